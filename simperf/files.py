@@ -1,0 +1,214 @@
+"""Reading TOML with the line of every key, and writing files whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from simperf.errors import InputError, Problem
+
+__all__ = ["TomlFile", "atomic_writer", "read_toml", "write_bytes", "write_text"]
+
+_MAX_BYTES = 64 * 1024 * 1024
+_HEADER = re.compile(r"^\s*(\[\[?)\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?$")
+_KEY = re.compile(r"""^\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*=""")
+
+
+@dataclass(frozen=True)
+class TomlFile:
+    """A parsed TOML file that knows where its keys stand.
+
+    Parameters
+    ----------
+    path : str
+        As the user wrote it, for messages.
+    data : dict
+        What the file says.
+    text : str
+        The file itself.
+    """
+
+    path: str
+    data: dict[str, Any]
+    text: str
+
+    def line(self, key: tuple[str | int, ...]) -> int:
+        """Line of a key path such as ``("machine", "link", 2, "bandwidth")``; nearest parent if absent."""
+        lines = _key_lines(self.text)
+        while key:
+            if key in lines:
+                return lines[key]
+            key = key[:-1]
+        return 1
+
+    def problem(self, key: tuple[str | int, ...], message: str, *, value: object = "", expected: str = "") -> Problem:
+        """A `Problem` at `key` of this file."""
+        return Problem(
+            message,
+            file=self.path,
+            line=self.line(key),
+            key=dotted(key),
+            value=repr(value) if value != "" else "",
+            expected=expected,
+        )
+
+
+def dotted(key: tuple[str | int, ...]) -> str:
+    """Write a key path as ``machine.link[2].bandwidth``."""
+    text = ""
+    for part in key:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def _split(name: str) -> tuple[str, ...]:
+    return tuple(
+        (a or b or c).strip() for a, b, c in re.findall(r"\"([^\"]*)\"|'([^']*)'|([^.\s\"']+)", name)
+    )
+
+
+def _key_lines(text: str) -> dict[tuple[str | int, ...], int]:
+    """Line of every key that starts a line; keys inside inline tables share their parent's."""
+    lines: dict[tuple[str | int, ...], int] = {}
+    counts: dict[tuple[str | int, ...], int] = {}
+    prefix: tuple[str | int, ...] = ()
+    quote, depth, array = "", 0, None  # inside a multi-line string; inside brackets; array being listed
+    index = 0
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw
+        if quote:
+            if quote not in line:
+                continue
+            line, quote = line.split(quote, 1)[1], ""
+        elif depth == 0:
+            header, key = _HEADER.match(line), _KEY.match(line)
+            if header:
+                prefix = ()
+                parts = _split(header.group(2))
+                for part in parts[:-1]:
+                    prefix = (*prefix, part)
+                    if prefix in counts:
+                        prefix = (*prefix, counts[prefix])
+                prefix = (*prefix, parts[-1])
+                lines.setdefault(prefix, number)
+                if header.group(1) == "[[":
+                    counts[prefix] = counts.get(prefix, -1) + 1
+                    prefix = (*prefix, counts[prefix])
+                    lines.setdefault(prefix, number)
+                continue
+            if key:
+                path = prefix
+                for part in _split(key.group(1)):
+                    path = (*path, part)
+                    lines.setdefault(path, number)
+                line = line[key.end() :]
+                array, index = path, 0
+        elif depth == 1 and array is not None and re.match(r"""[{\["'\d+-]""", line.strip()):
+            lines.setdefault((*array, index), number)
+            index += 1
+        for mark in ('"""', "'''"):
+            if line.count(mark) % 2:
+                line, quote = line.split(mark, 1)[0], mark
+        bare = re.sub(r'"(?:\\.|[^"\\])*"|\'[^\']*\'', "", line)
+        bare = bare.split("#", 1)[0]
+        depth = max(0, depth + sum(map(bare.count, "[{")) - sum(map(bare.count, "]}")))
+    return lines
+
+
+def read_toml(path: str | os.PathLike[str]) -> TomlFile:
+    """Read a TOML file.
+
+    Raises
+    ------
+    InputError
+        The file is missing, a directory, empty, binary, not TOML, or too large.
+    """
+    name = os.fspath(path)
+    try:
+        if Path(name).stat().st_size > _MAX_BYTES:
+            raise InputError(Problem("the file is larger than 64 MiB: not a simperf file", file=name))
+        raw = Path(name).read_bytes()
+    except FileNotFoundError:
+        raise InputError(Problem("no such file", file=name, expected=_similar(name))) from None
+    except IsADirectoryError:
+        raise InputError(Problem("this is a directory, not a file", file=name, expected="a .toml file in it")) from None
+    except OSError as error:
+        raise InputError(Problem(f"cannot be read: {error.strerror}", file=name)) from None
+    if Path(name).is_dir():
+        raise InputError(Problem("this is a directory, not a file", file=name, expected="a .toml file in it"))
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise InputError(
+            Problem("not a text file: it holds bytes that are not UTF-8", file=name, line=line, expected="a TOML text file")
+        ) from None
+    if not text.strip():
+        raise InputError(Problem("the file is empty", file=name, expected="a TOML file; see `simperf scenarios list`"))
+    try:
+        return TomlFile(name, tomllib.loads(text), text)
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+        line = int(found.group(1)) if found else text.count("\n") + 1
+        message = re.sub(r"\s*\(at .*\)$", "", str(error))
+        shown = text.splitlines()[line - 1].strip() if 0 < line <= len(text.splitlines()) else ""
+        raise InputError(
+            Problem(f"not valid TOML: {message}", file=name, line=line, value=shown[:120])
+        ) from None
+
+
+def _similar(name: str) -> str:
+    from difflib import get_close_matches
+
+    folder = Path(name).parent
+    if not folder.is_dir():
+        return f"an existing path; the folder {str(folder)!r} does not exist either"
+    close = get_close_matches(Path(name).name, [p.name for p in folder.iterdir()], n=1)
+    return f"did you mean {str(folder / close[0])!r}?" if close else "an existing file"
+
+
+@contextmanager
+def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Write a file whole or not at all: a temporary file beside it, renamed at the end.
+
+    Raises
+    ------
+    InputError
+        The folder does not exist or cannot be written.
+    """
+    target = Path(path)
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    except OSError as error:
+        raise InputError(Problem(f"cannot be written: {error.strerror}", file=str(target))) from None
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        try:
+            os.replace(temporary, target)
+        except OSError as error:
+            raise InputError(Problem(f"cannot be written: {error.strerror}", file=str(target))) from None
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write `data` to `path`, whole or not at all."""
+    with atomic_writer(path) as stream:
+        stream.write(data)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write `text` as UTF-8 to `path`, whole or not at all."""
+    write_bytes(path, text.encode("utf-8"))

@@ -1,0 +1,213 @@
+"""Quantities with units: text outside, SI floats inside.
+
+Seconds, bytes, bytes per second, FLOP and FLOP per second everywhere inside; a unit
+is read and written only at the edges. Byte and bit rates differ by 8 and are never
+guessed: ``Gb/s`` is refused with both readings offered. ``GB`` is 1e9 bytes and
+``GiB`` is 2**30.
+
+Prefixes and numbers are quantiphy's work (with ``binary=True``: without it ``GiB``
+reads 7 % wrong); which unit belongs to which dimension is the table below.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+
+from simperf.errors import UnitError, nearest
+
+__all__ = ["DIMENSIONS", "format_quantity", "parse", "parse_size"]
+
+#: dimension -> {accepted unit: factor to the SI unit of the dimension}
+DIMENSIONS: Mapping[str, Mapping[str, float]] = MappingProxyType(
+    {
+        "s": {"s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "day": 86400.0, "days": 86400.0},
+        "B": {"B": 1.0, "bytes": 1.0, "bit": 0.125},
+        "B/s": {"B/s": 1.0, "bit/s": 0.125, "bps": 0.125},
+        "FLOP": {"FLOP": 1.0, "FLOPs": 1.0, "MAC": 2.0, "OP": 1.0},
+        "FLOP/s": {"FLOP/s": 1.0, "FLOPS": 1.0, "OP/s": 1.0},
+        "1/s": {"1/s": 1.0, "Hz": 1.0, "IOPS": 1.0, "rpm": 1 / 60.0, "samples/s": 1.0, "images/s": 1.0, "1/h": 1 / 3600.0},
+        "m": {"m": 1.0},
+        "m/s": {"m/s": 1.0},
+        "W": {"W": 1.0},
+        "USD": {"USD": 1.0},
+        "USD/h": {"USD/h": 1.0},
+        "1": {"": 1.0, "%": 0.01, "x": 1.0},
+    }
+)
+
+#: units whose prefix would be read wrongly ("min" is not milli-inches) or is never used
+_NO_PREFIX = {"min", "h", "d", "day", "days", "rpm", "%", "x", "bytes", "IOPS", "samples/s", "images/s", "1/s", "1/h", "USD/h"}
+_PREFIXES = ("", "k", "K", "M", "G", "T", "P", "E", "m", "u", "µ", "μ", "n", "p", "Ki", "Mi", "Gi", "Ti", "Pi")
+_BINARY = ("B", "B/s", "bit", "bit/s", "FLOP", "FLOP/s", "")
+_NUMBER = re.compile(r"\s*([+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*$")
+_BYTE_OR_BIT = re.compile(r"^([kKMGTP]?i?)b(/s|ps)?$")
+_NAMES = {
+    "s": "time",
+    "B": "size",
+    "B/s": "bandwidth",
+    "FLOP": "work",
+    "FLOP/s": "compute rate",
+    "1/s": "frequency",
+    "m": "length",
+    "m/s": "speed",
+    "W": "power",
+    "USD": "money",
+    "USD/h": "price",
+    "1": "plain number",
+}
+_EXAMPLES = {
+    "s": "'5 us'",
+    "B": "'160 MB' or '1 GiB'",
+    "B/s": "'16 GB/s' or '100 Gbit/s'",
+    "FLOP": "'6.4 TFLOP'",
+    "FLOP/s": "'15.7 TFLOP/s'",
+    "1/s": "'10000 rpm' or '500 k1/s'",
+    "m": "'10000 km'",
+    "m/s": "'200000 km/s'",
+    "W": "'300 W'",
+    "USD": "'10 USD'",
+    "USD/h": "'3.06 USD/h'",
+    "1": "'0.8' or '80 %'",
+}
+
+
+@lru_cache(maxsize=4096)
+def _factor(unit: str, dimension: str) -> float | None:
+    """Factor of `unit` to the SI unit of `dimension`, or None if it is not one of its units."""
+    from quantiphy import Quantity
+
+    table = DIMENSIONS[dimension]
+    for base in sorted(table, key=len, reverse=True):
+        if not unit.endswith(base):
+            continue
+        prefix = unit[: len(unit) - len(base)]
+        if prefix and (base in _NO_PREFIX or prefix not in _PREFIXES):
+            continue
+        if prefix.endswith("i") and base not in _BINARY:
+            continue
+        return float(Quantity(f"1{prefix}", binary=True).real) * table[base]
+    return None
+
+
+def parse(text: str | float | int, dimension: str) -> float:
+    """Read a quantity such as ``"16 GB/s"`` as a float in the SI unit of `dimension`.
+
+    Parameters
+    ----------
+    text : str or number
+        A number with a unit. A bare number is taken only where `dimension` is ``"1"``,
+        or where it is zero (zero is the same in every unit).
+    dimension : str
+        The SI unit that is wanted, a key of `DIMENSIONS`.
+
+    Raises
+    ------
+    UnitError
+        No unit, an unknown or ambiguous one, one of another dimension, or a number
+        that is not finite.
+
+    Examples
+    --------
+    >>> parse("16 GB/s", "B/s")
+    16000000000.0
+    >>> parse("100 Gbit/s", "B/s")
+    12500000000.0
+    >>> parse("1 GiB", "B")
+    1073741824.0
+    >>> parse("1 Gb/s", "B/s")
+    Traceback (most recent call last):
+        ...
+    simperf.errors.UnitError: 'Gb/s' may be bits or bytes, which differ by 8: write 'Gbit/s' or 'GB/s'
+    """
+    what, example = _NAMES[dimension], _EXAMPLES[dimension]
+    if isinstance(text, bool) or not isinstance(text, str | int | float):
+        raise UnitError(f"a {what} is expected, such as {example}")
+    if not isinstance(text, str):
+        if dimension != "1" and text != 0:
+            raise UnitError(f"the unit is missing: write a {what} such as {example}")
+        return _finite(float(text), str(text))
+    match = _NUMBER.match(text)
+    if match is None:
+        raise UnitError(f"a {what} is expected, such as {example}")
+    number, unit = match.groups()
+    value = float(number.replace("_", "").replace(",", ""))
+    if not unit and dimension != "1":
+        if value == 0:
+            return 0.0
+        raise UnitError(f"the unit is missing: write a {what} such as {example}")
+    factor = _factor(unit, dimension)
+    if factor is None:
+        raise UnitError(_explain(unit, dimension))
+    return _finite(value * factor, text)
+
+
+def _finite(value: float, text: str) -> float:
+    if not math.isfinite(value):
+        raise UnitError(f"a finite number is expected, not {text}")
+    return value
+
+
+def _explain(unit: str, dimension: str) -> str:
+    what, example = _NAMES[dimension], _EXAMPLES[dimension]
+    ambiguous = _BYTE_OR_BIT.match(unit)
+    if ambiguous and dimension in ("B", "B/s"):
+        prefix, per = ambiguous.group(1), "/s" if ambiguous.group(2) else ""
+        return f"{unit!r} may be bits or bytes, which differ by 8: write '{prefix}bit{per}' or '{prefix}B{per}'"
+    for other in DIMENSIONS:
+        if other not in (dimension, "1") and _factor(unit, other) is not None:
+            return f"{unit!r} is a unit of {_NAMES[other]}, but a {what} is expected, such as {example}"
+    known = [p + u for u in DIMENSIONS[dimension] for p in ("", "k", "M", "G", "u", "m") if u]
+    hint = nearest(unit, known)
+    return f"{unit!r} is no unit of {what}{hint if 'mean' in hint else f'; write it as {example}'}"
+
+
+def parse_size(text: str | int) -> int:
+    """Read a message size as nccl-tests does: suffixes K, M, G are powers of 1024.
+
+    A unit that names itself (``"100 MB"``, ``"1 MiB"``) is read as it says.
+
+    Examples
+    --------
+    >>> parse_size("100M"), parse_size("8"), parse_size("1 MB")
+    (104857600, 8, 1000000)
+    """
+    if isinstance(text, int) and not isinstance(text, bool):
+        size = float(text)
+    else:
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kKmMgGtT]?)\s*", str(text))
+        if match:
+            power = " kmgt".index(match.group(2).lower() or " ")
+            size = float(match.group(1)) * 1024**power
+        else:
+            size = parse(text, "B")
+    if size < 0 or size != int(size):
+        raise UnitError(f"a whole number of bytes is expected, not {text!r}")
+    return int(size)
+
+
+def format_quantity(value: float, dimension: str, *, digits: int = 4) -> str:
+    """Write an SI float with its unit and `digits` significant digits.
+
+    Examples
+    --------
+    >>> format_quantity(0.06, "s"), format_quantity(1.6e10, "B/s"), format_quantity(0.0, "s")
+    ('60.00 ms', '16.00 GB/s', '0 s')
+    >>> format_quantity(0.1234567, "1"), format_quantity(160e6, "B")
+    ('0.1235', '160.0 MB')
+    """
+    if dimension == "1":
+        return f"{value:.{digits}g}"
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g} {dimension}"
+    if dimension in ("USD", "USD/h"):
+        return f"{value:.2f} {dimension}"
+    if dimension == "s" and abs(value) >= 1000:
+        hours = abs(value) >= 7200
+        return f"{value / (3600 if hours else 60):.{digits}g} {'h' if hours else 'min'}"
+    from quantiphy import Quantity
+
+    return str(Quantity(value, dimension).render(prec=digits - 1, strip_zeros=False))
