@@ -69,9 +69,7 @@ def dotted(key: tuple[str | int, ...]) -> str:
 
 
 def _split(name: str) -> tuple[str, ...]:
-    return tuple(
-        (a or b or c).strip() for a, b, c in re.findall(r"\"([^\"]*)\"|'([^']*)'|([^.\s\"']+)", name)
-    )
+    return tuple((a or b or c).strip() for a, b, c in re.findall(r"\"([^\"]*)\"|'([^']*)'|([^.\s\"']+)", name))
 
 
 def _key_lines(text: str) -> dict[tuple[str | int, ...], int]:
@@ -148,7 +146,9 @@ def read_toml(path: str | os.PathLike[str]) -> TomlFile:
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise InputError(
-            Problem("not a text file: it holds bytes that are not UTF-8", file=name, line=line, expected="a TOML text file")
+            Problem(
+                "not a text file: it holds bytes that are not UTF-8", file=name, line=line, expected="a TOML text file"
+            )
         ) from None
     if not text.strip():
         raise InputError(Problem("the file is empty", file=name, expected="a TOML file; see `simperf scenarios list`"))
@@ -159,9 +159,7 @@ def read_toml(path: str | os.PathLike[str]) -> TomlFile:
         line = int(found.group(1)) if found else text.count("\n") + 1
         message = re.sub(r"\s*\(at .*\)$", "", str(error))
         shown = text.splitlines()[line - 1].strip() if 0 < line <= len(text.splitlines()) else ""
-        raise InputError(
-            Problem(f"not valid TOML: {message}", file=name, line=line, value=shown[:120])
-        ) from None
+        raise InputError(Problem(f"not valid TOML: {message}", file=name, line=line, value=shown[:120])) from None
 
 
 def _similar(name: str) -> str:

@@ -29,7 +29,15 @@ DIMENSIONS: Mapping[str, Mapping[str, float]] = MappingProxyType(
         "B/s": {"B/s": 1.0, "bit/s": 0.125, "bps": 0.125},
         "FLOP": {"FLOP": 1.0, "FLOPs": 1.0, "MAC": 2.0, "OP": 1.0},
         "FLOP/s": {"FLOP/s": 1.0, "FLOPS": 1.0, "OP/s": 1.0},
-        "1/s": {"1/s": 1.0, "Hz": 1.0, "IOPS": 1.0, "rpm": 1 / 60.0, "samples/s": 1.0, "images/s": 1.0, "1/h": 1 / 3600.0},
+        "1/s": {
+            "1/s": 1.0,
+            "Hz": 1.0,
+            "IOPS": 1.0,
+            "rpm": 1 / 60.0,
+            "samples/s": 1.0,
+            "images/s": 1.0,
+            "1/h": 1 / 3600.0,
+        },
         "m": {"m": 1.0},
         "m/s": {"m/s": 1.0},
         "W": {"W": 1.0},
@@ -40,7 +48,23 @@ DIMENSIONS: Mapping[str, Mapping[str, float]] = MappingProxyType(
 )
 
 #: units whose prefix would be read wrongly ("min" is not milli-inches) or is never used
-_NO_PREFIX = {"min", "h", "d", "day", "days", "rpm", "%", "x", "bytes", "IOPS", "samples/s", "images/s", "1/s", "1/h", "USD/h"}
+_NO_PREFIX = {
+    "min",
+    "h",
+    "d",
+    "day",
+    "days",
+    "rpm",
+    "%",
+    "x",
+    "bytes",
+    "IOPS",
+    "samples/s",
+    "images/s",
+    "1/s",
+    "1/h",
+    "USD/h",
+}
 _PREFIXES = ("", "k", "K", "M", "G", "T", "P", "E", "m", "u", "µ", "μ", "n", "p", "Ki", "Mi", "Gi", "Ti", "Pi")
 _BINARY = ("B", "B/s", "bit", "bit/s", "FLOP", "FLOP/s", "")
 _NUMBER = re.compile(r"\s*([+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*$")
