@@ -1,0 +1,144 @@
+"""A capacity that tasks share by demand: the SMs of a device, the cores of a host.
+
+Each task asks for a share `demand` of the capacity and has `work` seconds to do when it
+gets it. As long as all demands fit, nobody notices the others. When they do not, the
+capacity is divided max-min fairly (small demands are met in full, the rest is split
+evenly) and a task advances at the rate granted / demand, re-divided after every change.
+
+Not modelled: the order in which a device hands thread blocks of several kernels to its
+SMs, caches that several tasks fight for, and clocks that fall under load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import simpy
+
+__all__ = ["Alarm", "Share", "Task"]
+
+_SLACK = 1e-9  # demands that exceed the capacity by rounding only still fit
+
+
+class Alarm(simpy.Event):
+    """An event that calls one function at a set time and can be armed again and again."""
+
+    __slots__ = ("_calls",)
+
+    def __init__(self, env: simpy.Environment, call: Callable[[simpy.Event], None]) -> None:
+        super().__init__(env)
+        self._calls = [call]
+        self._ok = True
+        self._value = None
+
+    def arm(self, delay: float) -> None:
+        """Call the function `delay` s from now; the alarm must not be pending."""
+        self.callbacks = self._calls
+        self.env.schedule(self, 1, delay)
+
+    def disarm(self) -> None:
+        """Let a pending alarm pass silently; it must not be armed again."""
+        self.callbacks = []
+
+
+class Task:
+    """One user of a `Share`, reused from one piece of work to the next.
+
+    Parameters
+    ----------
+    share : Share
+        What it draws on.
+    done : callable
+        Called when the piece of work ends.
+    """
+
+    __slots__ = ("alarm", "demand", "done", "end", "rate", "share")
+
+    def __init__(self, share: Share, done: Callable[[simpy.Event], None]) -> None:
+        self.share, self.done = share, done
+        self.demand = self.end = 0.0
+        self.rate = 1.0
+        self.alarm = Alarm(share.env, self._finish)
+
+    def begin(self, work: float, demand: float = 1.0) -> None:
+        """Start `work` [s, when alone] that wants `demand` of the capacity; one at a time."""
+        share = self.share
+        self.demand = demand
+        share.work += work * demand
+        share.running[self] = None
+        share.load += demand
+        if share.load <= share.limit:
+            self.rate = 1.0
+            self.end = share.env.now + work
+            self.alarm.arm(work)
+        else:
+            self.rate = 0.0
+            self.end = work  # read by divide() as the work that is left
+            share.divide(newcomer=self)
+
+    def _finish(self, event: simpy.Event) -> None:
+        share = self.share
+        running = share.running
+        del running[self]
+        if not running:
+            share.load = 0.0
+            share.contended = False
+        else:
+            share.load -= self.demand
+            if share.contended:
+                share.divide()
+        self.done(event)
+
+
+class Share:
+    """A capacity and the tasks that draw on it.
+
+    Parameters
+    ----------
+    env : simpy.Environment
+    capacity : float
+        Sum of demands that is served at full speed: 1 for a device, the number of cores
+        for a host.
+    """
+
+    __slots__ = ("capacity", "contended", "env", "limit", "load", "running", "work")
+
+    def __init__(self, env: simpy.Environment, capacity: float) -> None:
+        self.env, self.capacity = env, capacity
+        self.limit = capacity * (1 + _SLACK)
+        self.load = 0.0
+        self.contended = False
+        self.running: dict[Task, None] = {}
+        self.work = 0.0  # demand x seconds asked for so far
+
+    def floor(self) -> float:
+        """Least time [s] in which the work asked for so far can be done."""
+        return self.work / self.capacity
+
+    def divide(self, newcomer: Task | None = None) -> None:
+        """Divide the capacity anew among the running tasks and move their alarms."""
+        now = self.env.now
+        grants = self._grants()
+        self.contended = self.load > self.limit
+        for task, granted in grants.items():
+            rate = granted / task.demand
+            if task is newcomer:
+                left = task.end
+            elif rate == task.rate:
+                continue
+            else:
+                left = max(0.0, (task.end - now) * task.rate)
+                task.alarm.disarm()
+                task.alarm = Alarm(self.env, task._finish)
+            task.rate = rate
+            task.end = now + left / rate
+            task.alarm.arm(left / rate)
+
+    def _grants(self) -> dict[Task, float]:
+        """Max-min fair division: smallest demand first, each gets at most an even share of the rest."""
+        left, grants = self.capacity, {}
+        ordered = sorted(self.running, key=lambda task: task.demand)
+        for position, task in enumerate(ordered):
+            grants[task] = min(task.demand, left / (len(ordered) - position))
+            left -= grants[task]
+        return {task: grants[task] for task in self.running}

@@ -1,0 +1,140 @@
+"""One simulated machine at work: the clock and everything that lives on it."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import simpy
+
+from simperf.engine.device import Device, DevicePart
+from simperf.engine.host import Host
+from simperf.engine.network import FlowNetwork
+from simperf.engine.recorder import Recorder
+from simperf.engine.stream import DEFAULT_DEPTH
+from simperf.errors import ProgramError, SimperfError
+
+__all__ = ["Simulation", "Wiring"]
+
+
+class Wiring(Protocol):
+    """What the engine reads of a machine (`simperf.hardware.Machine` is one)."""
+
+    @property
+    def resources(self) -> Mapping[str, float]:
+        """Capacity [B/s] by resource id."""
+
+    @property
+    def nodes(self) -> Mapping[str, Any]:
+        """Node by id; a node has ``kind`` and ``part``."""
+
+    def host_of(self, node: str) -> str:
+        """The CPU node that drives `node`."""
+
+
+class Simulation:
+    """The clock, the devices, hosts and links of a machine, and who watches.
+
+    Parameters
+    ----------
+    machine : Wiring, optional
+        Without one there are no links, and devices and hosts have no limits.
+    seed : int
+        Seed of all random streams.
+    recorder : Recorder, optional
+        Collects the timeline; without one nothing is recorded.
+    depth : float
+        Launches that may be outstanding on a stream.
+    """
+
+    def __init__(
+        self,
+        machine: Wiring | None = None,
+        *,
+        seed: int = 0,
+        recorder: Recorder | None = None,
+        depth: float = DEFAULT_DEPTH,
+    ) -> None:
+        self.machine, self.seed, self.recorder, self.depth = machine, seed, recorder, depth
+        self.env = simpy.Environment()
+        self.network = FlowNetwork(self.env, machine.resources if machine else {}, recorder=recorder)
+        self.devices: dict[str, Device] = {}
+        self.hosts: dict[str, Host] = {}
+        self.path = 0.0  # longest chain of dependent work finished so far, contention left out
+        self._random: dict[str, np.random.Generator] = {}
+
+    @property
+    def now(self) -> float:
+        """Simulated time [s]."""
+        return float(self.env.now)
+
+    def device(self, name: str) -> Device:
+        """The device at node `name`.
+
+        Raises
+        ------
+        ProgramError
+            The machine has no such node, or it is no device.
+        """
+        if name not in self.devices:
+            part: DevicePart | None = None
+            if self.machine is not None:
+                node = self.machine.nodes.get(name)
+                if node is None or node.kind not in ("gpu", "cpu"):
+                    raise ProgramError(f"the machine has no device {name!r}")
+                part = node.part if node.kind == "gpu" else None
+            self.devices[name] = Device(
+                self.env, name, self.network, part=part, depth=self.depth, recorder=self.recorder
+            )
+        return self.devices[name]
+
+    def host(self, name: str = "cpu0") -> Host:
+        """The host at CPU node `name`; its cores are its part's."""
+        if name not in self.hosts:
+            cores = math.inf
+            if self.machine is not None:
+                node = self.machine.nodes.get(name)
+                if node is None:
+                    raise ProgramError(f"the machine has no host {name!r}")
+                cores = getattr(node.part, "cores", math.inf)
+            self.hosts[name] = Host(self.env, name, cores)
+        return self.hosts[name]
+
+    def random(self, name: str) -> np.random.Generator:
+        """The random stream called `name`: the same numbers for the same seed and name, whoever else draws."""
+        if name not in self._random:
+            words = np.frombuffer(hashlib.sha256(name.encode()).digest()[:16], dtype="<u4")
+            seeds = np.random.SeedSequence(self.seed, spawn_key=tuple(int(word) for word in words))
+            self._random[name] = np.random.default_rng(seeds)
+        return self._random[name]
+
+    def run(self, until: float | simpy.Event | None = None) -> float:
+        """Let time pass until nothing is left to happen (or `until`); returns the time [s].
+
+        Raises
+        ------
+        ProgramError
+            `until` is an event that can no longer come: the program waits for ever.
+        """
+        try:
+            self.env.run(until)
+        except RuntimeError as error:
+            if isinstance(until, simpy.Event) and not until.triggered and not isinstance(error, SimperfError):
+                raise ProgramError(
+                    "the program waits for something that never comes (a wait for an event that no stream records, "
+                    "or a link whose bandwidth stays 0)"
+                ) from None
+            raise
+        return self.now
+
+    def floors(self) -> dict[str, float]:
+        """Times [s] that no schedule of the work done so far can beat, by what sets them."""
+        floors = {"critical path": self.path}
+        links = self.network.floors()
+        floors["bandwidth"] = max(links.values(), default=0.0)
+        floors["compute"] = max((device.share.floor() for device in self.devices.values()), default=0.0)
+        floors["host"] = max((host.share.floor() for host in self.hosts.values()), default=0.0)
+        return floors

@@ -1,0 +1,193 @@
+"""A frontend thread: plays a program through, paying for what it issues.
+
+A program is a generator over verbs. `Frontend` is its interpreter; the launch of a
+kernel, the verb that a run has by the hundred thousand, is handled here without a
+detour, every other verb is a small generator of its own (see `simperf.execution.verbs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import simpy
+
+from simperf.engine.host import Host
+from simperf.engine.kernel import GraphLaunch
+from simperf.engine.recorder import Category
+from simperf.engine.share import Task
+from simperf.engine.simulation import Simulation
+from simperf.engine.stream import Stream
+from simperf.errors import ProgramError
+from simperf.execution.modes import MODES, Mode
+from simperf.execution.profile import FREE, FrontendProfile
+from simperf.execution.verbs import Launch, Spend, Verb
+
+__all__ = ["Frontend", "Program"]
+
+Program = Generator[Any, Any, Any]
+
+
+class Frontend:
+    """One thread of a host that runs one program.
+
+    Parameters
+    ----------
+    simulation : Simulation
+    program : generator
+        Yields verbs, events of the simulation, or further generators.
+    host : Host
+        Whose cores it uses.
+    mode : Mode
+    profile : FrontendProfile
+    name : str
+        The thread, as shown on the timeline.
+    """
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        program: Program,
+        *,
+        host: Host,
+        mode: Mode = MODES["eager"],
+        profile: FrontendProfile = FREE,
+        name: str = "python",
+    ) -> None:
+        if not hasattr(program, "send"):
+            raise ProgramError(f"a program is a generator (a function with yield in it), not {program!r}")
+        self.simulation, self.env, self.recorder = simulation, simulation.env, simulation.recorder
+        self.host, self.mode, self.profile, self.name = host, mode, profile, name
+        self.track = f"{host.name}/{name}"
+        self.path = 0.0  # critical path of this thread, contention left out
+        self.done = simpy.Event(self.env)
+        self.captured: dict[Any, GraphLaunch] = {}
+        self.last: Any = None  # what was launched last: its result is what a synchronisation fetches
+        self._callers: list[Program] = []
+        self._program = program
+        self._task = Task(host.share, self._issued)
+        self._verb: Launch | Spend | None = None
+        self._since = 0.0
+        starter = simpy.Event(self.env)
+        starter.callbacks = [self._resume]
+        starter.succeed()
+
+    def spend(self, seconds: float, what: str, category: Category = "overhead") -> Spend:
+        """A verb: `seconds` of this thread's own work."""
+        return Spend(seconds, what, category)
+
+    def _resume(self, event: simpy.Event) -> None:
+        """Go on after a wait with the event's value, or with its error."""
+        if event._ok:
+            self._play(event._value)
+        else:
+            event.defused = True
+            error: BaseException = event._value
+            self._play(None, error)
+
+    def _play(self, value: Any, error: BaseException | None = None) -> None:
+        """Run the program up to the next thing that takes time."""
+        while True:
+            try:
+                verb = self._program.send(value) if error is None else self._program.throw(error)
+            except StopIteration as stop:
+                if not self._callers:
+                    if self.path > self.simulation.path:
+                        self.simulation.path = self.path
+                    self.done.succeed(stop.value)
+                    return
+                self._program, value, error = self._callers.pop(), stop.value, None
+                continue
+            value, error = None, None
+            kind = verb.__class__
+            if kind is Launch:
+                time = self.mode.launch_time(self, verb.kernel)
+                self._verb, self._since = verb, self.env.now
+                if time > 0.0:
+                    self.path += time
+                    self._task.begin(time)
+                    return
+                if not self._enqueue():
+                    return
+            elif kind is Spend:
+                if verb.seconds > 0.0:
+                    self._verb, self._since = verb, self.env.now
+                    self.path += verb.seconds
+                    self._task.begin(verb.seconds)
+                    return
+            elif isinstance(verb, simpy.Event):
+                if verb.callbacks is not None:
+                    verb.callbacks.append(self._resume)
+                    return
+                value = verb.value
+            else:
+                self._call(verb)
+
+    def _call(self, verb: Any) -> None:
+        """Enter a verb or a sub-program; its return value becomes the value of the yield."""
+        if isinstance(verb, Verb):
+            verb = verb.perform(self)
+        elif not hasattr(verb, "send"):
+            self._program.close()
+            raise ProgramError(
+                f"the program of {self.track} yields {verb!r}, which is no verb; "
+                "known verbs: launch, run, compute, copy, record, wait, synchronize, item (see simperf.execution.verbs)"
+            )
+        self._callers.append(self._program)
+        self._program = verb
+
+    def _issued(self, event: simpy.Event) -> None:
+        """The thread's own work of a launch or a spend is over."""
+        verb = self._verb
+        recorder = self.recorder
+        if verb.__class__ is Launch:
+            if recorder is not None:
+                recorder.span(self.track, f"launch {verb.kernel.name}", self._since, self.env.now, "overhead")  # type: ignore[union-attr]
+            if self._enqueue():
+                self._play(None)
+        else:
+            if recorder is not None and isinstance(verb, Spend):
+                recorder.span(self.track, verb.what, self._since, self.env.now, verb.category)
+            self._play(None)
+
+    def _enqueue(self) -> bool:
+        """Hand the kernel to its stream; False if the thread now waits."""
+        launch = self._verb
+        assert isinstance(launch, Launch)
+        stream: Stream = launch.stream
+        if stream.submitted - stream.completed >= stream.depth:
+            self._since = self.env.now
+            stream.when_free(self._unblocked)
+            return False
+        self.last = launch.kernel
+        stream.submit(launch.kernel, self.path, None if self.recorder is None else (self.track, self.env.now))
+        if self.mode.waits:
+            self._callers.append(self._program)
+            self._program = self.fetch(stream)
+        return True
+
+    def _unblocked(self, event: simpy.Event) -> None:
+        """A place in the full queue is free."""
+        launch = self._verb
+        assert isinstance(launch, Launch)
+        now = self.env.now
+        if self.recorder is not None and now > self._since:
+            self.recorder.span(self.track, "wait: launch queue full", self._since, now, "wait")
+        if self._enqueue():
+            self._play(None)
+
+    def block(self, event: simpy.Event, why: str) -> Program:
+        """Wait for `event` and show the wait where it happens; for use with ``yield from``."""
+        since = self.env.now
+        value = yield event
+        if self.recorder is not None and self.env.now > since:
+            self.recorder.span(self.track, why, since, self.env.now, "wait")
+        return value
+
+    def fetch(self, *streams: Stream, why: str = "wait: result") -> Program:
+        """Wait until `streams` are drained and their last result has come back."""
+        for stream in streams:
+            path = yield from self.block(stream.drained(), why)
+            self.path = max(self.path, path)
+        result = getattr(self.last, "result", None)
+        yield Spend(self.profile.result if result is None else result, "fetch result", "overhead")

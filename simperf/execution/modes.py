@@ -1,0 +1,130 @@
+"""How a program is executed: what the frontend pays for an operation and when it waits.
+
+A mode does not touch the program. The same generator runs eagerly, synchronously,
+scripted, fused or as a captured graph; only what happens at each ``launch`` and
+``run`` differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from simperf.engine.kernel import GraphLaunch, Kernel, Marker, WaitFor
+from simperf.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from simperf.execution.frontend import Frontend
+    from simperf.execution.module import Module
+
+__all__ = ["MODES", "Mode", "mode"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """One way of executing a program.
+
+    Parameters
+    ----------
+    name : str
+    waits : bool
+        The frontend waits for every operation and its result.
+    scripted : bool
+        No Python per operation: the frontend pays the scripted share of each launch.
+    fuses : bool
+        A module's operations are fused before they run.
+    captures : bool
+        A module is recorded on its first run and replayed by one launch afterwards.
+    lanes : int
+        Streams over which a module's independent operations are spread by their data
+        dependencies (the dependency engine of MXNet); 1 keeps program order, as a CUDA
+        stream does.
+    title : str
+        One line for people.
+    """
+
+    name: str
+    waits: bool = False
+    scripted: bool = False
+    fuses: bool = False
+    captures: bool = False
+    lanes: int = 1
+    title: str = ""
+
+    def launch_time(self, frontend: Frontend, kernel: Kernel | GraphLaunch) -> float:
+        """Time of the frontend to issue one operation [s]."""
+        time = kernel.launch
+        if time is None:
+            profile = frontend.profile
+            time = profile.graph_launch if isinstance(kernel, GraphLaunch) else profile.launch
+        return time * frontend.profile.scripted if self.scripted else time
+
+    def run(self, frontend: Frontend, module: Module, stream: Any) -> Iterator[Any]:
+        """Execute one call of `module`: yields the verbs that it comes down to."""
+        from simperf.execution.verbs import launch
+
+        if self.captures and module in frontend.captured:
+            yield launch(frontend.captured[module], stream)
+            return
+        kernels = module.kernels(fused=self.fuses)
+        if self.captures:
+            # Recording runs nothing on the device's own time line; the first call pays for both.
+            yield from (frontend.spend(frontend.profile.capture, f"capture {k.name}") for k in kernels)
+            profile = frontend.profile
+            frontend.captured[module] = GraphLaunch(f"graph {module.name}", kernels, gap=profile.graph_gap)
+        if self.lanes > 1:
+            yield from self._dataflow(module, kernels, stream)
+        else:
+            for kernel in kernels:
+                yield launch(kernel, stream)
+
+    def _dataflow(self, module: Module, kernels: tuple[Kernel, ...], stream: Any) -> Iterator[Any]:
+        """Launch in program order over several streams; markers carry the dependencies across."""
+        from simperf.execution.verbs import launch
+
+        device = stream.device
+        streams = [device.stream(stream.index + lane) for lane in range(self.lanes)]
+        tail: dict[int, int] = {}  # lane -> last operation on it
+        placed: dict[int, tuple[int, Marker]] = {}
+        for index, (kernel, producers) in enumerate(zip(kernels, module.producers(fused=self.fuses), strict=True)):
+            own = [placed[p][0] for p in producers if tail[placed[p][0]] == p]
+            idle = [lane for lane in range(self.lanes) if lane not in tail]
+            done = [lane for lane in tail if lane not in own and placed[tail[lane]][1].done.triggered]
+            lane = (own or idle or done or [index % self.lanes])[0]
+            for producer in producers:
+                if placed[producer][0] != lane:
+                    streams[lane].submit(WaitFor(placed[producer][1]))
+            yield launch(kernel, streams[lane])
+            marker = Marker(device.env, f"{kernel.name} done")
+            streams[lane].submit(marker)
+            placed[index], tail[lane] = (lane, marker), index
+
+
+#: The built-in modes, by the name that a scenario uses.
+MODES: dict[str, Mode] = {
+    m.name: m
+    for m in (
+        Mode("eager", title="operations are launched one by one, the frontend does not wait"),
+        Mode("synchronous", waits=True, title="the frontend waits for every operation and its result"),
+        Mode("scripted", scripted=True, title="launched one by one without Python (TorchScript)"),
+        Mode("fused", scripted=True, fuses=True, title="compiled: chains of operations become one kernel"),
+        Mode("captured", captures=True, title="recorded once, replayed by one launch (CUDA graph)"),
+        Mode("fused-captured", scripted=True, fuses=True, captures=True, title="compiled and captured"),
+        Mode("dataflow", lanes=4, title="independent operations run side by side (dependency engine)"),
+    )
+}
+
+
+def mode(name: str) -> Mode:
+    """The mode called `name`.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such mode; the message names the nearest.
+    """
+    try:
+        return MODES[name]
+    except KeyError:
+        raise UnknownNameError("execution mode", name, MODES) from None

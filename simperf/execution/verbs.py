@@ -1,0 +1,242 @@
+"""The verbs of a program: what a torch program does to time.
+
+A program yields them::
+
+    def program(m):
+        gpu = m.gpus[0]
+        for batch in range(100):
+            yield copy("cpu0", gpu, nbytes=1e6)   # x = x.to("cuda")
+            yield launch(kernel, gpu)             # y = f(x)
+        yield synchronize(gpu)                    # torch.cuda.synchronize()
+
+Where they block: ``launch`` only when the launch queue is full; ``copy`` of pageable
+memory, ``item`` and ``synchronize`` until the stream is drained; ``copy`` of pinned
+memory, ``record`` and ``wait`` never block the frontend.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import simpy
+
+from simperf.engine.device import Device
+from simperf.engine.kernel import Copy, Item, Kernel, Marker, WaitFor
+from simperf.engine.recorder import Category
+from simperf.engine.stream import Stream
+from simperf.errors import ProgramError
+
+if TYPE_CHECKING:
+    from simperf.execution.frontend import Frontend
+    from simperf.execution.module import Module
+
+__all__ = [
+    "Launch",
+    "Spend",
+    "Verb",
+    "compute",
+    "copy",
+    "item",
+    "launch",
+    "record",
+    "run",
+    "synchronize",
+    "wait",
+]
+
+
+class Verb(ABC):
+    """Something that a program may yield; `perform` says what it comes down to."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def perform(self, frontend: Frontend) -> Iterator[Any]:
+        """Yield events and simpler verbs until it is done; the returned value is the program's."""
+
+
+class Launch:
+    """Issue one kernel (or captured graph) to a stream."""
+
+    __slots__ = ("kernel", "stream")
+
+    def __init__(self, kernel: Kernel | Item, stream: Stream) -> None:
+        self.kernel, self.stream = kernel, stream
+
+
+class Spend:
+    """Work of the frontend thread itself."""
+
+    __slots__ = ("category", "seconds", "what")
+
+    def __init__(self, seconds: float, what: str = "host work", category: Category = "host") -> None:
+        if not 0 <= seconds < math.inf:
+            raise ProgramError(f"{what!r} would take {seconds} s; a finite time of 0 s or more is expected")
+        self.seconds, self.what, self.category = seconds, what, category
+
+
+def _stream(place: Device | Stream) -> Stream:
+    return place.stream(0) if isinstance(place, Device) else place
+
+
+def launch(kernel: Kernel | Item, place: Device | Stream) -> Launch:
+    """Issue `kernel` on a stream (a device means its default stream)."""
+    return Launch(kernel, place.stream(0) if place.__class__ is Device else place)  # type: ignore[union-attr,arg-type]
+
+
+def compute(seconds: float, what: str = "host work") -> Spend:
+    """Let the frontend thread itself work for `seconds` [s] on one core."""
+    return Spend(seconds, what)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run(Verb):
+    module: Module
+    stream: Stream
+
+    def perform(self, frontend: Frontend) -> Iterator[Any]:
+        return frontend.mode.run(frontend, self.module, self.stream)
+
+
+def run(module: Module, place: Device | Stream) -> Verb:
+    """Call a network once, as the execution mode does it: ``y = net(x)``."""
+    return _Run(module, _stream(place))
+
+
+@dataclass(frozen=True, slots=True)
+class _Synchronize(Verb):
+    streams: tuple[Stream, ...] | None
+    why: str
+
+    def perform(self, frontend: Frontend) -> Iterator[Any]:
+        streams = self.streams
+        if streams is None:
+            streams = tuple(s for device in frontend.simulation.devices.values() for s in device.streams)
+        yield from frontend.fetch(*streams, why=self.why)
+
+
+def synchronize(*places: Device | Stream) -> Verb:
+    """Wait until all that was issued is done: on some devices or streams, or on all."""
+    streams: list[Stream] = []
+    for place in places:
+        streams.extend(place.streams if isinstance(place, Device) else (place,))
+    return _Synchronize(tuple(streams) if places else None, "wait: synchronize")
+
+
+def item(place: Device | Stream) -> Verb:
+    """Read a result: ``loss.item()``, ``print(z)``, ``z.numpy()``; waits for its stream."""
+    return _Synchronize((_stream(place),), "wait: item")
+
+
+def record(place: Device | Stream, name: str = "event") -> _Record:
+    """Put a marker into a stream; the yield returns it for `wait`."""
+    return _Record(_stream(place), name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Record(Verb):
+    stream: Stream
+    name: str
+
+    def perform(self, frontend: Frontend) -> Iterator[Any]:
+        marker = Marker(frontend.env, self.name)
+        self.stream.submit(marker, frontend.path)
+        return marker
+        yield  # a generator, like every verb
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait(Verb):
+    event: Marker | simpy.Event
+    stream: Stream | None
+
+    def perform(self, frontend: Frontend) -> Iterator[Any]:
+        if self.stream is not None:
+            self.stream.submit(WaitFor(self.event), frontend.path)
+            return None
+        marker = self.event if isinstance(self.event, Marker) else None
+        value = yield from frontend.block(marker.done if marker else self.event, "wait: event")  # type: ignore[arg-type]
+        if marker is not None:
+            frontend.path = max(frontend.path, marker.path)
+        return value
+
+
+def wait(event: Marker | simpy.Event, place: Device | Stream | None = None) -> Verb:
+    """Make a stream wait for `event` (the frontend goes on); without a stream, the frontend itself waits."""
+    return _Wait(event, None if place is None else _stream(place))
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy(Verb):
+    source: Device | str
+    target: Device | str
+    nbytes: float
+    pinned: bool
+    allocate: bool
+    stream: Stream | None
+    name: str
+
+    def perform(self, frontend: Frontend) -> Iterator[Any]:
+        profile, simulation = frontend.profile, frontend.simulation
+        device, direction = self._engine()
+        ends = [end.name if isinstance(end, Device) else end for end in (self.source, self.target)]
+        machine = simulation.machine
+        if machine is None:
+            raise ProgramError(f"{self.name!r} needs a machine with links between {ends[0]!r} and {ends[1]!r}")
+        route = machine.route(*ends)
+        staged = not self.pinned and direction != "peer"
+        if self.allocate and direction == "d2h":
+            rate, what = (profile.pin, "pin") if self.pinned else (profile.allocate, "allocate")
+            yield Spend(self.nbytes / rate, f"{what} host memory", "host")
+        cap = profile.pageable if staged else math.inf
+        latency = profile.copy_setup + route.latency
+        alone = latency + self.nbytes / min(cap, route.bandwidth)
+        stream = self.stream or device.stream(0)
+        engine = device.copy_engine(direction)
+        yield Launch(Copy(self.name, engine, route.resources, self.nbytes, latency, cap, alone), stream)
+        if staged:  # the driver copies through its own pinned buffer while the caller waits
+            path = yield from frontend.block(stream.drained(), "wait: pageable copy")
+            frontend.path = max(frontend.path, path)
+
+    def _engine(self) -> tuple[Device, str]:
+        if isinstance(self.source, Device):
+            return self.source, "peer" if isinstance(self.target, Device) else "d2h"
+        if isinstance(self.target, Device):
+            return self.target, "h2d"
+        raise ProgramError(f"{self.name!r} copies from {self.source!r} to {self.target!r}: one of them must be a device")
+
+
+def copy(
+    source: Device | str,
+    target: Device | str,
+    *,
+    nbytes: float,
+    pinned: bool = True,
+    allocate: bool = False,
+    stream: Stream | None = None,
+    name: str = "copy",
+) -> Verb:
+    """Copy between host and device or between devices: ``y.to(target, non_blocking=pinned)``.
+
+    Parameters
+    ----------
+    source, target : Device or str
+        A device, or the node id of a host.
+    nbytes : float
+        Payload [B].
+    pinned : bool
+        Whether the host side is pinned: the copy then runs behind the frontend's back at
+        the link's rate. A pageable copy is staged, slower, and blocks the frontend.
+    allocate : bool
+        Whether the host memory is obtained for this copy (``.to("cpu")`` does), at the
+        profile's rate.
+    stream : Stream, optional
+        Default: stream 0 of the device.
+    """
+    if not 0 <= nbytes < math.inf:
+        raise ProgramError(f"{name!r} would copy {nbytes} B; 0 B or more is expected")
+    return _Copy(source, target, nbytes, pinned, allocate, stream, name)

@@ -1,0 +1,195 @@
+"""What a run found: metrics, where the time went, floors, timeline, and where it all comes from."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from simperf.engine.recorder import Arrow, Sample, Span
+from simperf.errors import FloorError, InputError, Problem
+from simperf.files import write_bytes
+from simperf.units import format_quantity
+
+__all__ = ["SCHEMA", "Metric", "ResourceUse", "Result"]
+
+#: Version of the saved form; raised when a key changes its meaning.
+SCHEMA = 1
+
+#: A result may undercut its floor by rounding only.
+_ROUNDING = 1e-9
+
+Origin = Literal["simulated", "measured", "fitted", "source"]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One number of a result, in the SI unit `unit`, with where it comes from and its interval if it has one."""
+
+    value: float
+    unit: str
+    origin: Origin = "simulated"
+    low: float | None = None
+    high: float | None = None
+
+    def __str__(self) -> str:
+        text = format_quantity(self.value, self.unit)
+        if self.low is not None and self.high is not None:
+            text += f" [{format_quantity(self.low, self.unit)} .. {format_quantity(self.high, self.unit)}]"
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceUse:
+    """How much one resource did.
+
+    Parameters
+    ----------
+    kind : str
+        ``"device"``, ``"host"`` or ``"link"``.
+    capacity : float
+        Devices: 1; hosts: cores; links: B/s.
+    work : float
+        Devices and hosts: seconds of the whole capacity's unit; links: bytes moved [B].
+    """
+
+    kind: str
+    capacity: float
+    work: float
+
+    def utilisation(self, time: float) -> float:
+        """Share of what it could have done in `time` [s]; 0 for unlimited resources."""
+        if time <= 0 or not math.isfinite(self.capacity) or self.capacity <= 0:
+            return 0.0
+        return self.work / (self.capacity * time)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of one run; saved and loaded without loss.
+
+    Parameters
+    ----------
+    name : str
+    time : float
+        How long the program took [s].
+    floors : mapping of str to float
+        Times [s] that physics does not let the run beat, by what sets them.
+    metrics : mapping of str to Metric
+        Everything else that was asked for, such as throughput or memory.
+    resources : mapping of str to ResourceUse
+    spans, samples, arrows : sequence
+        The timeline, empty when nobody recorded it.
+    scenario : mapping
+        The inputs, as they were after all overrides.
+    seed : int
+    modelled, not_modelled : sequence of str
+        What the number contains and what it leaves out, in words.
+    sources : mapping of str to str
+        Where the inputs' numbers come from.
+
+    Raises
+    ------
+    FloorError
+        The time is below a floor: the model is wrong, and no answer is given.
+    """
+
+    name: str
+    time: float
+    floors: Mapping[str, float] = field(default_factory=dict)
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    resources: Mapping[str, ResourceUse] = field(default_factory=dict)
+    spans: tuple[Span, ...] = ()
+    samples: tuple[Sample, ...] = ()
+    arrows: tuple[Arrow, ...] = ()
+    question: str = ""
+    scenario: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    version: str = ""
+    modelled: tuple[str, ...] = ()
+    not_modelled: tuple[str, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.time) or self.time < 0:
+            raise FloorError(f"{self.name}: the simulated time is {self.time} s, which no machine can take")
+        name, floor = self.floor
+        if self.time < floor * (1 - _ROUNDING):
+            raise FloorError(
+                f"{self.name}: the simulated {format_quantity(self.time, 's')} is below its physical floor of "
+                f"{format_quantity(floor, 's')} ({name}); this is a defect of the model, please report it"
+            )
+
+    @property
+    def floor(self) -> tuple[str, float]:
+        """The highest floor: what sets it, and the time [s]."""
+        if not self.floors:
+            return "none", 0.0
+        return max(self.floors.items(), key=lambda item: item[1])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, every quantity an SI number."""
+        data: dict[str, Any] = {"schema": SCHEMA}
+        for key, value in self.__dict__.items():
+            data[key] = value
+        data["metrics"] = {key: asdict(metric) for key, metric in self.metrics.items()}
+        data["resources"] = {key: asdict(use) for key, use in self.resources.items()}
+        for key in ("spans", "samples", "arrows"):
+            data[key] = [list(row) for row in data[key]]
+        for key in ("floors", "scenario", "sources"):
+            data[key] = dict(data[key])
+        return data
+
+    def to_bytes(self) -> bytes:
+        """The saved form: JSON with sorted keys; the same result gives the same bytes."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return text.encode("utf-8")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to `path`, gzipped if it ends in ``.gz``; whole or not at all."""
+        data = self.to_bytes()
+        if os.fspath(path).endswith(".gz"):
+            data = gzip.compress(data, 6, mtime=0)
+        write_bytes(path, data)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Result:
+        """Inverse of `to_dict`."""
+        known = dict(data)
+        known.pop("schema")
+        known["metrics"] = {key: Metric(**metric) for key, metric in known["metrics"].items()}
+        known["resources"] = {key: ResourceUse(**use) for key, use in known["resources"].items()}
+        known["spans"] = tuple(Span(*row) for row in known["spans"])
+        known["samples"] = tuple(Sample(*row) for row in known["samples"])
+        known["arrows"] = tuple(Arrow(*row) for row in known["arrows"])
+        for key in ("modelled", "not_modelled"):
+            known[key] = tuple(known[key])
+        return cls(**known)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Result:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        InputError
+            The file is missing, no saved result, or of another schema.
+        """
+        name = os.fspath(path)
+        try:
+            raw = Path(name).read_bytes()
+            data = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
+            if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+                raise ValueError(f"a saved result of schema {SCHEMA} is expected")
+            return cls.from_dict(data)
+        except OSError as error:
+            raise InputError(Problem(f"cannot be read: {error.strerror}", file=name)) from None
+        except (ValueError, KeyError, TypeError, EOFError) as error:
+            raise InputError(
+                Problem(f"no saved result: {error}", file=name, expected="what `simperf run --save` wrote")
+            ) from None
