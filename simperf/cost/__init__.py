@@ -1,0 +1,23 @@
+"""How long one thing takes alone: roofline, alpha-beta, measured tables. Pure functions of sizes."""
+
+from simperf.cost.roofline import SHARPNESS, Roofline
+from simperf.cost.seams import Device, OpCost, OpModel, SizeModel
+from simperf.cost.sizes import AlphaBeta, FixedTime, PiecewiseAlphaBeta
+from simperf.cost.table import Estimate, MeasuredTable
+from simperf.cost.tiles import Tiling, tiling
+
+__all__ = [
+    "SHARPNESS",
+    "AlphaBeta",
+    "Device",
+    "Estimate",
+    "FixedTime",
+    "MeasuredTable",
+    "OpCost",
+    "OpModel",
+    "PiecewiseAlphaBeta",
+    "Roofline",
+    "SizeModel",
+    "Tiling",
+    "tiling",
+]

@@ -1,0 +1,163 @@
+"""The roofline: a kernel takes as long as its arithmetic or its memory traffic, whichever is longer.
+
+    t = (t_compute^p + t_memory^p)^(1/p) + t_0
+
+after Williams, Waterman and Patterson, "Roofline", CACM 52(4), 2009, with a rounded corner.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from simperf.cost.seams import Device, OpCost
+from simperf.cost.tiles import tiling
+from simperf.errors import InputError, Problem, nearest
+from simperf.workload.op import MATRIX_FAMILIES, Op
+
+__all__ = ["SHARPNESS", "Roofline"]
+
+#: Default exponent of the corner: at the ridge a kernel takes 2^(1/8) = 1.09 times the sharp
+#: roofline. Chosen from measured half-precision products on an A100 (LLMCompass, ISCA 2024): 128 x 12288 by
+#: 12288 x 12288 lies at the ridge and takes 6 % more than its memory traffic alone.
+SHARPNESS = 8.0
+#: threads that one multiprocessor holds (CUDA C++ Programming Guide, "Compute Capabilities")
+THREADS_PER_SM = 2048
+
+#: precision of the vector units that serve elementwise work where the name means matrix units
+_VECTOR = {
+    "tf32": ("fp32",),
+    "fp16": ("fp16-vector", "fp32"),
+    "bf16": ("bf16-vector", "fp32"),
+    "fp8": ("fp32",),
+    "int8": ("int8-vector", "fp32"),
+}
+
+
+class Roofline:
+    """Cost of one operation on one device from its peaks.
+
+    Parameters
+    ----------
+    device : Device
+        A GPU part.
+    sharpness : float
+        Exponent p of the corner, at least 1; infinite is the sharp roofline.
+    efficiency : mapping of family to float, optional
+        Replaces the device's own; families that are absent count as 1.
+    quantisation : bool
+        Whether matrix products pay for tiles and waves (`simperf.cost.tiles`).
+    overhead : float, optional
+        fixed time of each kernel, instead of the device's `kernel_floor` [s]
+
+    Raises
+    ------
+    InputError
+        A peak, efficiency or exponent that has no meaning.
+    """
+
+    __slots__ = ("_efficiency", "_quantisation", "device", "overhead", "sharpness")
+
+    def __init__(
+        self,
+        device: Device,
+        *,
+        sharpness: float = SHARPNESS,
+        efficiency: Mapping[str, float] | None = None,
+        quantisation: bool = True,
+        overhead: float | None = None,
+    ) -> None:
+        self.device, self.sharpness, self._quantisation = device, sharpness, quantisation
+        self._efficiency = dict(device.efficiency if efficiency is None else efficiency)
+        self.overhead = device.kernel_floor if overhead is None else overhead
+        problems = [
+            Problem("must be above 0 and at most 1", key=f"efficiency.{family}", value=repr(value))
+            for family, value in self._efficiency.items()
+            if not 0 < value <= 1
+        ]
+        if not sharpness >= 1:
+            problems.append(Problem("must be 1 or more", key="sharpness", value=repr(sharpness)))
+        if not (math.isfinite(self.overhead) and self.overhead >= 0):
+            problems.append(Problem("must be a finite time, 0 or more", key="overhead", value=repr(self.overhead)))
+        if problems:
+            raise InputError(problems)
+
+    @classmethod
+    def sharp(cls, device: Device, *, overhead: float = 0.0) -> Roofline:
+        """Make the textbook roofline: peaks fully reached, a sharp corner, nothing wasted."""
+        return cls(device, sharpness=math.inf, efficiency={}, quantisation=False, overhead=overhead)
+
+    def peak(self, dtype: str, *, family: str = "gemm") -> float:
+        """Rate of arithmetic that the catalogue gives for a precision and family [FLOP/s].
+
+        Matrix products use the matrix units; everything else the vector units, whose rate in
+        half precision is that of ``fp16-vector`` if the part has it, else of fp32.
+        """
+        names = (dtype,) if family in MATRIX_FAMILIES else _VECTOR.get(dtype, (dtype,))
+        for name in names:
+            if name in self.device.peak:
+                return self.device.peak[name]
+        message = f"{self.device.name} has no {dtype} arithmetic{nearest(dtype, self.device.peak)}"
+        raise InputError(Problem(message, key="dtype", value=repr(dtype)))
+
+    def rates(self, op: Op) -> tuple[float, float]:
+        """Reachable rates of arithmetic [FLOP/s] and of memory [B/s] for `op`.
+
+        The efficiency of a matrix family scales the arithmetic, and its memory traffic runs at that of
+        elementwise kernels; the efficiency of any other family scales its memory traffic.
+        """
+        get = self._efficiency.get
+        compute, memory = self.peak(op.dtype, family=op.family), self.device.memory_bandwidth
+        if op.family not in MATRIX_FAMILIES:
+            return compute, memory * get(op.family, get("elementwise", 1.0))
+        compute *= get(op.family, get("gemm", 1.0))
+        if self._quantisation and op.gemm is not None:
+            compute *= tiling(op.gemm, self.device.sms).efficiency
+        return compute, memory * get("elementwise", 1.0)
+
+    def ridge(self, op: Op) -> float:
+        """Arithmetic intensity at which `op`'s regime changes: peak over bandwidth [FLOP/B]."""
+        compute, memory = self.rates(op)
+        return compute / memory
+
+    def floor(self, op: Op) -> float:
+        """Time that no kernel can beat: flops / peak and bytes / bandwidth, the larger [s]."""
+        compute = op.flops / self.peak(op.dtype, family=op.family) if op.flops else 0.0
+        return max(compute, op.nbytes / self.device.memory_bandwidth)
+
+    def demand(self, op: Op) -> float:
+        """Fraction of the device that `op` can fill: tiles or threads over what fits at once."""
+        sms = max(1, self.device.sms)
+        if op.gemm is not None:
+            return min(1.0, tiling(op.gemm, sms).tiles / sms)
+        if op.elements <= 0:
+            return 1.0
+        return min(1.0, max(op.elements / (sms * THREADS_PER_SM), 1.0 / sms))
+
+    def cost(self, op: Op) -> OpCost:
+        """Cost of `op` alone on the device."""
+        compute_rate, memory_rate = self.rates(op) if op.flops else (math.inf, self._memory_rate(op))
+        compute, memory = op.flops / compute_rate, op.nbytes / memory_rate
+        high, low = max(compute, memory), min(compute, memory)
+        body = high
+        if low > 0 and math.isfinite(self.sharpness):
+            body = high * (1.0 + (low / high) ** self.sharpness) ** (1.0 / self.sharpness)
+        if self.overhead > high:
+            regime = "overhead"
+        else:
+            regime = "compute" if compute >= memory else "memory"
+        return OpCost(
+            time=max(body, self.floor(op)) + self.overhead,
+            compute_time=compute,
+            memory_time=memory,
+            overhead=self.overhead,
+            regime=regime,
+            flops=op.flops,
+            nbytes=op.nbytes,
+            demand=self.demand(op),
+        )
+
+    def _memory_rate(self, op: Op) -> float:
+        family = "elementwise" if op.family in MATRIX_FAMILIES else op.family
+        get = self._efficiency.get
+        return self.device.memory_bandwidth * get(family, get("elementwise", 1.0))

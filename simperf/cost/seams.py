@@ -1,0 +1,95 @@
+"""The seams of cost: what a model of one operation, or of one message, must offer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from simperf.workload.op import Op
+
+__all__ = ["Device", "OpCost", "OpModel", "SizeModel"]
+
+
+class Device(Protocol):
+    """What a cost model reads of a GPU part (`simperf.hardware.GpuPart` has it all)."""
+
+    @property
+    def name(self) -> str:
+        """Name of the part, for messages."""
+
+    @property
+    def peak(self) -> Mapping[str, float]:
+        """Rate of arithmetic by precision [FLOP/s]."""
+
+    @property
+    def memory_bandwidth(self) -> float:
+        """Rate of device memory [B/s]."""
+
+    @property
+    def sms(self) -> int:
+        """Streaming multiprocessors (compute units)."""
+
+    @property
+    def kernel_floor(self) -> float:
+        """Time of the shortest kernel [s]."""
+
+    @property
+    def efficiency(self) -> Mapping[str, float]:
+        """Fraction of the limiting peak that a kernel family reaches at best."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpCost:
+    """How long one operation takes alone, and why.
+
+    Parameters
+    ----------
+    time : float
+        whole kernel [s]
+    compute_time, memory_time : float
+        what arithmetic and what memory traffic would take alone [s]
+    overhead : float
+        fixed part of a kernel: start, ramp and end [s]
+    regime : str
+        What the time goes to: ``"compute"``, ``"memory"`` or ``"overhead"``.
+    flops, nbytes : float
+        work [FLOP] and traffic [B]
+    demand : float
+        Fraction of the device that the kernel can fill, above 0 and at most 1.
+    """
+
+    time: float
+    compute_time: float
+    memory_time: float
+    overhead: float
+    regime: str
+    flops: float
+    nbytes: float
+    demand: float = 1.0
+
+    @property
+    def rate(self) -> float:
+        """Achieved arithmetic rate [FLOP/s]."""
+        return self.flops / self.time if self.time else 0.0
+
+    @property
+    def bandwidth(self) -> float:
+        """Achieved memory bandwidth [B/s]."""
+        return self.nbytes / self.time if self.time else 0.0
+
+
+@runtime_checkable
+class OpModel(Protocol):
+    """Says what one operation costs on one device."""
+
+    def cost(self, op: Op) -> OpCost:
+        """Cost of `op` alone on the device."""
+
+
+@runtime_checkable
+class SizeModel(Protocol):
+    """Says how long a message, a copy or a request of some size takes."""
+
+    def time(self, nbytes: float) -> float:
+        """Time for `nbytes` [B] in seconds."""

@@ -1,0 +1,143 @@
+"""Time as a function of size: alpha-beta, several of them by size, and a constant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from simperf.cost.seams import OpCost
+from simperf.errors import InputError, Problem
+from simperf.workload.op import Op
+
+__all__ = ["AlphaBeta", "FixedTime", "PiecewiseAlphaBeta"]
+
+
+def _check(**values: float) -> None:
+    problems = [
+        Problem("must be a finite number, 0 or more", key=key, value=repr(value))
+        for key, value in values.items()
+        if not (math.isfinite(value) and value >= 0)
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class AlphaBeta:
+    """A message of n bytes takes alpha + beta n (R. W. Hockney, Parallel Computing 20, 1994).
+
+    Parameters
+    ----------
+    alpha : float
+        time of an empty message [s]
+    beta : float
+        time a byte, the inverse of the bandwidth [s/B]
+
+    Examples
+    --------
+    >>> link = AlphaBeta.of(5e-6, 10e9)
+    >>> link.half_size, link.regime(1e3), link.regime(1e6)
+    (50000.0, 'latency', 'bandwidth')
+    >>> link.bandwidth(50e3) / 10e9
+    0.5
+    """
+
+    alpha: float
+    beta: float
+
+    def __post_init__(self) -> None:
+        _check(alpha=self.alpha, beta=self.beta)
+
+    @classmethod
+    def of(cls, latency: float, bandwidth: float) -> AlphaBeta:
+        """From a latency [s] and a bandwidth [B/s]."""
+        if not bandwidth > 0:
+            raise InputError(Problem("must be above 0", key="bandwidth", value=repr(bandwidth)))
+        return cls(latency, 1.0 / bandwidth)
+
+    def time(self, nbytes: float) -> float:
+        """Time for `nbytes` [B] in seconds."""
+        _check(nbytes=nbytes)
+        return self.alpha + self.beta * nbytes
+
+    def bandwidth(self, nbytes: float) -> float:
+        """Achieved bandwidth at this size [B/s]."""
+        time = self.time(nbytes)
+        return nbytes / time if time else math.inf
+
+    @property
+    def half_size(self) -> float:
+        """Size that reaches half the bandwidth, Hockney's n_1/2 = alpha / beta [B]."""
+        return self.alpha / self.beta if self.beta else math.inf
+
+    def regime(self, nbytes: float) -> str:
+        """What dominates at this size: ``"latency"`` or ``"bandwidth"``."""
+        return "latency" if nbytes < self.half_size else "bandwidth"
+
+
+@dataclass(frozen=True, slots=True)
+class PiecewiseAlphaBeta:
+    """Different constants by message size, as where a library changes its protocol.
+
+    Parameters
+    ----------
+    pieces : tuple of (float, AlphaBeta)
+        largest size of each regime [B], increasing, the last infinite, and its constants
+
+    Examples
+    --------
+    >>> eager, rendezvous = AlphaBeta.of(1e-6, 1e9), AlphaBeta.of(5e-6, 10e9)
+    >>> model = PiecewiseAlphaBeta(((4096, eager), (float("inf"), rendezvous)))
+    >>> model.piece(4096) is eager, model.piece(4097) is rendezvous
+    (True, True)
+    """
+
+    pieces: tuple[tuple[float, AlphaBeta], ...]
+
+    def __init__(self, pieces: Iterable[tuple[float, AlphaBeta]]) -> None:
+        object.__setattr__(self, "pieces", tuple(pieces))
+        limits = [limit for limit, _ in self.pieces]
+        if not limits or limits[-1] != math.inf or any(a >= b for a, b in pairwise(limits)):
+            problem = Problem("limits must increase and end with infinity", key="pieces", value=repr(limits))
+            raise InputError(problem)
+
+    def piece(self, nbytes: float) -> AlphaBeta:
+        """Constants that hold at this size."""
+        return next(model for limit, model in self.pieces if nbytes <= limit)
+
+    def time(self, nbytes: float) -> float:
+        """Time for `nbytes` [B] in seconds."""
+        _check(nbytes=nbytes)
+        return self.piece(nbytes).time(nbytes)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedTime:
+    """Every operation and every message takes the same time: for t1, t2, t3 of the textbook.
+
+    Parameters
+    ----------
+    seconds : float
+        time [s]
+    demand : float
+        Fraction of the device that an operation fills, above 0 and at most 1.
+    """
+
+    seconds: float
+    demand: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check(seconds=self.seconds)
+        if not 0 < self.demand <= 1:
+            raise InputError(Problem("must be above 0 and at most 1", key="demand", value=repr(self.demand)))
+
+    def time(self, nbytes: float) -> float:
+        """Return the fixed time [s], whatever `nbytes` [B] is."""
+        _check(nbytes=nbytes)
+        return self.seconds
+
+    def cost(self, op: Op) -> OpCost:
+        """Return the fixed time for any operation, called compute because nothing else is known."""
+        return OpCost(self.seconds, self.seconds, 0.0, 0.0, "compute", op.flops, op.nbytes, self.demand)

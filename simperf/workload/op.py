@@ -1,0 +1,114 @@
+"""One operation: what it computes, moves, reads and makes. It knows no device and no time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from simperf.errors import InputError, Problem
+from simperf.workload.precision import element_size
+
+__all__ = ["FAMILIES", "MATRIX_FAMILIES", "Gemm", "Op"]
+
+#: kernel families; a device has one efficiency for each
+FAMILIES = ("gemm", "conv", "elementwise", "reduction", "normalization", "attention", "copy", "optimizer")
+#: families that run on matrix units (tensor cores) where the precision has them
+MATRIX_FAMILIES = frozenset({"gemm", "conv", "attention"})
+
+
+@dataclass(frozen=True, slots=True)
+class Gemm:
+    """The matrix product inside an operation: `batch` products of (m x k) by (k x n).
+
+    The cost model cuts it into tiles; a convolution has one too (implicit GEMM).
+    """
+
+    batch: int
+    m: int
+    n: int
+    k: int
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One operation of a program.
+
+    Parameters
+    ----------
+    name : str
+        Name in the program, unique within a graph.
+    kind : str
+        Operation type, a name in `OP_KINDS`, or ``"fused"``.
+    flops : float
+        arithmetic work, a multiply-add counting 2 [FLOP]
+    nbytes_read, nbytes_written : float
+        compulsory traffic to device memory: each operand once [B]
+    dtype : str
+        Precision of the arithmetic.
+    family : str
+        Kernel family, one of `FAMILIES`.
+    inputs, outputs : tuple of str
+        Tensors read and made. They link producers to consumers; empty means independent.
+    holds : float
+        device memory that the outputs keep [B]; negative (the default) means `nbytes_written`
+    elements : float
+        Independent results, which bound the parallelism; 0 if unknown.
+    gemm : Gemm or None
+        The matrix product inside, if there is one.
+
+    Raises
+    ------
+    InputError
+        A negative or non-finite amount, or an unknown family.
+
+    Examples
+    --------
+    >>> op = Op("y", "cos", flops=8e6, nbytes_read=4e6, nbytes_written=4e6)
+    >>> op.nbytes, op.intensity, op.holds
+    (8000000.0, 1.0, 4000000.0)
+    """
+
+    name: str
+    kind: str = "custom"
+    flops: float = 0.0
+    nbytes_read: float = 0.0
+    nbytes_written: float = 0.0
+    dtype: str = "fp32"
+    family: str = "elementwise"
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    holds: float = -1.0
+    elements: float = 0.0
+    gemm: Gemm | None = None
+
+    def __post_init__(self) -> None:
+        element_size(self.dtype)
+        problems = []
+        for key in ("flops", "nbytes_read", "nbytes_written", "elements"):
+            value = getattr(self, key)
+            if not (math.isfinite(value) and value >= 0):
+                problems.append(Problem("must be a finite number, zero or more", key=key, value=repr(value)))
+        if self.family not in FAMILIES:
+            problems.append(Problem(f"no kernel family {self.family!r}", key="family", expected=", ".join(FAMILIES)))
+        if problems:
+            raise InputError(problems)
+        if self.holds < 0:
+            object.__setattr__(self, "holds", self.nbytes_written)
+
+    @property
+    def nbytes(self) -> float:
+        """Traffic to and from device memory [B]."""
+        return self.nbytes_read + self.nbytes_written
+
+    @property
+    def intensity(self) -> float:
+        """Arithmetic intensity [FLOP/B]; infinite if nothing is moved."""
+        return self.flops / self.nbytes if self.nbytes else math.inf
+
+    def named(self, name: str, inputs: Sequence[str] = (), *, outputs: Sequence[str] = ()) -> Op:
+        """Return the same work under `name`, wired to these tensors.
+
+        Without `outputs`, the one output tensor bears the name of the operation.
+        """
+        return replace(self, name=name, inputs=tuple(inputs), outputs=tuple(outputs) or (name,))
