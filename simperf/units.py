@@ -14,12 +14,29 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Annotated
 
 from simperf.errors import UnitError, nearest
 
-__all__ = ["DIMENSIONS", "format_quantity", "parse", "parse_size"]
+__all__ = [
+    "DIMENSIONS",
+    "Bytes",
+    "BytesPerSecond",
+    "Flop",
+    "FlopPerSecond",
+    "Meters",
+    "MetersPerSecond",
+    "PerSecond",
+    "Ratio",
+    "Seconds",
+    "Unit",
+    "format_quantity",
+    "parse",
+    "parse_size",
+]
 
 #: dimension -> {accepted unit: factor to the SI unit of the dimension}
 DIMENSIONS: Mapping[str, Mapping[str, float]] = MappingProxyType(
@@ -235,3 +252,21 @@ def format_quantity(value: float, dimension: str, *, digits: int = 4) -> str:
     from quantiphy import Quantity
 
     return str(Quantity(value, dimension).render(prec=digits - 1, strip_zeros=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Marks a float in a signature as a quantity of `dimension`; files then write it with a unit."""
+
+    dimension: str
+
+
+Seconds = Annotated[float, Unit("s")]
+Bytes = Annotated[float, Unit("B")]
+BytesPerSecond = Annotated[float, Unit("B/s")]
+Flop = Annotated[float, Unit("FLOP")]
+FlopPerSecond = Annotated[float, Unit("FLOP/s")]
+PerSecond = Annotated[float, Unit("1/s")]
+Meters = Annotated[float, Unit("m")]
+MetersPerSecond = Annotated[float, Unit("m/s")]
+Ratio = Annotated[float, Unit("1")]
