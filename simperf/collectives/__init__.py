@@ -1,0 +1,26 @@
+"""Collectives: pure plans, one algorithm a file, and what runs them on a machine."""
+
+from simperf.collectives.algorithms import ALGORITHMS, algorithms, collective, make_plan, options_of
+from simperf.collectives.execute import Execution, collective_event, execute
+from simperf.collectives.placement import Transport, Wired
+from simperf.collectives.plan import COLLECTIVES, Channel, Phase, Plan, Round
+from simperf.collectives.wiring import Wiring
+
+__all__ = [
+    "ALGORITHMS",
+    "COLLECTIVES",
+    "Channel",
+    "Execution",
+    "Phase",
+    "Plan",
+    "Round",
+    "Transport",
+    "Wired",
+    "Wiring",
+    "algorithms",
+    "collective",
+    "collective_event",
+    "execute",
+    "make_plan",
+    "options_of",
+]

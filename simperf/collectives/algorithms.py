@@ -1,0 +1,101 @@
+"""The table of algorithms: a new one is a file with a function under `@collective`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from simperf.collectives.plan import COLLECTIVES, Plan
+from simperf.errors import InputError, Problem, UnknownNameError, nearest
+from simperf.registry import Registry
+
+__all__ = ["ALGORITHMS", "algorithms", "collective", "make_plan", "options_of"]
+
+PlanMaker: TypeAlias = Callable[..., Plan]
+
+#: ``"all-reduce/ring"`` and so on -> function of the number of ranks
+ALGORITHMS: Registry[PlanMaker] = Registry(
+    "collective algorithm", package="simperf.collectives.plans", group="simperf.collectives"
+)
+
+#: largest number of ranks that a plan is made for
+MAX_RANKS = 1 << 24
+
+
+def collective(name: str, algorithm: str) -> Callable[[PlanMaker], PlanMaker]:
+    """Register a plan maker, a function ``(nranks, *, options) -> Plan``.
+
+    Parameters
+    ----------
+    name : str
+        The collective, such as ``"all-reduce"``.
+    algorithm : str
+        The algorithm, such as ``"ring"``.
+    """
+    return ALGORITHMS.register(f"{name}/{algorithm}")
+
+
+def algorithms(name: str) -> tuple[str, ...]:
+    """Names of the algorithms of a collective.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such collective.
+    """
+    found = tuple(key.split("/", 1)[1] for key in ALGORITHMS if key.startswith(f"{name}/"))
+    if not found:
+        raise UnknownNameError("collective", name, COLLECTIVES)
+    return found
+
+
+def _maker(name: str, algorithm: str) -> PlanMaker:
+    known = algorithms(name)
+    if algorithm not in known:
+        raise UnknownNameError(f"{name} algorithm", algorithm, known)
+    return ALGORITHMS[f"{name}/{algorithm}"]
+
+
+def options_of(name: str, algorithm: str) -> tuple[str, ...]:
+    """Names of the options that an algorithm takes, such as ``("chunks", "degree")``."""
+    parameters = list(inspect.signature(_maker(name, algorithm)).parameters.values())[1:]
+    return tuple(parameter.name for parameter in parameters)
+
+
+def make_plan(name: str, algorithm: str, *, nranks: int, **options: Any) -> Plan:
+    """Make the plan of a collective for a number of ranks.
+
+    Parameters
+    ----------
+    name, algorithm : str
+        What to do and how, such as ``"all-reduce"`` and ``"ring"``.
+    nranks : int
+        Ranks that take part, at least 1. One rank alone has nothing to send.
+    **options
+        Options of the algorithm, see `options_of`.
+
+    Raises
+    ------
+    UnknownNameError
+        No such collective or algorithm; the nearest name is offered.
+    InputError
+        The number of ranks or an option has no meaning for the algorithm.
+
+    Examples
+    --------
+    >>> plan = make_plan("all-reduce", "ring", nranks=4)
+    >>> plan.steps, plan.sent, plan.nsends
+    (6, 1.5, 24)
+    """
+    maker = _maker(name, algorithm)
+    if isinstance(nranks, bool) or not isinstance(nranks, int) or not 1 <= nranks <= MAX_RANKS:
+        raise InputError(
+            Problem("a collective needs at least one rank", value=str(nranks), expected=f"1 to {MAX_RANKS} ranks")
+        )
+    known = options_of(name, algorithm)
+    for key in options:
+        if key not in known:
+            message = f"{name} {algorithm} has no option {key!r}{nearest(key, known)}"
+            raise InputError(Problem(message, expected=", ".join(known) or "no option"))
+    return maker(nranks, **options)

@@ -1,0 +1,168 @@
+"""Running a plan on a machine: alone, or inside a simulation beside other traffic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import simpy
+
+from simperf.collectives.placement import PLAIN, Placement, Transport, Wired, place
+from simperf.collectives.plan import Plan
+from simperf.collectives.stepwise import Stepwise
+from simperf.engine.network import FlowNetwork
+from simperf.errors import InputError, Problem
+
+__all__ = ["Execution", "collective_event", "execute"]
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What came out of running a plan.
+
+    Parameters
+    ----------
+    time : float
+        When the last participant was done [s].
+    finish : tuple of float
+        When each participant was done [s].
+    method : str
+        ``"step-exact"`` or ``"collapsed"``.
+    moved : dict of str to float
+        Bytes on the wire by resource [B].
+    """
+
+    time: float
+    finish: tuple[float, ...]
+    method: str
+    moved: Mapping[str, float] = field(default_factory=dict)
+
+
+def _entries(plan: Plan, entry_times: Sequence[float] | None) -> list[float]:
+    """Entry time of every participant; servers are there from the start."""
+    if entry_times is None:
+        return [0.0] * plan.nparticipants
+    if len(entry_times) != plan.nranks:
+        message = f"{len(entry_times)} entry times for {plan.nranks} ranks"
+        raise InputError(Problem(message, key="entry_times"))
+    if not all(0.0 <= time < math.inf for time in entry_times):
+        raise InputError(Problem("entry times must be finite and 0 or more", key="entry_times"))
+    return [float(time) for time in entry_times] + [0.0] * plan.nservers
+
+
+def _check_size(nbytes: float) -> None:
+    if not 0.0 <= nbytes < math.inf:
+        raise InputError(Problem("the payload must be a finite size, 0 or more", key="nbytes", value=str(nbytes)))
+
+
+def _pairs(plan: Plan) -> set[tuple[int, int]]:
+    """All pairs of participants between which the plan sends."""
+    found: set[tuple[int, int]] = set()
+    for channel in plan.channels:
+        for phase in channel.phases:
+            for index in range(min(1, phase.nrounds) if phase.repeats else phase.nrounds):
+                one = phase.make(index)
+                found.update(zip(one.src.tolist(), one.dst.tolist(), strict=True))
+    return found
+
+
+def execute(
+    plan: Plan,
+    machine: Wired,
+    *,
+    nbytes: float,
+    ranks: Sequence[str] | None = None,
+    servers: Sequence[str] | None = None,
+    entry_times: Sequence[float] | None = None,
+    transport: Transport = PLAIN,
+    exact: bool = False,
+) -> Execution:
+    """Run a plan alone on a machine.
+
+    Parameters
+    ----------
+    plan : Plan
+        What `simperf.collectives.make_plan` made.
+    machine : Wired
+        A `simperf.hardware.Machine` or a `Wiring`.
+    nbytes : float
+        Payload [B], as nccl-tests counts it: the larger of the two buffers of a rank.
+    ranks : sequence of str, optional
+        Node of each rank.
+    servers : sequence of str, optional
+        Node of each server.
+    entry_times : sequence of float, optional
+        When each rank calls the collective [s].
+    transport : Transport
+        Per-step latency, protocol efficiency, reduction at the receiver.
+    exact : bool
+        Force the step-exact executor.
+
+    Raises
+    ------
+    InputError
+        A size, entry time or node that has no meaning.
+    MachineError
+        Two participants that must talk are not connected.
+    """
+    _check_size(nbytes)
+    entry = _entries(plan, entry_times)
+    placement = place(plan, machine, ranks=ranks, servers=servers)
+    return _step_exact(plan, placement, nbytes, entry, transport)
+
+
+def _step_exact(
+    plan: Plan, placement: Placement, nbytes: float, entry: Sequence[float], transport: Transport
+) -> Execution:
+    capacities = placement.machine.resources
+    names = dict.fromkeys(name for pair in sorted(_pairs(plan)) for name in placement.hop(*pair).resources)
+    env = simpy.Environment()
+    network = FlowNetwork(env, {name: capacities[name] for name in names})
+    run = Stepwise(env, network, plan=plan, placement=placement, nbytes=nbytes, transport=transport, entry=entry)
+    env.run(run.done)
+    return Execution(float(env.now), tuple(run.finish), "step-exact", network.moved)
+
+
+def collective_event(
+    sim: Any,
+    plan: Plan,
+    node_ids: Sequence[str],
+    nbytes: float,
+    *,
+    servers: Sequence[str] | None = None,
+    start_times: Sequence[float] | None = None,
+    transport: Transport = PLAIN,
+) -> simpy.Event:
+    """Start a collective in a running simulation, beside whatever else is on its links.
+
+    Parameters
+    ----------
+    sim : simperf.engine.Simulation
+        The simulation; its machine gives the routes.
+    plan : Plan
+        The plan.
+    node_ids : sequence of str
+        Node of each rank.
+    nbytes : float
+        Payload [B].
+    servers : sequence of str, optional
+        Node of each server.
+    start_times : sequence of float, optional
+        Delay from now until each rank takes part [s].
+    transport : Transport
+        Per-step latency, protocol efficiency, reduction at the receiver.
+
+    Returns
+    -------
+    simpy.Event
+        Succeeds with the time of completion [s].
+    """
+    _check_size(nbytes)
+    placement = place(plan, sim.machine, ranks=node_ids, servers=servers)
+    entry = _entries(plan, start_times)
+    run = Stepwise(
+        sim.env, sim.network, plan=plan, placement=placement, nbytes=nbytes, transport=transport, entry=entry
+    )
+    return run.done

@@ -1,0 +1,174 @@
+"""Where the participants of a plan sit on a machine, and how a send is carried."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from simperf.collectives.plan import Plan
+from simperf.errors import InputError, Problem
+
+__all__ = ["PLAIN", "Hop", "Path", "Placement", "Transport", "Wired", "place"]
+
+
+class Path(Protocol):
+    """A route between two nodes, as far as a collective needs it."""
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """Ids of the capacities that it draws on."""
+
+    @property
+    def latency(self) -> float:
+        """One-way latency [s]."""
+
+
+class Wired(Protocol):
+    """What a collective needs of a machine: ranks to sit on, capacities and routes."""
+
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """Nodes that a collective takes as ranks if none are named."""
+
+    @property
+    def resources(self) -> Mapping[str, float]:
+        """Capacity [B/s] by resource id."""
+
+    def route(self, src: str, dst: str, /) -> Path:
+        """The route from one node to another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transport:
+    """How sends are carried, whatever the algorithm.
+
+    Parameters
+    ----------
+    step_latency : float
+        Added to the latency of every send [s]: software, kernel and protocol.
+    efficiency : float
+        Payload bytes a byte on the wire, 0 to 1; what flags and headers of the
+        protocol leave.
+    cap : float
+        Rate on the wire that one send cannot exceed [B/s].
+    reduce_rate : float
+        Rate at which a receiver adds up what has arrived [B/s of payload]; one send at a
+        time. Infinity hides the addition behind the transfer.
+    unit : float
+        Size that is never split between chunks [B]; 0 cuts payloads evenly.
+
+    Examples
+    --------
+    >>> Transport(step_latency=5e-6).step_latency
+    5e-06
+    """
+
+    step_latency: float = 0.0
+    efficiency: float = 1.0
+    cap: float = math.inf
+    reduce_rate: float = math.inf
+    unit: float = 0.0
+
+    def __post_init__(self) -> None:
+        problems = [
+            Problem(message, key=key, value=str(value))
+            for key, value, right, message in (
+                ("step_latency", self.step_latency, 0.0 <= self.step_latency < math.inf, "must be a time, 0 or more"),
+                ("efficiency", self.efficiency, 0.0 < self.efficiency <= 1.0, "must be above 0 and at most 1"),
+                ("cap", self.cap, self.cap > 0.0, "must be a bandwidth above 0"),
+                ("reduce_rate", self.reduce_rate, self.reduce_rate > 0.0, "must be a bandwidth above 0"),
+                ("unit", self.unit, 0.0 <= self.unit < math.inf, "must be a size, 0 or more"),
+            )
+            if not right
+        ]
+        if problems:
+            raise InputError(problems)
+
+
+#: bytes on the wire and nothing else
+PLAIN = Transport()
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """The way from one participant to another: resources and latency [s]."""
+
+    resources: tuple[str, ...]
+    latency: float
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The node of every participant of a plan.
+
+    Parameters
+    ----------
+    machine : Wired
+        Where they sit.
+    nodes : tuple of str
+        Node of each participant, ranks first.
+    """
+
+    machine: Wired
+    nodes: tuple[str, ...]
+    _hops: dict[tuple[int, int], Hop] = field(default_factory=dict, repr=False, compare=False)
+
+    def hop(self, src: int, dst: int) -> Hop:
+        """The way from participant to participant; none at all inside a node."""
+        found = self._hops.get((src, dst))
+        if found is None:
+            here, there = self.nodes[src], self.nodes[dst]
+            if here == there:
+                found = Hop((), 0.0)
+            else:
+                route = self.machine.route(here, there)
+                found = Hop(tuple(route.resources), float(route.latency))
+            self._hops[src, dst] = found
+        return found
+
+
+def place(
+    plan: Plan, machine: Wired, *, ranks: Sequence[str] | None = None, servers: Sequence[str] | None = None
+) -> Placement:
+    """Put the participants of a plan on nodes.
+
+    Parameters
+    ----------
+    plan : Plan
+        Says how many ranks and servers there are.
+    machine : Wired
+        The machine.
+    ranks : sequence of str, optional
+        Node of each rank; the machine's first GPUs if left out.
+    servers : sequence of str, optional
+        Node of each server; the machine's CPUs in turn if left out.
+
+    Raises
+    ------
+    InputError
+        Too few nodes, or nodes that the machine does not have.
+    """
+    sites = tuple(ranks) if ranks is not None else machine.gpus[: plan.nranks]
+    if len(sites) != plan.nranks:
+        message = f"the plan has {plan.nranks} ranks, but there are {len(sites)} nodes for them"
+        raise InputError(Problem(message, key="ranks"))
+    helpers = tuple(servers) if servers is not None else _server_sites(machine, plan.nservers)
+    if len(helpers) != plan.nservers:
+        message = f"the plan has {plan.nservers} servers, but there are {len(helpers)} nodes for them"
+        raise InputError(Problem(message, key="servers"))
+    nodes: Any = getattr(machine, "nodes", None)
+    if nodes is not None:
+        missing = [name for name in dict.fromkeys(sites + helpers) if name not in nodes]
+        if missing:
+            raise InputError([Problem("the machine has no such node", key="ranks", value=name) for name in missing])
+    return Placement(machine, sites + helpers)
+
+
+def _server_sites(machine: Wired, count: int) -> tuple[str, ...]:
+    sites: tuple[str, ...] = tuple(getattr(machine, "servers", ()) or getattr(machine, "cpus", ()))
+    if count and not sites:
+        message = f"the algorithm needs {count} server(s) beside the ranks, and the machine has no CPU to be one"
+        raise InputError(Problem(message, key="servers"))
+    return tuple(sites[index % len(sites)] for index in range(count))

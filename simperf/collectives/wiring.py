@@ -1,0 +1,153 @@
+"""Machines without a file: so many equal ranks on a ring, a star or in a full mesh.
+
+Routes are made when they are asked for, so that a full mesh of thousands costs nothing
+before it is used. Every link has the same bandwidth and latency, in each direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Literal
+
+from simperf.errors import InputError, MachineError, Problem, nearest
+
+__all__ = ["WIRINGS", "Wiring", "WiringRoute"]
+
+WIRINGS = ("ring", "star", "fully-connected")
+
+
+@dataclass(frozen=True, slots=True)
+class WiringRoute:
+    """Resources and latency [s] of a route."""
+
+    resources: tuple[str, ...]
+    latency: float
+
+
+class _Capacities(Mapping[str, float]):
+    """One bandwidth for every link, except those that were changed."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._wiring = wiring
+
+    def __getitem__(self, name: str) -> float:
+        return self._wiring.changed.get(name, self._wiring.bandwidth)
+
+    def __iter__(self) -> Iterator[str]:
+        return self._wiring.links()
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._wiring.links())
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """Equal ranks ``r0``, ``r1``, ... and equal links.
+
+    Parameters
+    ----------
+    kind : str
+        ``"ring"``: each rank has a link to and from its two neighbours. ``"star"``: each
+        rank has one port on a switch, so that a route crosses two links.
+        ``"fully-connected"``: a link between any two.
+    nranks : int
+        Ranks.
+    bandwidth : float
+        Of each link and direction [B/s].
+    latency : float
+        Of each link [s].
+    nservers : int
+        Further nodes ``s0``, ``s1``, ... wired as the ranks are, for a parameter server;
+        not on a ring.
+    changed : dict of str to float
+        Bandwidth of links that differ [B/s], such as ``{"r3>": 1e9}`` for a slow port.
+
+    Examples
+    --------
+    >>> star = Wiring("star", 8, bandwidth=50e9, latency=250e-9)
+    >>> star.route("r0", "r3")
+    WiringRoute(resources=('r0>', '>r3'), latency=5e-07)
+    """
+
+    kind: Literal["ring", "star", "fully-connected"]
+    nranks: int
+    bandwidth: float
+    latency: float = 0.0
+    nservers: int = 0
+    changed: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        problems = []
+        if self.kind not in WIRINGS:
+            problems.append(Problem(f"no such wiring{nearest(self.kind, WIRINGS)}", key="wiring", value=self.kind))
+        if self.nranks < 1:
+            problems.append(Problem("there must be at least one rank", key="ranks", value=str(self.nranks)))
+        if not 0.0 < self.bandwidth < float("inf"):
+            problems.append(Problem("the bandwidth must be above 0", key="bandwidth", value=str(self.bandwidth)))
+        if not 0.0 <= self.latency < float("inf"):
+            problems.append(Problem("the latency must be 0 or more", key="latency", value=str(self.latency)))
+        if self.kind == "ring" and self.nservers:
+            problems.append(Problem("a ring has no place for servers", key="servers", value=str(self.nservers)))
+        if problems:
+            raise InputError(problems)
+
+    @property
+    def name(self) -> str:
+        """Such as ``"star of 8"``."""
+        return f"{self.kind} of {self.nranks}"
+
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """The ranks."""
+        return tuple(f"r{index}" for index in range(self.nranks))
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The servers."""
+        return tuple(f"s{index}" for index in range(self.nservers))
+
+    @property
+    def resources(self) -> Mapping[str, float]:
+        """Capacity [B/s] by link."""
+        return _Capacities(self)
+
+    def links(self) -> Iterator[str]:
+        """Names of all links, one a direction."""
+        nodes = self.gpus + self.servers
+        if self.kind == "star":
+            for node in nodes:
+                yield f"{node}>"
+                yield f">{node}"
+        elif self.kind == "fully-connected":
+            for src in nodes:
+                yield from (f"{src}>{dst}" for dst in nodes if dst != src)
+        elif self.nranks > 1:
+            pairs = ((i, (i + turn) % self.nranks) for i in range(self.nranks) for turn in (1, -1))
+            yield from dict.fromkeys(f"r{a}>r{b}" for a, b in pairs)
+
+    def route(self, src: str, dst: str) -> WiringRoute:
+        """The route between two ranks or servers; on a ring the shorter way round.
+
+        Raises
+        ------
+        MachineError
+            One of them is not wired here.
+        """
+        for node in (src, dst):
+            limit = {"r": self.nranks, "s": self.nservers}.get(node[:1], 0)
+            if not (node[1:].isascii() and node[1:].isdigit() and int(node[1:]) < limit):
+                raise MachineError(f"no node {node!r} on the {self.name}")
+        if src == dst:
+            return WiringRoute((), 0.0)
+        if self.kind == "star":
+            return WiringRoute((f"{src}>", f">{dst}"), 2 * self.latency)
+        if self.kind == "fully-connected":
+            return WiringRoute((f"{src}>{dst}",), self.latency)
+        here, there = int(src[1:]), int(dst[1:])
+        ahead = (there - here) % self.nranks
+        turn, hops = (1, ahead) if ahead <= self.nranks - ahead else (-1, self.nranks - ahead)
+        places = [(here + turn * hop) % self.nranks for hop in range(hops + 1)]
+        names = tuple(f"r{a}>r{b}" for a, b in pairwise(places))
+        return WiringRoute(names, hops * self.latency)
