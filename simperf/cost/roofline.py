@@ -44,7 +44,8 @@ class Roofline:
     sharpness : float
         Exponent p of the corner, at least 1; infinite is the sharp roofline.
     efficiency : mapping of family to float, optional
-        Replaces the device's own; families that are absent count as 1.
+        Replaces the device's own. ``family-precision`` (``gemm-fp32``) goes before ``family``;
+        conv and attention fall back on gemm, all others on elementwise, and what is absent counts as 1.
     quantisation : bool
         Whether matrix products pay for tiles and waves (`simperf.cost.tiles`).
     overhead : float, optional
@@ -106,14 +107,12 @@ class Roofline:
         The efficiency of a matrix family scales the arithmetic, and its memory traffic runs at that of
         elementwise kernels; the efficiency of any other family scales its memory traffic.
         """
-        get = self._efficiency.get
-        compute, memory = self.peak(op.dtype, family=op.family), self.device.memory_bandwidth
-        if op.family not in MATRIX_FAMILIES:
-            return compute, memory * get(op.family, get("elementwise", 1.0))
-        compute *= get(op.family, get("gemm", 1.0))
-        if self._quantisation and op.gemm is not None:
-            compute *= tiling(op.gemm, self.device.sms).efficiency
-        return compute, memory * get("elementwise", 1.0)
+        compute = self.peak(op.dtype, family=op.family)
+        if op.family in MATRIX_FAMILIES:
+            compute *= self._share(op.family, op.dtype, otherwise="gemm")
+            if self._quantisation and op.gemm is not None:
+                compute *= tiling(op.gemm, self.device.sms).efficiency
+        return compute, self._memory_rate(op)
 
     def ridge(self, op: Op) -> float:
         """Arithmetic intensity at which `op`'s regime changes: peak over bandwidth [FLOP/B]."""
@@ -159,5 +158,11 @@ class Roofline:
 
     def _memory_rate(self, op: Op) -> float:
         family = "elementwise" if op.family in MATRIX_FAMILIES else op.family
-        get = self._efficiency.get
-        return self.device.memory_bandwidth * get(family, get("elementwise", 1.0))
+        return self.device.memory_bandwidth * self._share(family, op.dtype, otherwise="elementwise")
+
+    def _share(self, family: str, dtype: str, *, otherwise: str) -> float:
+        """Efficiency of a family in a precision: ``family-precision`` before ``family``."""
+        for key in (f"{family}-{dtype}", family, f"{otherwise}-{dtype}", otherwise):
+            if key in self._efficiency:
+                return self._efficiency[key]
+        return 1.0

@@ -21,9 +21,9 @@ __all__ = ["TILES", "Tiling", "tiling"]
 TILES = ((256, 128), (128, 256), (128, 128), (128, 64), (64, 128), (64, 64), (64, 32), (32, 64), (32, 32))
 _SPLITS = (1, 2, 4, 8, 16)
 #: tile height at which loading operands takes as long as multiplying them; see `_reuse`
-_HALF = 6.0
+_HALF = 12.0
 #: steps along k that filling and draining the pipeline of one tile cost
-_PIPELINE = 16.0
+_PIPELINE = 32.0
 #: shortest run along k that is worth a multiprocessor of its own
 _SHORTEST = 256
 

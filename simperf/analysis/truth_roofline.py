@@ -1,0 +1,211 @@
+"""Published kernel timings against the roofline: signed errors, row by row.
+
+A case is a table of measured operations with the GPU that ran them, as collected from public
+repositories (NeuSight, ASPLOS 2025; LLMCompass, ISCA 2024; Azure's benchmarking guide). Nothing
+is fitted here: the prediction is `simperf.cost.Roofline` on the catalogue's part, plus the
+constant that the measuring program adds to every row (`HARNESS`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from simperf.cost import Device, Roofline
+from simperf.errors import InputError, Problem
+from simperf.workload import Op
+from simperf.workload.kinds import binary, bmm, layernorm, linear, matmul, softmax, unary
+
+__all__ = ["HARNESS", "ErrorSummary", "RowError", "predict_roofline", "summarize"]
+
+#: Time that a measuring program adds to each row [s], by the repository that the case comes from and, where
+#: its programs differ, the operation: they time a launch together with its kernel. NeuSight: what the elementwise
+#: tables of P100, V100 and A100 leave at size zero (18, 19 and 16 us, intercept of a line). LLMCompass: wall clock
+#: around a synchronisation, so the times that its smallest sizes share (29.6, 52 and 48 us) less a kernel's floor.
+HARNESS: Mapping[str, float] = {
+    "sitar-lab/NeuSight": 16e-6,
+    "PrincetonUniversity/LLMCompass:matmul": 28e-6,
+    "PrincetonUniversity/LLMCompass:layernorm": 50e-6,
+    "PrincetonUniversity/LLMCompass:gelu": 46e-6,
+}
+
+_Row = tuple[str, Op, float]
+
+
+@dataclass(frozen=True, slots=True)
+class RowError:
+    """One measured operation and what the model says.
+
+    Parameters
+    ----------
+    label : str
+        Operation and sizes.
+    measured, predicted : float
+        [s]
+    error : float
+        predicted / measured - 1: positive is too slow
+    regime : str
+        What the model says the time goes to.
+    """
+
+    label: str
+    measured: float
+    predicted: float
+    error: float
+    regime: str
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorSummary:
+    """Signed errors of several rows in short.
+
+    Parameters
+    ----------
+    rows : int
+        How many.
+    bias : float
+        Median of the signed errors.
+    median, p90 : float
+        Of their absolute values.
+    worst : float
+        The signed error of largest absolute value.
+    """
+
+    rows: int
+    bias: float
+    median: float
+    p90: float
+    worst: float
+
+
+def summarize(errors: Iterable[RowError]) -> ErrorSummary:
+    """Bias, median, 90th percentile and worst of the signed errors."""
+    signed = np.array([row.error for row in errors])
+    if not signed.size:
+        raise InputError(Problem("there are no rows to summarize"))
+    size = np.abs(signed)
+    return ErrorSummary(
+        rows=len(signed),
+        bias=float(np.median(signed)),
+        median=float(np.median(size)),
+        p90=float(np.quantile(size, 0.9)),
+        worst=float(signed[int(np.argmax(size))]),
+    )
+
+
+def predict_roofline(
+    case: Mapping[str, Any],
+    device: Device,
+    *,
+    gpu: str = "",
+    harness: float | None = None,
+    model: Roofline | None = None,
+) -> list[RowError]:
+    """Predict every row of a measured case on `device`.
+
+    Parameters
+    ----------
+    case : mapping
+        With ``measured.columns`` and ``measured.table``, ``workload`` and ``source``.
+    device : Device
+        The GPU part that stands for the one measured.
+    gpu : str
+        Column of the GPU, where the table has one a GPU.
+    harness : float, optional
+        time that measuring adds to every row, instead of `HARNESS` [s]
+    model : Roofline, optional
+        Instead of the default one on `device`.
+
+    Raises
+    ------
+    InputError
+        The table is of no known form.
+    """
+    columns = tuple(case["measured"].get("columns") or ())
+    reader = next((read for known, read in _READERS.items() if columns[: len(known)] == known), None)
+    if reader is None:
+        raise InputError(Problem(f"no roofline can be held against columns {list(columns)}", key=str(case.get("id"))))
+    repo = str(case.get("source", {}).get("repo", ""))
+    roofline = model or Roofline(device)
+    errors = []
+    for label, op, measured in reader(case, gpu):
+        cost = roofline.cost(op)
+        added = HARNESS.get(f"{repo}:{op.kind}", HARNESS.get(repo, 0.0)) if harness is None else harness
+        predicted = cost.time + added
+        errors.append(RowError(label, measured, predicted, predicted / measured - 1.0, cost.regime))
+    return errors
+
+
+def _rows(case: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
+    rows: Sequence[Sequence[Any]] = case["measured"]["table"]
+    return rows
+
+
+def _elementwise(case: Mapping[str, Any], gpu: str) -> list[_Row]:
+    """Rows op, B, H, latency [ms] in fp32: add, unary functions, softmax, layernorm."""
+    found: list[_Row] = []
+    for name, rows, columns, latency, *_ in _rows(case):
+        rowwise = {"softmax": softmax, "layernorm": layernorm}
+        if name in rowwise:
+            op = rowwise[name](rows, columns)
+        elif name == "add":
+            op = binary("add", rows * columns)
+        else:
+            op = unary(name, rows * columns)
+        found.append((f"{name} {rows}x{columns}", op, latency * 1e-3))
+    return found
+
+
+def _products(case: Mapping[str, Any], gpu: str) -> list[_Row]:
+    """Rows B, M, N, K, then latency [ms], or one column of latencies a GPU; fp32."""
+    columns = list(case["measured"]["columns"])
+    at = columns.index(gpu) if gpu in columns else 4
+    batched = "bmm" in str(case["workload"].get("op", ""))
+    found: list[_Row] = []
+    for row in _rows(case):
+        b, m, n, k = row[:4]
+        op = bmm(b, m, n=n, k=k) if batched else linear(b * m, k, fan_out=n)
+        found.append((f"{op.kind} {b}x{m}x{n}x{k}", op, row[at] * 1e-3))
+    return found
+
+
+def _half_products(case: Mapping[str, Any], gpu: str) -> list[_Row]:
+    """Rows M, K, N, latency [ms] in fp16."""
+    return [
+        (f"matmul {m}x{n}x{k}", matmul(m, n, k=k, dtype="fp16"), latency * 1e-3) for m, k, n, latency, *_ in _rows(case)
+    ]
+
+
+def _half_layernorm(case: Mapping[str, Any], gpu: str) -> list[_Row]:
+    """Rows M, N, throughput [1e9 elements/s] in fp16."""
+    return [
+        (f"layernorm {int(m)}x{int(n)}", layernorm(int(m), int(n), dtype="fp16"), m * n / rate * 1e-9)
+        for m, n, rate in _rows(case)
+    ]
+
+
+def _half_gelu(case: Mapping[str, Any], gpu: str) -> list[_Row]:
+    """Rows M, throughput [1e9 elements/s] in fp16."""
+    return [(f"gelu {int(m)}", unary("gelu", int(m), dtype="fp16"), m / rate * 1e-9) for m, rate in _rows(case)]
+
+
+def _rates(case: Mapping[str, Any], gpu: str) -> list[_Row]:
+    """Rows m, n, k, rate [TFLOP/s] in the precision that the case names."""
+    dtype = str(case["workload"].get("gemm_dtype", "FP16")).lower()
+    return [
+        (f"matmul {m}x{n}x{k} {dtype}", matmul(m, n, k=k, dtype=dtype), 2.0 * m * n * k / rate * 1e-12)
+        for m, n, k, rate in _rows(case)
+    ]
+
+
+_READERS: Mapping[tuple[str, ...], Callable[[Mapping[str, Any], str], list[_Row]]] = {
+    ("op", "B", "H", "latency_ms"): _elementwise,
+    ("B", "M", "N", "K"): _products,
+    ("M", "K", "N", "latency_ms"): _half_products,
+    ("M", "N", "Gelem_s"): _half_layernorm,
+    ("M", "Gelem_s"): _half_gelu,
+    ("m", "n", "k", "tflops"): _rates,
+}
