@@ -1,0 +1,47 @@
+"""Tiles and waves of matrix products (simperf.cost.tiles)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simperf.cost import tiling
+from simperf.workload import Gemm
+
+sizes = st.integers(1, 20000)
+
+
+def test_one_wave_of_the_largest_tiles_wastes_only_the_pipeline():
+    found = tiling(Gemm(1, 256 * 8, 128 * 10, 4096), 80)
+    assert (found.tiles, found.waves) == (80, 1)
+    assert found.efficiency == pytest.approx(4096 / (4096 + 32))
+
+
+def test_one_row_more_than_full_waves_costs():
+    full, over = (tiling(Gemm(1, 256 * 8 + extra, 128 * 10, 4096), 80) for extra in (0, 1))
+    assert over.efficiency < full.efficiency
+
+
+def test_a_product_smaller_than_the_device_leaves_it_idle():
+    assert tiling(Gemm(1, 64, 64, 128), 80).efficiency < 0.1
+
+
+def test_a_long_inner_dimension_is_split():
+    short, long = tiling(Gemm(1, 128, 128, 255), 80), tiling(Gemm(1, 128, 128, 65536), 80)
+    assert long.tiles > short.tiles
+    assert long.efficiency > 2 * short.efficiency
+
+
+def test_many_small_products_fill_the_device_together():
+    assert tiling(Gemm(512, 128, 128, 512), 80).efficiency > 3 * tiling(Gemm(1, 128, 128, 512), 80).efficiency
+
+
+@given(st.integers(1, 300), sizes, sizes, sizes, st.integers(1, 200))
+def test_efficiency_is_a_share_and_waves_hold_all_tiles(batch, m, n, k, sms):
+    found = tiling(Gemm(batch, m, n, k), sms)
+    assert 0 < found.efficiency <= 1
+    assert (found.waves - 1) * sms < found.tiles <= found.waves * sms
+
+
+@given(sizes, sizes, sizes)
+def test_transposing_the_result_changes_nothing(m, n, k):
+    assert tiling(Gemm(1, m, n, k), 108).efficiency == tiling(Gemm(1, n, m, k), 108).efficiency
