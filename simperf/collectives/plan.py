@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from simperf.errors import InputError, Problem
 
-__all__ = ["COLLECTIVES", "Channel", "IntArray", "Phase", "Plan", "Round", "chunk_offsets"]
+__all__ = ["COLLECTIVES", "Channel", "IntArray", "Phase", "Plan", "Round", "busiest", "chunk_offsets"]
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
@@ -209,6 +209,20 @@ class Plan:
                 else:
                     total += sum(len(one) for one in phase)
         return total
+
+
+def busiest(channels: tuple[Channel, ...], nparticipants: int) -> float:
+    """Payloads that the busiest participant sends, counted send by send.
+
+    For shapes whose closed form is no shorter than the count.
+    """
+    total = np.zeros(nparticipants)
+    for channel in channels:
+        for phase in channel.phases:
+            for one in phase:
+                spans = np.broadcast_to(np.asarray(one.span, dtype=np.float64), len(one))
+                total += np.bincount(one.src, spans, minlength=nparticipants) * (channel.share / channel.nchunks)
+    return float(total.max())
 
 
 def chunk_offsets(chunk: IntArray, nchunks: int, nbytes: float, *, unit: float = 0.0) -> npt.NDArray[np.float64]:
