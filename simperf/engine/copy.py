@@ -42,9 +42,7 @@ class CopyEngine:
 
     def _next(self) -> None:
         copy, done = self._queue[0]
-        flow = self._network.transfer(
-            copy.resources, copy.nbytes, latency=copy.latency, cap=copy.cap, name=copy.name
-        )
+        flow = self._network.transfer(copy.resources, copy.nbytes, latency=copy.latency, cap=copy.cap, name=copy.name)
 
         def finish(event: simpy.Event) -> None:
             self._queue.popleft()

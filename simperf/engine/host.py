@@ -32,5 +32,9 @@ class Host:
         It takes longer when more threads want to run than there are cores.
         """
         event = simpy.Event(self.env)
-        Task(self.share, lambda _: event.succeed()).begin(seconds, threads)
+
+        def done(_: simpy.Event) -> None:
+            event.succeed()
+
+        Task(self.share, done).begin(seconds, threads)
         return event

@@ -10,10 +10,15 @@ Two extensions, both by speaking of a *level* that rises instead of a rate: a fl
 weight w at level x goes at w * x, so that shares are in proportion to weights; and a
 flow that may go no faster than its cap is frozen when the level reaches cap / w.
 
-`fill` does one bottleneck at a time in plain Python, which takes a few microseconds for
-a handful of flows. `fill_many` works on numpy arrays, and freezes in every round all
-links that are *local* minima: a link whose every flow is offered least on it keeps that
-level whatever happens elsewhere, because levels only rise.
+Three ways to the one answer:
+
+- `fill` does one bottleneck at a time in plain Python, which takes a few microseconds
+  for a handful of flows.
+- `fill_many` works on numpy arrays, and freezes in every round all links that are
+  *local* minima: a link whose every flow is offered least on it keeps that level
+  whatever happens elsewhere, because levels only rise.
+- `refill` starts from the answer to a slightly different question, and is for networks
+  where thousands of flows come and go one at a time.
 
 Not modelled: packets, TCP's slow start and loss, queues in switches and head-of-line
 blocking. Rates change at once and are shared perfectly.
@@ -27,7 +32,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["MANY", "TIE", "fill", "fill_many", "max_min_rates"]
+__all__ = ["MANY", "TIE", "columns", "fill", "fill_many", "max_min_rates", "refill"]
 
 #: Levels that differ by less than this, relatively, are one level: a tie that rounding
 #: has split is mended, and equal flows get equal rates.
@@ -81,7 +86,8 @@ def max_min_rates(
     if len(routes) < MANY:
         levels = fill(routes, capacities, claims, limits)
     else:
-        levels = fill_many(columns(routes, len(capacities)), capacities, claims, limits).tolist()
+        table, room = columns(routes), np.array([math.inf, *capacities])
+        levels = fill_many(table, room, np.array(claims), np.array(limits)).tolist()
     return [level * weight for level, weight in zip(levels, claims, strict=True)]
 
 
@@ -142,35 +148,36 @@ def fill(routes: Routes, capacities: Sequence[float], loads: Sequence[float], li
     return levels
 
 
-def columns(routes: Routes, links: int) -> Indices:
-    """Return the routes as columns of equal length, filled up with the index `links`.
+def columns(routes: Routes) -> Indices:
+    """Return routes of unlike length as a table: link i becomes i + 1, and 0 is no link.
 
     Parameters
     ----------
     routes : sequence of sequence of int
         Links that each route crosses.
-    links : int
-        Number of links; the index that stands for no link.
 
     Returns
     -------
     numpy.ndarray of int, shape (longest route, routes)
         ``[k, i]`` is the k-th link of route i.
     """
-    longest = max(map(len, routes), default=0)
-    padding = (links,) * longest
-    table = [(*route, *padding[len(route) :]) for route in routes]
-    return np.ascontiguousarray(np.array(table, dtype=np.intp).reshape(len(routes), longest).T)
+    table = np.zeros((max(map(len, routes), default=0), len(routes)), dtype=np.intp)
+    for column, route in enumerate(routes):
+        for row, link in enumerate(route):
+            table[row, column] = link + 1
+    return table
 
 
-def fill_many(routes: Indices, capacities: Sequence[float], loads: Sequence[float], limits: Sequence[float]) -> Floats:
+def fill_many(routes: Indices, capacities: Floats, loads: Floats, limits: Floats) -> Floats:
     """Return the level at which each route is frozen; for many routes.
 
     Parameters
     ----------
     routes : numpy.ndarray of int, shape (longest route, routes)
         As `columns` gives them.
-    capacities, loads, limits : sequence of float
+    capacities : numpy.ndarray of float, shape (1 + links,)
+        Capacity of each link [B/s]; the first, of no link, is infinite.
+    loads, limits : numpy.ndarray of float, shape (routes,)
         As for `fill`.
 
     Returns
@@ -179,29 +186,158 @@ def fill_many(routes: Indices, capacities: Sequence[float], loads: Sequence[floa
         Level of each route [B/s per unit of weight].
     """
     longest, count = routes.shape
-    room = np.append(np.asarray(capacities, dtype=np.float64), np.inf)
-    load = np.asarray(loads, dtype=np.float64)
-    limit = np.asarray(limits, dtype=np.float64)
+    room = capacities.astype(np.float64)
+    links = len(room)
     levels = np.zeros(count)
     waiting = np.arange(count)
-    links = len(room)
     while len(waiting):
         offer = np.full(links, np.inf)
-        total = np.bincount(routes.ravel(), np.tile(load, longest), minlength=links)
+        total = np.bincount(routes.ravel(), np.tile(loads, longest), minlength=links)
         np.divide(np.maximum(room, 0.0), total, out=offer, where=total > 0)
-        offer[-1] = np.inf
         offers = offer[routes]
-        low = np.minimum(offers.min(axis=0, initial=np.inf), limit)
+        low = np.minimum(offers.min(axis=0, initial=np.inf), limits)
         edge = low + low * TIE
-        # A link where some flow is offered less elsewhere will be left more: not yet frozen.
-        open_ = np.zeros(links, dtype=bool)
-        open_[routes[offers > edge]] = True
-        frozen = (~open_[routes] & (offers <= edge)).any(axis=0) | (limit <= edge)
+        # A link where some route is offered less elsewhere will be left more: it stays open.
+        closed = np.ones(links, dtype=bool)
+        closed[routes[offers > edge]] = False
+        frozen = (closed[routes] & (offers <= edge)).any(axis=0) | (limits <= edge)
         levels[waiting[frozen]] = low[frozen]
-        drawn = np.tile(low[frozen] * load[frozen], longest)
-        done = routes[:, frozen].ravel()
-        real = done < links - 1
-        room -= np.bincount(done[real], drawn[real], minlength=links)
+        room -= _draw(routes[:, frozen], low[frozen] * loads[frozen], links)
         keep = ~frozen
-        routes, load, limit, waiting = routes[:, keep], load[keep], limit[keep], waiting[keep]
+        routes, loads, limits, waiting = routes[:, keep], loads[keep], limits[keep], waiting[keep]
     return levels
+
+
+def _draw(routes: Indices, rates: Floats, links: int) -> Floats:
+    """Return what routes of these rates draw on each link [B/s]; on no link, nothing."""
+    drawn = np.bincount(routes.ravel(), np.tile(rates, len(routes)), minlength=links)
+    drawn[0] = 0.0
+    return drawn
+
+
+def refill(
+    routes: Indices,
+    capacities: Floats,
+    loads: Floats,
+    limits: Floats,
+    *,
+    levels: Floats,
+    marks: Floats,
+    since: float,
+    patience: int = 8,
+) -> tuple[Floats, Floats, Floats]:
+    """Return the levels after a small change, given those before it.
+
+    Below the level `since` filling goes as it went before the change, so those routes
+    keep their level. For the others: suppose that every route keeps its bottleneck.
+    Then "each bottleneck is full" is a linear system in the levels of the bottlenecks.
+    Its solution is right if no link is over-full and every bottleneck is full when each
+    route goes at the lowest level that its links allow, for then each route has a link
+    that is full and on which none goes faster, which is what max-min fair means. If not,
+    each route takes the link that allows it least as its bottleneck, an over-full link
+    becomes one, and the system is solved again (Newton's method on a piecewise linear
+    system; two or three solutions as a rule). If `patience` runs out, `fill_many` decides.
+
+    Parameters
+    ----------
+    routes, capacities, loads, limits : numpy.ndarray
+        The changed network, as for `fill_many`.
+    levels : numpy.ndarray of float, shape (routes,)
+        Level of each route before the change; infinite for a new one.
+    marks : numpy.ndarray of float, shape (1 + links,)
+        Level to which each link held its routes before the change; infinite if it was
+        not full. Only a guess is needed.
+    since : float
+        Level below which the change alters nothing.
+    patience : int
+        Systems to solve at most.
+
+    Returns
+    -------
+    tuple of numpy.ndarray
+        Level of each route, mark of each link, and what is drawn on each link [B/s].
+    """
+    links = len(capacities)
+    base = np.zeros(links)
+    room = capacities
+    levels = levels.copy()
+    moving = levels >= since * (1.0 - 1e-9)
+    everything = bool(moving.all())
+    if not everything:
+        still = ~moving
+        base = _draw(routes[:, still], levels[still] * loads[still], links)
+        room = np.maximum(capacities - base, 0.0)
+        routes, loads, limits = routes[:, moving], loads[moving], limits[moving]
+    answer = _newton(routes, room, loads, limits, marks, patience)
+    if answer is None:
+        new = fill_many(routes, room, loads, limits)
+        drawn = _draw(routes, new * loads, links)
+        found = np.zeros(links)
+        np.maximum.at(found, routes.ravel(), np.tile(new, len(routes)))
+        found[drawn < room * (1.0 - TIE)] = np.inf
+    else:
+        new, found, drawn = answer
+    levels[moving] = new
+    # Links that were full below `since` still are, at the level at which they were.
+    marks = np.where(marks < since * (1.0 - 1e-9), marks, found)
+    return levels, marks, base + drawn
+
+
+def _newton(
+    routes: Indices, room: Floats, loads: Floats, limits: Floats, marks: Floats, patience: int
+) -> tuple[Floats, Floats, Floats] | None:
+    """Return levels, marks and draw by `refill`'s iteration, or None if it does not settle."""
+    longest, links = len(routes), len(room)
+    flat = routes.ravel()
+    total = np.bincount(flat, np.tile(loads, longest), minlength=links)
+    equal = np.full(links, np.inf)
+    np.divide(room, total, out=equal, where=total > 0)
+    equal[0] = np.inf
+    full, over = room * (1.0 - TIE), room * (1.0 + TIE)
+    offers = marks[routes]
+    lost = (offers.min(axis=0) == np.inf) & (limits == np.inf)
+    if lost.any():  # Newcomers over links that were not full: guess where they are held.
+        held = routes[:, lost]
+        narrow = np.take_along_axis(held, equal[held].argmin(axis=0)[None], axis=0)[0]
+        marks = marks.copy()
+        marks[narrow] = equal[narrow]
+        offers = marks[routes]
+    for _ in range(patience):
+        first = offers.argmin(axis=0)
+        held = np.take_along_axis(routes, first[None], axis=0)[0]
+        capped = limits <= offers.min(axis=0)
+        drawing = loads
+        right = room
+        if capped.any():
+            right = room - _draw(routes, np.where(capped, limits * loads, 0.0), links)
+            drawing = np.where(capped, 0.0, loads)
+        used = np.zeros(links, dtype=bool)
+        used[held[~capped]] = True
+        bottlenecks = np.flatnonzero(used)
+        size = len(bottlenecks)
+        place = np.full(links, size)
+        place[bottlenecks] = np.arange(size)
+        cell = place[flat] * (size + 1) + np.tile(place[held], longest)
+        matrix = np.bincount(cell, np.tile(drawing, longest), minlength=(size + 1) ** 2)
+        try:
+            solved = np.linalg.solve(matrix.reshape(size + 1, size + 1)[:size, :size], right[bottlenecks])
+        except np.linalg.LinAlgError:
+            return None
+        marks = np.full(links, np.inf)
+        marks[bottlenecks] = solved
+        offers = marks[routes]
+        levels = np.minimum(offers.min(axis=0), limits)
+        drawn = _draw(routes, levels * loads, links)
+        spilt = drawn > over
+        if not spilt.any() and (drawn[bottlenecks] >= full[bottlenecks]).all() and solved.min(initial=0.0) >= 0.0:
+            return levels, marks, drawn
+        spilt = np.flatnonzero(spilt)
+        if len(spilt):
+            # Hold an over-full link's faster routes to what its slower ones leave of it.
+            slow = np.tile(levels, longest) < equal[flat]
+            drawing = np.tile(loads, longest)
+            kept = np.bincount(flat, np.where(slow, np.tile(levels * loads, longest), 0.0), minlength=links)
+            rest = np.bincount(flat, np.where(slow, 0.0, drawing), minlength=links)
+            marks[spilt] = ((room - kept) / np.maximum(rest, 1e-30))[spilt]
+            offers = marks[routes]
+    return None

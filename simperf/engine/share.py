@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import simpy
+from simpy.events import NORMAL
 
 __all__ = ["Alarm", "Share", "Task"]
 
@@ -34,7 +35,7 @@ class Alarm(simpy.Event):
     def arm(self, delay: float) -> None:
         """Call the function `delay` s from now; the alarm must not be pending."""
         self.callbacks = self._calls
-        self.env.schedule(self, 1, delay)
+        self.env.schedule(self, NORMAL, delay)
 
     def disarm(self) -> None:
         """Let a pending alarm pass silently; it must not be armed again."""

@@ -17,7 +17,23 @@ from simperf.engine.recorder import Recorder
 from simperf.engine.stream import DEFAULT_DEPTH
 from simperf.errors import ProgramError, SimperfError
 
-__all__ = ["Simulation", "Wiring"]
+__all__ = ["Path", "Simulation", "Wiring"]
+
+
+class Path(Protocol):
+    """What the engine reads of a route."""
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """Capacities that a flow on it draws on."""
+
+    @property
+    def latency(self) -> float:
+        """One way [s]."""
+
+    @property
+    def bandwidth(self) -> float:
+        """Of its narrowest link [B/s]."""
 
 
 class Wiring(Protocol):
@@ -31,8 +47,18 @@ class Wiring(Protocol):
     def nodes(self) -> Mapping[str, Any]:
         """Node by id; a node has ``kind`` and ``part``."""
 
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """Ids of all GPUs."""
+
     def host_of(self, node: str) -> str:
         """The CPU node that drives `node`."""
+
+    def cores(self, host: str) -> float:
+        """CPU cores of the server of `host`."""
+
+    def route(self, src: str, dst: str) -> Path:
+        """The way from one node to another."""
 
 
 class Simulation:
@@ -99,7 +125,7 @@ class Simulation:
                 node = self.machine.nodes.get(name)
                 if node is None:
                     raise ProgramError(f"the machine has no host {name!r}")
-                cores = getattr(node.part, "cores", math.inf)
+                cores = self.machine.cores(name)
             self.hosts[name] = Host(self.env, name, cores)
         return self.hosts[name]
 

@@ -150,5 +150,3 @@ class Stream:
         else:
             self._waiters.append((self.submitted, event))
         return event
-
-

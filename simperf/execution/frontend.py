@@ -142,7 +142,8 @@ class Frontend:
         recorder = self.recorder
         if verb.__class__ is Launch:
             if recorder is not None:
-                recorder.span(self.track, f"launch {verb.kernel.name}", self._since, self.env.now, "overhead")  # type: ignore[union-attr]
+                name = f"launch {verb.kernel.name}"
+                recorder.span(self.track, name, self._since, self.env.now, "overhead")
             if self._enqueue():
                 self._play(None)
         else:

@@ -7,7 +7,7 @@ scripted, fused or as a captured graph; only what happens at each ``launch`` and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +60,7 @@ class Mode:
             time = profile.graph_launch if isinstance(kernel, GraphLaunch) else profile.launch
         return time * frontend.profile.scripted if self.scripted else time
 
-    def run(self, frontend: Frontend, module: Module, stream: Any) -> Iterator[Any]:
+    def run(self, frontend: Frontend, module: Module, stream: Any) -> Generator[Any, Any, Any]:
         """Execute one call of `module`: yields the verbs that it comes down to."""
         from simperf.execution.verbs import launch
 
@@ -79,7 +79,7 @@ class Mode:
             for kernel in kernels:
                 yield launch(kernel, stream)
 
-    def _dataflow(self, module: Module, kernels: tuple[Kernel, ...], stream: Any) -> Iterator[Any]:
+    def _dataflow(self, module: Module, kernels: tuple[Kernel, ...], stream: Any) -> Generator[Any, Any, Any]:
         """Launch in program order over several streams; markers carry the dependencies across."""
         from simperf.execution.verbs import launch
 
@@ -87,7 +87,7 @@ class Mode:
         streams = [device.stream(stream.index + lane) for lane in range(self.lanes)]
         tail: dict[int, int] = {}  # lane -> last operation on it
         placed: dict[int, tuple[int, Marker]] = {}
-        for index, (kernel, producers) in enumerate(zip(kernels, module.producers(fused=self.fuses), strict=True)):
+        for index, (kernel, producers) in enumerate(zip(kernels, module.predecessors(fused=self.fuses), strict=True)):
             own = [placed[p][0] for p in producers if tail[placed[p][0]] == p]
             idle = [lane for lane in range(self.lanes) if lane not in tail]
             done = [lane for lane in tail if lane not in own and placed[tail[lane]][1].done.triggered]

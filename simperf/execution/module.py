@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from simperf.engine.kernel import Kernel
-from simperf.workload import OpGraph, fuse
+from simperf.workload import Op, OpGraph, fuse
 
 __all__ = ["Module"]
 
@@ -19,10 +18,11 @@ class Module:
     graph : OpGraph
     cost : callable
         Kernel of one operation on the device at hand.
+    name : str
     """
 
-    def __init__(self, graph: OpGraph, cost: Callable[[Any], Kernel]) -> None:
-        self.graph, self.name, self._cost = graph, graph.name, cost
+    def __init__(self, graph: OpGraph, cost: Callable[[Op], Kernel], name: str = "net") -> None:
+        self.graph, self.name, self._cost = graph, name, cost
         self._graphs: dict[bool, OpGraph] = {False: graph}
         self._kernels: dict[bool, tuple[Kernel, ...]] = {}
 
@@ -38,6 +38,6 @@ class Module:
             self._kernels[fused] = tuple(self._cost(op) for op in self.operations(fused=fused).ops)
         return self._kernels[fused]
 
-    def producers(self, *, fused: bool = False) -> Sequence[Sequence[int]]:
+    def predecessors(self, *, fused: bool = False) -> Sequence[Sequence[int]]:
         """For each operation, the indices of those whose outputs it reads."""
-        return self.operations(fused=fused).producers
+        return self.operations(fused=fused).predecessors

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +55,7 @@ class Verb(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def perform(self, frontend: Frontend) -> Iterator[Any]:
+    def perform(self, frontend: Frontend) -> Generator[Any, Any, Any]:
         """Yield events and simpler verbs until it is done; the returned value is the program's."""
 
 
@@ -85,7 +85,7 @@ def _stream(place: Device | Stream) -> Stream:
 
 def launch(kernel: Kernel | Item, place: Device | Stream) -> Launch:
     """Issue `kernel` on a stream (a device means its default stream)."""
-    return Launch(kernel, place.stream(0) if place.__class__ is Device else place)  # type: ignore[union-attr,arg-type]
+    return Launch(kernel, place.stream(0) if isinstance(place, Device) else place)
 
 
 def compute(seconds: float, what: str = "host work") -> Spend:
@@ -98,7 +98,7 @@ class _Run(Verb):
     module: Module
     stream: Stream
 
-    def perform(self, frontend: Frontend) -> Iterator[Any]:
+    def perform(self, frontend: Frontend) -> Generator[Any, Any, Any]:
         return frontend.mode.run(frontend, self.module, self.stream)
 
 
@@ -112,7 +112,7 @@ class _Synchronize(Verb):
     streams: tuple[Stream, ...] | None
     why: str
 
-    def perform(self, frontend: Frontend) -> Iterator[Any]:
+    def perform(self, frontend: Frontend) -> Generator[Any, Any, Any]:
         streams = self.streams
         if streams is None:
             streams = tuple(s for device in frontend.simulation.devices.values() for s in device.streams)
@@ -142,7 +142,7 @@ class _Record(Verb):
     stream: Stream
     name: str
 
-    def perform(self, frontend: Frontend) -> Iterator[Any]:
+    def perform(self, frontend: Frontend) -> Generator[Any, Any, Any]:
         marker = Marker(frontend.env, self.name)
         self.stream.submit(marker, frontend.path)
         return marker
@@ -153,21 +153,22 @@ class _Record(Verb):
 class _Wait(Verb):
     event: Marker | simpy.Event
     stream: Stream | None
+    why: str
 
-    def perform(self, frontend: Frontend) -> Iterator[Any]:
+    def perform(self, frontend: Frontend) -> Generator[Any, Any, Any]:
         if self.stream is not None:
             self.stream.submit(WaitFor(self.event), frontend.path)
             return None
         marker = self.event if isinstance(self.event, Marker) else None
-        value = yield from frontend.block(marker.done if marker else self.event, "wait: event")  # type: ignore[arg-type]
+        value = yield from frontend.block(marker.done if marker else self.event, self.why)  # type: ignore[arg-type]
         if marker is not None:
             frontend.path = max(frontend.path, marker.path)
         return value
 
 
-def wait(event: Marker | simpy.Event, place: Device | Stream | None = None) -> Verb:
+def wait(event: Marker | simpy.Event, place: Device | Stream | None = None, *, why: str = "wait: event") -> Verb:
     """Make a stream wait for `event` (the frontend goes on); without a stream, the frontend itself waits."""
-    return _Wait(event, None if place is None else _stream(place))
+    return _Wait(event, None if place is None else _stream(place), why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +181,7 @@ class _Copy(Verb):
     stream: Stream | None
     name: str
 
-    def perform(self, frontend: Frontend) -> Iterator[Any]:
+    def perform(self, frontend: Frontend) -> Generator[Any, Any, Any]:
         profile, simulation = frontend.profile, frontend.simulation
         device, direction = self._engine()
         ends = [end.name if isinstance(end, Device) else end for end in (self.source, self.target)]
@@ -207,7 +208,9 @@ class _Copy(Verb):
             return self.source, "peer" if isinstance(self.target, Device) else "d2h"
         if isinstance(self.target, Device):
             return self.target, "h2d"
-        raise ProgramError(f"{self.name!r} copies from {self.source!r} to {self.target!r}: one of them must be a device")
+        raise ProgramError(
+            f"{self.name!r} copies from {self.source!r} to {self.target!r}: one of them must be a device"
+        )
 
 
 def copy(

@@ -6,7 +6,7 @@ from simperf.workload.op import Op
 from simperf.workload.precision import element_size
 from simperf.workload.registry import OP_KINDS, sizes
 
-__all__ = ["copy", "custom", "embedding"]
+__all__ = ["copy", "custom", "embedding", "fill"]
 
 
 @OP_KINDS.register("copy")
@@ -52,5 +52,21 @@ def custom(
         nbytes_written=float(written),
         dtype=dtype,
         family=family,
+        elements=float(elements),
+    )
+
+
+@OP_KINDS.register("fill")
+def fill(elements: int, *, dtype: str = "fp32") -> Op:
+    """Write one value (or random numbers, whose arithmetic is not counted) to every element: nothing read."""
+    sizes(elements=elements)
+    return Op(
+        name="fill",
+        kind="fill",
+        flops=0.0,
+        nbytes_read=0.0,
+        nbytes_written=float(element_size(dtype) * elements),
+        dtype=dtype,
+        family="elementwise",
         elements=float(elements),
     )

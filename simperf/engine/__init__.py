@@ -1,0 +1,1 @@
+"""Time, queues and sharing: the simulated machine at work."""

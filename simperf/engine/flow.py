@@ -1,0 +1,198 @@
+"""What the flow network keeps count of: links, flows, and bundles of equal flows.
+
+Flows over the same route with the same cap and weight have the same rate. They are one
+*bundle*, which counts the bytes that each of its flows has been served since the bundle
+began; a flow is done when that count reaches the mark that was set when it joined. So
+a re-share costs what the number of different routes asks for, not the number of flows.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+import simpy
+
+if TYPE_CHECKING:
+    from simperf.engine.crowd import Crowd
+
+__all__ = ["ROUNDING", "TICK", "Bundle", "Flow", "Link", "Route", "Share"]
+
+#: Part of a flow's bytes, and of the time since its last re-share, that is rounding.
+ROUNDING = 1e-12
+
+#: Part of the clock's reading that is rounding: some dozens of units in the last place.
+TICK = 1e-14
+
+#: How many times the size of a newcomer a bundle's count may be before it starts anew.
+LONG_COUNT = 256.0
+
+
+class Link:
+    """One capacity, the bundles that draw on it, and what it has moved.
+
+    Parameters
+    ----------
+    name : str
+        The resource.
+    capacity : float
+        What it can move [B/s].
+    """
+
+    __slots__ = (
+        "busy",
+        "capacity",
+        "ceiling",
+        "crowd",
+        "index",
+        "mark",
+        "members",
+        "moved",
+        "name",
+        "peak",
+        "rate",
+        "since",
+    )
+
+    def __init__(self, name: str, capacity: float) -> None:
+        self.name = name
+        self.capacity = self.ceiling = capacity
+        self.members: dict[Bundle, None] = {}
+        self.crowd: Crowd | None = None
+        self.index = self.mark = 0
+        self.rate = self.peak = 0.0
+        self.moved = self.busy = self.since = 0.0
+
+
+class Route:
+    """Links that a flow crosses, in order; `repeats` if one is crossed more than once."""
+
+    __slots__ = ("links", "repeats")
+
+    def __init__(self, links: tuple[Link, ...]) -> None:
+        self.links = links
+        self.repeats = len(set(links)) < len(links)
+
+
+Key = tuple[Route, float, float]
+
+
+class Flow(simpy.Event):
+    """The event that succeeds, with the time, when its bytes have moved.
+
+    Parameters
+    ----------
+    env : simpy.Environment
+        The clock.
+    key : tuple
+        Route, cap [B/s] and weight; it becomes None when the flow is called off.
+    nbytes : float
+        Payload [B].
+    name : str
+        For people who look at the event.
+    """
+
+    def __init__(self, env: simpy.Environment, key: Key, nbytes: float, name: str) -> None:
+        self.env = env
+        self.callbacks = []
+        self.key: Key | None = key
+        self.nbytes = nbytes
+        self.name = name
+        self.base = 0.0
+        self.bundle: Bundle | None = None
+
+
+class Share:
+    """Bundles that were shared out together at `updated` [s]; dead once one of them is again."""
+
+    __slots__ = ("bundles", "crowd", "live", "updated")
+
+    def __init__(self, bundles: list[Bundle], updated: float, crowd: Crowd | None = None) -> None:
+        self.bundles = bundles
+        self.updated = updated
+        self.crowd = crowd
+        self.live = True
+
+
+class Bundle:
+    """Flows with one route, cap and weight, and so with one rate.
+
+    While the bundle is in a crowd, the crowd's arrays hold `rate` and `served`.
+    """
+
+    __slots__ = (
+        "crowd",
+        "flows",
+        "key",
+        "limit",
+        "links",
+        "mark",
+        "rate",
+        "repeats",
+        "served",
+        "share",
+        "slot",
+        "updated",
+        "weight",
+    )
+
+    def __init__(self, key: Key, now: float) -> None:
+        route, cap, weight = self.key = key
+        self.links = route.links
+        self.repeats = route.repeats
+        self.weight = weight
+        self.limit = cap / weight
+        self.flows: list[tuple[float, int, Flow]] = []
+        self.rate = self.served = 0.0
+        self.updated = now
+        self.share: Share | None = None
+        self.crowd: Crowd | None = None
+        self.mark = self.slot = 0
+
+    def now_served(self, now: float) -> tuple[float, float]:
+        """Return the rate [B/s] and the bytes served each flow [B] at `now` [s]."""
+        if self.crowd is not None:
+            return self.crowd.now_served(self.slot, now)
+        return self.rate, self.served + self.rate * (now - self.updated)
+
+    def advance(self, now: float) -> None:
+        """Serve the flows until `now` [s]."""
+        if now != self.updated:
+            self.served += self.rate * (now - self.updated)
+            self.updated = now
+
+    def add(self, flow: Flow, order: int) -> None:
+        """Let `flow` have its bytes counted from here on; `order` breaks ties."""
+        if self.served > LONG_COUNT * flow.nbytes:
+            # Count from zero again, or the small flow is lost in the rounding of a long count.
+            served = self.served
+            for _, _, other in self.flows:
+                other.base -= served
+            self.flows = [(other.base + other.nbytes, rank, other) for _, rank, other in self.flows]
+            heapify(self.flows)
+            self.served = 0.0
+        flow.bundle = self
+        flow.base = self.served
+        heappush(self.flows, (flow.base + flow.nbytes, order, flow))
+
+    def finish(self, slack: float, now: float) -> bool:
+        """End the flows that have had all their bytes, or will within `slack` [s]; say if any did."""
+        flows = self.flows
+        near = self.served + self.rate * slack
+        if flows[0][0] - near > ROUNDING * flows[0][2].nbytes:
+            return False
+        while flows and flows[0][0] - near <= ROUNDING * flows[0][2].nbytes:
+            flow = heappop(flows)[2]
+            for link in self.links:
+                link.moved += flow.nbytes
+            flow.succeed(now)
+        return True
+
+    def drop(self, flow: Flow) -> float:
+        """Take `flow` out unfinished; return the bytes that it has been served [B]."""
+        self.flows = [entry for entry in self.flows if entry[2] is not flow]
+        heapify(self.flows)
+        done = min(max(self.served - flow.base, 0.0), flow.nbytes)
+        for link in self.links:
+            link.moved += done
+        return done

@@ -1,0 +1,136 @@
+"""Disks and memory channels: a request waits its access time, then moves its bytes.
+
+A hard disk has one head: requests queue for it, and each pays seek and rotation unless
+it follows on from the one before. A solid-state drive serves latency x IOPS requests at
+the same time and moves whole blocks. Sources of the numbers are the storage parts'.
+
+Not modelled: the operating system's page cache, wear, garbage collection of flash, the
+zones of a disk (outer tracks are faster).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from typing import Any, Protocol
+
+import numpy as np
+import simpy
+
+from simperf.engine.network import FlowNetwork
+from simperf.engine.recorder import Recorder
+
+__all__ = ["Disk", "DiskPart", "Dram", "DramPart"]
+
+Steps = Generator[simpy.Event, Any, None]
+
+
+class DiskPart(Protocol):
+    """What the engine reads of a storage part; see `simperf.hardware.StoragePart`."""
+
+    read_bandwidth: float
+    write_bandwidth: float
+    read_latency: float
+    write_latency: float
+    read_iops: float
+    write_iops: float
+    block: float
+    seek: float
+    rotation: float
+
+
+class Disk:
+    """One disk, drive or volume.
+
+    Parameters
+    ----------
+    env : simpy.Environment
+    name : str
+    part : DiskPart
+    rng : numpy.random.Generator
+        Draws where the platter stands when a request comes.
+    worst : bool
+        Every rotation is a full one instead of a random part of it.
+    """
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        name: str,
+        part: DiskPart,
+        *,
+        rng: np.random.Generator,
+        worst: bool = False,
+        recorder: Recorder | None = None,
+    ) -> None:
+        self.env, self.name, self.part, self._rng, self._worst = env, name, part, rng, worst
+        self._recorder = recorder
+        self.moving = part.rotation > 0 or part.seek > 0
+        ways = 1 if self.moving else max(1, round(part.read_latency * part.read_iops))
+        self._ways = {"read": simpy.Resource(env, ways)}
+        writers = 1 if self.moving else max(1, round(part.write_latency * part.write_iops))
+        # a head reads or writes; flash does both at once
+        self._ways["write"] = self._ways["read"] if self.moving else simpy.Resource(env, writers)
+        self._bus = FlowNetwork(env, {"read": part.read_bandwidth, "write": part.write_bandwidth})
+
+    def read(self, nbytes: float, *, sequential: bool = False) -> simpy.Event:
+        """Read `nbytes` [B]; a sequential request follows on from the one before."""
+        return self.env.process(self._serve("read", nbytes, sequential))
+
+    def write(self, nbytes: float, *, sequential: bool = False) -> simpy.Event:
+        """Write `nbytes` [B]."""
+        return self.env.process(self._serve("write", nbytes, sequential))
+
+    def _serve(self, direction: str, nbytes: float, sequential: bool) -> Steps:
+        part = self.part
+        with self._ways[direction].request() as way:
+            yield way
+            started = self.env.now
+            access = part.read_latency if direction == "read" else part.write_latency
+            if self.moving and not sequential:
+                turn = 1.0 if self._worst else float(self._rng.random())
+                access += part.seek + (turn / part.rotation if part.rotation else 0.0)
+            if access:
+                yield self.env.timeout(access)
+            moved = nbytes if sequential or not part.block else math.ceil(nbytes / part.block) * part.block
+            yield self._bus.transfer((direction,), moved, name=direction)
+            if self._recorder is not None:
+                self._recorder.span(self.name, direction, started, self.env.now, "storage")
+
+
+class DramPart(Protocol):
+    """What the engine reads of a memory part; see `simperf.hardware.MemoryPart`."""
+
+    bandwidth: float
+    first_access: float
+    burst: float
+
+
+class Dram:
+    """The memory of a socket: channels that are read independently, each with banks.
+
+    Parameters
+    ----------
+    env : simpy.Environment
+    part : DramPart
+        One channel.
+    channels : int
+    banks : int
+        Addresses that a channel can have open at the same time.
+    """
+
+    def __init__(self, env: simpy.Environment, part: DramPart, *, channels: int, banks: int = 1) -> None:
+        self.env, self.part = env, part
+        self._banks = [simpy.Resource(env, banks) for _ in range(channels)]
+        self._bus = FlowNetwork(env, {f"channel{i}": part.bandwidth for i in range(channels)})
+
+    def read(self, nbytes: float, channel: int) -> simpy.Event:
+        """Send one address and read `nbytes` [B] from it on one channel."""
+        return self.env.process(self._serve(nbytes, channel % len(self._banks)))
+
+    def _serve(self, nbytes: float, channel: int) -> Steps:
+        with self._banks[channel].request() as bank:
+            yield bank
+            yield self.env.timeout(self.part.first_access)
+            moved = math.ceil(nbytes / self.part.burst) * self.part.burst
+            yield self._bus.transfer((f"channel{channel}",), moved, name="burst")

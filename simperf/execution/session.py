@@ -1,0 +1,193 @@
+"""What a program sees of the machine: its GPUs, its host, and where to report numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import simpy
+
+from simperf.cost import OpCost, OpModel, Roofline
+from simperf.engine.device import Device
+from simperf.engine.kernel import Kernel
+from simperf.engine.recorder import Category
+from simperf.engine.simulation import Simulation
+from simperf.errors import ProgramError
+from simperf.execution.frontend import Frontend, Program
+from simperf.execution.modes import MODES, Mode
+from simperf.execution.module import Module
+from simperf.execution.profile import FREE, FrontendProfile
+from simperf.units import DIMENSIONS
+from simperf.workload import Op, OpGraph
+
+__all__ = ["Operation", "Session"]
+
+
+@dataclass(slots=True)
+class Operation:
+    """How often one operation was costed on one device, and what it costs there."""
+
+    name: str
+    device: str
+    cost: OpCost
+    dtype: str
+    count: int = 0
+
+
+class Session:
+    """A machine with a program on it; the `m` of a program.
+
+    Parameters
+    ----------
+    simulation : Simulation
+    mode : Mode
+    profile : FrontendProfile
+    sharp : bool
+        Cost operations by the textbook roofline: catalogue peaks, no losses, a sharp corner.
+    efficiency : mapping of str to float
+        Replaces a part's efficiency by kernel family [1].
+
+    Examples
+    --------
+    >>> from simperf.execution import launch, synchronize
+    >>> m = Session(Simulation())
+    >>> def program(m):
+    ...     gpu, add = m.gpu(), Kernel("add", time=2e-6, launch=1e-6)
+    ...     for _ in range(1000):
+    ...         yield launch(add, gpu)
+    ...     yield synchronize(gpu)
+    >>> round(m.play(program(m)) * 1e6)
+    2001
+    """
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        *,
+        mode: Mode = MODES["eager"],
+        profile: FrontendProfile = FREE,
+        sharp: bool = False,
+        efficiency: Mapping[str, float] | None = None,
+    ) -> None:
+        self.simulation, self.mode, self.profile = simulation, mode, profile
+        self.sharp, self.efficiency = sharp, dict(efficiency or {})
+        self.metrics: dict[str, tuple[float, str]] = {}
+        self.notes: list[str] = []
+        self.operations: dict[tuple[str, Op], Operation] = {}
+        self._models: dict[str, OpModel] = {}
+        self._kernels: dict[tuple[str, Op], Kernel] = {}
+
+    @property
+    def machine(self) -> Any:
+        """The wired machine.
+
+        Raises
+        ------
+        ProgramError
+            The session has none.
+        """
+        if self.simulation.machine is None:
+            raise ProgramError("this program needs a machine: give the scenario a [machine] table")
+        return self.simulation.machine
+
+    @cached_property
+    def gpus(self) -> tuple[Device, ...]:
+        """All GPUs of the machine, in order; one abstract device if there is no machine."""
+        machine = self.simulation.machine
+        names = machine.gpus if machine is not None else ("gpu0",)
+        return tuple(self.simulation.device(name) for name in names)
+
+    def gpu(self, index: int = 0) -> Device:
+        """GPU `index`.
+
+        Raises
+        ------
+        ProgramError
+            The machine has fewer.
+        """
+        if not 0 <= index < len(self.gpus):
+            raise ProgramError(f"the program uses gpu{index}, but the machine has {len(self.gpus)} GPUs (from gpu0)")
+        return self.gpus[index]
+
+    @cached_property
+    def host(self) -> str:
+        """The CPU node whose thread runs the program: that of the first GPU."""
+        machine: Any = self.simulation.machine
+        if machine is None:
+            return "cpu0"
+        return str(machine.host_of(self.gpus[0].name) if self.gpus else machine.hosts[0])
+
+    @property
+    def now(self) -> float:
+        """Simulated time [s]."""
+        return self.simulation.now
+
+    def rng(self, name: str) -> np.random.Generator:
+        """The run's random stream of that name."""
+        return self.simulation.random(name)
+
+    def metric(self, name: str, value: float, unit: str = "1") -> None:
+        """Report a number of the run, in the SI unit `unit` (a key of `simperf.units.DIMENSIONS`)."""
+        if unit not in DIMENSIONS:
+            raise ProgramError(f"metric {name!r} has the unit {unit!r}; one of {', '.join(DIMENSIONS)} is expected")
+        self.metrics[name] = (float(value), unit)
+
+    def model(self, device: Device) -> OpModel:
+        """What operations cost on `device`."""
+        if device.name not in self._models:
+            part = device.part
+            if part is None or not hasattr(part, "peak"):
+                raise ProgramError(f"{device.name} has no part in the catalogue, so operations cannot be costed on it")
+            if self.sharp:
+                self._models[device.name] = Roofline.sharp(part)  # type: ignore[arg-type]
+            else:
+                efficiency = {**part.efficiency, **self.efficiency}  # type: ignore[attr-defined]
+                self._models[device.name] = Roofline(part, efficiency=efficiency)  # type: ignore[arg-type]
+        return self._models[device.name]
+
+    def kernel(self, op: Op, device: Device | None = None, *, holds: float = 0.0) -> Kernel:
+        """`op` as a kernel of `device` (default: the first GPU)."""
+        device = device or self.gpu()
+        key = (device.name, op)
+        if key not in self._kernels:
+            cost = self.model(device).cost(op)
+            category: Category = "memory" if cost.memory_time > cost.compute_time else "compute"
+            self._kernels[key] = Kernel(op.name, cost.time, cost.demand, category, holds)
+            self.operations[key] = Operation(op.name, device.name, cost, op.dtype)
+        self.operations[key].count += 1
+        return self._kernels[key]
+
+    def module(self, graph: OpGraph, device: Device | None = None, *, name: str = "net") -> Module:
+        """A network ready to run on `device`."""
+        return Module(graph, lambda op: self.kernel(op, device), name)
+
+    def spawn(self, program: Program, name: str = "python", *, host: str = "", mode: Mode | None = None) -> Frontend:
+        """Start another thread with a program of its own; its `done` event can be waited for."""
+        return Frontend(
+            self.simulation,
+            program,
+            host=self.simulation.host(host or self.host),
+            mode=mode or self.mode,
+            profile=self.profile,
+            name=name,
+        )
+
+    def send(
+        self, source: str, target: str, nbytes: float, *, name: str = "send", category: Category = "communication"
+    ) -> simpy.Event:
+        """Move bytes between two nodes; the event comes when they have arrived."""
+        route = self.machine.route(source, target)
+        simulation, started = self.simulation, self.now
+        event = simulation.network.transfer(route.resources, nbytes, latency=route.latency, name=name)
+        if simulation.recorder is not None and event.callbacks is not None:
+            recorder, track = simulation.recorder, f"{source}/to {target}"
+            event.callbacks.append(lambda _: recorder.span(track, name, started, simulation.now, category))
+        return event
+
+    def play(self, program: Program, *, name: str = "python") -> float:
+        """Run `program` on the main thread to its end; returns the time it took [s]."""
+        frontend = self.spawn(program, name)
+        return self.simulation.run(frontend.done)

@@ -1,0 +1,197 @@
+"""Latency and bandwidth of memory, caches, disks, links and wide-area networks.
+
+"Dive into Deep Learning", section 12.4.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from simperf.engine.storage import Disk, Dram
+from simperf.errors import ProgramError
+from simperf.execution import Program, wait
+from simperf.execution.session import Session
+from simperf.programs.registry import program
+from simperf.units import Bytes, Seconds
+
+__all__ = ["disk_reads", "memory_reads", "pointer_chase", "round_trips", "sends"]
+
+
+@program("memory-reads")
+def memory_reads(
+    m: Session,
+    *,
+    nbytes: Bytes = 640e3,
+    access: Bytes = 64,
+    pattern: Literal["random", "sequential"] = "random",
+    banks: int = 1,
+    channels: int = 0,
+) -> Program:
+    """Read host memory in bursts from one address a channel, or by a new address each time (section 12.4.2).
+
+    Parameters
+    ----------
+    nbytes : float
+        bytes that are wanted
+    access : float
+        bytes that are wanted from one address when reading at random
+    pattern : str
+        random, or sequential: one address a channel, then bursts
+    banks : int
+        addresses that one channel can have open at the same time
+    channels : int
+        channels in use, 0 for all that the socket has
+    """
+    cpu = m.machine.nodes[m.host].part
+    channels = channels or cpu.memory_channels
+    if not 1 <= channels <= cpu.memory_channels:
+        raise ProgramError(f"channels is {channels}; the socket has {cpu.memory_channels}")
+    dram = Dram(m.simulation.env, cpu.memory, channels=channels, banks=banks)
+    if pattern == "sequential":
+        reads = [dram.read(nbytes / channels, i) for i in range(channels)]
+    else:
+        reads = [dram.read(access, i) for i in range(math.ceil(nbytes / access))]
+    yield m.simulation.env.all_of(reads)
+    m.metric("bandwidth", nbytes / m.now, "B/s")
+    m.metric("time per access", m.now / len(reads), "s")
+
+
+@program("pointer-chase")
+def pointer_chase(m: Session, *, working_set: Bytes = 16e3, n: int = 1000) -> Program:
+    """Follow n pointers through a working set: each load waits for the one before (section 12.4.4).
+
+    Parameters
+    ----------
+    working_set : float
+        bytes that are visited again and again; the smallest cache that holds them answers
+    n : int
+        loads
+    """
+    cpu = m.machine.nodes[m.host].part
+    level = next((cache for cache in cpu.caches if working_set <= cache.capacity), None)
+    latency = level.latency if level else cpu.memory_latency
+    for _ in range(n):
+        yield m.simulation.env.timeout(latency)
+    m.notes.append(f"the working set fits {level.level if level else 'no cache: main memory answers'}")
+    m.metric("latency", m.now / n, "s")
+
+
+@program("disk-reads")
+def disk_reads(
+    m: Session,
+    *,
+    disk: str = "disk0",
+    n: int = 100,
+    nbytes: Bytes = 4096,
+    pattern: Literal["random", "sequential"] = "random",
+    outstanding: int = 1,
+    worst: bool = False,
+    write: bool = False,
+) -> Program:
+    """Read (or write) a disk at random or in order (section 12.4.3).
+
+    Parameters
+    ----------
+    disk : str
+        storage node of the machine
+    n : int
+        requests
+    nbytes : float
+        bytes of one request
+    pattern : str
+        random or sequential
+    outstanding : int
+        requests in flight at the same time
+    worst : bool
+        every request waits for a full revolution
+    write : bool
+        write instead of read
+    """
+    node = m.machine.nodes.get(disk) if disk in m.machine.nodes else None
+    if node is None or node.kind != "storage":
+        raise ProgramError(f"the machine has no disk {disk!r}; it has {', '.join(m.machine.ids('storage')) or 'none'}")
+    env = m.simulation.env
+    drive = Disk(env, disk, node.part, rng=m.rng(disk), worst=worst, recorder=m.simulation.recorder)
+    serve = drive.write if write else drive.read
+
+    def requests(count: int) -> Program:
+        for _ in range(count):
+            yield serve(nbytes, sequential=pattern == "sequential")
+
+    ways = [env.process(requests(n // outstanding + (i < n % outstanding))) for i in range(outstanding)]
+    yield env.all_of(ways)
+    m.metric("bandwidth", n * nbytes / m.now, "B/s")
+    m.metric("requests per second", n / m.now, "1/s")
+    m.metric("time per request", m.now / n * outstanding, "s")
+
+
+@program("sends")
+def sends(
+    m: Session, *, source: str = "gpu0", target: str = "gpu1", nbytes: Bytes = 1e6, n: int = 1, both_ways: bool = False
+) -> Program:
+    """Send messages from one node of the machine to another.
+
+    Parameters
+    ----------
+    source : str
+        node that sends
+    target : str
+        node that receives
+    nbytes : float
+        payload of one message
+    n : int
+        messages, one after the other
+    both_ways : bool
+        the other direction sends the same at the same time
+    """
+    for _ in range(n):
+        yield (
+            m.send(source, target, nbytes) & m.send(target, source, nbytes)
+            if both_ways
+            else m.send(source, target, nbytes)
+        )
+    m.metric("time per message", m.now / n, "s")
+    m.metric("bandwidth", n * nbytes / m.now if m.now else 0.0, "B/s")
+
+
+@program("round-trips")
+def round_trips(
+    m: Session,
+    *,
+    near: str = "nic0",
+    far: str = "nic1",
+    nbytes: Bytes = 1000,
+    reply: Bytes = 1000,
+    n: int = 1,
+    protocol: Literal["udp", "tcp"] = "udp",
+    think: Seconds = 0.0,
+) -> Program:
+    """Ask a far machine and wait for its answer (section 12.4, exercises 10 and 13).
+
+    Parameters
+    ----------
+    near : str
+        node that asks
+    far : str
+        node that answers
+    nbytes : float
+        payload of a question
+    reply : float
+        payload of an answer
+    n : int
+        questions, one after the other
+    protocol : str
+        udp sends at once; tcp first opens a connection, which takes a round trip of its own
+    think : float
+        time that the far machine needs for an answer
+    """
+    if protocol == "tcp":
+        yield wait(m.send(near, far, 0.0, name="SYN"))
+        yield wait(m.send(far, near, 0.0, name="SYN-ACK"))
+    for _ in range(n):
+        yield m.send(near, far, nbytes, name="question")
+        if think:
+            yield m.simulation.env.timeout(think)
+        yield m.send(far, near, reply, name="answer")
+    m.metric("round trip", m.now / n, "s")

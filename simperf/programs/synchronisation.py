@@ -1,0 +1,60 @@
+"""Where and how gradients are added up.
+
+"Dive into Deep Learning", section 12.7.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simperf.collectives import collective_event, make_plan
+from simperf.errors import ProgramError
+from simperf.execution import Program, wait
+from simperf.execution.session import Session
+from simperf.programs.registry import program
+from simperf.units import Bytes
+
+__all__ = ["all_reduce"]
+
+
+@program("all-reduce")
+def all_reduce(
+    m: Session,
+    *,
+    algorithm: str = "ring",
+    nbytes: Bytes = 160e6,
+    gpus: int = 0,
+    servers: list[str] = [],
+    options: dict[str, Any] = {},
+    times: int = 1,
+) -> Program:
+    """Add up one gradient of every GPU and give the sum to all (sections 12.7.1 and 12.7.2).
+
+    Parameters
+    ----------
+    algorithm : str
+        how; `simperf collective all-reduce` lists them
+    nbytes : float
+        payload: the gradient of one GPU
+    gpus : int
+        GPUs that take part, 0 for all
+    servers : list of str
+        nodes that add up where the algorithm has servers; the host if none is named
+    options : table
+        options of the algorithm
+    times : int
+        repetitions, one after the other
+    """
+    nodes = m.machine.gpus[: gpus or None]
+    if gpus > len(m.machine.gpus):
+        raise ProgramError(f"gpus is {gpus}, but the machine has {len(m.machine.gpus)}")
+    plan = make_plan("all-reduce", algorithm, nranks=len(nodes), **options)
+    places = servers or [m.host] * plan.nservers
+    for _ in range(times):
+        yield wait(
+            collective_event(m.simulation, plan, nodes, nbytes, servers=places or None),
+            why=f"wait: all-reduce, {algorithm}",
+        )
+    took = m.now / times
+    m.metric("algbw", nbytes / took if took else 0.0, "B/s")
+    m.metric("busbw", nbytes / took * 2 * (len(nodes) - 1) / len(nodes) if took else 0.0, "B/s")

@@ -1,0 +1,62 @@
+"""Disks and memory channels: access time, then bytes."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import simpy
+
+from simperf.engine.storage import Disk, Dram
+
+
+def disk(env, **changes):
+    part = {
+        "read_bandwidth": 200e6, "write_bandwidth": 100e6, "read_latency": 0.0, "write_latency": 0.0, "read_iops": 100.0,
+        "write_iops": 100.0, "block": 4096.0, "seek": 4e-3, "rotation": 10_000 / 60,
+    }  # fmt: skip
+    return Disk(env, "disk0", SimpleNamespace(**{**part, **changes}), rng=np.random.default_rng(0), worst=True)
+
+
+def test_a_disk_of_10000_rpm_takes_6_ms_at_worst_to_turn():
+    env = simpy.Environment()
+    env.run(disk(env, seek=0.0, block=0.0, read_bandwidth=1e12).read(1.0))
+    assert env.now == pytest.approx(6e-3, rel=1e-6)
+
+
+def test_one_head_serves_one_request_at_a_time_and_order_saves_the_seek():
+    env = simpy.Environment()
+    drive = disk(env)
+    env.run(env.all_of([drive.read(4096) for _ in range(5)]))
+    assert env.now == pytest.approx(5 * (4e-3 + 6e-3 + 4096 / 200e6))
+    before = env.now
+    env.run(drive.read(200e6, sequential=True))
+    assert env.now - before == pytest.approx(1.0)
+
+
+def test_flash_serves_latency_times_iops_requests_at_once():
+    env = simpy.Environment()
+    drive = disk(env, seek=0.0, rotation=0.0, read_latency=100e-6, read_iops=400_000.0, read_bandwidth=1e12)
+    env.run(env.all_of([drive.read(4096) for _ in range(4000)]))
+    assert 4000 / env.now == pytest.approx(400_000, rel=5e-3)  # the bytes take 0.16 %
+
+
+def test_whole_blocks_move_and_writes_are_slower():
+    env = simpy.Environment()
+    drive = disk(env, seek=0.0, rotation=0.0, block=262_144.0)
+    env.run(drive.read(1.0))
+    assert env.now == pytest.approx(262_144 / 200e6)
+    before = env.now
+    env.run(drive.write(1.0))
+    assert env.now - before == pytest.approx(262_144 / 100e6)
+
+
+def test_bursts_beat_random_reads_by_the_first_access():
+    part = SimpleNamespace(bandwidth=20e9, first_access=100e-9, burst=64.0)
+    env = simpy.Environment()
+    dram = Dram(env, part, channels=2)
+    env.run(env.all_of([dram.read(64, i) for i in range(200)]))
+    assert env.now == pytest.approx(100 * (100e-9 + 64 / 20e9))
+    env = simpy.Environment()
+    dram = Dram(env, part, channels=2)
+    env.run(env.all_of([dram.read(6400, i) for i in range(2)]))
+    assert env.now == pytest.approx(100e-9 + 6400 / 20e9)

@@ -1,0 +1,78 @@
+"""What each execution mode pays: eager, scripted, fused, captured, dataflow."""
+
+from dataclasses import replace
+
+import pytest
+
+from simperf.engine.kernel import Kernel
+from simperf.engine.simulation import Simulation
+from simperf.errors import UnknownNameError
+from simperf.execution import MODES, FrontendProfile, mode, run, synchronize
+from simperf.execution.module import Module
+from simperf.execution.session import Session
+from simperf.workload import cos_cos, mlp, product_plus_two
+
+PROFILE = FrontendProfile("test", launch=10e-6, result=0.0, scripted=0.5, graph_launch=8e-6, capture=20e-6)
+
+
+def passes(name, graph, n=100, t2=1e-6, profile=PROFILE):
+    """Time of n calls of a network whose operations take t2 each."""
+    session = Session(Simulation(), mode=MODES[name], profile=profile)
+    kernels = []
+
+    def cost(op):
+        kernels.append(op)
+        return Kernel(op.name, t2, demand=0.25)
+
+    net = Module(graph, cost)
+
+    def program(m):
+        for _ in range(n):
+            yield run(net, m.gpu())
+        yield synchronize(m.gpu())
+
+    return session.play(program(session)), len(kernels)
+
+
+def test_frontend_cost_is_paid_reduced_or_paid_once():
+    graph, n, ops = mlp([512, 256, 128, 2], 1), 100, 5
+    eager, _ = passes("eager", graph)
+    assert eager == pytest.approx(n * ops * 10e-6 + 1e-6)
+    scripted, _ = passes("scripted", graph)
+    assert scripted == pytest.approx(n * ops * 5e-6 + 1e-6)
+    captured, _ = passes("captured", graph)
+    first = ops * (10e-6 + 20e-6)
+    assert captured == pytest.approx(first + (n - 1) * 8e-6 + ops * 1e-6)
+
+
+def test_fusion_launches_fewer_kernels():
+    eager, unfused = passes("eager", cos_cos(1000), n=1)
+    fused, one = passes("fused", cos_cos(1000), n=1)
+    assert (unfused, one) == (2, 1)
+    assert fused < eager
+
+
+def test_a_replayed_graph_waits_between_its_nodes():
+    gap = replace(PROFILE, graph_gap=2e-6)
+    graph = mlp([8, 8, 8], 1)
+    slow, _ = passes("captured", graph, n=50, t2=20e-6, profile=gap)
+    quick, _ = passes("captured", graph, n=50, t2=20e-6)
+    assert slow - quick == pytest.approx(49 * 3 * 2e-6)
+
+
+def test_dataflow_overlaps_what_is_independent_and_orders_what_is_not():
+    """x and y side by side, then x * y, then + 2: three kernels deep, not four."""
+    from simperf.programs import PROGRAMS
+    from simperf.workload import OpGraph, make_op
+
+    fresh = [make_op({"op": "fill", "elements": 10, "name": n, "outputs": [n]}) for n in ("x", "y")]
+    graph = OpGraph([*fresh, *product_plus_two(10).ops])
+    free = FrontendProfile("free")
+    assert passes("eager", graph, n=1, t2=1.0, profile=free)[0] == pytest.approx(4.0)
+    assert passes("dataflow", graph, n=1, t2=1.0, profile=free)[0] == pytest.approx(3.0)
+    assert "expression" in PROGRAMS
+
+
+def test_unknown_mode_offers_the_nearest():
+    with pytest.raises(UnknownNameError, match="did you mean 'eager'"):
+        mode("eagre")
