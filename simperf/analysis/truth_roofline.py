@@ -19,7 +19,7 @@ from simperf.errors import InputError, Problem
 from simperf.workload import Op
 from simperf.workload.kinds import binary, bmm, layernorm, linear, matmul, softmax, unary
 
-__all__ = ["HARNESS", "ErrorSummary", "RowError", "predict_roofline", "summarize"]
+__all__ = ["GPUS", "HARNESS", "ErrorSummary", "RowError", "predict_roofline", "roofline_errors", "summarize"]
 
 #: Time that a measuring program adds to each row [s], by the repository that the case comes from and, where
 #: its programs differ, the operation: they time a launch together with its kernel. NeuSight: what the elementwise
@@ -30,6 +30,18 @@ HARNESS: Mapping[str, float] = {
     "PrincetonUniversity/LLMCompass:matmul": 28e-6,
     "PrincetonUniversity/LLMCompass:layernorm": 50e-6,
     "PrincetonUniversity/LLMCompass:gelu": 46e-6,
+}
+
+#: GPU of a case -> name in the catalog
+GPUS: Mapping[str, str] = {
+    "P100-PCIE": "p100-pcie-16gb",
+    "V100-PCIe-32GB": "v100-pcie-32gb",
+    "T4": "t4",
+    "A100-PCIE-40GB": "a100-pcie-40gb",
+    "A100-PCIE-80GB": "a100-pcie-80gb",
+    "A100-SXM4-80GB": "a100-sxm4-80gb",
+    "L4": "l4",
+    "H100-SXM5-80GB": "h100-sxm5-80gb",
 }
 
 _Row = tuple[str, Op, float]
@@ -137,6 +149,34 @@ def predict_roofline(
         predicted = cost.time + added
         errors.append(RowError(label, measured, predicted, predicted / measured - 1.0, cost.regime))
     return errors
+
+
+def roofline_errors(cases: Iterable[Mapping[str, Any]], gpu: Callable[[str], Device]) -> dict[str, list[RowError]]:
+    """Hold every roofline case that can be predicted against the catalogue's parts.
+
+    Parameters
+    ----------
+    cases : iterable of mapping
+        Cases of any kind; those of other kinds, forms or GPUs are left out.
+    gpu : callable
+        From a name in the catalog to the part, such as ``Catalog.load().gpu``.
+
+    Returns
+    -------
+    dict
+        Case, with the GPU behind a space where a case has several, to its rows.
+    """
+    found: dict[str, list[RowError]] = {}
+    for case in cases:
+        columns = tuple(case["measured"].get("columns") or ())
+        if case.get("kind") != "roofline" or not any(columns[: len(known)] == known for known in _READERS):
+            continue
+        measured_on = case["hardware"]["gpu"]
+        for name in [measured_on] if isinstance(measured_on, str) else measured_on:
+            if name in GPUS:
+                key = case["id"] if name == measured_on else f"{case['id']} {name}"
+                found[key] = predict_roofline(case, gpu(GPUS[name]), gpu=name)
+    return found
 
 
 def _rows(case: Mapping[str, Any]) -> Sequence[Sequence[Any]]:

@@ -43,6 +43,7 @@ HAND = [
     ({"op": "pool2d", "batch": 1, "channels": 2, "height": 4, "width": 4}, 2 * 4 * 4, 128, 32),
     ({"op": "cross_entropy", "rows": 2, "classes": 10}, 240, 80 + 16, 80 + 4),
     ({"op": "embedding", "tokens": 3, "width": 4}, 0, 48 + 24, 48),
+    ({"op": "fill", "elements": 7}, 0, 0, 28),
     ({"op": "copy", "elements": 7, "dtype": "fp64"}, 0, 56, 56),
     ({"op": "sgd", "parameters": 10}, 20, 80, 40),
     ({"op": "sgd", "parameters": 10, "momentum": True, "weight_decay": True}, 60, 120, 80),

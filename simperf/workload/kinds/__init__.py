@@ -11,7 +11,7 @@ Conventions, the same for all:
 
 from simperf.workload.kinds.attention import attention
 from simperf.workload.kinds.dense import bmm, conv2d, linear, matmul
-from simperf.workload.kinds.memory import copy, custom, embedding
+from simperf.workload.kinds.memory import copy, custom, embedding, fill
 from simperf.workload.kinds.pointwise import BINARY_FLOPS, UNARY_FLOPS, binary, dropout, elementwise, unary
 from simperf.workload.kinds.rows import batchnorm, cross_entropy, layernorm, pool2d, reduction, softmax
 from simperf.workload.kinds.update import adam, sgd
@@ -31,6 +31,7 @@ __all__ = [
     "dropout",
     "elementwise",
     "embedding",
+    "fill",
     "layernorm",
     "linear",
     "matmul",
