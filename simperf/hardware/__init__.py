@@ -1,0 +1,49 @@
+"""What there is: parts, servers and clusters from data files, wired into machines with routes."""
+
+from simperf.hardware.blueprint import Blueprint, Edge, Node, Route
+from simperf.hardware.build import build_machine
+from simperf.hardware.catalog import KINDS, PART_KINDS, Catalog, read_part
+from simperf.hardware.check import check_machine
+from simperf.hardware.cluster import build_cluster
+from simperf.hardware.fabric import Fabric, Port, ServerSlot
+from simperf.hardware.machine import Machine
+from simperf.hardware.parts import (
+    ArchitecturePart,
+    CacheLevel,
+    CpuPart,
+    GpuPart,
+    LinkPart,
+    MemoryPart,
+    NicPart,
+    Part,
+    StoragePart,
+    SwitchPart,
+)
+
+__all__ = [
+    "KINDS",
+    "PART_KINDS",
+    "ArchitecturePart",
+    "Blueprint",
+    "CacheLevel",
+    "Catalog",
+    "CpuPart",
+    "Edge",
+    "Fabric",
+    "GpuPart",
+    "LinkPart",
+    "Machine",
+    "MemoryPart",
+    "NicPart",
+    "Node",
+    "Part",
+    "Port",
+    "Route",
+    "ServerSlot",
+    "StoragePart",
+    "SwitchPart",
+    "build_cluster",
+    "build_machine",
+    "check_machine",
+    "read_part",
+]

@@ -1,0 +1,255 @@
+"""From tables to machines: a server's nodes and links are expanded, looked up and wired."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+from simperf.errors import InputError, Problem, UnknownNameError, nearest
+from simperf.files import TomlFile, dotted
+from simperf.hardware.blueprint import Blueprint, Edge, Node, forwarding_latency
+from simperf.hardware.catalog import Catalog
+from simperf.hardware.check import blueprint_problems
+from simperf.hardware.fabric import ServerSlot
+from simperf.hardware.machine import Machine
+from simperf.hardware.parts import LinkPart, NicPart, Part, SwitchPart
+
+__all__ = ["build_machine", "build_named", "server_blueprint"]
+
+_SWITCHES = {"pcie": "pcie-switch", "nvlink": "nvswitch"}
+_PARTS = ("gpu", "cpu", "nic", "storage", "switch")
+Key = tuple[str | int, ...]
+
+
+class Wire(NamedTuple):
+    """A link's numbers, resolved: payload bandwidth of one, latency, name, sharing and flow limit."""
+
+    bandwidth: float
+    latency: float
+    part: str
+    shared: bool
+    flow_limit: float
+    technology: str = ""
+
+
+def build_named(name: str, catalog: Catalog) -> Machine:
+    """Build the server or cluster `name` of the catalog.
+
+    Raises
+    ------
+    UnknownNameError
+        Neither a server nor a cluster has this name.
+    InputError
+        Its file is wrong.
+    """
+    if name in catalog.names("server"):
+        return Machine(name, [ServerSlot("n0", server_blueprint(name, catalog))])
+    if name in catalog.names("cluster"):
+        toml = catalog.file("cluster", name)
+        return build_machine(toml.data, catalog, toml, name=name, at=())
+    raise UnknownNameError("machine", name, [*catalog.names("server"), *catalog.names("cluster")])
+
+
+def build_machine(
+    spec: Mapping[str, Any],
+    catalog: Catalog,
+    toml: TomlFile | None = None,
+    *,
+    name: str = "machine",
+    at: Key = ("machine",),
+) -> Machine:
+    """Build the machine that a table describes.
+
+    Parameters
+    ----------
+    spec : Mapping
+        ``{name = "dgx-1v"}``; a server: ``node`` and ``link`` lists; or a cluster: ``server`` (or ``group``),
+        ``count`` and ``fabric``.
+    catalog : Catalog
+        Where the parts are looked up.
+    toml : TomlFile or None
+        File that the table comes from, for messages with lines.
+    name : str
+        Of the machine.
+    at : tuple
+        Key path of the table in the file.
+
+    Raises
+    ------
+    InputError
+        All that is wrong with the table.
+
+    Examples
+    --------
+    >>> spec = {"node": [{"id": "gpu{0..3}", "gpu": "v100-pcie-16gb"}, {"id": "hub", "kind": "switch"}],
+    ...         "link": [{"a": "gpu{0..3}", "b": "hub", "bandwidth": "16 GB/s", "latency": "1 us"}]}
+    >>> build_machine(spec, Catalog.load()).route("gpu0", "gpu3").latency
+    2e-06
+    """
+    source = toml or TomlFile("", {}, "")
+    if "fabric" in spec or "group" in spec or spec.get("kind") == "cluster":
+        from simperf.hardware.cluster import cluster_of
+
+        return cluster_of(spec, catalog, source, name=name, at=at)
+    if "node" not in spec and "name" in spec:
+        extra = [key for key in spec if key != "name"]
+        if extra:
+            raise InputError([source.problem((*at, key), "unknown key beside the name of a machine") for key in extra])
+        try:
+            return catalog.machine(str(spec["name"]))
+        except UnknownNameError as error:
+            raise InputError(source.problem((*at, "name"), str(error), value=spec["name"])) from None
+    return Machine(name, [ServerSlot("n0", _blueprint(name, spec, catalog, source, at))])
+
+
+def server_blueprint(name: str, catalog: Catalog) -> Blueprint:
+    """Wiring of the server `name` of the catalog.
+
+    Raises
+    ------
+    UnknownNameError, InputError
+        No such server; its file is wrong.
+    """
+    toml = catalog.file("server", name)
+    return _blueprint(name, toml.data, catalog, toml, ())
+
+
+def _blueprint(name: str, spec: Mapping[str, Any], catalog: Catalog, toml: TomlFile, at: Key) -> Blueprint:
+    from simperf.hardware.schema import validate
+    from simperf.hardware.wiring import ServerSpec
+
+    model, problems = validate(ServerSpec, spec, toml, at=at)
+    if model is None:
+        raise InputError(problems)
+    server = cast(ServerSpec, model)
+    nodes = _nodes(server, catalog, toml, at, problems)
+    edges = _edges(server, nodes, catalog, toml, at, problems)
+    if server.price is None or server.price.on_demand is None:
+        price = None
+    else:
+        price = server.price.on_demand
+    plan = Blueprint(name, nodes, edges, server.peer_access, server.gpu_direct, price, server.title)
+    if not problems:
+        problems = [toml.problem((*at, "node"), message) for message in blueprint_problems(plan)]
+    if problems:
+        raise InputError(sorted(problems, key=lambda row: row.line))
+    return plan
+
+
+def _nodes(spec: Any, catalog: Catalog, toml: TomlFile, at: Key, problems: list[Problem]) -> dict[str, Node]:
+    from simperf.hardware.wiring import expand
+
+    nodes: dict[str, Node] = {}
+    for row, item in enumerate(spec.node):
+        key = (*at, "node", row)
+        try:
+            names = expand(item.id)
+        except ValueError as error:
+            problems.append(toml.problem((*key, "id"), str(error), value=item.id))
+            continue
+        kind, part = item.kind, None
+        for field in _PARTS:
+            wanted = getattr(item, field)
+            if wanted is not None:
+                kind = field
+                part = _part(field, wanted, catalog, toml, (*key, field), problems)
+        if isinstance(part, SwitchPart):
+            kind = _SWITCHES.get(part.technology, "switch")
+        for name in names:
+            if name in nodes:
+                old = nodes[name].part
+                both = (
+                    ""
+                    if old == part
+                    else f", as {old.name if old else 'no part'} and as {part.name if part else 'no part'}"
+                )
+                problems.append(toml.problem((*key, "id"), f"the node {name!r} is defined twice{both}", value=item.id))
+            nodes[name] = Node(name, kind, part, item.server)
+    return nodes
+
+
+def _edges(
+    spec: Any, nodes: dict[str, Node], catalog: Catalog, toml: TomlFile, at: Key, problems: list[Problem]
+) -> dict[str, Edge]:
+    from simperf.hardware.wiring import expand, zipped
+
+    edges: dict[str, Edge] = {}
+    for row, item in enumerate(spec.link):
+        key = (*at, "link", row)
+        wire = resolve(item, catalog, toml, key, problems)
+        try:
+            pairs = zipped(expand(item.a), expand(item.b))
+        except ValueError as error:
+            problems.append(toml.problem(key, str(error), value=f"{item.a} - {item.b}"))
+            continue
+        unknown = [(side, end) for pair in pairs for side, end in zip("ab", pair, strict=True) if end not in nodes]
+        for side, end in dict.fromkeys(unknown):
+            message = f"the link leads to {end!r}, which is no node{nearest(end, nodes)}"
+            problems.append(toml.problem((*key, side), message))
+        for a, b in pairs:
+            if a == b:
+                problems.append(toml.problem(key, f"both ends of the link are {a!r}"))
+            elif f"{a}>{b}" in edges:
+                message = f"{a!r} and {b!r} are linked twice: use count = ... for parallel links"
+                problems.append(toml.problem(key, message))
+            elif a in nodes and b in nodes and wire is not None:
+                edges |= pair_of_edges(nodes[a], nodes[b], wire, item.count)
+    return edges
+
+
+def pair_of_edges(a: Node, b: Node, wire: Wire, count: int) -> dict[str, Edge]:
+    """Both directions of a connection, by id."""
+    found = {}
+    for one, two in ((a, b), (b, a)):
+        name = f"{one.id}>{two.id}"
+        found[name] = Edge(
+            name,
+            one.id,
+            two.id,
+            wire.bandwidth * count,
+            wire.latency + forwarding_latency(one),
+            f"{a.id}={b.id}" if wire.shared else name,
+            wire.part,
+            count,
+            min([wire.flow_limit, *(_limit(node) for node in (a, b))]),
+            wire.technology,
+        )
+    return found
+
+
+def _limit(node: Node) -> float:
+    limited = isinstance(node.part, NicPart) and node.part.flow_limit is not None
+    return cast(float, cast(NicPart, node.part).flow_limit) if limited else float("inf")
+
+
+def resolve(item: Any, catalog: Catalog, toml: TomlFile, key: Key, problems: list[Problem]) -> Wire | None:
+    """Numbers of a link's table: those of its part, replaced by what the table says itself."""
+    name = getattr(item, "link", None) if hasattr(item, "link") else item.part
+    part: LinkPart | None = None
+    if name is not None:
+        field = "link" if hasattr(item, "link") else "part"
+        part = cast("LinkPart | None", _part("link", name, catalog, toml, (*key, field), problems))
+        if part is None:
+            return None
+    latency = item.latency if item.latency is not None else part.latency if part else 0.0
+    if item.length:
+        if part is None or part.velocity is None:
+            problems.append(toml.problem((*key, "length"), "this link has no velocity, so that a length says nothing"))
+        else:
+            latency += item.length / part.velocity
+    bandwidth = item.bandwidth if item.bandwidth is not None else part.bandwidth if part else 0.0
+    said = getattr(item, "shared", None)
+    shared = said if said is not None else part.shared if part else False
+    limit = part.flow_limit if part and part.flow_limit is not None else float("inf")
+    return Wire(bandwidth, latency, part.name if part else "", shared, limit, part.technology if part else "")
+
+
+def _part(kind: str, name: str, catalog: Catalog, toml: TomlFile, key: Key, problems: list[Problem]) -> Part | None:
+    try:
+        return catalog.part(kind, name)
+    except UnknownNameError as error:
+        problems.append(toml.problem(key, str(error), value=name))
+    except InputError as error:
+        problems += error.problems
+        problems.append(toml.problem(key, f"the {kind} {name!r} that {dotted(key)} names is wrong (see its file)"))
+    return None

@@ -1,0 +1,185 @@
+"""Parts that carry or keep bytes: links, adapters, switches and storage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from simperf.hardware.part import Part
+
+__all__ = ["LinkPart", "NicPart", "StoragePart", "SwitchPart"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkPart(Part):
+    """A cable, a slot or a lane bundle; numbers are per direction.
+
+    Payload bandwidth = rate x lanes x encoding x payload / (payload + overhead) x protocol_efficiency.
+
+    Parameters
+    ----------
+    technology : str
+        ``"pcie"``, ``"nvlink"``, ``"ethernet"``, ``"infiniband"``, ``"qpi"``, ``"upi"``,
+        ``"fabric"``, ``"sata"``, ``"wan"``.
+    rate : float
+        Of one lane on the wire [B/s].
+    lanes : int
+        Lanes of one link.
+    encoding : float
+        Payload bits per line bit, such as 128/130.
+    payload, overhead : float
+        Bytes of data in a full packet, and bytes of headers, framing and gaps around them [B].
+    protocol_efficiency : float
+        What is left after acknowledgements, flow control and the like.
+    latency : float
+        One way, without the devices at its ends [s].
+    velocity : float or None
+        Of the signal in the medium [m/s]; a link with a length adds length / velocity.
+    shared : bool
+        Both directions draw on one capacity (a bus), instead of one each.
+    flow_limit : float or None
+        The most that one flow gets [B/s].
+    """
+
+    KIND: ClassVar[str] = "link"
+    UNITS: ClassVar[Mapping[str, str]] = {
+        "rate": "B/s",
+        "payload": "B",
+        "overhead": "B",
+        "latency": "s",
+        "velocity": "m/s",
+        "flow_limit": "B/s",
+    }
+
+    technology: str
+    rate: float
+    lanes: int = 1
+    encoding: float = 1.0
+    payload: float = 1.0
+    overhead: float = 0.0
+    protocol_efficiency: float = 1.0
+    latency: float
+    velocity: float | None = None
+    shared: bool = False
+    flow_limit: float | None = None
+
+    @property
+    def raw(self) -> float:
+        """Line rate of all lanes, before encoding and headers [B/s]."""
+        return self.rate * self.lanes
+
+    @property
+    def bandwidth(self) -> float:
+        """Payload that it carries a direction [B/s]."""
+        framing = self.payload / (self.payload + self.overhead)
+        return self.rate * self.lanes * self.encoding * framing * self.protocol_efficiency
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoragePart(Part):
+    """A disk, a drive or a cloud volume.
+
+    Parameters
+    ----------
+    technology : str
+        ``"hdd"``, ``"sata-ssd"``, ``"nvme"`` or ``"cloud-volume"``.
+    capacity : float
+        [B]
+    read_bandwidth, write_bandwidth : float
+        Sequential [B/s].
+    read_latency, write_latency : float
+        Of one request that finds the device idle, without seek and rotation [s].
+    read_iops, write_iops : float
+        Random requests of one block [1/s].
+    block : float
+        Smallest unit that is read or written [B].
+    seek : float
+        Average seek [s], zero without moving parts.
+    rotation : float
+        Revolutions [1/s], zero without moving parts; the worst wait is one revolution.
+    """
+
+    KIND: ClassVar[str] = "storage"
+    UNITS: ClassVar[Mapping[str, str]] = {
+        "capacity": "B",
+        "read_bandwidth": "B/s",
+        "write_bandwidth": "B/s",
+        "read_latency": "s",
+        "write_latency": "s",
+        "read_iops": "1/s",
+        "write_iops": "1/s",
+        "block": "B",
+        "seek": "s",
+        "rotation": "1/s",
+    }
+
+    technology: str
+    capacity: float
+    read_bandwidth: float
+    write_bandwidth: float
+    read_latency: float
+    write_latency: float
+    read_iops: float
+    write_iops: float
+    block: float
+    seek: float = 0.0
+    rotation: float = 0.0
+
+    @property
+    def worst_rotation(self) -> float:
+        """Time of one revolution, the longest wait for a sector [s]."""
+        return 1.0 / self.rotation if self.rotation else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NicPart(Part):
+    """A network adapter.
+
+    Parameters
+    ----------
+    technology : str
+        ``"ethernet"``, ``"infiniband"`` or ``"efa"``.
+    bandwidth : float
+        Line rate of all its ports [B/s]; what it carries is up to the link that is plugged in.
+    latency : float
+        That the adapter itself adds, one way [s].
+    flow_limit : float or None
+        The most that one flow gets [B/s], as clouds limit it.
+    """
+
+    KIND: ClassVar[str] = "nic"
+    UNITS: ClassVar[Mapping[str, str]] = {"bandwidth": "B/s", "latency": "s", "flow_limit": "B/s"}
+
+    technology: str
+    bandwidth: float
+    latency: float
+    flow_limit: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchPart(Part):
+    """A switch: PCIe, NVSwitch, Ethernet or InfiniBand.
+
+    Parameters
+    ----------
+    technology : str
+        ``"pcie"``, ``"nvlink"``, ``"ethernet"`` or ``"infiniband"``.
+    latency : float
+        From port to port [s].
+    ports : int
+        Ports of one switch.
+    backplane : float or None
+        Capacity between all ports together [B/s]; without it the switch does not block.
+    reduces : bool
+        Reduces in the network (SHARP, NVLS).
+    """
+
+    KIND: ClassVar[str] = "switch"
+    UNITS: ClassVar[Mapping[str, str]] = {"latency": "s", "backplane": "B/s"}
+
+    technology: str
+    latency: float
+    ports: int
+    backplane: float | None = None
+    reduces: bool = False

@@ -1,0 +1,60 @@
+"""What every part of a machine has in common: a name, units and sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import ClassVar
+
+__all__ = ["Part"]
+
+_LABELS = ("name", "title", "sources", "architecture", "technology", "memory", "caches")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What every part has: a name, a title for people, and a source for every number.
+
+    Parameters
+    ----------
+    name : str
+        Name in the catalog: the file's name without ``.toml``.
+    title : str
+        What it is, in words.
+    sources : Mapping[str, str]
+        Field name (or ``field.key``) to where its number comes from; ``default`` for the others.
+    """
+
+    UNITS: ClassVar[Mapping[str, str]] = {}
+    KIND: ClassVar[str] = ""
+
+    name: str
+    title: str
+    sources: Mapping[str, str] = field(repr=False, hash=False, compare=False)
+
+    def source(self, field: str) -> str:
+        """Where the number `field` (such as ``"peak.fp16"`` or ``"l2"``) comes from.
+
+        Examples
+        --------
+        >>> from simperf.hardware import Catalog
+        >>> Catalog.load().gpu("v100-sxm2-16gb").source("memory_bandwidth")
+        'NVIDIA V100 datasheet, January 2020'
+        """
+        for key in (field, field.split(".", 1)[0], "default"):
+            if key in self.sources:
+                return self.sources[key]
+        return ""
+
+    def numbers(self) -> dict[str, tuple[float, str]]:
+        """Every number that is set: field (``peak.fp16`` for a table's entry) to (value, dimension)."""
+        found: dict[str, tuple[float, str]] = {}
+        for item in fields(self):
+            value, unit = getattr(self, item.name), self.UNITS.get(item.name, "1")
+            if item.name in _LABELS or value is None or isinstance(value, bool | str):
+                continue
+            if isinstance(value, Mapping):
+                found |= {f"{item.name}.{key}": (number, unit) for key, number in value.items()}
+            else:
+                found[item.name] = (value, unit)
+        return found

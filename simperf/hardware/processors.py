@@ -1,0 +1,187 @@
+"""Parts that compute or remember: GPUs, CPUs, their caches and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from simperf.hardware.part import Part
+
+__all__ = ["ArchitecturePart", "CacheLevel", "CpuPart", "GpuPart", "MemoryPart"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchitecturePart(Part):
+    """What the GPUs of one architecture share, unless a GPU's own file says otherwise.
+
+    Parameters
+    ----------
+    efficiency : Mapping[str, float]
+        Kernel family to the fraction of its limit that large kernels reach: of the peak
+        FLOP/s for ``gemm``, ``conv``, ``attention``; of the memory bandwidth for
+        ``elementwise``, ``reduction``, ``normalization``, ``copy``. ``family-precision``
+        (``gemm-fp32``) holds for that precision alone.
+    kernel_floor : float
+        Shortest time of a kernel on the device [s].
+    copy_engines : int
+        Copies that run beside the kernels at one time.
+    """
+
+    KIND: ClassVar[str] = "architecture"
+    UNITS: ClassVar[Mapping[str, str]] = {"efficiency": "1", "kernel_floor": "s"}
+
+    efficiency: Mapping[str, float] = field(hash=False)
+    kernel_floor: float
+    copy_engines: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuPart(Part):
+    """A GPU, or one die of a board that carries two.
+
+    Parameters
+    ----------
+    architecture : str
+        Name of the `ArchitecturePart` that fills what the file leaves out.
+    peak : Mapping[str, float]
+        Dense peak by precision [FLOP/s]: ``fp64``, ``fp32``, ``tf32``, ``fp16``, ``bf16``, ``fp8``,
+        ``int8`` (on tensor cores where the GPU has them), ``fp16-vector`` and ``fp64-tensor`` beside them.
+    memory_bandwidth : float
+        Of the device memory [B/s].
+    memory_capacity : float
+        [B]
+    l2 : float
+        Capacity of the last-level cache [B].
+    sms : int
+        Streaming multiprocessors (compute units).
+    nvlinks : int
+        NVLink (or Infinity Fabric) ports; a wiring that needs more is refused.
+    power : float or None
+        Board power limit [W].
+    kernel_floor : float
+        Shortest time of a kernel on the device [s].
+    copy_engines : int
+        Copies that run beside the kernels at one time.
+    efficiency : Mapping[str, float]
+        As in `ArchitecturePart`.
+    """
+
+    KIND: ClassVar[str] = "gpu"
+    UNITS: ClassVar[Mapping[str, str]] = {
+        "peak": "FLOP/s",
+        "memory_bandwidth": "B/s",
+        "memory_capacity": "B",
+        "l2": "B",
+        "kernel_floor": "s",
+        "power": "W",
+    }
+
+    architecture: str
+    peak: Mapping[str, float] = field(hash=False)
+    memory_bandwidth: float
+    memory_capacity: float
+    l2: float
+    sms: int
+    nvlinks: int = 0
+    power: float | None = None
+    kernel_floor: float
+    copy_engines: int
+    efficiency: Mapping[str, float] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPart(Part):
+    """One channel of host memory.
+
+    Parameters
+    ----------
+    bandwidth : float
+        Of one channel, in bursts [B/s].
+    first_access : float
+        From the address to the first word [s].
+    burst : float
+        Bytes that one address brings [B].
+    """
+
+    KIND: ClassVar[str] = "memory"
+    UNITS: ClassVar[Mapping[str, str]] = {"bandwidth": "B/s", "first_access": "s", "burst": "B"}
+
+    bandwidth: float
+    first_access: float
+    burst: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheLevel:
+    """One level of a CPU's caches.
+
+    Parameters
+    ----------
+    level : str
+        ``"L1"``, ``"L2"`` or ``"L3"``.
+    capacity : float
+        Of one cache [B]: a core's own, or the one that `shared` cores use together.
+    latency : float
+        Of a hit [s].
+    bandwidth : float
+        That one core draws from it [B/s].
+    shared : int
+        Cores that share one cache.
+    """
+
+    level: str
+    capacity: float
+    latency: float
+    bandwidth: float
+    shared: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuPart(Part):
+    """One CPU socket with its memory.
+
+    Parameters
+    ----------
+    cores : int
+        Physical cores.
+    clock : float
+        Base clock [Hz].
+    peak : Mapping[str, float]
+        Of the socket by precision [FLOP/s].
+    memory : MemoryPart
+        One channel of its memory.
+    memory_channels : int
+        Channels of the socket.
+    memory_bandwidth : float
+        Of all channels together [B/s].
+    memory_latency : float
+        First access [s].
+    memory_capacity : float
+        [B]
+    caches : tuple of CacheLevel
+        From the core outwards.
+    forwarding : float or None
+        Capacity of its root complex between PCIe ports [B/s], if it is lower than its ports' sum.
+    """
+
+    KIND: ClassVar[str] = "cpu"
+    UNITS: ClassVar[Mapping[str, str]] = {
+        "clock": "1/s",
+        "peak": "FLOP/s",
+        "memory_bandwidth": "B/s",
+        "memory_latency": "s",
+        "memory_capacity": "B",
+        "forwarding": "B/s",
+    }
+
+    cores: int
+    clock: float
+    peak: Mapping[str, float] = field(hash=False)
+    memory: MemoryPart
+    memory_channels: int
+    memory_bandwidth: float
+    memory_latency: float
+    memory_capacity: float
+    caches: tuple[CacheLevel, ...]
+    forwarding: float | None = None

@@ -1,0 +1,272 @@
+"""What a part's file may say: pydantic models, one a kind, every quantity a text with its unit.
+
+The models check each number's unit, sign and size as it is read; `validate` turns all that is
+wrong into `Problem` rows with file and line, and refuses a number that no source vouches for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, ValidationError
+from pydantic_core import core_schema
+
+from simperf.errors import Problem, nearest
+from simperf.files import TomlFile
+from simperf.units import format_quantity, parse
+
+__all__ = ["MODELS", "Bandwidth", "Latency", "Length", "Price", "Quantity", "Table", "unsourced", "validate"]
+
+#: dimension -> (smallest, largest) that a real part can have
+_LIMITS = {
+    "s": (0.0, 1e3),
+    "B": (1.0, 1e18),
+    "B/s": (1.0, 1e18),
+    "FLOP/s": (1.0, 1e19),
+    "1/s": (1e-3, 1e12),
+    "m": (0.0, 1e9),
+    "m/s": (1.0, 299_792_458.0),
+    "W": (0.0, 1e6),
+    "USD/h": (0.0, 1e7),
+    "1": (0.0, 1.0),
+}
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Annotation of a float that a file writes as text with a unit of `dimension`."""
+
+    dimension: str
+    zero: bool = False
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        """Read and bound the number before pydantic sees it."""
+        return core_schema.no_info_before_validator_function(self.read, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: core_schema.CoreSchema, handler: Any) -> dict[str, Any]:
+        """Say that a file holds a text with a unit here."""
+        return {"type": ["string", "number"], "description": f"quantity [{self.dimension}]"}
+
+    def read(self, value: Any) -> float:
+        """Return `value` in the SI unit.
+
+        Raises
+        ------
+        ValueError
+            Wrong unit, negative, zero where nothing can be zero, or beyond anything that exists.
+        """
+        if self.dimension == "1" and isinstance(value, str) and value.count("/") == 1:
+            top, bottom = (parse(part, "1") for part in value.split("/"))
+            number = top / bottom if bottom else math.nan
+        else:
+            number = parse(value, self.dimension)
+        low, high = _LIMITS[self.dimension]
+        if number < 0:
+            raise ValueError("it cannot be negative")
+        if number == 0 and not self.zero:
+            raise ValueError("it cannot be zero")
+        if not math.isfinite(number) or number > high or (number != 0 and number < low):
+            span = " and ".join(format_quantity(end, self.dimension) for end in (low, high))
+            raise ValueError(f"no such thing exists: it must lie between {span}")
+        return number
+
+
+Bandwidth = Annotated[float, Quantity("B/s")]
+Compute = Annotated[float, Quantity("FLOP/s")]
+Size = Annotated[float, Quantity("B")]
+Overhead = Annotated[float, Quantity("B", zero=True)]
+Latency = Annotated[float, Quantity("s", zero=True)]
+Duration = Annotated[float, Quantity("s")]
+Frequency = Annotated[float, Quantity("1/s", zero=True)]
+Length = Annotated[float, Quantity("m", zero=True)]
+Velocity = Annotated[float, Quantity("m/s")]
+Power = Annotated[float, Quantity("W")]
+Price = Annotated[float, Quantity("USD/h", zero=True)]
+Fraction = Annotated[float, Quantity("1")]
+Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
+Precision = Literal["fp64", "fp64-tensor", "fp32", "tf32", "fp16", "fp16-vector", "bf16", "fp8", "int8"]
+_FAMILIES = ("gemm", "conv", "elementwise", "reduction", "normalization", "attention", "copy")
+
+
+def _family(name: Any) -> str:
+    family, _, precision = str(name).partition("-")
+    if family not in _FAMILIES or (precision and precision not in get_args(Precision)):
+        raise ValueError(f"no kernel family{nearest(family, _FAMILIES)}")
+    return str(name)
+
+
+Efficiency = dict[Annotated[str, BeforeValidator(_family)], Fraction]
+
+
+class Table(BaseModel):
+    """A table of a file; keys that it does not know are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
+
+
+class _File(Table):
+    kind: str
+    title: str
+    source: dict[str, str] = Field(default_factory=dict)
+
+
+class _Architecture(_File):
+    efficiency: Efficiency
+    kernel_floor: Duration
+    copy_engines: Count
+
+
+class _Gpu(_File):
+    architecture: str
+    peak: dict[Precision, Compute]
+    memory_bandwidth: Bandwidth
+    memory_capacity: Size
+    l2: Size
+    sms: Count
+    nvlinks: Annotated[int, Field(strict=True, ge=0, le=1000)] = 0
+    power: Power | None = None
+    kernel_floor: Duration | None = None
+    copy_engines: Count | None = None
+    efficiency: Efficiency = Field(default_factory=dict)
+
+
+class _Memory(_File):
+    bandwidth: Bandwidth
+    first_access: Duration
+    burst: Size
+
+
+class _Cache(Table):
+    level: Literal["L1", "L2", "L3"]
+    capacity: Size
+    latency: Duration
+    bandwidth: Bandwidth
+    shared: Count = 1
+
+
+class _Cpu(_File):
+    cores: Count
+    clock: Frequency
+    peak: dict[Precision, Compute]
+    memory: str
+    memory_channels: Count
+    memory_capacity: Size
+    cache: list[_Cache]
+    forwarding: Bandwidth | None = None
+
+
+class _Link(_File):
+    technology: Literal["pcie", "nvlink", "ethernet", "infiniband", "qpi", "upi", "fabric", "sata", "wan"]
+    rate: Bandwidth
+    lanes: Count = 1
+    encoding: Fraction = 1.0
+    payload: Size = 1.0
+    overhead: Overhead = 0.0
+    protocol_efficiency: Fraction = 1.0
+    latency: Latency
+    velocity: Velocity | None = None
+    shared: bool = False
+    flow_limit: Bandwidth | None = None
+
+
+class _Storage(_File):
+    technology: Literal["hdd", "sata-ssd", "nvme", "cloud-volume"]
+    capacity: Size
+    read_bandwidth: Bandwidth
+    write_bandwidth: Bandwidth
+    read_latency: Latency
+    write_latency: Latency
+    read_iops: Frequency
+    write_iops: Frequency
+    block: Size
+    seek: Latency = 0.0
+    rotation: Frequency = 0.0
+
+
+class _Nic(_File):
+    technology: Literal["ethernet", "infiniband", "efa"]
+    bandwidth: Bandwidth
+    latency: Latency
+    flow_limit: Bandwidth | None = None
+
+
+class _Switch(_File):
+    technology: Literal["pcie", "nvlink", "ethernet", "infiniband"]
+    latency: Latency
+    ports: Count
+    backplane: Bandwidth | None = None
+    reduces: bool = False
+
+
+#: kind -> model of its file
+MODELS: Mapping[str, type[Table]] = {
+    "architecture": _Architecture,
+    "gpu": _Gpu,
+    "cpu": _Cpu,
+    "memory": _Memory,
+    "link": _Link,
+    "storage": _Storage,
+    "nic": _Nic,
+    "switch": _Switch,
+}
+_WORDS = ("kind", "title", "source", "technology", "architecture", "memory", "shared", "reduces")
+
+
+def validate(
+    model: type[Table], data: Mapping[str, Any], toml: TomlFile, *, at: tuple[str | int, ...] = ()
+) -> tuple[Table | None, list[Problem]]:
+    """Read `data`, which stands at key path `at` of `toml`, as `model`; or say all that is wrong with it."""
+    try:
+        return model.model_validate(data), []
+    except ValidationError as error:
+        rows = [_problem(model, row, toml, at) for row in error.errors(include_url=False)]
+        return None, sorted(rows, key=lambda row: row.line)
+
+
+def unsourced(data: Mapping[str, Any], toml: TomlFile) -> list[Problem]:
+    """Say which numbers of a part's file no entry of its ``[source]`` table vouches for."""
+    source = data.get("source")
+    named: dict[str, Any] = source if isinstance(source, dict) else {}
+    rows = []
+    for key in named:
+        if key != "default" and key.split(".", 1)[0] not in data:
+            known = [name for name in data if name not in _WORDS] + ["default"]
+            rows.append(toml.problem(("source", key), f"a source for a key that is not there{nearest(key, known)}"))
+    for key, value in data.items():
+        if key in _WORDS or key in named or "default" in named:
+            continue
+        if isinstance(value, dict) and all(f"{key}.{entry}" in named for entry in value):
+            continue
+        hint = f'[source] with {key} = "..." or default = "..."'
+        rows.append(toml.problem((key,), "this number has no source", expected=hint))
+    return rows
+
+
+def _problem(model: type[Table], row: Any, toml: TomlFile, at: tuple[str | int, ...]) -> Problem:
+    where = tuple(part for part in row["loc"] if part != "[key]")
+    key, kind, value = (*at, *where), row["type"], row.get("input", "")
+    if kind == "missing":
+        return toml.problem(key, "this key is missing")
+    if kind == "extra_forbidden":
+        known = _fields(model, where[:-1])
+        return toml.problem(key, f"unknown key{nearest(str(where[-1]), known)}")
+    if kind == "literal_error":
+        allowed = str(row["ctx"]["expected"]).replace(" or ", ", ").replace("'", "").split(", ")
+        return toml.problem(key, f"not one of the choices{nearest(str(value), allowed)}", value=value)
+    message = str(row["ctx"]["error"]) if kind == "value_error" else str(row["msg"])
+    shown = value if isinstance(value, str | int | float) else ""
+    return toml.problem(key, message, value=shown)
+
+
+def _fields(model: type[Table], where: tuple[str | int, ...]) -> list[str]:
+    """Keys that the table at `where` may have."""
+    found: type[Table] | None = model
+    for part in where:
+        if found is not None and isinstance(part, str):
+            entry = found.model_fields.get(part)
+            kinds = (entry.annotation, *get_args(entry.annotation)) if entry else ()
+            found = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Table)), None)
+    return sorted(found.model_fields) if found is not None else []
