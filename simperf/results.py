@@ -9,14 +9,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from simperf.engine.recorder import Arrow, Sample, Span
 from simperf.errors import FloorError, InputError, Problem
 from simperf.files import write_bytes
 from simperf.units import format_quantity
 
-__all__ = ["SCHEMA", "Metric", "ResourceUse", "Result"]
+__all__ = ["SCHEMA", "Ceiling", "Metric", "OperationUse", "ResourceUse", "Result"]
 
 #: Version of the saved form; raised when a key changes its meaning.
 SCHEMA = 1
@@ -51,11 +51,12 @@ class ResourceUse:
     Parameters
     ----------
     kind : str
-        ``"device"``, ``"host"`` or ``"link"``.
+        ``"device"``, ``"host"``, ``"link"`` or ``"memory"``.
     capacity : float
-        Devices: 1; hosts: cores; links: B/s.
+        Devices: 1; hosts: cores; links: B/s; memories: their size [B].
     work : float
-        Devices and hosts: seconds of the whole capacity's unit; links: bytes moved [B].
+        Devices and hosts: seconds of the whole capacity's unit; links: bytes moved [B];
+        memories: the most that was held [B].
     """
 
     kind: str
@@ -66,7 +67,35 @@ class ResourceUse:
         """Share of what it could have done in `time` [s]; 0 for unlimited resources."""
         if time <= 0 or not math.isfinite(self.capacity) or self.capacity <= 0:
             return 0.0
-        return self.work / (self.capacity * time)
+        return self.work / (self.capacity if self.kind == "memory" else self.capacity * time)
+
+
+class OperationUse(NamedTuple):
+    """One operation as it runs alone on one device: a point of the roofline.
+
+    `flops` [FLOP], `nbytes` [B] and `time` [s] are those of one of its `calls`;
+    `regime` is ``"compute"``, ``"memory"`` or ``"overhead"``.
+    """
+
+    name: str
+    device: str
+    dtype: str
+    calls: int
+    flops: float
+    nbytes: float
+    time: float
+    regime: str
+
+
+class Ceiling(NamedTuple):
+    """What a device can do at most: the lines of the roofline.
+
+    `part` is its name in the catalog; `memory_bandwidth` [B/s]; `peak` the rate by precision [FLOP/s].
+    """
+
+    part: str
+    memory_bandwidth: float
+    peak: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -92,6 +121,10 @@ class Result:
         What the number contains and what it leaves out, in words.
     sources : mapping of str to str
         Where the inputs' numbers come from.
+    operations : sequence of OperationUse
+        The kernels' costs, where the program's operations are known.
+    ceilings : mapping of str to Ceiling
+        By device, for the roofline.
 
     Raises
     ------
@@ -114,6 +147,8 @@ class Result:
     modelled: tuple[str, ...] = ()
     not_modelled: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
+    operations: tuple[OperationUse, ...] = ()
+    ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.time) or self.time < 0:
@@ -139,7 +174,8 @@ class Result:
             data[key] = value
         data["metrics"] = {key: asdict(metric) for key, metric in self.metrics.items()}
         data["resources"] = {key: asdict(use) for key, use in self.resources.items()}
-        for key in ("spans", "samples", "arrows"):
+        data["ceilings"] = {key: [part, rate, dict(peak)] for key, (part, rate, peak) in self.ceilings.items()}
+        for key in ("spans", "samples", "arrows", "operations"):
             data[key] = [list(row) for row in data[key]]
         for key in ("floors", "scenario", "sources"):
             data[key] = dict(data[key])
@@ -167,6 +203,8 @@ class Result:
         known["spans"] = tuple(Span(*row) for row in known["spans"])
         known["samples"] = tuple(Sample(*row) for row in known["samples"])
         known["arrows"] = tuple(Arrow(*row) for row in known["arrows"])
+        known["operations"] = tuple(OperationUse(*row) for row in known.get("operations", ()))
+        known["ceilings"] = {key: Ceiling(*row) for key, row in known.get("ceilings", {}).items()}
         for key in ("modelled", "not_modelled"):
             known[key] = tuple(known[key])
         return cls(**known)

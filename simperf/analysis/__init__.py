@@ -1,0 +1,1 @@
+"""Pure functions on results: where the time went, and how far predictions can be trusted."""

@@ -1,0 +1,77 @@
+"""What bounds a run: the activity that is busy for the largest share of the time.
+
+A run is held up by whatever never rests. The shares here are those of being busy, hidden or not, unlike
+the breakdown's: a frontend that launches all the time is the limit although a device
+works beside it for half of that time.
+
+The regimes are those of H. He, "Making Deep Learning Go Brrrr From First Principles"
+(2022), with the movement of data between devices told apart.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from simperf.analysis.timeline import Sweep, sweep
+from simperf.engine.recorder import Category
+from simperf.results import Result
+
+__all__ = ["REGIMES", "Regime", "busy", "regime"]
+
+#: All that `regime` may answer.
+REGIMES = (
+    "compute-bound",
+    "memory-bound",
+    "communication-bound",
+    "copy-bound",
+    "input-bound",
+    "overhead-bound",
+    "idle",
+)
+
+
+class Regime(NamedTuple):
+    """What bounds a run, and the share of the time [1] for which it was busy."""
+
+    name: str
+    share: float
+
+
+def busy(result: Result) -> dict[Category, float]:
+    """Share of the time for which each category was active anywhere [1], hidden or not."""
+    swept = sweep(result)
+    if result.time <= 0:
+        return {}
+    return {category: swept.time(swept.active[category]) / result.time for category in swept.active}
+
+
+def regime(result: Result) -> Regime:
+    """Name what bounds the run.
+
+    Kernels count together, as ``compute-bound`` or ``memory-bound`` by what most of their
+    time goes to. Work of a host that feeds from storage is ``input-bound``; in a run that
+    reads no storage it is the frontend's, ``overhead-bound``. On a tie the device is
+    named before what feeds it. ``idle``: for most of the time nothing was active, or
+    no timeline was recorded.
+    """
+    if result.time <= 0 or not result.spans:
+        return Regime("idle", 0.0)
+    swept = sweep(result)
+    reads = "storage" in swept.active
+    groups: dict[str, tuple[Category, ...]] = {
+        _kernel_regime(swept): ("compute", "memory"),
+        "communication-bound": ("communication",),
+        "copy-bound": ("copy",),
+        "input-bound": ("storage", "host") if reads else ("storage",),
+        "overhead-bound": ("overhead",) if reads else ("overhead", "host"),
+    }
+    shares = {name: swept.time(swept.any(*members)) / result.time for name, members in groups.items()}
+    everything = swept.any(*(category for members in groups.values() for category in members))
+    name = max(shares, key=lambda key: round(shares[key], 12))
+    idle = swept.time(~everything) / result.time
+    return Regime("idle", idle) if idle > shares[name] else Regime(name, shares[name])
+
+
+def _kernel_regime(swept: Sweep) -> str:
+    compute, memory = swept.time(swept.any("compute")), swept.time(swept.any("memory"))
+    return "memory-bound" if memory > compute else "compute-bound"

@@ -1,0 +1,1 @@
+"""For eyes: tables, traces and pictures of results. Each module is imported by the command that needs it."""

@@ -1,0 +1,135 @@
+"""Results as JSON and CSV for programs; every quantity a number in its SI unit.
+
+The keys are a promise: docs/reference/json.md describes each of them.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from simperf.analysis.breakdown import IDLE, PRIORITY, breakdown, breakdown_by_owner
+from simperf.analysis.check import Check
+from simperf.analysis.comparison import compare
+from simperf.analysis.limits import busiest, headroom
+from simperf.analysis.overlap import overlap
+from simperf.analysis.regime import regime
+from simperf.results import Result
+
+__all__ = ["SCHEMA", "comparison_document", "result_document", "to_csv", "to_json"]
+
+#: Version of the keys; raised when one changes its meaning or goes.
+SCHEMA = 1
+
+Checks = Sequence[Check]
+
+
+def result_document(result: Result, checks: Checks = ()) -> dict[str, Any]:
+    """One result as plain data, its timeline left out (see `Result.save` for that)."""
+    bound, limit, room = regime(result), busiest(result), headroom(result)
+    moving = {"communication": overlap(result, "communication"), "copy": overlap(result, "copy")}
+    return {
+        "schema": SCHEMA,
+        "name": result.name,
+        "question": result.question,
+        "time": result.time,
+        "regime": {"name": bound.name, "share": bound.share},
+        "limited_by": limit._asdict() if limit else None,
+        "floor": {"name": room.name, "time": room.floor, "ratio": room.ratio} if room else None,
+        "floors": dict(result.floors),
+        "breakdown": breakdown(result),
+        "breakdown_by_owner": breakdown_by_owner(result),
+        "overlap": {
+            name: {"total": found.total, "hidden": found.hidden, "exposed": found.exposed}
+            for name, found in moving.items()
+        },
+        "metrics": {name: asdict(metric) for name, metric in result.metrics.items()},
+        "resources": {
+            name: {**asdict(use), "utilisation": use.utilisation(result.time)} for name, use in result.resources.items()
+        },
+        "operations": [operation._asdict() for operation in result.operations],
+        "checks": [_check(check) for check in checks],
+        "modelled": list(result.modelled),
+        "not_modelled": list(result.not_modelled),
+        "sources": dict(result.sources),
+        "scenario": dict(result.scenario),
+        "seed": result.seed,
+        "version": result.version,
+    }
+
+
+def _check(check: Check) -> dict[str, Any]:
+    return {
+        "key": check.key,
+        "ok": check.ok,
+        "value": check.value,
+        "unit": check.unit,
+        "low": check.low,
+        "high": check.high,
+        "source": check.source,
+    }
+
+
+def comparison_document(results: Sequence[Result], checks: Mapping[int, Checks] | None = None) -> dict[str, Any]:
+    """Several results side by side; `checks` by position."""
+    best = min(results, key=lambda result: result.time, default=None)
+    rows = []
+    for index, result in enumerate(results):
+        row = result_document(result, (checks or {}).get(index, ()))
+        if best is not None:
+            found = compare(best, result)
+            row["comparison"] = {
+                "best": best.name,
+                "ratio": found.ratio,
+                "difference": found.difference,
+                "changes": dict(found.changes),
+            }
+        rows.append(row)
+    return {"schema": SCHEMA, "results": rows}
+
+
+def to_json(document: Mapping[str, Any]) -> str:
+    """Strict JSON in the document's order of keys; what is infinite or not a number is ``null``."""
+    return json.dumps(_strict(document), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _strict(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _strict(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def to_csv(results: Sequence[Result], checks: Mapping[int, Checks] | None = None) -> str:
+    """One row a result, with a header; numbers in SI units, at full precision."""
+    best = min((result.time for result in results), default=0.0)
+    metrics = list(dict.fromkeys(name for result in results for name in result.metrics))
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(
+        ["name", "time", "ratio", "regime", "regime_share", "limited_by", "utilisation", "floor_name", "floor"]
+        + [f"breakdown.{category}" for category in (*PRIORITY, IDLE)]
+        + ["expectation"]
+        + [f"metrics.{name}" for name in metrics]
+    )
+    for index, result in enumerate(results):
+        bound, limit, room, parts = regime(result), busiest(result), headroom(result), breakdown(result)
+        mine = (checks or {}).get(index, ())
+        writer.writerow(
+            [result.name, repr(result.time), repr(result.time / best) if best > 0 else ""]
+            + [bound.name, repr(bound.share)]
+            + ([limit.name, repr(limit.utilisation)] if limit else ["", ""])
+            + ([room.name, repr(room.floor)] if room else ["", ""])
+            + [repr(parts[category]) if parts else "" for category in (*PRIORITY, IDLE)]
+            + ["" if not mine else "ok" if all(check.ok for check in mine) else "failed"]
+            + [repr(result.metrics[name].value) if name in result.metrics else "" for name in metrics]
+        )
+    return stream.getvalue().rstrip("\n")

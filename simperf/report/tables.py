@@ -1,0 +1,263 @@
+"""What `simperf run` and `simperf compare` show: the number, where it comes from, what limits it.
+
+Rich is imported when a table is drawn; JSON and CSV do without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from simperf.analysis.breakdown import breakdown
+from simperf.analysis.check import Check
+from simperf.analysis.comparison import compare
+from simperf.analysis.limits import busiest, headroom, utilisation
+from simperf.analysis.overlap import overlap
+from simperf.analysis.regime import regime
+from simperf.engine.recorder import Category
+from simperf.report.data import comparison_document, result_document, to_csv, to_json
+from simperf.report.terminal import bar, to_text, unicode_output
+from simperf.results import Result
+from simperf.units import format_quantity
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+__all__ = ["COLORS", "Format", "comparison_view", "format_comparison", "format_result", "result_view"]
+
+Format = Literal["table", "json", "csv"]
+
+#: Terminal colour of each category of the breakdown.
+COLORS: Mapping[str, str] = {
+    "compute": "green",
+    "memory": "cyan",
+    "communication": "magenta",
+    "copy": "yellow",
+    "storage": "blue",
+    "overhead": "red",
+    "host": "bright_black",
+    "idle": "white",
+}
+_CAPACITY = {"link": "B/s", "memory": "B", "device": "1", "host": "1"}
+_SHOWN = 8
+_BAR = 28
+
+
+def format_result(
+    result: Result,
+    format: Format = "table",
+    *,
+    checks: Sequence[Check] = (),
+    width: int | None = None,
+    color: bool | None = None,
+) -> str:
+    """One result as text.
+
+    Parameters
+    ----------
+    result : Result
+    format : {"table", "json", "csv"}
+    checks : sequence of Check
+        What was expected of it.
+    width, color
+        As in `simperf.report.terminal.to_text`, for tables.
+    """
+    if format == "json":
+        return to_json(result_document(result, checks))
+    if format == "csv":
+        return to_csv([result], {0: checks})
+    return to_text(result_view(result, checks), width=width, color=color)
+
+
+def format_comparison(
+    results: Sequence[Result],
+    format: Format = "table",
+    *,
+    checks: Mapping[int, Sequence[Check]] | None = None,
+    width: int | None = None,
+    color: bool | None = None,
+) -> str:
+    """Several results as text; `checks` by position, the rest as in `format_result`."""
+    if format == "json":
+        return to_json(comparison_document(results, checks))
+    if format == "csv":
+        return to_csv(results, checks)
+    return to_text(comparison_view(results, checks), width=width, color=color)
+
+
+def _grid() -> Table:
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    return grid
+
+
+def _titled(title: str, body: RenderableType) -> list[RenderableType]:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    return [Text(""), Text(title, style="bold"), Padding(body, (0, 0, 0, 2))]
+
+
+def result_view(result: Result, checks: Sequence[Check] = ()) -> RenderableType:
+    """Everything that a person wants to know of one result, the number first."""
+    from rich.console import Group
+    from rich.text import Text
+
+    parts: list[RenderableType] = [
+        Text.assemble((result.name, "bold"), "  ", (format_quantity(result.time, "s"), "bold green"))
+    ]
+    if result.question:
+        parts.append(Text(result.question))
+    parts += _titled("Where the time went", _breakdown(result))
+    parts += _titled("What limits it", _limits(result))
+    if checks:
+        parts += _titled("Expected", _checks(checks))
+    if result.metrics:
+        grid = _grid()
+        for name, metric in result.metrics.items():
+            grid.add_row(name, Text(str(metric), justify="right"), metric.origin)
+        parts += _titled("Metrics", grid)
+    if result.resources:
+        parts += _titled("Resources", _resources(result))
+    for title, lines in (("Modelled", result.modelled), ("Not modelled", result.not_modelled)):
+        if lines:
+            parts += _titled(title, Text("\n".join(lines)))
+    if result.sources:
+        grid = _grid()
+        for name, source in result.sources.items():
+            grid.add_row(name, Text(source, overflow="fold"))
+        parts += _titled("Sources", grid)
+    return Group(*parts)
+
+
+def _breakdown(result: Result) -> RenderableType:
+    from rich.text import Text
+
+    parts = breakdown(result)
+    if not parts:
+        return Text("no timeline was recorded")
+    grid = _grid()
+    unicode = unicode_output()
+    for name, time in parts.items():
+        share = time / result.time if result.time > 0 else 0.0
+        if time > 0:
+            grid.add_row(
+                name,
+                Text(bar(share, _BAR, unicode=unicode), style=COLORS[name]),
+                Text(format_quantity(time, "s"), justify="right"),
+                Text(f"{share:.1%}".replace("%", " %"), justify="right"),
+            )
+    return grid
+
+
+def _limits(result: Result) -> RenderableType:
+    grid = _grid()
+    bound, limit, room = regime(result), busiest(result), headroom(result)
+    if result.spans:
+        state = "nothing is active" if bound.name == "idle" else "busy"
+        grid.add_row("regime", f"{bound.name} ({state} for {_percent(bound.share)} of the time)")
+    if limit is not None:
+        grid.add_row("busiest", f"{limit.name} ({limit.kind}), {_percent(limit.utilisation)} used")
+    if room is not None:
+        above = "the run is at its floor" if room.ratio < 1 + 1e-6 else f"the run takes {room.ratio:.4g} times that"
+        grid.add_row("floor", f"{format_quantity(room.floor, 's')} set by {room.name}; {above}")
+    moving: tuple[Category, ...] = ("communication", "copy")
+    for category in moving:
+        found = overlap(result, category)
+        if found.total > 0:
+            text = f"{_percent(found.share)} of {format_quantity(found.total, 's')} hidden under kernels"
+            grid.add_row(category, text)
+    if not grid.row_count:
+        grid.add_row("unknown: neither a timeline nor resources were recorded")
+    return grid
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.3g} %"
+
+
+def _checks(checks: Sequence[Check]) -> RenderableType:
+    from rich.text import Text
+
+    grid = _grid()
+    for check in checks:
+        verdict = Text("ok" if check.ok else "FAILED", style="green" if check.ok else "bold red")
+        grid.add_row(verdict, Text(str(check) + (f" ({check.source})" if check.source else "")))
+    return grid
+
+
+def _resources(result: Result) -> RenderableType:
+    from rich.text import Text
+
+    grid = _grid()
+    shares = utilisation(result)
+    used = [name for name in shares if result.resources[name].work > 0]
+    for name in used[:_SHOWN]:
+        use = result.resources[name]
+        capacity = format_quantity(use.capacity, _CAPACITY.get(use.kind, "1"))
+        of = {"device": "", "host": f"of {capacity} cores", "memory": f"of {capacity}"}.get(use.kind, f"of {capacity}")
+        share = _percent(shares[name]) if shares[name] > 0 else "-"
+        grid.add_row(name, use.kind, Text(share, justify="right"), of)
+    rest = len(result.resources) - min(len(used), _SHOWN)
+    if rest:
+        grid.add_row(f"{rest} more used less, or not at all")
+    return grid
+
+
+def comparison_view(results: Sequence[Result], checks: Mapping[int, Sequence[Check]] | None = None) -> RenderableType:
+    """A row a result: its time, how that compares with the best, what limits it, whether it was expected."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column("name", overflow="fold")
+    for column in ("time", "to best"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("regime", no_wrap=True)
+    table.add_column("busiest", overflow="fold")
+    checks = checks or {}
+    if any(checks.values()):
+        table.add_column("expected", no_wrap=True)
+    best = min(results, key=lambda result: result.time, default=None)
+    for index, result in enumerate(results):
+        limit, bound = busiest(result), regime(result)
+        row = [
+            Text(result.name, style="bold" if result is best else ""),
+            Text(format_quantity(result.time, "s")),
+            Text("best" if result is best else f"{result.time / best.time:.4g}x" if best and best.time > 0 else "-"),
+            Text(bound.name if result.spans else "-"),
+            Text(f"{limit.name} {limit.utilisation:.0%}".replace("%", " %") if limit else "-"),
+        ]
+        if any(checks.values()):
+            mine = checks.get(index, ())
+            failed = sum(not check.ok for check in mine)
+            row.append(
+                Text(f"FAILED ({failed} of {len(mine)})", style="bold red")
+                if failed
+                else Text("ok" if mine else "-", style="green" if mine else "")
+            )
+        table.add_row(*row)
+    parts: list[RenderableType] = [table]
+    misses = [
+        (result.name, str(check)) for i, result in enumerate(results) for check in checks.get(i, ()) if not check.ok
+    ]
+    if misses:
+        parts += _titled("Not as expected", Text("\n".join(f"{name}: {miss}" for name, miss in misses)))
+    if best is not None and len(results) > 1:
+        parts += _why(best, results)
+    return Group(*parts)
+
+
+def _why(best: Result, results: Sequence[Result]) -> list[RenderableType]:
+    """Name the category in which each of the slower ones loses most."""
+    grid = _grid()
+    for result in results:
+        cause = compare(best, result).explained_by
+        if result is not best and cause is not None and result.time > best.time:
+            name, change = cause
+            grid.add_row(result.name, f"{format_quantity(change, 's')} more of {name} than {best.name}")
+    return _titled("What makes the difference", grid) if grid.row_count else []

@@ -1,0 +1,170 @@
+import csv
+import io
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from simperf.analysis.check import check
+from simperf.engine.recorder import Span
+from simperf.report.data import comparison_document, result_document, to_json
+from simperf.report.tables import format_comparison, format_result
+from simperf.report.terminal import bar
+from simperf.results import Metric, OperationUse, ResourceUse, Result
+
+DOC = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
+
+
+def result(name="sync", time=0.06, **changes):
+    spans = (
+        Span("gpu0/stream0", "matmul", 0.0, time / 2, "compute"),
+        Span("gpu0/to gpu1", "send", time / 4, time * 0.75, "communication"),
+    )
+    values = {
+        "question": "Where should gradients be added up?",
+        "floors": {"bandwidth": time / 2},
+        "metrics": {"throughput": Metric(1234.5678, "1/s"), "loss": Metric(0.5, "1", "fitted", 0.4, 0.6)},
+        "resources": {
+            "gpu0": ResourceUse("device", 1.0, time / 2),
+            "sw0": ResourceUse("link", float("inf"), 160e6),
+            "cpu0": ResourceUse("host", 8.0, 0.0),
+        },
+        "spans": spans,
+        "modelled": ("links",),
+        "not_modelled": ("packets",),
+        "sources": {"bandwidth": "PCIe 3.0 base specification"},
+        "operations": (OperationUse("matmul", "gpu0", "fp32", 3, 1e9, 1e6, 1e-3, "compute"),),
+        "scenario": {"run": {"seed": 0}},
+    }
+    return Result(name, time, **{**values, **changes})
+
+
+def test_one_result_says_all_that_was_asked():
+    found = result()
+    text = format_result(found, checks=[check(found, "time", value=0.06), check(found, "time", value=0.07)])
+    for part in (
+        "60.00 ms",
+        "Where should gradients be added up?",
+        "communication",
+        "25.0 %",
+        "compute-bound",
+        "gpu0 (device), 50 % used",
+        "30.00 ms set by bandwidth; the run takes 2 times that",
+        "50 % of 30.00 ms hidden",
+        "1.235 k",
+        "[0.4 .. 0.6]",
+        "links",
+        "packets",
+        "PCIe 3.0 base specification",
+        "ok ",
+        "FAILED",
+        "expected 70.00 ms",
+    ):
+        assert part in text, part
+    assert "cycle" not in text.lower()
+
+
+@pytest.mark.parametrize("width", [80, 60, 120])
+def test_tables_keep_their_width_and_need_no_colour(width):
+    long = "n12/gpu7>n12/nvswitch3/port-with-a-long-name"
+    found = result("a-scenario-with-quite-a-long-name-" * 2, resources={long: ResourceUse("link", 1e9, 1e7)})
+    for text in (
+        format_result(found, width=width, color=False),
+        format_comparison([found, result()], width=width, color=False, checks={0: [check(found, "time", value=1.0)]}),
+    ):
+        assert max(map(len, text.splitlines())) <= width
+        assert "\x1b" not in text
+    assert "\x1b[" in format_result(found, color=True)
+
+
+def test_without_a_timeline_nothing_is_claimed():
+    text = format_result(Result("bare", 1.0))
+    assert "no timeline was recorded" in text
+    assert "bound" not in text
+
+
+def test_comparison_is_sorted_as_given_and_explains():
+    slow, fast = result("slow", 0.08), result("fast", 0.06)
+    text = format_comparison(
+        [slow, fast], checks={0: [check(slow, "time", value=0.06)], 1: [check(fast, "time", value=0.06)]}
+    )
+    assert text.index("slow") < text.index("fast")
+    assert "1.333x" in text
+    assert "best" in text
+    assert "FAILED (1 of 1)" in text
+    assert "more of compute than fast" in text
+
+
+def test_the_bar_shows_something_for_something():
+    assert bar(1e-9, 10, unicode=True) == "█" + " " * 9
+    assert bar(1.0, 10, unicode=True) == "█" * 10
+
+
+def keys(value, path=""):
+    """Every key of a document, with ``*`` for names and ``[]`` for lists."""
+    free = {
+        "metrics",
+        "resources",
+        "breakdown_by_owner",
+        "overlap",
+        "floors",
+        "breakdown",
+        "sources",
+        "scenario",
+        "comparison.changes",
+    }
+    found = set()
+    if isinstance(value, dict):
+        for key, item in value.items():
+            here = f"{path}.*" if path in free else f"{path}.{key}".lstrip(".")
+            if path in free and path not in ("metrics", "resources", "overlap"):
+                continue
+            found |= {here} | keys(item, here)
+    elif isinstance(value, list):
+        for item in value:
+            found |= keys(item, f"{path}[]")
+    return found
+
+
+def test_every_json_key_is_documented_and_every_documented_key_is_there():
+    found = result()
+    checks = {0: [check(found, "time", value=0.06)]}
+    row = comparison_document([found], checks)["results"][0]
+    assert set(row) - {"comparison"} == set(result_document(found))
+    written = {key for key in keys(row) if not key.endswith("*") and not key.endswith("[]")}
+    rows = [line.split("|")[1] for line in DOC.read_text().splitlines() if line.startswith("| `")]
+    documented = {key for cell in rows for key in re.findall(r"`([^`]+)`", cell)}
+    assert written == {key for key in documented if key not in ("overlap.communication", "overlap.copy")}
+
+
+def test_json_is_strict_and_has_si_numbers():
+    found = result()
+    text = format_result(found, "json", checks=[check(found, "time", low=0.01)])
+    data = json.loads(text, parse_constant=pytest.fail)
+    assert data["time"] == 0.06
+    assert data["resources"]["sw0"]["capacity"] is None
+    assert data["checks"][0]["high"] is None
+    assert sum(data["breakdown"].values()) == pytest.approx(0.06, rel=1e-12)
+    loaded = Result.from_dict(json.loads(found.to_bytes()))
+    assert json.loads(to_json(result_document(loaded))) == json.loads(to_json(result_document(found)))
+
+
+def test_csv_has_one_row_a_result_at_full_precision():
+    results = [result("slow", 0.1 + 0.2), result("fast", 0.06, metrics={})]
+    rows = list(csv.DictReader(io.StringIO(format_comparison(results, "csv"))))
+    assert [row["name"] for row in rows] == ["slow", "fast"]
+    assert float(rows[0]["time"]) == 0.1 + 0.2
+    assert rows[0]["metrics.throughput"] == "1234.5678"
+    assert rows[1]["metrics.throughput"] == ""
+    assert sum(float(rows[1][key]) for key in rows[1] if key.startswith("breakdown.")) == pytest.approx(0.06)
+
+
+def test_tables_import_no_pictures():
+    code = (
+        "import sys; import simperf.report.tables; "
+        "bad = {'matplotlib', 'rich', 'scipy', 'pandas', 'torch'} & set(sys.modules); sys.exit(str(bad) if bad else 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
