@@ -89,6 +89,8 @@ class Op:
             value = getattr(self, key)
             if not (math.isfinite(value) and value >= 0):
                 problems.append(Problem("must be a finite number, zero or more", key=key, value=repr(value)))
+        if not math.isfinite(self.holds):
+            problems.append(Problem("must be a finite number", key="holds", value=repr(self.holds)))
         if self.family not in FAMILIES:
             problems.append(Problem(f"no kernel family {self.family!r}", key="family", expected=", ".join(FAMILIES)))
         if problems:

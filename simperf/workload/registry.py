@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
-from simperf.errors import InputError, Problem, SimperfError, nearest
+from simperf.errors import InputError, Problem, SimperfError, UnitError, nearest
 from simperf.registry import Registry
+from simperf.units import parse
 from simperf.workload.op import Op
 
 __all__ = ["OP_KINDS", "make_op", "op_parameters", "sizes"]
@@ -19,6 +20,8 @@ OP_KINDS: Registry[Callable[..., Op]] = Registry("op kind", package="simperf.wor
 #: keys of an operation's table that name and wire it, whatever its type
 _COMMON = ("op", "name", "inputs", "outputs")
 _LARGEST = 10**15
+#: parameters that have a dimension: a file may write them with a unit
+_UNITS = {"flops": "FLOP", "nbytes": "B", "written": "B"}
 
 
 def sizes(**values: int) -> None:
@@ -87,6 +90,11 @@ def make_op(spec: Mapping[str, Any], *, key: str = "") -> Op:
         if name not in parameters:
             message = f"{kind} has no parameter {name!r}{_meant(name, parameters)}"
             problems.append(Problem(message, key=prefix + name, expected=right))
+        elif name in _UNITS and isinstance(value, str):
+            try:
+                given[name] = parse(value, _UNITS[name])
+            except UnitError as error:
+                problems.append(Problem(str(error), key=prefix + name, value=repr(value)))
         elif not _fits(value, hints[name]):
             message = f"{name!r} of {kind} has the wrong type"
             problems.append(Problem(message, key=prefix + name, value=repr(value), expected=_type_name(hints[name])))

@@ -1,7 +1,8 @@
 """The catalogue's peaks and efficiencies against published kernel timings.
 
-Efficiencies of elementwise kernels and normalizations were chosen on the even rows (0, 2, ...) of the NeuSight tables, of
-fp32 products on their large rows, of fp16 and fp8 products elsewhere; held against here are the odd rows. The limits state what is reached, failures included: a change that makes a row of this table worse has to say so.
+Efficiencies of elementwise kernels and normalizations were chosen on the even rows (0, 2, ...) of the NeuSight
+tables, of fp32 products on their large rows, of fp16 and fp8 products elsewhere; held against here are the odd rows.
+The limits state what is reached, failures included: a change that makes a row worse has to say so.
 """
 
 import pytest

@@ -83,6 +83,8 @@ def test_mlp():
 def test_op_defaults_and_refusals():
     assert Op("a").intensity == float("inf")
     assert Op("a", nbytes_written=5.0).holds == 5
+    with pytest.raises(InputError, match="holds"):
+        Op("a", holds=float("nan"))
     with pytest.raises(InputError) as caught:
         Op("a", flops=-1, nbytes_read=float("inf"), family="none")
     assert [p.key for p in caught.value.problems] == ["flops", "nbytes_read", "family"]

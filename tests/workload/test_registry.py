@@ -78,3 +78,9 @@ def test_own_kinds_can_be_added():
         assert make_op({"op": "triple", "elements": 2}).flops == 6
     finally:
         del OP_KINDS._entries["triple"]
+
+
+def test_amounts_may_bear_units():
+    op = make_op({"op": "custom", "flops": "2 GFLOP", "nbytes": "1 MiB", "written": 24})
+    assert (op.flops, op.nbytes, op.nbytes_written) == (2e9, 2**20, 24)
+    assert "unit of size" in problems({"op": "custom", "flops": "2 GB", "nbytes": 0})["flops"].message
