@@ -2,14 +2,14 @@
 
 from simperf.execution.frontend import Frontend, Program
 from simperf.execution.modes import MODES, Mode, mode
-from simperf.execution.profile import FREE, FrontendProfile
+from simperf.execution.profile import FREE, FrontendPart
 from simperf.execution.verbs import compute, copy, item, launch, record, run, synchronize, wait
 
 __all__ = [
     "FREE",
     "MODES",
     "Frontend",
-    "FrontendProfile",
+    "FrontendPart",
     "Mode",
     "Program",
     "compute",

@@ -20,7 +20,7 @@ from simperf.engine.simulation import Simulation
 from simperf.engine.stream import Stream
 from simperf.errors import ProgramError
 from simperf.execution.modes import MODES, Mode
-from simperf.execution.profile import FREE, FrontendProfile
+from simperf.execution.profile import FREE, FrontendPart
 from simperf.execution.verbs import Launch, Spend, Verb
 
 __all__ = ["Frontend", "Program"]
@@ -39,7 +39,7 @@ class Frontend:
     host : Host
         Whose cores it uses.
     mode : Mode
-    profile : FrontendProfile
+    profile : FrontendPart
     name : str
         The thread, as shown on the timeline.
     """
@@ -51,7 +51,7 @@ class Frontend:
         *,
         host: Host,
         mode: Mode = MODES["eager"],
-        profile: FrontendProfile = FREE,
+        profile: FrontendPart = FREE,
         name: str = "python",
     ) -> None:
         if not hasattr(program, "send"):

@@ -1,62 +1,10 @@
-"""What the frontend of a framework costs: the constants of launching, waiting and copying."""
+"""What the frontend of a framework costs: its part of the catalogue."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from simperf.hardware import FrontendPart
 
-from simperf.engine.stream import DEFAULT_DEPTH
-
-__all__ = ["FREE", "FrontendProfile"]
-
-
-@dataclass(frozen=True, slots=True)
-class FrontendProfile:
-    """Constants of one framework on one kind of host.
-
-    Parameters
-    ----------
-    name : str
-    launch : float
-        Frontend time to issue one operation eagerly [s], the book's t1.
-    result : float
-        Time from the backend's last operation until the frontend has its answer [s], the book's t3.
-    scripted : float
-        Share of `launch` that is left when the program is scripted and no Python runs per operation [1].
-    graph_launch : float
-        Frontend time to replay a captured graph, whatever its length [s].
-    graph_gap : float
-        Time of the device between two nodes of a replayed graph [s].
-    capture : float
-        Frontend time per operation to record a graph, on top of running it [s].
-    depth : float
-        Launches outstanding per stream before the frontend blocks; infinite never blocks.
-    copy_setup : float
-        Time to set up one copy between host and device, on the copy engine [s].
-    pageable : float
-        Rate at which a copy is staged when host memory is not pinned [B/s].
-    allocate : float
-        Rate at which fresh pageable host memory is obtained (page faults) [B/s].
-    pin : float
-        Rate at which host memory is pinned [B/s].
-    source : str
-        Where the numbers come from.
-    """
-
-    name: str
-    launch: float = 0.0
-    result: float = 0.0
-    scripted: float = 1.0
-    graph_launch: float = 0.0
-    graph_gap: float = 0.0
-    capture: float = 0.0
-    depth: float = DEFAULT_DEPTH
-    copy_setup: float = 0.0
-    pageable: float = math.inf
-    allocate: float = math.inf
-    pin: float = math.inf
-    source: str = ""
-
+__all__ = ["FREE", "FrontendPart"]
 
 #: A frontend that costs nothing: times come from the kernels' own t1, t2, t3.
-FREE = FrontendProfile("free", source="by definition")
+FREE = FrontendPart(name="free", title="A frontend that costs nothing", sources={"default": "by definition"})

@@ -19,7 +19,7 @@ from simperf.errors import ProgramError
 from simperf.execution.frontend import Frontend, Program
 from simperf.execution.modes import MODES, Mode
 from simperf.execution.module import Module
-from simperf.execution.profile import FREE, FrontendProfile
+from simperf.execution.profile import FREE, FrontendPart
 from simperf.units import DIMENSIONS
 from simperf.workload import Op, OpGraph
 
@@ -44,7 +44,7 @@ class Session:
     ----------
     simulation : Simulation
     mode : Mode
-    profile : FrontendProfile
+    profile : FrontendPart
     sharp : bool
         Cost operations by the textbook roofline: catalogue peaks, no losses, a sharp corner.
     efficiency : mapping of str to float
@@ -68,7 +68,7 @@ class Session:
         simulation: Simulation,
         *,
         mode: Mode = MODES["eager"],
-        profile: FrontendProfile = FREE,
+        profile: FrontendPart = FREE,
         sharp: bool = False,
         efficiency: Mapping[str, float] | None = None,
     ) -> None:

@@ -7,10 +7,12 @@ from simperf.hardware.check import check_machine
 from simperf.hardware.cluster import build_cluster
 from simperf.hardware.fabric import Fabric, Port, ServerSlot
 from simperf.hardware.machine import Machine
+from simperf.hardware.matrix import connection, connectivity
 from simperf.hardware.parts import (
     ArchitecturePart,
     CacheLevel,
     CpuPart,
+    FrontendPart,
     GpuPart,
     LinkPart,
     MemoryPart,
@@ -19,6 +21,7 @@ from simperf.hardware.parts import (
     StoragePart,
     SwitchPart,
 )
+from simperf.hardware.rings import Ring, find_rings
 
 __all__ = [
     "KINDS",
@@ -30,6 +33,7 @@ __all__ = [
     "CpuPart",
     "Edge",
     "Fabric",
+    "FrontendPart",
     "GpuPart",
     "LinkPart",
     "Machine",
@@ -38,6 +42,7 @@ __all__ = [
     "Node",
     "Part",
     "Port",
+    "Ring",
     "Route",
     "ServerSlot",
     "StoragePart",
@@ -45,5 +50,8 @@ __all__ = [
     "build_cluster",
     "build_machine",
     "check_machine",
+    "connection",
+    "connectivity",
+    "find_rings",
     "read_part",
 ]

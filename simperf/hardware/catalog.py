@@ -16,6 +16,7 @@ from simperf.hardware.parts import (
     ArchitecturePart,
     CacheLevel,
     CpuPart,
+    FrontendPart,
     GpuPart,
     LinkPart,
     MemoryPart,
@@ -39,6 +40,7 @@ PART_KINDS: Mapping[str, type[Part]] = {
     "storage": StoragePart,
     "nic": NicPart,
     "switch": SwitchPart,
+    "frontend": FrontendPart,
 }
 KINDS = (*PART_KINDS, "server", "cluster")
 _BUILTIN = Path(__file__).parent / "data"
@@ -132,6 +134,10 @@ class Catalog:
     def link(self, name: str) -> LinkPart:
         """Read the link `name`."""
         return cast(LinkPart, self.part("link", name))
+
+    def frontend(self, name: str) -> FrontendPart:
+        """Read the frontend `name`."""
+        return cast(FrontendPart, self.part("frontend", name))
 
     def storage(self, name: str) -> StoragePart:
         """Read the storage device `name`."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, overload
 
 __all__ = ["LazyMapping"]
 
 T = TypeVar("T")
+D = TypeVar("D")
 
 
 class LazyMapping(Mapping[str, T], Generic[T]):
@@ -36,6 +37,26 @@ class LazyMapping(Mapping[str, T], Generic[T]):
         if item is None:
             item = self._made[key] = self._make(key)
         return item
+
+    def __contains__(self, key: object) -> bool:
+        if not isinstance(key, str):
+            return False
+        try:
+            self[key]
+        except LookupError:
+            return False
+        return True
+
+    @overload
+    def get(self, key: str, /) -> T | None: ...
+    @overload
+    def get(self, key: str, /, default: D) -> T | D: ...
+    def get(self, key: str, /, default: D | None = None) -> T | D | None:
+        """Item of `key`, or `default` if there is none."""
+        try:
+            return self[key]
+        except LookupError:
+            return default
 
     def __iter__(self) -> Iterator[str]:
         return self._keys()

@@ -6,6 +6,7 @@ becomes. ``UNITS`` names the dimension of every number (a key of `simperf.units.
 """
 
 from simperf.hardware.devices import LinkPart, NicPart, StoragePart, SwitchPart
+from simperf.hardware.frontend import FrontendPart
 from simperf.hardware.part import Part
 from simperf.hardware.processors import ArchitecturePart, CacheLevel, CpuPart, GpuPart, MemoryPart
 
@@ -13,6 +14,7 @@ __all__ = [
     "ArchitecturePart",
     "CacheLevel",
     "CpuPart",
+    "FrontendPart",
     "GpuPart",
     "LinkPart",
     "MemoryPart",

@@ -101,10 +101,19 @@ def _family(name: Any) -> str:
 Efficiency = dict[Annotated[str, BeforeValidator(_family)], Fraction]
 
 
+def _depth(value: Any) -> float:
+    """Read a queue's depth: a whole number, or "unlimited"."""
+    if value == "unlimited":
+        return math.inf
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError('a whole number of launches, 1 or more, or "unlimited" is expected')
+    return float(value)
+
+
 class Table(BaseModel):
     """A table of a file; keys that it does not know are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class _File(Table):
@@ -201,6 +210,20 @@ class _Switch(_File):
     reduces: bool = False
 
 
+class _Frontend(_File):
+    launch: Latency = 0.0
+    result: Latency = 0.0
+    scripted: Fraction = 1.0
+    graph_launch: Latency = 0.0
+    graph_gap: Latency = 0.0
+    capture: Latency = 0.0
+    depth: Annotated[float, BeforeValidator(_depth)] = 1024
+    copy_setup: Latency = 0.0
+    pageable: Bandwidth = math.inf
+    allocate: Bandwidth = math.inf
+    pin: Bandwidth = math.inf
+
+
 #: kind -> model of its file
 MODELS: Mapping[str, type[Table]] = {
     "architecture": _Architecture,
@@ -211,6 +234,7 @@ MODELS: Mapping[str, type[Table]] = {
     "storage": _Storage,
     "nic": _Nic,
     "switch": _Switch,
+    "frontend": _Frontend,
 }
 _WORDS = ("kind", "title", "source", "technology", "architecture", "memory", "shared", "reduces")
 

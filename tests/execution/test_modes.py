@@ -7,12 +7,12 @@ import pytest
 from simperf.engine.kernel import Kernel
 from simperf.engine.simulation import Simulation
 from simperf.errors import UnknownNameError
-from simperf.execution import MODES, FrontendProfile, mode, run, synchronize
+from simperf.execution import FREE, MODES, FrontendPart, mode, run, synchronize
 from simperf.execution.module import Module
 from simperf.execution.session import Session
 from simperf.workload import cos_cos, mlp, product_plus_two
 
-PROFILE = FrontendProfile("test", launch=10e-6, result=0.0, scripted=0.5, graph_launch=8e-6, capture=20e-6)
+PROFILE = FrontendPart(name="test", title="test", sources={}, launch=10e-6, result=0.0, scripted=0.5, graph_launch=8e-6, capture=20e-6)
 
 
 def passes(name, graph, n=100, t2=1e-6, profile=PROFILE):
@@ -67,7 +67,7 @@ def test_dataflow_overlaps_what_is_independent_and_orders_what_is_not():
 
     fresh = [make_op({"op": "fill", "elements": 10, "name": n, "outputs": [n]}) for n in ("x", "y")]
     graph = OpGraph([*fresh, *product_plus_two(10).ops])
-    free = FrontendProfile("free")
+    free = FREE
     assert passes("eager", graph, n=1, t2=1.0, profile=free)[0] == pytest.approx(4.0)
     assert passes("dataflow", graph, n=1, t2=1.0, profile=free)[0] == pytest.approx(3.0)
     assert "expression" in PROGRAMS

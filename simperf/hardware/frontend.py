@@ -1,0 +1,68 @@
+"""The frontend of a framework as a part: the constants of launching, waiting and copying."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from simperf.hardware.part import Part
+
+__all__ = ["FrontendPart"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontendPart(Part):
+    """Constants of one framework on one kind of host.
+
+    Parameters
+    ----------
+    launch : float
+        Frontend time to issue one operation eagerly [s], the book's t1.
+    result : float
+        Time from the backend's last operation until the frontend has its answer [s], the book's t3.
+    scripted : float
+        Share of `launch` that is left when no Python runs per operation.
+    graph_launch : float
+        Frontend time to replay a captured graph, whatever its length [s].
+    graph_gap : float
+        Time of the device between two nodes of a replayed graph [s].
+    capture : float
+        Frontend time per operation to record a graph, on top of running it [s].
+    depth : float
+        Launches outstanding per stream before the frontend blocks; infinite never blocks.
+    copy_setup : float
+        Time to set up one copy between host and device, on the copy engine [s].
+    pageable : float
+        Rate at which a copy is staged when host memory is not pinned [B/s].
+    allocate : float
+        Rate at which fresh pageable host memory is obtained (page faults) [B/s].
+    pin : float
+        Rate at which host memory is pinned [B/s].
+    """
+
+    KIND: ClassVar[str] = "frontend"
+    UNITS: ClassVar[Mapping[str, str]] = {
+        "launch": "s",
+        "result": "s",
+        "graph_launch": "s",
+        "graph_gap": "s",
+        "capture": "s",
+        "copy_setup": "s",
+        "pageable": "B/s",
+        "allocate": "B/s",
+        "pin": "B/s",
+    }
+
+    launch: float = 0.0
+    result: float = 0.0
+    scripted: float = 1.0
+    graph_launch: float = 0.0
+    graph_gap: float = 0.0
+    capture: float = 0.0
+    depth: float = 1024
+    copy_setup: float = 0.0
+    pageable: float = math.inf
+    allocate: float = math.inf
+    pin: float = math.inf

@@ -1,0 +1,172 @@
+"""Rings through GPUs: the NVLink graph is taken apart into Hamiltonian cycles by search.
+
+On a hybrid cube mesh (DGX-1V) the search finds one ring over the double links and one over the
+single links; behind an NVSwitch any order is a ring; without NVLink one ring runs over PCIe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from simperf.errors import MachineError
+from simperf.hardware.machine import Machine
+
+__all__ = ["Ring", "find_rings"]
+
+_MOST_CYCLES = 5_000
+_MOST_STEPS = 200_000
+Links = dict[tuple[int, int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """A cycle through all ranks.
+
+    Parameters
+    ----------
+    order : tuple of str
+        GPUs in order; the last one is followed by the first.
+    bandwidth : float
+        That the ring carries in one direction while the other rings found with it are in use [B/s].
+        Links are full duplex: the same ring runs the other way round at the same time.
+    links : int
+        Parallel NVLinks that it uses from GPU to GPU, 0 if it runs over something else.
+    """
+
+    order: tuple[str, ...]
+    bandwidth: float
+    links: int = 0
+
+
+def find_rings(machine: Machine, ranks: Sequence[str] | None = None) -> list[Ring]:
+    """Find rings that use as many links at once as possible, the widest first.
+
+    Parameters
+    ----------
+    machine : Machine
+        Where the ranks are.
+    ranks : sequence of str, optional
+        GPUs; all of the machine by default.
+
+    Returns
+    -------
+    list of Ring
+        Their bandwidths add up; the sum is what a ring collective gets in one direction.
+
+    Raises
+    ------
+    MachineError
+        Fewer than two ranks, one twice, or ranks that do not reach each other.
+
+    Notes
+    -----
+    The NVLinks between the ranks are a multigraph. Its Hamiltonian cycles are listed (at most 5,000), and a
+    depth-first search gives each as many parallel links as it can, until no better sum exists: a GPU with d
+    links is passed by at most d/2 cycles. NCCL does a search to the same end (graph/search.cc).
+
+    Examples
+    --------
+    >>> from simperf.hardware import Catalog
+    >>> rings = find_rings(Catalog.load().machine("book-8v100"))
+    >>> [(ring.links, ring.bandwidth / 1e9) for ring in rings]
+    [(2, 36.0), (1, 18.0)]
+    """
+    order = tuple(machine.gpus if ranks is None else ranks)
+    if len(order) < 2 or len(set(order)) < len(order):
+        raise MachineError(f"a ring needs two different ranks or more, not {', '.join(order) or 'none'}")
+    links = _links(machine, order)
+    if len(order) == 2:
+        return [_along(machine, order)]
+    chosen = _decompose(links, len(order)) if links else []
+    if not chosen:
+        return [_along(machine, order)]
+    unit = min(machine.edges[f"{order[a]}>{order[b]}"].bandwidth / count for (a, b), count in links.items())
+    rings = [Ring(tuple(order[i] for i in cycle), count * unit, count) for cycle, count in chosen]
+    return sorted(rings, key=lambda ring: -ring.links)
+
+
+def _links(machine: Machine, order: Sequence[str]) -> Links:
+    """Parallel NVLinks between each two ranks that have any."""
+    links: Links = {}
+    within = [machine.nodes[rank].server for rank in order]
+    for i, a in enumerate(order):
+        for j in range(i + 1, len(order)):
+            if within[i] == within[j] and f"{a}>{order[j]}" in machine.edges:
+                edge = machine.edges[f"{a}>{order[j]}"]
+                if edge.technology == "nvlink":
+                    links[i, j] = edge.count
+    return links
+
+
+def _along(machine: Machine, order: tuple[str, ...]) -> Ring:
+    """One ring in the given order over the machine's routes, sharing what its hops share."""
+    routes = [machine.route(a, b) for a, b in pairwise((*order, order[0]))]
+    uses: dict[str, int] = {}
+    for route in routes:
+        for resource in route.resources:
+            uses[resource] = uses.get(resource, 0) + 1
+    bandwidth = min(machine.resources[resource] / count for resource, count in uses.items())
+    direct = all(len(route.edges) <= 2 and route.edges[0].technology == "nvlink" for route in routes)
+    return Ring(order, bandwidth, min(route.edges[0].count for route in routes) if direct else 0)
+
+
+def _decompose(links: Links, size: int) -> list[tuple[tuple[int, ...], int]]:
+    """Cycles, each with how many parallel links it gets, that use the most links in all."""
+    found = [(cycle, _pairs(cycle)) for cycle in _cycles(links, size)]
+    found.sort(key=lambda row: (-min(links[pair] for pair in row[1]), row[0]))
+    degree = [0] * size
+    for (a, b), count in links.items():
+        degree[a] += count
+        degree[b] += count
+    bound = min(degree) // 2
+    best: list[tuple[tuple[int, ...], int]] = []
+    reached = steps = 0
+    left = dict(links)
+
+    def search(start: int, total: int, taken: list[tuple[tuple[int, ...], int]]) -> bool:
+        nonlocal best, reached, steps
+        if total > reached:
+            best, reached = list(taken), total
+        if reached == bound:
+            return True
+        for index in range(start, len(found)):
+            steps += 1
+            if steps > _MOST_STEPS:
+                return True
+            cycle, pairs = found[index]
+            for count in range(min(left[pair] for pair in pairs), 0, -1):
+                for pair in pairs:
+                    left[pair] -= count
+                done = search(index + 1, total + count, [*taken, (cycle, count)])
+                for pair in pairs:
+                    left[pair] += count
+                if done:
+                    return True
+        return False
+
+    search(0, 0, [])
+    return best
+
+
+def _pairs(cycle: tuple[int, ...]) -> list[tuple[int, int]]:
+    return [(min(pair), max(pair)) for pair in pairwise((*cycle, cycle[0]))]
+
+
+def _cycles(links: Links, size: int) -> Iterator[tuple[int, ...]]:
+    """Hamiltonian cycles from rank 0, each in one of its two directions."""
+    beside: list[list[int]] = [[] for _ in range(size)]
+    for a, b in sorted(links):
+        beside[a].append(b)
+        beside[b].append(a)
+    count = 0
+    stack: list[tuple[tuple[int, ...], frozenset[int]]] = [((0,), frozenset({0}))]
+    while stack and count < _MOST_CYCLES:
+        path, seen = stack.pop()
+        if len(path) == size:
+            if path[0] in beside[path[-1]] and path[1] < path[-1]:
+                count += 1
+                yield path
+            continue
+        stack += [((*path, step), seen | {step}) for step in reversed(beside[path[-1]]) if step not in seen]
