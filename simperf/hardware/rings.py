@@ -2,6 +2,7 @@
 
 On a hybrid cube mesh (DGX-1V) the search finds one ring over the double links and one over the
 single links; behind an NVSwitch any order is a ring; without NVLink one ring runs over PCIe.
+Between servers there is one ring for each NIC of a server.
 """
 
 from __future__ import annotations
@@ -76,40 +77,74 @@ def find_rings(machine: Machine, ranks: Sequence[str] | None = None) -> list[Rin
     order = tuple(machine.gpus if ranks is None else ranks)
     if len(order) < 2 or len(set(order)) < len(order):
         raise MachineError(f"a ring needs two different ranks or more, not {', '.join(order) or 'none'}")
+    if len({machine.nodes[rank].server for rank in order}) > 1:
+        return _between_servers(machine, order)
     links = _links(machine, order)
     if len(order) == 2:
-        return [_along(machine, order)]
+        return _along(machine, [order])
     chosen = _decompose(links, len(order)) if links else []
     if not chosen:
-        return [_along(machine, order)]
+        return _along(machine, [order])
     unit = min(machine.edges[f"{order[a]}>{order[b]}"].bandwidth / count for (a, b), count in links.items())
     rings = [Ring(tuple(order[i] for i in cycle), count * unit, count) for cycle, count in chosen]
     return sorted(rings, key=lambda ring: -ring.links)
 
 
 def _links(machine: Machine, order: Sequence[str]) -> Links:
-    """Parallel NVLinks between each two ranks that have any."""
+    """Parallel NVLinks between each two ranks of one server that have any."""
     links: Links = {}
-    within = [machine.nodes[rank].server for rank in order]
     for i, a in enumerate(order):
         for j in range(i + 1, len(order)):
-            if within[i] == within[j] and f"{a}>{order[j]}" in machine.edges:
-                edge = machine.edges[f"{a}>{order[j]}"]
-                if edge.technology == "nvlink":
-                    links[i, j] = edge.count
+            edge = machine.edges.get(f"{a}>{order[j]}")
+            if edge is not None and edge.technology == "nvlink":
+                links[i, j] = edge.count
     return links
 
 
-def _along(machine: Machine, order: tuple[str, ...]) -> Ring:
-    """One ring in the given order over the machine's routes, sharing what its hops share."""
-    routes = [machine.route(a, b) for a, b in pairwise((*order, order[0]))]
+def _between_servers(machine: Machine, order: tuple[str, ...]) -> list[Ring]:
+    """Rings through servers one after the other: one a NIC, each leaving a server by another GPU.
+
+    Inside a server they follow the widest ring found there, turned so that the GPU beside another NIC
+    is the last one before the network.
+    """
+    groups: dict[str, list[str]] = {}
+    for rank in order:
+        groups.setdefault(machine.nodes[rank].server, []).append(rank)
+    inside = []
+    for ranks in groups.values():
+        ring = find_rings(machine, ranks)[0].order if len(ranks) > 1 else tuple(ranks)
+        inside.append(ring)
+    exits = min(
+        len({_door(machine, rank, after[0]) for rank in ring}) for ring, after in pairwise([*inside, inside[0]])
+    )
+    orders = []
+    for turn in range(exits):
+        shifts = [turn * len(ring) // exits for ring in inside]
+        orders.append(tuple(rank for ring, by in zip(inside, shifts, strict=True) for rank in (*ring[by:], *ring[:by])))
+    many, one = _along(machine, orders), _along(machine, orders[:1])
+    return many if sum(ring.bandwidth for ring in many) > one[0].bandwidth * (1 + 1e-9) else one
+
+
+def _door(machine: Machine, rank: str, away: str) -> str:
+    """Node by which `rank` leaves its server on the way to `away`."""
+    home = machine.nodes[rank].server
+    return next(edge.src for edge in machine.route(rank, away).edges if machine.nodes[edge.dst].server != home)
+
+
+def _along(machine: Machine, orders: Sequence[tuple[str, ...]]) -> list[Ring]:
+    """Rings in the given orders over the machine's routes, sharing what they all share."""
+    ways = [[machine.route(a, b) for a, b in pairwise((*order, order[0]))] for order in orders]
     uses: dict[str, int] = {}
-    for route in routes:
-        for resource in route.resources:
-            uses[resource] = uses.get(resource, 0) + 1
-    bandwidth = min(machine.resources[resource] / count for resource, count in uses.items())
-    direct = all(len(route.edges) <= 2 and route.edges[0].technology == "nvlink" for route in routes)
-    return Ring(order, bandwidth, min(route.edges[0].count for route in routes) if direct else 0)
+    for routes in ways:
+        for route in routes:
+            for resource in route.resources:
+                uses[resource] = uses.get(resource, 0) + 1
+    rings = []
+    for order, routes in zip(orders, ways, strict=True):
+        bandwidth = min(machine.resources[key] / uses[key] for route in routes for key in route.resources)
+        direct = all(edge.technology == "nvlink" for route in routes for edge in route.edges)
+        rings.append(Ring(order, bandwidth, min(route.edges[0].count for route in routes) if direct else 0))
+    return rings
 
 
 def _decompose(links: Links, size: int) -> list[tuple[tuple[int, ...], int]]:
