@@ -12,8 +12,8 @@ import math
 
 import numpy as np
 
-from simperf.engine.flow import ROUNDING, Bundle, Link
-from simperf.engine.maxmin import Floats, refill
+from simperf.engine.flow import ROUNDING, Bundle, Link, Share
+from simperf.engine.maxmin import refill
 
 __all__ = ["Crowd"]
 
@@ -32,7 +32,7 @@ class Crowd:
         self.links: list[Link] = []
         self.updated = now
         self.left = 0
-        self.mark = 0
+        self.share = Share(self.bundles, now, self)
         self._routes = np.zeros((1, 64), dtype=np.intp)
         # Row by row: load, limit, weight, level, rate, bytes served, bytes at the next end.
         self._state = np.zeros((7, 64))
@@ -152,9 +152,7 @@ class Crowd:
             touched = np.array(self._changed, dtype=np.intp)
             touched = touched[total[touched] > 0.0]
             since = min(since, float((ends[0, touched] / total[touched]).min(initial=math.inf)))
-        level[:], ends[1], drawn = refill(
-            routes, ends[0], load, limit, levels=level, marks=ends[1].copy(), since=since
-        )
+        level[:], ends[1], drawn = refill(routes, ends[0], load, limit, levels=level, marks=ends[1].copy(), since=since)
         ends[2] = drawn
         np.maximum(ends[3], drawn, out=ends[3])
         np.multiply(level, weight, out=rate)
@@ -166,7 +164,7 @@ class Crowd:
 
     def note(self) -> list[Link]:
         """Write rates and peaks back to the links; return those whose rate has changed."""
-        drawn, peaks = self._drawn().tolist(), self._ends[3].tolist()
+        drawn, peaks = self._ends[2].tolist(), self._ends[3].tolist()
         changed = []
         for link in self.links:
             if drawn[link.index] != link.rate:
@@ -174,7 +172,3 @@ class Crowd:
                 changed.append(link)
             link.peak = peaks[link.index]
         return changed
-
-    def _drawn(self) -> Floats:
-        drawn: Floats = self._ends[2]
-        return drawn

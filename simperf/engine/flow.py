@@ -8,6 +8,7 @@ a re-share costs what the number of different routes asks for, not the number of
 
 from __future__ import annotations
 
+import math
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -179,14 +180,14 @@ class Bundle:
         """End the flows that have had all their bytes, or will within `slack` [s]; say if any did."""
         flows = self.flows
         near = self.served + self.rate * slack
-        if flows[0][0] - near > ROUNDING * flows[0][2].nbytes:
-            return False
-        while flows and flows[0][0] - near <= ROUNDING * flows[0][2].nbytes:
+        ended = False
+        while flows and flows[0][0] - near <= ROUNDING * flows[0][2].nbytes < math.inf:
             flow = heappop(flows)[2]
             for link in self.links:
                 link.moved += flow.nbytes
             flow.succeed(now)
-        return True
+            ended = True
+        return ended
 
     def drop(self, flow: Flow) -> float:
         """Take `flow` out unfinished; return the bytes that it has been served [B]."""

@@ -39,7 +39,7 @@ __all__ = ["MANY", "TIE", "columns", "fill", "fill_many", "max_min_rates", "refi
 TIE = 1e-12
 
 #: From how many routes on numpy is the faster way.
-MANY = 48
+MANY = 64
 
 Routes = Sequence[Sequence[int]]
 Floats = npt.NDArray[np.float64]
@@ -210,7 +210,9 @@ def fill_many(routes: Indices, capacities: Floats, loads: Floats, limits: Floats
 
 def _draw(routes: Indices, rates: Floats, links: int) -> Floats:
     """Return what routes of these rates draw on each link [B/s]; on no link, nothing."""
-    drawn = np.bincount(routes.ravel(), np.tile(rates, len(routes)), minlength=links)
+    drawn = np.zeros(links)
+    for row in routes:
+        drawn += np.bincount(row, rates, minlength=links)
     drawn[0] = 0.0
     return drawn
 
@@ -229,14 +231,16 @@ def refill(
     """Return the levels after a small change, given those before it.
 
     Below the level `since` filling goes as it went before the change, so those routes
-    keep their level. For the others: suppose that every route keeps its bottleneck.
-    Then "each bottleneck is full" is a linear system in the levels of the bottlenecks.
-    Its solution is right if no link is over-full and every bottleneck is full when each
-    route goes at the lowest level that its links allow, for then each route has a link
-    that is full and on which none goes faster, which is what max-min fair means. If not,
-    each route takes the link that allows it least as its bottleneck, an over-full link
-    becomes one, and the system is solved again (Newton's method on a piecewise linear
-    system; two or three solutions as a rule). If `patience` runs out, `fill_many` decides.
+    keep their level. For the others: suppose that every route keeps its bottleneck, the
+    first to be full of its links. Then "each bottleneck is full" is a linear system in
+    the levels of the bottlenecks, and a triangular one, for a link knows only those that
+    are full before it. Its solution is right if no link is over-full and every bottleneck
+    is full when each route goes at the lowest level that its links allow, for then each
+    route has a link that is full and on which none goes faster, which is what max-min
+    fair means. If not, each route takes the link that allows it least as its bottleneck,
+    an over-full link becomes one, and the system is solved again (Newton's method on a
+    piecewise linear system; two or three solutions as a rule). If `patience` runs out,
+    `fill_many` decides.
 
     Parameters
     ----------
@@ -287,57 +291,87 @@ def _newton(
     routes: Indices, room: Floats, loads: Floats, limits: Floats, marks: Floats, patience: int
 ) -> tuple[Floats, Floats, Floats] | None:
     """Return levels, marks and draw by `refill`'s iteration, or None if it does not settle."""
-    longest, links = len(routes), len(room)
-    flat = routes.ravel()
-    total = np.bincount(flat, np.tile(loads, longest), minlength=links)
+    links = len(room)
     equal = np.full(links, np.inf)
+    total = _draw(routes, loads, links)
     np.divide(room, total, out=equal, where=total > 0)
-    equal[0] = np.inf
     full, over = room * (1.0 - TIE), room * (1.0 + TIE)
-    offers = marks[routes]
-    lost = (offers.min(axis=0) == np.inf) & (limits == np.inf)
+    some_limits = bool((limits < np.inf).any())
+    order, held = _first_full(routes, marks)
+    levels = marks[held]
+    lost = (levels == np.inf) & (limits == np.inf)
     if lost.any():  # Newcomers over links that were not full: guess where they are held.
-        held = routes[:, lost]
-        narrow = np.take_along_axis(held, equal[held].argmin(axis=0)[None], axis=0)[0]
+        _, narrow = _first_full(routes[:, lost], equal)
         marks = marks.copy()
         marks[narrow] = equal[narrow]
-        offers = marks[routes]
+        order, held = _first_full(routes, marks)
+        levels = marks[held]
     for _ in range(patience):
-        first = offers.argmin(axis=0)
-        held = np.take_along_axis(routes, first[None], axis=0)[0]
-        capped = limits <= offers.min(axis=0)
-        drawing = loads
-        right = room
-        if capped.any():
-            right = room - _draw(routes, np.where(capped, limits * loads, 0.0), links)
+        right, drawing = room, loads
+        uncapped = held
+        if some_limits:
+            capped = limits <= levels
+            right = room - _draw(routes, np.where(capped, np.minimum(limits, levels) * loads, 0.0), links)
             drawing = np.where(capped, 0.0, loads)
+            uncapped = held[~capped]
         used = np.zeros(links, dtype=bool)
-        used[held[~capped]] = True
-        bottlenecks = np.flatnonzero(used)
-        size = len(bottlenecks)
-        place = np.full(links, size)
-        place[bottlenecks] = np.arange(size)
-        cell = place[flat] * (size + 1) + np.tile(place[held], longest)
-        matrix = np.bincount(cell, np.tile(drawing, longest), minlength=(size + 1) ** 2)
-        try:
-            solved = np.linalg.solve(matrix.reshape(size + 1, size + 1)[:size, :size], right[bottlenecks])
-        except np.linalg.LinAlgError:
-            return None
+        used[uncapped] = True
+        bottlenecks = order[used[order]]
+        solved = _substitute(routes, held, drawing, right, bottlenecks)
         marks = np.full(links, np.inf)
         marks[bottlenecks] = solved
-        offers = marks[routes]
-        levels = np.minimum(offers.min(axis=0), limits)
-        drawn = _draw(routes, levels * loads, links)
-        spilt = drawn > over
-        if not spilt.any() and (drawn[bottlenecks] >= full[bottlenecks]).all() and solved.min(initial=0.0) >= 0.0:
-            return levels, marks, drawn
-        spilt = np.flatnonzero(spilt)
+        order, held = _first_full(routes, marks)
+        levels = marks[held]
+        new = np.minimum(levels, limits) if some_limits else levels
+        drawn = _draw(routes, new * loads, links)
+        spilt = np.flatnonzero(drawn > over)
+        if not len(spilt) and (drawn[bottlenecks] >= full[bottlenecks]).all() and solved.min(initial=0.0) >= 0.0:
+            return new, marks, drawn
         if len(spilt):
             # Hold an over-full link's faster routes to what its slower ones leave of it.
-            slow = np.tile(levels, longest) < equal[flat]
-            drawing = np.tile(loads, longest)
-            kept = np.bincount(flat, np.where(slow, np.tile(levels * loads, longest), 0.0), minlength=links)
-            rest = np.bincount(flat, np.where(slow, 0.0, drawing), minlength=links)
-            marks[spilt] = ((room - kept) / np.maximum(rest, 1e-30))[spilt]
-            offers = marks[routes]
+            kept, rest = np.zeros(links), np.zeros(links)
+            for row in routes:
+                slow = new < equal[row]
+                kept += np.bincount(row, np.where(slow, new * loads, 0.0), minlength=links)
+                rest += np.bincount(row, np.where(slow, 0.0, loads), minlength=links)
+            marks[spilt] = (room[spilt] - kept[spilt]) / np.maximum(rest[spilt], 1e-30)
+            order, held = _first_full(routes, marks)
+            levels = marks[held]
     return None
+
+
+def _first_full(routes: Indices, marks: Floats) -> tuple[Indices, Indices]:
+    """Return the links in order of their marks, and for each route the first of its links."""
+    order = np.argsort(marks, kind="stable")
+    # Among links that are not full, "no link" comes last.
+    order = np.append(order[order != 0], 0)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    first = rank[routes[0]]
+    for row in routes[1:]:
+        np.minimum(first, rank[row], out=first)
+    return order, order[first]
+
+
+def _substitute(
+    routes: Indices, held: Indices, loads: Floats, room: Floats, bottlenecks: Indices, *, block: int = 32
+) -> Floats:
+    """Solve for the levels of `bottlenecks`, given in the order in which they fill.
+
+    Block by block, for the matrix is lower triangular. A library's routine for the whole
+    would start threads, which costs more than the solution does.
+    """
+    size = len(bottlenecks)
+    place = np.full(len(room), size)
+    place[bottlenecks] = np.arange(size)
+    column = place[held]
+    cell = np.concatenate([place[row] * (size + 1) + column for row in routes])
+    matrix = np.bincount(cell, np.concatenate([loads] * len(routes)), minlength=(size + 1) ** 2)
+    matrix = matrix.reshape(size + 1, size + 1)
+    right = room[bottlenecks]
+    solved = np.zeros(size)
+    for start in range(0, size, block):
+        part = slice(start, min(start + block, size))
+        known = matrix[part, :start] @ solved[:start]
+        solved[part] = np.linalg.solve(matrix[part, part], right[part] - known)
+    return solved

@@ -1,0 +1,371 @@
+"""When flows join, share and end: the clockwork behind the flow network.
+
+Two kinds of alarm drive it. A *wake* comes when the next flow is predicted to end, ends
+it and all that end with it, but shares nothing out. The *share-out* of an instant comes
+after everything else of that instant (SimPy priority 2), lets the flows join whose
+latency has passed, and re-shares once what they, the leavers and changed capacities
+touch: what is connected with them by a chain of shared links. Predictions are kept in
+a heap; one is void when its share has died, and is dropped when it surfaces.
+"""
+
+from __future__ import annotations
+
+import math
+from heapq import heapify, heappop, heappush
+from itertools import count
+
+import simpy
+from simpy.events import EventPriority
+
+from simperf.engine.crowd import Crowd
+from simperf.engine.flow import ROUNDING, TICK, Bundle, Flow, Key, Link, Share
+from simperf.engine.maxmin import MANY, fill
+from simperf.engine.recorder import Recorder
+
+__all__ = ["Fluid"]
+
+NORMAL, LAST = EventPriority(1), EventPriority(2)
+
+
+class Fluid:
+    """Bundles of flows under way, and what is due when.
+
+    Parameters
+    ----------
+    env : simpy.Environment
+        The clock.
+    recorder : Recorder, optional
+        Is told the allocated rate of a link whenever it has changed.
+
+    Attributes
+    ----------
+    shares, touched : int
+        Re-shares so far, and bundles that they looked at: what the sharing has cost.
+    """
+
+    def __init__(self, env: simpy.Environment, recorder: Recorder | None) -> None:
+        self.env = env
+        self.recorder = recorder
+        self.bundles: dict[Key, Bundle] = {}
+        self.shares = self.touched = 0
+        self._joins: dict[float, list[Flow]] = {}
+        self._seeds: list[Bundle] = []
+        self._crowds: dict[Crowd, None] = {}
+        self._idle: list[Link] = []
+        self._ends: list[tuple[float, int, Share]] = []
+        self._wakes: list[tuple[float, simpy.Event]] = []
+        self._order = count()
+        self._mark = 0
+
+    # Coming and going -----------------------------------------------------------------
+
+    def enter(self, flow: Flow, delay: float) -> None:
+        """Let `flow` join the sharing in `delay` s."""
+        self._plan(delay).append(flow)
+
+    def leave(self, flow: Flow) -> float:
+        """Take `flow` off before its end; return the bytes that it has moved [B]."""
+        flow.key = None
+        bundle = flow.bundle
+        if bundle is None:
+            return 0.0
+        self._advance(bundle, self.env.now)
+        done = bundle.drop(flow)
+        self._lost(bundle)
+        return done
+
+    def resized(self, link: Link) -> None:
+        """Share out anew after the capacity of `link` has changed."""
+        if link.crowd is not None:
+            link.crowd.resized(link)
+        if link.members:
+            self._seeds.extend(link.members)
+            self._plan(0.0)
+
+    def _plan(self, delay: float) -> list[Flow]:
+        """Have a share-out in `delay` s; return the list of the flows that join in it."""
+        time = self.env.now + delay
+        joins = self._joins.get(time)
+        if joins is None:
+            joins = self._joins[time] = []
+            alarm = simpy.Event(self.env)
+            alarm.callbacks = [self._share_out]
+            alarm._ok, alarm._value = True, None
+            self.env.schedule(alarm, LAST, delay)
+        return joins
+
+    def _advance(self, bundle: Bundle, now: float) -> None:
+        if bundle.crowd is None:
+            bundle.advance(now)
+        else:
+            bundle.crowd.advance(now)
+            bundle.crowd.fetch(bundle)
+
+    def _join(self, flow: Flow, key: Key, now: float) -> Bundle:
+        bundle = self.bundles.get(key)
+        if bundle is None:
+            bundle = self.bundles[key] = Bundle(key, now)
+            for link in bundle.links:
+                if not link.members:
+                    link.since = now
+                link.members[bundle] = None
+            bundle.add(flow, next(self._order))
+            return bundle
+        self._advance(bundle, now)
+        bundle.add(flow, next(self._order))
+        if bundle.crowd is not None:
+            bundle.crowd.changed(bundle)
+        return bundle
+
+    def _lost(self, bundle: Bundle) -> None:
+        """See to it that those who shared with `bundle`, which has lost flows, are re-shared."""
+        share, crowd = bundle.share, bundle.crowd
+        if share is not None and share.live:
+            share.live = False
+            if len(share.bundles) > 1 or bundle.flows:
+                self._seeds.extend(share.bundles)
+        if bundle.flows:
+            if crowd is not None:
+                crowd.changed(bundle)
+        else:
+            now = self.env.now
+            if crowd is not None:
+                crowd.remove(bundle)
+            bundle.rate = 0.0
+            del self.bundles[bundle.key]
+            for link in bundle.links:
+                if bundle in link.members:
+                    del link.members[bundle]
+                    if not link.members:
+                        link.busy += now - link.since
+                        if self.recorder is not None:
+                            self._idle.append(link)
+        if crowd is not None:
+            if crowd.bundles:
+                self._crowds[crowd] = None
+            else:
+                crowd.dissolve(self.env.now)
+        if self._seeds or self._idle or self._crowds:
+            self._plan(0.0)
+
+    # Ends -----------------------------------------------------------------------------
+
+    def _wake(self, _alarm: simpy.Event) -> None:
+        """End the flows whose time has come."""
+        now = self.env.now
+        self._wakes.pop()
+        ends = self._ends
+        while ends:
+            time, _, share = ends[0]
+            slack = TICK * now + ROUNDING * (now - share.updated)
+            if share.live and time > now + slack:
+                break
+            heappop(ends)
+            if not share.live:
+                continue
+            if share.crowd is None:
+                for bundle in share.bundles:
+                    bundle.advance(now)
+                    if bundle.finish(slack, now):
+                        self._lost(bundle)
+                first = math.inf if not share.live else self._first(share.bundles)
+            else:
+                first = self._end_crowd(share, share.crowd, slack, now)
+            if share.live:
+                # Rounding has woken us too early: once more, and later.
+                heappush(ends, (now + first, next(self._order), share))
+        self._arm()
+
+    def _end_crowd(self, share: Share, crowd: Crowd, slack: float, now: float) -> float:
+        crowd.advance(now)
+        for bundle in crowd.due(slack):
+            if bundle.finish(slack, now):
+                share.live = False
+                self._lost(bundle)
+        return crowd.share_out() if share.live else math.inf
+
+    @staticmethod
+    def _first(bundles: list[Bundle]) -> float:
+        """Return the time until the first flow of `bundles` ends [s], if nothing changes."""
+        first = math.inf
+        for bundle in bundles:
+            if bundle.rate > 0.0:
+                left = (bundle.flows[0][0] - bundle.served) / bundle.rate
+                if left < first:
+                    first = left
+        return first if first > 0.0 else 0.0
+
+    def _arm(self) -> None:
+        """See that the clock stops at the next end of a flow."""
+        ends, wakes = self._ends, self._wakes
+        while ends and not ends[0][2].live:
+            heappop(ends)
+        if ends:
+            time = ends[0][0]
+            if not wakes or time < wakes[-1][0]:
+                alarm = simpy.Event(self.env)
+                alarm.callbacks = [self._wake]
+                alarm._ok, alarm._value = True, None
+                now = self.env.now
+                self.env.schedule(alarm, NORMAL, time - now if time > now else 0.0)
+                wakes.append((time, alarm))
+        elif wakes and not self._seeds and not self._crowds:
+            # All flows have ended before a wake that was set when one was slower. SimPy has
+            # no way to call an event off, and the clock must not run on to it.
+            void = {id(alarm) for _, alarm in wakes}
+            queue = self.env._queue
+            queue[:] = [entry for entry in queue if id(entry[3]) not in void]
+            heapify(queue)
+            wakes.clear()
+
+    # Sharing --------------------------------------------------------------------------
+
+    def _share_out(self, _: simpy.Event) -> None:
+        """Let the flows of this instant join, and re-share what they and others have touched."""
+        now = self.env.now
+        joins = self._joins.pop(now)
+        self._mark += 1
+        seeds, self._seeds = self._seeds, []
+        for flow in joins:
+            if flow.key is not None:
+                seeds.append(self._join(flow, flow.key, now))
+        for seed in seeds:
+            if seed.mark != self._mark and seed.flows:
+                self._reshare(seed, now)
+        while self._crowds:  # A crowd that is taken apart may leave smaller ones.
+            crowds, self._crowds = self._crowds, {}
+            for crowd in crowds:
+                if crowd.bundles:
+                    self._many(crowd, now)
+        for link in self._idle:
+            if not link.members and link.rate:
+                self._allot(link, 0.0, now)
+        self._idle.clear()
+        self._arm()
+
+    def _reshare(self, seed: Bundle, now: float) -> None:
+        """Find what is connected with `seed`, and give each of its flows its fair share."""
+        if seed.crowd is not None:
+            self._crowds[seed.crowd] = None
+            return
+        if not seed.repeats:
+            for link in seed.links:
+                if len(link.members) > 1 or link.crowd is not None:
+                    break
+            else:
+                self._alone(seed, now)
+                return
+        bundles, links, crowds = self._connected(seed)
+        if crowds or len(bundles) >= MANY:
+            self._crowds[self._gather(bundles, crowds, now)] = None
+        else:
+            self._few(bundles, links, now)
+
+    def _connected(self, seed: Bundle) -> tuple[list[Bundle], list[Link], list[Crowd]]:
+        """Return what hangs together with `seed`: bundles, their links, and crowds as wholes."""
+        mark = seed.mark = self._mark
+        bundles = [seed]
+        links: list[Link] = []
+        crowds: list[Crowd] = []
+        for bundle in bundles:
+            if bundle.share is not None:
+                bundle.share.live = False
+            for link in bundle.links:
+                if link.crowd is not None:
+                    if link.crowd not in crowds:
+                        crowds.append(link.crowd)
+                elif link.mark != mark:
+                    link.mark = mark
+                    link.index = len(links)
+                    links.append(link)
+                    for other in link.members:
+                        if other.mark != mark:
+                            other.mark = mark
+                            bundles.append(other)
+        return bundles, links, crowds
+
+    def _alone(self, bundle: Bundle, now: float) -> None:
+        """Give `bundle`, which shares with no other, what its links allow."""
+        bundle.mark = self._mark
+        bundle.advance(now)
+        if bundle.share is not None:
+            bundle.share.live = False
+        load = bundle.weight * len(bundle.flows)
+        level = bundle.limit
+        for link in bundle.links:
+            if link.capacity < level * load:
+                level = link.capacity / load
+        bundle.rate = level * bundle.weight
+        drawn = level * load
+        for link in bundle.links:
+            if drawn != link.rate:
+                self._allot(link, drawn, now)
+        self._await([bundle], now)
+
+    def _few(self, bundles: list[Bundle], links: list[Link], now: float) -> None:
+        routes = [[link.index for link in bundle.links] for bundle in bundles]
+        loads = [bundle.weight * len(bundle.flows) for bundle in bundles]
+        levels = fill(routes, [link.capacity for link in links], loads, [bundle.limit for bundle in bundles])
+        drawn = [0.0] * len(links)
+        for bundle, route, level, load in zip(bundles, routes, levels, loads, strict=True):
+            bundle.advance(now)
+            bundle.rate = level * bundle.weight
+            for index in route:
+                drawn[index] += level * load
+        for link, rate in zip(links, drawn, strict=True):
+            if rate != link.rate:
+                self._allot(link, rate, now)
+        self._await(bundles, now)
+
+    def _await(self, bundles: list[Bundle], now: float) -> None:
+        """Predict the first end among bundles that have been shared out together."""
+        self.shares += 1
+        self.touched += len(bundles)
+        share = Share(bundles, now)
+        for bundle in bundles:
+            bundle.share = share
+        first = self._first(bundles)
+        if first < math.inf:
+            heappush(self._ends, (now + first, next(self._order), share))
+
+    def _allot(self, link: Link, rate: float, now: float) -> None:
+        link.rate = rate
+        if rate > link.peak:
+            link.peak = rate
+        if self.recorder is not None:
+            self.recorder.counter("network", f"rate {link.name}", now, rate)
+
+    # Crowds ---------------------------------------------------------------------------
+
+    def _gather(self, bundles: list[Bundle], crowds: list[Crowd], now: float) -> Crowd:
+        """Make one crowd of `bundles` and `crowds`, the largest of which takes in the others."""
+        crowd = max(crowds, key=lambda one: len(one.bundles)) if crowds else Crowd(now)
+        crowd.advance(now)
+        for other in crowds:
+            if other is not crowd:
+                other.share.live = False
+                bundles.extend(other.dissolve(now))
+        for bundle in bundles:
+            bundle.advance(now)
+            crowd.add(bundle)
+        return crowd
+
+    def _many(self, crowd: Crowd, now: float) -> None:
+        """Share out a crowd, or take it apart if it may have fallen into pieces."""
+        crowd.share.live = False
+        if len(crowd.bundles) < MANY // 2 or crowd.left > len(crowd.bundles) + MANY:
+            self._mark += 1
+            for bundle in crowd.dissolve(now):
+                if bundle.mark != self._mark:
+                    self._reshare(bundle, now)
+            return
+        crowd.advance(now)
+        self.shares += 1
+        self.touched += len(crowd.bundles)
+        first = crowd.share_out()
+        crowd.share = Share(crowd.bundles, now, crowd)
+        if first < math.inf:
+            heappush(self._ends, (now + first, next(self._order), crowd.share))
+        if self.recorder is not None:
+            for link in crowd.note():
+                self.recorder.counter("network", f"rate {link.name}", now, link.rate)
