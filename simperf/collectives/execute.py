@@ -9,6 +9,7 @@ from typing import Any
 
 import simpy
 
+from simperf.collectives.collapsed import collapse
 from simperf.collectives.placement import PLAIN, Placement, Transport, Wired, place
 from simperf.collectives.plan import Plan
 from simperf.collectives.stepwise import Stepwise
@@ -57,15 +58,15 @@ def _check_size(nbytes: float) -> None:
         raise InputError(Problem("the payload must be a finite size, 0 or more", key="nbytes", value=str(nbytes)))
 
 
-def _pairs(plan: Plan) -> set[tuple[int, int]]:
-    """All pairs of participants between which the plan sends."""
-    found: set[tuple[int, int]] = set()
+def _used(plan: Plan, placement: Placement) -> set[str]:
+    """All resources that the plan's sends draw on."""
+    pairs: set[tuple[int, int]] = set()
     for channel in plan.channels:
         for phase in channel.phases:
             for index in range(min(1, phase.nrounds) if phase.repeats else phase.nrounds):
                 one = phase.make(index)
-                found.update(zip(one.src.tolist(), one.dst.tolist(), strict=True))
-    return found
+                pairs.update(zip(one.src.tolist(), one.dst.tolist(), strict=True))
+    return {name for pair in sorted(pairs) for name in placement.hop(*pair).resources}
 
 
 def execute(
@@ -77,6 +78,7 @@ def execute(
     servers: Sequence[str] | None = None,
     entry_times: Sequence[float] | None = None,
     transport: Transport = PLAIN,
+    background: Sequence[tuple[str, str, float]] = (),
     exact: bool = False,
 ) -> Execution:
     """Run a plan alone on a machine.
@@ -97,8 +99,13 @@ def execute(
         When each rank calls the collective [s].
     transport : Transport
         Per-step latency, protocol efficiency, reduction at the receiver.
+    background : sequence of (str, str, float)
+        Traffic from node to node that wants so much bandwidth [B/s] all the time and
+        shares the links with the collective.
     exact : bool
-        Force the step-exact executor.
+        Force the step-exact executor. Without it the fast one is asked first, and the
+        step-exact one runs where only it knows the times: where sends of different
+        rounds meet on a link, or where background traffic does.
 
     Raises
     ------
@@ -110,19 +117,22 @@ def execute(
     _check_size(nbytes)
     entry = _entries(plan, entry_times)
     placement = place(plan, machine, ranks=ranks, servers=servers)
-    return _step_exact(plan, placement, nbytes, entry, transport)
-
-
-def _step_exact(
-    plan: Plan, placement: Placement, nbytes: float, entry: Sequence[float], transport: Transport
-) -> Execution:
-    capacities = placement.machine.resources
-    names = dict.fromkeys(name for pair in sorted(_pairs(plan)) for name in placement.hop(*pair).resources)
+    traffic = [(tuple(machine.route(src, dst).resources), rate) for src, dst, rate in background]
+    touched = bool(traffic) and not _used(plan, placement).isdisjoint(name for flow, _ in traffic for name in flow)
+    if not exact and not touched:
+        run = collapse(plan, placement=placement, nbytes=nbytes, transport=transport, entry=entry)
+        if run is not None:
+            finish = run.finish().tolist()
+            moved = {run.links.name(link): amount for link, amount in enumerate(run.moved.tolist()) if link}
+            return Execution(max(finish), tuple(finish), "collapsed", moved)
+    names = sorted(_used(plan, placement).union(*(flow for flow, _ in traffic)))
     env = simpy.Environment()
-    network = FlowNetwork(env, {name: capacities[name] for name in names})
-    run = Stepwise(env, network, plan=plan, placement=placement, nbytes=nbytes, transport=transport, entry=entry)
-    env.run(run.done)
-    return Execution(float(env.now), tuple(run.finish), "step-exact", network.moved)
+    network = FlowNetwork(env, {name: machine.resources[name] for name in names})
+    for flow, rate in traffic:
+        network.background(flow, rate)
+    stepwise = Stepwise(env, network, plan=plan, placement=placement, nbytes=nbytes, transport=transport, entry=entry)
+    env.run(stepwise.done)
+    return Execution(float(env.now), tuple(stepwise.finish), "step-exact", network.moved)
 
 
 def collective_event(

@@ -93,10 +93,11 @@ PLAIN = Transport()
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """The way from one participant to another: resources and latency [s]."""
+    """The way from one participant to another: resources, latency [s], most that one flow gets [B/s]."""
 
     resources: tuple[str, ...]
     latency: float
+    cap: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,8 @@ class Placement:
                 found = Hop((), 0.0)
             else:
                 route = self.machine.route(here, there)
-                found = Hop(tuple(route.resources), float(route.latency))
+                limit = float(getattr(route, "flow_limit", math.inf))
+                found = Hop(tuple(route.resources), float(route.latency), limit)
             self._hops[src, dst] = found
         return found
 
@@ -167,7 +169,7 @@ def place(
 
 
 def _server_sites(machine: Wired, count: int) -> tuple[str, ...]:
-    sites: tuple[str, ...] = tuple(getattr(machine, "servers", ()) or getattr(machine, "cpus", ()))
+    sites: tuple[str, ...] = tuple(getattr(machine, "helpers", ()) or getattr(machine, "cpus", ()))
     if count and not sites:
         message = f"the algorithm needs {count} server(s) beside the ranks, and the machine has no CPU to be one"
         raise InputError(Problem(message, key="servers"))

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from simperf.errors import InputError, Problem
 
-__all__ = ["COLLECTIVES", "Channel", "IntArray", "Phase", "Plan", "Round", "busiest", "chunk_offsets"]
+__all__ = ["COLLECTIVES", "Channel", "IntArray", "Phase", "Plan", "Round", "busiest", "chunk_sizes"]
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
@@ -225,36 +225,42 @@ def busiest(channels: tuple[Channel, ...], nparticipants: int) -> float:
     return float(total.max())
 
 
-def chunk_offsets(chunk: IntArray, nchunks: int, nbytes: float, *, unit: float = 0.0) -> npt.NDArray[np.float64]:
-    """Where chunks start in a payload.
+def chunk_sizes(
+    chunk: IntArray, span: int | IntArray, nchunks: int, *, nbytes: float, unit: float = 0.0
+) -> npt.NDArray[np.float64]:
+    """Bytes in runs of chunks.
 
     Parameters
     ----------
     chunk : numpy.ndarray of int64
-        Chunk numbers, 0 to `nchunks`.
+        First chunk of each run.
+    span : int or numpy.ndarray
+        Chunks in each run.
     nchunks : int
         Chunks of the payload.
     nbytes : float
         Payload [B].
     unit : float
-        Size that is never split [B]: sizes then differ by at most one unit. 0 cuts the
-        payload evenly, into fractions of a byte if need be.
+        Size that is never split [B]: chunks then differ by at most one unit, and what is
+        left over of the payload goes with the last chunk. 0 cuts the payload evenly,
+        into fractions of a byte if need be.
 
     Returns
     -------
     numpy.ndarray of float64
-        Offsets [B]; the size of a chunk is the next offset less its own.
+        Sizes [B].
 
     Examples
     --------
-    >>> chunk_offsets(np.arange(5), 4, 10.0).tolist()
-    [0.0, 2.5, 5.0, 7.5, 10.0]
-    >>> chunk_offsets(np.arange(5), 4, 10.0, unit=1.0).tolist()
-    [0.0, 2.0, 5.0, 7.0, 10.0]
+    >>> chunk_sizes(np.arange(4), 1, 4, nbytes=10.0).tolist()
+    [2.5, 2.5, 2.5, 2.5]
+    >>> chunk_sizes(np.arange(4), 1, 4, nbytes=10.0, unit=1.0).tolist()
+    [2.0, 3.0, 2.0, 3.0]
     """
-    even: npt.NDArray[np.float64] = chunk * np.float64(nbytes / nchunks)
     if unit <= 0.0:
+        even: npt.NDArray[np.float64] = np.broadcast_to(np.asarray(span) * (nbytes / nchunks), chunk.shape)
         return even
-    whole = int(nbytes // unit)
-    cut = (chunk * whole) // nchunks * unit
-    return np.where(chunk == nchunks, nbytes, cut)
+    units, rest = divmod(nbytes, unit)
+    after = chunk + span
+    whole = (after * int(units)) // nchunks - (chunk * int(units)) // nchunks
+    return np.asarray(whole * unit + np.where(after == nchunks, rest, 0.0), dtype=np.float64)

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import simpy
 
-from simperf.collectives.placement import Placement, Transport
-from simperf.collectives.plan import Channel, Phase, Plan, chunk_offsets
+from simperf.collectives.placement import Hop, Placement, Transport
+from simperf.collectives.plan import Channel, Phase, Plan, Round, chunk_sizes
 from simperf.engine.network import FlowNetwork
 
 __all__ = ["Stepwise"]
@@ -58,13 +57,13 @@ class _Lane:
 class _Pipeline:
     """The sends of a pipeline phase and what they wait for."""
 
-    def __init__(self, phase: Phase, sizes: Callable[[Any, Any], Any], count: int) -> None:
+    def __init__(self, phase: Phase, sizes: Callable[[Round], list[float]], count: int) -> None:
         self.by_source: list[list[_Item]] = [[] for _ in range(count)]
         self.expected = [0] * count
         lanes: dict[tuple[int, int], _Lane] = {}
         arrivals: dict[tuple[int, int], list[_Item]] = {}
         for one in phase:
-            nbytes = np.broadcast_to(sizes(one.chunk, one.span), len(one)).tolist()
+            nbytes = sizes(one)
             new: list[tuple[tuple[int, int], _Item]] = []
             for (src, dst, chunk, span, reduce), size in zip(one.rows(), nbytes, strict=True):
                 lane = lanes.setdefault((src, dst), _Lane())
@@ -98,10 +97,10 @@ class _Run:
     def _rounds(phase: Phase) -> Sequence[int]:
         return range(phase.nrounds) if phase.style == "steps" else ((0,) if phase.nrounds else ())
 
-    def _sizes(self, chunk: Any, span: Any) -> Any:
-        nchunks, unit = self.channel.nchunks, self.whole.transport.unit
-        low = chunk_offsets(chunk, nchunks, self.nbytes, unit=unit)
-        return chunk_offsets(chunk + span, nchunks, self.nbytes, unit=unit) - low
+    def _sizes(self, one: Round) -> list[float]:
+        unit, nchunks = self.whole.transport.unit, self.channel.nchunks
+        sizes: list[float] = chunk_sizes(one.chunk, one.span, nchunks, nbytes=self.nbytes, unit=unit).tolist()
+        return sizes
 
     def _stage(self, number: int) -> _Stage:
         stage = self.stages.get(number)
@@ -113,7 +112,7 @@ class _Run:
             else:
                 one = phase.make(index)
                 expected = np.bincount(one.dst, minlength=self.count).tolist()
-                nbytes = np.broadcast_to(self._sizes(one.chunk, one.span), len(one)).tolist()
+                nbytes = self._sizes(one)
                 sends: list[list[Send]] = [[] for _ in range(self.count)]
                 for (src, dst, _, _, reduce), size in zip(one.rows(), nbytes, strict=True):
                     sends[src].append((dst, size, reduce))
@@ -148,7 +147,7 @@ class _Run:
 
     def _launch(self, number: int, src: int, dst: int, nbytes: float, reduce: bool) -> None:
         hop = self.whole.placement.hop(src, dst)
-        flow = self.whole.transfer(hop.resources, nbytes, hop.latency)
+        flow = self.whole.transfer(hop, nbytes, hop.latency)
         assert flow.callbacks is not None
         if reduce and self.whole.reducing:
             flow.callbacks.append(partial(self._add_up, number, src, dst, nbytes))
@@ -200,7 +199,7 @@ class _Run:
             return
         item = lane.queue.popleft()
         lane.busy = True
-        flow = self.whole.transfer(self.whole.placement.hop(item.src, item.dst).resources, item.nbytes, None)
+        flow = self.whole.transfer(self.whole.placement.hop(item.src, item.dst), item.nbytes, None)
         assert flow.callbacks is not None
         flow.callbacks.append(lambda event: self._left_wire(number, item))
 
@@ -284,12 +283,13 @@ class Stepwise:
             for who in members:
                 run.advance(who)
 
-    def transfer(self, resources: tuple[str, ...], nbytes: float, latency: float | None) -> simpy.Event:
+    def transfer(self, hop: Hop, nbytes: float, latency: float | None) -> simpy.Event:
         """Send bytes; None for a latency that has passed already."""
         self.sends += 1
         transport = self.transport
         wait = 0.0 if latency is None else latency + transport.step_latency
-        return self.network.transfer(resources, nbytes / transport.efficiency, latency=wait, cap=transport.cap)
+        cap = min(transport.cap, hop.cap)
+        return self.network.transfer(hop.resources, nbytes / transport.efficiency, latency=wait, cap=cap)
 
     def reduced(self, who: int, nbytes: float) -> simpy.Event:
         """Have a participant add up what has arrived, after what arrived before it."""

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
+import numpy as np
+
+from simperf.collectives.plan import IntArray
 from simperf.errors import InputError, MachineError, Problem, nearest
 
 __all__ = ["WIRINGS", "Wiring", "WiringRoute"]
@@ -104,9 +107,14 @@ class Wiring:
         return tuple(f"r{index}" for index in range(self.nranks))
 
     @property
-    def servers(self) -> tuple[str, ...]:
-        """The servers."""
+    def helpers(self) -> tuple[str, ...]:
+        """Nodes for servers."""
         return tuple(f"s{index}" for index in range(self.nservers))
+
+    @property
+    def size(self) -> int:
+        """Ranks and servers."""
+        return self.nranks + self.nservers
 
     @property
     def resources(self) -> Mapping[str, float]:
@@ -115,7 +123,7 @@ class Wiring:
 
     def links(self) -> Iterator[str]:
         """Names of all links, one a direction."""
-        nodes = self.gpus + self.servers
+        nodes = self.gpus + self.helpers
         if self.kind == "star":
             for node in nodes:
                 yield f"{node}>"
@@ -127,6 +135,49 @@ class Wiring:
             pairs = ((i, (i + turn) % self.nranks) for i in range(self.nranks) for turn in (1, -1))
             yield from dict.fromkeys(f"r{a}>r{b}" for a, b in pairs)
 
+    def number(self, node: str) -> int:
+        """Number of a node: ranks first, then servers.
+
+        Raises
+        ------
+        MachineError
+            There is no such node.
+        """
+        limit = {"r": self.nranks, "s": self.nservers}.get(node[:1], 0)
+        if not (node[1:].isascii() and node[1:].isdigit() and int(node[1:]) < limit):
+            raise MachineError(f"no node {node!r} on the {self.name}")
+        return int(node[1:]) + (self.nranks if node[0] == "s" else 0)
+
+    def paths(self, src: IntArray, dst: IntArray) -> tuple[IntArray, float] | None:
+        """Links between many pairs of nodes at once, by number; None where `route` must be asked.
+
+        Parameters
+        ----------
+        src, dst : numpy.ndarray of int64, shape (pairs,)
+            Numbers of nodes, as `number` gives them; no node to itself.
+
+        Returns
+        -------
+        links : numpy.ndarray of int64, shape (hops, pairs)
+            As `link_name` takes them.
+        latency : float
+            Of every route [s].
+        """
+        if self.kind == "star":
+            return np.stack((2 * src, 2 * dst + 1)), 2 * self.latency
+        gap = (dst - src) % self.size
+        if self.kind == "fully-connected" or np.all((gap == 1) | (gap == self.size - 1)):
+            return (src * self.size + dst)[None, :], self.latency
+        return None
+
+    def link_name(self, link: int) -> str:
+        """Name of a link by its number in `paths`."""
+        names = [f"r{index}" if index < self.nranks else f"s{index - self.nranks}" for index in divmod(link, self.size)]
+        if self.kind == "star":
+            node = f"r{link // 2}" if link // 2 < self.nranks else f"s{link // 2 - self.nranks}"
+            return f">{node}" if link % 2 else f"{node}>"
+        return ">".join(names)
+
     def route(self, src: str, dst: str) -> WiringRoute:
         """The route between two ranks or servers; on a ring the shorter way round.
 
@@ -135,17 +186,13 @@ class Wiring:
         MachineError
             One of them is not wired here.
         """
-        for node in (src, dst):
-            limit = {"r": self.nranks, "s": self.nservers}.get(node[:1], 0)
-            if not (node[1:].isascii() and node[1:].isdigit() and int(node[1:]) < limit):
-                raise MachineError(f"no node {node!r} on the {self.name}")
-        if src == dst:
+        if self.number(src) == self.number(dst):
             return WiringRoute((), 0.0)
         if self.kind == "star":
             return WiringRoute((f"{src}>", f">{dst}"), 2 * self.latency)
         if self.kind == "fully-connected":
             return WiringRoute((f"{src}>{dst}",), self.latency)
-        here, there = int(src[1:]), int(dst[1:])
+        here, there = self.number(src), self.number(dst)
         ahead = (there - here) % self.nranks
         turn, hops = (1, ahead) if ahead <= self.nranks - ahead else (-1, self.nranks - ahead)
         places = [(here + turn * hop) % self.nranks for hop in range(hops + 1)]

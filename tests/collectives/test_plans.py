@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simperf.collectives import ALGORITHMS, Plan, algorithms, make_plan, options_of
-from simperf.collectives.plan import busiest, chunk_offsets
+from simperf.collectives.plan import busiest, chunk_sizes
 from simperf.collectives.plans.trees import balanced_tree, depths, in_order_trees
 from simperf.errors import InputError, UnknownNameError
 from simperf.testing import check_collective
@@ -81,7 +81,7 @@ def test_double_binary_tree_sends_no_more_than_a_ring_of_any_size():
 @pytest.mark.parametrize("n", [1, 3, 7, 1000])
 def test_chunks_differ_by_one_unit_and_add_up(n):
     for nbytes in (0.0, 4.0, 100.0, 12345.0):
-        sizes = np.diff(chunk_offsets(np.arange(n + 1), n, nbytes, unit=4.0))
+        sizes = chunk_sizes(np.arange(n), 1, n, nbytes=nbytes, unit=4.0)
         assert sizes.sum() == pytest.approx(nbytes)
         assert sizes.max() - sizes.min() <= 8.0
         assert np.all(sizes >= 0)

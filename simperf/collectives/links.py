@@ -1,0 +1,126 @@
+"""Routes of many sends at once, as arrays of link numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from simperf.collectives.placement import Placement
+from simperf.collectives.plan import IntArray
+
+__all__ = ["FloatArray", "Hops", "Links"]
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Hops:
+    """The ways of the sends of a round.
+
+    Parameters
+    ----------
+    links : numpy.ndarray of int64, shape (longest, sends)
+        Link numbers; 0 is no link.
+    latency : numpy.ndarray of float64, shape (sends,)
+        Latency [s].
+    cap : numpy.ndarray of float64, shape (sends,)
+        Most that one flow gets [B/s].
+    """
+
+    links: IntArray
+    latency: FloatArray
+    cap: FloatArray
+
+
+class Links:
+    """Numbers the links that a plan uses, as they are met.
+
+    Parameters
+    ----------
+    placement : Placement
+        Where the participants sit. A machine with ``paths``, such as a `Wiring`, is asked
+        for all routes of a round at once, any other one for each route once.
+    """
+
+    def __init__(self, placement: Placement) -> None:
+        self._placement = placement
+        self._names: list[str] = [""]
+        self._capacities: list[float] = [np.inf]
+        self._array: FloatArray = np.array([np.inf])
+        machine: Any = placement.machine
+        self._paths: Callable[[IntArray, IntArray], Any] | None = getattr(machine, "paths", None)
+        if self._paths is not None:
+            self._node = np.array([machine.number(name) for name in placement.nodes], dtype=np.int64)
+        self._known = np.zeros(0, dtype=np.int64)
+        self._slots = np.zeros(0, dtype=np.int64)
+        self._by_name: dict[str, int] = {}
+        self._rows: dict[tuple[int, int], tuple[tuple[int, ...], float, float]] = {}
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @property
+    def capacity(self) -> FloatArray:
+        """Capacity [B/s] by link number; that of no link is infinite."""
+        if len(self._array) != len(self._capacities):
+            self._array = np.array(self._capacities)
+        return self._array
+
+    def name(self, link: int) -> str:
+        """Resource id of a link number."""
+        return self._names[link]
+
+    def hops(self, src: IntArray, dst: IntArray) -> Hops:
+        """The ways from participants to participants."""
+        if self._paths is not None and len(src):
+            here, there = self._node[src], self._node[dst]
+            found = self._paths(here, there) if not np.any(here == there) else None
+            if found is not None:
+                links, latency = found
+                return Hops(self._number(links), np.full(len(src), latency), np.full(len(src), np.inf))
+        return self._one_by_one(src, dst)
+
+    def _number(self, links: IntArray) -> IntArray:
+        place = np.searchsorted(self._known, links)
+        inside = np.minimum(place, max(len(self._known) - 1, 0))
+        if not len(self._known) or np.any(self._known[inside] != links):
+            new = np.setdiff1d(links, self._known)
+            machine: Any = self._placement.machine
+            slots = np.array([self._slot(machine.link_name(link)) for link in new.tolist()], dtype=np.int64)
+            self._known = np.concatenate((self._known, new))
+            self._slots = np.concatenate((self._slots, slots))
+            order = np.argsort(self._known)
+            self._known, self._slots = self._known[order], self._slots[order]
+            place = np.searchsorted(self._known, links)
+        else:
+            place = inside
+        return self._slots[place]
+
+    def _slot(self, name: str) -> int:
+        slot = self._by_name.get(name)
+        if slot is None:
+            slot = self._by_name[name] = len(self._names)
+            self._names.append(name)
+            self._capacities.append(float(self._placement.machine.resources[name]))
+        return slot
+
+    def _row(self, src: int, dst: int) -> tuple[tuple[int, ...], float, float]:
+        hop = self._placement.hop(src, dst)
+        return tuple(self._slot(name) for name in hop.resources), hop.latency, hop.cap
+
+    def _one_by_one(self, src: IntArray, dst: IntArray) -> Hops:
+        rows = []
+        for pair in zip(src.tolist(), dst.tolist(), strict=True):
+            row = self._rows.get(pair)
+            if row is None:
+                row = self._rows[pair] = self._row(*pair)
+            rows.append(row)
+        longest = max((len(row[0]) for row in rows), default=0)
+        links = np.zeros((max(longest, 1), len(rows)), dtype=np.int64)
+        for column, row in enumerate(rows):
+            links[: len(row[0]), column] = row[0]
+        return Hops(links, np.array([row[1] for row in rows]), np.array([row[2] for row in rows]))

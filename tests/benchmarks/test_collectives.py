@@ -1,0 +1,98 @@
+"""Speed of the executors, beside a plain SimPy ring with a process a rank."""
+
+import time
+
+import pytest
+import simpy
+
+from simperf.collectives import Wiring, execute, make_plan
+
+S = 104_857_600
+
+
+def plain_ring(n, nbytes, bandwidth, latency):
+    """What one writes first: a process a rank, a store for each neighbour to put into."""
+    env = simpy.Environment()
+    inboxes = [simpy.Store(env) for _ in range(n)]
+
+    def send(dst, delay):
+        yield env.timeout(delay)
+        yield inboxes[dst].put(None)
+
+    def rank(me):
+        for _ in range(2 * (n - 1)):
+            sent = env.process(send((me + 1) % n, latency + nbytes / n / bandwidth))
+            yield inboxes[me].get() & sent
+
+    for me in range(n):
+        env.process(rank(me))
+    env.run()
+    return env.now
+
+
+def seconds(call):
+    start = time.perf_counter()
+    result = call()
+    return time.perf_counter() - start, result
+
+
+def ring(n, **options):
+    return Wiring("ring", n, bandwidth=50e9, latency=500e-9, **options)
+
+
+def run(n, machine, algorithm="ring", entry=None, exact=False, **options):
+    plan = make_plan("all-reduce", algorithm, nranks=n, **options)
+    return execute(plan, machine, nbytes=S, entry_times=entry, exact=exact)
+
+
+def late(n):
+    return [1e-3 if rank == n // 2 else 0.0 for rank in range(n)]
+
+
+@pytest.mark.parametrize(
+    ("case", "limit", "expected"),
+    [
+        (lambda: run(1024, ring(1024)), 0.05, 5213.208e-6),
+        (lambda: run(16_384, ring(16_384)), 1.0, 20577.048e-6),
+        (lambda: run(1024, ring(1024, changed={"r7>r8": 12.5e9})), 3.0, None),
+        (lambda: run(1024, ring(1024), entry=late(1024)), 3.0, 6213.208e-6),
+        (lambda: run(16_384, Wiring("star", 16_384, 50e9, 250e-9), "hierarchical", group=8), 2.0, None),
+        (lambda: run(256, ring(256), exact=True), 2.0, 4432.920e-6),
+    ],
+    ids=["ring-1024", "ring-16384", "slow-link-1024", "late-rank-1024", "hierarchical-2048x8", "step-exact-256"],
+)
+def test_executors(benchmark, case, limit, expected):
+    case()  # imports and caches
+    taken, result = seconds(case)
+    if expected is not None:
+        assert result.time == pytest.approx(expected, rel=1e-9)
+    benchmark.extra_info["seconds"] = taken
+    benchmark.pedantic(case, rounds=1)
+    # Twice the aim, because a test machine may be busy.
+    assert taken < 2 * limit
+
+
+def test_the_fast_executor_beats_a_process_a_rank(benchmark):
+    plain, answer = seconds(lambda: plain_ring(128, S, 50e9, 500e-9))
+    taken, result = seconds(lambda: run(128, ring(128)))
+    assert result.time == pytest.approx(answer, rel=1e-9)
+    benchmark.extra_info.update(plain=plain, collapsed=taken)
+    benchmark.pedantic(lambda: run(128, ring(128)), rounds=1)
+    assert taken < plain / 20
+
+
+def test_the_step_exact_executor_is_no_slower_than_a_process_a_rank(benchmark):
+    plain, answer = seconds(lambda: plain_ring(64, S, 50e9, 500e-9))
+    taken, result = seconds(lambda: run(64, ring(64), exact=True))
+    assert result.time == pytest.approx(answer, rel=1e-9)
+    benchmark.extra_info.update(plain=plain, step_exact=taken)
+    benchmark.pedantic(lambda: run(64, ring(64), exact=True), rounds=1)
+    assert taken < 3 * plain
+
+
+def test_cost_grows_no_faster_than_the_number_of_ranks(benchmark):
+    small, _ = seconds(lambda: run(4096, ring(4096)))
+    large, _ = seconds(lambda: run(65_536, ring(65_536)))
+    benchmark.extra_info.update(small=small, large=large)
+    benchmark.pedantic(lambda: run(65_536, ring(65_536)), rounds=1)
+    assert large < 16 * 4 * small
