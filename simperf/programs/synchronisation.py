@@ -11,8 +11,9 @@ from simperf.collectives import collective_event, make_plan
 from simperf.errors import ProgramError
 from simperf.execution import Program, wait
 from simperf.execution.session import Session
+from simperf.hardware import find_rings
 from simperf.programs.registry import program
-from simperf.units import Bytes
+from simperf.units import Bytes, format_quantity
 
 __all__ = ["all_reduce"]
 
@@ -33,7 +34,7 @@ def all_reduce(
     Parameters
     ----------
     algorithm : str
-        how; `simperf collective all-reduce` lists them
+        how; `simperf collective all-reduce` lists them; multi-ring uses the rings found on the wiring
     nbytes : float
         payload: the gradient of one GPU
     gpus : int
@@ -48,6 +49,18 @@ def all_reduce(
     nodes = m.machine.gpus[: gpus or None]
     if gpus > len(m.machine.gpus):
         raise ProgramError(f"gpus is {gpus}, but the machine has {len(m.machine.gpus)}")
+    if algorithm == "multi-ring" and "orders" not in options:
+        rings = find_rings(m.machine, nodes)
+        if not rings:
+            raise ProgramError(f"no NVLink ring connects the {len(nodes)} GPUs; use the algorithm 'ring'")
+        index = {node: rank for rank, node in enumerate(nodes)}
+        options = {
+            **options,
+            "orders": [[index[node] for node in ring.order] for ring in rings],
+            "weights": [ring.bandwidth for ring in rings],
+        }
+        m.notes += [f"{len(rings)} rings found on the wiring:"]
+        m.notes += [f"{' '.join(ring.order)} at {format_quantity(ring.bandwidth, 'B/s')}" for ring in rings]
     plan = make_plan("all-reduce", algorithm, nranks=len(nodes), **options)
     places = servers or [m.host] * plan.nservers
     for _ in range(times):

@@ -1,0 +1,77 @@
+"""Rows B3, C1-C5, E1, E2: times from events against closed forms."""
+
+import pytest
+
+from simperf.errors import ProgramError
+
+
+def test_b3_copies_hide_behind_computation(play):
+    """y[i-1] is copied while y[i] is computed: all but the last copy hide, if computing takes longer."""
+    options = {"size": 4000, "n": 10, "allocate": False}
+    compute = play("p3-2xlarge", "copy-overlap", what="compute", **options).now
+    copies = play("p3-2xlarge", "copy-overlap", what="copy", **options).now
+    both = play("p3-2xlarge", "copy-overlap", what="both", **options).now
+    overlapped = play("p3-2xlarge", "copy-overlap", what="overlapped", **options).now
+    assert both == pytest.approx(compute + copies, rel=1e-9)
+    assert overlapped == pytest.approx(compute + copies / 10, rel=1e-9)
+
+
+def test_b3_pageable_copies_hide_less(play):
+    options = {"size": 4000, "n": 10, "allocate": False, "frontend": "pytorch"}
+    pinned = play("p3-2xlarge", "copy-overlap", what="overlapped", **options).now
+    pageable = play("p3-2xlarge", "copy-overlap", what="overlapped", pinned=False, **options).now
+    assert pageable > 1.5 * pinned, "the frontend waits for each copy and launches nothing meanwhile"
+
+
+def test_c1_a_full_turn_at_10000_rpm_and_bursts(play):
+    chase = play("pcie-4gpu", "pointer-chase", working_set=1e9).metrics["latency"][0]
+    assert 50e-9 < chase < 150e-9
+    random = play("pcie-4gpu", "memory-reads", channels=1).metrics["bandwidth"][0]
+    ordered = play("pcie-4gpu", "memory-reads", channels=1, pattern="sequential").metrics["bandwidth"][0]
+    assert random < 64 / 50e-9
+    assert ordered > 15 * random
+
+
+def test_c2_gpus_below_a_switch_share_its_way_up(play):
+    alone = play("pcie-8gpu", "host-copy", nbytes=256e6, gpus=1).metrics["bandwidth per GPU"][0]
+    four = play("pcie-8gpu", "host-copy", nbytes=256e6, gpus=4).metrics["bandwidth per GPU"][0]
+    assert four == pytest.approx(alone / 4, rel=1e-3)
+
+
+@pytest.mark.parametrize(("workers", "starved"), [(1, True), (16, False)])
+def test_c4_few_workers_starve_the_gpu(play, workers, starved):
+    metrics = play("p3-8xlarge", "input-pipeline", disk="ebs0", batches=60, workers=workers).metrics
+    rate = metrics["samples per second"][0]
+    if starved:
+        assert rate == pytest.approx(1 / (10e-3 + 110e3 / 125e6), rel=0.02), "one core decodes, after reading"
+        assert metrics["waited for data"][0] > 0
+    else:
+        assert metrics["device busy"][0] > 0.8
+
+
+def test_c4_more_workers_than_cores_do_not_help(play):
+    options = {"disk": "ebs0", "batches": 64, "step": 1e-3, "stored": 1e3}
+    cores = play("p3-8xlarge", "input-pipeline", workers=16, **options)
+    rate = play("p3-8xlarge", "input-pipeline", workers=64, **options).metrics["samples per second"][0]
+    assert rate <= cores.machine.cores(cores.host) / 10e-3 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "milliseconds"), [("naive", 60.0), ("central", 80.0), ("sharded", 15.0), ("ring", 15.0)]
+)
+def test_e1_the_books_60_80_and_15_ms(play, algorithm, milliseconds):
+    assert play("book-4gpu", "all-reduce", algorithm=algorithm).now == pytest.approx(milliseconds / 1e3, rel=1e-9)
+
+
+def test_e2_two_rings_found_on_the_hybrid_cube_mesh(play):
+    """2 * 7/8 * 160e6 / (3 * 18e9); the book rounds to 6 ms by dropping 7/8."""
+    found = play("book-8v100", "all-reduce", algorithm="multi-ring")
+    assert found.now == pytest.approx(2 * 7 / 8 * 160e6 / 54e9, rel=1e-9)
+    assert "2 rings" in " ".join(found.notes)
+
+
+def test_gpus_that_are_not_there(play):
+    with pytest.raises(ProgramError, match="machine has 4"):
+        play("book-4gpu", "all-reduce", gpus=5)
+    with pytest.raises(ProgramError, match="no disk 'tape0'"):
+        play("desktop-1gpu", "disk-reads", disk="tape0")
