@@ -1,0 +1,98 @@
+"""How a timeline is laid out: rows of a machine, in an order that people expect, nothing overlapping on a row.
+
+Spans of one track that overlap are put on lanes. What is nested stays on one lane, as
+viewers draw it inside its parent; but transfers that happen at the same time are never nested
+in each other, since neither is part of the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from simperf.analysis.timeline import split_track
+from simperf.engine.recorder import Span
+from simperf.results import Result
+
+__all__ = ["Row", "allocate", "natural", "rows"]
+
+_FLAT = frozenset(("communication", "copy", "storage", "compute", "memory"))
+_KINDS = ("cpu", "host", "ssd", "hdd", "nvme", "storage", "gpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One lane of one track.
+
+    Parameters
+    ----------
+    owner : str
+        Node that it belongs to, such as ``"gpu0"``.
+    name : str
+        The track within the owner, such as ``"stream0"``; empty for the owner's own.
+    lane : int
+        0, or more where spans of the track overlap.
+    spans : sequence of Span
+        In order of time; a parent before what is nested in it.
+    """
+
+    owner: str
+    name: str
+    lane: int
+    spans: Sequence[Span]
+
+    @property
+    def label(self) -> str:
+        """Name of the row within its owner."""
+        name = self.name or self.owner
+        return f"{name} ({self.lane + 1})" if self.lane else name
+
+
+def natural(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort key by which ``gpu2`` comes before ``gpu10``."""
+    return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", text) if part)
+
+
+def _owner_order(owner: str) -> tuple[object, ...]:
+    server, _, node = owner.rpartition("/")
+    kind = next((rank for rank, prefix in enumerate(_KINDS) if node.startswith(prefix)), len(_KINDS))
+    return natural(server), kind, natural(node)
+
+
+def allocate(spans: Sequence[Span]) -> list[list[Span]]:
+    """Lanes of one track: on each, any two spans are apart or properly nested.
+
+    Every span keeps its times. Spans that follow one another stay on the first lane.
+    """
+    lanes: list[tuple[list[Span], list[Span]]] = []  # all spans, and what is open at the current time, outermost first
+    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
+        for members, stack in lanes:
+            while stack and stack[-1].end <= span.start:
+                stack.pop()
+            if not stack or _contains(stack[-1], span):
+                break
+        else:
+            members, stack = [], []
+            lanes.append((members, stack))
+        members.append(span)
+        stack.append(span)
+    return [members for members, _ in lanes]
+
+
+def _contains(parent: Span, child: Span) -> bool:
+    same = parent.start == child.start and parent.end == child.end
+    return child.end <= parent.end and not same and child.category not in _FLAT and parent.category not in _FLAT
+
+
+def rows(result: Result) -> list[Row]:
+    """All rows of a result: servers in order, in each hosts before storage before GPUs, streams by number."""
+    tracks: dict[str, list[Span]] = {}
+    for span in result.spans:
+        tracks.setdefault(span.track, []).append(span)
+    found: list[Row] = []
+    for track, spans in tracks.items():
+        storage = all(span.category == "storage" for span in spans)
+        owner, name = (track, "") if storage else split_track(track, result.resources)
+        found += [Row(owner, name, lane, members) for lane, members in enumerate(allocate(spans))]
+    return sorted(found, key=lambda row: (_owner_order(row.owner), natural(row.name), row.lane))
