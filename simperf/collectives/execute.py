@@ -173,6 +173,13 @@ def collective_event(
     placement = place(plan, sim.machine, ranks=node_ids, servers=servers)
     entry = _entries(plan, start_times)
     run = Stepwise(
-        sim.env, sim.network, plan=plan, placement=placement, nbytes=nbytes, transport=transport, entry=entry
+        sim.env,
+        sim.network,
+        plan=plan,
+        placement=placement,
+        nbytes=nbytes,
+        transport=transport,
+        entry=entry,
+        recorder=sim.recorder,
     )
     return run.done

@@ -16,6 +16,7 @@ import simpy
 from simperf.collectives.placement import Hop, Placement, Transport
 from simperf.collectives.plan import Channel, Phase, Plan, Round, chunk_sizes
 from simperf.engine.network import FlowNetwork
+from simperf.engine.recorder import Recorder
 
 __all__ = ["Stepwise"]
 
@@ -147,7 +148,7 @@ class _Run:
 
     def _launch(self, number: int, src: int, dst: int, nbytes: float, reduce: bool) -> None:
         hop = self.whole.placement.hop(src, dst)
-        flow = self.whole.transfer(hop, nbytes, hop.latency)
+        flow = self.whole.transfer(hop, nbytes, hop.latency, src=src, dst=dst)
         assert flow.callbacks is not None
         if reduce and self.whole.reducing:
             flow.callbacks.append(partial(self._add_up, number, src, dst, nbytes))
@@ -199,7 +200,8 @@ class _Run:
             return
         item = lane.queue.popleft()
         lane.busy = True
-        flow = self.whole.transfer(self.whole.placement.hop(item.src, item.dst), item.nbytes, None)
+        hop = self.whole.placement.hop(item.src, item.dst)
+        flow = self.whole.transfer(hop, item.nbytes, None, src=item.src, dst=item.dst)
         assert flow.callbacks is not None
         flow.callbacks.append(lambda event: self._left_wire(number, item))
 
@@ -240,6 +242,8 @@ class Stepwise:
         How sends are carried.
     entry : sequence of float
         Delay from now until each participant takes part [s].
+    recorder : Recorder, optional
+        Is told of every send.
 
     Attributes
     ----------
@@ -259,7 +263,9 @@ class Stepwise:
         nbytes: float,
         transport: Transport,
         entry: Sequence[float],
+        recorder: Recorder | None = None,
     ) -> None:
+        self.recorder = recorder
         self.env, self.network, self.plan, self.placement = env, network, plan, placement
         self.nbytes, self.transport = nbytes, transport
         self.done = env.event()
@@ -283,13 +289,20 @@ class Stepwise:
             for who in members:
                 run.advance(who)
 
-    def transfer(self, hop: Hop, nbytes: float, latency: float | None) -> simpy.Event:
+    def transfer(self, hop: Hop, nbytes: float, latency: float | None, *, src: int, dst: int) -> simpy.Event:
         """Send bytes; None for a latency that has passed already."""
         self.sends += 1
         transport = self.transport
         wait = 0.0 if latency is None else latency + transport.step_latency
         cap = min(transport.cap, hop.cap)
-        return self.network.transfer(hop.resources, nbytes / transport.efficiency, latency=wait, cap=cap)
+        flow = self.network.transfer(hop.resources, nbytes / transport.efficiency, latency=wait, cap=cap)
+        if self.recorder is not None and flow.callbacks is not None:
+            flow.callbacks.append(partial(self._record, self.recorder, src, dst, self.env.now))
+        return flow
+
+    def _record(self, recorder: Recorder, src: int, dst: int, started: float, _: simpy.Event) -> None:
+        source, target = self.placement.nodes[src], self.placement.nodes[dst]
+        recorder.span(f"{source}/send", f"to {target}", started, self.env.now, "communication")
 
     def reduced(self, who: int, nbytes: float) -> simpy.Event:
         """Have a participant add up what has arrived, after what arrived before it."""

@@ -39,7 +39,7 @@ def test_a4_memory_follows_the_run_ahead(play):
 
 
 def test_a4_too_much_in_flight_is_out_of_memory(play):
-    with pytest.raises(DeviceMemoryError, match="gpu0 is out of memory .* 'layer' asks for 100.0 MB"):
+    with pytest.raises(DeviceMemoryError, match=r"gpu0 is out of memory .* 'layer' asks for 100.0 MB"):
         play("desktop-1gpu", "run-ahead", nbytes=100e6)
 
 
