@@ -11,6 +11,7 @@ a heap; one is void when its share has died, and is dropped when it surfaces.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import count
 
@@ -88,11 +89,20 @@ class Fluid:
         joins = self._joins.get(time)
         if joins is None:
             joins = self._joins[time] = []
-            alarm = simpy.Event(self.env)
-            alarm.callbacks = [self._share_out]
-            alarm._ok, alarm._value = True, None
-            self.env.schedule(alarm, LAST, delay)
+            self._alarm(time, LAST, self._share_out)
         return joins
+
+    def _alarm(self, time: float, priority: EventPriority, call: Callable[[simpy.Event], None]) -> simpy.Event:
+        """Have `call` called at exactly `time` [s].
+
+        SimPy's own `schedule` takes a delay, and the sum of the clock and a difference of
+        times can miss the time by its last digit: by another one with every stop between.
+        """
+        alarm = simpy.Event(self.env)
+        alarm.callbacks = [call]
+        alarm._ok, alarm._value = True, None
+        heappush(self.env._queue, (time, priority, next(self.env._eid), alarm))
+        return alarm
 
     def _advance(self, bundle: Bundle, now: float) -> None:
         if bundle.crowd is None:
@@ -203,12 +213,8 @@ class Fluid:
         if ends:
             time = ends[0][0]
             if not wakes or time < wakes[-1][0]:
-                alarm = simpy.Event(self.env)
-                alarm.callbacks = [self._wake]
-                alarm._ok, alarm._value = True, None
                 now = self.env.now
-                self.env.schedule(alarm, NORMAL, time - now if time > now else 0.0)
-                wakes.append((time, alarm))
+                wakes.append((time, self._alarm(time if time > now else now, NORMAL, self._wake)))
         elif wakes and not self._seeds and not self._crowds:
             # All flows have ended before a wake that was set when one was slower. SimPy has
             # no way to call an event off, and the clock must not run on to it.
