@@ -180,6 +180,6 @@ def collective_event(
         nbytes=nbytes,
         transport=transport,
         entry=entry,
-        recorder=sim.recorder,
+        recorder=getattr(sim, "recorder", None),
     )
     return run.done
