@@ -125,6 +125,8 @@ class Result:
         The kernels' costs, where the program's operations are known.
     ceilings : mapping of str to Ceiling
         By device, for the roofline.
+    notes : sequence of str
+        What the program itself has to say about the run.
 
     Raises
     ------
@@ -149,6 +151,7 @@ class Result:
     sources: Mapping[str, str] = field(default_factory=dict)
     operations: tuple[OperationUse, ...] = ()
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.time) or self.time < 0:
@@ -205,7 +208,7 @@ class Result:
         known["arrows"] = tuple(Arrow(*row) for row in known["arrows"])
         known["operations"] = tuple(OperationUse(*row) for row in known.get("operations", ()))
         known["ceilings"] = {key: Ceiling(*row) for key, row in known.get("ceilings", {}).items()}
-        for key in ("modelled", "not_modelled"):
+        for key in ("modelled", "not_modelled", "notes"):
             known[key] = tuple(known[key])
         return cls(**known)
 

@@ -113,8 +113,10 @@ class Share:
         self.work = 0.0  # demand x seconds asked for so far
 
     def floor(self) -> float:
-        """Least time [s] in which the work asked for so far can be done."""
-        return self.work / self.capacity
+        """Least time [s] in which the work done so far can be done."""
+        now = self.env.now
+        undone = sum(max(0.0, task.end - now) * task.rate * task.demand for task in self.running)
+        return max(0.0, self.work - undone) / self.capacity
 
     def divide(self, newcomer: Task | None = None) -> None:
         """Divide the capacity anew among the running tasks and move their alarms."""

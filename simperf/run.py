@@ -1,0 +1,158 @@
+"""From a scenario to a result: everything is put together here, and nowhere else."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from simperf.engine.recorder import Recorder
+from simperf.engine.simulation import Simulation
+from simperf.errors import SimperfError
+from simperf.execution.modes import mode
+from simperf.execution.session import Session
+from simperf.results import Ceiling, Metric, OperationUse, ResourceUse, Result
+from simperf.scenario.settings import Scenario
+
+__all__ = ["Attempt", "run", "run_variants"]
+
+
+class Attempt(NamedTuple):
+    """One variant that was run: its result, or the error that it ended with (out of memory is an answer)."""
+
+    name: str
+    scenario: Scenario
+    result: Result | None
+    error: SimperfError | None
+
+
+def run(scenario: Scenario, *, record: bool = True) -> Result:
+    """Play a scenario's program on its machine.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    record : bool
+        Keep the timeline. Without it there is no breakdown, and large runs are faster.
+
+    Raises
+    ------
+    SimperfError
+        The program cannot run on the machine, or runs out of memory.
+    FloorError
+        The result is below its physical floor.
+    """
+    recorder = Recorder() if record else None
+    simulation = Simulation(
+        scenario.machine, seed=scenario.seed, recorder=recorder, depth=scenario.frontend.depth
+    )
+    session = Session(
+        simulation,
+        mode=mode(scenario.mode),
+        profile=scenario.frontend,
+        sharp=scenario.cost.sharp,
+        efficiency=scenario.cost.efficiency,
+    )
+    time = session.play(scenario.program.function(session, **scenario.parameters))
+    return collect(scenario, session, time)
+
+
+def run_variants(scenario: Scenario, *, record: bool = True) -> list[Attempt]:
+    """Run every variant of a scenario; a file without variants is its only one."""
+    attempts = []
+    for variant in scenario.variants or (scenario,):
+        try:
+            attempts.append(Attempt(variant.name, variant, run(variant, record=record), None))
+        except SimperfError as error:
+            attempts.append(Attempt(variant.name, variant, None, error))
+    return attempts
+
+
+def collect(scenario: Scenario, session: Session, time: float) -> Result:
+    """Gather what a run left behind into a `Result`."""
+    from simperf import __version__
+
+    simulation, recorder = session.simulation, session.simulation.recorder
+    modelled, not_modelled = _scope(session)
+    return Result(
+        name=scenario.name,
+        time=time,
+        floors=simulation.floors(),
+        metrics={name: Metric(value, unit) for name, (value, unit) in session.metrics.items()},
+        resources=_resources(simulation),
+        spans=tuple(recorder.spans) if recorder else (),
+        samples=tuple(recorder.samples) if recorder else (),
+        arrows=tuple(recorder.arrows) if recorder else (),
+        question=scenario.question,
+        scenario=dict(scenario.data),
+        seed=scenario.seed,
+        version=__version__,
+        modelled=modelled,
+        not_modelled=not_modelled,
+        sources=_sources(scenario, session),
+        operations=tuple(
+            OperationUse(
+                use.name, use.device, use.dtype, use.count, use.cost.flops, use.cost.nbytes, use.cost.time, use.cost.regime
+            )
+            for use in session.operations.values()
+        ),
+        ceilings=_ceilings(session),
+        notes=tuple(session.notes),
+    )
+
+
+def _resources(simulation: Simulation) -> dict[str, ResourceUse]:
+    """What devices, hosts, memories and links did; what did nothing is left out."""
+    found: dict[str, ResourceUse] = {}
+    for name, device in simulation.devices.items():
+        found[name] = ResourceUse("device", device.share.capacity, device.share.floor())
+        if device.memory.peak and device.memory.capacity < float("inf"):
+            found[f"{name} memory"] = ResourceUse("memory", device.memory.capacity, device.memory.peak)
+    for name, host in simulation.hosts.items():
+        work = host.share.floor() * host.cores if host.cores < float("inf") else 0.0
+        if work:
+            found[name] = ResourceUse("host", host.cores, work)
+    machine = simulation.machine
+    for name, nbytes in simulation.network.moved.items():
+        if nbytes and machine is not None:
+            found[name] = ResourceUse("link", machine.resources[name], nbytes)
+    return found
+
+
+def _ceilings(session: Session) -> dict[str, Ceiling]:
+    used = dict.fromkeys(use.device for use in session.operations.values())
+    parts = {name: session.simulation.devices[name].part for name in used}
+    return {
+        name: Ceiling(part.name, part.memory_bandwidth, dict(part.peak))  # type: ignore[attr-defined]
+        for name, part in parts.items()
+        if part is not None
+    }
+
+
+def _sources(scenario: Scenario, session: Session) -> dict[str, str]:
+    sources = {"scenario": scenario.source} if scenario.source else {}
+    if scenario.frontend.sources and scenario.frontend.name != "free":
+        sources[f"frontend {scenario.frontend.name}"] = "; ".join(
+            f"{key}: {text}" for key, text in scenario.frontend.sources.items()
+        )
+    for device in session.simulation.devices.values():
+        part = device.part
+        if part is not None and hasattr(part, "source"):
+            sources[f"gpu {part.name}"] = part.source("peak")  # type: ignore[attr-defined]
+    return sources
+
+
+def _scope(session: Session) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What this run contains and what it leaves out, in words."""
+    simulation = session.simulation
+    inside, outside = [], []
+    if any(stream.submitted for device in simulation.devices.values() for stream in device.streams):
+        inside.append(f"frontend: {session.mode.title}; launch queue of {simulation.depth:g} a stream")
+        inside.append("streams in order, sharing their device by demand; memory held from launch to end")
+        outside.append("order of thread blocks on the device, clocks under load, fragmentation of memory")
+    if session.operations:
+        how = "catalogue peaks, sharp corner" if session.sharp else "efficiency per kernel family, tiles, smooth corner"
+        inside.append(f"kernels by the roofline: {how}")
+        outside.append("caches of the device: every operand comes from and goes to device memory")
+    if any(simulation.network.moved.values()):
+        inside.append("links shared max-min fairly, re-shared at every change; protocol overhead of each link")
+        outside.append("packets, TCP slow start and loss, queues in switches")
+    return tuple(inside), tuple(outside)
