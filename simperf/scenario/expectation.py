@@ -1,0 +1,158 @@
+"""What a scenario's file says its run must give, as it is read: not yet held against a result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from simperf.analysis.breakdown import IDLE, PRIORITY
+from simperf.analysis.regime import REGIMES
+from simperf.errors import Problem, UnitError, nearest
+from simperf.files import TomlFile
+from simperf.units import DIMENSIONS, parse
+
+__all__ = ["GROUPS", "TOLERANCE", "Expectation", "read_expectations"]
+
+#: relative tolerance of an expectation that names none
+TOLERANCE = 1e-6
+#: what a key may start with, before its dot
+GROUPS = ("metrics", "breakdown", "floor", "utilisation")
+_WORDS = {"regime": REGIMES, "error": ()}
+_FIELDS = ("value", "rtol", "atol", "min", "max", "source")
+_KEYS = ("time", "floor", "regime", "error", "metrics.NAME", "breakdown.CATEGORY", "floor.NAME", "utilisation.RESOURCE")
+_EXAMPLE = '"60 ms", or { value = "60 ms", rtol = 1e-9 }, or { min = "50 ms", max = "70 ms" }'
+Key = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """One number that a run must give; its quantities are read when the number's unit is known.
+
+    Parameters
+    ----------
+    key : str
+        As in `simperf.analysis.check.lookup`; or ``"regime"``, ``"error"``; or ``"compare.A/B"``, the time of
+        variant A over that of variant B.
+    value, low, high, atol : str or float or None
+        The value, the range and the absolute tolerance as written.
+    rtol : float
+        Relative tolerance of `value` [1].
+    text : str
+        The word that ``"regime"`` and ``"error"`` expect.
+    source : str
+    file : str
+    line : int
+    """
+
+    key: str
+    value: str | float | None = None
+    low: str | float | None = None
+    high: str | float | None = None
+    atol: str | float | None = None
+    rtol: float = TOLERANCE
+    text: str = ""
+    source: str = ""
+    file: str = ""
+    line: int = 0
+
+    def problem(self, message: str, *, expected: str = "") -> Problem:
+        """A `Problem` at this line of the file."""
+        key = self.key if self.key.startswith("compare.") else f"expect.{self.key}"
+        return Problem(message, file=self.file, line=self.line, key=key, expected=expected)
+
+
+def read_expectations(table: Any, toml: TomlFile, at: Key, problems: list[Problem]) -> tuple[Expectation, ...]:
+    """Read an ``[expect]`` table that stands at key path `at`, noting all that is wrong with it."""
+    if not isinstance(table, Mapping):
+        problems.append(
+            toml.problem(at, "a table in { } is expected", value=table, expected=f"{{ time = {_EXAMPLE} }}")
+        )
+        return ()
+    found = []
+    for key, path, spec in _flat(table, at):
+        expectation = _read(key, spec, toml, path, problems)
+        if expectation is not None:
+            found.append(expectation)
+    return tuple(found)
+
+
+def _flat(table: Mapping[str, Any], at: Key) -> Iterator[tuple[str, Key, Any]]:
+    """Write ``metrics.x`` and ``[expect.metrics] x`` in the same way."""
+    for key, value in table.items():
+        if key in (*GROUPS, "compare") and isinstance(value, Mapping) and not set(value) <= set(_FIELDS):
+            for name, spec in value.items():
+                yield f"{key}.{name}", (*at, key, name), spec
+        else:
+            yield key, (*at, key), value
+
+
+def _read(key: str, spec: Any, toml: TomlFile, at: Key, problems: list[Problem]) -> Expectation | None:
+    before = len(problems)
+    group, dot, name = key.partition(".")
+    place = toml.problem(at, "")
+    if key in _WORDS:
+        known = _WORDS[key]
+        if not isinstance(spec, str) or not spec:
+            problems.append(toml.problem(at, "a text is expected", value=spec, expected=" or ".join(known)))
+        elif known and spec not in known:
+            problems.append(toml.problem(at, f"no regime{nearest(spec, known)}", value=spec))
+        return Expectation(key, text=str(spec), file=place.file, line=place.line)
+    if key not in ("time", "floor") and not (dot and name and group in (*GROUPS, "compare")):
+        plain = nearest(group if dot else key, [k.partition(".")[0] for k in _KEYS])
+        hint = plain if "mean" in plain else ""
+        problems.append(toml.problem(at, f"unknown expectation{hint}", expected="one of " + ", ".join(_KEYS)))
+        return None
+    if group == "breakdown" and name not in (*PRIORITY, IDLE):
+        problems.append(toml.problem(at, f"no category of the breakdown{nearest(name, (*PRIORITY, IDLE))}"))
+    dimension = {"metrics": "", "utilisation": "1", "compare": "1"}.get(group, "s")
+    fields = spec if isinstance(spec, Mapping) else {"value": spec}
+    for field in fields:
+        if field not in _FIELDS:
+            problems.append(toml.problem((*at, field), f"unknown key{nearest(field, _FIELDS)}"))
+    for field in ("value", "min", "max", "atol"):
+        if field in fields:
+            _quantity(fields[field], dimension, toml, (*at, field) if fields is spec else at, problems)
+    for field, kind, word in (("rtol", int | float, "a number"), ("source", str, "a text")):
+        if field in fields and (not isinstance(fields[field], kind) or isinstance(fields[field], bool)):
+            problems.append(toml.problem((*at, field), f"{word} is expected", value=fields[field]))
+    if isinstance(fields.get("rtol"), int | float) and not 0 <= fields["rtol"] < 1:
+        problems.append(toml.problem((*at, "rtol"), "from 0 to less than 1 is expected", value=fields["rtol"]))
+    if ("value" in fields) == ("min" in fields or "max" in fields):
+        problems.append(toml.problem(at, "either a value, or min and max, is expected", expected=_EXAMPLE))
+    if len(problems) > before:
+        return None
+    return Expectation(
+        key,
+        cast("str | float | None", fields.get("value")),
+        fields.get("min"),
+        fields.get("max"),
+        fields.get("atol"),
+        float(fields.get("rtol", TOLERANCE)),
+        source=fields.get("source", ""),
+        file=place.file,
+        line=place.line,
+    )
+
+
+def _quantity(value: Any, dimension: str, toml: TomlFile, at: Key, problems: list[Problem]) -> None:
+    """Note a quantity that has no meaning; without a dimension, one that has none in any dimension."""
+    if dimension:
+        try:
+            parse(value, dimension)
+        except UnitError as error:
+            problems.append(toml.problem(at, str(error), value=value))
+        return
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not number and not any(_parses(value, each) for each in DIMENSIONS):
+        message = "a quantity with a known unit is expected"
+        problems.append(toml.problem(at, message, value=value, expected=_EXAMPLE.replace("60 ms", "1.6 GB")))
+
+
+def _parses(value: Any, dimension: str) -> bool:
+    try:
+        parse(value, dimension)
+    except UnitError:
+        return False
+    return True

@@ -1,0 +1,206 @@
+"""From a file to a scenario: every table checked, all problems said at once."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from simperf.errors import InputError, Problem, UnknownNameError, nearest
+from simperf.execution import MODES
+from simperf.files import TomlFile, dotted, read_toml
+from simperf.scenario.expectation import Key, read_expectations
+from simperf.scenario.overrides import Override, apply, parse_assignment, variant_overrides
+from simperf.scenario.schema import CostTable, ExecutionTable, HeadTable, RunTable, VariantTable, read_table
+from simperf.scenario.settings import CostSettings, Scenario
+from simperf.scenario.tables import TableReader
+
+__all__ = ["TABLES", "load_scenario", "make_scenario"]
+
+#: the tables of a scenario's file
+TABLES = ("scenario", "machine", "frontend", "execution", "cost", "program", "run", "expect", "compare")
+
+
+def load_scenario(path: str | os.PathLike[str], overrides: Sequence[str] = (), *, seed: int | None = None) -> Scenario:
+    """Read a scenario's file.
+
+    Parameters
+    ----------
+    path : path
+        The file, or the name of a shipped scenario, such as ``"d2l/sync-160mb"``.
+    overrides : sequence of str
+        Such as ``"program.nbytes=320 MB"``.
+    seed : int, optional
+        Instead of the file's.
+
+    Raises
+    ------
+    InputError
+        All that is wrong with the file and the overrides.
+    """
+    from simperf.scenario.shipped import find_scenario
+
+    toml = read_toml(find_scenario(path))
+    texts = [*overrides, *([] if seed is None else [f"run.seed={seed}"])]
+    return _Loader(toml, [parse_assignment(text) for text in texts], Path(toml.path).parent).load()
+
+
+def make_scenario(data: Mapping[str, Any], *, folder: str | os.PathLike[str] = ".") -> Scenario:
+    """Make a scenario of plain data, which has the tables and keys of a file.
+
+    Parameters
+    ----------
+    data : mapping
+    folder : path
+        Where its own parts and Python files are looked up.
+
+    Raises
+    ------
+    InputError
+        All that is wrong with it.
+
+    Examples
+    --------
+    >>> make_scenario({"program": {"use": "async-chain", "n": 100}}).parameters["t2"]
+    2e-06
+    """
+    return _Loader(TomlFile("", dict(data), ""), [], Path(folder)).load()
+
+
+class _Loader:
+    """Reads one file and its variants, and remembers what they share."""
+
+    def __init__(self, toml: TomlFile, overrides: list[Override], folder: Path) -> None:
+        self.toml, self.overrides, self.tables = toml, overrides, TableReader(folder)
+
+    def load(self) -> Scenario:
+        """Make the scenario with its variants."""
+        problems: list[Problem] = []
+        data, layered = apply(self.toml.data, self.toml, self.overrides, problems)
+        odd = list(_odd(data, (), layered))
+        problems += odd
+        scenario = None if odd else self._scenario(data, layered, problems, name="")
+        if problems or scenario is None:
+            # variants are only held against a sound base: what is wrong there would be said once a variant
+            self._variants(data, layered, problems, base=None)
+            raise InputError(_in_order(problems))
+        variants = self._variants(data, layered, problems, base=scenario)
+        if problems:
+            raise InputError(_in_order(problems))
+        simulated = [o for o in self.overrides if o.path[0] not in ("scenario", "expect", "compare")]
+        changed = bool(simulated) and data != self.toml.data
+        return replace(
+            scenario,
+            overridden=changed,
+            expectations=() if changed else scenario.expectations,
+            variants=tuple(replace(v, overridden=True, expectations=()) for v in variants) if changed else variants,
+        )
+
+    def _scenario(self, data: dict[str, Any], toml: TomlFile, problems: list[Problem], *, name: str) -> Scenario | None:
+        before = len(problems)
+        for key, value in data.items():
+            if key not in TABLES:
+                hint = " (this is the file of a part: check it with `simperf check`)" if key == "kind" else ""
+                problems.append(toml.problem((key,), f"unknown table{hint or nearest(key, TABLES)}"))
+            elif not isinstance(value, list if key == "compare" else dict):
+                shape = "[[compare]] tables" if key == "compare" else f"a table [{key}]"
+                problems.append(toml.problem((key,), f"{shape} is expected", value=value))
+        tables = {key: dict(data[key]) if isinstance(data.get(key), dict) else {} for key in TABLES}
+        head = read_table(HeadTable, tables["scenario"], toml, ("scenario",), problems)
+        execution = read_table(ExecutionTable, tables["execution"], toml, ("execution",), problems)
+        cost = read_table(CostTable, tables["cost"], toml, ("cost",), problems)
+        run = read_table(RunTable, tables["run"], toml, ("run",), problems)
+        if execution is not None and execution.mode not in MODES:
+            error = UnknownNameError("execution mode", execution.mode, MODES)
+            choices = "one of " + ", ".join(MODES)
+            problems.append(toml.problem(("execution", "mode"), str(error), expected=choices))
+        catalog = self.tables.catalog(tables["machine"], toml, problems)
+        machine = self.tables.machine(tables["machine"], catalog, toml, problems) if "machine" in data else None
+        frontend = self.tables.frontend(tables["frontend"], catalog, toml, problems)
+        program, parameters = self.tables.program(data.get("program"), toml, problems)
+        expectations = read_expectations(tables["expect"], toml, ("expect",), problems)
+        if len(problems) > before:
+            return None
+        assert head is not None
+        assert execution is not None
+        assert cost is not None
+        assert run is not None
+        assert program is not None
+        assert frontend is not None
+        title = head.title or Path(toml.path).stem or program.name
+        return Scenario(
+            name=name or title,
+            title=title,
+            question=head.question,
+            rows=tuple(head.rows),
+            source=head.source,
+            notes=head.notes.strip(),
+            machine=machine,
+            frontend=frontend,
+            mode=execution.mode,
+            cost=CostSettings(cost.corner == "sharp", dict(cost.efficiency)),
+            program=program,
+            parameters=parameters,
+            seed=run.seed,
+            expectations=expectations,
+            path=toml.path,
+            data={key: value for key, value in data.items() if key != "compare"},
+        )
+
+    def _variants(
+        self, data: dict[str, Any], toml: TomlFile, problems: list[Problem], *, base: Scenario | None
+    ) -> tuple[Scenario, ...]:
+        rows = data.get("compare", [])
+        found: list[Scenario] = []
+        for index, row in enumerate(rows if isinstance(rows, list) else []):
+            at: Key = ("compare", index)
+            table = read_table(VariantTable, row, toml, at, problems)
+            if table is None:
+                continue
+            if any(table.name == other.name for other in found):
+                problems.append(toml.problem((*at, "name"), f"two variants are called {table.name!r}"))
+            wrong: list[Problem] = []
+            read_expectations(table.expect, toml, (*at, "expect"), wrong)
+            overrides = variant_overrides(table.set, (*at, "set"), toml, wrong)
+            changed, layered = apply(data, toml, overrides, wrong)
+            wrong += _odd({key: value for key, value in changed.items() if key != "compare"}, (), layered)
+            problems += wrong
+            if base is None or wrong:
+                continue
+            changed = {key: value for key, value in changed.items() if key not in ("expect", "compare")}
+            variant = self._scenario(changed, layered, wrong, name=table.name)
+            problems += [self._in_variant(problem, table.name, toml, at) for problem in wrong]
+            if variant is not None:
+                expectations = read_expectations(table.expect, toml, (*at, "expect"), wrong)
+                found.append(replace(variant, title=base.title, expectations=expectations))
+        return tuple(found)
+
+    def _in_variant(self, problem: Problem, name: str, toml: TomlFile, at: Key) -> Problem:
+        """Place a problem that a variant brings about elsewhere in the file at the variant."""
+        if problem.key.startswith(dotted(at)) or problem.file != toml.path:
+            return problem
+        message = f"with the variant {name!r}: {problem.key}: {problem.message}"
+        return replace(toml.problem((*at, "set"), message, expected=problem.expected), value=problem.value)
+
+
+def _odd(value: Any, key: Key, toml: TomlFile) -> Iterator[Problem]:
+    """Values that TOML knows and no scenario means: not a number, infinite, dates."""
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _odd(item, (*key, name), toml)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _odd(item, (*key, index), toml)
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield toml.problem(key, "a finite number is expected", value=value)
+    elif isinstance(value, datetime.date | datetime.time):
+        yield toml.problem(key, "a date is no value here", value=str(value), expected="a number or a text in quotes")
+
+
+def _in_order(problems: Sequence[Problem]) -> list[Problem]:
+    """By line, each once."""
+    return sorted(dict.fromkeys(problems), key=lambda problem: (problem.file, problem.line))

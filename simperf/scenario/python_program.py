@@ -1,0 +1,98 @@
+"""Programs that people write in a file of their own: ``python = "train.py:step"``."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from simperf.errors import InputError, Problem, SimperfError, nearest
+from simperf.programs import ProgramSpec
+
+__all__ = ["failure", "load_program"]
+
+
+def load_program(reference: str, folder: str | os.PathLike[str] = ".") -> ProgramSpec:
+    """Load a program from a Python file.
+
+    Parameters
+    ----------
+    reference : str
+        ``"file.py:function"``, the file relative to `folder`.
+    folder : path
+        Folder of the scenario.
+
+    Raises
+    ------
+    InputError
+        No such file or function, code that does not run, or a function that is no program.
+    """
+    name, colon, function = reference.rpartition(":")
+    if not colon or not name or not function.isidentifier():
+        raise InputError(Problem(f"{reference!r} names no function", expected='python = "file.py:function"'))
+    path = Path(folder) / name
+    module = _module(path)
+    found = getattr(module, function, None)
+    if not callable(found):
+        own = [key for key, value in vars(module).items() if callable(value) and value.__module__ == module.__name__]
+        raise InputError(Problem(f"no function {function!r} in it{nearest(function, own)}", file=str(path)))
+    try:
+        return ProgramSpec.of(reference, found)
+    except (SimperfError, NameError) as error:
+        line = getattr(getattr(found, "__code__", None), "co_firstlineno", 0)
+        expected = f"def {function}(m, *, n: int = 100): ... yield launch(kernel, m.gpu())"
+        raise InputError(Problem(str(error), file=str(path), line=line, expected=expected)) from None
+
+
+def _module(path: Path) -> ModuleType:
+    try:
+        source = path.read_bytes()
+    except FileNotFoundError:
+        others = [other.name for other in path.parent.glob("*.py")] if path.parent.is_dir() else []
+        hint = nearest(path.name, others) if others else ""
+        raise InputError(Problem(f"no such Python file{hint}", file=str(path))) from None
+    except OSError as error:
+        raise InputError(Problem(f"cannot be read: {error.strerror}", file=str(path))) from None
+    module = ModuleType(f"simperf_own_{path.stem}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # where dataclasses and the like look their own module up
+    linecache.checkcache(str(path))
+    sys.path.insert(0, str(path.parent))
+    try:
+        exec(compile(source, str(path), "exec"), vars(module))
+    except SyntaxError as error:
+        shown = (error.text or "").strip()
+        raise InputError(
+            Problem(
+                f"not valid Python: {error.msg}", file=error.filename or str(path), line=error.lineno or 0, value=shown
+            )
+        ) from None
+    except ValueError as error:  # null bytes
+        raise InputError(Problem(f"not valid Python: {error}", file=str(path))) from None
+    except Exception as error:
+        raise InputError(_blame(error, str(path), "while it was loaded")) from None
+    finally:
+        sys.path.remove(str(path.parent))
+    return module
+
+
+def failure(error: BaseException, spec: ProgramSpec) -> InputError:
+    """Say in which line of the program `spec` the exception `error` was raised."""
+    path = spec.function.__code__.co_filename
+    return InputError(_blame(error, path, f"in the program {spec.name!r}"))
+
+
+def _blame(error: BaseException, path: str, when: str) -> Problem:
+    frames = traceback.extract_tb(error.__traceback__)
+    mine = [frame for frame in frames if frame.filename == path]
+    frame: Any = mine[-1] if mine else None
+    return Problem(
+        f"{type(error).__name__} {when}: {error}",
+        file=path,
+        line=frame.lineno if frame else 0,
+        value=frame.line if frame and frame.line else "",
+    )

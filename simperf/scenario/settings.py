@@ -1,0 +1,88 @@
+"""A scenario: everything that a run needs, checked and in SI units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from simperf.execution import FREE, FrontendPart
+from simperf.hardware import Machine
+from simperf.programs import ProgramSpec
+from simperf.scenario.expectation import Expectation
+
+__all__ = ["CostSettings", "Scenario"]
+
+
+@dataclass(frozen=True, slots=True)
+class CostSettings:
+    """How operations are costed.
+
+    Parameters
+    ----------
+    sharp : bool
+        By the textbook roofline: catalogue peaks, no losses, a sharp corner.
+    efficiency : mapping of str to float
+        Replaces the parts' efficiency by kernel family [1].
+    """
+
+    sharp: bool = False
+    efficiency: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """What `simperf.run` takes. Files make it through `load_scenario`, Python through `make_scenario`.
+
+    Parameters
+    ----------
+    name : str
+        The title; of a variant, its name.
+    title, question, source, notes : str
+    rows : tuple of str
+        Topics that it stands for.
+    machine : Machine or None
+        None where the file has no machine: the program runs on one device without limits.
+    frontend : FrontendPart
+    mode : str
+        A key of `simperf.execution.MODES`.
+    cost : CostSettings
+    program : ProgramSpec
+    parameters : mapping of str to object
+        All of the program's parameters, defaults too, in SI units.
+    seed : int
+    expectations : tuple of Expectation
+        What the run must give; left out if `overridden`.
+    variants : tuple of Scenario
+        What `simperf compare` runs; empty for a variant itself.
+    path : str
+        File that it comes from, empty if none.
+    data : mapping
+        What the file said, after all overrides.
+    overridden : bool
+        The command line changed what is simulated, so that the file's expectations say nothing.
+    """
+
+    name: str
+    program: ProgramSpec
+    title: str = ""
+    question: str = ""
+    rows: tuple[str, ...] = ()
+    source: str = ""
+    notes: str = ""
+    machine: Machine | None = None
+    frontend: FrontendPart = FREE
+    mode: str = "eager"
+    cost: CostSettings = CostSettings()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    expectations: tuple[Expectation, ...] = ()
+    variants: tuple[Scenario, ...] = ()
+    path: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    overridden: bool = False
+
+    @property
+    def expected_error(self) -> str:
+        """Words of the error with which the run must end; empty if it must not."""
+        return next((e.text for e in self.expectations if e.key == "error"), "")

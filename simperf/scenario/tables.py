@@ -1,0 +1,141 @@
+"""The tables of a scenario that name things: the machine, the frontend, the program."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from simperf.errors import InputError, MachineError, Problem, SimperfError, UnknownNameError, nearest
+from simperf.execution import FREE, FrontendPart
+from simperf.files import TomlFile
+from simperf.hardware import Catalog, Machine, build_machine
+from simperf.programs import PROGRAMS, ProgramSpec
+from simperf.scenario.python_program import load_program
+from simperf.scenario.schema import read_table
+
+__all__ = ["TableReader"]
+
+_PROGRAM = '[program] with use = "async-chain" (see `simperf schema program`), or python = "file.py:function"'
+Key = tuple[str | int, ...]
+
+
+class TableReader:
+    """Reads the tables of one file and of its variants, each catalog and each Python file once.
+
+    What is wrong is added to the `problems` that a method is given.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the file, where its own parts and Python files are looked up.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._catalogs: dict[str, Catalog] = {}
+        self._programs: dict[str, ProgramSpec] = {}
+
+    def catalog(self, table: dict[str, Any], toml: TomlFile, problems: list[Problem]) -> Catalog:
+        """Parts to build of: the built-in ones, and those of the ``folder`` that `table` names (taken out of it)."""
+        folder = table.pop("folder", "")
+        at = ("machine", "folder")
+        if not isinstance(folder, str):
+            problems.append(toml.problem(at, 'the path of a folder is expected, such as "parts"', value=folder))
+            folder = ""
+        if folder not in self._catalogs:
+            try:
+                self._catalogs[folder] = Catalog.load([self.folder / folder] if folder else [])
+            except InputError as error:
+                problems.append(toml.problem(at, "the folder's parts cannot be read", value=folder))
+                problems += error.problems
+                return Catalog.load()
+        return self._catalogs[folder]
+
+    def machine(
+        self, table: dict[str, Any], catalog: Catalog, toml: TomlFile, problems: list[Problem]
+    ) -> Machine | None:
+        """The machine that the table names or wires."""
+        at: Key = ("machine",)
+        use = table.pop("use", None)
+        try:
+            if use is None and not table:
+                problems.append(
+                    toml.problem(at, "the machine is empty", expected='use = "dgx-1v", or [[machine.node]] tables')
+                )
+            elif use is None:
+                return build_machine(table, catalog, toml)
+            elif table:
+                known = nearest(next(iter(table)), ("use", "folder"))
+                hint = known if "mean" in known else "; a machine has either use = ... or tables of its own"
+                problems.append(toml.problem((*at, next(iter(table))), f"unknown key beside use{hint}"))
+            elif not isinstance(use, str):
+                problems.append(toml.problem((*at, "use"), 'a name is expected, such as "dgx-1v"', value=use))
+            else:
+                return catalog.machine(use)
+        except UnknownNameError as error:
+            problems.append(toml.problem((*at, "use"), str(error), expected="a name of `simperf catalog list`"))
+        except InputError as error:
+            problems += error.problems
+        except MachineError as error:
+            problems += [toml.problem((*at, "use") if use else at, line) for line in str(error).splitlines()]
+        return None
+
+    def frontend(
+        self, table: dict[str, Any], catalog: Catalog, toml: TomlFile, problems: list[Problem]
+    ) -> FrontendPart | None:
+        """The frontend that the table names, with the numbers that it gives itself."""
+        from simperf.hardware.schema import MODELS
+
+        use = table.pop("use", None)
+        base: FrontendPart | None = FREE
+        if use is not None:
+            try:
+                base = catalog.frontend(str(use))
+            except UnknownNameError as error:
+                problems.append(toml.problem(("frontend", "use"), str(error)))
+            except InputError as error:
+                problems += error.problems
+        known = [key for key in MODELS["frontend"].model_fields if key not in ("kind", "title", "source")]
+        unknown = [key for key in table if key not in known]
+        for key in unknown:
+            problems.append(toml.problem(("frontend", key), f"unknown key{nearest(key, ['use', *known])}"))
+            del table[key]
+        said = {"kind": "frontend", "title": "", **table}
+        model = read_table(MODELS["frontend"], said, toml, ("frontend",), problems)
+        if model is None or base is None:
+            return None
+        sources = {**base.sources, **dict.fromkeys(table, "the scenario")}
+        return replace(base, sources=sources, **{key: getattr(model, key) for key in table})
+
+    def program(self, given: Any, toml: TomlFile, problems: list[Problem]) -> tuple[ProgramSpec | None, dict[str, Any]]:
+        """The program that the table names, and its parameters."""
+        from simperf.scenario.parameters import read_parameters
+
+        at: Key = ("program",)
+        table = dict(given) if isinstance(given, dict) else {}
+        use, python = table.pop("use", None), table.pop("python", None)
+        if (use is None) == (python is None):
+            message = "the table is missing" if given is None else "no program is named"
+            message = "use and python are both there: one of them is expected" if use is not None else message
+            problems.append(toml.problem(at, message, expected=_PROGRAM))
+            return None, {}
+        key = (*at, "use" if python is None else "python")
+        name = use if python is None else python
+        if not isinstance(name, str):
+            problems.append(toml.problem(key, "a text in quotes is expected", value=name, expected=_PROGRAM))
+            return None, {}
+        try:
+            spec = PROGRAMS[name] if python is None else self._own(name)
+        except InputError as error:
+            problems += [p if p.file else toml.problem(key, p.message, expected=p.expected) for p in error.problems]
+            return None, {}
+        except SimperfError as error:
+            problems.append(toml.problem(key, str(error), expected="one of " + ", ".join(PROGRAMS)))
+            return None, {}
+        return spec, read_parameters(spec, table, toml, at, problems)
+
+    def _own(self, reference: str) -> ProgramSpec:
+        if reference not in self._programs:
+            self._programs[reference] = load_program(reference, self.folder)
+        return self._programs[reference]
