@@ -5,13 +5,15 @@ Call them from a test of your own; they raise `AssertionError` with all that is 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from simperf.collectives import Plan
 
-__all__ = ["check_collective"]
+__all__ = ["check_collective", "check_part"]
 
 
 def check_collective(
@@ -71,3 +73,43 @@ def check_collective(
             if problems:
                 where = f"{one.collective}/{one.algorithm} over {one.nranks} ranks"
                 raise AssertionError("\n  ".join([f"{where}:", *problems]))
+
+
+def check_part(path: str | os.PathLike[str]) -> None:
+    """Hold a part's file to what the built-in ones are held to.
+
+    The file says its kind; every number has a unit, a plausible size and a source; a GPU
+    has a peak to compute with, efficiencies of at most 1, and a machine balance that some
+    device has; a link carries no more payload than its line rate; a drive's reads and
+    writes agree with its latency; and what it refers to is in the catalog.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A TOML file of a part; parts of the same folder may be referred to.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read as a part: all its problems, with lines.
+    AssertionError
+        It is a part, but one that cannot exist.
+
+    Examples
+    --------
+    >>> from simperf.hardware import Catalog
+    >>> check_part(Catalog.load().path("gpu", "l4"))
+    """
+    from simperf.files import read_toml
+    from simperf.hardware import Catalog, read_part
+    from simperf.hardware.plausible import implausible
+
+    toml = read_toml(path)
+    name = Path(path).stem
+    builtin = Catalog.load()
+    kind = str(toml.data.get("kind", ""))
+    inside = kind in builtin.kinds_of(name) and Path(builtin.path(kind, name)) == Path(path)
+    catalog = builtin if inside else Catalog.load(Path(path).parent)
+    wrong = implausible(read_part(toml, name, catalog=catalog))
+    if wrong:
+        raise AssertionError(f"{os.fspath(path)}:\n" + "\n".join(wrong))

@@ -23,7 +23,7 @@ import numpy as np
 from simperf.collectives.links import FloatArray, Hops, Links
 from simperf.collectives.placement import Placement, Transport
 from simperf.collectives.plan import Channel, IntArray, Phase, Plan, Round, chunk_sizes
-from simperf.collectives.rounds import crossings, rate_alone, solve
+from simperf.collectives.rounds import ROUNDING, crossings, rate_alone, solve
 
 __all__ = ["Collapse", "Overlap", "collapse"]
 
@@ -73,7 +73,8 @@ class Collapse:
         self.plan, self.nbytes, self.transport = plan, nbytes, transport
         self.count = plan.nparticipants
         self.time = np.tile(np.asarray(entry, dtype=np.float64), len(plan.channels))
-        self.links = Links(placement)
+        self.time += transport.start
+        self.links = Links(placement, transport)
         self.busy = np.zeros(1)
         self.moved = np.zeros(1)
         self.adding = transport.reduce_rate != float("inf")
@@ -81,6 +82,11 @@ class Collapse:
         self.arrived = np.full(len(self.time), -np.inf)
         if self.adding and len(plan.channels) > 1:
             raise Overlap
+        self.roomy = np.zeros(1, dtype=bool)  # links that never fill
+        if transport.caps:
+            more = (np.inf,) * (len(plan.channels) - len(transport.caps))
+            self.caps = np.array([*transport.caps[: len(plan.channels)], *more])
+            self._find_room()
 
     def run(self) -> None:
         """Go through all phases."""
@@ -134,18 +140,39 @@ class Collapse:
         if more:
             self.busy = np.concatenate((self.busy, np.full(more, -np.inf)))
             self.moved = np.concatenate((self.moved, np.zeros(more)))
-        latency = hops.latency + self.transport.step_latency
-        return Hops(hops.links, latency, np.minimum(hops.cap, self.transport.cap))
+            self.roomy = np.concatenate((self.roomy, np.zeros(more, dtype=bool)))
+        if not self.transport.caps:
+            return hops
+        return Hops(hops.links, hops.latency, np.minimum(hops.cap, self.caps[batch.src // self.count]))
+
+    def _find_room(self) -> None:
+        """Find the links that never fill, because all that may be on them at a time is capped.
+
+        At any time a participant has at most one send to each other one under way in a channel.
+        """
+        lanes: set[tuple[int, int]] = set()
+        for index in range(max((len(channel.phases) for channel in self.plan.channels), default=0)):
+            for number, channel in enumerate(self.plan.channels):
+                if index < len(channel.phases):
+                    phase = channel.phases[index]
+                    for turn in range(min(1, phase.nrounds) if phase.repeats else phase.nrounds):
+                        one, shift = phase.make(turn), number * self.count
+                        lanes.update(zip((one.src + shift).tolist(), (one.dst + shift).tolist(), strict=True))
+        if lanes:
+            src, dst = np.array(sorted(lanes)).T
+            none = np.zeros(len(src))
+            hops = self.hops(Batch(src, dst, none, none, src, src))
+            load = np.bincount(hops.links.ravel(), np.tile(hops.cap, len(hops.links)), minlength=len(self.links))
+            self.roomy = load <= self.links.capacity * (1.0 + ROUNDING)
 
     def carry(self, start: FloatArray, batch: Batch, hops: Hops) -> FloatArray:
         """When flows that start then have moved, which must not meet any of an earlier round."""
         size = batch.size / self.transport.efficiency
-        moving = size > 0.0
-        links = np.where(moving, hops.links, 0)
+        links = np.where((size > 0.0) & ~self.roomy[hops.links], hops.links, 0)
         self.busy[0] = -np.inf
         if np.any(start < (self.busy - np.abs(self.busy) * TICK)[links].max(axis=0)):
             raise Overlap
-        end = solve(start, size, hops, self.links.capacity)
+        end = solve(start, size, Hops(links, hops.latency, hops.cap), self.links.capacity)
         np.maximum.at(self.busy, links.ravel(), np.tile(end, len(links)))
         return end
 
@@ -196,7 +223,9 @@ class Collapse:
         involved = np.unique(np.concatenate((batch.src, batch.dst)))
         moving = batch.size > 0.0
         alike = self._alike(rows)
-        private = crossings(hops, moving, len(self.links)) <= 1 and bool(np.all(moving)) and alike
+        tight = np.where(self.roomy[hops.links], 0, hops.links)
+        shared = crossings(Hops(tight, hops.latency, hops.cap), moving, len(self.links)) > 1
+        private = not shared and bool(np.all(moving)) and alike
         steady, index = 0, 0
         while index < nrounds:
             if index and not alike:
@@ -232,7 +261,8 @@ class Collapse:
 
         A source waits for its own send, so that two sends never meet on a link.
         """
-        rate = rate_alone(hops, self.links.capacity)
+        tight = np.where(self.roomy[hops.links], 0, hops.links)
+        rate = rate_alone(Hops(tight, hops.latency, hops.cap), self.links.capacity)
         cost = hops.latency + batch.size / self.transport.efficiency / rate
         src, dst = batch.src, batch.dst
         closed = len(src) == len(involved) == len(dst) and np.array_equal(np.sort(dst), np.sort(src))
@@ -257,8 +287,7 @@ class Collapse:
                 end = self.time[src] + cost
                 np.maximum.at(self.time, src, end)
                 np.maximum.at(self.time, dst, end)
-        last = np.tile(self.time[src], len(hops.links))
-        np.maximum.at(self.busy, hops.links.ravel(), last)
+        np.maximum.at(self.busy, tight.ravel(), np.tile(self.time[src], len(tight)))
 
 
 def collapse(

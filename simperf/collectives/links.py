@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from simperf.collectives.placement import Placement
+from simperf.collectives.placement import PLAIN, Hop, Placement, Transport
 from simperf.collectives.plan import IntArray
 
 __all__ = ["FloatArray", "Hops", "Links"]
@@ -26,7 +26,7 @@ class Hops:
     links : numpy.ndarray of int64, shape (longest, sends)
         Link numbers; 0 is no link.
     latency : numpy.ndarray of float64, shape (sends,)
-        Latency [s].
+        Latency, with what the transport adds [s].
     cap : numpy.ndarray of float64, shape (sends,)
         Most that one flow gets [B/s].
     """
@@ -44,10 +44,12 @@ class Links:
     placement : Placement
         Where the participants sit. A machine with ``paths``, such as a `Wiring`, is asked
         for all routes of a round at once, any other one for each route once.
+    transport : Transport
+        Adds its latencies and limits.
     """
 
-    def __init__(self, placement: Placement) -> None:
-        self._placement = placement
+    def __init__(self, placement: Placement, transport: Transport = PLAIN) -> None:
+        self._placement, self._transport = placement, transport
         self._names: list[str] = [""]
         self._capacities: list[float] = [np.inf]
         self._array: FloatArray = np.array([np.inf])
@@ -81,7 +83,8 @@ class Links:
             found = self._paths(here, there) if not np.any(here == there) else None
             if found is not None:
                 links, latency = found
-                return Hops(self._number(links), np.full(len(src), latency), np.full(len(src), np.inf))
+                wait, most = self._transport.latency(Hop((), latency)), self._transport.cap
+                return Hops(self._number(links), np.full(len(src), wait), np.full(len(src), most))
         return self._one_by_one(src, dst)
 
     def _number(self, links: IntArray) -> IntArray:
@@ -110,7 +113,8 @@ class Links:
 
     def _row(self, src: int, dst: int) -> tuple[tuple[int, ...], float, float]:
         hop = self._placement.hop(src, dst)
-        return tuple(self._slot(name) for name in hop.resources), hop.latency, hop.cap
+        links = tuple(self._slot(name) for name in hop.resources)
+        return links, self._transport.latency(hop), min(self._transport.cap, hop.cap)
 
     def _one_by_one(self, src: IntArray, dst: IntArray) -> Hops:
         rows = []

@@ -41,6 +41,28 @@ class Wired(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Hop:
+    """The way from one participant to another.
+
+    Parameters
+    ----------
+    resources : tuple of str
+        Capacities that it draws on.
+    latency : float
+        Of the wire [s].
+    cap : float
+        Most that one flow gets [B/s].
+    medium : str
+        ``"nvlink"``, ``"pcie"`` or ``"network"``; empty if the machine does not say.
+    """
+
+    resources: tuple[str, ...]
+    latency: float
+    cap: float = math.inf
+    medium: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Transport:
     """How sends are carried, whatever the algorithm.
 
@@ -58,6 +80,13 @@ class Transport:
         time. Infinity hides the addition behind the transfer.
     unit : float
         Size that is never split between chunks [B]; 0 cuts payloads evenly.
+    start : float
+        Time from a rank's call to its first send [s]: the launch of the kernel.
+    media : mapping of str to float
+        Least latency of a send [s] over ``"nvlink"``, ``"pcie"`` or ``"network"``: what
+        software and protocol make of it, whatever the wire alone would allow.
+    caps : tuple of float
+        Rate on the wire that one send of channel 0, 1, ... cannot exceed [B/s].
 
     Examples
     --------
@@ -70,6 +99,9 @@ class Transport:
     cap: float = math.inf
     reduce_rate: float = math.inf
     unit: float = 0.0
+    start: float = 0.0
+    media: Mapping[str, float] = field(default_factory=dict)
+    caps: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         problems = [
@@ -80,24 +112,25 @@ class Transport:
                 ("cap", self.cap, self.cap > 0.0, "must be a bandwidth above 0"),
                 ("reduce_rate", self.reduce_rate, self.reduce_rate > 0.0, "must be a bandwidth above 0"),
                 ("unit", self.unit, 0.0 <= self.unit < math.inf, "must be a size, 0 or more"),
+                ("start", self.start, 0.0 <= self.start < math.inf, "must be a time, 0 or more"),
+                ("caps", self.caps, all(cap > 0.0 for cap in self.caps), "must be bandwidths above 0"),
             )
             if not right
         ]
         if problems:
             raise InputError(problems)
 
+    def latency(self, hop: Hop) -> float:
+        """Latency of a send on its way [s]."""
+        return max(hop.latency, self.media.get(hop.medium, 0.0)) + self.step_latency
+
+    def most(self, hop: Hop, channel: int) -> float:
+        """Rate on the wire that a send of a channel cannot exceed [B/s]."""
+        return min(self.cap, hop.cap, self.caps[channel] if channel < len(self.caps) else math.inf)
+
 
 #: bytes on the wire and nothing else
 PLAIN = Transport()
-
-
-@dataclass(frozen=True, slots=True)
-class Hop:
-    """The way from one participant to another: resources, latency [s], most that one flow gets [B/s]."""
-
-    resources: tuple[str, ...]
-    latency: float
-    cap: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +159,18 @@ class Placement:
             else:
                 route = self.machine.route(here, there)
                 limit = float(getattr(route, "flow_limit", math.inf))
-                found = Hop(tuple(route.resources), float(route.latency), limit)
+                found = Hop(tuple(route.resources), float(route.latency), limit, self._medium(here, there, route))
             self._hops[src, dst] = found
         return found
+
+    def _medium(self, here: str, there: str, route: Any) -> str:
+        edges = getattr(route, "edges", ())
+        if not edges:
+            return ""
+        nodes: Any = getattr(self.machine, "nodes", {})
+        if nodes[here].server != nodes[there].server:
+            return "network"
+        return "nvlink" if all(edge.technology == "nvlink" for edge in edges) else "pcie"
 
 
 def place(

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from simperf.collectives.links import FloatArray, Hops
 from simperf.engine.maxmin import fill_many
 
-__all__ = ["crossings", "solve"]
+__all__ = ["ROUNDING", "crossings", "rate_alone", "solve"]
 
 #: part of a time or of a flow's bytes that is rounding
 ROUNDING = 1e-12

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 import simpy
 
-from simperf.collectives.placement import Hop, Placement, Transport
+from simperf.collectives.placement import Placement, Transport
 from simperf.collectives.plan import Channel, Phase, Plan, Round, chunk_sizes
 from simperf.engine.network import FlowNetwork
 from simperf.engine.recorder import Recorder
@@ -84,8 +84,8 @@ class _Pipeline:
 class _Run:
     """One channel of a plan on its way."""
 
-    def __init__(self, whole: Stepwise, channel: Channel) -> None:
-        self.whole, self.channel = whole, channel
+    def __init__(self, whole: Stepwise, number: int, channel: Channel) -> None:
+        self.whole, self.number, self.channel = whole, number, channel
         self.count = whole.plan.nparticipants
         self.keys = [(phase, index) for phase in channel.phases for index in self._rounds(phase)]
         self.stages: dict[int, _Stage] = {}
@@ -147,8 +147,7 @@ class _Run:
             self._launch(number, who, dst, nbytes, reduce)
 
     def _launch(self, number: int, src: int, dst: int, nbytes: float, reduce: bool) -> None:
-        hop = self.whole.placement.hop(src, dst)
-        flow = self.whole.transfer(hop, nbytes, hop.latency, src=src, dst=dst)
+        flow = self.whole.transfer(src, dst, nbytes, self.number)
         assert flow.callbacks is not None
         if reduce and self.whole.reducing:
             flow.callbacks.append(partial(self._add_up, number, src, dst, nbytes))
@@ -186,8 +185,7 @@ class _Run:
         item.missing -= 1
         if item.missing:
             return
-        latency = self.whole.placement.hop(item.src, item.dst).latency + self.whole.transport.step_latency
-        wait = self.whole.env.timeout(latency)
+        wait = self.whole.env.timeout(self.whole.transport.latency(self.whole.placement.hop(item.src, item.dst)))
         assert wait.callbacks is not None
         wait.callbacks.append(lambda event: self._wire(number, item))
 
@@ -200,8 +198,7 @@ class _Run:
             return
         item = lane.queue.popleft()
         lane.busy = True
-        hop = self.whole.placement.hop(item.src, item.dst)
-        flow = self.whole.transfer(hop, item.nbytes, None, src=item.src, dst=item.dst)
+        flow = self.whole.transfer(item.src, item.dst, item.nbytes, self.number, waited=True)
         assert flow.callbacks is not None
         flow.callbacks.append(lambda event: self._left_wire(number, item))
 
@@ -274,10 +271,10 @@ class Stepwise:
         self.reducing = transport.reduce_rate != float("inf")
         self._reducer = [0.0] * plan.nparticipants
         self._left = plan.nparticipants * len(plan.channels)
-        runs = [_Run(self, channel) for channel in plan.channels]
+        runs = [_Run(self, number, channel) for number, channel in enumerate(plan.channels)]
         groups: dict[float, list[int]] = {}
         for who, delay in enumerate(entry):
-            groups.setdefault(delay, []).append(who)
+            groups.setdefault(delay + transport.start, []).append(who)
         for delay, members in groups.items():
             start = env.timeout(delay)
             assert start.callbacks is not None
@@ -289,13 +286,16 @@ class Stepwise:
             for who in members:
                 run.advance(who)
 
-    def transfer(self, hop: Hop, nbytes: float, latency: float | None, *, src: int, dst: int) -> simpy.Event:
-        """Send bytes; None for a latency that has passed already."""
+    def transfer(self, src: int, dst: int, nbytes: float, channel: int, *, waited: bool = False) -> simpy.Event:
+        """Send bytes on a channel; the latency has passed already if the send has `waited`."""
         self.sends += 1
-        transport = self.transport
-        wait = 0.0 if latency is None else latency + transport.step_latency
-        cap = min(transport.cap, hop.cap)
-        flow = self.network.transfer(hop.resources, nbytes / transport.efficiency, latency=wait, cap=cap)
+        hop, transport = self.placement.hop(src, dst), self.transport
+        flow = self.network.transfer(
+            hop.resources,
+            nbytes / transport.efficiency,
+            latency=0.0 if waited else transport.latency(hop),
+            cap=transport.most(hop, channel),
+        )
         if self.recorder is not None and flow.callbacks is not None:
             flow.callbacks.append(partial(self._record, self.recorder, src, dst, self.env.now))
         return flow
