@@ -67,16 +67,17 @@ def allocate(spans: Sequence[Span]) -> list[list[Span]]:
     """
     lanes: list[tuple[list[Span], list[Span]]] = []  # all spans, and what is open at the current time, outermost first
     for span in sorted(spans, key=lambda span: (span.start, -span.end)):
-        for members, stack in lanes:
+        for lane in lanes:
+            stack = lane[1]
             while stack and stack[-1].end <= span.start:
                 stack.pop()
             if not stack or _contains(stack[-1], span):
                 break
         else:
-            members, stack = [], []
-            lanes.append((members, stack))
-        members.append(span)
-        stack.append(span)
+            lane = ([], [])
+            lanes.append(lane)
+        lane[0].append(span)
+        lane[1].append(span)
     return [members for members, _ in lanes]
 
 

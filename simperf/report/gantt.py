@@ -1,0 +1,200 @@
+"""The Gantt chart: a row for each stream, thread and storage device, and the links below.
+
+A run of many spans is drawn as density: time is cut into bins, and the height of a colour
+is the share of the bin that went to it. The picture says so.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from simperf.engine.recorder import CATEGORIES, Category, Span
+from simperf.report.lanes import Row, natural, rows
+from simperf.report.style import COLORS, HATCHES, note, time_scale
+from simperf.results import Result
+from simperf.units import format_quantity
+
+__all__ = ["BINS", "DENSE", "draw_gantt", "gantt_rows", "link_rates", "occupancy"]
+
+#: spans above which a run is drawn as density
+DENSE = 4000
+#: bins of time of a dense picture
+BINS = 800
+#: rows that fit a picture; more are merged by owner, and then cut
+_ROWS = 40
+_LINKS = 8
+_HEIGHT = 0.8
+Floats = npt.NDArray[np.float64]
+
+
+def gantt_rows(result: Result) -> tuple[list[Row], str]:
+    """Rows to draw, and what to say if they are not all."""
+    found = rows(result)
+    if len(found) <= _ROWS:
+        return found, ""
+    merged = []
+    for owner, group in itertools.groupby(found, key=lambda row: row.owner):
+        members = list(group)
+        spans = sorted((span for row in members for span in row.spans), key=lambda span: span.start)
+        merged.append(Row(owner, f"all {len(members)} rows" if len(members) > 1 else members[0].name, 0, spans))
+    text = f"{len(found)} rows are merged into one a device or host."
+    if len(merged) > _ROWS:
+        text += f" The first {_ROWS} of {len(merged)} are shown."
+    return merged[:_ROWS], text
+
+
+def occupancy(spans: Sequence[Span], edges: Floats) -> Floats:
+    """Share of each bin that spans take [1], added up where they overlap.
+
+    Parameters
+    ----------
+    spans : sequence of Span
+    edges : ndarray, shape (bins + 1,)
+        Ends of the bins [s], rising.
+
+    Returns
+    -------
+    ndarray, shape (bins,)
+    """
+
+    def elapsed(times: Floats) -> Floats:
+        """Sum over `times` of the time since then, at each edge [s]."""
+        ordered = np.sort(times)
+        count = np.searchsorted(ordered, edges)
+        return np.asarray(count * edges - np.concatenate([[0.0], np.cumsum(ordered)])[count])
+
+    starts = np.array([span.start for span in spans], dtype=np.float64)
+    ends = np.array([span.end for span in spans], dtype=np.float64)
+    busy = np.diff(elapsed(starts) - elapsed(ends)) / np.diff(edges)
+    return np.clip(busy, 0.0, None)
+
+
+def link_rates(result: Result) -> list[tuple[str, Floats, Floats, float]]:
+    """Links that moved something: name, times [s], share of the capacity [1] from each time on, mean share."""
+    series: dict[str, tuple[list[float], list[float]]] = {}
+    for track, name, time, value in result.samples:
+        if track == "network" and name.startswith("rate "):
+            listed, rates = series.setdefault(name.removeprefix("rate "), ([0.0], [0.0]))
+            listed.append(time)
+            rates.append(value)
+    found: list[tuple[str, Floats, Floats, float]] = []
+    for link, (listed, rates) in series.items():
+        use = result.resources.get(link)
+        capacity = use.capacity if use is not None and np.isfinite(use.capacity) else max(rates)
+        times: Floats = np.array([*listed, max(result.time, listed[-1])])
+        shares = np.array(rates) / capacity if capacity > 0 else np.zeros(len(rates))
+        mean = float((np.diff(times) * shares).sum() / result.time) if result.time > 0 else 0.0
+        if mean > 0:
+            found.append((link, times, np.append(shares, shares[-1]), mean))
+    return sorted(found, key=lambda row: (-row[3], natural(row[0])))
+
+
+def draw_gantt(axes: Any, result: Result, *, links: bool = True) -> None:
+    """Draw the timeline of a result on `axes`; `links` adds the busiest links as rows."""
+    from matplotlib.patches import Patch
+
+    scale = time_scale(result.time)
+    shown, text = gantt_rows(result)
+    dense = bool(text) or sum(len(row.spans) for row in shown) > DENSE
+    used: dict[Category, None] = {}
+    for y, row in enumerate(shown):
+        groups = {c: [span for span in row.spans if span.category == c] for c in CATEGORIES}
+        used |= {c: None for c, members in groups.items() if members}
+        draw = _density if dense else _bars
+        draw(axes, y, {c: members for c, members in groups.items() if members}, result.time, scale.factor)
+    if not dense:
+        _names(axes, shown, result.time, scale.factor)
+    labels = [f"{row.owner}  {row.label}" if row.label != row.owner else row.owner for row in shown]
+    moving = link_rates(result) if links else []
+    for y, (link, times, shares, _) in enumerate(moving[:_LINKS], len(shown)):
+        low = y + _HEIGHT / 2
+        axes.fill_between(times / scale.factor, low - shares * _HEIGHT, low, step="post", color="#777777", linewidth=0)
+        axes.axhline(low, color="#777777", linewidth=0.5)
+        labels.append(f"link {link}")
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.set_xlim(0, result.time / scale.factor if result.time > 0 else 1)
+    axes.set_xlabel(f"time ({scale.unit})")
+    axes.grid(visible=False, axis="y")
+    handles: list[Any] = [_patch(c) for c in CATEGORIES if c in used]
+    if moving:
+        handles.append(Patch(facecolor="#777777", label="link rate / capacity"))
+    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=min(len(handles), 6), borderaxespad=0.2)
+    if dense:
+        width = format_quantity(result.time / BINS, "s", digits=3)
+        total = f"{len(result.spans):,}".replace(",", " ")
+        text = f"{total} spans are drawn in bins of {width}: the height of a colour is its share of the bin. {text}"
+    if len(moving) > _LINKS:
+        text += f" The {_LINKS} busiest of {len(moving)} links are shown."
+    if text:
+        note(axes, text.strip())
+
+
+def _patch(category: Category) -> Any:
+    from matplotlib.patches import Patch
+
+    hatch = HATCHES.get(category)
+    return Patch(facecolor=COLORS[category], edgecolor="#777777", linewidth=0.5, hatch=hatch, label=category)
+
+
+Groups = dict[Category, list[Span]]
+
+
+def _bars(axes: Any, y: int, groups: Groups, time: float, factor: float) -> None:
+    """Every span as a bar."""
+    for category, spans in groups.items():
+        bars = [(span.start / factor, (span.end - span.start) / factor) for span in spans]
+        edge = "#777777" if category == "wait" else "white"
+        hatch = HATCHES.get(category)
+        style = {"facecolor": COLORS[category], "edgecolor": edge, "linewidth": 0.4, "hatch": hatch}
+        axes.broken_barh(bars, (y - _HEIGHT / 2, _HEIGHT), **style)
+
+
+def _density(axes: Any, y: int, groups: Groups, time: float, factor: float) -> None:
+    """Stacked shares of each bin, from the row's lower edge upwards."""
+    edges = np.linspace(0.0, time, BINS + 1)
+    shares = {category: occupancy(spans, edges) for category, spans in groups.items()}
+    full = max(1.0, float(sum(shares.values()).max())) if shares else 1.0  # type: ignore[union-attr]
+    low = np.full(BINS, y + _HEIGHT / 2)
+    for category, share in shares.items():
+        high = low - share * _HEIGHT / full
+        axes.fill_between(
+            edges / factor,
+            np.append(low, low[-1]),
+            np.append(high, high[-1]),
+            step="post",
+            facecolor=COLORS[category],
+            edgecolor="#999999" if category == "wait" else "none",
+            linewidth=0,
+            hatch=HATCHES.get(category),
+        )
+        low = high
+
+
+def _names(axes: Any, shown: Sequence[Row], time: float, factor: float) -> None:
+    """Write the name into every span that has room for it."""
+    if time <= 0:
+        return
+    for y, row in enumerate(shown):
+        for span in row.spans:
+            width = (span.end - span.start) / time
+            if width < 0.0105 * len(span.name) + 0.006:
+                continue
+            dark = span.category in ("storage", "compute", "overhead")
+            box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8} if span.category == "wait" else None
+            axes.text(
+                (span.start + span.end) / 2 / factor,
+                y,
+                span.name,
+                ha="center",
+                va="center",
+                fontsize=7.5,
+                color="white" if dark else "black",
+                bbox=box,
+                clip_on=True,
+            )

@@ -1,0 +1,183 @@
+"""Pictures of results: one figure a kind, and an overview.
+
+`draw` gives the figure, for a notebook; `plot` writes it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from simperf.analysis.breakdown import breakdown
+from simperf.errors import InputError, Problem, UnknownNameError
+from simperf.report.counters import draw_memory, draw_queue, series
+from simperf.report.gantt import draw_gantt, gantt_rows, link_rates
+from simperf.report.roofline import draw_roofline
+from simperf.report.style import COLORS, HATCHES, figure, save, time_scale
+from simperf.results import Result
+from simperf.units import format_quantity
+
+__all__ = ["KINDS", "draw", "draw_comparison", "plot", "plot_comparison"]
+
+
+def plot(result: Result, path: str | os.PathLike[str], kind: str = "overview") -> None:
+    """Write a picture of `result`.
+
+    Parameters
+    ----------
+    result : Result
+    path : path
+        PNG, SVG or PDF by its end.
+    kind : str
+        One of `KINDS`.
+
+    Raises
+    ------
+    InputError
+        The result does not hold what the picture shows, or the file cannot be written.
+    UnknownNameError
+        No such kind.
+    """
+    save(draw(result, kind), path)
+
+
+def plot_comparison(results: Sequence[Result], path: str | os.PathLike[str]) -> None:
+    """Write the bar chart of several results; see `draw_comparison`."""
+    save(draw_comparison(results), path)
+
+
+def draw(result: Result, kind: str = "overview") -> Any:
+    """The figure that `plot` writes (a `matplotlib.figure.Figure`)."""
+    if kind not in KINDS:
+        raise UnknownNameError("kind of picture", kind, KINDS)
+    return KINDS[kind](result)
+
+
+def _missing(result: Result, what: str, expected: str) -> InputError:
+    return InputError(Problem(f"{result.name}: nothing to draw, the run has no {what}", expected=expected))
+
+
+_RECORD = "a run whose timeline was recorded"
+
+
+def _title(result: Result) -> str:
+    return f"{result.name}: {format_quantity(result.time, 's')}"
+
+
+def _gantt_height(result: Result) -> float:
+    rows, _ = gantt_rows(result)
+    return 0.9 + 0.27 * (len(rows) + min(8, len(link_rates(result))))
+
+
+def _gantt(result: Result) -> Any:
+    if not result.spans and not link_rates(result):
+        raise _missing(result, "timeline", _RECORD)
+
+    def fill(made: Any) -> None:
+        made.suptitle(_title(result), x=0.01, ha="left", fontsize=10, weight="bold")
+        draw_gantt(made.subplots(), result)
+
+    return figure(fill, height=max(2.2, 0.5 + _gantt_height(result)))
+
+
+def _single(what: str, drawer: Callable[[Any, Result], None], counter: str) -> Callable[[Result], Any]:
+    def make(result: Result) -> Any:
+        if not series(result, counter):
+            raise _missing(result, what, _RECORD)
+
+        def fill(made: Any) -> None:
+            axes = made.subplots()
+            axes.set_title(_title(result))
+            drawer(axes, result)
+
+        return figure(fill, height=3.0)
+
+    return make
+
+
+def _roofline(result: Result) -> Any:
+    if not result.ceilings:
+        raise _missing(result, "operations on devices of the catalogue", "a program that runs networks or operations")
+
+    def fill(made: Any) -> None:
+        axes = made.subplots()
+        axes.set_title(f"{result.name}: roofline")
+        draw_roofline(axes, result)
+
+    return figure(fill, height=5.0)
+
+
+def _overview(result: Result) -> Any:
+    panels: list[tuple[float, Callable[[Any, Result], None]]] = []
+    if result.spans or link_rates(result):
+        panels.append((_gantt_height(result), draw_gantt))
+    if series(result, "queue length"):
+        panels.append((1.5, draw_queue))
+    if any(values.max() > 0 for _, values in series(result, "memory held").values()):
+        panels.append((1.5, draw_memory))
+    if not panels:
+        raise _missing(result, "timeline", _RECORD)
+
+    def fill(made: Any) -> None:
+        made.suptitle(_title(result), x=0.01, ha="left", fontsize=10, weight="bold")
+        heights = [height for height, _ in panels]
+        axes = made.subplots(len(panels), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
+        for each, (_, drawer) in zip(axes, panels, strict=True):
+            drawer(each, result)
+            if each is not axes[-1]:
+                each.set_xlabel("")
+        made.align_ylabels(axes[1:])
+
+    return figure(fill, height=max(2.2, 0.6 + sum(height for height, _ in panels)))
+
+
+def draw_comparison(results: Sequence[Result]) -> Any:
+    """Bars of the times of several results, by category, with the values written; the figure.
+
+    Raises
+    ------
+    InputError
+        There is nothing to compare.
+    """
+    if not results:
+        raise InputError(Problem("there is no result to draw"))
+    longest = max(result.time for result in results)
+    best = min(result.time for result in results)
+    scale = time_scale(longest)
+
+    def fill(made: Any) -> None:
+        axes = made.subplots()
+        shown: set[str] = set()
+        for y, result in enumerate(results):
+            left = 0.0
+            for name, time in (breakdown(result) or {"time": result.time}).items():
+                if time <= 0:
+                    continue
+                style = {"color": COLORS.get(name, "#0072B2"), "hatch": HATCHES.get(name), "edgecolor": "white"}
+                label = name if name not in shown and name in COLORS else None
+                axes.barh(y, time / scale.factor, 0.65, left=left / scale.factor, linewidth=0.5, label=label, **style)
+                shown.add(name)
+                left += time
+            ratio = "" if result.time == best or best <= 0 else f"  ({result.time / best:.3g}x)"
+            text = f" {format_quantity(result.time, 's')}{ratio}"
+            axes.text(result.time / scale.factor, y, text, va="center", ha="left", fontsize=8)
+        axes.set_yticks(range(len(results)), [result.name for result in results])
+        axes.set_ylim(len(results) - 0.45, -0.55)
+        axes.set_xlim(0, longest / scale.factor * 1.22 if longest > 0 else 1)
+        axes.set_xlabel(f"time ({scale.unit})")
+        axes.grid(visible=False, axis="y")
+        if shown & set(COLORS):
+            axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=6, borderaxespad=0.2)
+
+    return figure(fill, height=1.3 + 0.4 * len(results))
+
+
+#: Kinds of picture of one result.
+KINDS: dict[str, Callable[[Result], Any]] = {
+    "overview": _overview,
+    "gantt": _gantt,
+    "queue": _single("launch queue", draw_queue, "queue length"),
+    "memory": _single("memory held by operations", draw_memory, "memory held"),
+    "roofline": _roofline,
+}

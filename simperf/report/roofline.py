@@ -1,0 +1,148 @@
+"""The roofline picture: what a device can do at most, and where the run's operations lie below that.
+
+After S. Williams, A. Waterman and D. Patterson, "Roofline", CACM 52(4), 2009.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from simperf.errors import UnknownNameError
+from simperf.report.style import note
+from simperf.results import Ceiling, OperationUse, Result
+from simperf.units import format_quantity
+
+__all__ = ["draw_roofline"]
+
+_MARKERS = {"compute": ("o", "#009E73"), "memory": ("s", "#56B4E9"), "overhead": ("^", "#D55E00")}
+_NAMED = 8
+
+
+def draw_roofline(axes: Any, result: Result, *, part: str = "") -> None:
+    """Draw the ceilings of one kind of device and the operations that ran on it.
+
+    Parameters
+    ----------
+    axes : matplotlib axes
+    result : Result
+        With `operations` and `ceilings`.
+    part : str
+        Kind of device; default: the one with most of the operations' time.
+    """
+    weights: dict[str, float] = {ceiling.part: 0.0 for ceiling in result.ceilings.values()}
+    for row in result.operations:
+        if row.device in result.ceilings:
+            weights[result.ceilings[row.device].part] += row.calls * row.time
+    chosen = part or max(weights, key=lambda name: weights[name])
+    if chosen not in weights:
+        raise UnknownNameError("part of the run", part, weights)
+    ceiling = next(ceiling for ceiling in result.ceilings.values() if ceiling.part == chosen)
+    mine = [row for row in result.operations if _on(result, row, chosen)]
+    points = [row for row in mine if row.flops > 0 and row.nbytes > 0 and row.time > 0]
+    low, high = _range(points, ceiling)
+    used = {row.dtype for row in points} & set(ceiling.peak) or {_main(ceiling)}
+    bottom = min([row.flops / row.time for row in points] + [low * ceiling.memory_bandwidth]) / 3
+    top = max(ceiling.peak.values()) * 4
+    axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(bottom, top))
+    axes.set_xlabel("arithmetic intensity (FLOP per byte of memory traffic)")
+    axes.set_ylabel("arithmetic rate (FLOP/s)")
+    _format(axes)
+    main = max(used, key=lambda name: ceiling.peak[name])
+    _areas(axes, ceiling, ceiling.peak[main], main, (low, high), top)
+    _ceilings(axes, ceiling, used, (low, high))
+    _points(axes, points)
+    text = f"Ceilings: {chosen}, {format_quantity(ceiling.memory_bandwidth, 'B/s')} of memory bandwidth."
+    if len(points) < len(mine):
+        text += f" Not shown, since they do no arithmetic: {len(mine) - len(points)} of {len(mine)} operations."
+    if len(weights) > 1:
+        text += f" Devices of other kinds are left out: {', '.join(sorted(set(weights) - {chosen}))}."
+    note(axes, text)
+
+
+def _on(result: Result, row: OperationUse, part: str) -> bool:
+    return row.device in result.ceilings and result.ceilings[row.device].part == part
+
+
+def _main(ceiling: Ceiling) -> str:
+    return "fp32" if "fp32" in ceiling.peak else next(iter(ceiling.peak))
+
+
+def _range(points: Sequence[OperationUse], ceiling: Ceiling) -> tuple[float, float]:
+    """Intensities that hold all points and all ridges."""
+    ridges = [rate / ceiling.memory_bandwidth for rate in ceiling.peak.values()]
+    seen = [row.flops / row.nbytes for row in points]
+    return min([0.1, *(x / 3 for x in seen)]), max(*ridges, *seen, 1.0) * 6
+
+
+def _format(axes: Any) -> None:
+    from matplotlib.ticker import EngFormatter, FuncFormatter
+
+    axes.yaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+
+
+def _areas(axes: Any, ceiling: Ceiling, peak: float, precision: str, ends: tuple[float, float], top: float) -> None:
+    """Shade and name the two regimes left and right of the ridge."""
+    ridge = peak / ceiling.memory_bandwidth
+    axes.axvspan(ends[0], ridge, color="#56B4E9", alpha=0.10, linewidth=0)
+    axes.axvspan(ridge, ends[1], color="#009E73", alpha=0.10, linewidth=0)
+    style = {"ha": "center", "va": "top", "fontsize": 9, "style": "italic", "color": "#333333"}
+    axes.text(math.sqrt(ends[0] * ridge), top * 0.75, "memory-bound", **style)
+    axes.text(math.sqrt(ridge * ends[1]), top * 0.75, "compute-bound", **style)
+    axes.axvline(ridge, color="#777777", linestyle=":", linewidth=0.8)
+    text = f"ridge ({precision}): {ridge:.3g} FLOP/B"
+    axes.text(ridge, axes.get_ylim()[0] * 1.3, f"{text} ", ha="right", va="bottom", fontsize=7.5, color="#555555")
+
+
+def _ceilings(axes: Any, ceiling: Ceiling, used: set[str], ends: tuple[float, float]) -> None:
+    """The slope of memory, and a flat line for each precision; those in use are strong. Equal peaks share a line."""
+    rates: dict[float, list[str]] = {}
+    for name, rate in ceiling.peak.items():
+        rates.setdefault(rate, []).append(name)
+    highest = max(rates)
+    axes.plot([ends[0], highest / ceiling.memory_bandwidth], [ends[0] * ceiling.memory_bandwidth, highest], "k-")
+    slope = format_quantity(ceiling.memory_bandwidth, "B/s", digits=3)
+    middle = math.sqrt(ends[0] * min(rates) / ceiling.memory_bandwidth)
+    style = {"ha": "right", "va": "bottom", "fontsize": 7.5}
+    axes.text(middle / 1.15, middle * ceiling.memory_bandwidth * 1.1, f"memory: {slope}", **style)
+    below = 0.0
+    for rate, names in sorted(rates.items()):
+        strong = bool(used & set(names))
+        line = {"color": "black", "linewidth": 1.6} if strong else {"color": "#999999", "linewidth": 0.9}
+        axes.plot([rate / ceiling.memory_bandwidth, ends[1]], [rate, rate], linestyle="-" if strong else "--", **line)
+        if strong or rate > 1.5 * below:
+            text = f"{', '.join(names)}: {format_quantity(rate, 'FLOP/s', digits=3)}"
+            color = "black" if strong else "#777777"
+            axes.text(ends[1], rate, f" {text}", ha="left", va="center", fontsize=7.5, color=color)
+            below = rate
+
+
+def _points(axes: Any, points: Sequence[OperationUse]) -> None:
+    """One mark an operation, as large as its share of the time; the longest are named."""
+    total = sum(row.calls * row.time for row in points)
+    for regime, (marker, color) in _MARKERS.items():
+        mine = [row for row in points if row.regime == regime]
+        if mine:
+            sizes = [30 + 250 * row.calls * row.time / total for row in mine]
+            xs, ys = [row.flops / row.nbytes for row in mine], [row.flops / row.time for row in mine]
+            style = {"marker": marker, "color": color, "edgecolors": "black", "linewidths": 0.6, "zorder": 3}
+            axes.scatter(xs, ys, s=sizes, label=f"{regime}-bound operation", **style)
+    longest = sorted(points, key=lambda row: -row.calls * row.time)
+    named: list[tuple[float, float]] = []
+    ends = axes.get_xlim()
+    for row in longest:
+        x, y = row.flops / row.nbytes, row.flops / row.time
+        if len(named) == _NAMED or any(
+            abs(math.log10(x / a)) < 0.25 and abs(math.log10(y / b)) < 0.12 for a, b in named
+        ):
+            continue
+        named.append((x, y))
+        share = row.calls * row.time / total
+        text = f"{row.name} ({share * 100:.0f} %)" if share >= 0.005 else f"{row.name} (< 1 %)"
+        left = math.log(x / ends[0]) > 0.75 * math.log(ends[1] / ends[0])  # towards the middle, to stay inside
+        style = {"xytext": (-9, -6), "ha": "right"} if left else {"xytext": (7, -4), "ha": "left"}
+        axes.annotate(text, (x, y), textcoords="offset points", fontsize=7.5, va="top", zorder=4, **style)
+    if points:
+        axes.legend(loc="lower right", title="larger: more of the time", title_fontsize=7.5)

@@ -1,0 +1,117 @@
+"""The look that all pictures share: figures, colours, axes with units, and files that come out the same every time."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from simperf.errors import InputError, Problem
+from simperf.files import write_bytes
+
+__all__ = ["COLORS", "HATCHES", "SUFFIXES", "Scale", "byte_scale", "figure", "note", "save", "styled", "time_scale"]
+
+_STYLE = Path(__file__).with_name("simperf.mplstyle")
+
+#: Colour of each category of work, wherever it is drawn (Okabe-Ito).
+COLORS: Mapping[str, str] = {
+    "compute": "#009E73",
+    "memory": "#56B4E9",
+    "communication": "#CC79A7",
+    "copy": "#E69F00",
+    "storage": "#0072B2",
+    "overhead": "#D55E00",
+    "host": "#F0E442",
+    "wait": "#FFFFFF",
+    "idle": "#E5E5E5",
+}
+#: Hatch of each category that colour alone does not tell apart from paper.
+HATCHES: Mapping[str, str] = {"wait": "//////", "idle": "...."}
+#: Formats that can be written, by the end of the file's name.
+SUFFIXES = (".png", ".svg", ".pdf")
+
+
+class Scale(NamedTuple):
+    """How an axis is written: SI values are divided by `factor` and shown in `unit`."""
+
+    factor: float
+    unit: str
+
+
+def time_scale(longest: float) -> Scale:
+    """Unit in which times up to `longest` [s] are easily read.
+
+    Examples
+    --------
+    >>> time_scale(0.06), time_scale(90.0), time_scale(7200.0)
+    (Scale(factor=0.001, unit='ms'), Scale(factor=1.0, unit='s'), Scale(factor=60.0, unit='min'))
+    """
+    steps = ((1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s"), (60.0, "min"), (3600.0, "h"))
+    limits = (1e-6, 1e-3, 1.0, 600.0, 36000.0)
+    return next(
+        (Scale(*step) for step, limit in zip(steps, limits, strict=False) if longest < limit), Scale(*steps[-1])
+    )
+
+
+def byte_scale(largest: float) -> Scale:
+    """Unit in which sizes up to `largest` [B] are easily read."""
+    steps = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+    return next((Scale(*step) for step in steps if largest >= step[0]), Scale(1.0, "B"))
+
+
+def styled() -> AbstractContextManager[None]:
+    """Context in which matplotlib draws in simperf's style; the user's own settings come back after it."""
+    import matplotlib.style
+
+    return matplotlib.style.context(["default", _STYLE])
+
+
+def figure(draw: Callable[[Any], None], *, width: float = 8.0, height: float = 4.5) -> Any:
+    """Make a figure in simperf's style.
+
+    Parameters
+    ----------
+    draw : callable
+        Is given the empty `matplotlib.figure.Figure` and draws on it.
+    width, height : float
+        Size [inch].
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Tied to no window; see `save`.
+    """
+    from matplotlib.figure import Figure
+
+    with styled():
+        made = Figure(figsize=(width, height))
+        draw(made)
+    return made
+
+
+def note(axes: Any, text: str) -> None:
+    """Say below a picture what was aggregated or left out."""
+    shown = axes.figure.get_supxlabel()
+    axes.figure.supxlabel(f"{shown}\n{text}" if shown else text, fontsize=7.5, color="#555555", x=0.01, ha="left")
+
+
+def save(picture: Any, path: str | os.PathLike[str]) -> None:
+    """Write a figure whole or not at all, as PNG, SVG or PDF by the end of the name; the same figure, the same bytes.
+
+    Raises
+    ------
+    InputError
+        The name ends otherwise, or the file cannot be written.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        expected = f"a name that ends in {', '.join(SUFFIXES)}"
+        raise InputError(Problem("no picture format is known for this name", file=os.fspath(path), expected=expected))
+    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {"Software": None}}[suffix]
+    stream = io.BytesIO()
+    with styled():
+        picture.savefig(stream, format=suffix[1:], metadata=metadata)
+    write_bytes(path, stream.getvalue())
