@@ -73,6 +73,8 @@ class Fluid:
         self._advance(bundle, self.env.now)
         done = bundle.drop(flow)
         self._lost(bundle)
+        # Even if nobody gains: the stop of the clock at the end of this flow is to be called off.
+        self._plan(0.0)
         return done
 
     def resized(self, link: Link) -> None:

@@ -41,6 +41,9 @@ TIE = 1e-12
 #: From how many routes on numpy is the faster way.
 MANY = 64
 
+#: Up to how many bottlenecks a dense system of equations is worth its n * n cells.
+LARGE = 300
+
 Routes = Sequence[Sequence[int]]
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -272,7 +275,8 @@ def refill(
         base = _draw(routes[:, still], levels[still] * loads[still], links)
         room = np.maximum(capacities - base, 0.0)
         routes, loads, limits = routes[:, moving], loads[moving], limits[moving]
-    answer = _newton(routes, room, loads, limits, marks, patience)
+    known = bool((marks < np.inf).any())
+    answer = _newton(routes, room, loads, limits, marks, patience) if known else None
     if answer is None:
         new = fill_many(routes, room, loads, limits)
         drawn = _draw(routes, new * loads, links)
@@ -317,6 +321,8 @@ def _newton(
         used = np.zeros(links, dtype=bool)
         used[uncapped] = True
         bottlenecks = order[used[order]]
+        if len(bottlenecks) > LARGE:
+            return None
         solved = _substitute(routes, held, drawing, right, bottlenecks)
         marks = np.full(links, np.inf)
         marks[bottlenecks] = solved
