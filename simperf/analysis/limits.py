@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from simperf.analysis.timeline import owner, sweep
+from simperf.engine.recorder import Category, Span
 from simperf.results import Result
 
-__all__ = ["Headroom", "Limit", "busiest", "headroom", "threads", "utilisation"]
+__all__ = ["Headroom", "Limit", "activities", "busiest", "headroom", "utilisation"]
+
+_KINDS: Mapping[Category, str] = {
+    "compute": "device",
+    "memory": "device",
+    "copy": "copy engine",
+    "storage": "storage",
+    "overhead": "thread",
+    "host": "thread",
+}
+_ORDER = ("device", "link", "storage", "host", "copy engine", "thread")
 
 
 class Limit(NamedTuple):
-    """The busiest resource: its name, kind (as of `ResourceUse`, or ``"thread"``) and utilisation [1]."""
+    """What may hold up a run: its name, kind (as of `ResourceUse`, or of `activities`) and share of the time [1]."""
 
     name: str
     kind: str
@@ -31,27 +44,45 @@ def utilisation(result: Result) -> dict[str, float]:
     return dict(sorted(shares.items(), key=lambda item: (-item[1], item[0])))
 
 
-def threads(result: Result) -> dict[str, float]:
-    """Share of the time for which each frontend thread worked itself [1], waits left out; by track."""
-    work: dict[str, float] = {}
-    if result.time > 0:
-        for track, _, start, end, category in result.spans:
-            if category in ("overhead", "host"):
-                work[track] = work.get(track, 0.0) + max(0.0, min(end, result.time) - max(start, 0.0))
-    return {track: min(1.0, work[track] / result.time) for track in sorted(work)}
+def activities(result: Result) -> list[Limit]:
+    """For how much of the time each node was at work on something, seen on the timeline, in order of name.
+
+    A device's kernels (kind ``"device"``) and its copies (``"copy engine"``), the own work of each
+    frontend or worker thread without its waits (``"thread"``), and each storage device (``"storage"``).
+    A device that runs one small kernel after another is at work all the time, although its
+    `utilisation` is low.
+    """
+    if result.time <= 0:
+        return []
+    groups: dict[tuple[str, str], list[Span]] = {}
+    for span in result.spans:
+        kind = _KINDS.get(span.category)
+        if kind is not None:
+            name = span.track if kind == "thread" else owner(span)
+            groups.setdefault((f"{name} copies" if kind == "copy engine" else name, kind), []).append(span)
+    found = []
+    for name, kind in sorted(groups):
+        swept = sweep(result, spans=groups[name, kind])
+        found.append(Limit(name, kind, swept.time(swept.any(*_KINDS)) / result.time))
+    return found
 
 
 def busiest(result: Result) -> Limit | None:
-    """What has the least left: a device, host, link or thread (not memory, which is no rate); None if all rest.
+    """Find what has the least rest; None if all rest.
 
-    One thread can keep a run waiting on a host whose other cores are idle, so threads compete with the rest;
-    on a tie the resource is named before the thread.
+    Links and hosts by their utilisation, all else by `activities`; memory is no rate and stays out.
+    One thread can keep a run waiting on a host whose other cores are idle. On a tie a device is
+    named before a link, and both before what feeds them.
     """
-    limits = [Limit(name, result.resources[name].kind, share) for name, share in utilisation(result).items()]
-    limits = [limit for limit in limits if limit.kind != "memory"]
-    limits += [Limit(track, "thread", share) for track, share in threads(result).items()]
-    best = max(limits, key=lambda limit: round(limit.utilisation, 12), default=None)
-    return best if best is not None and best.utilisation > 0 else None
+    seen = activities(result)
+    timed = {(limit.name, limit.kind) for limit in seen}
+    limits = seen + [
+        Limit(name, result.resources[name].kind, share)
+        for name, share in utilisation(result).items()
+        if result.resources[name].kind != "memory" and (name, result.resources[name].kind) not in timed
+    ]
+    limits.sort(key=lambda limit: (-round(limit.utilisation, 12), _ORDER.index(limit.kind), limit.name))
+    return limits[0] if limits and limits[0].utilisation > 0 else None
 
 
 def headroom(result: Result) -> Headroom | None:

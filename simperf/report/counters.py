@@ -89,7 +89,7 @@ def draw_memory(axes: Any, result: Result) -> None:
     """Draw what each device holds, with its capacity where that is known."""
     lines = series(result, "memory held")
     highest = max((float(values.max()) for _, values in lines.values()), default=0.0)
-    uses = {track: result.resources.get(f"{track}/memory") for track in lines}
+    uses = {track: result.resources.get(f"{track} memory") for track in lines}
     capacities = {track: use.capacity for track, use in uses.items() if use is not None}
     limits = sorted({limit for limit in capacities.values() if math.isfinite(limit)})
     near = [limit for limit in limits if limit <= _FAR * highest]

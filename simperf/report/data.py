@@ -10,7 +10,7 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from simperf.analysis.breakdown import IDLE, PRIORITY, breakdown, breakdown_by_owner
@@ -21,12 +21,20 @@ from simperf.analysis.overlap import overlap
 from simperf.analysis.regime import regime
 from simperf.results import Result
 
-__all__ = ["SCHEMA", "comparison_document", "result_document", "to_csv", "to_json"]
+__all__ = ["SCHEMA", "Failure", "comparison_document", "result_document", "to_csv", "to_json"]
 
 #: Version of the keys; raised when one changes its meaning or goes.
 SCHEMA = 1
 
 Checks = Sequence[Check]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A run that gave no result, such as one that ran out of memory: its name, and why."""
+
+    name: str
+    error: str
 
 
 def result_document(result: Result, checks: Checks = ()) -> dict[str, Any]:
@@ -37,6 +45,7 @@ def result_document(result: Result, checks: Checks = ()) -> dict[str, Any]:
         "schema": SCHEMA,
         "name": result.name,
         "question": result.question,
+        "error": None,
         "time": result.time,
         "regime": {"name": bound.name, "share": bound.share},
         "limited_by": limit._asdict() if limit else None,
@@ -54,6 +63,7 @@ def result_document(result: Result, checks: Checks = ()) -> dict[str, Any]:
         },
         "operations": [operation._asdict() for operation in result.operations],
         "checks": [_check(check) for check in checks],
+        "notes": list(result.notes),
         "modelled": list(result.modelled),
         "not_modelled": list(result.not_modelled),
         "sources": dict(result.sources),
@@ -67,28 +77,35 @@ def _check(check: Check) -> dict[str, Any]:
     return {
         "key": check.key,
         "ok": check.ok,
+        "message": str(check),
         "value": check.value,
         "unit": check.unit,
         "low": check.low,
         "high": check.high,
+        "expected": check.expected,
         "source": check.source,
     }
 
 
-def comparison_document(results: Sequence[Result], checks: Mapping[int, Checks] | None = None) -> dict[str, Any]:
+def comparison_document(
+    results: Sequence[Result | Failure], checks: Mapping[int, Checks] | None = None
+) -> dict[str, Any]:
     """Several results side by side; `checks` by position."""
-    best = min(results, key=lambda result: result.time, default=None)
-    rows = []
+    best = min((result for result in results if isinstance(result, Result)), key=lambda each: each.time, default=None)
+    rows: list[dict[str, Any]] = []
     for index, result in enumerate(results):
-        row = result_document(result, (checks or {}).get(index, ()))
-        if best is not None:
-            found = compare(best, result)
-            row["comparison"] = {
-                "best": best.name,
-                "ratio": found.ratio,
-                "difference": found.difference,
-                "changes": dict(found.changes),
-            }
+        mine = (checks or {}).get(index, ())
+        if isinstance(result, Failure) or best is None:
+            error = result.error if isinstance(result, Failure) else None
+            rows.append({"schema": SCHEMA, "name": result.name, "error": error, "checks": [_check(c) for c in mine]})
+            continue
+        row, found = result_document(result, mine), compare(best, result)
+        row["comparison"] = {
+            "best": best.name,
+            "ratio": found.ratio,
+            "difference": found.difference,
+            "changes": dict(found.changes),
+        }
         rows.append(row)
     return {"schema": SCHEMA, "results": rows}
 
@@ -108,28 +125,33 @@ def _strict(value: Any) -> Any:
     return value
 
 
-def to_csv(results: Sequence[Result], checks: Mapping[int, Checks] | None = None) -> str:
+def to_csv(results: Sequence[Result | Failure], checks: Mapping[int, Checks] | None = None) -> str:
     """One row a result, with a header; numbers in SI units, at full precision."""
-    best = min((result.time for result in results), default=0.0)
-    metrics = list(dict.fromkeys(name for result in results for name in result.metrics))
+    good = [result for result in results if isinstance(result, Result)]
+    best = min((result.time for result in good), default=0.0)
+    metrics = list(dict.fromkeys(name for result in good for name in result.metrics))
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(
         ["name", "time", "ratio", "regime", "regime_share", "limited_by", "utilisation", "floor_name", "floor"]
         + [f"breakdown.{category}" for category in (*PRIORITY, IDLE)]
-        + ["expectation"]
+        + ["expectation", "error"]
         + [f"metrics.{name}" for name in metrics]
     )
     for index, result in enumerate(results):
-        bound, limit, room, parts = regime(result), busiest(result), headroom(result), breakdown(result)
         mine = (checks or {}).get(index, ())
+        verdict = "" if not mine else "ok" if all(check.ok for check in mine) else "failed"
+        if isinstance(result, Failure):
+            writer.writerow([result.name, *[""] * (8 + len(PRIORITY) + 1), verdict, result.error, *[""] * len(metrics)])
+            continue
+        bound, limit, room, parts = regime(result), busiest(result), headroom(result), breakdown(result)
         writer.writerow(
             [result.name, repr(result.time), repr(result.time / best) if best > 0 else ""]
             + [bound.name, repr(bound.share)]
             + ([limit.name, repr(limit.utilisation)] if limit else ["", ""])
             + ([room.name, repr(room.floor)] if room else ["", ""])
             + [repr(parts[category]) if parts else "" for category in (*PRIORITY, IDLE)]
-            + ["" if not mine else "ok" if all(check.ok for check in mine) else "failed"]
+            + [verdict, ""]
             + [repr(result.metrics[name].value) if name in result.metrics else "" for name in metrics]
         )
     return stream.getvalue().rstrip("\n")

@@ -15,7 +15,7 @@ from simperf.analysis.limits import busiest, headroom, utilisation
 from simperf.analysis.overlap import overlap
 from simperf.analysis.regime import regime
 from simperf.engine.recorder import Category
-from simperf.report.data import comparison_document, result_document, to_csv, to_json
+from simperf.report.data import Failure, comparison_document, result_document, to_csv, to_json
 from simperf.report.terminal import bar, to_text, unicode_output
 from simperf.results import Result
 from simperf.units import format_quantity
@@ -23,8 +23,9 @@ from simperf.units import format_quantity
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
+    from rich.text import Text
 
-__all__ = ["COLORS", "Format", "comparison_view", "format_comparison", "format_result", "result_view"]
+__all__ = ["COLORS", "Failure", "Format", "comparison_view", "format_comparison", "format_result", "result_view"]
 
 Format = Literal["table", "json", "csv"]
 
@@ -71,14 +72,14 @@ def format_result(
 
 
 def format_comparison(
-    results: Sequence[Result],
+    results: Sequence[Result | Failure],
     format: Format = "table",
     *,
     checks: Mapping[int, Sequence[Check]] | None = None,
     width: int | None = None,
     color: bool | None = None,
 ) -> str:
-    """Several results as text; `checks` by position, the rest as in `format_result`."""
+    """Several results, and runs that failed, as text; `checks` by position, the rest as in `format_result`."""
     if format == "json":
         return to_json(comparison_document(results, checks))
     if format == "csv":
@@ -111,6 +112,8 @@ def result_view(result: Result, checks: Sequence[Check] = ()) -> RenderableType:
     ]
     if result.question:
         parts.append(Text(result.question))
+    if result.notes:
+        parts += _titled("Notes", Text("\n".join(result.notes)))
     parts += _titled("Where the time went", _breakdown(result))
     parts += _titled("What limits it", _limits(result))
     if checks:
@@ -138,7 +141,7 @@ def _breakdown(result: Result) -> RenderableType:
 
     parts = breakdown(result)
     if not parts:
-        return Text("no timeline was recorded")
+        return Text("nothing was recorded on a timeline")
     grid = _grid()
     unicode = unicode_output()
     for name, time in parts.items():
@@ -160,7 +163,7 @@ def _limits(result: Result) -> RenderableType:
         state = "nothing is active" if bound.name == "idle" else "busy"
         grid.add_row("regime", f"{bound.name} ({state} for {_percent(bound.share)} of the time)")
     if limit is not None:
-        grid.add_row("busiest", f"{limit.name} ({limit.kind}), {_percent(limit.utilisation)} used")
+        grid.add_row("busiest", f"{limit.name} ({limit.kind}), at work for {_percent(limit.utilisation)} of the time")
     if room is not None:
         above = "the run is at its floor" if room.ratio < 1 + 1e-6 else f"the run takes {room.ratio:.4g} times that"
         grid.add_row("floor", f"{format_quantity(room.floor, 's')} set by {room.name}; {above}")
@@ -207,57 +210,74 @@ def _resources(result: Result) -> RenderableType:
     return grid
 
 
-def comparison_view(results: Sequence[Result], checks: Mapping[int, Sequence[Check]] | None = None) -> RenderableType:
+def comparison_view(
+    results: Sequence[Result | Failure], checks: Mapping[int, Sequence[Check]] | None = None
+) -> RenderableType:
     """A row a result: its time, how that compares with the best, what limits it, whether it was expected."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
+    checks = checks or {}
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column("name", overflow="fold")
     for column in ("time", "to best"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("regime", no_wrap=True)
     table.add_column("busiest", overflow="fold")
-    checks = checks or {}
     if any(checks.values()):
         table.add_column("expected", no_wrap=True)
-    best = min(results, key=lambda result: result.time, default=None)
+    good = [result for result in results if isinstance(result, Result)]
+    best = min(good, key=lambda result: result.time, default=None)
     for index, result in enumerate(results):
-        limit, bound = busiest(result), regime(result)
-        row = [
-            Text(result.name, style="bold" if result is best else ""),
-            Text(format_quantity(result.time, "s")),
-            Text("best" if result is best else f"{result.time / best.time:.4g}x" if best and best.time > 0 else "-"),
-            Text(bound.name if result.spans else "-"),
-            Text(f"{limit.name} {limit.utilisation:.0%}".replace("%", " %") if limit else "-"),
-        ]
+        row = [Text(result.name, style="bold" if result is best else "")]
+        if isinstance(result, Failure):
+            row += [Text("failed", style="bold red"), *[Text("-")] * 3]
+        else:
+            ratio = f"{result.time / best.time:.4g}x" if best is not None and best.time > 0 else "-"
+            row += [Text(format_quantity(result.time, "s")), Text("best" if result is best else ratio), *_bound(result)]
         if any(checks.values()):
-            mine = checks.get(index, ())
-            failed = sum(not check.ok for check in mine)
-            row.append(
-                Text(f"FAILED ({failed} of {len(mine)})", style="bold red")
-                if failed
-                else Text("ok" if mine else "-", style="green" if mine else "")
-            )
+            row.append(_verdict(checks.get(index, ())))
         table.add_row(*row)
     parts: list[RenderableType] = [table]
-    misses = [
-        (result.name, str(check)) for i, result in enumerate(results) for check in checks.get(i, ()) if not check.ok
-    ]
-    if misses:
-        parts += _titled("Not as expected", Text("\n".join(f"{name}: {miss}" for name, miss in misses)))
-    if best is not None and len(results) > 1:
-        parts += _why(best, results)
+    failures = [f"{result.name}: {result.error}" for result in results if isinstance(result, Failure)]
+    misses = [f"{each.name}: {miss}" for i, each in enumerate(results) for miss in checks.get(i, ()) if not miss.ok]
+    for title, lines in (("Failed", failures), ("Not as expected", misses)):
+        if lines:
+            parts += _titled(title, Text("\n".join(lines)))
+    if best is not None and len(good) > 1:
+        parts += _why(best, good)
     return Group(*parts)
+
+
+def _bound(result: Result) -> list[Text]:
+    """Regime and busiest resource, where they are known."""
+    from rich.text import Text
+
+    limit = busiest(result)
+    return [
+        Text(regime(result).name if result.spans else "-"),
+        Text(f"{limit.name} {limit.utilisation * 100:.0f} %" if limit else "-"),
+    ]
+
+
+def _verdict(checks: Sequence[Check]) -> Text:
+    from rich.text import Text
+
+    failed = sum(not check.ok for check in checks)
+    if failed:
+        return Text(f"FAILED ({failed} of {len(checks)})", style="bold red")
+    return Text("ok", style="green") if checks else Text("-")
 
 
 def _why(best: Result, results: Sequence[Result]) -> list[RenderableType]:
     """Name the category in which each of the slower ones loses most."""
+    from rich.text import Text
+
     grid = _grid()
     for result in results:
         cause = compare(best, result).explained_by
         if result is not best and cause is not None and result.time > best.time:
             name, change = cause
-            grid.add_row(result.name, f"{format_quantity(change, 's')} more of {name} than {best.name}")
-    return _titled("What makes the difference", grid) if grid.row_count else []
+            grid.add_row(result.name, Text(f"+{format_quantity(change, 's')}", justify="right"), f"of {name}")
+    return _titled(f"What makes most of the difference to {best.name!r}", grid) if grid.row_count else []

@@ -7,7 +7,7 @@ import pytest
 from simperf.analysis.bandwidth import algbw, busbw, busbw_factor
 from simperf.analysis.check import check, lookup
 from simperf.analysis.comparison import compare
-from simperf.analysis.limits import busiest, headroom, threads, utilisation
+from simperf.analysis.limits import activities, busiest, headroom, utilisation
 from simperf.analysis.overlap import overlap
 from simperf.analysis.regime import REGIMES, busy, regime
 from simperf.engine.kernel import Kernel
@@ -93,8 +93,22 @@ def test_busiest_names_a_link_before_an_idle_device_and_never_memory():
 def test_a_thread_may_be_the_busiest():
     result = chain(10e-6, 9e-6)
     assert busiest(result)[:2] == ("cpu0/python", "thread")
-    assert threads(result) == {"cpu0/python": pytest.approx(500 / 509)}
     assert busiest(chain(9e-6, 10e-6))[:2] == ("gpu0", "device")
+    assert activities(result) == [
+        ("cpu0/python", "thread", pytest.approx(500 / 509)),
+        ("gpu0", "device", pytest.approx(450 / 509)),
+    ]
+
+
+def test_a_device_with_small_kernels_is_at_work_all_the_time():
+    resources = {"gpu0": ResourceUse("device", 1.0, 1.0), "gpu0>sw0": ResourceUse("link", 10.0, 50.0)}
+    rows = spans(("gpu0/s0", 0, 10, "compute"), ("gpu0/s1", 2, 9, "copy"), ("ssd0", 0, 4, "storage"))
+    result = Result("small", 10.0, resources=resources, spans=rows)
+    assert busiest(result) == ("gpu0", "device", 1.0)
+    assert activities(result)[1:] == [("gpu0 copies", "copy engine", 0.7), ("ssd0", "storage", 0.4)]
+    assert utilisation(result)["gpu0"] == 0.1
+    copies = Result("copies", 10.0, resources=resources, spans=rows[1:])
+    assert busiest(copies) == ("gpu0 copies", "copy engine", 0.7)
 
 
 def test_headroom():

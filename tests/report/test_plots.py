@@ -32,7 +32,7 @@ def chain(count=20, depth=8, capacity=16e6):
         yield synchronize()
 
     total = session.play(program(session))
-    resources = {"gpu0/memory": ResourceUse("memory", capacity, 8e6), "sw0": ResourceUse("link", 16e9, 16e6)}
+    resources = {"gpu0 memory": ResourceUse("memory", capacity, 8e6), "sw0": ResourceUse("link", 16e9, 16e6)}
     samples = (*recorder.samples, Sample("network", "rate sw0", 0.0, 8e9), Sample("network", "rate sw0", 2e-3, 0.0))
     return Result("chain", total, spans=tuple(recorder.spans), samples=samples, resources=resources)
 

@@ -11,7 +11,7 @@ import pytest
 from simperf.analysis.check import check
 from simperf.engine.recorder import Span
 from simperf.report.data import comparison_document, result_document, to_json
-from simperf.report.tables import format_comparison, format_result
+from simperf.report.tables import Failure, format_comparison, format_result
 from simperf.report.terminal import bar
 from simperf.results import Metric, OperationUse, ResourceUse, Result
 
@@ -35,6 +35,7 @@ def result(name="sync", time=0.06, **changes):
         "spans": spans,
         "modelled": ("links",),
         "not_modelled": ("packets",),
+        "notes": ("warm-up left out",),
         "sources": {"bandwidth": "PCIe 3.0 base specification"},
         "operations": (OperationUse("matmul", "gpu0", "fp32", 3, 1e9, 1e6, 1e-3, "compute"),),
         "scenario": {"run": {"seed": 0}},
@@ -51,13 +52,14 @@ def test_one_result_says_all_that_was_asked():
         "communication",
         "25.0 %",
         "compute-bound",
-        "gpu0 (device), 50 % used",
+        "gpu0 (device), at work for 50 % of the time",
         "30.00 ms set by bandwidth; the run takes 2 times that",
         "50 % of 30.00 ms hidden",
         "1.235 k",
         "[0.4 .. 0.6]",
         "links",
         "packets",
+        "warm-up left out",
         "PCIe 3.0 base specification",
         "ok ",
         "FAILED",
@@ -82,7 +84,7 @@ def test_tables_keep_their_width_and_need_no_colour(width):
 
 def test_without_a_timeline_nothing_is_claimed():
     text = format_result(Result("bare", 1.0))
-    assert "no timeline was recorded" in text
+    assert "nothing was recorded on a timeline" in text
     assert "bound" not in text
 
 
@@ -95,7 +97,22 @@ def test_comparison_is_sorted_as_given_and_explains():
     assert "1.333x" in text
     assert "best" in text
     assert "FAILED (1 of 1)" in text
-    assert "more of compute than fast" in text
+    assert "+10.00 ms  of compute" in text
+
+
+def test_a_run_that_failed_has_a_row_of_its_own():
+    rows = [Failure("unbounded", "gpu0 is out of memory at 8 ms"), result("bounded")]
+    text = format_comparison(rows)
+    assert text.splitlines()[1].split()[:2] == ["unbounded", "failed"]
+    assert "unbounded: gpu0 is out of memory at 8 ms" in text
+    data = json.loads(format_comparison(rows, "json"))["results"]
+    assert data[0] == {"schema": 1, "name": "unbounded", "error": "gpu0 is out of memory at 8 ms", "checks": []}
+    assert data[1]["comparison"]["ratio"] == 1.0
+    table = list(csv.DictReader(io.StringIO(format_comparison(rows, "csv"))))
+    assert [row["error"] for row in table] == ["gpu0 is out of memory at 8 ms", ""]
+    assert table[0]["time"] == table[0]["metrics.throughput"] == ""
+    assert json.loads(format_comparison(rows[:1], "json"))["results"][0]["name"] == "unbounded"
+    assert "failed" in format_comparison(rows[:1])
 
 
 def test_the_bar_shows_something_for_something():
