@@ -187,11 +187,13 @@ def _spined(leaves: list[str], below: float, spec: Any, up: Wire, make: Make) ->
     nodes = {leaf: make(leaf) for leaf in leaves}
     edges: dict[str, Edge] = {}
     spines = [f"spine{index}" for index in range(spec.spines or 1)] if len(leaves) > 1 else []
-    share = up._replace(bandwidth=below / spec.oversubscription / max(1, len(spines)))
+    capacity = below / spec.oversubscription / max(1, len(spines))
+    cables = max(1, round(capacity / up.bandwidth))
+    share = up._replace(bandwidth=capacity / cables)
     for spine in spines:
         nodes[spine] = make(spine)
         for leaf in leaves:
-            edges |= pair_of_edges(nodes[leaf], nodes[spine], share, 1)
+            edges |= pair_of_edges(nodes[leaf], nodes[spine], share, cables)
     lanes = {spine: index for index, spine in enumerate(spines)} if spec.spines else {}
     return Fabric(nodes, edges, lanes)
 

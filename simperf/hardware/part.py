@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from math import inf
 from typing import ClassVar
 
 __all__ = ["Part"]
@@ -44,10 +45,13 @@ class Part:
         for key in (field, field.split(".", 1)[0], "default"):
             if key in self.sources:
                 return self.sources[key]
+        for item in fields(self):
+            if item.name == field and getattr(self, field) == item.default:
+                return "what a part has unless its file says otherwise"
         return ""
 
     def numbers(self) -> dict[str, tuple[float, str]]:
-        """Every number that is set: field (``peak.fp16`` for a table's entry) to (value, dimension)."""
+        """Every finite number: field (``peak.fp16`` for a table's entry) to (value, dimension)."""
         found: dict[str, tuple[float, str]] = {}
         for item in fields(self):
             value, unit = getattr(self, item.name), self.UNITS.get(item.name, "1")
@@ -57,4 +61,4 @@ class Part:
                 found |= {f"{item.name}.{key}": (number, unit) for key, number in value.items()}
             else:
                 found[item.name] = (value, unit)
-        return found
+        return {key: row for key, row in found.items() if row[0] != inf}

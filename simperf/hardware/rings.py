@@ -102,27 +102,46 @@ def _links(machine: Machine, order: Sequence[str]) -> Links:
 
 
 def _between_servers(machine: Machine, order: tuple[str, ...]) -> list[Ring]:
-    """Rings through servers one after the other: one a NIC, each leaving a server by another GPU.
+    """Rings through servers one after the other: one a NIC, each entering and leaving by NICs of its own.
 
-    Inside a server they follow the widest ring found there, turned so that the GPU beside another NIC
-    is the last one before the network.
+    Inside a server they follow the rings found there, each as often as it has links to give.
     """
     groups: dict[str, list[str]] = {}
     for rank in order:
         groups.setdefault(machine.nodes[rank].server, []).append(rank)
-    inside = []
-    for ranks in groups.values():
-        ring = find_rings(machine, ranks)[0].order if len(ranks) > 1 else tuple(ranks)
-        inside.append(ring)
-    exits = min(
-        len({_door(machine, rank, after[0]) for rank in ring}) for ring, after in pairwise([*inside, inside[0]])
-    )
-    orders = []
-    for turn in range(exits):
-        shifts = [turn * len(ring) // exits for ring in inside]
-        orders.append(tuple(rank for ring, by in zip(inside, shifts, strict=True) for rank in (*ring[by:], *ring[:by])))
+    inside = list(groups.values())
+    threads = [_threads(machine, ranks, after[0]) for ranks, after in pairwise([*inside, inside[0]])]
+    orders = [tuple(rank for thread in row for rank in thread) for row in zip(*threads, strict=False)]
     many, one = _along(machine, orders), _along(machine, orders[:1])
     return many if sum(ring.bandwidth for ring in many) > one[0].bandwidth * (1 + 1e-9) else one
+
+
+def _threads(machine: Machine, ranks: list[str], away: str) -> list[tuple[str, ...]]:
+    """Orders in which rings thread a server: no two enter, and no two leave, by one NIC if that can be."""
+    if len(ranks) == 1:
+        return [(ranks[0],)]
+    rings = find_rings(machine, ranks)
+    pattern = [ring.order for ring in rings for _ in range(max(1, ring.links))]
+    door = {rank: _door(machine, rank, away) for rank in ranks}
+    doors = list(dict.fromkeys(door.values()))
+    chosen: list[tuple[str, ...]] = []
+
+    def search(used: tuple[str, ...]) -> bool:
+        at = len(chosen)
+        if at == len(doors):
+            return True
+        turn = at % len(pattern)
+        for ring in dict.fromkeys([*pattern[turn:], *pattern[:turn]]):
+            for way in (ring, ring[::-1]):
+                for index, first in enumerate(way):
+                    if door[way[index - 1]] == doors[at] and door[first] not in used:
+                        chosen.append(way[index:] + way[:index])
+                        if search((*used, door[first])):
+                            return True
+                        chosen.pop()
+        return False
+
+    return chosen if search(()) else [rings[0].order]
 
 
 def _door(machine: Machine, rank: str, away: str) -> str:

@@ -169,7 +169,7 @@ def expand(text: str) -> list[str]:
             if last < first or last - first >= _MOST:
                 raise ValueError(f"{{{part.strip()}}} is no range of up to {_MOST} names that rises")
             items += [str(number) for number in range(first, last + 1)]
-        elif re.fullmatch(r"\s*[A-Za-z0-9_-]+\s*", part):
+        elif re.fullmatch(r"\s*[A-Za-z0-9_]+\s*", part):
             items.append(part.strip())
         else:
             raise ValueError(f"{{{found.group(1)}}} is no range: write {{0..7}} or {{0,0,1,1}}")

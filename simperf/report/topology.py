@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from simperf.errors import InputError, Problem
 from simperf.files import write_bytes
-from simperf.hardware import Edge, Machine, Node
+from simperf.hardware import Edge, Fabric, Machine, Node, ServerSlot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,7 +90,7 @@ def draw_topology(machine: Machine, *, load: Mapping[str, float] | None = None) 
     Parameters
     ----------
     machine : Machine
-        A server is drawn node by node, a cluster server by server (the first eight).
+        A server is drawn node by node, a cluster server by server (eight of them).
     load : Mapping[str, float], optional
         Use of each resource, 0 to 1: written on the links in place of their bandwidth.
 
@@ -124,7 +124,8 @@ def draw_topology(machine: Machine, *, load: Mapping[str, float] | None = None) 
 def _title(machine: Machine) -> str:
     names = {slot.blueprint.title or slot.blueprint.name for slot in machine.servers}
     if machine.fabric is None:
-        return f"{machine.name}: {names.pop()}"
+        title = names.pop()
+        return machine.name if title == machine.name else f"{machine.name}: {title}"
     return f"{machine.name}: {len(machine.servers)} servers, {len(machine.gpus)} GPUs"
 
 
@@ -194,8 +195,8 @@ def _rank(machine: Machine, node: str) -> int:
 def _cluster(machine: Machine) -> _Picture:
     """Switches above, the first servers below, one link for each kind of cable."""
     picture = _Picture()
-    assert machine.fabric is not None  # noqa: S101
-    shown = machine.servers[:MOST_SERVERS]
+    fabric = machine.fabric or Fabric()
+    shown = _some(machine)
     step = 2.4
     for index, slot in enumerate(shown):
         counts = [(slot.blueprint.ids(kind), word) for kind, word in (("gpu", "GPUs"), ("nic", "NICs"))]
@@ -204,8 +205,8 @@ def _cluster(machine: Machine) -> _Picture:
         picture.nodes[slot.name] = Node(slot.name, "server", None, slot.name)
         picture.texts[slot.name] = "\n".join([slot.name, slot.blueprint.name, ", ".join(lines)])
     used = {port.switch for slot in shown for port in slot.ports}
-    leaves = [name for name in machine.fabric.nodes if name in used]
-    spines = [name for name in machine.fabric.nodes if not name.startswith(("leaf", "rail", "switch"))]
+    leaves = [name for name in fabric.nodes if name in used]
+    spines = [name for name in fabric.nodes if not name.startswith(("leaf", "rail", "switch"))]
     span = max(step * (len(shown) - 1), 1.3 * (len(leaves) - 1))
     for row, names in ((1, leaves), (2, spines)):
         for index, name in enumerate(names):
@@ -232,14 +233,25 @@ def _cluster(machine: Machine) -> _Picture:
                 technology=first.technology,
             )
             picture.links.append((edge, "line"))
-    drawn = [edge for edge in machine.fabric.edges.values() if edge.src in leaves and edge.dst in spines]
+    drawn = [edge for edge in fabric.edges.values() if edge.src in leaves and edge.dst in spines]
     picture.links += [(edge, "line") for edge in drawn]
     hidden = len(machine.servers) - len(shown)
     if hidden:
-        unseen = len(machine.fabric.nodes) - len(leaves) - len(spines)
+        unseen = len(fabric.nodes) - len(leaves) - len(spines)
         more = f" and {unseen} switches" if unseen else ""
         picture.note = f"{hidden} more servers{more} are wired in the same way and not drawn"
     return picture
+
+
+def _some(machine: Machine) -> list[ServerSlot]:
+    """Servers to draw: as many of each group of equally wired ones as there is room for."""
+    groups: dict[tuple[str, ...], list[ServerSlot]] = {}
+    for slot in machine.servers:
+        groups.setdefault(tuple(port.switch for port in slot.ports), []).append(slot)
+    if len(machine.servers) <= MOST_SERVERS:
+        return list(machine.servers)
+    each = max(1, MOST_SERVERS // len(groups))
+    return [slot for group in groups.values() for slot in group[:each]][:MOST_SERVERS]
 
 
 def _depth(span: float) -> float:
@@ -302,11 +314,11 @@ def _legend(figure: Figure, picture: _Picture, load: Mapping[str, float] | None)
     from matplotlib.patches import Patch
 
     handles: list[Any] = []
-    for kind in NODE_COLORS:
+    for kind, color in NODE_COLORS.items():
         parts = dict.fromkeys(node.part.title for node in picture.nodes.values() if node.kind == kind and node.part)
         if parts or (kind != "server" and any(node.kind == kind for node in picture.nodes.values())):
             word = NODE_WORDS.get(kind, kind)
-            handles.append(Patch(facecolor=NODE_COLORS[kind], edgecolor="#222222", label=_line(word, list(parts))))
+            handles.append(Patch(facecolor=color, edgecolor="#222222", label=_line(word, list(parts))))
     seen: dict[tuple[str, str], list[Edge]] = {}
     for edge, _ in picture.links:
         seen.setdefault((edge.technology, edge.part), []).append(edge)

@@ -1,0 +1,168 @@
+"""Parts and machines as plain rows, for a table, JSON or CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from simperf.hardware.machine import Machine
+from simperf.hardware.part import Part
+from simperf.hardware.processors import CpuPart, MemoryPart
+from simperf.units import format_quantity
+
+__all__ = ["link_rows", "machine_document", "node_rows", "part_rows", "part_words", "tree_rows"]
+
+
+def part_rows(part: Part) -> list[dict[str, Any]]:
+    """One row a number of a part: field, SI value, unit, readable text and source."""
+    rows = [_row(key, value, unit, part.source(key)) for key, (value, unit) in part.numbers().items()]
+    if part.KIND == "link":
+        derived = "rate x lanes x encoding x payload / (payload + overhead) x protocol efficiency"
+        rows.append(_row("bandwidth", getattr(part, "bandwidth"), "B/s", derived))  # noqa: B009
+    if isinstance(part, CpuPart):
+        for cache in part.caches:
+            source = part.source("cache")
+            rows.append(_row(f"{cache.level}.capacity", cache.capacity, "B", source))
+            rows.append(_row(f"{cache.level}.latency", cache.latency, "s", source))
+            rows.append(_row(f"{cache.level}.bandwidth", cache.bandwidth, "B/s", source))
+            rows.append(_row(f"{cache.level}.shared", cache.shared, "1", source))
+    return rows
+
+
+def part_words(part: Part) -> dict[str, str]:
+    """What a part says in words: title, technology, architecture, memory."""
+    words = {}
+    for item in fields(part):
+        value = getattr(part, item.name)
+        if isinstance(value, MemoryPart):
+            value = value.name
+        if isinstance(value, str) and item.name != "name":
+            words[item.name] = value
+    return words
+
+
+def _row(key: str, value: float, unit: str, source: str) -> dict[str, Any]:
+    whole = isinstance(value, int)
+    text = str(value) if whole else f"{value:g}" if unit == "1" else _text(value, unit)
+    return {"field": key, "value": value, "unit": "" if unit == "1" else unit, "text": text, "source": source}
+
+
+def _text(value: float, unit: str) -> str:
+    """Readable quantity; whole binary sizes as they are sold."""
+    if unit == "B":
+        for name, factor in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+            if value >= factor and value % (factor / 4) == 0:
+                return f"{value / factor:g} {name}"
+    return format_quantity(value, unit)
+
+
+def node_rows(machine: Machine) -> list[dict[str, Any]]:
+    """Nodes of the first server of each kind and of the fabric, equal ones on one row."""
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    for plan in dict.fromkeys(slot.blueprint for slot in machine.servers):
+        for node in plan.nodes.values():
+            rows.setdefault((plan.name, node.kind, node.part.name if node.part else ""), []).append(node.id)
+    if machine.fabric is not None:
+        for node in machine.fabric.nodes.values():
+            rows.setdefault(("fabric", node.kind, node.part.name if node.part else ""), []).append(node.id)
+    return [
+        {"nodes": _span(ids), "count": len(ids), "kind": kind, "part": part, "in": where}
+        for (where, kind, part), ids in rows.items()
+    ]
+
+
+def link_rows(machine: Machine) -> list[dict[str, Any]]:
+    """Connections of the first server of each kind and of the first port of each kind on the fabric."""
+    rows = []
+    for plan in dict.fromkeys(slot.blueprint for slot in machine.servers):
+        seen: set[frozenset[str]] = set()
+        for edge in plan.edges.values():
+            ends = frozenset((edge.src, edge.dst))
+            if ends not in seen:
+                seen.add(ends)
+                back = plan.edges[f"{edge.dst}>{edge.src}"].latency
+                rows.append(_link(edge.src, edge.dst, edge.part, edge.count, edge.bandwidth, edge.latency, back))
+    if machine.fabric is not None and machine.servers:
+        first = machine.servers[0]
+        rows += [
+            _link(f"{first.name}/{port.local}", port.switch, port.part, port.count, port.bandwidth, port.up, port.down)
+            for port in first.ports
+        ]
+        ups = [edge for edge in machine.fabric.edges.values() if f"{edge.dst}>{edge.src}" > edge.id]
+        rows += [
+            _link(edge.src, edge.dst, edge.part, edge.count, edge.bandwidth, edge.latency, edge.latency) for edge in ups
+        ]
+    return rows
+
+
+def _link(a: str, b: str, part: str, count: int, bandwidth: float, there: float, back: float) -> dict[str, Any]:
+    return {
+        "a": a,
+        "b": b,
+        "part": part,
+        "count": count,
+        "bandwidth": bandwidth,
+        "latency_a_to_b": there,
+        "latency_b_to_a": back,
+    }
+
+
+def machine_document(machine: Machine, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A machine as one JSON value, quantities as SI numbers."""
+    whole = machine if machine.fabric is None else None
+    nodes = whole.nodes.values() if whole else [n for s in machine.servers[:1] for n in s.blueprint.nodes.values()]
+    edges = whole.edges.values() if whole else [e for s in machine.servers[:1] for e in s.blueprint.edges.values()]
+    return {
+        "name": machine.name,
+        "title": spec.get("title", ""),
+        "servers": len(machine.servers),
+        "gpus": len(machine.gpus),
+        "price": machine.price,
+        "price_as_quoted": spec.get("price"),
+        "source": spec.get("source", {}),
+        "fabric": spec.get("fabric"),
+        "nodes": [{"id": n.id, "kind": n.kind, "part": n.part.name if n.part else None} for n in nodes],
+        "edges": [
+            {
+                "id": edge.id,
+                "src": edge.src,
+                "dst": edge.dst,
+                "bandwidth": edge.bandwidth,
+                "latency": edge.latency,
+                "resource": edge.resource,
+                "part": edge.part,
+                "count": edge.count,
+            }
+            for edge in edges
+        ],
+    }
+
+
+def tree_rows(machine: Machine) -> list[tuple[str, str, str]]:
+    """The first server as a tree from its sockets: (parent or "", node, label), parents first."""
+    plan = machine.servers[0].blueprint
+    roots = plan.ids("cpu") or list(plan.nodes)[:1]
+    rows: list[tuple[str, str, str]] = []
+    seen = set(roots)
+    ahead = [("", root, _label(plan.nodes[root], "")) for root in reversed(roots)]
+    while ahead:
+        parent, node, label = ahead.pop()
+        rows.append((parent, node, label))
+        below = []
+        for edge in plan.out[node]:
+            if edge.dst not in seen and edge.technology != "nvlink" and plan.nodes[node].kind != "gpu":
+                seen.add(edge.dst)
+                below.append((node, edge.dst, _label(plan.nodes[edge.dst], edge.part)))
+        ahead += reversed(below)
+    rest = [node for node in plan.nodes if node not in seen]
+    return rows + [("", node, _label(plan.nodes[node], "")) for node in rest]
+
+
+def _label(node: Any, link: str) -> str:
+    what = node.part.title if node.part else node.kind
+    return f"{node.id}: {what}" + (f" over {link}" if link else "")
+
+
+def _span(ids: list[str]) -> str:
+    return ids[0] if len(ids) == 1 else f"{ids[0]} .. {ids[-1]}"

@@ -1,0 +1,86 @@
+"""`simperf catalog` and `simperf topo` as commands."""
+
+import csv
+import io
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from simperf.cli.catalog import app
+from simperf.cli.topo import topo
+from simperf.errors import InputError, UnknownNameError
+from simperf.hardware import Catalog
+
+COMMANDS = typer.Typer()
+COMMANDS.add_typer(app, name="catalog")
+COMMANDS.command()(topo)
+
+
+def run(*arguments):
+    result = CliRunner().invoke(COMMANDS, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_list_names_everything():
+    catalog = Catalog.load()
+    rows = json.loads(run("catalog", "list", "--format", "json"))
+    assert {(row["kind"], row["name"]) for row in rows} >= {("gpu", "l4"), ("server", "dgx-1v"), ("cluster", "p5-x2")}
+    assert [
+        row["name"] for row in csv.DictReader(io.StringIO(run("catalog", "list", "gpus", "--format", "csv")))
+    ] == list(catalog.names("gpu"))
+    assert "v100-sxm2-16gb" in run("catalog", "list", "gpu")
+
+
+def test_show_gives_every_number_with_unit_and_source():
+    text = run("catalog", "show", "v100-sxm2-16gb")
+    for word in ("900.0 GB/s", "15.70 TFLOP/s", "16 GiB", "NVIDIA V100 datasheet"):
+        assert word in text
+    data = json.loads(run("catalog", "show", "v100-sxm2-16gb", "--format", "json"))
+    assert {row["field"]: row["value"] for row in data["numbers"]}["peak.fp16"] == 125e12
+
+
+def test_show_a_server_with_its_wiring_and_price():
+    text = run("catalog", "show", "p3-16xlarge")
+    for word in ("24.48 USD/h", "us-east-1", "gpu0 - gpu3", "40.00 GB/s", "└──"):
+        assert word in text
+    rows = list(csv.DictReader(io.StringIO(run("catalog", "show", "p3-16xlarge", "--format", "csv"))))
+    assert float(next(row for row in rows if (row["a"], row["b"]) == ("gpu0", "gpu3"))["bandwidth"]) == 40e9
+    assert json.loads(run("catalog", "show", "dgx-a100-x4", "--format", "json"))["gpus"] == 32
+    assert "switch0" in run("catalog", "show", "dgx-a100-x4")
+
+
+def test_a_name_of_two_kinds_shows_both_or_the_one_asked_for():
+    assert run("catalog", "show", "infiniband-hdr").count("InfiniBand HDR 4x") == 1
+    assert "ConnectX" in run("catalog", "show", "infiniband-hdr")
+    assert "ConnectX" not in run("catalog", "show", "infiniband-hdr", "--kind", "link")
+
+
+def test_an_own_folder(tmp_path):
+    text = Catalog.load().file("gpu", "l4").text.replace("NVIDIA L4", "My L4")
+    (tmp_path / "mine.toml").write_text(text)
+    assert "My L4" in run("catalog", "list", "gpu", "--folder", tmp_path)
+    assert "My L4" in run("catalog", "show", "mine", "--folder", tmp_path)
+    (tmp_path / "l4.toml").write_text(text)
+    with pytest.raises(InputError, match="already defined"):
+        run("catalog", "list", "--folder", tmp_path)
+
+
+@pytest.mark.parametrize("arguments", [("catalog", "show", "l44"), ("catalog", "list", "gpuu"), ("topo", "dgx-1w")])
+def test_unknown_names(arguments):
+    with pytest.raises(UnknownNameError, match="did you mean"):
+        run(*arguments)
+
+
+def test_topo_prints_the_matrix_and_draws(tmp_path):
+    text = run("topo", "dgx-1v", "--plot", tmp_path / "a.svg")
+    assert " ".join(text.splitlines()[1].split()) == "gpu0 X NV1 NV1 NV2 NV2 SYS SYS SYS PIX PHB SYS SYS"
+    assert (tmp_path / "a.svg").stat().st_size > 10_000
+    data = json.loads(run("topo", "dgx-1v", "--format", "json"))
+    assert data["connections"][0][3] == "NV2"
+    assert run("topo", "dgx-1v", "--format", "csv").splitlines()[1].startswith("gpu0,X,NV1")
+    assert "more devices" in run("topo", "dgx-h100-x128")
