@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal
 
 from simperf.engine.kernel import Kernel
@@ -15,7 +16,7 @@ from simperf.programs.registry import program
 from simperf.units import Bytes, Ratio, Seconds
 from simperf.workload import mlp, product_plus_two
 
-__all__ = ["async_chain", "expression", "forward_passes", "run_ahead", "what_blocks"]
+__all__ = ["async_chain", "expression", "forward_passes", "launch_queue", "run_ahead", "what_blocks"]
 
 
 @program("async-chain")
@@ -87,6 +88,34 @@ def what_blocks(
         if how != "nothing" and i % every == 0:
             yield synchronize(gpu) if how == "synchronize" else item(gpu)
     m.metric("frontend done after", issued, "s")
+    yield synchronize(gpu)
+
+
+@program("launch-queue")
+def launch_queue(m: Session, *, n: int = 3000, t1: Seconds = 4.5e-6, t2: Seconds = 190e-6) -> Program:
+    """Launch without ever looking, until the queue is full and the frontend runs at the kernel's pace.
+
+    Parameters
+    ----------
+    n : int
+        launches
+    t1 : float
+        time of the frontend to issue one operation
+    t2 : float
+        time of the backend to execute one
+    """
+    gpu = m.gpu()
+    kernel = Kernel("kernel", t2, launch=t1, result=0.0)
+    stamps = [m.now]
+    for _ in range(n):
+        yield launch(kernel, gpu)
+        stamps.append(m.now)
+    steps = [after - before for before, after in pairwise(stamps)]
+    quick = next((i for i, step in enumerate(steps) if step > 2 * t1), n)
+    m.metric("launches until blocked", quick)
+    m.metric("time per launch at first", sum(steps[: min(quick, 1000)]) / min(quick, 1000), "s")
+    if quick + 1 < n:
+        m.metric("time per launch afterwards", sum(steps[quick + 1 :]) / (n - quick - 1), "s")
     yield synchronize(gpu)
 
 

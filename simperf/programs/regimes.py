@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from simperf.execution import Program, run, synchronize
+from simperf.execution import Program, launch, run, synchronize
 from simperf.execution.session import Session
 from simperf.programs.registry import program
 from simperf.units import format_quantity
-from simperf.workload import chain, make_op
+from simperf.workload import chain, decoder, make_op
 
-__all__ = ["operations"]
+__all__ = ["additions", "decoder_forward", "operations"]
 
 
 @program("operations")
@@ -52,3 +52,75 @@ def operations(
     for op in ran.ops:
         cost = model.cost(op)
         m.notes.append(f"{op.name} is {cost.regime}-bound: {format_quantity(cost.time, 's')} alone")
+
+
+@program("additions")
+def additions(m: Session, *, n: int = 10_000, elements: int = 2) -> Program:
+    """Add one to an array, n times (section 12.2.2); each operation needs the one before.
+
+    Parameters
+    ----------
+    n : int
+        operations
+    elements : int
+        length of the array
+    """
+    device = m.gpu()
+    kernel = m.kernel(make_op({"op": "add", "elements": elements, "scalar": True}), device)
+    for _ in range(n):
+        yield launch(kernel, device)
+    yield synchronize(device)
+
+
+@program("decoder-forward")
+def decoder_forward(
+    m: Session,
+    *,
+    layers: int = 16,
+    width: int = 2048,
+    heads: int = 32,
+    kv_heads: int = 8,
+    hidden: int = 8192,
+    vocabulary: int = 128256,
+    batch: int = 1,
+    sequence: int = 512,
+    dtype: str = "bf16",
+    passes: int = 20,
+) -> Program:
+    """Run the forward pass of a decoder-only transformer again and again; the first pass is not counted.
+
+    Parameters
+    ----------
+    layers : int
+        blocks
+    width : int
+        width of the residual stream
+    heads : int
+        query heads
+    kv_heads : int
+        key and value heads
+    hidden : int
+        width of the gated MLP
+    vocabulary : int
+        tokens
+    batch : int
+        sequences
+    sequence : int
+        tokens of a sequence
+    dtype : str
+        precision
+    passes : int
+        passes that are counted
+    """
+    device = m.gpu()
+    shape = {"heads": heads, "kv_heads": kv_heads, "hidden": hidden, "vocabulary": vocabulary}
+    net = m.module(decoder(layers, width, **shape, batch=batch, sequence=sequence, dtype=dtype), device, name="decoder")
+    yield run(net, device)
+    yield synchronize(device)
+    began = m.now
+    for _ in range(passes):
+        yield run(net, device)
+        yield synchronize(device)
+    m.metric("time per pass", (m.now - began) / passes, "s")
+    m.metric("kernels per pass", len(net.kernels(fused=m.mode.fuses)))
+    m.metric("device time per pass", sum(kernel.time for kernel in net.kernels(fused=m.mode.fuses)), "s")

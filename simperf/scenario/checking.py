@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from simperf.analysis.check import Check, check, lookup
 from simperf.analysis.regime import regime
@@ -14,7 +14,7 @@ from simperf.scenario.expectation import Expectation
 from simperf.scenario.settings import Scenario
 from simperf.units import parse
 
-__all__ = ["WordCheck", "check_comparison", "check_error", "check_expectations"]
+__all__ = ["WordCheck", "check_comparison", "check_error", "check_expectations", "check_measurements"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,17 @@ def check_expectations(scenario: Scenario, result: Result) -> list[Check]:
     if problems:
         raise InputError(problems)
     return found
+
+
+def check_measurements(scenario: Scenario, result: Result) -> list[Check]:
+    """Hold a result against its scenario's ``[measured]``: the range of each `Check` is what others measured.
+
+    Raises
+    ------
+    InputError
+        A measurement names a number that the result does not have, or gives it the wrong unit: all such.
+    """
+    return check_expectations(replace(scenario, expectations=scenario.measurements), result)
 
 
 def check_error(scenario: Scenario, error: SimperfError) -> list[Check]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -23,6 +24,7 @@ _WORDS = {"regime": REGIMES, "error": ()}
 _FIELDS = ("value", "rtol", "atol", "min", "max", "source")
 _KEYS = ("time", "floor", "regime", "error", "metrics.NAME", "breakdown.CATEGORY", "floor.NAME", "utilisation.RESOURCE")
 _EXAMPLE = '"60 ms", or { value = "60 ms", rtol = 1e-9 }, or { min = "50 ms", max = "70 ms" }'
+_BYTE_OR_BIT = re.compile(r"[kKMGTP]i?b(/s|ps)?$")
 Key = tuple[str | int, ...]
 
 
@@ -146,7 +148,10 @@ def _quantity(value: Any, dimension: str, toml: TomlFile, at: Key, problems: lis
         return
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not number and not any(_parses(value, each) for each in DIMENSIONS):
+        rate = _BYTE_OR_BIT.search(str(value))
         message = "a quantity with a known unit is expected"
+        if rate:
+            message += f"; {rate.group()!r} may be bits or bytes, which differ by 8: write bit or B"
         problems.append(toml.problem(at, message, value=value, expected=_EXAMPLE.replace("60 ms", "1.6 GB")))
 
 

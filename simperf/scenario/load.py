@@ -22,7 +22,7 @@ from simperf.scenario.tables import TableReader
 __all__ = ["TABLES", "load_scenario", "make_scenario"]
 
 #: the tables of a scenario's file
-TABLES = ("scenario", "machine", "frontend", "execution", "cost", "program", "run", "expect", "compare")
+TABLES = ("scenario", "machine", "frontend", "execution", "cost", "program", "run", "expect", "measured", "compare")
 
 
 def load_scenario(path: str | os.PathLike[str], overrides: Sequence[str] = (), *, seed: int | None = None) -> Scenario:
@@ -82,8 +82,8 @@ class _Loader:
         problems: list[Problem] = []
         data, layered = apply(self.toml.data, self.toml, self.overrides, problems)
         odd = list(_odd(data, (), layered))
-        problems += odd
-        scenario = None if odd else self._scenario(data, layered, problems, name="")
+        scenario = self._scenario(data, layered, problems, name="")
+        problems = odd + [p for p in problems if all((p.file, p.key) != (o.file, o.key) for o in odd)]
         if problems or scenario is None:
             # variants are only held against a sound base: what is wrong there would be said once a variant
             self._variants(data, layered, problems, base=None)
@@ -91,14 +91,12 @@ class _Loader:
         variants = self._variants(data, layered, problems, base=scenario)
         if problems:
             raise InputError(_in_order(problems))
-        simulated = [o for o in self.overrides if o.path[0] not in ("scenario", "expect", "compare")]
+        simulated = [o for o in self.overrides if o.path[0] not in ("scenario", "expect", "measured", "compare")]
         changed = bool(simulated) and data != self.toml.data
-        return replace(
-            scenario,
-            overridden=changed,
-            expectations=() if changed else scenario.expectations,
-            variants=tuple(replace(v, overridden=True, expectations=()) for v in variants) if changed else variants,
-        )
+        if changed:
+            variants = tuple(replace(v, overridden=True, expectations=(), measurements=()) for v in variants)
+            scenario = replace(scenario, overridden=True, expectations=(), measurements=())
+        return replace(scenario, variants=variants)
 
     def _scenario(self, data: dict[str, Any], toml: TomlFile, problems: list[Problem], *, name: str) -> Scenario | None:
         before = len(problems)
@@ -123,6 +121,7 @@ class _Loader:
         frontend = self.tables.frontend(tables["frontend"], catalog, toml, problems)
         program, parameters = self.tables.program(data.get("program"), toml, problems)
         expectations = read_expectations(tables["expect"], toml, ("expect",), problems)
+        measurements = read_expectations(tables["measured"], toml, ("measured",), problems)
         if len(problems) > before:
             return None
         assert head is not None
@@ -147,6 +146,9 @@ class _Loader:
             parameters=parameters,
             seed=run.seed,
             expectations=expectations,
+            measurements=measurements,
+            case=head.case,
+            fitted=head.fitted,
             path=toml.path,
             data={key: value for key, value in data.items() if key != "compare"},
         )
@@ -165,18 +167,21 @@ class _Loader:
                 problems.append(toml.problem((*at, "name"), f"two variants are called {table.name!r}"))
             wrong: list[Problem] = []
             read_expectations(table.expect, toml, (*at, "expect"), wrong)
+            read_expectations(table.measured, toml, (*at, "measured"), wrong)
             overrides = variant_overrides(table.set, (*at, "set"), toml, wrong)
             changed, layered = apply(data, toml, overrides, wrong)
             wrong += _odd({key: value for key, value in changed.items() if key != "compare"}, (), layered)
             problems += wrong
             if base is None or wrong:
                 continue
-            changed = {key: value for key, value in changed.items() if key not in ("expect", "compare")}
+            changed = {key: value for key, value in changed.items() if key not in ("expect", "measured", "compare")}
             variant = self._scenario(changed, layered, wrong, name=table.name)
             problems += [self._in_variant(problem, table.name, toml, at) for problem in wrong]
             if variant is not None:
                 expectations = read_expectations(table.expect, toml, (*at, "expect"), wrong)
-                found.append(replace(variant, title=base.title, expectations=expectations))
+                measurements = read_expectations(table.measured, toml, (*at, "measured"), wrong)
+                own = {"expectations": expectations, "measurements": measurements}
+                found.append(replace(variant, title=base.title, **own))
         return tuple(found)
 
     def _in_variant(self, problem: Problem, name: str, toml: TomlFile, at: Key) -> Problem:

@@ -162,6 +162,9 @@ def _set(data: dict[str, Any], override: Override, toml: Layered, problems: list
     here: Any = data
     path = override.path
     for index, step in enumerate(path[:-1]):
+        if isinstance(here, dict) and isinstance(step, str) and isinstance(path[index + 1], int) and step not in here:
+            problems.append(toml.problem(path, f"the file has no list {dotted(path[: index + 1])}"))
+            return
         if isinstance(here, dict) and isinstance(step, str):
             here = here.setdefault(step, {})
         elif isinstance(here, list) and isinstance(step, int) and step < len(here):

@@ -26,6 +26,8 @@ class HeadTable(Table):
     rows: list[Text] = Field(default_factory=list)
     source: Text = ""
     notes: Text = ""
+    case: Text = ""
+    fitted: Text = ""
 
 
 class ExecutionTable(Table):
@@ -53,6 +55,7 @@ class VariantTable(Table):
     name: Annotated[str, Field(strict=True, min_length=1)]
     set: dict[str, Any] = Field(default_factory=dict)
     expect: dict[str, Any] = Field(default_factory=dict)
+    measured: dict[str, Any] = Field(default_factory=dict)
 
 
 _EXPECTED = {

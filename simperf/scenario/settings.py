@@ -53,6 +53,10 @@ class Scenario:
     seed : int
     expectations : tuple of Expectation
         What the run must give; left out if `overridden`.
+    measurements : tuple of Expectation
+        What others measured on the real machine; left out if `overridden`.
+    case, fitted : str
+        The measured case, and what was fitted to anything, in words.
     variants : tuple of Scenario
         What `simperf compare` runs; empty for a variant itself.
     path : str
@@ -77,6 +81,9 @@ class Scenario:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
     expectations: tuple[Expectation, ...] = ()
+    measurements: tuple[Expectation, ...] = ()
+    case: str = ""
+    fitted: str = ""
     variants: tuple[Scenario, ...] = ()
     path: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)

@@ -1,6 +1,7 @@
 """What is computed: operations with their FLOPs and bytes, and graphs of them."""
 
 from simperf.workload.builders import chain, cos_cos, mlp, product_plus_two
+from simperf.workload.decoder import decoder
 from simperf.workload.fusion import fuse
 from simperf.workload.graph import CriticalPath, OpGraph
 from simperf.workload.op import FAMILIES, MATRIX_FAMILIES, Gemm, Op
@@ -18,6 +19,7 @@ __all__ = [
     "OpGraph",
     "chain",
     "cos_cos",
+    "decoder",
     "element_size",
     "fuse",
     "make_op",

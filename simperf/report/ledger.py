@@ -1,0 +1,92 @@
+"""The ledger of predictions as a table for the terminal, CSV, JSON, and the page docs/accuracy.md."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Sequence
+from statistics import median
+
+from simperf.study.accuracy import LedgerRow
+from simperf.units import format_quantity
+
+__all__ = ["ledger_csv", "ledger_json", "ledger_markdown", "ledger_text"]
+
+_FIELDS = ("case", "title", "variant", "quantity", "unit", "low", "high", "predicted", "error", "fitted", "source", "failure")
+
+
+def _measured(row: LedgerRow) -> str:
+    low, high = format_quantity(row.low, row.unit), format_quantity(row.high, row.unit)
+    return low if row.low == row.high else f"{low} .. {high}"
+
+
+def _error(row: LedgerRow) -> str:
+    return row.failure or f"{100 * row.error:+.1f} %"
+
+
+def _summary(rows: Sequence[LedgerRow]) -> str:
+    errors = sorted(abs(row.error) for row in rows if not math.isnan(row.error))
+    failed = len(rows) - len(errors)
+    if not errors:
+        return f"{len(rows)} figures, none predicted"
+    text = f"{len(errors)} figures: median error {100 * median(errors):.1f} %"
+    text += f", 90th percentile {100 * errors[min(len(errors) - 1, int(0.9 * len(errors)))]:.1f} %"
+    text += f", worst {100 * errors[-1]:.1f} %"
+    return text + (f"; {failed} not predicted" if failed else "")
+
+
+def _quantity(row: LedgerRow) -> str:
+    return row.quantity.removeprefix("metrics.")
+
+
+def ledger_text(rows: Sequence[LedgerRow]) -> str:
+    """For the terminal: one line a figure, scenario by scenario, and a summary."""
+    lines: list[str] = []
+    title = None
+    for row in rows:
+        if row.title != title:
+            title = row.title
+            lines += ([""] if lines else []) + [title] + ([f"  fitted: {row.fitted}"] if row.fitted else [])
+        name = ", ".join(part for part in (row.variant, _quantity(row)) if part)
+        predicted = "-" if math.isnan(row.predicted) else format_quantity(row.predicted, row.unit)
+        lines.append(f"  {name:<44} measured {_measured(row):>20}  predicted {predicted:>11}  {_error(row):>9}")
+    return "\n".join([*lines, "", _summary(rows)])
+
+
+def _table(rows: Sequence[LedgerRow]) -> list[dict[str, object]]:
+    return [{field: getattr(row, field) for field in _FIELDS} for row in rows]
+
+
+def ledger_csv(rows: Sequence[LedgerRow]) -> str:
+    """One line a figure, quantities in SI units."""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, _FIELDS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(_table(rows))
+    return stream.getvalue()
+
+
+def ledger_json(rows: Sequence[LedgerRow]) -> str:
+    """A list of objects, quantities in SI units; what could not be predicted is null."""
+    table = [
+        {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in row.items()}
+        for row in _table(rows)
+    ]
+    return json.dumps(table, indent=1, ensure_ascii=False)
+
+
+def ledger_markdown(rows: Sequence[LedgerRow]) -> str:
+    """The body of the page: a section a scenario, with its source and what was fitted."""
+    parts = [_summary(rows) + ".", ""]
+    for title in dict.fromkeys(row.title for row in rows):
+        own = [row for row in rows if row.title == title]
+        parts += [f"### {title}", "", f"Source: {own[0].source} (`{own[0].case}`).", f"Fitted: {own[0].fitted}.", ""]
+        parts += ["| what | measured | predicted | error |", "|---|---|---|---|"]
+        for row in own:
+            name = ", ".join(part for part in (row.variant, _quantity(row)) if part)
+            predicted = "-" if math.isnan(row.predicted) else format_quantity(row.predicted, row.unit)
+            parts.append(f"| {name} | {_measured(row)} | {predicted} | {_error(row)} |")
+        parts.append("")
+    return "\n".join(parts)
