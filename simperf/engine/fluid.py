@@ -361,7 +361,7 @@ class Fluid:
     def _many(self, crowd: Crowd, now: float) -> None:
         """Share out a crowd, or take it apart if it may have fallen into pieces."""
         crowd.share.live = False
-        if len(crowd.bundles) < MANY // 2 or crowd.left > len(crowd.bundles) + MANY:
+        if len(crowd.bundles) < MANY // 2 or 2 * crowd.left > len(crowd.bundles) + MANY:
             self._mark += 1
             for bundle in crowd.dissolve(now):
                 if bundle.mark != self._mark:

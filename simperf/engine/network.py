@@ -4,7 +4,7 @@ A flow waits its latency, then moves its bytes at its max-min fair share of the 
 its route, and the shares are found anew after every change. Flows that start or end at
 one instant are re-shared once, and only the flows that are connected with a change, by
 a chain of shared links, are looked at. (Of several hundred connected flows, those that
-have come apart are looked at together until as many have left as remain.)
+have come apart are looked at together until half as many have left as remain.)
 
 Not modelled: packets, TCP's slow start and loss recovery, queues in switches and
 head-of-line blocking. A rate changes at the instant of its cause, and nothing is lost.

@@ -153,7 +153,8 @@ def test_what_starts_at_one_instant_is_shared_out_once():
     def send(size):
         yield env.timeout(1.0)
         yield network.transfer(["a"], size, latency=0.5)
-        # Started when others end: seen together with their ends.
+        # Started when others end, even some steps later: seen together with their ends.
+        yield env.timeout(0.0)
         yield network.transfer(["a"], 10.0)
 
     for _ in range(5):
@@ -225,13 +226,24 @@ def test_no_drift_over_thousands_of_re_shares():
 
 
 def test_small_flows_keep_their_time_in_a_long_lived_bundle():
-    # The bundle has counted 1e15 B when a flow of 8 B joins: its time must not be lost in rounding.
-    env, network = network_of(a=1e15)
-    network.transfer(["a"], 1e16)
-    env.run(until=1.0)
-    assert env.run(network.transfer(["a"], 8.0)) - 1.0 == pytest.approx(1.6e-14, abs=3e-16)
-    env.run()
-    assert env.now == pytest.approx(10.0, rel=1e-12)
+    # The bundle has counted 3e15 B when 7.1 B join on a link that is slow now: not lost in rounding.
+    env, network = network_of(a=1e16 / 3)
+    network.transfer(["a"], 1e17)
+    at(env, 1.0, lambda: network.set_capacity("a", 2.0))
+    env.run(until=2.0)
+    assert env.run(network.transfer(["a"], 7.1)) - 2.0 == pytest.approx(7.1, rel=1e-12)
+
+
+def test_a_crowd_that_has_fallen_apart_is_no_longer_looked_at_as_one():
+    env, network = network_of(one=1e3, two=1e3, **{f"r{i}": 1.0 for i in range(400)})
+    for i in range(200):
+        network.transfer([("one", "two")[i % 2], f"r{i}"], 100.0)
+        network.transfer(["one", f"r{200 + i}", "two"], 1.0)
+    env.run(until=50.0)
+    before = network.effort
+    network.transfer(["one", "r0"], 1.0)
+    env.run(until=51.0)
+    assert network.effort == (before[0] + 1, before[1] + 100)
 
 
 def test_many_rounds_of_a_symmetric_ring_stay_in_step():
