@@ -150,15 +150,16 @@ def test_a_flow_called_off_gives_its_share_back():
 def test_what_starts_at_one_instant_is_shared_out_once():
     env, network = network_of(a=10.0)
 
-    def send(size):
+    def send(size, steps):
         yield env.timeout(1.0)
         yield network.transfer(["a"], size, latency=0.5)
-        # Started when others end, even some steps later: seen together with their ends.
-        yield env.timeout(0.0)
+        # Started at the instant of the ends, by some only some steps later: still shared out once.
+        for _ in range(steps):
+            yield env.timeout(0.0)
         yield network.transfer(["a"], 10.0)
 
-    for _ in range(5):
-        env.process(send(10.0))
+    for steps in range(5):
+        env.process(send(10.0, steps))
     env.run()
     assert network.effort[0] == 2
     assert env.now == pytest.approx(1.5 + 10.0, rel=1e-14)
