@@ -19,6 +19,8 @@ _KINDS: Mapping[Category, str] = {
     "overhead": "thread",
     "host": "thread",
 }
+#: A copy engine waits for its link and adds a little of its own: it is named only where it is busier by this.
+_SLACK = {"copy engine": 0.01}
 _ORDER = ("device", "link", "storage", "host", "copy engine", "thread")
 
 
@@ -81,7 +83,9 @@ def busiest(result: Result) -> Limit | None:
         for name, share in utilisation(result).items()
         if result.resources[name].kind != "memory" and (name, result.resources[name].kind) not in timed
     ]
-    limits.sort(key=lambda limit: (-round(limit.utilisation, 12), _ORDER.index(limit.kind), limit.name))
+    limits.sort(
+        key=lambda limit: (_SLACK.get(limit.kind, 0.0) - round(limit.utilisation, 12), _ORDER.index(limit.kind))
+    )
     return limits[0] if limits and limits[0].utilisation > 0 else None
 
 

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from simperf.report.lanes import natural
-from simperf.report.style import byte_scale, note, time_scale
+from simperf.report.style import byte_scale, note, time_scale, written
 from simperf.results import Result
-from simperf.units import format_quantity
 
 __all__ = ["draw_memory", "draw_queue", "series"]
 
@@ -63,7 +62,7 @@ def _draw(axes: Any, result: Result, lines: dict[str, tuple[Floats, Floats]], fa
     axes.set_ylim(bottom=0)
     axes.set_xlabel(f"time ({scale.unit})")
     if binned:
-        width = format_quantity(result.time / _BINS, "s", digits=3)
+        width = written(result.time / _BINS, "s", digits=3)
         note(axes, f"{axes.get_ylabel()}: the range of values within bins of {width} is shown.")
     if len(lines) > _LINES:
         note(axes, f"{axes.get_ylabel()}: the {_LINES} highest of {len(lines)} lines are shown.")
@@ -97,9 +96,9 @@ def draw_memory(axes: Any, result: Result) -> None:
     axes.set_ylabel(f"memory held ({scale.unit})")
     _draw(axes, result, lines, scale.factor)
     for limit in near:
-        text = f"capacity {format_quantity(limit, 'B', digits=3)}"
+        text = f"capacity {written(limit, 'B', digits=3)}"
         axes.axhline(limit / scale.factor, color="#D55E00", linestyle="--", linewidth=1, label=text)
-    far = [format_quantity(limit, "B", digits=3) for limit in limits if limit not in near]
+    far = [written(limit, "B", digits=3) for limit in limits if limit not in near]
     if near:
         axes.set_ylim(top=max(*near, highest) / scale.factor * 1.1)
     if far:

@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from simperf.engine.recorder import CATEGORIES, Category, Span
 from simperf.report.lanes import Row, natural, rows
-from simperf.report.style import COLORS, HATCHES, note, time_scale
+from simperf.report.style import COLORS, HATCHES, note, time_scale, written
 from simperf.results import Result
-from simperf.units import format_quantity
 
 __all__ = ["BINS", "DENSE", "draw_gantt", "gantt_rows", "link_rates", "occupancy"]
 
@@ -27,6 +26,8 @@ DENSE = 4000
 BINS = 800
 #: rows that fit a picture; more are merged by owner, and then cut
 _ROWS = 40
+#: share of the time below which a bar is too narrow for an edge or a hatch
+_NARROW = 0.004
 _LINKS = 8
 _HEIGHT = 0.8
 Floats = npt.NDArray[np.float64]
@@ -109,7 +110,7 @@ def draw_gantt(axes: Any, result: Result, *, links: bool = True) -> None:
         draw(axes, y, {c: members for c, members in groups.items() if members}, result.time, scale.factor)
     if not dense:
         _names(axes, shown, result.time, scale.factor)
-    labels = [f"{row.owner}  {row.label}" if row.label != row.owner else row.owner for row in shown]
+    labels = [f"{row.owner}  {row.label}" if row.name else row.label for row in shown]
     moving = link_rates(result) if links else []
     for y, (link, times, shares, _) in enumerate(moving[:_LINKS], len(shown)):
         low = y + _HEIGHT / 2
@@ -126,7 +127,7 @@ def draw_gantt(axes: Any, result: Result, *, links: bool = True) -> None:
         handles.append(Patch(facecolor="#777777", label="link rate / capacity"))
     axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=min(len(handles), 6), borderaxespad=0.2)
     if dense:
-        width = format_quantity(result.time / BINS, "s", digits=3)
+        width = written(result.time / BINS, "s", digits=3)
         total = f"{len(result.spans):,}".replace(",", " ")
         text = f"{total} spans are drawn in bins of {width}: the height of a colour is its share of the bin. {text}"
     if len(moving) > _LINKS:
@@ -148,11 +149,15 @@ Groups = dict[Category, list[Span]]
 def _bars(axes: Any, y: int, groups: Groups, time: float, factor: float) -> None:
     """Every span as a bar."""
     for category, spans in groups.items():
-        bars = [(span.start / factor, (span.end - span.start) / factor) for span in spans]
-        edge = "#777777" if category == "wait" else "white"
-        hatch = HATCHES.get(category)
-        style = {"facecolor": COLORS[category], "edgecolor": edge, "linewidth": 0.4, "hatch": hatch}
-        axes.broken_barh(bars, (y - _HEIGHT / 2, _HEIGHT), **style)
+        color, hatch = COLORS[category], HATCHES.get(category)
+        wide = [span for span in spans if span.end - span.start >= _NARROW * time]
+        narrow = [span for span in spans if span.end - span.start < _NARROW * time]
+        # an edge in the paper's colour tells neighbours apart, but would hide what is narrow
+        for members, edge in ((wide, "#777777" if hatch else "white"), (narrow, "#BBBBBB" if hatch else color)):
+            if members:
+                bars = [(span.start / factor, (span.end - span.start) / factor) for span in members]
+                style = {"facecolor": color, "edgecolor": edge, "linewidth": 0.4}
+                axes.broken_barh(bars, (y - _HEIGHT / 2, _HEIGHT), hatch=hatch if members is wide else None, **style)
 
 
 def _density(axes: Any, y: int, groups: Groups, time: float, factor: float) -> None:

@@ -18,7 +18,6 @@ from simperf.results import Result
 __all__ = ["Row", "allocate", "natural", "rows"]
 
 _FLAT = frozenset(("communication", "copy", "storage", "compute", "memory"))
-_KINDS = ("cpu", "host", "ssd", "hdd", "nvme", "storage", "gpu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +55,7 @@ def natural(text: str) -> tuple[tuple[int, int, str], ...]:
 
 def _owner_order(owner: str) -> tuple[object, ...]:
     server, _, node = owner.rpartition("/")
-    kind = next((rank for rank, prefix in enumerate(_KINDS) if node.startswith(prefix)), len(_KINDS))
-    return natural(server), kind, natural(node)
+    return natural(server), 0 if node.startswith("cpu") else 2 if node.startswith("gpu") else 1, natural(node)
 
 
 def allocate(spans: Sequence[Span]) -> list[list[Span]]:

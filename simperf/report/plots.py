@@ -6,17 +6,18 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from simperf.analysis.breakdown import breakdown
+from simperf.analysis.breakdown import IDLE, PRIORITY, breakdown
 from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.report.counters import draw_memory, draw_queue, series
+from simperf.report.data import Failure
 from simperf.report.gantt import draw_gantt, gantt_rows, link_rates
 from simperf.report.roofline import draw_roofline
-from simperf.report.style import COLORS, HATCHES, figure, save, time_scale
+from simperf.report.style import COLORS, HATCHES, figure, save, time_scale, written
 from simperf.results import Result
-from simperf.units import format_quantity
 
 __all__ = ["KINDS", "draw", "draw_comparison", "plot", "plot_comparison"]
 
@@ -42,7 +43,7 @@ def plot(result: Result, path: str | os.PathLike[str], kind: str = "overview") -
     save(draw(result, kind), path)
 
 
-def plot_comparison(results: Sequence[Result], path: str | os.PathLike[str]) -> None:
+def plot_comparison(results: Sequence[Result | Failure], path: str | os.PathLike[str]) -> None:
     """Write the bar chart of several results; see `draw_comparison`."""
     save(draw_comparison(results), path)
 
@@ -62,7 +63,7 @@ _RECORD = "a run whose timeline was recorded"
 
 
 def _title(result: Result) -> str:
-    return f"{result.name}: {format_quantity(result.time, 's')}"
+    return f"{result.name}: {written(result.time, 's')}"
 
 
 def _gantt_height(result: Result) -> float:
@@ -132,7 +133,7 @@ def _overview(result: Result) -> Any:
     return figure(fill, height=max(2.2, 0.6 + sum(height for height, _ in panels)))
 
 
-def draw_comparison(results: Sequence[Result]) -> Any:
+def draw_comparison(results: Sequence[Result | Failure]) -> Any:
     """Bars of the times of several results, by category, with the values written; the figure.
 
     Raises
@@ -140,35 +141,39 @@ def draw_comparison(results: Sequence[Result]) -> Any:
     InputError
         There is nothing to compare.
     """
-    if not results:
+    times = [result.time for result in results if isinstance(result, Result)]
+    if not times:
         raise InputError(Problem("there is no result to draw"))
-    longest = max(result.time for result in results)
-    best = min(result.time for result in results)
+    longest, best = max(times), min(times)
     scale = time_scale(longest)
 
     def fill(made: Any) -> None:
         axes = made.subplots()
-        shown: set[str] = set()
+        shown: dict[str, Any] = {}
         for y, result in enumerate(results):
+            if isinstance(result, Failure):
+                axes.text(0, y, f" {textwrap.shorten(result.error, 80)}", va="center", fontsize=8, color="#D55E00")
+                continue
             left = 0.0
             for name, time in (breakdown(result) or {"time": result.time}).items():
                 if time <= 0:
                     continue
                 style = {"color": COLORS.get(name, "#0072B2"), "hatch": HATCHES.get(name), "edgecolor": "white"}
-                label = name if name not in shown and name in COLORS else None
-                axes.barh(y, time / scale.factor, 0.65, left=left / scale.factor, linewidth=0.5, label=label, **style)
-                shown.add(name)
+                bar = axes.barh(y, time / scale.factor, 0.65, left=left / scale.factor, linewidth=0.5, **style)
+                shown[name] = bar
                 left += time
             ratio = "" if result.time == best or best <= 0 else f"  ({result.time / best:.3g}x)"
-            text = f" {format_quantity(result.time, 's')}{ratio}"
+            text = f" {written(result.time, 's')}{ratio}"
             axes.text(result.time / scale.factor, y, text, va="center", ha="left", fontsize=8)
         axes.set_yticks(range(len(results)), [result.name for result in results])
         axes.set_ylim(len(results) - 0.45, -0.55)
         axes.set_xlim(0, longest / scale.factor * 1.22 if longest > 0 else 1)
         axes.set_xlabel(f"time ({scale.unit})")
         axes.grid(visible=False, axis="y")
-        if shown & set(COLORS):
-            axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=6, borderaxespad=0.2)
+        names = [name for name in (*PRIORITY, IDLE) if name in shown]
+        if names:
+            bars = [shown[name] for name in names]
+            axes.legend(bars, names, loc="lower left", bbox_to_anchor=(0, 1), ncols=6, borderaxespad=0.2)
 
     return figure(fill, height=1.3 + 0.4 * len(results))
 

@@ -129,20 +129,36 @@ def _points(axes: Any, points: Sequence[OperationUse]) -> None:
             xs, ys = [row.flops / row.nbytes for row in mine], [row.flops / row.time for row in mine]
             style = {"marker": marker, "color": color, "edgecolors": "black", "linewidths": 0.6, "zorder": 3}
             axes.scatter(xs, ys, s=sizes, label=f"{regime}-bound operation", **style)
-    longest = sorted(points, key=lambda row: -row.calls * row.time)
-    named: list[tuple[float, float]] = []
-    ends = axes.get_xlim()
-    for row in longest:
-        x, y = row.flops / row.nbytes, row.flops / row.time
-        if len(named) == _NAMED or any(
-            abs(math.log10(x / a)) < 0.25 and abs(math.log10(y / b)) < 0.12 for a, b in named
-        ):
-            continue
-        named.append((x, y))
-        share = row.calls * row.time / total
-        text = f"{row.name} ({share * 100:.0f} %)" if share >= 0.005 else f"{row.name} (< 1 %)"
-        left = math.log(x / ends[0]) > 0.75 * math.log(ends[1] / ends[0])  # towards the middle, to stay inside
-        style = {"xytext": (-9, -6), "ha": "right"} if left else {"xytext": (7, -4), "ha": "left"}
-        axes.annotate(text, (x, y), textcoords="offset points", fontsize=7.5, va="top", zorder=4, **style)
+    _names(axes, sorted(points, key=lambda row: -row.calls * row.time), total)
     if points:
         axes.legend(loc="lower right", title="larger: more of the time", title_fontsize=7.5)
+
+
+def _names(axes: Any, points: Sequence[OperationUse], total: float) -> None:
+    """Name the operations of the longest time, each on a side where it hides nothing, or not at all."""
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    places = [
+        (
+            math.log(row.flops / row.nbytes / left) / math.log(right / left),
+            math.log(row.flops / row.time / bottom) / math.log(top / bottom),
+        )
+        for row in points
+    ]
+    taken = [(x - 0.012, y - 0.018, x + 0.012, y + 0.018) for x, y in places]  # boxes, as shares of the axes
+    for row, (x, y) in list(zip(points, places, strict=True))[:_NAMED]:
+        share = row.calls * row.time / total
+        text = f"{row.name} ({share * 100:.0f} %)" if share >= 0.005 else f"{row.name} (< 1 %)"
+        width, height = 0.0105 * len(text), 0.032
+        for toward, above in ((1, -1), (1, 1), (-1, -1), (-1, 1)):
+            near = x + 0.014 * toward
+            low = y + (0.01 if above > 0 else -0.01 - height)
+            box = (min(near, near + toward * width), low, max(near, near + toward * width), low + height)
+            if box[0] >= 0 and box[2] <= 1 and box[1] >= 0 and not any(_overlap(box, other) for other in taken):
+                taken.append(box)
+                style = {"ha": "left" if toward > 0 else "right", "va": "bottom", "fontsize": 7.5, "zorder": 4}
+                axes.text(near, low, text, transform=axes.transAxes, **style)
+                break
+
+
+def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]

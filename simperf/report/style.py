@@ -11,8 +11,21 @@ from typing import Any, NamedTuple
 
 from simperf.errors import InputError, Problem
 from simperf.files import write_bytes
+from simperf.units import format_quantity
 
-__all__ = ["COLORS", "HATCHES", "SUFFIXES", "Scale", "byte_scale", "figure", "note", "save", "styled", "time_scale"]
+__all__ = [
+    "COLORS",
+    "HATCHES",
+    "SUFFIXES",
+    "Scale",
+    "byte_scale",
+    "figure",
+    "note",
+    "save",
+    "styled",
+    "time_scale",
+    "written",
+]
 
 _STYLE = Path(__file__).with_name("simperf.mplstyle")
 
@@ -60,6 +73,11 @@ def byte_scale(largest: float) -> Scale:
     """Unit in which sizes up to `largest` [B] are easily read."""
     steps = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
     return next((Scale(*step) for step in steps if largest >= step[0]), Scale(1.0, "B"))
+
+
+def written(value: float, unit: str, *, digits: int = 4) -> str:
+    """Text of a quantity in a picture, as `simperf.units.format_quantity` writes it but with the axes' µs."""
+    return format_quantity(value, unit, digits=digits).replace(" us", " µs")
 
 
 def styled() -> AbstractContextManager[None]:

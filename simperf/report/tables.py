@@ -163,7 +163,9 @@ def _limits(result: Result) -> RenderableType:
         state = "nothing is active" if bound.name == "idle" else "busy"
         grid.add_row("regime", f"{bound.name} ({state} for {_percent(bound.share)} of the time)")
     if limit is not None:
-        grid.add_row("busiest", f"{limit.name} ({limit.kind}), at work for {_percent(limit.utilisation)} of the time")
+        share = _percent(limit.utilisation)
+        state = f"{share} used" if limit.kind in ("link", "host") else f"at work for {share} of the time"
+        grid.add_row("busiest", f"{limit.name} ({limit.kind}), {state}")
     if room is not None:
         above = "the run is at its floor" if room.ratio < 1 + 1e-6 else f"the run takes {room.ratio:.4g} times that"
         grid.add_row("floor", f"{format_quantity(room.floor, 's')} set by {room.name}; {above}")

@@ -14,6 +14,7 @@ from simperf.errors import InputError, UnknownNameError
 from simperf.execution import launch, synchronize
 from simperf.execution.session import Session
 from simperf.report.counters import series
+from simperf.report.data import Failure
 from simperf.report.gantt import DENSE, gantt_rows, link_rates, occupancy
 from simperf.report.plots import KINDS, draw, draw_comparison, plot, plot_comparison
 from simperf.report.roofline import draw_roofline
@@ -68,8 +69,11 @@ def test_overview_names_rows_units_and_the_time(result):
 
 def test_gantt_draws_every_span_where_it_is(result):
     picture = draw(result, "gantt")
-    bars = [path for group in picture.axes[0].collections for path in group.get_paths()]
-    starts = sorted(path.vertices[:, 0].min() for path in bars[: len(result.spans)])
+    from matplotlib.collections import PolyCollection
+
+    groups = [group for group in picture.axes[0].collections if type(group) is PolyCollection]
+    bars = [path for group in groups for path in group.get_paths()]
+    starts = sorted(path.vertices[:, 0].min() for path in bars)
     assert starts == pytest.approx(sorted(span.start * 1e3 for span in result.spans), abs=1e-9)
     with_wait = [group for group in picture.axes[0].collections if group.get_hatch()]
     assert len(with_wait) == 1, "a wait is hatched"
@@ -179,8 +183,11 @@ def test_comparison_writes_the_values():
     written = [text.strip() for text in texts(picture)]
     for part in ("80.00 ms  (1.33x)", "60.00 ms", "70.00 ms  (1.17x)", "time (ms)", "slow", "compute", "idle"):
         assert part in written, part
-    with pytest.raises(InputError):
-        draw_comparison([])
+    failed = draw_comparison([slow, Failure("unbounded", "gpu0 is out of memory")])
+    assert " gpu0 is out of memory" in texts(failed)
+    for nothing in ([], [Failure("unbounded", "gpu0 is out of memory")]):
+        with pytest.raises(InputError):
+            draw_comparison(nothing)
 
 
 @pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])

@@ -166,11 +166,12 @@ def test_transfers_at_the_same_time_are_beside_each_other_not_inside():
 
 def test_rows_come_in_the_order_that_people_expect():
     tracks = ["gpu10/stream0", "gpu2/stream1", "gpu2/stream0", "cpu0/python", "n1/gpu0/stream0", "n0/cpu0/python"]
-    spans = [Span(track, "s", 0, 1, "compute") for track in tracks] + [Span("ssd0", "read", 0, 1, "storage")]
+    spans = [Span(track, "s", 0, 1, "compute") for track in tracks] + [Span("ebs0", "read", 0, 1, "storage")] * 2
     order = [(row.owner, row.label) for row in rows(Result("r", 1.0, spans=tuple(spans)))]
     assert order == [
         ("cpu0", "python"),
-        ("ssd0", "ssd0"),
+        ("ebs0", "ebs0"),
+        ("ebs0", "ebs0 (2)"),
         ("gpu2", "stream0"),
         ("gpu2", "stream1"),
         ("gpu10", "stream0"),
