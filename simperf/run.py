@@ -41,9 +41,7 @@ def run(scenario: Scenario, *, record: bool = True) -> Result:
         The result is below its physical floor.
     """
     recorder = Recorder() if record else None
-    simulation = Simulation(
-        scenario.machine, seed=scenario.seed, recorder=recorder, depth=scenario.frontend.depth
-    )
+    simulation = Simulation(scenario.machine, seed=scenario.seed, recorder=recorder, depth=scenario.frontend.depth)
     session = Session(
         simulation,
         mode=mode(scenario.mode),
@@ -90,7 +88,14 @@ def collect(scenario: Scenario, session: Session, time: float) -> Result:
         sources=_sources(scenario, session),
         operations=tuple(
             OperationUse(
-                use.name, use.device, use.dtype, use.count, use.cost.flops, use.cost.nbytes, use.cost.time, use.cost.regime
+                use.name,
+                use.device,
+                use.dtype,
+                use.count,
+                use.cost.flops,
+                use.cost.nbytes,
+                use.cost.time,
+                use.cost.regime,
             )
             for use in session.operations.values()
         ),

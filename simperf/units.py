@@ -48,6 +48,7 @@ DIMENSIONS: Mapping[str, Mapping[str, float]] = MappingProxyType(
         "FLOP/s": {"FLOP/s": 1.0, "FLOPS": 1.0, "OP/s": 1.0},
         "1/s": {
             "1/s": 1.0,
+            "/s": 1.0,
             "Hz": 1.0,
             "IOPS": 1.0,
             "rpm": 1 / 60.0,
@@ -106,7 +107,7 @@ _EXAMPLES = {
     "B/s": "'16 GB/s' or '100 Gbit/s'",
     "FLOP": "'6.4 TFLOP'",
     "FLOP/s": "'15.7 TFLOP/s'",
-    "1/s": "'10000 rpm' or '500 k1/s'",
+    "1/s": "'10000 rpm' or '500 k/s'",
     "m": "'10000 km'",
     "m/s": "'200000 km/s'",
     "W": "'300 W'",
@@ -251,7 +252,7 @@ def format_quantity(value: float, dimension: str, *, digits: int = 4) -> str:
         return f"{value / (3600 if hours else 60):.{digits}g} {'h' if hours else 'min'}"
     from quantiphy import Quantity
 
-    return str(Quantity(value, dimension).render(prec=digits - 1, strip_zeros=False))
+    return str(Quantity(value, "/s" if dimension == "1/s" else dimension).render(prec=digits - 1, strip_zeros=False))
 
 
 @dataclass(frozen=True, slots=True)

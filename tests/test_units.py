@@ -30,6 +30,7 @@ from simperf.units import DIMENSIONS, format_quantity, parse, parse_size
         (0.5, "1", 0.5),
         (0, "s", 0.0),
         ("1_000 B", "B", 1000),
+        ("25 k/s", "1/s", 25e3),
         ("3.06 USD/h", "USD/h", 3.06),
     ],
 )

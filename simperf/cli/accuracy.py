@@ -14,7 +14,9 @@ def accuracy(
     files: Annotated[
         list[str] | None, typer.Argument(help="Scenario files with [measured] tables; without any, the shipped ones.")
     ] = None,
-    form: Annotated[Literal["table", "csv", "json", "markdown"], typer.Option("--format", help="How to print.")] = "table",
+    form: Annotated[
+        Literal["table", "csv", "json", "markdown"], typer.Option("--format", help="How to print.")
+    ] = "table",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file instead.")] = None,
 ) -> None:
     """Hold predictions against published measurements: every figure, with its signed error."""

@@ -14,7 +14,20 @@ from simperf.units import format_quantity
 
 __all__ = ["ledger_csv", "ledger_json", "ledger_markdown", "ledger_text"]
 
-_FIELDS = ("case", "title", "variant", "quantity", "unit", "low", "high", "predicted", "error", "fitted", "source", "failure")
+_FIELDS = (
+    "case",
+    "title",
+    "variant",
+    "quantity",
+    "unit",
+    "low",
+    "high",
+    "predicted",
+    "error",
+    "fitted",
+    "source",
+    "failure",
+)
 
 
 def _measured(row: LedgerRow) -> str:

@@ -97,9 +97,7 @@ def _rows(scenario: Scenario) -> list[LedgerRow]:
         if attempt.result is None:
             failure = str(attempt.error if isinstance(attempt.error, SimperfError) else "")
             rows += [
-                LedgerRow(
-                    scenario.title, variant, one.key, "1", math.nan, math.nan, math.nan, failure=failure, **about
-                )
+                LedgerRow(scenario.title, variant, one.key, "1", math.nan, math.nan, math.nan, failure=failure, **about)
                 for one in attempt.scenario.measurements
             ]
             continue
@@ -107,7 +105,5 @@ def _rows(scenario: Scenario) -> list[LedgerRow]:
             # a single value is read with the tolerance of an expectation; its middle is the value
             exact = check.high - check.low <= 1e-5 * abs(check.high)
             low, high = ((check.low + check.high) / 2,) * 2 if exact else (check.low, check.high)
-            rows.append(
-                LedgerRow(scenario.title, variant, check.key, check.unit, low, high, check.value, **about)
-            )
+            rows.append(LedgerRow(scenario.title, variant, check.key, check.unit, low, high, check.value, **about))
     return rows

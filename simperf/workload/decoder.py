@@ -56,7 +56,7 @@ class _Builder:
         return self.add(binary("mul", n, dtype=self.dtype), f"{name}.weight_mul", narrow, self.weight(f"{name}.weight"))
 
     def rotary(self, name: str, x: str, elements: int) -> str:
-        """x cos + rotate_half(x) sin: five kernels."""
+        """Rotate by position, x cos + rotate_half(x) sin: five kernels."""
         dtype = self.dtype
         cos = self.add(binary("mul", elements, dtype=dtype), f"{name}.cos", x)
         negated = self.add(unary("neg", elements // 2, dtype=dtype), f"{name}.neg", x)

@@ -10,10 +10,8 @@ from simperf.engine.storage import Disk, Dram
 
 
 def disk(env, **changes):
-    part = {
-        "read_bandwidth": 200e6, "write_bandwidth": 100e6, "read_latency": 0.0, "write_latency": 0.0, "read_iops": 100.0,
-        "write_iops": 100.0, "block": 4096.0, "seek": 4e-3, "rotation": 10_000 / 60,
-    }  # fmt: skip
+    part = {"read_bandwidth": 200e6, "write_bandwidth": 100e6, "read_latency": 0.0, "write_latency": 0.0}
+    part |= {"read_iops": 100.0, "write_iops": 100.0, "block": 4096.0, "seek": 4e-3, "rotation": 10_000 / 60}
     return Disk(env, "disk0", SimpleNamespace(**{**part, **changes}), rng=np.random.default_rng(0), worst=True)
 
 

