@@ -1,2 +1,124 @@
-"""simperf."""
+"""Predicts how long deep-learning work takes on hardware that you do not have.
+
+The public names, each loaded when it is first used::
+
+    import simperf
+
+    result = simperf.run(simperf.load_scenario("d2l/sync-160mb"))
+    print(result.time)
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from simperf.analysis.breakdown import breakdown
+    from simperf.analysis.regime import regime
+    from simperf.engine.kernel import Kernel
+    from simperf.engine.simulation import Simulation
+    from simperf.errors import InputError, SimperfError
+    from simperf.execution import compute, copy, item, launch, record, synchronize, wait
+    from simperf.execution.session import Session
+    from simperf.hardware import Catalog, Machine, build_machine
+    from simperf.programs import PROGRAMS, program
+    from simperf.results import Result
+    from simperf.run import run, run_variants
+    from simperf.scenario import Scenario, check_expectations, load_scenario, make_scenario
+    from simperf.units import format_quantity, parse
+
 __version__ = "0.1.0"
+
+#: public name -> module that holds it
+_PUBLIC = {
+    "PROGRAMS": "programs",
+    "Catalog": "hardware",
+    "InputError": "errors",
+    "Kernel": "engine.kernel",
+    "Machine": "hardware",
+    "Result": "results",
+    "Scenario": "scenario",
+    "Session": "execution.session",
+    "SimperfError": "errors",
+    "Simulation": "engine.simulation",
+    "breakdown": "analysis.breakdown",
+    "build_machine": "hardware",
+    "check_expectations": "scenario",
+    "compute": "execution",
+    "copy": "execution",
+    "format_quantity": "units",
+    "item": "execution",
+    "launch": "execution",
+    "load_scenario": "scenario",
+    "make_scenario": "scenario",
+    "parse": "units",
+    "program": "programs",
+    "record": "execution",
+    "regime": "analysis.regime",
+    "run": "run",
+    "run_variants": "run",
+    "synchronize": "execution",
+    "wait": "execution",
+}
+
+__all__ = [
+    "PROGRAMS",
+    "Catalog",
+    "InputError",
+    "Kernel",
+    "Machine",
+    "Result",
+    "Scenario",
+    "Session",
+    "SimperfError",
+    "Simulation",
+    "__version__",
+    "breakdown",
+    "build_machine",
+    "check_expectations",
+    "compute",
+    "copy",
+    "format_quantity",
+    "item",
+    "launch",
+    "load_scenario",
+    "make_scenario",
+    "parse",
+    "program",
+    "record",
+    "regime",
+    "run",
+    "run_variants",
+    "synchronize",
+    "wait",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on its first use."""
+    if name not in _PUBLIC:
+        from simperf.errors import nearest
+
+        raise AttributeError(f"module 'simperf' has no name {name!r}{nearest(name, _PUBLIC)}")
+    found = getattr(import_module(f"simperf.{_PUBLIC[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+class _Package(ModuleType):
+    """Keeps ``simperf.run`` the function: importing the module of the same name would replace it."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _PUBLIC and isinstance(value, ModuleType):
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

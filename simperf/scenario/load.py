@@ -102,8 +102,7 @@ class _Loader:
         before = len(problems)
         for key, value in data.items():
             if key not in TABLES:
-                hint = " (this is the file of a part: check it with `simperf check`)" if key == "kind" else ""
-                problems.append(toml.problem((key,), f"unknown table{hint or nearest(key, TABLES)}"))
+                problems.append(_unknown_table(key, value, toml))
             elif not isinstance(value, list if key == "compare" else dict):
                 shape = "[[compare]] tables" if key == "compare" else f"a table [{key}]"
                 problems.append(toml.problem((key,), f"{shape} is expected", value=value))
@@ -180,8 +179,7 @@ class _Loader:
             if variant is not None:
                 expectations = read_expectations(table.expect, toml, (*at, "expect"), wrong)
                 measurements = read_expectations(table.measured, toml, (*at, "measured"), wrong)
-                own = {"expectations": expectations, "measurements": measurements}
-                found.append(replace(variant, title=base.title, **own))
+                found.append(replace(variant, title=base.title, expectations=expectations, measurements=measurements))
         return tuple(found)
 
     def _in_variant(self, problem: Problem, name: str, toml: TomlFile, at: Key) -> Problem:
@@ -190,6 +188,16 @@ class _Loader:
             return problem
         message = f"with the variant {name!r}: {problem.key}: {problem.message}"
         return replace(toml.problem((*at, "set"), message, expected=problem.expected), value=problem.value)
+
+
+def _unknown_table(key: str, value: Any, toml: TomlFile) -> Problem:
+    if key == "kind":
+        return toml.problem((key,), "unknown table: this is the file of a part, see `simperf check`")
+    hint = nearest(key, TABLES)
+    expected = (
+        "" if isinstance(value, dict) or "mean" in hint else f"[program] {key} = ..., on the command line program.{key}"
+    )
+    return toml.problem((key,), f"unknown table{hint}", expected=expected)
 
 
 def _odd(value: Any, key: Key, toml: TomlFile) -> Iterator[Problem]:

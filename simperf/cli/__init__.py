@@ -1,0 +1,107 @@
+"""The command line: a thin shell over the Python API, one file a command.
+
+Exit codes: 0 done; 1 a check or expectation failed; 2 bad input; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["main"]
+
+_DEBUG = "--debug"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit code; no exception leaves this function.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Default: those of the process.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = _DEBUG in given or os.environ.get("SIMPERF_DEBUG", "") not in ("", "0")
+    words = [word for word in given if word != _DEBUG]
+    try:
+        code = _invoke(words)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # whoever read the output has seen enough
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        return _report(error, debug)
+
+
+def _invoke(words: list[str]) -> int:
+    from simperf.cli.app import command
+
+    root = command()
+    with root.make_context("simperf", words) as context:
+        code = root.invoke(context)
+    return code if isinstance(code, int) else 0
+
+
+def _report(error: Exception, debug: bool) -> int:
+    """Say what went wrong; returns the exit code."""
+    from simperf.errors import SimperfError
+
+    name = type(error).__name__
+    if name == "Exit":
+        return int(getattr(error, "exit_code", 0))
+    if name == "Abort":
+        return 130
+    if hasattr(error, "format_message") and hasattr(error, "exit_code"):
+        return _usage(error)
+    if debug:
+        import traceback
+
+        traceback.print_exception(error)
+    if isinstance(error, SimperfError):
+        _say(f"error: {error}")
+        return error.exit_code
+    if isinstance(error, OSError):
+        where = f": {error.filename}" if error.filename else ""
+        _say(f"error: {error.strerror or error}{where}")
+        return 2
+    if isinstance(error, MemoryError):
+        _say("error: this computer has not enough memory for the simulation; try a smaller scenario")
+        return 2
+    _say(f"error: {name}: {error}")
+    if not debug:
+        _say("This is a defect of simperf, please report it; --debug (or SIMPERF_DEBUG=1) shows where it happened.")
+    return 2
+
+
+def _usage(error: Any) -> int:
+    """A command line that the parser does not understand."""
+    message, context = error.format_message().replace("Value error, ", ""), getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        _say(message)
+        return 2
+    lines = [f"error: {message or 'a command is missing'}"]
+    if context is not None:
+        commands = getattr(context.command, "commands", None)
+        tried = message.split("'")[1] if "No such command" in message and "'" in message else ""
+        if tried and "mean" not in message:
+            from simperf.errors import nearest
+
+            hint = nearest(tried, commands or ())
+            lines[0] += hint if "mean" in hint else ""
+        lines.append(context.get_usage())
+        lines.append(f"`{context.command_path} --help` says more.")
+    _say("\n".join(lines))
+    return 2
+
+
+def _say(text: str) -> None:
+    try:
+        print(text, file=sys.stderr, flush=True)  # noqa: T201
+    except (BrokenPipeError, ValueError):
+        return

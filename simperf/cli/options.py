@@ -1,0 +1,29 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+__all__ = ["Format", "Kind", "Plot", "Seed", "Set", "Trace"]
+
+Format = Annotated[
+    Literal["table", "json", "csv"], typer.Option("--format", help="How to write the result; JSON and CSV in SI units.")
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help='Change a value of the file, as in program.nbytes="320 MB"; may be repeated.'
+    ),
+]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the random numbers, instead of the file's.")]
+Trace = Annotated[
+    Path | None,
+    typer.Option("--trace", metavar="FILE", help="Write the timeline for ui.perfetto.dev: .json or .json.gz."),
+]
+Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw a picture: .png, .svg or .pdf.")]
+Kind = Annotated[
+    Literal["overview", "gantt", "queue", "memory", "roofline"], typer.Option("--plot-kind", help="What to draw.")
+]

@@ -1,0 +1,70 @@
+"""`simperf run`: play one scenario and say where the time went."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from simperf.cli.options import Format, Kind, Plot, Seed, Set, Trace
+
+if TYPE_CHECKING:
+    from simperf.scenario import Scenario
+
+__all__ = ["run"]
+
+
+def run(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A scenario's file, or a name of `simperf scenarios list`.")
+    ],
+    changes: Set = None,
+    variant: Annotated[str, typer.Option("--variant", help="Run this [[compare]] variant of the file.")] = "",
+    output: Format = "table",
+    trace: Trace = None,
+    plot: Plot = None,
+    kind: Kind = "overview",
+    save: Annotated[
+        Path | None, typer.Option("--save", metavar="FILE", help="Keep the whole result: .json or .json.gz.")
+    ] = None,
+    seed: Seed = None,
+) -> int:
+    """Run one scenario: its time, where it goes, what limits it, and whether it is what the file expects."""
+    from simperf.cli.work import note, play, verify_outputs, write_outputs
+    from simperf.errors import SimperfError
+    from simperf.report.tables import format_result
+    from simperf.scenario import check_error, check_expectations, load_scenario
+
+    verify_outputs(trace=trace, plot=plot, save=save)
+    scenario = load_scenario(file, changes or (), seed=seed)
+    if variant:
+        scenario = _variant(scenario, variant)
+    try:
+        result = play(scenario)
+    except SimperfError as error:
+        if not any(check.ok for check in check_error(scenario, error)):
+            raise
+        note(f"as expected, the run ends with: {error}")
+        return 0
+    checks = check_expectations(scenario, result)
+    typer.echo(format_result(result, output, checks=checks))
+    write_outputs(result, trace=trace, plot=plot, kind=kind, save=save)
+    if scenario.overridden:
+        note("the file's [expect] is not checked, as the command line changes what is run")
+    if scenario.variants:
+        note(f"the file has {len(scenario.variants)} variants: `simperf compare {file}` runs them")
+    return 0 if all(check.ok for check in checks) else 1
+
+
+def _variant(scenario: Scenario, name: str) -> Scenario:
+    from simperf.errors import InputError, Problem, nearest
+
+    for variant in scenario.variants:
+        if variant.name == name:
+            return variant
+    names = [variant.name for variant in scenario.variants]
+    hint = nearest(name, names, show=0)
+    expected = "one of " + ", ".join(repr(each) for each in names) if names else "no --variant: the file has none"
+    message = f"no such variant{hint if 'mean' in hint else ''}"
+    raise InputError(Problem(message, file="--variant", value=repr(name), expected=expected))

@@ -1,0 +1,50 @@
+"""`simperf scenarios`: the scenarios that come with simperf."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from simperf.cli.options import Format
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="List the scenarios that come with simperf, or copy one to change it.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.command("list")
+def list_scenarios(output: Format = "table") -> None:
+    """List the shipped scenarios: their names and what they ask."""
+    from simperf.cli.rows import write_rows
+    from simperf.files import read_toml
+    from simperf.scenario import shipped_scenarios
+
+    rows = []
+    for name, path in shipped_scenarios().items():
+        toml = read_toml(path)
+        head = toml.data.get("scenario", {})
+        variants = len(toml.data.get("compare", []))
+        rows.append({"name": name, "variants": variants, "question": head.get("question", "") or head.get("title", "")})
+    write_rows(rows, output)
+
+
+@app.command("copy")
+def copy(
+    name: Annotated[str, typer.Argument(help="A name of `simperf scenarios list`.")],
+    target: Annotated[
+        Path | None, typer.Argument(metavar="[DEST]", help="A new file, or a folder; default: here.")
+    ] = None,
+) -> None:
+    """Copy a shipped scenario to a file of your own; an existing file is never overwritten."""
+    from simperf.cli.work import note
+    from simperf.scenario import copy_scenario
+
+    written = copy_scenario(name, target or "")
+    typer.echo(str(written))
+    note(f"change it, then: simperf run {written}")

@@ -1,0 +1,117 @@
+"""What commands that run something have in common: playing scenarios, checking them, writing files."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from simperf.results import Result
+    from simperf.scenario import Scenario
+
+__all__ = ["note", "play", "progress", "verify_outputs", "write_outputs"]
+
+_PICTURES = (".png", ".svg", ".pdf")
+
+
+def note(text: str) -> None:
+    """Say something that is not the result."""
+    typer.echo(text, err=True)
+
+
+def progress(names: Iterable[str]) -> Iterator[str]:
+    """Pass names on; on a terminal say which one is being worked on."""
+    shown = sys.stderr.isatty()
+    listed = list(names)
+    for index, name in enumerate(listed, 1):
+        if shown and len(listed) > 1:
+            typer.echo(f"\r\x1b[K[{index}/{len(listed)}] {name}", nl=False, err=True)
+        yield name
+    if shown and len(listed) > 1:
+        typer.echo("\r\x1b[K", nl=False, err=True)
+
+
+def play(scenario: Scenario, *, record: bool = True) -> Result:
+    """Run a scenario; an exception in the code of its program is said with its line.
+
+    Raises
+    ------
+    SimperfError
+        As `simperf.run`; and for what the program itself raises.
+    """
+    from simperf.errors import SimperfError
+    from simperf.run import run
+    from simperf.scenario.python_program import failure
+
+    try:
+        return run(scenario, record=record)
+    except SimperfError:
+        raise
+    except Exception as error:
+        code = scenario.program.function.__code__
+        if any(frame.filename == code.co_filename for frame in traceback.extract_tb(error.__traceback__)):
+            raise failure(error, scenario.program) from error
+        raise
+
+
+def verify_outputs(*, trace: Path | None = None, plot: Path | None = None, save: Path | None = None) -> None:
+    """Refuse, before anything is run, a file that could not be written after.
+
+    Raises
+    ------
+    InputError
+        All that is wrong with the names.
+    """
+    from simperf.errors import InputError, Problem
+
+    problems = []
+    for option, path in (("--trace", trace), ("--plot", plot), ("--save", save)):
+        if path is None:
+            continue
+        if path.is_dir():
+            problems.append(Problem("this is a directory, a file is expected", file=option, key=str(path)))
+        elif not path.absolute().parent.is_dir():
+            problems.append(Problem(f"there is no folder {str(path.parent)!r}", file=option, key=str(path)))
+        elif not os.access(path.absolute().parent, os.W_OK):
+            problems.append(Problem(f"no files may be written in {str(path.parent)!r}", file=option, key=str(path)))
+    if plot is not None and plot.suffix.lower() not in _PICTURES:
+        problems.append(
+            Problem(
+                "no picture format is known for this name",
+                file="--plot",
+                key=str(plot),
+                expected="FILE.png, .svg or .pdf",
+            )
+        )
+    if problems:
+        raise InputError(problems)
+
+
+def write_outputs(
+    result: Result,
+    *,
+    trace: Path | None = None,
+    plot: Path | None = None,
+    kind: str = "overview",
+    save: Path | None = None,
+) -> None:
+    """Write the files that were asked for, each whole or not at all."""
+    if save is not None:
+        result.save(save)
+        note(f"wrote {save}: `simperf show {save}` prints it")
+    if trace is not None:
+        from simperf.report.trace import save_trace
+
+        save_trace(result, trace)
+        note(f"wrote {trace}: open it at https://ui.perfetto.dev")
+    if plot is not None:
+        from simperf.report.plots import plot as draw
+
+        draw(result, plot, kind)
+        note(f"wrote {plot}")

@@ -1,0 +1,178 @@
+"""JSON Schema of every kind of file that simperf reads, for editors and other tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from simperf.errors import UnknownNameError
+from simperf.execution import MODES
+from simperf.hardware.schema import MODELS
+from simperf.programs import PROGRAMS, Parameter, ProgramSpec
+from simperf.scenario.parameters import adapter
+from simperf.scenario.schema import CostTable, ExecutionTable, HeadTable, RunTable, VariantTable
+from simperf.units import DIMENSIONS
+
+__all__ = ["json_schema"]
+
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_EXAMPLES = {
+    "s": ["5 us", "60 ms"],
+    "B": ["160 MB", "1 GiB"],
+    "B/s": ["16 GB/s", "100 Gbit/s"],
+    "FLOP": ["6.4 TFLOP"],
+    "FLOP/s": ["15.7 TFLOP/s"],
+    "1/s": ["10000 rpm"],
+    "m": ["10 m"],
+    "m/s": ["200000 km/s"],
+    "W": ["300 W"],
+    "USD": ["10 USD"],
+    "USD/h": ["3.06 USD/h"],
+    "1": [0.8, "80 %"],
+}
+_NUMBER = r"^\s*\+?(\d[\d_,]*\.?\d*|\.\d+)([eE][+-]?\d+)?"
+Schema = dict[str, Any]
+
+
+def json_schema(kind: str) -> Schema:
+    """Schema of the files of one kind.
+
+    Parameters
+    ----------
+    kind : str
+        ``"scenario"``, ``"server"``, ``"cluster"``, or a kind of part such as ``"gpu"``.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such kind of file.
+    """
+    from simperf.hardware.wiring import ClusterSpec, ServerSpec
+
+    if kind == "scenario":
+        return {"$schema": _DRAFT, "title": "simperf scenario", **_scenario()}
+    models: dict[str, type[BaseModel]] = {**MODELS, "server": ServerSpec, "cluster": ClusterSpec}
+    if kind not in models:
+        raise UnknownNameError("kind of file", kind, ["scenario", *models])
+    schema = models[kind].model_json_schema()
+    schema["properties"]["kind"] = {"const": kind}
+    return {"$schema": _DRAFT, **_with_units(schema), "title": f"simperf {kind}"}
+
+
+def quantity(dimension: str) -> Schema:
+    """Schema of a text with a unit of `dimension`; zero needs no unit, and a plain number has none."""
+    units = "|".join(sorted(map(_escape, DIMENSIONS[dimension]), key=len, reverse=True))
+    text = {"type": "string", "pattern": rf"{_NUMBER}(/\d+)?\s*([kKMGTPEmunpµμ]?i?({units}))\s*$"}
+    number: Schema = {"type": "number"} if dimension == "1" else {"const": 0}
+    return {"description": f"quantity [{dimension}]", "anyOf": [text, number], "examples": _EXAMPLES[dimension]}
+
+
+def _escape(unit: str) -> str:
+    return unit.replace("/", r"\/")
+
+
+def _with_units(schema: Any) -> Any:
+    """`schema` with the pattern and examples of every quantity written out."""
+    if isinstance(schema, list):
+        return [_with_units(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    text = schema.get("description", "")
+    if isinstance(text, str) and text.startswith("quantity ["):
+        written = quantity(text.removeprefix("quantity [").removesuffix("]"))
+        return {**written, **({"default": schema["default"]} if _finite(schema.get("default")) else {})}
+    return {key: _with_units(value) for key, value in schema.items() if key != "default" or _finite(value)}
+
+
+def _finite(value: Any) -> bool:
+    return value is not None and value != float("inf")
+
+
+def _table(properties: Mapping[str, Any], **more: Any) -> Schema:
+    return {"type": "object", "additionalProperties": False, "properties": dict(properties), **more}
+
+
+def _scenario() -> Schema:
+    from simperf.hardware.wiring import ClusterSpec, ServerSpec
+
+    definitions: Schema = {}
+    tables: dict[str, type[BaseModel]] = {
+        "scenario": HeadTable,
+        "execution": ExecutionTable,
+        "cost": CostTable,
+        "run": RunTable,
+        "compare": VariantTable,
+    }
+    properties = {name: _inline(model.model_json_schema(), definitions) for name, model in tables.items()}
+    properties["execution"]["properties"]["mode"] |= {"enum": list(MODES)}
+    folder = {"folder": {"type": "string", "description": "folder with parts of your own, relative to this file"}}
+    wired: tuple[type[BaseModel], ...] = (ServerSpec, ClusterSpec)
+    own = [_inline(model.model_json_schema(), definitions) for model in wired]
+    for schema in own:
+        schema["properties"] |= folder
+    named = _table({"use": {"type": "string", "examples": ["dgx-1v"]}, **folder}, required=["use"])
+    frontend = _inline(MODELS["frontend"].model_json_schema(), definitions)
+    numbers = {k: v for k, v in frontend["properties"].items() if k not in ("kind", "title", "source")}
+    numbers["depth"] = {"anyOf": [{"type": "integer", "minimum": 1}, {"const": "unlimited"}]}
+    expect = _expect()
+    properties |= {
+        "machine": {"anyOf": [named, *own], "description": "a machine of the catalogue, or one that is wired here"},
+        "frontend": _table({"use": {"type": "string", "examples": ["pytorch"]}, **numbers}),
+        "program": {"oneOf": [*(_program(name, PROGRAMS[name]) for name in PROGRAMS), _python()]},
+        "expect": expect,
+        "measured": expect,
+        "compare": {"type": "array", "items": properties["compare"]},
+    }
+    properties["compare"]["items"]["properties"] |= {"expect": expect, "measured": expect}
+    return {**_with_units(_table(properties, required=["program"])), "$defs": _with_units(definitions)}
+
+
+def _inline(schema: Schema, definitions: Schema) -> Schema:
+    """Move the definitions of a model to those of the file."""
+    definitions |= schema.pop("$defs", {})
+    return schema
+
+
+def _program(name: str, spec: ProgramSpec) -> Schema:
+    properties = {"use": {"const": name}} | {p.name: _parameter(p) for p in spec.parameters.values()}
+    return _table(properties, title=name, description=spec.title, required=["use"])
+
+
+def _parameter(parameter: Parameter) -> Schema:
+    schema = adapter(parameter).json_schema()
+    written = schema.get("description", "")
+    if parameter.doc and not written:
+        schema["description"] = parameter.doc
+    return schema
+
+
+def _python() -> Schema:
+    return {
+        "type": "object",
+        "title": "a program of your own",
+        "required": ["python"],
+        "properties": {"python": {"type": "string", "pattern": r"^.+:[A-Za-z_]\w*$", "examples": ["train.py:step"]}},
+        "not": {"required": ["use"]},
+    }
+
+
+def _expect() -> Schema:
+    value = {"type": ["string", "number"], "description": "with a unit, unless it is a plain number"}
+    fields: Schema = dict.fromkeys(("value", "min", "max", "atol"), value)
+    fields |= {"rtol": {"type": "number", "minimum": 0, "exclusiveMaximum": 1}, "source": {"type": "string"}}
+    number = {"anyOf": [value, _table(fields, minProperties=1)]}
+    group = {"type": "object", "additionalProperties": number}
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "time": number,
+            "floor": {"anyOf": [number, group]},
+            "regime": {"type": "string"},
+            "error": {"type": "string"},
+            **dict.fromkeys(("metrics", "breakdown", "utilisation", "compare"), group),
+        },
+        "patternProperties": {r"^(metrics|breakdown|floor|utilisation)\..+$": number},
+    }
