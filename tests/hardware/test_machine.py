@@ -1,4 +1,7 @@
-"""Routes: on small machines drawn by hand, on the catalog's, and as properties of random ones."""
+"""Routes: on small machines drawn by hand, on the catalog's, and as properties of random ones.
+
+Covers simperf.hardware.machine, blueprint (search inside a server) and graph (networkx).
+"""
 
 from math import inf
 

@@ -1,4 +1,7 @@
-"""Every number of the catalog has a unit and a source, and the published ones are what was published."""
+"""Every number of the catalog has a unit and a source, and the published ones are what was published.
+
+Covers simperf.hardware.part, parts, processors, devices, frontend and plausible.
+"""
 
 import math
 
