@@ -104,3 +104,22 @@ def test_the_sweep_adds_up_to_the_run():
 )
 def test_tracks_are_split(track, parts):
     assert split_track(track) == parts
+
+
+@pytest.mark.parametrize(
+    ("active", "winner"),
+    [
+        (("idle", "host", "overhead", "storage", "copy", "communication", "memory", "compute"), "compute"),
+        (("wait", "host", "overhead", "storage", "copy", "communication", "memory"), "memory"),
+        (("wait", "host", "overhead", "storage", "copy", "communication"), "communication"),
+        (("wait", "host", "overhead", "storage", "copy"), "copy"),
+        (("wait", "host", "overhead", "storage"), "storage"),
+        (("wait", "host", "overhead"), "overhead"),
+        (("wait", "host"), "host"),
+        (("wait",), "idle"),
+    ],
+)
+def test_the_order_of_claims(active, winner):
+    rows = tuple(Span(f"t{i}", "s", 0.0, 1.0, name) for i, name in enumerate(active) if name != "idle")
+    found = breakdown(Result("order", 1.0, spans=rows))
+    assert {name: time for name, time in found.items() if time} == {winner: 1.0}

@@ -1,0 +1,44 @@
+import io
+import sys
+
+import pytest
+from rich.text import Text
+
+from simperf.report.terminal import bar, to_text, unicode_output
+
+
+class Screen(io.StringIO):
+    """A standard output that is a terminal."""
+
+    encoding = "utf-8"
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(("no_color", "colored"), [("", True), ("1", False)])
+def test_colour_on_a_terminal_unless_the_user_says_no(monkeypatch, no_color, colored):
+    monkeypatch.setattr(sys, "stdout", Screen())
+    monkeypatch.setenv("NO_COLOR", no_color)
+    assert ("\x1b[" in to_text(Text("result", style="green"))) is colored
+
+
+def test_no_colour_and_80_columns_into_a_file(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    monkeypatch.setenv("COLUMNS", "200")
+    text = to_text(Text("word " * 40, style="green"))
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_brackets_of_names_are_no_markup():
+    assert to_text(Text("rate [B/s] of [red]link[/red]"), color=False) == "rate [B/s] of [red]link[/red]"
+
+
+@pytest.mark.parametrize(("encoding", "block"), [("utf-8", True), ("UTF8", True), ("ascii", False), (None, False)])
+def test_blocks_only_where_they_can_be_shown(monkeypatch, encoding, block):
+    screen = Screen()
+    screen.encoding = encoding
+    monkeypatch.setattr(sys, "stdout", screen)
+    assert unicode_output() is block
+    assert bar(1.0, 2, unicode=unicode_output()) == ("██" if block else "##")
