@@ -258,6 +258,12 @@ def _depth(span: float) -> float:
     return 0.28 + 0.34 * span
 
 
+def _rate(bandwidth: float) -> str:
+    """Bandwidth in GB/s with three digits, whole from 100 on."""
+    rate = bandwidth / 1e9
+    return f"{rate:,.0f}" if rate >= 99.5 else f"{rate:.3g}"
+
+
 def _draw_link(axes: Axes, picture: _Picture, edge: Edge, how: str, load: Mapping[str, float] | None) -> None:
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
@@ -265,7 +271,7 @@ def _draw_link(axes: Axes, picture: _Picture, edge: Edge, how: str, load: Mappin
     color, dash = LINK_STYLES.get(edge.technology, OTHER_STYLE)
     (x0, y0), (x1, y1) = picture.places[edge.src], picture.places[edge.dst]
     width = min(1.1 + 0.75 * (edge.count - 1), 4.5) if edge.technology == "nvlink" else 1.3
-    text = f"{edge.bandwidth / 1e9:.3g}" if load is None else f"{100 * load.get(edge.resource, 0.0):.0f} %"
+    text = _rate(edge.bandwidth) if load is None else f"{100 * load.get(edge.resource, 0.0):.0f} %"
     if edge.src in picture.wide or edge.dst in picture.wide:
         wide, thin = (edge.src, edge.dst) if edge.src in picture.wide else (edge.dst, edge.src)
         x1, y1 = picture.places[thin]
