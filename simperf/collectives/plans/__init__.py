@@ -9,12 +9,14 @@ from simperf.collectives.plans import (
     double_binary_tree,
     halving_doubling,
     hierarchical,
+    in_network,
     multi_ring,
     naive,
     pairwise,
     pipelined_tree,
     recursive_doubling,
     ring,
+    server_trees,
     sharded,
 )
 
@@ -27,11 +29,13 @@ __all__ = [
     "double_binary_tree",
     "halving_doubling",
     "hierarchical",
+    "in_network",
     "multi_ring",
     "naive",
     "pairwise",
     "pipelined_tree",
     "recursive_doubling",
     "ring",
+    "server_trees",
     "sharded",
 ]

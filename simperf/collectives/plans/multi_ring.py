@@ -13,18 +13,27 @@ from simperf.collectives.plan import Channel, IntArray, Plan
 from simperf.collectives.plans.ring import ring_order, ring_phase
 from simperf.errors import InputError, Problem
 
-__all__ = ["all_reduce", "rings_plan"]
+__all__ = ["all_gather", "all_reduce", "reduce_scatter", "rings_plan"]
 
 
-def rings_plan(algorithm: str, nranks: int, orders: Sequence[IntArray], shares: Sequence[float]) -> Plan:
-    """An all-reduce over rings that run beside each other, each with its share of the payload."""
+def rings_plan(
+    algorithm: str,
+    nranks: int,
+    orders: Sequence[IntArray],
+    shares: Sequence[float],
+    *,
+    name: str = "all-reduce",
+) -> Plan:
+    """A ring collective over rings that run beside each other, each with its share of the payload."""
+    passes = ([True] if name != "all-gather" else []) + ([False] if name != "reduce-scatter" else [])
     channels = tuple(
-        Channel((ring_phase(order, first=-1, reduce=True), ring_phase(order, first=0, reduce=False)), nranks, share)
+        Channel(tuple(ring_phase(order, first=-1 if up else 0, reduce=up) for up in passes), nranks, share)
         for order, share in zip(orders, shares, strict=True)
     )
     if nranks == 1:
         channels = (Channel((), 1),)
-    return Plan("all-reduce", algorithm, nranks, channels, 2 * (nranks - 1), 2 * (nranks - 1) / nranks)
+    steps = len(passes) * (nranks - 1)
+    return Plan(name, algorithm, nranks, channels, steps, steps / nranks)
 
 
 @collective("all-reduce", "multi-ring")
@@ -45,6 +54,26 @@ def all_reduce(
     channels : int
         Number of rings if no orders are given.
     """
+    return _make("all-reduce", nranks, orders, weights, channels)
+
+
+@collective("reduce-scatter", "multi-ring")
+def reduce_scatter(
+    nranks: int, *, orders: Sequence[Sequence[int]] = (), weights: Sequence[float] = (), channels: int = 2
+) -> Plan:
+    """The first half of `all_reduce`."""
+    return _make("reduce-scatter", nranks, orders, weights, channels)
+
+
+@collective("all-gather", "multi-ring")
+def all_gather(
+    nranks: int, *, orders: Sequence[Sequence[int]] = (), weights: Sequence[float] = (), channels: int = 2
+) -> Plan:
+    """The second half of `all_reduce`."""
+    return _make("all-gather", nranks, orders, weights, channels)
+
+
+def _make(name: str, nranks: int, orders: Sequence[Sequence[int]], weights: Sequence[float], channels: int) -> Plan:
     if channels < 1:
         raise InputError(Problem("there must be at least one ring", key="channels", value=str(channels)))
     places = [ring_order(nranks, order) for order in orders] or [ring_order(nranks, None)] * channels
@@ -52,4 +81,5 @@ def all_reduce(
     if len(parts) != len(places) or not all(part > 0 for part in parts):
         message = f"{len(places)} rings need as many weights above 0"
         raise InputError(Problem(message, key="weights", value=str(parts)[:80]))
-    return rings_plan("multi-ring", nranks, places, [part / sum(parts) for part in parts])
+    shares = [part / sum(parts) for part in parts]
+    return rings_plan("multi-ring", nranks, places, shares, name=name)

@@ -1,0 +1,167 @@
+"""Times that no algorithm can beat: what must leave and reach every rank, and how far it is.
+
+For an all-reduce without help from the switches 2(n-1) payloads must be sent in all
+(Patarasuk and Yuan, J. Parallel Distrib. Comput. 69, 2009, section 3), and every rank must
+send and receive at least one. The same holds with whole servers in place of ranks, for
+what crosses their ports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from simperf.collectives.placement import PLAIN, Transport, Wired
+from simperf.collectives.wiring import Wiring
+from simperf.hardware import Machine
+
+__all__ = ["floor", "needs"]
+
+#: ranks up to which their distances are looked at
+MOST_RANKS = 4_096
+
+
+def needs(collective: str, n: int) -> tuple[float, float, float]:
+    """Payloads that must cross the ports of n parties, whatever the algorithm.
+
+    Returns
+    -------
+    tuple of float
+        Sent by every one, received by every one, and sent by all together.
+    """
+    part, rest = (n - 1) / n, float(n - 1)
+    return {
+        "all-reduce": (1.0, 1.0, 2 * rest),
+        "reduce-scatter": (part, 1 / n, rest),
+        "all-gather": (1 / n, part, rest),
+        "broadcast": (0.0, 0.0, rest),
+        "reduce": (0.0, 0.0, rest),
+        "gather": (0.0, 0.0, part),
+        "scatter": (0.0, 0.0, part),
+        "all-to-all": (part, part, rest),
+        "send-recv": (1.0, 1.0, float(n)),
+    }[collective]
+
+
+def floor(
+    machine: Wired,
+    collective: str,
+    *,
+    ranks: Sequence[str],
+    nbytes: float,
+    helpers: Sequence[str] = (),
+    transport: Transport = PLAIN,
+) -> float:
+    """Bound on the time of a collective by bandwidth and by distance [s].
+
+    Parameters
+    ----------
+    machine : Wired
+        The machine.
+    collective : str
+        Which one.
+    ranks : sequence of str
+        Node of each rank.
+    nbytes : float
+        Payload [B].
+    helpers : sequence of str
+        Nodes of servers beside the ranks, whose ports help.
+    transport : Transport
+        Its latencies and efficiency are part of the bound.
+    """
+    n = len(ranks)
+    if n < 2:
+        return transport.start
+    wire = nbytes / transport.efficiency
+    bounds = [_ports(ranks, helpers, collective, wire, *_node_ports(machine))]
+    servers = _server_ports(machine)
+    if servers is not None:
+        there = [servers[0](node) for node in ranks]
+        names = list(dict.fromkeys(there))
+        even = len(names) == 1 or len({there.count(name) for name in names}) == 1 or collective == "all-reduce"
+        others = [name for name in dict.fromkeys(servers[0](node) for node in helpers) if name not in names]
+        if len(names) > 1 and even and collective != "send-recv":
+            bounds.append(_ports(names, others, collective, wire, servers[1], servers[2]))
+    far = _distance(machine, ranks) + transport.step_latency if _reaches_all(collective) else 0.0
+    return transport.start + max(far, *bounds)
+
+
+def _reaches_all(collective: str) -> bool:
+    """Whether news must get from every rank, or from one, to every other."""
+    return collective in ("all-reduce", "all-gather", "all-to-all", "broadcast", "reduce-scatter")
+
+
+def _distance(machine: Wired, ranks: Sequence[str]) -> float:
+    """Latency between ranks that are far apart, also by way of other ranks [s]."""
+    if isinstance(machine, Wiring):
+        whole = machine.kind == "ring" and len(ranks) == machine.nranks
+        return machine.latency * {"star": 2, "ring": machine.nranks // 2 if whole else 1}.get(machine.kind, 1)
+    if not isinstance(machine, Machine) or len(ranks) > MOST_RANKS:
+        return 0.0
+    here = [node for node in ranks if machine.nodes[node].server == machine.nodes[ranks[0]].server]
+    there = [node for node in ranks if machine.nodes[node].server == machine.nodes[ranks[-1]].server]
+    if here != there:
+        return min(machine.route(src, dst).latency for src in here for dst in there)
+    near = {(src, dst): machine.route(src, dst).latency for src in here for dst in here if src != dst}
+    for via in here:
+        for (src, dst), latency in near.items():
+            if via not in (src, dst):
+                near[src, dst] = min(latency, near[src, via] + near[via, dst])
+    return max(near.values())
+
+
+Port = Callable[[str], float]
+
+
+def _ports(
+    parties: Sequence[str], helpers: Sequence[str], collective: str, nbytes: float, out: Port, into: Port
+) -> float:
+    """Bound by the ports of the parties, and of helpers beside them."""
+    sent, received, together = needs(collective, len(parties))
+    outs, ins = [out(party) for party in parties], [into(party) for party in parties]
+    every = max(sent / min(outs), received / min(ins))
+    helped = together / (sum(outs) + sum(out(helper) for helper in helpers))
+    return nbytes * max(every, helped)
+
+
+def _node_ports(machine: Wired) -> tuple[Port, Port]:
+    if isinstance(machine, Wiring):
+        return _wiring_port(machine, 0), _wiring_port(machine, 1)
+    if not isinstance(machine, Machine):
+        return (lambda node: float("inf")), (lambda node: float("inf"))
+    known: dict[tuple[Any, str, bool], float] = {}
+    slots = {slot.name: slot for slot in machine.servers}
+
+    def port(node: str, leave: bool) -> float:
+        head, _, local = node.rpartition("/")
+        slot = slots.get(head) if machine.fabric is not None else machine.servers[0]
+        if slot is None:
+            return float("inf")
+        key = (slot.blueprint, local, leave)
+        if key not in known:
+            edges = slot.blueprint.edges.values()
+            known[key] = sum(edge.bandwidth for edge in edges if (edge.src if leave else edge.dst) == local)
+            known[key] += sum(port.bandwidth for port in slot.ports if port.local == local)
+        return known[key]
+
+    return (lambda node: port(node, True)), (lambda node: port(node, False))
+
+
+def _wiring_port(machine: Wiring, end: int) -> Port:
+    changed: dict[str, list[tuple[str, float]]] = {}
+    for link, value in machine.changed.items():
+        changed.setdefault(link.split(">")[end], []).append((link, value))
+    links = {"star": 1, "ring": min(2, machine.nranks - 1), "fully-connected": machine.size - 1}[machine.kind]
+
+    def port(node: str) -> float:
+        own = changed.get(node, [])
+        return (links - len(own)) * machine.bandwidth + sum(value for _, value in own)
+
+    return port
+
+
+def _server_ports(machine: Wired) -> tuple[Callable[[str], str], Port, Port] | None:
+    if not isinstance(machine, Machine) or machine.fabric is None:
+        return None
+    wide = {slot.name: sum(port.bandwidth for port in slot.ports) for slot in machine.servers}
+    return (lambda node: node.partition("/")[0]), wide.__getitem__, wide.__getitem__

@@ -1,0 +1,152 @@
+"""What NCCL would do: paced rings and trees under its protocols, and the fastest of them.
+
+The constants are those of NCCL's tuner (`simperf.collectives.protocols`), the plans are
+rings found on the wiring, chains and trees over servers, and the switch's own reduction
+where it has one; the times come out of the executor, as for any other plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from simperf.collectives.algorithms import algorithms, make_plan
+from simperf.collectives.execute import Execution, execute
+from simperf.collectives.pace import paces
+from simperf.collectives.placement import Transport, place
+from simperf.collectives.plan import Plan
+from simperf.collectives.protocols import PROTOCOLS, protocol_transport
+from simperf.collectives.suit import suitable_chunks
+from simperf.errors import UnknownNameError
+from simperf.hardware import Machine, find_rings
+
+__all__ = ["Choice", "Tuner"]
+
+#: chunks of one tree, which bounds the work of trees over many ranks
+MOST_CHUNKS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One way in which NCCL could run a collective, and its time.
+
+    Parameters
+    ----------
+    algorithm : str
+        ``"ring"``, ``"tree"`` or ``"in-network"``.
+    protocol : str
+        ``"LL"``, ``"LL128"`` or ``"Simple"``.
+    run : Execution
+        What came out.
+    """
+
+    algorithm: str
+    protocol: str
+    run: Execution
+
+    @property
+    def name(self) -> str:
+        """Such as ``"ring/LL"``."""
+        return f"{self.algorithm}/{self.protocol}"
+
+
+class Tuner:
+    """Chooses algorithm and protocol by size, on one machine.
+
+    Parameters
+    ----------
+    machine : Machine
+        The machine.
+    ranks : sequence of str
+        GPUs that take part, server by server.
+    collective : str
+        ``"all-reduce"``, ``"reduce-scatter"`` or ``"all-gather"``.
+    in_network : bool
+        Whether switches that can add up do.
+    """
+
+    def __init__(
+        self, machine: Machine, ranks: Sequence[str], *, collective: str = "all-reduce", in_network: bool = False
+    ) -> None:
+        if "multi-ring" not in algorithms(collective):
+            known = ("all-reduce", "reduce-scatter", "all-gather")
+            raise UnknownNameError("collective of the tuner", collective, known)
+        self.machine, self.ranks, self.collective = machine, tuple(ranks), collective
+        self.in_network = in_network and collective == "all-reduce"
+        self._caps: dict[str, tuple[float, ...]] = {}
+        self._ring = self._rings()
+
+    def choices(self, nbytes: float) -> list[Choice]:
+        """All algorithms and protocols at one size [B], the fastest first."""
+        found = []
+        for algorithm, plan, servers in self._plans(nbytes):
+            for protocol in PROTOCOLS if algorithm != "in-network" else PROTOCOLS[-1:]:
+                transport = replace(protocol_transport(algorithm, protocol), caps=self._pace(algorithm, plan, servers))
+                run = execute(plan, self.machine, nbytes=nbytes, ranks=self.ranks, servers=servers, transport=transport)
+                found.append(Choice(algorithm, protocol, run))
+        return sorted(found, key=lambda choice: choice.run.time)
+
+    def best(self, nbytes: float) -> Choice:
+        """The fastest at one size [B]."""
+        return self.choices(nbytes)[0]
+
+    # Plans ---------------------------------------------------------------------------
+
+    def _plans(self, nbytes: float) -> Iterator[tuple[str, Plan, tuple[str, ...] | None]]:
+        yield "ring", self._ring, None
+        if self.collective != "all-reduce" or len(self.ranks) < 2:
+            return
+        transport = protocol_transport("tree", "Simple")
+        groups = self._groups()
+        if len(set(map(len, groups))) == 1 and len(groups) > 1:
+            heads = self._heads(groups[0])
+            chunks = self._chunks(nbytes / (2 * len(heads)), transport)
+            yield "tree", self._trees(heads, len(groups[0]), chunks), None
+        switches = self.machine.ids("nvswitch")
+        if self.in_network and len(groups) == 1 and switches:
+            chunks = self._chunks(nbytes, transport)
+            yield (
+                "in-network",
+                make_plan("all-reduce", "in-network", nranks=len(self.ranks), chunks=chunks),
+                switches[:1],
+            )
+
+    def _rings(self) -> Plan:
+        index = {node: rank for rank, node in enumerate(self.ranks)}
+        if len(self.ranks) < 2:
+            return make_plan(self.collective, "multi-ring", nranks=len(self.ranks))
+        rings = find_rings(self.machine, self.ranks)
+        orders = [[index[node] for node in ring.order] for ring in rings]
+        weights = [ring.bandwidth for ring in rings]
+        orders, weights = orders + [order[::-1] for order in orders], weights * 2
+        return make_plan(self.collective, "multi-ring", nranks=len(self.ranks), orders=orders, weights=weights)
+
+    def _trees(self, heads: tuple[int, ...], group: int, chunks: int) -> Plan:
+        return make_plan("all-reduce", "server-trees", nranks=len(self.ranks), group=group, heads=heads, chunks=chunks)
+
+    def _groups(self) -> list[list[str]]:
+        groups: dict[str, list[str]] = {}
+        for node in self.ranks:
+            groups.setdefault(self.machine.nodes[node].server, []).append(node)
+        return list(groups.values())
+
+    def _heads(self, group: Sequence[str]) -> tuple[int, ...]:
+        """One rank for each network card of a server."""
+        if not self.machine.ids("nic"):
+            return (0,)
+        first: dict[str, int] = {}
+        for place_, node in enumerate(group):
+            away = next(rank for rank in self.ranks if rank not in group)
+            card = next(
+                (e.src for e in self.machine.route(node, away).edges if self.machine.nodes[e.src].kind == "nic"), ""
+            )
+            first.setdefault(card, place_)
+        return tuple(first.values())
+
+    def _chunks(self, nbytes: float, transport: Transport) -> int:
+        return min(MOST_CHUNKS, suitable_chunks(self.machine, self.ranks, nbytes, transport=transport))
+
+    def _pace(self, algorithm: str, plan: Plan, servers: tuple[str, ...] | None) -> tuple[float, ...]:
+        if algorithm not in self._caps:
+            self._caps[algorithm] = paces(plan, place(plan, self.machine, ranks=self.ranks, servers=servers))
+        return self._caps[algorithm]

@@ -1,0 +1,116 @@
+"""Plans that suit a machine: rings found on its wiring, groups that are its servers, chunks for a size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import Any
+
+from simperf.collectives.algorithms import make_plan, options_of
+from simperf.collectives.placement import PLAIN, Transport, Wired
+from simperf.collectives.plan import Plan
+from simperf.errors import InputError, Problem
+from simperf.hardware import Machine, find_rings
+
+__all__ = ["plan_for", "suitable_chunks"]
+
+#: most chunks that are chosen unasked, and most sends of a plan that they may make
+MOST_CHUNKS = 256
+MOST_SENDS = 65_536
+
+#: ranks up to which rings are searched for; beyond, they follow the order of the servers
+MOST_SEARCHED = 2_048
+
+
+def plan_for(
+    machine: Wired,
+    collective: str,
+    algorithm: str,
+    *,
+    ranks: Sequence[str],
+    nbytes: float = 0.0,
+    transport: Transport = PLAIN,
+    **options: Any,
+) -> Plan:
+    """Make a plan whose options suit the machine, where they are not given.
+
+    Rings follow those found on the wiring, a hierarchy's groups are the ranks of a
+    server, and a pipeline gets as many chunks as balance the latency that each costs
+    against the time until the last rank has something to do.
+
+    Parameters
+    ----------
+    machine : Wired
+        Where the plan will run.
+    collective, algorithm : str
+        What and how.
+    ranks : sequence of str
+        Node of each rank.
+    nbytes : float
+        Payload that the chunks are chosen for [B].
+    transport : Transport
+        Latencies that the chunks are chosen for.
+    **options
+        Options of the algorithm that are given.
+
+    Raises
+    ------
+    InputError
+        The machine does not suit the algorithm, such as servers with different numbers of ranks.
+    """
+    known = options_of(collective, algorithm)
+    chosen: dict[str, Any] = dict(options)
+    if "orders" in known and not {"orders", "channels"} & set(options):
+        orders, weights = _rings(machine, ranks)
+        chosen |= {"orders": orders, "weights": weights}
+    elif "order" in known and "order" not in options:
+        chosen["order"] = _rings(machine, ranks)[0][0]
+    if "group" in known and "group" not in options:
+        chosen["group"] = _group(machine, ranks)
+    if "chunks" in known and "chunks" not in options:
+        degree = int(options.get("degree", 2))
+        chosen["chunks"] = suitable_chunks(machine, ranks, nbytes, transport=transport, degree=degree)
+    return make_plan(collective, algorithm, nranks=len(ranks), **chosen)
+
+
+def _rings(machine: Wired, ranks: Sequence[str]) -> tuple[list[list[int]], list[float]]:
+    if not isinstance(machine, Machine) or not 2 <= len(ranks) <= MOST_SEARCHED:
+        return [list(range(len(ranks)))], [1.0]
+    index = {node: rank for rank, node in enumerate(ranks)}
+    rings = find_rings(machine, ranks)
+    return [[index[node] for node in ring.order] for ring in rings], [ring.bandwidth for ring in rings]
+
+
+def _group(machine: Wired, ranks: Sequence[str]) -> int:
+    if not isinstance(machine, Machine):
+        message = "this wiring has no servers, so that the number of ranks in a group must be given"
+        raise InputError(Problem(message, key="group", expected="a divisor of the number of ranks"))
+    servers: dict[str, int] = {}
+    for node in ranks:
+        name = machine.nodes[node].server
+        servers[name] = servers.get(name, 0) + 1
+    if len(set(servers.values())) > 1:
+        sizes = ", ".join(str(count) for count in servers.values())
+        raise InputError(Problem(f"a hierarchy needs equally many ranks in every server, not {sizes}"[:200]))
+    return next(iter(servers.values()), 1)
+
+
+def suitable_chunks(
+    machine: Wired, ranks: Sequence[str], nbytes: float, *, transport: Transport = PLAIN, degree: int = 2
+) -> int:
+    """Number of chunks for a pipeline down a tree and up it.
+
+    k chunks of S/k bytes over a path of d hops take about (d + k) * (latency + S/k/B), which
+    is least at k = sqrt(d * S / (latency * B)).
+    """
+    n = len(ranks)
+    if n < 2 or nbytes <= 0:
+        return 1
+    depth = 2 * (n - 1 if degree == 1 else n.bit_length())
+    route = machine.route(ranks[0], ranks[n // 2])
+    rate = min((machine.resources[name] for name in route.resources), default=float("inf"))
+    latency = route.latency + transport.step_latency + max(transport.media.values(), default=0.0)
+    limit = max(1, min(MOST_CHUNKS, MOST_SENDS // n))
+    if latency <= 0.0:
+        return limit
+    return max(1, min(limit, round(sqrt(depth * nbytes / (latency * rate)))))
