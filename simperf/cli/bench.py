@@ -1,0 +1,295 @@
+"""What the options of `simperf collective` stand for: a machine, its ranks, algorithms and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from simperf.collectives import Transport, Wired
+    from simperf.collectives.bench import Row
+
+__all__ = ["Bench"]
+
+#: sends of a pipelined plan for a cell of the map, where many are drawn
+MAP_SENDS = 8_192
+
+
+@dataclass(slots=True)
+class Bench:
+    """A collective, ready to be timed.
+
+    Parameters
+    ----------
+    collective : str
+        Which one.
+    algorithms : tuple of str
+        The ways to do it.
+    place : mapping
+        The machine's options as they were given.
+    options : mapping
+        Options of the algorithms; each gets those that it knows.
+    protocol : str
+        Protocol variant, empty for none.
+    transport : Transport
+        Without the protocol's part.
+    exact : bool
+        Force the step-exact executor.
+    """
+
+    collective: str
+    algorithms: tuple[str, ...]
+    place: Mapping[str, Any]
+    options: Mapping[str, Any]
+    protocol: str
+    transport: Transport
+    exact: bool
+    chosen: bool
+    machine: Wired = field(init=False)
+    ranks: tuple[str, ...] = field(init=False)
+    refusals: list[str] = field(default_factory=list)
+
+    @classmethod
+    def build(
+        cls,
+        collective: str,
+        *,
+        place: Mapping[str, Any],
+        algo: str,
+        aliases: Mapping[str, str],
+        options: Mapping[str, Any],
+        protocol: str,
+        step_latency: str,
+        reduce_rate: str,
+        exact: bool,
+    ) -> Bench:
+        """Read the options, and tell all that is wrong with them."""
+        from simperf.collectives import Transport, algorithms, options_of
+        from simperf.errors import InputError, Problem, UnknownNameError, nearest
+        from simperf.units import parse
+
+        known = algorithms(collective)
+        chosen = algo != "all"
+        names = [aliases.get(name.strip(), name.strip()) for name in algo.split(",")] if chosen else list(known)
+        for name in names:
+            if name not in known:
+                raise UnknownNameError(f"{collective} algorithm", name, known)
+        accepted = {key for name in names for key in options_of(collective, name)}
+        wrong = [
+            Problem(f"none of {', '.join(names)} has this option{nearest(key, accepted)}", key=f"--{key}")
+            for key in options
+            if key not in accepted
+        ]
+        if wrong:
+            raise InputError(wrong)
+        transport = Transport(
+            step_latency=parse(step_latency, "s"),
+            reduce_rate=parse(reduce_rate, "B/s") if reduce_rate else float("inf"),
+        )
+        made = cls(collective, tuple(dict.fromkeys(names)), place, options, protocol, transport, exact, chosen)
+        made.machine, made.ranks = made.seat(place["ranks"], place["nodes"])
+        return made
+
+    def seat(self, ranks: int | None, nodes: int) -> tuple[Wired, tuple[str, ...]]:
+        """The machine, with so many servers if it is made of servers, and the nodes of the ranks."""
+        from simperf.collectives import Wiring
+        from simperf.errors import InputError, Problem
+        from simperf.hardware import Catalog, build_cluster
+        from simperf.units import parse
+
+        place = self.place
+        given = [key for key in ("wiring", "server", "cluster") if place[key]]
+        if len(given) != 1:
+            message = "name one machine" if not given else f"--{given[0]} and --{given[1]} name two machines"
+            expected = "--server NAME [--nodes N], --cluster NAME, or --wiring KIND --ranks N"
+            raise InputError(Problem(message, expected=expected))
+        machine: Wired
+        if place["wiring"]:
+            if ranks is None:
+                raise InputError(Problem("a wiring needs the number of its ranks", key="--ranks", expected="--ranks 8"))
+            machine = Wiring(
+                place["wiring"],
+                ranks,
+                bandwidth=parse(place["bandwidth"], "B/s"),
+                latency=parse(place["latency"], "s"),
+                nservers=0 if place["wiring"] == "ring" else max(1, int(self.options.get("servers", 0))),
+            )
+            return machine, machine.gpus
+        if nodes < 1:
+            raise InputError(Problem("there must be at least one server", key="--nodes", value=str(nodes)))
+        catalog = Catalog.load(place["folders"])
+        if place["cluster"]:
+            machine = catalog.machine(place["cluster"])
+        elif nodes == 1:
+            machine = catalog.machine(place["server"])
+        else:
+            extra = {"servers_per_leaf": place["servers_per_leaf"], "oversubscription": place["oversubscription"]}
+            machine = build_cluster(
+                place["server"],
+                nodes,
+                catalog=catalog,
+                fabric=place["fabric"],
+                link=place["link"] or _cable(catalog, place["server"]),
+                **(extra if place["fabric"] == "fat-tree" else {}),
+            )
+        gpus = machine.gpus
+        count = len(gpus) if ranks is None else ranks
+        if not 1 <= count <= len(gpus):
+            message = f"the machine has {len(gpus)} GPUs"
+            raise InputError(Problem(message, key="--ranks", value=str(count), expected=f"1 to {len(gpus)}"))
+        return machine, gpus[:count]
+
+    def sizes(self, low: str, high: str, *, factor: float, step: str) -> list[int]:
+        """Sizes that the options -b, -e, -f and -i ask for [B]."""
+        from simperf.collectives.bench import sizes_between
+        from simperf.units import parse_size
+
+        return sizes_between(parse_size(low), parse_size(high), factor=factor, step=parse_size(step) if step else 0)
+
+    def run(self, sizes: Sequence[int]) -> dict[str, list[Row]]:
+        """A table for each algorithm; those that cannot run here are told in `refusals`, unless asked for."""
+        from simperf.errors import InputError
+
+        tables = {}
+        for name in self.algorithms:
+            try:
+                tables[name] = self._table(name, sizes, self.machine, self.ranks)
+            except InputError as error:
+                if self.chosen:
+                    raise
+                self.refusals.append(f"{name}: {' '.join(str(error).split())}")
+        return tables
+
+    def _table(self, name: str, sizes: Sequence[int], machine: Wired, ranks: Sequence[str], **more: Any) -> list[Row]:
+        from simperf.collectives import options_of
+        from simperf.collectives.bench import measure
+        from simperf.collectives.protocols import protocol_transport
+
+        transport = self.transport
+        if self.protocol:
+            variant = protocol_transport(name, self.protocol)
+            transport = replace(variant, step_latency=transport.step_latency, reduce_rate=transport.reduce_rate)
+        known = options_of(self.collective, name)
+        options = {key: value for key, value in {**more, **self.options}.items() if key in known}
+        return [
+            measure(
+                machine,
+                self.collective,
+                name,
+                nbytes=float(size),
+                ranks=ranks,
+                servers=self._servers(name, machine),
+                transport=transport,
+                exact=self.exact,
+                **options,
+            )
+            for size in sizes
+        ]
+
+    @staticmethod
+    def _servers(name: str, machine: Wired) -> tuple[str, ...] | None:
+        """The switch that adds up, where the algorithm wants one and the machine has it."""
+        from simperf.errors import InputError, Problem
+        from simperf.hardware import Machine
+
+        if name != "in-network" or not isinstance(machine, Machine):
+            return None
+        switches = machine.ids("nvswitch")
+        if len(switches) != 1:
+            raise InputError(
+                Problem("in-network reduction is modelled inside one server with an NVSwitch", key="--algo")
+            )
+        return switches
+
+    def header(self) -> str:
+        """What the table is about, as comments."""
+        from simperf.units import format_quantity
+
+        place = self.place
+        name = getattr(self.machine, "name", "")
+        lines = [f"# simperf collective {self.collective}: {len(self.ranks)} ranks on {name}"]
+        if place["wiring"]:
+            rate = format_quantity(self.machine.bandwidth, "B/s")  # type: ignore[attr-defined]
+            wait = format_quantity(self.machine.latency, "s")  # type: ignore[attr-defined]
+            lines.append(
+                f"# every link {rate} each way, {wait}" + ("; a route crosses two" if place["wiring"] == "star" else "")
+            )
+        if self.protocol:
+            lines.append(f"# protocol {self.protocol}: start, latency and efficiency of NCCL's tuner")
+        lines.append("# sizes: K, M, G are powers of 1024, as in nccl-tests; times in us; GB/s are 1e9 B/s; simulated")
+        return "\n".join(lines)
+
+    def draw_load(self, path: Path, tables: Mapping[str, Sequence[Row]]) -> None:
+        """Draw the machine with the load of every link under the largest size of the first algorithm."""
+        from simperf.hardware import Machine
+
+        name, rows = next(iter(tables.items()))
+        if isinstance(self.machine, Machine):
+            from simperf.report.topology import save_topology
+
+            save_topology(self.machine, path, load=rows[-1].loads)
+        else:
+            from simperf.report.collectives import wiring_picture
+            from simperf.report.style import save
+
+            save(wiring_picture(self.machine, rows[-1], title=f"{self.collective}, {name}"), path)
+
+    def draw_map(self, path: Path, sizes: Sequence[int]) -> None:
+        """Draw who wins over numbers of ranks and sizes."""
+        from simperf.collectives.bench import best_rows
+        from simperf.report.collectives import crossover_map
+        from simperf.report.style import save
+
+        wired = bool(self.place["wiring"])
+        most = len(self.ranks) if wired else self.place["nodes"]
+        counts = sorted({min(2**power, most) for power in range(1 if wired else 0, most.bit_length() + 1)})
+        winners = {}
+        for count in counts:
+            self.machine, self.ranks = self.seat(count, 1) if wired else self.seat(None, count)
+            if len(self.ranks) < 2:
+                continue
+            cap = max(1, MAP_SENDS // len(self.ranks))
+            rows = {}
+            for name in self.algorithms:
+                table = self._cells(name, sizes, cap)
+                if table:
+                    rows[name] = table
+            winners[len(self.ranks)] = best_rows(rows)
+        title = f"Fastest {self.collective} on {'a ' + self.place['wiring'] if wired else self.place['server']}"
+        save(crossover_map(winners, title=title), path)
+
+    def _cells(self, name: str, sizes: Sequence[int], cap: int) -> list[Row]:
+        from simperf.collectives.suit import suitable_chunks
+        from simperf.errors import InputError
+
+        try:
+            rows = []
+            for size in sizes:
+                chunks = min(cap, suitable_chunks(self.machine, self.ranks, size, transport=self.transport))
+                rows += self._table(name, [size], self.machine, self.ranks, chunks=chunks)
+            return rows
+        except InputError as error:
+            if self.chosen:
+                raise
+            self.refusals.append(f"{name} over {len(self.ranks)}: {' '.join(str(error).split())}")
+            return []
+
+
+def _cable(catalog: Any, server: str) -> str:
+    """The cable that is called as the server's NIC is."""
+    from simperf.errors import InputError, Problem
+
+    machine = catalog.machine(server)
+    nics = [machine.nodes[node].part for node in machine.ids("nic")]
+    name = nics[0].name if nics and nics[0] is not None else ""
+    if name in catalog.names("link"):
+        return str(name)
+    stem = str(name).replace("ena-", "ethernet-")
+    if stem in catalog.names("link"):
+        return stem
+    cables = ", ".join(one for one in catalog.names("link") if one.startswith(("ethernet", "infiniband", "efa")))
+    raise InputError(
+        Problem(f"the cable between the servers is not known from {server}", key="--link", expected=cables)
+    )

@@ -1,0 +1,167 @@
+"""`simperf collective`: the nccl-tests table of every algorithm on any machine, and who wins where."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from simperf.cli.bench import Bench
+    from simperf.collectives.bench import Row
+
+__all__ = ["collective"]
+
+#: short names that people use
+ALIASES = {"tree": "double-binary-tree", "rabenseifner": "halving-doubling", "direct": "sharded"}
+
+Machine = "Machine"
+Options = "Options of the algorithms"
+Output = "Output"
+
+
+def collective(
+    name: Annotated[str, typer.Argument(help="all-reduce, reduce-scatter, all-gather, broadcast, all-to-all, ...")],
+    algo: Annotated[str, typer.Option("--algo", "-a", help="Algorithms, with commas between; 'all' for all.")] = "",
+    server: Annotated[str, typer.Option(help="A server of the catalog.", rich_help_panel=Machine)] = "",
+    cluster: Annotated[str, typer.Option(help="A cluster of the catalog.", rich_help_panel=Machine)] = "",
+    nodes: Annotated[int, typer.Option(help="How many such servers.", rich_help_panel=Machine)] = 1,
+    fabric: Annotated[
+        Literal["star", "fat-tree", "rail"], typer.Option(help="Network between them.", rich_help_panel=Machine)
+    ] = "star",
+    link: Annotated[
+        str, typer.Option(help="Cable between them; that of the server's NIC if left out.", rich_help_panel=Machine)
+    ] = "",
+    oversubscription: Annotated[
+        float, typer.Option(help="Of a fat tree: leaf ports down to capacity up.", rich_help_panel=Machine)
+    ] = 1.0,
+    servers_per_leaf: Annotated[int, typer.Option(help="Of a fat tree.", rich_help_panel=Machine)] = 16,
+    folder: Annotated[
+        list[Path] | None, typer.Option(help="A folder with parts of your own.", rich_help_panel=Machine)
+    ] = None,
+    ranks: Annotated[
+        int | None, typer.Option(help="Ranks that take part; needed with --wiring.", rich_help_panel=Machine)
+    ] = None,
+    wiring: Annotated[
+        str, typer.Option(help="A machine without a file: ring, star, fully-connected.", rich_help_panel=Machine)
+    ] = "",
+    bandwidth: Annotated[
+        str, typer.Option(help="Of each link of the wiring and direction.", rich_help_panel=Machine)
+    ] = "50 GB/s",
+    latency: Annotated[
+        str,
+        typer.Option(help="Of each link of the wiring; a star's route crosses two.", rich_help_panel=Machine),
+    ] = "500 ns",
+    low: Annotated[str, typer.Option("--minbytes", "-b", help="Smallest size; 1K = 1024 B.")] = "1M",
+    high: Annotated[str, typer.Option("--maxbytes", "-e", help="Largest size.")] = "1G",
+    factor: Annotated[float, typer.Option("--stepfactor", "-f", help="Factor from size to size.")] = 2.0,
+    step: Annotated[str, typer.Option("--stepbytes", "-i", help="Step from size to size, instead of -f.")] = "",
+    chunks: Annotated[
+        int | None, typer.Option(help="Chunks of a pipeline; chosen by size if left out.", rich_help_panel=Options)
+    ] = None,
+    channels: Annotated[int | None, typer.Option(help="Rings of multi-ring.", rich_help_panel=Options)] = None,
+    group: Annotated[int | None, typer.Option(help="Ranks a server of a hierarchy.", rich_help_panel=Options)] = None,
+    inner: Annotated[str, typer.Option(help="Inner algorithm of a hierarchy.", rich_help_panel=Options)] = "",
+    outer: Annotated[str, typer.Option(help="Outer algorithm of a hierarchy.", rich_help_panel=Options)] = "",
+    root: Annotated[int | None, typer.Option(help="Root of a rooted collective.", rich_help_panel=Options)] = None,
+    servers: Annotated[int | None, typer.Option(help="Dedicated servers of sharded.", rich_help_panel=Options)] = None,
+    protocol: Annotated[
+        str, typer.Option(help="LL, LL128 or Simple: latencies and efficiency of NCCL's.", rich_help_panel=Options)
+    ] = "",
+    step_latency: Annotated[
+        str, typer.Option(help="Added to the latency of every send.", rich_help_panel=Options)
+    ] = "0 s",
+    reduce_rate: Annotated[str, typer.Option(help="Rate at which a receiver adds up.", rich_help_panel=Options)] = "",
+    exact: Annotated[bool, typer.Option("--exact", help="An event a send, whatever the symmetry.")] = False,
+    best: Annotated[bool, typer.Option("--best", help="The fastest algorithm of each size.")] = False,
+    map_file: Annotated[
+        Path | None, typer.Option("--map", help="Draw who wins over ranks and sizes.", rich_help_panel=Output)
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Draw the machine with the load of every link.", rich_help_panel=Output),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="The JSON of nccl-tests (us, GB/s).", rich_help_panel=Output)
+    ] = False,
+    output: Annotated[
+        Literal["table", "json", "csv"],
+        typer.Option("--format", help="JSON and CSV in SI units.", rich_help_panel=Output),
+    ] = "table",
+) -> None:
+    """Time a collective by size, as nccl-tests does, on a machine of the catalog or a plain wiring."""
+    from simperf.cli.bench import Bench
+
+    given = {
+        "chunks": chunks,
+        "channels": channels,
+        "group": group,
+        "inner": inner or None,
+        "outer": outer or None,
+        "root": root,
+        "servers": servers,
+    }
+    bench = Bench.build(
+        name,
+        place={
+            "server": server,
+            "cluster": cluster,
+            "nodes": nodes,
+            "fabric": fabric,
+            "link": link,
+            "oversubscription": oversubscription,
+            "servers_per_leaf": servers_per_leaf,
+            "folders": tuple(folder or ()),
+            "ranks": ranks,
+            "wiring": wiring,
+            "bandwidth": bandwidth,
+            "latency": latency,
+        },
+        algo=algo or ("all" if best or map_file else "ring"),
+        aliases=ALIASES,
+        options={key: value for key, value in given.items() if value is not None},
+        protocol=protocol,
+        step_latency=step_latency,
+        reduce_rate=reduce_rate,
+        exact=exact,
+    )
+    sizes = bench.sizes(low, high, factor=factor, step=step)
+    if map_file is not None:
+        bench.draw_map(map_file, sizes)
+        typer.echo(f"wrote {map_file}", err=True)
+        return
+    tables = bench.run(sizes)
+    _write(bench, tables, best=best, as_json=as_json, output=output, factor=factor)
+    if plot is not None:
+        bench.draw_load(plot, tables)
+        typer.echo(f"wrote {plot}", err=True)
+
+
+def _write(
+    bench: Bench, tables: dict[str, list[Row]], *, best: bool, as_json: bool, output: str, factor: float
+) -> None:
+    from simperf.collectives.bench import best_rows
+    from simperf.report import collectives as report
+
+    rows = best_rows(tables) if best else [row for table in tables.values() for row in table]
+    if as_json:
+        import json
+
+        document = report.nccl_document(rows, args=["simperf", *sys.argv[1:]], factor=factor, ngpus=len(bench.ranks))
+        typer.echo(json.dumps(document, indent=2))
+    elif output == "json":
+        import json
+
+        typer.echo(json.dumps(report.rows_document(rows), indent=2))
+    elif output == "csv":
+        typer.echo(report.rows_csv(rows))
+    else:
+        typer.echo(bench.header())
+        if best:
+            typer.echo(report.format_winners(rows))
+        else:
+            typer.echo("\n".join(report.format_rows(table, title=title) for title, table in tables.items()))
+    for line in bench.refusals:
+        typer.echo(f"left out: {line}", err=True)

@@ -1,0 +1,283 @@
+"""Tables and pictures of collectives: as nccl-tests writes them, and the map of who wins where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from simperf.collectives.bench import Row, switch_points
+
+__all__ = [
+    "crossover_map",
+    "format_rows",
+    "format_winners",
+    "nccl_document",
+    "rows_csv",
+    "rows_document",
+    "size_text",
+    "wiring_picture",
+]
+
+#: colours of Okabe and Ito and, from the ninth algorithm on, the same with hatching
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
+HATCHES = ("", "//", "..", "xx")
+
+#: nodes of a wiring that are drawn
+MOST_DRAWN = 16
+
+#: version of the layout that `nccl_document` writes
+JSON_VERSION = 2
+
+
+def size_text(nbytes: float) -> str:
+    """Write a size with the suffixes of nccl-tests: K, M and G are powers of 1024.
+
+    Examples
+    --------
+    >>> size_text(8), size_text(104857600), size_text(1 << 30), size_text(1000)
+    ('8', '100M', '1G', '1000')
+    """
+    for suffix, unit in (("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)):
+        if nbytes >= unit and nbytes % unit == 0:
+            return f"{nbytes / unit:.0f}{suffix}"
+    return f"{nbytes:.0f}"
+
+
+def _time(value: float) -> str:
+    """A time in us as nccl-tests writes it: seven characters, fewer digits the larger it is."""
+    us = value * 1e6
+    return f"{us:.2f}" if us < 1e4 else f"{us:.1f}" if us < 1e5 else f"{us:.0f}"
+
+
+def format_rows(rows: Sequence[Row], *, title: str) -> str:
+    """Rows of one algorithm as a table: bytes, time and floor in us, bandwidths in GB/s (1e9 B/s)."""
+    lines = [
+        f"# {title}",
+        f"# {'size':>12}  {'time':>10}  {'algbw':>8}  {'busbw':>8}  {'floor':>10}  {'load':>5}  binding link",
+        f"# {'(B)':>12}  {'(us)':>10}  {'(GB/s)':>8}  {'(GB/s)':>8}  {'(us)':>10}  {'(%)':>5}",
+    ]
+    for row in rows:
+        link = row.link if row.load >= 0.5 else f"latency (busiest: {row.link})" if row.link else "latency"
+        lines.append(
+            f"  {row.nbytes:>12.0f}  {_time(row.time):>10}  {row.algbw / 1e9:>8.2f}  {row.busbw / 1e9:>8.2f}  "
+            f"{_time(row.floor):>10}  {100 * row.load:>5.1f}  {link}"
+        )
+    return "\n".join(lines)
+
+
+def format_winners(best: Sequence[Row]) -> str:
+    """The fastest algorithm of each size, and the sizes at which the winner changes."""
+    lines = [
+        f"# {'size':>12}  {'time':>10}  {'busbw':>8}  fastest",
+        f"# {'(B)':>12}  {'(us)':>10}  {'(GB/s)':>8}",
+    ]
+    lines += [f"  {row.nbytes:>12.0f}  {_time(row.time):>10}  {row.busbw / 1e9:>8.2f}  {row.algorithm}" for row in best]
+    runs = switch_points(best)
+    lines.append("# " + "; ".join(f"{name} from {size_text(low)} to {size_text(high)}" for name, low, high in runs))
+    return "\n".join(lines)
+
+
+def rows_csv(rows: Sequence[Row]) -> str:
+    """Rows as CSV, every quantity in SI units."""
+    lines = ["algorithm,size_B,time_s,algbw_B_per_s,busbw_B_per_s,floor_s,binding_link,load,executor"]
+    for row in rows:
+        numbers = (row.nbytes, row.time, row.algbw, row.busbw, row.floor)
+        lines.append(",".join([row.algorithm, *map(repr, numbers), row.link, repr(row.load), row.method]))
+    return "\n".join(lines)
+
+
+def rows_document(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Rows as data for JSON, every quantity an SI number."""
+    return [
+        {
+            "algorithm": row.algorithm,
+            "size": row.nbytes,
+            "time": row.time,
+            "algbw": row.algbw,
+            "busbw": row.busbw,
+            "floor": row.floor,
+            "binding_link": row.link,
+            "load": row.load,
+            "executor": row.method,
+        }
+        for row in rows
+    ]
+
+
+def nccl_document(
+    rows: Sequence[Row], *, args: Sequence[str], root: int = -1, factor: float = 0.0, step: int = 0, ngpus: int = 1
+) -> dict[str, Any]:
+    """Rows in the layout of the JSON file of nccl-tests (``-J``, version 2; src/util.cu there).
+
+    Times are us, bandwidths GB/s. What is simulated is neither in place nor out of place,
+    so that both say the same; iterations are one, and nothing is ever wrong. The
+    algorithm stands in ``experiment_name``.
+    """
+    sizes = [row.nbytes for row in rows]
+    results = []
+    for row in rows:
+        body = {
+            "time": round(row.time * 1e6, 6),
+            "alg_bw": round(row.algbw / 1e9, 6),
+            "bus_bw": round(row.busbw / 1e9, 6),
+            "nwrong": 0.0,
+        }
+        results.append(
+            {
+                "size": int(row.nbytes),
+                "count": int(row.nbytes) // 4,
+                "type": "float",
+                "redop": "sum",
+                "root": f"{root:6d}",
+                "out_of_place": body,
+                "in_place": dict(body),
+                "actual_iterations": 1,
+                "experiment_name": row.algorithm,
+            }
+        )
+    mean = sum(row.busbw for row in rows) / len(rows) / 1e9 if rows else 0.0
+    return {
+        "version": JSON_VERSION,
+        "args": list(args),
+        "env": [],
+        "nccl_version": 0,
+        "config": {
+            "nthreads": 1,
+            "ngpus": ngpus,
+            "minimum_bytes": int(min(sizes, default=0)),
+            "maximum_bytes": int(max(sizes, default=0)),
+            **({"step_bytes": step} if step else {"step_factor": int(factor) if factor == int(factor) else factor}),
+            "warmup_iters": 0,
+            "iterations": 1,
+            "aggregated_iterations": 1,
+            "validation": 0,
+            "graph": 0,
+            "blocking_collectives": "false",
+            "per_iter_timing": "false",
+            "parallel_init": "false",
+            "devices": [],
+        },
+        "results": results,
+        "out_of_bounds": {"count": 0, "okay": "true"},
+        "average_bus_bandwidth": {"bandwidth": round(mean, 6), "okay": "unchecked"},
+        "errors": [],
+    }
+
+
+def crossover_map(winners: Mapping[int, Sequence[Row]], *, title: str) -> Any:
+    """Draw the fastest algorithm over numbers of ranks and sizes.
+
+    Parameters
+    ----------
+    winners : mapping of int to sequence of Row
+        For each number of ranks the fastest row of each size, the same sizes for all.
+    title : str
+        What was compared.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Each cell in the colour (and hatch) of its winner, with busbw in GB/s written in it.
+    """
+    from simperf.report.style import figure, note
+
+    counts = sorted(winners)
+    sizes = [row.nbytes for row in winners[counts[0]]]
+    names = sorted({row.algorithm for rows in winners.values() for row in rows})
+
+    def draw(made: Any) -> None:
+        from matplotlib.patches import Patch, Rectangle
+
+        axes = made.add_subplot()
+        looks = {
+            name: (PALETTE[index % len(PALETTE)], HATCHES[index // len(PALETTE) % 4])
+            for index, name in enumerate(names)
+        }
+        for row, count in enumerate(counts):
+            for column, cell in enumerate(winners[count]):
+                color, hatch = looks[cell.algorithm]
+                box = Rectangle((column, row), 1, 1, facecolor=color, hatch=hatch, edgecolor="white", linewidth=1.0)
+                axes.add_patch(box)
+                dark = color in ("#0072B2", "#D55E00", "#009E73")
+                text = f"{cell.busbw / 1e9:.3g}"
+                spot = (column + 0.5, row + 0.5)
+                axes.text(*spot, text, ha="center", va="center", fontsize=6, color="white" if dark else "black")
+        axes.set_xlim(0, len(sizes))
+        axes.set_ylim(0, len(counts))
+        step = max(1, len(sizes) // 14)
+        axes.set_xticks([index + 0.5 for index in range(0, len(sizes), step)], [size_text(s) for s in sizes[::step]])
+        axes.set_yticks([index + 0.5 for index in range(len(counts))], [str(count) for count in counts])
+        axes.grid(visible=False)
+        axes.set_xlabel("size [B], K, M and G are powers of 1024")
+        axes.set_ylabel("ranks")
+        axes.set_title(title)
+        patches = [Patch(facecolor=c, hatch=h, edgecolor="white", label=name) for name, (c, h) in looks.items()]
+        axes.legend(handles=patches, loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
+        note(axes, "in each cell: busbw of the fastest algorithm [GB/s]")
+
+    return figure(draw, width=3.4 + max(4.0, 0.42 * len(sizes)), height=1.8 + 0.42 * len(counts))
+
+
+def wiring_picture(machine: Any, row: Row, *, title: str) -> Any:
+    """Draw a plain wiring with the load of every link.
+
+    Parameters
+    ----------
+    machine : Wiring
+        A ring, star or full mesh; of more than 16 ranks the first 16 are drawn.
+    row : Row
+        Whose loads are shown.
+    title : str
+        What is running.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Links as arrows, wider and darker the busier they are, with the load in %.
+    """
+    from math import cos, pi, sin
+
+    from simperf.report.style import figure, note
+
+    nodes = [*machine.gpus, *machine.helpers]
+    shown = nodes[:MOST_DRAWN]
+    turn = 2 * pi / len(shown)
+    places = {node: (sin(turn * index), cos(turn * index)) for index, node in enumerate(shown)}
+    if machine.kind == "star":
+        places[""] = (0.0, 0.0)
+
+    def draw(made: Any) -> None:
+        axes = made.add_subplot()
+        axes.set_axis_off()
+        axes.set_aspect("equal")
+        for name, load in sorted(row.loads.items(), key=lambda item: item[1]):
+            src, dst = name.split(">")
+            if src in places and dst in places:
+                _arrow(axes, places[src], places[dst], load, many=len(shown) > 8 and machine.kind != "ring")
+        for node, (x, y) in places.items():
+            text, color = (node, "#0072B2") if node else ("switch", "#D55E00")
+            box = {"boxstyle": "round,pad=0.3", "facecolor": color, "edgecolor": "#222222"}
+            axes.text(x, y, text, ha="center", va="center", fontsize=8, color="white", bbox=box, zorder=5)
+        axes.set_xlim(-1.3, 1.3)
+        axes.set_ylim(-1.3, 1.3)
+        axes.set_title(f"{title}: {size_text(row.nbytes)} B in {_time(row.time)} µs")
+        more = f"; {len(nodes) - len(shown)} more nodes not drawn" if len(nodes) > len(shown) else ""
+        note(axes, f"on each link: part of the time for which it is busy{more}")
+
+    return figure(draw, width=7.0, height=7.2)
+
+
+def _arrow(axes: Any, src: tuple[float, float], dst: tuple[float, float], load: float, *, many: bool) -> None:
+    """An arrow from src to dst, bent so that the two directions of a link stand apart."""
+    shade = str(round(0.8 * (1.0 - min(load, 1.0)), 3))
+    style = {"arrowstyle": "-|>", "color": shade, "linewidth": 0.6 + 2.4 * load, "connectionstyle": "arc3,rad=0.12"}
+    axes.annotate("", xy=dst, xytext=src, arrowprops={**style, "shrinkA": 14, "shrinkB": 14}, zorder=1)
+    if not many:
+        # The bend of the arrow lies to the right of the way from src to dst.
+        x, y = 0.62 * src[0] + 0.38 * dst[0], 0.62 * src[1] + 0.38 * dst[1]
+        across = (dst[1] - src[1], src[0] - dst[0])
+        spot = (x + 0.06 * across[0], y + 0.06 * across[1])
+        box = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
+        axes.text(
+            *spot, f"{100 * load:.0f} %", fontsize=6.5, ha="center", va="center", color="#222222", bbox=box, zorder=3
+        )
