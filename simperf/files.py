@@ -17,6 +17,14 @@ from simperf.errors import InputError, Problem
 __all__ = ["TomlFile", "atomic_writer", "read_toml", "write_bytes", "write_text"]
 
 _MAX_BYTES = 64 * 1024 * 1024
+#: what a newcomer most often meant, by what tomllib says
+_HINTS = {
+    "Cannot overwrite": "every key once in its table",
+    "Cannot declare": "every [table] once; [[table]] for a list of tables",
+    "Expected newline": 'one key = value a line, and quantities in quotes, such as time = "60 ms"',
+    "Invalid value": 'a text or quantity in quotes, such as "60 ms", a number, true, false, [list] or {table}',
+    "Expected '='": 'key = value, such as title = "Ring", or a [table]',
+}
 _HEADER = re.compile(r"^\s*(\[\[?)\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(r"""^\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*=""")
 
@@ -159,7 +167,10 @@ def read_toml(path: str | os.PathLike[str]) -> TomlFile:
         line = int(found.group(1)) if found else text.count("\n") + 1
         message = re.sub(r"\s*\(at .*\)$", "", str(error))
         shown = text.splitlines()[line - 1].strip() if 0 < line <= len(text.splitlines()) else ""
-        raise InputError(Problem(f"not valid TOML: {message}", file=name, line=line, value=shown[:120])) from None
+        expected = next((hint for words, hint in _HINTS.items() if words in message), "")
+        raise InputError(
+            Problem(f"not valid TOML: {message}", file=name, line=line, value=shown[:120], expected=expected)
+        ) from None
 
 
 def _similar(name: str) -> str:

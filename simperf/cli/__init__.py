@@ -5,6 +5,7 @@ Exit codes: 0 done; 1 a check or expectation failed; 2 bad input; 130 interrupte
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -31,12 +32,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # whoever read the output has seen enough
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        _silence()
         return 0
     except KeyboardInterrupt:
         return 130
     except Exception as error:
         return _report(error, debug)
+
+
+def _silence() -> None:
+    """Send what is still buffered for a reader that has gone to nowhere, so that leaving Python stays quiet."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _invoke(words: list[str]) -> int:
@@ -50,7 +57,7 @@ def _invoke(words: list[str]) -> int:
 
 def _report(error: Exception, debug: bool) -> int:
     """Say what went wrong; returns the exit code."""
-    from simperf.errors import SimperfError
+    from simperf.errors import InputError, SimperfError
 
     name = type(error).__name__
     if name == "Exit":
@@ -63,6 +70,9 @@ def _report(error: Exception, debug: bool) -> int:
         import traceback
 
         traceback.print_exception(error)
+    if isinstance(error, InputError):
+        _say("\n".join(f"error: {problem}" for problem in error.problems))
+        return error.exit_code
     if isinstance(error, SimperfError):
         _say(f"error: {error}")
         return error.exit_code

@@ -39,7 +39,8 @@ def check(
             ok = _check(name, folder or [], run)
             code = max(code, 0 if ok else 1)
         except SimperfError as error:
-            note(f"error: {error}")
+            for problem in getattr(error, "problems", (error,)):
+                note(f"error: {problem}")
             code = max(code, error.exit_code)
     return code
 

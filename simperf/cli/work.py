@@ -6,12 +6,14 @@ import os
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
+    from simperf.errors import Problem, SimperfError
     from simperf.results import Result
     from simperf.scenario import Scenario
 
@@ -45,12 +47,14 @@ def play(scenario: Scenario, *, record: bool = True) -> Result:
     SimperfError
         As `simperf.run`; and for what the program itself raises.
     """
-    from simperf.errors import SimperfError
+    from simperf.errors import InputError, MachineError, ProgramError, SimperfError
     from simperf.run import run
     from simperf.scenario.python_program import failure
 
     try:
         return run(scenario, record=record)
+    except (InputError, MachineError, ProgramError) as error:
+        raise InputError(_placed(error, scenario)) from error
     except SimperfError:
         raise
     except Exception as error:
@@ -58,6 +62,27 @@ def play(scenario: Scenario, *, record: bool = True) -> Result:
         if any(frame.filename == code.co_filename for frame in traceback.extract_tb(error.__traceback__)):
             raise failure(error, scenario.program) from error
         raise
+
+
+def _placed(error: SimperfError, scenario: Scenario) -> list[Problem]:
+    """Say where in the scenario's file stands what the program cannot run with."""
+    from simperf.errors import InputError, Problem
+    from simperf.files import read_toml
+    from simperf.scenario.overrides import parse_path
+
+    problems = error.problems if isinstance(error, InputError) else (Problem(str(error), key="program"),)
+    toml = read_toml(scenario.path) if scenario.path else None
+    placed = []
+    for problem in problems:
+        if toml is None or problem.file:
+            placed.append(problem)
+            continue
+        key = problem.key if problem.key.startswith("program") else "program"
+        message = problem.message if key == problem.key or not problem.key else f"{problem.key}: {problem.message}"
+        if scenario.name != scenario.title:
+            message = f"in the variant {scenario.name!r}: {message}"
+        placed.append(replace(problem, message=message, file=toml.path, line=toml.line(parse_path(key)), key=key))
+    return placed
 
 
 def verify_outputs(*, trace: Path | None = None, plot: Path | None = None, save: Path | None = None) -> None:

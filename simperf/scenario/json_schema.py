@@ -32,7 +32,8 @@ _EXAMPLES = {
     "USD/h": ["3.06 USD/h"],
     "1": [0.8, "80 %"],
 }
-_NUMBER = r"^\s*\+?(\d[\d_,]*\.?\d*|\.\d+)([eE][+-]?\d+)?"
+_NUMBER = r"\+?(\d[\d_,]*\.?\d*|\.\d+)([eE][+-]?\d+)?"
+_DEPTH = {"anyOf": [{"type": "integer", "minimum": 1}, {"const": "unlimited"}]}
 Schema = dict[str, Any]
 
 
@@ -58,13 +59,16 @@ def json_schema(kind: str) -> Schema:
         raise UnknownNameError("kind of file", kind, ["scenario", *models])
     schema = models[kind].model_json_schema()
     schema["properties"]["kind"] = {"const": kind}
+    if kind == "frontend":
+        schema["properties"]["depth"] = _DEPTH
     return {"$schema": _DRAFT, **_with_units(schema), "title": f"simperf {kind}"}
 
 
 def quantity(dimension: str) -> Schema:
     """Schema of a text with a unit of `dimension`; zero needs no unit, and a plain number has none."""
     units = "|".join(sorted(map(_escape, DIMENSIONS[dimension]), key=len, reverse=True))
-    text = {"type": "string", "pattern": rf"{_NUMBER}(/\d+)?\s*([kKMGTPEmunpµμ]?i?({units}))\s*$"}
+    ratio = rf"(\s*/\s*{_NUMBER})?" if dimension == "1" else ""
+    text = {"type": "string", "pattern": rf"^\s*{_NUMBER}{ratio}\s*[kKMGTPEmunpµμ]?i?({units})\s*$"}
     number: Schema = {"type": "number"} if dimension == "1" else {"const": 0}
     return {"description": f"quantity [{dimension}]", "anyOf": [text, number], "examples": _EXAMPLES[dimension]}
 
@@ -115,7 +119,7 @@ def _scenario() -> Schema:
     named = _table({"use": {"type": "string", "examples": ["dgx-1v"]}, **folder}, required=["use"])
     frontend = _inline(MODELS["frontend"].model_json_schema(), definitions)
     numbers = {k: v for k, v in frontend["properties"].items() if k not in ("kind", "title", "source")}
-    numbers["depth"] = {"anyOf": [{"type": "integer", "minimum": 1}, {"const": "unlimited"}]}
+    numbers["depth"] = _DEPTH
     expect = _expect()
     properties |= {
         "machine": {"anyOf": [named, *own], "description": "a machine of the catalogue, or one that is wired here"},

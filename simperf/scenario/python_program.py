@@ -39,7 +39,7 @@ def load_program(reference: str, folder: str | os.PathLike[str] = ".") -> Progra
     found = getattr(module, function, None)
     if not callable(found):
         own = [key for key, value in vars(module).items() if callable(value) and value.__module__ == module.__name__]
-        raise InputError(Problem(f"no function {function!r} in it{nearest(function, own)}", file=str(path)))
+        raise InputError(Problem(f"{path} has no function {function!r}{nearest(function, own)}"))
     try:
         return ProgramSpec.of(reference, found)
     except (SimperfError, NameError) as error:
@@ -54,7 +54,7 @@ def _module(path: Path) -> ModuleType:
     except FileNotFoundError:
         others = [other.name for other in path.parent.glob("*.py")] if path.parent.is_dir() else []
         hint = nearest(path.name, others) if others else ""
-        raise InputError(Problem(f"no such Python file{hint}", file=str(path))) from None
+        raise InputError(Problem(f"there is no Python file {str(path)!r}{hint}")) from None
     except OSError as error:
         raise InputError(Problem(f"cannot be read: {error.strerror}", file=str(path))) from None
     module = ModuleType(f"simperf_own_{path.stem}")

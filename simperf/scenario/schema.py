@@ -101,7 +101,7 @@ def _problem(row: Mapping[str, Any], toml: TomlFile, key: Key, known: list[str])
         return toml.problem(key, str(context["error"]), value=shown)
     word = kind.removesuffix("_type").removesuffix("_parsing").removesuffix("_from_float")
     if word in _EXPECTED:
-        return toml.problem(key, f"{_EXPECTED[word].split(',')[0]} is expected", value=shown, expected=_EXPECTED[word])
+        return toml.problem(key, "a value of another type is expected", value=shown, expected=_EXPECTED[word])
     words = {"greater_than_equal": "ge", "greater_than": "gt", "less_than_equal": "le", "less_than": "lt"}
     if kind in words:
         text = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}[words[kind]]

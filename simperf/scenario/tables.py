@@ -16,7 +16,7 @@ from simperf.scenario.schema import read_table
 
 __all__ = ["TableReader"]
 
-_PROGRAM = '[program] with use = "async-chain" (see `simperf schema program`), or python = "file.py:function"'
+_PROGRAM = '[program] with use = "async-chain" (see `simperf programs`), or python = "file.py:function"'
 Key = tuple[str | int, ...]
 
 
@@ -66,9 +66,7 @@ class TableReader:
             elif use is None:
                 return build_machine(table, catalog, toml)
             elif table:
-                known = nearest(next(iter(table)), ("use", "folder"))
-                hint = known if "mean" in known else "; a machine has either use = ... or tables of its own"
-                problems.append(toml.problem((*at, next(iter(table))), f"unknown key beside use{hint}"))
+                problems += [toml.problem((*at, key), _beside_use(key)) for key in table]
             elif not isinstance(use, str):
                 problems.append(toml.problem((*at, "use"), 'a name is expected, such as "dgx-1v"', value=use))
             else:
@@ -139,3 +137,10 @@ class TableReader:
         if reference not in self._programs:
             self._programs[reference] = load_program(reference, self.folder)
         return self._programs[reference]
+
+
+def _beside_use(key: str) -> str:
+    if key in ("node", "link", "server", "count", "group", "fabric", "name"):
+        return "a machine has either use = ..., or tables of its own, not both"
+    hint = nearest(key, ("use", "folder"))
+    return f"unknown key beside use{hint}"
