@@ -134,10 +134,14 @@ def _ceilings(session: Session) -> dict[str, Ceiling]:
 
 def _sources(scenario: Scenario, session: Session) -> dict[str, str]:
     sources = {"scenario": scenario.source} if scenario.source else {}
-    if scenario.frontend.sources and scenario.frontend.name != "free":
-        sources[f"frontend {scenario.frontend.name}"] = "; ".join(
-            f"{key}: {text}" for key, text in scenario.frontend.sources.items()
-        )
+    frontend = scenario.frontend
+    if frontend.name != "free" and session.launched:
+        used = ["launch", "result"]
+        used += ["scripted"] if session.mode.scripted else []
+        used += ["graph_launch", "capture"] if session.mode.captures else []
+        if any(device.copies for device in session.simulation.devices.values()):
+            used += ["copy_setup", "pageable", "allocate", "pin"]
+        sources |= {f"{frontend.name}: {key}": frontend.source(key) for key in used if frontend.source(key)}
     for device in session.simulation.devices.values():
         part = device.part
         if part is not None and hasattr(part, "source"):
@@ -149,7 +153,7 @@ def _scope(session: Session) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What this run contains and what it leaves out, in words."""
     simulation = session.simulation
     inside, outside = [], []
-    if any(stream.submitted for device in simulation.devices.values() for stream in device.streams):
+    if session.launched:
         inside.append(f"frontend: {session.mode.title}; launch queue of {simulation.depth:g} a stream")
         inside.append("streams in order, sharing their device by demand; memory held from launch to end")
         outside.append("order of thread blocks on the device, clocks under load, fragmentation of memory")

@@ -71,6 +71,11 @@ class Device:
         """All streams in use."""
         return tuple(self._streams.values())
 
+    @property
+    def copies(self) -> bool:
+        """Whether any of its copy engines has been asked for."""
+        return bool(self._engines)
+
     def copy_engine(self, direction: str) -> CopyEngine:
         """The engine of ``"h2d"``, ``"d2h"`` or ``"peer"`` copies."""
         if direction not in self._engines:

@@ -121,6 +121,11 @@ class Session:
         return str(machine.host_of(self.gpus[0].name) if self.gpus else machine.hosts[0])
 
     @property
+    def launched(self) -> bool:
+        """Whether any stream has been given work."""
+        return any(stream.submitted for device in self.simulation.devices.values() for stream in device.streams)
+
+    @property
     def now(self) -> float:
         """Simulated time [s]."""
         return self.simulation.now

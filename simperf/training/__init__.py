@@ -1,0 +1,1 @@
+"""Strategies of training: who computes what, and how gradients and weights travel."""
