@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -53,7 +55,7 @@ class MeasuredTable:
     True
     """
 
-    __slots__ = ("_log_size", "_log_time", "largest", "smallest")
+    __slots__ = ("_sizes", "_times", "largest", "smallest")
 
     def __init__(self, points: Iterable[tuple[float, float]]) -> None:
         found: dict[float, list[float]] = {}
@@ -69,18 +71,18 @@ class MeasuredTable:
             raise InputError(problems)
         sizes = sorted(found)
         self.smallest, self.largest = sizes[0], sizes[-1]
-        self._log_size = np.log(sizes)
-        self._log_time = np.log([float(np.median(found[size])) for size in sizes])
+        self._sizes = sizes
+        self._times = [float(np.median(found[size])) for size in sizes]
 
     def estimate(self, size: float) -> Estimate:
         """Time at `size`, and whether it was extrapolated along the outermost pair of points."""
         if not (np.isfinite(size) and size > 0):
             raise InputError(Problem("must be finite and above 0", key="size", value=repr(size)))
-        at = float(np.log(size))
-        right = int(np.clip(np.searchsorted(self._log_size, at), 1, len(self._log_size) - 1))
-        x0, x1 = self._log_size[right - 1], self._log_size[right]
-        y0, y1 = self._log_time[right - 1], self._log_time[right]
-        time = float(np.exp(y0 + (y1 - y0) * (at - x0) / (x1 - x0)))
+        right = min(max(bisect_left(self._sizes, size), 1), len(self._sizes) - 1)
+        low, high = self._sizes[right - 1], self._sizes[right]
+        # log1p tells sizes apart whose logarithms are the same float
+        share = math.log1p((size - low) / low) / math.log1p((high - low) / low)
+        time = self._times[right - 1] * (self._times[right] / self._times[right - 1]) ** share
         return Estimate(time, not self.smallest <= size <= self.largest)
 
     def time(self, nbytes: float) -> float:

@@ -117,10 +117,21 @@ class Dram:
     channels : int
     banks : int
         Addresses that a channel can have open at the same time.
+    name : str
+        Of the tracks of its channels.
     """
 
-    def __init__(self, env: simpy.Environment, part: DramPart, *, channels: int, banks: int = 1) -> None:
-        self.env, self.part = env, part
+    def __init__(
+        self,
+        env: simpy.Environment,
+        part: DramPart,
+        *,
+        channels: int,
+        banks: int = 1,
+        name: str = "memory",
+        recorder: Recorder | None = None,
+    ) -> None:
+        self.env, self.part, self.name, self._recorder = env, part, name, recorder
         self._banks = [simpy.Resource(env, banks) for _ in range(channels)]
         self._bus = FlowNetwork(env, {f"channel{i}": part.bandwidth for i in range(channels)})
 
@@ -131,6 +142,9 @@ class Dram:
     def _serve(self, nbytes: float, channel: int) -> Steps:
         with self._banks[channel].request() as bank:
             yield bank
+            started = self.env.now
             yield self.env.timeout(self.part.first_access)
             moved = math.ceil(nbytes / self.part.burst) * self.part.burst
             yield self._bus.transfer((f"channel{channel}",), moved, name="burst")
+            if self._recorder is not None:
+                self._recorder.span(f"{self.name} {channel}", "read", started, self.env.now, "memory")

@@ -184,13 +184,16 @@ class Session:
         self, source: str, target: str, nbytes: float, *, name: str = "send", category: Category = "communication"
     ) -> simpy.Event:
         """Move bytes between two nodes; the event comes when they have arrived."""
-        route = self.machine.route(source, target)
-        simulation, started = self.simulation, self.now
+        route, simulation, started = self.machine.route(source, target), self.simulation, self.now
         event = simulation.network.transfer(route.resources, nbytes, latency=route.latency, name=name)
         if simulation.recorder is not None and event.callbacks is not None:
-            recorder, track = simulation.recorder, f"{source}/to {target}"
-            event.callbacks.append(lambda _: recorder.span(track, name, started, simulation.now, category))
+            event.callbacks.append(lambda _: self.show(f"{source}/to {target}", name, started, category))
         return event
+
+    def show(self, track: str, name: str, started: float, category: Category) -> None:
+        """Put a span from `started` [s] to now on the timeline, if there is one."""
+        if self.simulation.recorder is not None:
+            self.simulation.recorder.span(track, name, started, self.now, category)
 
     def play(self, program: Program, *, name: str = "python") -> float:
         """Run `program` on the main thread to its end; returns the time it took [s]."""

@@ -47,12 +47,13 @@ def memory_reads(
     channels = channels or cpu.memory_channels
     if not 1 <= channels <= cpu.memory_channels:
         raise ProgramError(f"channels is {channels}; the socket has {cpu.memory_channels}")
-    dram = Dram(m.simulation.env, cpu.memory, channels=channels, banks=banks)
+    env, recorder = m.simulation.env, m.simulation.recorder
+    dram = Dram(env, cpu.memory, channels=channels, banks=banks, name=f"{m.host}/memory", recorder=recorder)
     if pattern == "sequential":
         reads = [dram.read(nbytes / channels, i) for i in range(channels)]
     else:
         reads = [dram.read(access, i) for i in range(math.ceil(nbytes / access))]
-    yield m.simulation.env.all_of(reads)
+    yield env.all_of(reads)
     m.metric("bandwidth", nbytes / m.now, "B/s")
     m.metric("time per access", m.now / len(reads), "s")
 
@@ -72,7 +73,9 @@ def pointer_chase(m: Session, *, working_set: Bytes = 16e3, n: int = 1000) -> Pr
     level = next((cache for cache in cpu.caches if working_set <= cache.capacity), None)
     latency = level.latency if level else cpu.memory_latency
     for _ in range(n):
+        started = m.now
         yield m.simulation.env.timeout(latency)
+        m.show(f"{m.host}/loads", level.level if level else "memory", started, "memory")
     m.notes.append(f"the working set fits {level.level if level else 'no cache: main memory answers'}")
     m.metric("latency", m.now / n, "s")
 

@@ -132,18 +132,20 @@ def even_step(
     (5, 'layer4', 0)
     """
     if layers < 1 or (sizes and len(sizes) != layers):
-        raise InputError(Problem("one layer or more, and a size for each, are expected", key="layers", value=str(layers)))
+        raise InputError(
+            Problem("one layer or more, and a size for each, are expected", key="layers", value=str(layers))
+        )
     weights = list(sizes) or [1.0] * layers
     total = sum(weights)
 
     def kernels(kind: str, time: float) -> tuple[Kernel, ...]:
         order = range(layers) if kind == "forward" else range(layers - 1, -1, -1)
-        return tuple(Kernel(f"{kind} layer{i}", time / layers, launch=launch, result=0.0) for i in order) if time else ()
+        return (
+            tuple(Kernel(f"{kind} layer{i}", time / layers, launch=launch, result=0.0) for i in order) if time else ()
+        )
 
     last = layers - 1
-    gradients = tuple(
-        Gradient(f"layer{last - i}", nbytes * weights[last - i] / total, i) for i in range(layers)
-    )
+    gradients = tuple(Gradient(f"layer{last - i}", nbytes * weights[last - i] / total, i) for i in range(layers))
     back = kernels("backward", backward) or tuple(
         Kernel(f"backward layer{i}", 0.0, launch=launch, result=0.0) for i in range(last, -1, -1)
     )
