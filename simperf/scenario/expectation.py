@@ -121,7 +121,7 @@ def _read(key: str, spec: Any, toml: TomlFile, at: Key, problems: list[Problem])
             problems.append(toml.problem((*at, field), f"{word} is expected", value=fields[field]))
     if isinstance(fields.get("rtol"), int | float) and not 0 <= fields["rtol"] < 1:
         problems.append(toml.problem((*at, "rtol"), "from 0 to less than 1 is expected", value=fields["rtol"]))
-    if ("value" in fields) == ("min" in fields or "max" in fields):
+    if set(fields) <= set(_FIELDS) and ("value" in fields) == ("min" in fields or "max" in fields):
         problems.append(toml.problem(at, "either a value, or min and max, is expected", expected=_EXAMPLE))
     if len(problems) > before:
         return None

@@ -1,0 +1,49 @@
+"""`simperf check`: files read, parts read, and scenarios held to what they carry."""
+
+
+def test_scenarios_and_parts(simperf, chain, tmp_path):
+    part = tmp_path / "string.toml"
+    part.write_text(
+        'kind = "link"\ntitle = "Wet string"\ntechnology = "wan"\nrate = "8 bit/s"\nlatency = "1 s"\n'
+        '[source]\ndefault = "a joke"\n'
+    )
+    server = tmp_path / "two.toml"
+    server.write_text(
+        'kind = "server"\ntitle = "Two"\n[[node]]\nid = "gpu{0..1}"\ngpu = "t4"\n'
+        '[[link]]\na = "gpu0"\nb = "gpu1"\npart = "string"\n[source]\ndefault = "x"\n'
+    )
+    code, out, err = simperf("check", chain, part)
+    assert (code, err) == (0, "")
+    assert "2 variants" in out
+    assert "link Wet string" in out
+    code, _, err = simperf("check", server)
+    assert code == 2
+    assert "unknown link 'string'" in err
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    part.rename(folder / part.name)
+    code, out, _ = simperf("check", server, "--folder", folder)
+    assert code == 0
+    assert "server of 2 GPUs" in out
+
+
+def test_expectations_are_checked_when_it_runs(simperf, chain):
+    code, out, _ = simperf("check", "--run", chain)
+    assert code == 0
+    assert "4 expectations met" in out
+    chain.write_text(chain.read_text().replace('"41 ms"', '"42 ms"').replace("max = 2 ", "max = 1.6 "))
+    assert simperf("check", chain)[0] == 0
+    code, out, _ = simperf("check", "--run", chain)
+    assert code == 1
+    assert "chain.toml, slow: time is not as expected: 41.00 ms, expected 42.00 ms" in out
+    assert "time of slow / fast is not as expected" in out
+
+
+def test_an_error_that_is_expected_is_no_failure(simperf):
+    assert simperf("check", "--run", "d2l/run-ahead")[0] == 0
+
+
+def test_all_that_ships_is_sound(simperf):
+    code, out, err = simperf("check", "--shipped")
+    assert (code, err) == (0, "")
+    assert out.count("ok  ") == len(out.splitlines()) > 20

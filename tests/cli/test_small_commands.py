@@ -1,0 +1,66 @@
+"""The commands that only print: `show`, `schema`, `scenarios`, `programs`."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from simperf.programs import PROGRAMS
+
+
+def test_show_prints_what_run_printed(simperf, chain, tmp_path):
+    _, ran, _ = simperf("run", chain, "--variant", "slow", "--save", "r.json.gz")
+    code, shown, _ = simperf("show", "r.json.gz", "--trace", "t.json", "--plot", "p.png")
+    assert code == 0
+    assert ran.startswith(shown[: shown.index("\n\n")])
+    assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    assert (tmp_path / "p.png").stat().st_size > 1000
+    assert json.loads(simperf("show", "r.json.gz", "--format", "json")[1])["time"] == pytest.approx(0.041)
+
+
+def test_show_refuses_what_is_no_result(simperf, chain, tmp_path):
+    (tmp_path / "x.json").write_text("{}")
+    for name in (chain, "x.json", "missing.json"):
+        code, out, err = simperf("show", name)
+        assert (code, out) == (2, "")
+        assert str(name) in err
+
+
+def test_schema(simperf):
+    assert json.loads(simperf("schema")[1])["title"] == "simperf scenario"
+    assert json.loads(simperf("schema", "gpu")[1])["title"] == "simperf gpu"
+    code, _, err = simperf("schema", "gpux")
+    assert code == 2
+    assert "did you mean 'gpu'" in err
+
+
+def test_scenarios(simperf, tmp_path):
+    rows = json.loads(simperf("scenarios", "list", "--format", "json")[1])
+    assert next(row for row in rows if row["name"] == "d2l/sync-160mb")["variants"] == 3
+    assert all(row["question"] for row in rows)
+    assert len(list(csv.DictReader(io.StringIO(simperf("scenarios", "list", "--format", "csv")[1])))) == len(rows)
+    assert "d2l/async" in simperf("scenarios", "list")[1]
+    code, out, err = simperf("scenarios", "copy", "d2l/async", "mine.toml")
+    assert (code, out) == (0, "mine.toml\n")
+    assert "simperf run mine.toml" in err
+    assert simperf("run", "mine.toml")[0] == 0
+    code, _, err = simperf("scenarios", "copy", "d2l/async", "mine.toml")
+    assert code == 2
+    assert "not overwritten" in err
+
+
+def test_programs(simperf):
+    rows = json.loads(simperf("programs", "--format", "json")[1])
+    assert [row["name"] for row in rows] == list(PROGRAMS)
+    out = simperf("programs", "async-chain")[1]
+    assert 'use = "async-chain"' in out
+    assert "time of the frontend to issue one" in out
+    assert simperf("programs", "async-chian")[0] == 2
+
+
+@pytest.mark.parametrize("name", list(PROGRAMS))
+def test_every_parameter_of_every_program_is_explained(simperf, name):
+    for row in json.loads(simperf("programs", name, "--format", "json")[1]):
+        assert row["meaning"], row
+        assert row["type"]

@@ -1,0 +1,110 @@
+"""Programs in people's own files: found beside the scenario, run, and blamed by line."""
+
+import pytest
+
+from simperf.errors import InputError
+from simperf.run import run
+from simperf.scenario import load_scenario
+from simperf.scenario.python_program import failure, load_program
+
+PROGRAM = '''\
+"""Mine."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from helper import PAUSE
+from simperf import compute
+from simperf.units import Seconds
+
+
+@dataclass
+class Step:
+    time: float
+
+
+def steps(m, *, n: int = 3, t: Seconds = 1e-3):
+    """Spend time n times.
+
+    Parameters
+    ----------
+    n : int
+        how often
+    t : float
+        how long
+    """
+    for _ in range(n):
+        yield compute(Step(t).time, "step")
+    m.metric("pause", PAUSE, "s")
+'''
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "mine.py").write_text(PROGRAM)
+    (tmp_path / "helper.py").write_text("PAUSE = 2.0\n")
+    (tmp_path / "s.toml").write_text('[program]\npython = "mine.py:steps"\nn = 4\nt = "2 ms"\n')
+    return tmp_path
+
+
+def test_it_runs_wherever_one_stands(folder, monkeypatch, tmp_path_factory):
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    scenario = load_scenario(folder / "s.toml")
+    assert scenario.program.title == "Spend time n times."
+    assert scenario.program.parameters["t"].doc == "how long"
+    result = run(scenario)
+    assert result.time == pytest.approx(8e-3)
+    assert result.metrics["pause"].value == 2.0
+
+
+def test_an_edited_file_is_read_again(folder):
+    assert run(load_scenario(folder / "s.toml")).metrics["pause"].value == 2.0
+    (folder / "mine.py").write_text(PROGRAM.replace("PAUSE, ", "3.0, "))
+    assert run(load_scenario(folder / "s.toml")).metrics["pause"].value == 3.0
+
+
+@pytest.mark.parametrize("reference", ["mine.py", "mine.py:", ":steps", "mine.py:1", "mine.py:a.b"])
+def test_references(folder, reference):
+    with pytest.raises(InputError, match="names no function"):
+        load_program(reference, folder)
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "word"),
+    [
+        ("def steps(m)\n    yield 1\n", 1, "not valid Python"),
+        ("import nowhere_to_be_found\n", 1, "ModuleNotFoundError"),
+        ("x = 1\ny = x / 0\n", 2, "ZeroDivisionError"),
+        ("x = 1\n\ndef steps(m):\n    return 1\n", 3, "no generator function"),
+        ("def steps(m, n=1):\n    yield 1\n", 1, "needs an annotation and a default"),
+        ("def steps(m, *, n: Nothing = 1):\n    yield 1\n", 1, "Nothing"),
+        ("x = '\0'\n", 0, "not valid Python"),
+    ],
+)
+def test_code_that_is_wrong_is_blamed_by_line(folder, source, line, word):
+    (folder / "mine.py").write_text(source)
+    with pytest.raises(InputError, match=word) as caught:
+        load_program("mine.py:steps", folder)
+    (problem,) = caught.value.problems
+    assert problem.file.endswith("mine.py")
+    assert problem.line in (line, 1)
+
+
+def test_a_function_that_is_not_there_and_a_file_that_is_not_there(folder):
+    with pytest.raises(InputError, match=r"no function 'stps'; did you mean 'steps'"):
+        load_program("mine.py:stps", folder)
+    with pytest.raises(InputError, match=r"no Python file .*; did you mean 'mine\.py'"):
+        load_program("mien.py:steps", folder)
+    (folder / "d.py").mkdir()
+    with pytest.raises(InputError, match="cannot be read"):
+        load_program("d.py:steps", folder)
+
+
+def test_what_a_program_raises_is_placed_in_its_own_code(folder):
+    (folder / "mine.py").write_text("def steps(m, *, n: int = 1):\n    x = {}\n    yield x['y']\n")
+    spec = load_program("mine.py:steps", folder)
+    with pytest.raises(KeyError) as caught:
+        next(spec.function(None))
+    (problem,) = failure(caught.value, spec).problems
+    assert (problem.line, problem.value) == (3, "yield x['y']")
+    assert problem.file.endswith("mine.py")
