@@ -12,23 +12,36 @@ __all__ = ["accuracy"]
 
 def accuracy(
     files: Annotated[
-        list[str] | None, typer.Argument(help="Scenario files with [measured] tables; without any, the shipped ones.")
+        list[str] | None,
+        typer.Argument(metavar="FILE...", help="Scenarios with [measured] tables; without any, the shipped ones."),
+    ] = None,
+    truth: Annotated[
+        Path | None,
+        typer.Option(envvar="SIMPERF_TRUTH", help="Folder of measured data (cases.json); adds all its tables."),
     ] = None,
     form: Annotated[
-        Literal["table", "csv", "json", "markdown"], typer.Option("--format", help="How to print.")
+        Literal["table", "csv", "json", "markdown"], typer.Option("--format", help="How to write the result.")
     ] = "table",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file instead.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")] = None,
 ) -> None:
     """Hold predictions against published measurements: every figure, with its signed error."""
     from simperf.files import write_text
-    from simperf.report.ledger import ledger_csv, ledger_json, ledger_markdown, ledger_text
+    from simperf.report.ledger import accuracy_page, ledger_csv, ledger_json, ledger_text
     from simperf.scenario import shipped_scenarios
     from simperf.study import ledger
+    from simperf.study.truth import truth_ledgers
 
     names = files or [name for name in shipped_scenarios() if name.startswith("measured/")]
-    write = {"table": ledger_text, "csv": ledger_csv, "json": ledger_json, "markdown": ledger_markdown}[form]
-    text = write(ledger(names))
+    sections = {"Figures that the scenarios quote": ledger(names)}
+    if truth is not None:
+        sections |= truth_ledgers(truth)
+    rows = [row for section in sections.values() for row in section]
+    if form == "markdown":
+        text = accuracy_page(sections)
+    else:
+        text = {"table": ledger_text, "csv": ledger_csv, "json": ledger_json}[form](rows)
     if output is None:
-        typer.echo(text)
+        typer.echo(text.rstrip("\n"))
     else:
         write_text(output, text.rstrip("\n") + "\n")
+        typer.echo(f"wrote {output}", err=True)

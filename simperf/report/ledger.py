@@ -6,13 +6,13 @@ import csv
 import io
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 
 from simperf.study.accuracy import LedgerRow
 from simperf.units import format_quantity
 
-__all__ = ["ledger_csv", "ledger_json", "ledger_markdown", "ledger_text"]
+__all__ = ["accuracy_page", "ledger_csv", "ledger_json", "ledger_markdown", "ledger_text"]
 
 _FIELDS = (
     "case",
@@ -102,4 +102,25 @@ def ledger_markdown(rows: Sequence[LedgerRow]) -> str:
             predicted = "-" if math.isnan(row.predicted) else format_quantity(row.predicted, row.unit)
             parts.append(f"| {name} | {_measured(row)} | {predicted} | {_error(row)} |")
         parts.append("")
+    return "\n".join(parts)
+
+
+_HEAD = """# How right the predictions are
+
+Every figure here was measured by others and published; nothing was left out because it does not fit. The error is
+predicted over measured, less one. What was fitted to anything is said for each case. Regenerate this page with
+
+    simperf accuracy --truth FOLDER --format markdown -o docs/accuracy.md
+
+where FOLDER holds the measured data (`cases.json`), which is not part of the project; without it only the first section
+is written.
+"""
+
+
+def accuracy_page(sections: Mapping[str, Sequence[LedgerRow]]) -> str:
+    """The page docs/accuracy.md: an overview of its sections, then each of them whole."""
+    parts = [_HEAD, "| section | figures |", "|---|---|"]
+    parts += [f"| {title} | {_summary(rows)} |" for title, rows in sections.items()]
+    for title, rows in sections.items():
+        parts += ["", f"## {title}", "", ledger_markdown(rows).rstrip()]
     return "\n".join(parts)
