@@ -22,7 +22,9 @@ def check(
     shipped: Annotated[bool, typer.Option("--shipped", help="Check every scenario that comes with simperf.")] = False,
     folder: Annotated[
         list[Path] | None,
-        typer.Option("--folder", help="A folder with parts that the files may name; may be repeated."),
+        typer.Option(
+            "--folder", metavar="FOLDER", help="A folder with parts that the files may name; may be repeated."
+        ),
     ] = None,
 ) -> int:
     """Check files: every problem of each, with file, line and key."""

@@ -10,6 +10,7 @@ from simperf.cli.options import Format, Plot, Seed, Set
 
 if TYPE_CHECKING:
     from simperf.analysis.check import Check
+    from simperf.report.data import Failure
     from simperf.results import Result
     from simperf.scenario import Scenario
 
@@ -34,18 +35,15 @@ def compare(
     from simperf.report.tables import format_comparison
 
     verify_outputs(plot=plot)
-    found = _Comparison(output)
+    found = _Comparison()
     loaded = _load(files, changes or [], seed)
     for item in loaded:
         found.add(item, several=len(loaded) > 1)
-    if found.results:
-        typer.echo(format_comparison(found.results, output, checks=found.checks))
-    for line in found.said:
-        typer.echo(line, err=output != "table")
-    if plot is not None and found.results:
+    typer.echo(format_comparison(found.rows, output, checks=found.checks))
+    if plot is not None:
         from simperf.report.plots import plot_comparison
 
-        plot_comparison(found.results, plot)
+        plot_comparison(found.rows, plot)
         note(f"wrote {plot}")
     if found.overridden:
         note("the files' [expect] are not checked, as the command line changes what is run")
@@ -72,13 +70,11 @@ def _load(files: list[str], changes: list[str], seed: int | None) -> list[Scenar
 
 
 class _Comparison:
-    """Collects results, checks by position, and what is to be said beside the table."""
+    """Collects rows and the checks of each by position, and what the exit code will be."""
 
-    def __init__(self, output: str) -> None:
-        self.output = output
-        self.results: list[Result] = []
+    def __init__(self) -> None:
+        self.rows: list[Result | Failure] = []
         self.checks: dict[int, list[Check]] = {}
-        self.said: list[str] = []
         self.overridden = False
         self.code = 0
 
@@ -89,44 +85,42 @@ class _Comparison:
         from simperf.scenario import check_comparison
 
         if isinstance(item, Result):
-            self.results.append(item)
+            self.rows.append(item)
             return
         self.overridden |= item.overridden
         variants = {variant.name: variant for variant in item.variants or (item,)}
-        first, mine = len(self.results), {}
+        first, mine = len(self.rows), {}
         for name in progress(variants):
             result = self._run(variants[name], prefix=f"{item.title}: " if several and item.variants else "")
             if result is not None:
                 mine[name] = result
-        ratios = check_comparison(item, mine)
-        if ratios:
-            self.checks.setdefault(first, []).extend(ratios)
-            self._judge(ratios)
+        self._judge(first, check_comparison(item, mine))
 
     def _run(self, variant: Scenario, *, prefix: str) -> Result | None:
         from dataclasses import replace
 
-        from simperf.cli.work import play
+        from simperf.cli.work import note, play
         from simperf.errors import SimperfError
+        from simperf.report.data import Failure
         from simperf.scenario import check_error, check_expectations
 
+        place = len(self.rows)
         try:
             result = play(variant)
         except SimperfError as error:
+            self.rows.append(Failure(prefix + variant.name, str(error)))
             checks = check_error(variant, error)
-            if checks and all(check.ok for check in checks):
-                self.said.append(f"{prefix}{variant.name}: as expected, {error}")
-            else:
-                self.said.append(f"{prefix}{variant.name}: error: {error}")
+            self._judge(place, checks)
+            if not checks:
+                note(f"error: {prefix}{variant.name}: {error}")
                 self.code = max(self.code, error.exit_code)
             return None
-        checks = check_expectations(variant, result)
-        if checks:
-            self.checks[len(self.results)] = checks
-            self._judge(checks)
-        self.results.append(replace(result, name=prefix + result.name))
+        self.rows.append(replace(result, name=prefix + result.name))
+        self._judge(place, check_expectations(variant, result))
         return result
 
-    def _judge(self, checks: list[Check]) -> None:
+    def _judge(self, place: int, checks: list[Check]) -> None:
+        if checks:
+            self.checks.setdefault(place, []).extend(checks)
         if not all(check.ok for check in checks):
             self.code = max(self.code, 1)

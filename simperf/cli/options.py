@@ -18,7 +18,9 @@ Set = Annotated[
         "--set", metavar="KEY=VALUE", help='Change a value of the file, as in program.nbytes="320 MB"; may be repeated.'
     ),
 ]
-Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the random numbers, instead of the file's.")]
+Seed = Annotated[
+    int | None, typer.Option("--seed", metavar="N", min=0, help="Seed of the random numbers, instead of the file's.")
+]
 Trace = Annotated[
     Path | None,
     typer.Option("--trace", metavar="FILE", help="Write the timeline for ui.perfetto.dev: .json or .json.gz."),

@@ -20,7 +20,9 @@ def run(
         str, typer.Argument(metavar="FILE", help="A scenario's file, or a name of `simperf scenarios list`.")
     ],
     changes: Set = None,
-    variant: Annotated[str, typer.Option("--variant", help="Run this [[compare]] variant of the file.")] = "",
+    variant: Annotated[
+        str, typer.Option("--variant", metavar="NAME", help="Run this [[compare]] variant of the file.")
+    ] = "",
     output: Format = "table",
     trace: Trace = None,
     plot: Plot = None,

@@ -92,7 +92,7 @@ class _Loader:
         if problems:
             raise InputError(_in_order(problems))
         simulated = [o for o in self.overrides if o.path[0] not in ("scenario", "expect", "measured", "compare")]
-        changed = bool(simulated) and data != self.toml.data
+        changed = any(data.get(key) != self.toml.data.get(key) for key in {str(o.path[0]) for o in simulated})
         if changed:
             variants = tuple(replace(v, overridden=True, expectations=(), measurements=()) for v in variants)
             scenario = replace(scenario, overridden=True, expectations=(), measurements=())
