@@ -122,12 +122,15 @@ def nearest(name: str, known: Iterable[str], *, show: int = 12) -> str:
     --------
     >>> nearest("v10", ["v100", "a100"])
     "; did you mean 'v100'?"
+    >>> nearest("v100", ["v100-sxm2-16gb", "t4"])
+    "; did you mean 'v100-sxm2-16gb'?"
     >>> nearest("zzz", ["v100", "a100"])
     '; known: a100, v100'
     """
     names = sorted(known)
     lowered = {n.lower(): n for n in names}
-    close = difflib.get_close_matches(name.lower(), list(lowered), n=3, cutoff=0.6)
+    within = sorted((n for n in lowered if len(name) > 2 and name.lower() in n), key=len)
+    close = list(dict.fromkeys(within + difflib.get_close_matches(name.lower(), list(lowered), n=3, cutoff=0.6)))[:3]
     if close:
         return "; did you mean " + " or ".join(repr(lowered[c]) for c in close) + "?"
     if not names:

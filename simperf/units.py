@@ -196,7 +196,9 @@ def _finite(value: float, text: str) -> float:
 def _explain(unit: str, dimension: str) -> str:
     what, example = _NAMES[dimension], _EXAMPLES[dimension]
     ambiguous = _BYTE_OR_BIT.match(unit)
-    if ambiguous and dimension in ("B", "B/s"):
+    if ambiguous and dimension not in ("B", "B/s"):
+        return f"{unit!r} looks like a unit of bandwidth or size, but a {what} is expected, such as {example}"
+    if ambiguous:
         prefix, per = ambiguous.group(1), "/s" if ambiguous.group(2) else ""
         return f"{unit!r} may be bits or bytes, which differ by 8: write '{prefix}bit{per}' or '{prefix}B{per}'"
     for other in DIMENSIONS:

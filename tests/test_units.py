@@ -52,6 +52,7 @@ def test_reads(text, dimension, value):
         (True, "s", "time is expected"),
         ("5 Gilbert", "B/s", "no unit of bandwidth"),
         ("3 mmin", "s", "no unit"),
+        ("5 Gb/s", "s", "looks like a unit of bandwidth"),
     ],
 )
 def test_refuses_with_a_reason(text, dimension, words):
