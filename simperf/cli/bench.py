@@ -180,7 +180,7 @@ class Bench:
                 name,
                 nbytes=float(size),
                 ranks=ranks,
-                servers=self._servers(name, machine),
+                servers=self._servers(name, machine, ranks),
                 transport=transport,
                 exact=self.exact,
                 **options,
@@ -189,19 +189,14 @@ class Bench:
         ]
 
     @staticmethod
-    def _servers(name: str, machine: Wired) -> tuple[str, ...] | None:
-        """The switch that adds up, where the algorithm wants one and the machine has it."""
-        from simperf.errors import InputError, Problem
+    def _servers(name: str, machine: Wired, ranks: Sequence[str]) -> tuple[str, ...] | None:
+        """The switches that add up and those who ask them, where the algorithm wants them."""
+        from simperf.collectives.suit import switch_sites
         from simperf.hardware import Machine
 
         if name != "in-network" or not isinstance(machine, Machine):
             return None
-        switches = machine.ids("nvswitch")
-        if len(switches) != 1:
-            raise InputError(
-                Problem("in-network reduction is modelled inside one server with an NVSwitch", key="--algo")
-            )
-        return switches
+        return switch_sites(machine, ranks)
 
     def header(self) -> str:
         """What the table is about, as comments."""

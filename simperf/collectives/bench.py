@@ -110,8 +110,8 @@ def measure(
 ) -> Row:
     """Run one algorithm at one size.
 
-    Where an algorithm leaves the degree of its tree open, a binary tree and a chain are
-    both tried and the faster one is told.
+    Where an algorithm leaves the degree of its tree open, a binary tree and a chain (all
+    chunks up, then all down) are both tried and the faster one is told.
 
     Raises
     ------
@@ -120,7 +120,9 @@ def measure(
     """
     tries = [options]
     if "degree" in options_of(collective, algorithm) and "degree" not in options and len(ranks) > 2:
-        tries = [{**options, "degree": degree} for degree in (2, 1)]
+        known = options_of(collective, algorithm)
+        chain = {"degree": 1, **({"overlap": False} if "overlap" in known else {})}
+        tries = [{**options, "degree": 2}, {**chain, **options}]
     runs: list[tuple[Execution, tuple[str, ...]]] = []
     for chosen in tries:
         plan = plan_for(machine, collective, algorithm, ranks=ranks, nbytes=nbytes, transport=transport, **chosen)

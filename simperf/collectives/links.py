@@ -114,7 +114,7 @@ class Links:
     def _row(self, src: int, dst: int) -> tuple[tuple[int, ...], float, float]:
         hop = self._placement.hop(src, dst)
         links = tuple(self._slot(name) for name in hop.resources)
-        return links, self._transport.latency(hop), min(self._transport.cap, hop.cap)
+        return links, self._transport.latency(hop), self._transport.most(hop, len(self._transport.caps))
 
     def _one_by_one(self, src: IntArray, dst: IntArray) -> Hops:
         rows = []

@@ -16,11 +16,19 @@ from simperf.collectives.pace import paces
 from simperf.collectives.placement import Transport, place
 from simperf.collectives.plan import Plan
 from simperf.collectives.protocols import PROTOCOLS, protocol_transport
-from simperf.collectives.suit import suitable_chunks
+from simperf.collectives.suit import suitable_chunks, switch_sites
 from simperf.errors import UnknownNameError
 from simperf.hardware import Machine, find_rings
 
 __all__ = ["Choice", "Tuner"]
+
+#: time in which a process launches one kernel [s]: 4 to 5 us are usual (the launch queue's
+#: pace while it is not full, as simperf's other scenarios have it)
+LAUNCH = 4.5e-6
+
+#: sockets of one connection: 2 threads with 8 each, NCCL's default on AWS (its user guide,
+#: NCCL_SOCKET_NTHREADS and NCCL_NSOCKS_PERTHREAD)
+CONNECTIONS = 16
 
 #: chunks of one tree, which bounds the work of trees over many ranks
 MOST_CHUNKS = 64
@@ -36,12 +44,15 @@ class Choice:
         ``"ring"``, ``"tree"`` or ``"in-network"``.
     protocol : str
         ``"LL"``, ``"LL128"`` or ``"Simple"``.
+    time : float
+        Time from one call to the next, call after call [s].
     run : Execution
-        What came out.
+        What came out of one call.
     """
 
     algorithm: str
     protocol: str
+    time: float
     run: Execution
 
     @property
@@ -63,16 +74,26 @@ class Tuner:
         ``"all-reduce"``, ``"reduce-scatter"`` or ``"all-gather"``.
     in_network : bool
         Whether switches that can add up do.
+    launches : int
+        GPUs that one process drives: it launches a kernel on each, one after the other,
+        and calls of the collective cannot follow each other faster than it does.
     """
 
     def __init__(
-        self, machine: Machine, ranks: Sequence[str], *, collective: str = "all-reduce", in_network: bool = False
+        self,
+        machine: Machine,
+        ranks: Sequence[str],
+        *,
+        collective: str = "all-reduce",
+        in_network: bool = False,
+        launches: int = 1,
     ) -> None:
         if "multi-ring" not in algorithms(collective):
             known = ("all-reduce", "reduce-scatter", "all-gather")
             raise UnknownNameError("collective of the tuner", collective, known)
         self.machine, self.ranks, self.collective = machine, tuple(ranks), collective
         self.in_network = in_network and collective == "all-reduce"
+        self.floor = launches * LAUNCH
         self._caps: dict[str, tuple[float, ...]] = {}
         self._ring = self._rings()
 
@@ -81,9 +102,10 @@ class Tuner:
         found = []
         for algorithm, plan, servers in self._plans(nbytes):
             for protocol in PROTOCOLS if algorithm != "in-network" else PROTOCOLS[-1:]:
-                transport = replace(protocol_transport(algorithm, protocol), caps=self._pace(algorithm, plan, servers))
+                pace = self._pace(algorithm, plan, servers)
+                transport = replace(protocol_transport(algorithm, protocol), caps=pace, connections=CONNECTIONS)
                 run = execute(plan, self.machine, nbytes=nbytes, ranks=self.ranks, servers=servers, transport=transport)
-                found.append(Choice(algorithm, protocol, run))
+                found.append(Choice(algorithm, protocol, max(run.time, self.floor), run))
         return sorted(found, key=lambda choice: choice.run.time)
 
     def best(self, nbytes: float) -> Choice:
@@ -102,14 +124,18 @@ class Tuner:
             heads = self._heads(groups[0])
             chunks = self._chunks(nbytes / (2 * len(heads)), transport)
             yield "tree", self._trees(heads, len(groups[0]), chunks), None
-        switches = self.machine.ids("nvswitch")
-        if self.in_network and len(groups) == 1 and switches:
-            chunks = self._chunks(nbytes, transport)
-            yield (
+        if self.in_network and len(set(map(len, groups))) == 1:
+            heads = self._heads(groups[0]) if len(groups) > 1 else ()
+            share = nbytes / (2 * len(heads) if heads else len(self.ranks))
+            plan = make_plan(
+                "all-reduce",
                 "in-network",
-                make_plan("all-reduce", "in-network", nranks=len(self.ranks), chunks=chunks),
-                switches[:1],
+                nranks=len(self.ranks),
+                group=len(groups[0]),
+                heads=heads,
+                chunks=self._chunks(share, protocol_transport("in-network", "Simple")),
             )
+            yield "in-network", plan, switch_sites(self.machine, self.ranks, heads)
 
     def _rings(self) -> Plan:
         index = {node: rank for rank, node in enumerate(self.ranks)}
@@ -148,5 +174,7 @@ class Tuner:
 
     def _pace(self, algorithm: str, plan: Plan, servers: tuple[str, ...] | None) -> tuple[float, ...]:
         if algorithm not in self._caps:
-            self._caps[algorithm] = paces(plan, place(plan, self.machine, ranks=self.ranks, servers=servers))
+            self._caps[algorithm] = paces(
+                plan, place(plan, self.machine, ranks=self.ranks, servers=servers), connections=CONNECTIONS
+            )
         return self._caps[algorithm]

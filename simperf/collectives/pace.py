@@ -16,7 +16,7 @@ from simperf.engine.maxmin import max_min_rates
 __all__ = ["paces"]
 
 
-def paces(plan: Plan, placement: Placement) -> tuple[float, ...]:
+def paces(plan: Plan, placement: Placement, *, connections: int = 1) -> tuple[float, ...]:
     """Rate of each channel [B/s], for `Transport.caps`.
 
     Parameters
@@ -25,6 +25,8 @@ def paces(plan: Plan, placement: Placement) -> tuple[float, ...]:
         Its channels' lanes are the pairs of participants between which they send.
     placement : Placement
         Where the participants sit.
+    connections : int
+        As in `Transport`.
     """
     lanes: list[tuple[int, int, int]] = []
     for number, channel in enumerate(plan.channels):
@@ -41,7 +43,7 @@ def paces(plan: Plan, placement: Placement) -> tuple[float, ...]:
     rates = max_min_rates(
         [tuple(names[name] for name in hop.resources) for hop in hops],
         [placement.machine.resources[name] for name in names],
-        caps=[hop.cap for hop in hops],
+        caps=[hop.cap * connections for hop in hops],
     )
     slowest = np.full(len(plan.channels), np.inf)
     np.minimum.at(slowest, [lane[0] for lane in lanes], rates)

@@ -85,6 +85,8 @@ class Transport:
     media : mapping of str to float
         Least latency of a send [s] over ``"nvlink"``, ``"pcie"`` or ``"network"``: what
         software and protocol make of it, whatever the wire alone would allow.
+    connections : int
+        Flows that a send is spread over where one flow alone is limited, as TCP flows are.
     caps : tuple of float
         Rate on the wire that one send of channel 0, 1, ... cannot exceed [B/s].
 
@@ -101,6 +103,7 @@ class Transport:
     unit: float = 0.0
     start: float = 0.0
     media: Mapping[str, float] = field(default_factory=dict)
+    connections: int = 1
     caps: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
@@ -113,6 +116,7 @@ class Transport:
                 ("reduce_rate", self.reduce_rate, self.reduce_rate > 0.0, "must be a bandwidth above 0"),
                 ("unit", self.unit, 0.0 <= self.unit < math.inf, "must be a size, 0 or more"),
                 ("start", self.start, 0.0 <= self.start < math.inf, "must be a time, 0 or more"),
+                ("connections", self.connections, self.connections >= 1, "must be at least 1"),
                 ("caps", self.caps, all(cap > 0.0 for cap in self.caps), "must be bandwidths above 0"),
             )
             if not right
@@ -126,7 +130,8 @@ class Transport:
 
     def most(self, hop: Hop, channel: int) -> float:
         """Rate on the wire that a send of a channel cannot exceed [B/s]."""
-        return min(self.cap, hop.cap, self.caps[channel] if channel < len(self.caps) else math.inf)
+        own = self.caps[channel] if channel < len(self.caps) else math.inf
+        return min(self.cap, hop.cap * self.connections, own)
 
 
 #: bytes on the wire and nothing else

@@ -238,7 +238,8 @@ class Stepwise:
     transport : Transport
         How sends are carried.
     entry : sequence of float
-        Delay from now until each participant takes part [s].
+        Delay from now until each participant takes part [s]; infinite for one that
+        `enter` will be called for.
     recorder : Recorder, optional
         Is told of every send.
 
@@ -271,18 +272,22 @@ class Stepwise:
         self.reducing = transport.reduce_rate != float("inf")
         self._reducer = [0.0] * plan.nparticipants
         self._left = plan.nparticipants * len(plan.channels)
-        runs = [_Run(self, number, channel) for number, channel in enumerate(plan.channels)]
+        self._runs = [_Run(self, number, channel) for number, channel in enumerate(plan.channels)]
         groups: dict[float, list[int]] = {}
         for who, delay in enumerate(entry):
-            groups.setdefault(delay + transport.start, []).append(who)
+            groups.setdefault(delay, []).append(who)
         for delay, members in groups.items():
-            start = env.timeout(delay)
-            assert start.callbacks is not None
-            start.callbacks.append(partial(self._enter, runs, members))
+            if delay < float("inf"):
+                self.enter(members, delay)
 
-    @staticmethod
-    def _enter(runs: list[_Run], members: list[int], _: simpy.Event) -> None:
-        for run in runs:
+    def enter(self, members: Sequence[int], delay: float = 0.0) -> None:
+        """Let participants take part, `delay` s from now."""
+        start = self.env.timeout(delay + self.transport.start)
+        assert start.callbacks is not None
+        start.callbacks.append(partial(self._enter, members))
+
+    def _enter(self, members: Sequence[int], _: simpy.Event) -> None:
+        for run in self._runs:
             for who in members:
                 run.advance(who)
 

@@ -12,11 +12,14 @@ from simperf.collectives.plan import Plan
 from simperf.errors import InputError, Problem
 from simperf.hardware import Machine, find_rings
 
-__all__ = ["plan_for", "suitable_chunks"]
+__all__ = ["plan_for", "suitable_chunks", "switch_sites"]
 
 #: most chunks that are chosen unasked, and most sends of a plan that they may make
 MOST_CHUNKS = 256
 MOST_SENDS = 65_536
+
+#: most chunks along a chain, which needs no events
+MOST_CHAIN = 2_048
 
 #: ranks up to which rings are searched for; beyond, they follow the order of the servers
 MOST_SEARCHED = 2_048
@@ -65,11 +68,13 @@ def plan_for(
         chosen |= {"orders": orders, "weights": weights}
     elif "order" in known and "order" not in options:
         chosen["order"] = _rings(machine, ranks)[0][0]
+    if algorithm == "in-network" and not isinstance(machine, Machine):
+        raise InputError(Problem("this wiring has no switch that adds up", expected="a server such as dgx-h100"))
     if "group" in known and "group" not in options:
         chosen["group"] = _group(machine, ranks)
     if "chunks" in known and "chunks" not in options:
-        degree = int(options.get("degree", 2))
-        chosen["chunks"] = suitable_chunks(machine, ranks, nbytes, transport=transport, degree=degree)
+        chain = options.get("degree") == 1
+        chosen["chunks"] = suitable_chunks(machine, ranks, nbytes, transport=transport, chain=chain)
     return make_plan(collective, algorithm, nranks=len(ranks), **chosen)
 
 
@@ -96,7 +101,7 @@ def _group(machine: Wired, ranks: Sequence[str]) -> int:
 
 
 def suitable_chunks(
-    machine: Wired, ranks: Sequence[str], nbytes: float, *, transport: Transport = PLAIN, degree: int = 2
+    machine: Wired, ranks: Sequence[str], nbytes: float, *, transport: Transport = PLAIN, chain: bool = False
 ) -> int:
     """Number of chunks for a pipeline down a tree and up it.
 
@@ -106,11 +111,32 @@ def suitable_chunks(
     n = len(ranks)
     if n < 2 or nbytes <= 0:
         return 1
-    depth = 2 * (n - 1 if degree == 1 else n.bit_length())
+    depth = n - 1 if chain else 2 * n.bit_length()
     route = machine.route(ranks[0], ranks[n // 2])
     rate = min((machine.resources[name] for name in route.resources), default=float("inf"))
     latency = route.latency + transport.step_latency + max(transport.media.values(), default=0.0)
-    limit = max(1, min(MOST_CHUNKS, MOST_SENDS // n))
+    limit = MOST_CHAIN if chain else max(1, min(MOST_CHUNKS, MOST_SENDS // n))
     if latency <= 0.0:
         return limit
     return max(1, min(limit, round(sqrt(depth * nbytes / (latency * rate)))))
+
+
+def switch_sites(machine: Machine, ranks: Sequence[str], heads: Sequence[int] = ()) -> tuple[str, ...]:
+    """Nodes of an in-network plan's participants beside the ranks: switches, then heads.
+
+    Raises
+    ------
+    InputError
+        A server does not have exactly one switch that joins its GPUs.
+    """
+    groups: dict[str, list[str]] = {}
+    for node in ranks:
+        groups.setdefault(machine.nodes[node].server, []).append(node)
+    switches: dict[str, list[str]] = {}
+    for name in machine.ids("nvswitch"):
+        switches.setdefault(machine.nodes[name].server, []).append(name)
+    if any(len(switches.get(server, ())) != 1 for server in groups):
+        message = "reduction in the network needs one NVSwitch in each server"
+        raise InputError(Problem(message, expected="a server such as dgx-h100"))
+    asking = [members[head] for members in groups.values() for head in (heads or range(len(members)))]
+    return (*(switches[server][0] for server in groups), *asking)

@@ -14,7 +14,7 @@ from simperf.testing import check_collective
 NS = (*range(1, 18), 24, 31, 32, 33)
 
 
-@pytest.mark.parametrize("name", [name for name in ALGORITHMS if not name.endswith("/hierarchical")])
+@pytest.mark.parametrize("name", [name for name in ALGORITHMS if not name.endswith(("/hierarchical", "/server-trees"))])
 def test_algorithm_is_right(name):
     options = {"chunks": 5} if "chunks" in options_of(*name.split("/")) else {}
     check_collective(name, ns=NS, **options)
@@ -123,3 +123,14 @@ def test_every_collective_has_an_algorithm():
     from simperf.collectives import COLLECTIVES
 
     assert all(algorithms(name) for name in COLLECTIVES)
+
+
+@pytest.mark.parametrize("heads", [(0,), (0, 2), (1, 2, 3)])
+def test_trees_and_switches_of_servers(heads):
+    for name in ("server-trees", "in-network"):
+        check_collective(f"all-reduce/{name}", ns=(4, 8, 12, 20), group=4, heads=heads, chunks=3, refused=False)
+
+
+def test_a_chain_without_overlap():
+    check_collective("all-reduce/pipelined-tree", ns=(2, 3, 8), degree=1, overlap=False, chunks=4, refused=False)
+    assert make_plan("all-reduce", "pipelined-tree", nranks=8, degree=1, overlap=False, chunks=4).steps == 2 * (4 + 6)

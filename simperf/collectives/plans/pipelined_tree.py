@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from simperf.collectives.algorithms import collective
-from simperf.collectives.plan import Channel, IntArray, Plan
+from simperf.collectives.plan import Channel, IntArray, Phase, Plan
 from simperf.collectives.plans.naive import check_root
 from simperf.collectives.plans.trees import balanced_tree, depths, tree_phase
 from simperf.errors import InputError, Problem
@@ -37,8 +37,22 @@ def _most_children(parent: IntArray) -> int:
 
 
 @collective("all-reduce", "pipelined-tree")
-def all_reduce(nranks: int, *, chunks: int = 64, degree: int = 2, root: int = 0) -> Plan:
-    """Reduce up a balanced tree and broadcast down it, both at once."""
+def all_reduce(nranks: int, *, chunks: int = 64, degree: int = 2, root: int = 0, overlap: bool = True) -> Plan:
+    """Reduce up a balanced tree and broadcast down it.
+
+    Parameters
+    ----------
+    nranks : int
+        Ranks.
+    chunks : int
+        Chunks of the payload.
+    degree : int
+        Most children of a rank; 1 is a chain.
+    root : int
+        Rank at the top.
+    overlap : bool
+        Whether a chunk goes down as soon as it is reduced, or only after all have come up.
+    """
     check_root(nranks, root)
     check_chunks(chunks)
     name, algorithm = "all-reduce", "pipelined-tree"
@@ -46,8 +60,12 @@ def all_reduce(nranks: int, *, chunks: int = 64, degree: int = 2, root: int = 0)
         return Plan(name, algorithm, 1, (Channel((), 1),), 0, 0.0)
     parent = balanced_tree(nranks, root=root, degree=degree)
     busiest = np.bincount(parent[parent >= 0], minlength=nranks) + (parent >= 0)
-    phase = tree_phase(parent, chunks, way="both")
-    return Plan(name, algorithm, nranks, (Channel((phase,), chunks),), phase.nrounds, float(busiest.max()), root=root)
+    if overlap:
+        phases: tuple[Phase, ...] = (tree_phase(parent, chunks, way="both"),)
+    else:
+        phases = (tree_phase(parent, chunks, way="up"), tree_phase(parent, chunks, way="down"))
+    steps = sum(phase.nrounds for phase in phases)
+    return Plan(name, algorithm, nranks, (Channel(phases, chunks),), steps, float(busiest.max()), root=root)
 
 
 @collective("broadcast", "pipelined-tree")

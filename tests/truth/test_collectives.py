@@ -1,0 +1,57 @@
+"""NCCL tables measured by others against what the catalogue and the tuner's constants say; nothing is fitted."""
+
+from statistics import median
+
+import pytest
+
+from tests.truth import collective_cases
+
+#: many ranks: these take some seconds each, and the page about accuracy has them
+LARGE = ("nccl-a100-polaris-540n-env5", "nccl-gh200-alps-256n", "nccl-gh200-alps-128n", "nccl-gh200-alps-32n")
+
+
+@pytest.fixture(scope="module")
+def ends(cases):
+    names = [name for name in collective_cases.SETUPS if name not in LARGE]
+    return {name: collective_cases.ends(list(collective_cases.points(cases[name], most=5))) for name in names}
+
+
+@pytest.mark.truth
+def test_bandwidth_end(ends):
+    errors = [abs(large) for large, _ in ends.values() if large is not None]
+    assert len(errors) > 40
+    assert median(errors) < 0.15
+
+
+@pytest.mark.truth
+def test_latency_end(ends):
+    factors = [max(small, 1 / small) for _, small in ends.values() if small is not None]
+    assert len(factors) > 30
+    assert median(factors) < 1.5
+
+
+@pytest.mark.truth
+@pytest.mark.parametrize(
+    ("case", "limit"),
+    [
+        ("nccl-a100x8-allreduce-superbench", 0.10),
+        ("nccl-v100sxm3x12-allreduce-dgx2", 0.10),
+        ("nccl-h100x8-snellius-2node-allreduce", 0.10),
+        ("nccl-h100-xx-10node-g1-allreduce", 0.05),
+        ("nccl-h100-xx-10node-g4-allreduce", 0.10),
+        ("nccl-h100x16-p5-2node-adt", 0.10),
+    ],
+)
+def test_boxes_and_rails_at_large_sizes(ends, case, limit):
+    assert abs(ends[case][0]) < limit
+
+
+@pytest.mark.truth
+def test_rails_add_up(cases):
+    """One, four and eight cards a server of ten servers: busbw grows with them, as measured."""
+    found = {}
+    for each in (1, 4):
+        points = list(collective_cases.points(cases[f"nccl-h100-xx-10node-g{each}-allreduce"], most=3))
+        found[each] = points[-1]
+    ratio = {what: getattr(found[1], what) / getattr(found[4], what) for what in ("measured", "predicted")}
+    assert ratio["predicted"] == pytest.approx(ratio["measured"], rel=0.15)
