@@ -1,0 +1,32 @@
+"""The code on every page runs, and its links lead somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "calibration").glob("*.md")])
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+def name(page):
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if BLOCK.search(p.read_text("utf-8"))], ids=name)
+def test_code_blocks_run_one_after_the_other(page, monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    space = {"__name__": "page"}
+    for block in BLOCK.findall(page.read_text("utf-8")):
+        exec(compile(block, str(page), "exec"), space)
+    if page.name == "README.md" and page.parent == ROOT:
+        assert capsys.readouterr().out == "200.02 ms\n", "the README shows this output"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_inside_the_repository_lead_somewhere(page):
+    targets = [target for target in LINK.findall(page.read_text("utf-8")) if "://" not in target]
+    missing = [target for target in targets if not (page.parent / target).exists()]
+    assert not missing
