@@ -7,7 +7,7 @@ from math import sqrt
 from typing import Any
 
 from simperf.collectives.algorithms import make_plan, options_of
-from simperf.collectives.placement import PLAIN, Transport, Wired
+from simperf.collectives.placement import PLAIN, Placement, Transport, Wired
 from simperf.collectives.plan import Plan
 from simperf.errors import InputError, Problem
 from simperf.hardware import Machine, find_rings
@@ -112,9 +112,9 @@ def suitable_chunks(
     if n < 2 or nbytes <= 0:
         return 1
     depth = n - 1 if chain else 2 * n.bit_length()
-    route = machine.route(ranks[0], ranks[n // 2])
-    rate = min((machine.resources[name] for name in route.resources), default=float("inf"))
-    latency = route.latency + transport.step_latency + max(transport.media.values(), default=0.0)
+    hop = Placement(machine, (ranks[0], ranks[n // 2])).hop(0, 1)
+    rate = min((machine.resources[name] for name in hop.resources), default=float("inf"))
+    latency = transport.latency(hop)
     limit = MOST_CHAIN if chain else max(1, min(MOST_CHUNKS, MOST_SENDS // n))
     if latency <= 0.0:
         return limit

@@ -1,0 +1,97 @@
+"""NCCL's protocols as data (simperf.collectives.protocols), paced channels (pace), the choices of the tuner."""
+
+import pytest
+
+from simperf.collectives import Transport, execute, make_plan
+from simperf.collectives.nccl import LAUNCH, Tuner
+from simperf.collectives.pace import paces
+from simperf.collectives.placement import Hop, place
+from simperf.collectives.protocols import PROTOCOLS, protocol_transport
+from simperf.collectives.suit import plan_for
+from simperf.errors import InputError, UnknownNameError
+from simperf.hardware import Catalog, build_cluster
+
+CATALOG = Catalog.load()
+DGX = CATALOG.machine("dgx-a100")
+
+
+def test_protocols_trade_latency_for_bandwidth():
+    for algorithm in ("ring", "double-binary-tree"):
+        found = [protocol_transport(algorithm, name) for name in PROTOCOLS]
+        assert [one.media["nvlink"] for one in found] == sorted(one.media["nvlink"] for one in found)
+        assert found[0].efficiency < found[1].efficiency < found[2].efficiency
+    with pytest.raises(UnknownNameError, match="did you mean 'LL128'"):
+        protocol_transport("ring", "LL182")
+    with pytest.raises(UnknownNameError, match="Simple"):
+        protocol_transport("in-network", "LL")
+
+
+def test_a_medium_has_a_latency_of_its_own_but_never_less_than_the_wire():
+    transport = Transport(media={"nvlink": 2e-6}, step_latency=1e-6)
+    assert transport.latency(Hop((), 1e-6, medium="nvlink")) == pytest.approx(3e-6)
+    assert transport.latency(Hop((), 5e-6, medium="nvlink")) == pytest.approx(6e-6)
+    assert transport.latency(Hop((), 1e-6, medium="pcie")) == pytest.approx(2e-6)
+
+
+@pytest.mark.parametrize(
+    ("machine", "pair", "medium"),
+    [
+        (DGX, ("gpu0", "gpu1"), "nvlink"),
+        (CATALOG.machine("pcie-4gpu"), ("gpu0", "gpu1"), "pcie"),
+        (build_cluster("dgx-a100", 2, link="infiniband-hdr"), ("n0/gpu0", "n1/gpu0"), "network"),
+    ],
+)
+def test_media_are_seen_on_the_route(machine, pair, medium):
+    plan = make_plan("send-recv", "direct", nranks=2)
+    assert place(plan, machine, ranks=pair).hop(0, 1).medium == medium
+
+
+def test_transport_refuses_nonsense():
+    with pytest.raises(InputError) as error:
+        Transport(step_latency=-1.0, efficiency=0.0, cap=0.0, reduce_rate=0.0, unit=-1.0, connections=0)
+    assert len(error.value.problems) == 6
+
+
+def test_paced_channels_never_fill_a_link():
+    machine = build_cluster("dgx-a100", 4, link="infiniband-hdr")
+    plan = plan_for(machine, "all-reduce", "multi-ring", ranks=machine.gpus)
+    caps = paces(plan, place(plan, machine, ranks=machine.gpus))
+    assert len(caps) == len(plan.channels)
+    paced = Transport(caps=caps)
+    fast = execute(plan, machine, nbytes=1e8, transport=paced)
+    assert fast.method == "collapsed"
+    assert execute(plan, machine, nbytes=1e8, transport=paced, exact=True).time == pytest.approx(fast.time, rel=1e-9)
+    free = execute(plan, machine, nbytes=1e8).time
+    assert free <= fast.time <= 1.25 * free
+
+
+def test_the_tuner_takes_latency_first_and_bandwidth_last():
+    tuner = Tuner(DGX, DGX.gpus)
+    assert tuner.best(8.0).name == "ring/LL"
+    assert tuner.best(1 << 30).name == "ring/Simple"
+    times = [choice.time for choice in tuner.choices(1 << 20)]
+    assert times == sorted(times)
+
+
+def test_trees_win_at_small_sizes_over_many_servers():
+    machine = build_cluster("dgx-a100", 8, link="infiniband-hdr")
+    assert Tuner(machine, machine.gpus).best(1024.0).algorithm == "tree"
+
+
+def test_a_switch_that_adds_up_beats_the_ring():
+    machine = CATALOG.machine("dgx-h100")
+    with_it = Tuner(machine, machine.gpus, in_network=True).best(1 << 30)
+    assert with_it.algorithm == "in-network"
+    assert with_it.time < 0.8 * Tuner(machine, machine.gpus).best(1 << 30).time
+
+
+def test_one_process_for_many_gpus_launches_one_after_the_other():
+    assert Tuner(DGX, DGX.gpus, launches=8).best(8.0).time == pytest.approx(8 * LAUNCH)
+
+
+def test_other_collectives():
+    for name in ("reduce-scatter", "all-gather"):
+        assert Tuner(DGX, DGX.gpus, collective=name).best(1 << 30).algorithm == "ring"
+    with pytest.raises(UnknownNameError, match="all-gather"):
+        Tuner(DGX, DGX.gpus, collective="broadcast")
+    assert Tuner(DGX, DGX.gpus[:1]).best(1 << 20).run.time == pytest.approx(6.6e-6)
