@@ -14,8 +14,9 @@ from typing import IO, Any
 
 from simperf.errors import InputError, Problem
 
-__all__ = ["TomlFile", "atomic_writer", "read_toml", "write_bytes", "write_text"]
+__all__ = ["TomlFile", "atomic_writer", "is_special", "read_toml", "write_bytes", "write_text"]
 
+_LONGEST = 120  # characters of a value that a message repeats
 _MAX_BYTES = 64 * 1024 * 1024
 #: what a newcomer most often meant, by what tomllib says
 _HINTS = {
@@ -63,9 +64,14 @@ class TomlFile:
             file=self.path,
             line=self.line(key),
             key=dotted(key),
-            value=repr(value) if value != "" else "",
+            value=_shown(value),
             expected=expected,
         )
+
+
+def _shown(value: object) -> str:
+    text = repr(value) if value != "" else ""
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
 
 
 def dotted(key: tuple[str | int, ...]) -> str:
@@ -150,7 +156,7 @@ def read_toml(path: str | os.PathLike[str]) -> TomlFile:
     if Path(name).is_dir():
         raise InputError(Problem("this is a directory, not a file", file=name, expected="a .toml file in it"))
     try:
-        text = raw.decode("utf-8")
+        text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise InputError(
@@ -161,7 +167,7 @@ def read_toml(path: str | os.PathLike[str]) -> TomlFile:
     if not text.strip():
         raise InputError(Problem("the file is empty", file=name, expected="a TOML file; see `simperf scenarios list`"))
     try:
-        return TomlFile(name, tomllib.loads(text), text)
+        toml = TomlFile(name, tomllib.loads(text), text)
     except tomllib.TOMLDecodeError as error:
         found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
         line = int(found.group(1)) if found else text.count("\n") + 1
@@ -171,6 +177,21 @@ def read_toml(path: str | os.PathLike[str]) -> TomlFile:
         raise InputError(
             Problem(f"not valid TOML: {message}", file=name, line=line, value=shown[:120], expected=expected)
         ) from None
+    except (ValueError, RecursionError):
+        raise InputError(Problem("a number or a nesting in it has no end: not a simperf file", file=name)) from None
+    problems = [toml.problem(key, "a whole number of at most 64 bits is expected") for key in _oversized(toml.data, ())]
+    if problems:
+        raise InputError(problems)
+    return toml
+
+
+def _oversized(value: Any, key: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+    """Keys of the integers that TOML does not allow: floats could not hold them."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, item in items:
+        yield from _oversized(item, (*key, name))
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        yield key
 
 
 def _similar(name: str) -> str:
@@ -183,16 +204,28 @@ def _similar(name: str) -> str:
     return f"did you mean {str(folder / close[0])!r}?" if close else "an existing file"
 
 
+def is_special(path: str | os.PathLike[str]) -> bool:
+    """Whether `path` is a pipe or a device, which takes bytes as they come and must never be replaced."""
+    given = Path(path)
+    return given.exists() and not given.is_dir() and (not given.is_file() or os.fspath(path).startswith("/dev/"))
+
+
 @contextmanager
 def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Write a file whole or not at all: a temporary file beside it, renamed at the end.
+
+    A link stays and what it leads to is replaced; a pipe or device, such as ``/dev/stdout``, takes the bytes.
 
     Raises
     ------
     InputError
         The folder does not exist or cannot be written.
     """
-    target = Path(path)
+    if is_special(path):
+        with Path(path).open("wb") as stream:
+            yield stream
+        return
+    target = Path(os.path.realpath(path))
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     except OSError as error:

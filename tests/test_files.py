@@ -1,9 +1,11 @@
 """Key lines, reading errors, and writing whole or not at all."""
 
+import os
+
 import pytest
 
 from simperf.errors import InputError
-from simperf.files import atomic_writer, dotted, read_toml
+from simperf.files import atomic_writer, dotted, read_toml, write_text
 
 TEXT = '''a = 1
 [m]
@@ -69,3 +71,46 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path):
         raise KeyboardInterrupt
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_mark_at_the_beginning_is_no_part_of_the_text(tmp_path):
+    path = tmp_path / "bom.toml"
+    path.write_bytes(b"\xef\xbb\xbfa = 1\r\n")
+    assert read_toml(path).data == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        ("x = 1\ny = [1, 9223372036854775808]\n", r":2: y\[1\]: .*64 bits"),
+        ("x = " + "9" * 5000, "no end"),
+        ("x = " + "[" * 20_000 + "]" * 20_000, "no end"),
+        ("x = 1\nx = 2\n", "every key once"),
+    ],
+)
+def test_what_no_file_of_ours_holds(tmp_path, content, word):
+    path = tmp_path / "broken.toml"
+    path.write_text(content)
+    with pytest.raises(InputError, match=word):
+        read_toml(path)
+
+
+def test_a_long_value_is_cut_in_a_message(tmp_path):
+    path = tmp_path / "long.toml"
+    path.write_text("a = 1\n")
+    assert len(str(read_toml(path).problem(("a",), "no", value="x" * 1000))) < 300
+
+
+def test_a_link_stays_and_a_device_is_never_replaced(tmp_path):
+    target, link, pipe = tmp_path / "real.json", tmp_path / "link.json", tmp_path / "pipe"
+    target.write_text("old")
+    link.symlink_to(target)
+    write_text(link, "new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_text(pipe, "bytes")
+    assert os.read(reader, 100) == b"bytes"
+    os.close(reader)
+    assert pipe.is_fifo()

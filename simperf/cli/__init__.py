@@ -6,6 +6,7 @@ Exit codes: 0 done; 1 a check or expectation failed; 2 bad input; 130 interrupte
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -27,6 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = _DEBUG in given or os.environ.get("SIMPERF_DEBUG", "") not in ("", "0")
     words = [word for word in given if word != _DEBUG]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a letter shows a question mark
+            stream.reconfigure(errors="replace")
     try:
         code = _invoke(words)
         sys.stdout.flush()

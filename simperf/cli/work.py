@@ -94,10 +94,11 @@ def verify_outputs(*, trace: Path | None = None, plot: Path | None = None, save:
         All that is wrong with the names.
     """
     from simperf.errors import InputError, Problem
+    from simperf.files import is_special
 
     problems = []
     for option, path in (("--trace", trace), ("--plot", plot), ("--save", save)):
-        if path is None:
+        if path is None or is_special(path):
             continue
         if path.is_dir():
             problems.append(Problem("this is a directory, a file is expected", file=option, key=str(path)))

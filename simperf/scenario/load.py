@@ -210,6 +210,8 @@ def _odd(value: Any, key: Key, toml: TomlFile) -> Iterator[Problem]:
             yield from _odd(item, (*key, index), toml)
     elif isinstance(value, float) and not math.isfinite(value):
         yield toml.problem(key, "a finite number is expected", value=value)
+    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+        yield toml.problem(key, "a whole number of at most 64 bits is expected")
     elif isinstance(value, datetime.date | datetime.time):
         yield toml.problem(key, "a date is no value here", value=str(value), expected="a number or a text in quotes")
 
