@@ -61,10 +61,10 @@ def input_pipeline(
     drive = Disk(env, disk, m.machine.nodes[disk].part, rng=m.rng(disk), recorder=m.simulation.recorder)
     ready = simpy.Store(env)
     places = simpy.Container(env, capacity=workers * prefetch, init=workers * prefetch)
-    todo = iter(range(batches))
+    numbers = iter(range(batches))
 
     def worker() -> Program:
-        for number in todo:
+        for number in numbers:
             yield places.get(1)
             yield drive.read(batch * stored, sequential=True)
             yield compute(batch * decode, "decode")

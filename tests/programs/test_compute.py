@@ -1,4 +1,4 @@
-"""Rows A1-A6, B1, B2, B4: times from events against closed forms."""
+"""Rows A1-A6, B1, B2, B4 (programs asynchrony, regimes, parallel): times from events against closed forms."""
 
 import pytest
 

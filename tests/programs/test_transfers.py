@@ -1,4 +1,4 @@
-"""Rows B3, C1-C5, E1, E2: times from events against closed forms."""
+"""Rows B3, C1-C5, E1, E2 (programs copies, hardware, pipeline, synchronisation): times against closed forms."""
 
 import pytest
 

@@ -1,0 +1,52 @@
+"""From a scenario to a result (simperf.run): what is gathered, and errors that are answers."""
+
+import pytest
+
+from simperf.errors import DeviceMemoryError
+from simperf.run import run, run_variants
+from simperf.scenario import load_scenario, make_scenario
+
+CHAIN = {"program": {"use": "async-chain", "n": 100}}
+
+
+def test_a_run_without_a_timeline_gives_the_same_time():
+    scenario = make_scenario(CHAIN)
+    watched, unwatched = run(scenario), run(scenario, record=False)
+    assert watched.time == unwatched.time
+    assert watched.spans
+    assert not unwatched.spans
+
+
+def test_what_was_modelled_depends_on_what_was_used():
+    chain = run(make_scenario(CHAIN))
+    assert any("launch queue of 1024" in line for line in chain.modelled)
+    assert not any("links" in line for line in chain.modelled)
+    links = run(load_scenario("d2l/sync-160mb").variants[0])
+    assert any("links shared max-min fairly" in line for line in links.modelled)
+    assert any("packets" in line for line in links.not_modelled)
+
+
+def test_resources_operations_and_sources_come_along():
+    result = run(load_scenario("d2l/fusion").variants[0])
+    assert result.resources["gpu0"].utilisation(result.time) == pytest.approx(1.0)
+    assert {use.name for use in result.operations} == {"cos", "cos2"}
+    assert result.ceilings["gpu0"].part == "rtx-4090"
+    assert "NVIDIA" in result.sources["gpu rtx-4090"]
+    copies = run(load_scenario("d2l/copy-overlap").variants[3])
+    assert "pytorch: copy_setup" in copies.sources
+    assert "pytorch: graph_launch" not in copies.sources, "no graph was launched"
+
+
+def test_variants_keep_errors_as_answers():
+    attempts = run_variants(load_scenario("d2l/run-ahead"))
+    assert [attempt.result is None for attempt in attempts] == [False, False, False, True]
+    assert isinstance(attempts[3].error, DeviceMemoryError)
+    (only,) = run_variants(make_scenario(CHAIN))
+    assert only.result is not None
+
+
+def test_seeds_change_what_is_random_and_nothing_else():
+    jitter = {"program": {"use": "async-chain", "n": 100, "jitter": 0.5}}
+    one, two = (make_scenario({**jitter, "run": {"seed": seed}}) for seed in (1, 2))
+    assert run(one).to_bytes() == run(one).to_bytes()
+    assert run(one).time != run(two).time
