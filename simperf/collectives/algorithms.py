@@ -63,6 +63,11 @@ def options_of(name: str, algorithm: str) -> tuple[str, ...]:
     return tuple(parameter.name for parameter in parameters)
 
 
+def _required(maker: PlanMaker) -> list[str]:
+    parameters = list(inspect.signature(maker).parameters.values())[1:]
+    return [parameter.name for parameter in parameters if parameter.default is inspect.Parameter.empty]
+
+
 def make_plan(name: str, algorithm: str, *, nranks: int, **options: Any) -> Plan:
     """Make the plan of a collective for a number of ranks.
 
@@ -98,4 +103,7 @@ def make_plan(name: str, algorithm: str, *, nranks: int, **options: Any) -> Plan
         if key not in known:
             message = f"{name} {algorithm} has no option {key!r}{nearest(key, known)}"
             raise InputError(Problem(message, expected=", ".join(known) or "no option"))
+    missing = [key for key in _required(maker) if key not in options]
+    if missing:
+        raise InputError([Problem(f"{name} {algorithm} needs this option", key=key) for key in missing])
     return maker(nranks, **options)

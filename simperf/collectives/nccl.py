@@ -16,7 +16,7 @@ from simperf.collectives.pace import paces
 from simperf.collectives.placement import Transport, place
 from simperf.collectives.plan import Plan
 from simperf.collectives.protocols import PROTOCOLS, protocol_transport
-from simperf.collectives.suit import suitable_chunks, switch_sites
+from simperf.collectives.suit import switch_sites
 from simperf.errors import UnknownNameError
 from simperf.hardware import Machine, find_rings
 
@@ -29,6 +29,13 @@ LAUNCH = 4.5e-6
 #: sockets of one connection: 2 threads with 8 each, NCCL's default on AWS (its user guide,
 #: NCCL_SOCKET_NTHREADS and NCCL_NSOCKS_PERTHREAD)
 CONNECTIONS = 16
+
+#: bytes that one slot of a connection takes, slots of a connection, and the size to which a
+#: slice is cut down to fill them: NCCL_BUFFSIZE of 4 MiB over NCCL_STEPS of 8, and
+#: src/enqueue.cc [B]
+SLICE = 512 * 1024
+SLOTS = 8
+SMALL_SLICE = 128 * 1024
 
 #: chunks of one tree, which bounds the work of trees over many ranks
 MOST_CHUNKS = 64
@@ -48,12 +55,19 @@ class Choice:
         Time from one call to the next, call after call [s].
     run : Execution
         What came out of one call.
+    plan : Plan
+    transport : Transport
+    servers : tuple of str or None
+        What was run, for whoever wants to run it beside other traffic.
     """
 
     algorithm: str
     protocol: str
     time: float
     run: Execution
+    plan: Plan
+    transport: Transport
+    servers: tuple[str, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -105,7 +119,7 @@ class Tuner:
                 pace = self._pace(algorithm, plan, servers)
                 transport = replace(protocol_transport(algorithm, protocol), caps=pace, connections=CONNECTIONS)
                 run = execute(plan, self.machine, nbytes=nbytes, ranks=self.ranks, servers=servers, transport=transport)
-                found.append(Choice(algorithm, protocol, max(run.time, self.floor), run))
+                found.append(Choice(algorithm, protocol, max(run.time, self.floor), run, plan, transport, servers))
         return sorted(found, key=lambda choice: choice.run.time)
 
     def best(self, nbytes: float) -> Choice:
@@ -118,24 +132,23 @@ class Tuner:
         yield "ring", self._ring, None
         if self.collective != "all-reduce" or len(self.ranks) < 2:
             return
-        transport = protocol_transport("tree", "Simple")
         groups = self._groups()
-        if len(set(map(len, groups))) == 1 and len(groups) > 1:
-            heads = self._heads(groups[0])
-            chunks = self._chunks(nbytes / (2 * len(heads)), transport)
-            yield "tree", self._trees(heads, len(groups[0]), chunks), None
-        if self.in_network and len(set(map(len, groups))) == 1:
-            heads = self._heads(groups[0]) if len(groups) > 1 else ()
-            share = nbytes / (2 * len(heads) if heads else len(self.ranks))
-            plan = make_plan(
-                "all-reduce",
-                "in-network",
-                nranks=len(self.ranks),
-                group=len(groups[0]),
-                heads=heads,
-                chunks=self._chunks(share, protocol_transport("in-network", "Simple")),
-            )
-            yield "in-network", plan, switch_sites(self.machine, self.ranks, heads)
+        even = len(set(map(len, groups))) == 1
+        if even and len(groups) > 1:
+            yield "tree", self._pipeline("server-trees", nbytes, self._heads(groups[0])), None
+        if even and self.in_network:
+            heads = self._heads(groups[0]) if len(groups) > 1 else tuple(range(len(groups[0])))
+            sites = switch_sites(self.machine, self.ranks, heads)
+            yield "in-network", self._pipeline("in-network", nbytes, heads), sites
+
+    def _pipeline(self, plan: str, nbytes: float, heads: tuple[int, ...]) -> Plan:
+        """Trees with the chunks into which NCCL would cut a payload of `nbytes` [B]."""
+        group = len(self._groups()[0])
+
+        share = nbytes / (2 * len(heads) if len(self.ranks) > group else len(heads))
+        chunks = max(1, min(MOST_CHUNKS, max(share / SLICE, min(share / SMALL_SLICE, SLOTS))))
+        options = {"group": group, "heads": heads, "chunks": round(chunks)}
+        return make_plan("all-reduce", plan, nranks=len(self.ranks), **options)
 
     def _rings(self) -> Plan:
         index = {node: rank for rank, node in enumerate(self.ranks)}
@@ -146,9 +159,6 @@ class Tuner:
         weights = [ring.bandwidth for ring in rings]
         orders, weights = orders + [order[::-1] for order in orders], weights * 2
         return make_plan(self.collective, "multi-ring", nranks=len(self.ranks), orders=orders, weights=weights)
-
-    def _trees(self, heads: tuple[int, ...], group: int, chunks: int) -> Plan:
-        return make_plan("all-reduce", "server-trees", nranks=len(self.ranks), group=group, heads=heads, chunks=chunks)
 
     def _groups(self) -> list[list[str]]:
         groups: dict[str, list[str]] = {}
@@ -168,9 +178,6 @@ class Tuner:
             )
             first.setdefault(card, place_)
         return tuple(first.values())
-
-    def _chunks(self, nbytes: float, transport: Transport) -> int:
-        return min(MOST_CHUNKS, suitable_chunks(self.machine, self.ranks, nbytes, transport=transport))
 
     def _pace(self, algorithm: str, plan: Plan, servers: tuple[str, ...] | None) -> tuple[float, ...]:
         if algorithm not in self._caps:

@@ -101,12 +101,17 @@ def _group(machine: Wired, ranks: Sequence[str]) -> int:
 
 
 def suitable_chunks(
-    machine: Wired, ranks: Sequence[str], nbytes: float, *, transport: Transport = PLAIN, chain: bool = False
+    machine: Wired,
+    ranks: Sequence[str],
+    nbytes: float,
+    *,
+    transport: Transport = PLAIN,
+    chain: bool = False,
 ) -> int:
     """Number of chunks for a pipeline down a tree and up it.
 
     k chunks of S/k bytes over a path of d hops take about (d + k) * (latency + S/k/B), which
-    is least at k = sqrt(d * S / (latency * B)).
+    is least at k = sqrt(d * S / (latency * B)). The path of a chain is that of one way.
     """
     n = len(ranks)
     if n < 2 or nbytes <= 0:

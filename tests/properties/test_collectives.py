@@ -25,6 +25,7 @@ def cases(draw):
         options["chunks"] = draw(st.integers(1, 9))
     if "group" in accepted:
         options["group"] = draw(st.sampled_from([d for d in range(1, n + 1) if n % d == 0]))
+    if "inner" in accepted:
         options["inner"] = draw(st.sampled_from(["ring", "sharded", "binomial-tree", "pipelined-tree"]))
         options["outer"] = draw(st.sampled_from(["ring", "double-binary-tree", "recursive-doubling"]))
     if "root" in accepted:
@@ -96,7 +97,7 @@ def test_symmetries(algorithm, n, factor, seed):
 @given(name=st.sampled_from(algorithms("all-reduce")), n=st.integers(2, 12), nbytes=st.sampled_from([1e3, 1e7]))
 def test_no_faster_than_the_ports_allow(name, n, nbytes):
     """2(n-1) payloads must leave the ports of those who take part (Patarasuk and Yuan, 2009)."""
-    options = {"group": 1} if name == "hierarchical" else {}
+    options = {"group": 1} if name in ("hierarchical", "server-trees") else {}
     plan = make_plan("all-reduce", name, nranks=n, **options)
     machine = Wiring("star", n, bandwidth=10e9, latency=1e-6, nservers=plan.nservers)
     floor = 2 * (n - 1) * nbytes / ((n + plan.nservers) * 10e9)
