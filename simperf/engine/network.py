@@ -170,6 +170,12 @@ class FlowNetwork:
             return 0.0
         return flow.nbytes - self._fluid.leave(flow)
 
+    def count(self, moved: Mapping[str, float]) -> None:
+        """Add bytes [B] that were moved without flows of their own: a collective reckoned as a whole."""
+        for name, nbytes in moved.items():
+            (link,) = self._route((name,)).links
+            link.moved += nbytes
+
     # What a program reads ------------------------------------------------------------
 
     def rates(self) -> dict[str, float]:

@@ -102,15 +102,24 @@ class Share:
         for a host.
     """
 
-    __slots__ = ("capacity", "contended", "env", "limit", "load", "running", "work")
+    __slots__ = ("capacity", "contended", "env", "limit", "load", "reserved", "running", "work")
 
     def __init__(self, env: simpy.Environment, capacity: float) -> None:
         self.env, self.capacity = env, capacity
         self.limit = capacity * (1 + _SLACK)
-        self.load = 0.0
+        self.load = self.reserved = 0.0
         self.contended = False
         self.running: dict[Task, None] = {}
         self.work = 0.0  # demand x seconds asked for so far
+
+    def reserve(self, amount: float) -> None:
+        """Take `amount` of the capacity away from the tasks, or give it back if it is below 0.
+
+        A collective's kernels hold part of a device while they move data, for as long as that takes.
+        """
+        self.reserved = max(0.0, self.reserved + amount)
+        self.limit = (self.capacity - self.reserved) * (1 + _SLACK)
+        self.divide()
 
     def floor(self) -> float:
         """Least time [s] in which the work done so far can be done."""
@@ -139,7 +148,7 @@ class Share:
 
     def _grants(self) -> dict[Task, float]:
         """Max-min fair division: smallest demand first, each gets at most an even share of the rest."""
-        left, grants = self.capacity, {}
+        left, grants = self.capacity - self.reserved, {}
         ordered = sorted(self.running, key=lambda task: task.demand)
         for position, task in enumerate(ordered):
             grants[task] = min(task.demand, left / (len(ordered) - position))

@@ -1,0 +1,188 @@
+"""Training on one GPU and on many.
+
+"Dive into Deep Learning", sections 12.5 and 12.6.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from simperf.errors import ProgramError
+from simperf.execution import Program
+from simperf.execution.session import Session
+from simperf.programs.registry import program
+from simperf.training.buckets import BUCKET, FIRST_BUCKET
+from simperf.training.replica import Layers, Traced, Workload
+from simperf.training.trainer import Training
+from simperf.training.trainer import train as run_training
+from simperf.units import Bytes, Ratio, Seconds
+
+__all__ = ["train", "workload_of"]
+
+Strategy = Literal["ddp", "data-parallel", "naive", "local-sgd"]
+
+
+@program("train")
+def train(
+    m: Session,
+    *,
+    strategy: Strategy = "ddp",
+    gpus: int = 0,
+    devices: list[str] = [],
+    batch: int = 256,
+    batch_per_gpu: int = 0,
+    split: Literal["even", "proportional"] = "even",
+    speeds: list[float] = [],
+    steps: int = 3,
+    model: str = "",
+    precision: str = "fp32",
+    optimizer: str = "",
+    layers: int = 10,
+    forward: Seconds = 0.2e-3,
+    backward: Seconds = 0.4e-3,
+    fixed: Seconds = 0.0,
+    update: Seconds = 0.0,
+    weights: Bytes = 100e6,
+    sizes: list[float] = [],
+    sample: Bytes = 0.0,
+    output: Bytes = 0.0,
+    activations: Bytes = 0.0,
+    states: float = 1.0,
+    algorithm: str = "ring",
+    options: dict[str, Any] = {},
+    bucket: Bytes = BUCKET,
+    first_bucket: Bytes = FIRST_BUCKET,
+    overlap: bool = True,
+    slowdown: Ratio = 1.0,
+    accumulate: int = 1,
+    every: int = 1,
+    broadcast: bool = False,
+    exact: Literal["auto", "yes", "no"] = "auto",
+) -> Program:
+    """Train by data parallelism, and see what scaling costs (sections 12.5 and 12.6).
+
+    Parameters
+    ----------
+    strategy : str
+        DistributedDataParallel, DataParallel, the chapter's by hand, or local SGD
+    gpus : int
+        GPUs that take part, 0 for all
+    devices : list of str
+        the nodes that take part, instead of a number of GPUs; a CPU may be among them
+    batch : int
+        samples of a step on all devices together (strong scaling)
+    batch_per_gpu : int
+        samples of a step on each device instead (weak scaling)
+    split : str
+        equal shares of the batch, or the shares with which all devices finish together
+    speeds : list of float
+        how many times as fast each device is, in order; those not named are as fast as they are
+    steps : int
+        steps of the optimizer
+    model : str
+        a model of the zoo; without one, the layers below are trained
+    precision : str
+        of the model
+    optimizer : str
+        of the model
+    layers : int
+        layers of a model in round numbers
+    forward : float
+        time of its forward pass for one sample
+    backward : float
+        time of its backward pass for one sample
+    fixed : float
+        time of each of the two passes beside that
+    update : float
+        time of its optimizer
+    weights : float
+        all weights together; so large are the gradients
+    sizes : list of float
+        of the layers' weights in proportion, first layer first
+    sample : float
+        bytes of one sample on its way to the device
+    output : float
+        bytes that the forward pass hands back for one sample
+    activations : float
+        bytes that a sample keeps for the backward pass
+    states : float
+        what the optimizer keeps, in sizes of the weights: 0 SGD, 1 momentum, 2 Adam
+    algorithm : str
+        of all-reduce; nccl chooses by size as NCCL would
+    options : table
+        options of the algorithm
+    bucket : float
+        size at which a bucket of gradients is closed
+    first_bucket : float
+        the same for the first bucket
+    overlap : bool
+        communication during computation; without it, buckets wait for the end of the backward pass
+    slowdown : float
+        how many times slower kernels are while a collective runs beside them
+    accumulate : int
+        micro-batches a step; gradients travel after the last (no_sync)
+    every : int
+        local SGD: steps from one averaging of the weights to the next
+    broadcast : bool
+        give the weights of rank 0 to all at the start
+    exact : str
+        simulate every rank, or never, or where ranks differ
+    """
+    nodes = _nodes(m, gpus, devices)
+    workload = workload_of(
+        model,
+        precision=precision,
+        optimizer=optimizer,
+        layers=Layers(
+            layers,
+            forward,
+            backward,
+            weights,
+            update=update,
+            fixed=fixed,
+            sizes=tuple(sizes),
+            nbytes_input=sample,
+            nbytes_output=output,
+            activations=activations,
+            states=states,
+        ),
+    )
+    run = Training(
+        workload,
+        nodes,
+        strategy=strategy,
+        batch=batch_per_gpu * len(nodes) or batch,
+        split=split,
+        speeds=tuple(speeds),
+        steps=steps,
+        algorithm=algorithm,
+        options=options,
+        bucket=bucket,
+        first_bucket=first_bucket,
+        overlap=overlap,
+        slowdown=slowdown,
+        accumulate=accumulate,
+        every=every,
+        broadcast=broadcast,
+        exact={"auto": None, "yes": True, "no": False}[exact],
+    )
+    yield run_training(m, run)
+
+
+def _nodes(m: Session, gpus: int, devices: list[str]) -> tuple[str, ...]:
+    """The nodes that take part."""
+    there: tuple[str, ...] = m.machine.gpus
+    if devices:
+        return tuple(devices)
+    if gpus > len(there) or not there:
+        raise ProgramError(f"gpus is {gpus}, but the machine has {len(there)}")
+    return there[: gpus or None]
+
+
+def workload_of(model: str, *, precision: str, optimizer: str, layers: Layers) -> Workload:
+    """A model of the zoo, or layers in round numbers if none is named."""
+    if not model:
+        return layers
+    from simperf.workload.zoo import load_model
+
+    return Traced(load_model(model), precision, optimizer)

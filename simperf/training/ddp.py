@@ -1,0 +1,78 @@
+"""DistributedDataParallel: a process a GPU, gradients added up in buckets while backward goes on.
+
+Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", VLDB 2020.
+
+Not modelled: the copies of gradients into their buckets (``gradient_as_bucket_view=True`` saves
+them), the search for unused parameters, and buffers that are broadcast before each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simperf.execution import Program, launch, record, synchronize, wait
+from simperf.execution.session import Session
+from simperf.training.buckets import Bucket
+from simperf.training.group import Await, Group
+from simperf.training.loading import load
+from simperf.training.replica import Replica
+
+__all__ = ["COMMUNICATION", "ddp"]
+
+#: stream on which a rank's collectives run, one at a time and in order
+COMMUNICATION = 1
+
+
+def ddp(
+    m: Session,
+    replica: Replica,
+    group: Group,
+    *,
+    steps: int,
+    buckets: Sequence[Bucket],
+    accumulate: int = 1,
+    broadcast: bool = False,
+) -> Program:
+    """One rank's process.
+
+    Parameters
+    ----------
+    m : Session
+    replica : Replica
+        The rank.
+    group : Group
+        All ranks.
+    steps : int
+        Steps of the optimizer.
+    buckets : sequence of Bucket
+        From `simperf.training.buckets.assign_buckets`.
+    accumulate : int
+        Micro-batches a step; all but the last run under ``no_sync``.
+    broadcast : bool
+        Whether the weights of rank 0 are given to all at the start, as the constructor does.
+    """
+    gpu, step = replica.device, replica.step
+    side = gpu.stream(COMMUNICATION)
+    if broadcast:  # net = DistributedDataParallel(net)
+        weights = group.broadcast(replica, step.nbytes_gradients)
+        yield launch(weights, side)
+        yield launch(Await(weights), gpu)
+    for _ in range(steps):
+        for turn in range(accumulate):
+            yield from load(m, replica)  # x = x.to(gpu, non_blocking=True)
+            for kernel in step.forward:  # l = loss(net(x), y)
+                yield launch(kernel, gpu)
+            pending = list(buckets) if turn == accumulate - 1 else []  # with net.no_sync(): ...
+            works = []
+            for index, kernel in enumerate(step.backward):  # l.backward()
+                yield launch(kernel, gpu)
+                while pending and pending[0].ready == index:  # the hook of a bucket's last gradient
+                    yield wait((yield record(gpu, "bucket ready")), side)
+                    works.append(group.all_reduce(replica, pending.pop(0).nbytes))
+                    yield launch(works[-1], side)
+        for work in works:
+            yield launch(Await(work), gpu)
+        for kernel in step.update:  # optimizer.step()
+            yield launch(kernel, gpu)
+        replica.mark((yield record(gpu, "step done")))
+    yield synchronize(gpu)

@@ -1,0 +1,297 @@
+"""A process group: the ranks that do collectives together while they train.
+
+The n-th collective that a rank starts is the n-th of all ranks, as with NCCL. It begins on
+a rank when the rank's communication stream comes to it, and it ends on all ranks when the
+last one is done (that single ranks are done some microseconds earlier is left out: the next
+collective could not get far without the others).
+
+There are two ways to find out when that is. Step by step, every send is a flow of the
+simulation, beside whatever else is on its links. As a whole, the collective is reckoned
+alone when its last rank has come, from the times at which the ranks came; then one replica
+may stand for any number of ranks that do the same at the same time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import simpy
+
+from simperf.collectives import Execution, Plan, Transport, execute
+from simperf.collectives.nccl import Tuner
+from simperf.collectives.placement import PLAIN, place
+from simperf.collectives.stepwise import Stepwise
+from simperf.collectives.suit import plan_for
+from simperf.engine.recorder import Category
+from simperf.engine.stream import Stream
+from simperf.errors import InputError, Problem
+from simperf.execution.session import Session
+from simperf.training.replica import Replica
+
+__all__ = ["Group", "Work"]
+
+#: ranks up to which a broadcast is a pipelined chain; beyond, a tree has fewer hops
+LONGEST_CHAIN = 256
+
+
+class Work:
+    """A collective as one rank sees it: what a stream runs, and what may be waited for."""
+
+    __slots__ = ("done", "entered", "group", "launch", "name", "nbytes", "path", "replica", "result", "stream")
+
+    holds = 0.0
+    category: Category = "communication"
+
+    def __init__(self, group: Group, replica: Replica, name: str, nbytes: float) -> None:
+        self.group, self.replica, self.name, self.nbytes = group, replica, name, nbytes
+        self.launch: float | None = None
+        self.result: float | None = None
+        self.done = simpy.Event(group.env)
+        self.entered = self.path = 0.0
+        self.stream: Stream | None = None
+
+    def start(self, stream: Stream) -> None:
+        """The rank takes part from now on."""
+        self.stream, self.entered, self.path = stream, stream.device.env.now, stream.path
+        self.group.enter(self)
+
+    def finish(self, event: simpy.Event, path: float) -> None:
+        """The collective is over on all ranks."""
+        assert self.stream is not None
+        self.path = self.stream.path = path
+        if self.stream.index == 0:  # nothing else runs there meanwhile
+            self.replica.exposed += self.group.env.now - self.entered
+        self.done.succeed(self.group.env.now)
+        self.stream.finish(event)
+
+
+class Await:
+    """Holds a stream until a collective is over, and keeps count of the time that it is held."""
+
+    __slots__ = ("replica", "work")
+
+    holds = 0.0
+    category: Category = "wait"
+    launch: float | None = 0.0
+    name = "wait: communication"
+
+    def __init__(self, work: Work) -> None:
+        self.work, self.replica = work, work.replica
+
+    def start(self, stream: Stream) -> None:
+        """Go on at once if it is over, or else when it is."""
+        since = stream.device.env.now
+
+        def proceed(event: simpy.Event) -> None:
+            self.replica.exposed += stream.device.env.now - since
+            stream.path = max(stream.path, self.work.path)
+            stream.finish(event)
+
+        if self.work.done.callbacks is None:
+            proceed(self.work.done)
+        else:
+            self.work.done.callbacks.append(proceed)
+
+
+@dataclass(slots=True)
+class _Meeting:
+    """One collective under way: who has come."""
+
+    name: str
+    nbytes: float
+    works: list[Work] = field(default_factory=list)
+    run: Stepwise | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a collective of one size is carried out."""
+
+    plan: Plan
+    transport: Transport
+    servers: tuple[str, ...] | None = None
+
+
+class Group:
+    """The ranks of one training run.
+
+    Parameters
+    ----------
+    m : Session
+    nodes : sequence of str
+        Node of each rank.
+    replicas : sequence of Replica
+        Together they stand for every rank once.
+    algorithm : str
+        Of all-reduce; ``"nccl"`` lets NCCL's tuner choose by size.
+    slowdown : float
+        How many times slower kernels are while a collective holds a part of their device.
+    exact : bool
+        Step by step, beside other traffic; it needs a replica a rank.
+    transport : Transport
+        How sends are carried; not for ``"nccl"``, which brings its own.
+    options : mapping
+        Of the algorithm.
+
+    Raises
+    ------
+    InputError
+        A slowdown below 1, or replicas that leave a rank out.
+    """
+
+    def __init__(
+        self,
+        m: Session,
+        nodes: Sequence[str],
+        replicas: Sequence[Replica],
+        *,
+        algorithm: str = "ring",
+        slowdown: float = 1.0,
+        exact: bool = False,
+        transport: Transport = PLAIN,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.m, self.env, self.nodes, self.replicas = m, m.simulation.env, tuple(nodes), tuple(replicas)
+        self.algorithm, self.exact, self.transport, self.options = algorithm, exact, transport, dict(options or {})
+        if not 1.0 <= slowdown < math.inf:
+            raise InputError(
+                Problem("kernels get slower, by a factor of 1 or more", key="slowdown", value=f"{slowdown}")
+            )
+        ranks = sorted(rank for replica in replicas for rank in replica.members)
+        if ranks != list(range(len(nodes))) or (exact and len(replicas) != len(nodes)):
+            raise InputError(Problem("the replicas must stand for every rank once", key="replicas"))
+        self.held = 1.0 - 1.0 / slowdown
+        self.busy = 0.0  # time for which collectives were under way [s]
+        self.moved = 0.0  # payload of all collectives [B]
+        self._ways: dict[tuple[str, float], _Way] = {}
+        self._known: dict[tuple[Any, ...], Execution] = {}
+        self._uses: dict[tuple[Any, ...], int] = {}
+        self._met: dict[int, int] = {}
+        self._meetings: dict[int, _Meeting] = {}
+        self._tuner: Tuner | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of ranks."""
+        return len(self.nodes)
+
+    def all_reduce(self, replica: Replica, nbytes: float) -> Work:
+        """Add up `nbytes` [B] of every rank and give the sum to all."""
+        return Work(self, replica, "all-reduce", nbytes)
+
+    def broadcast(self, replica: Replica, nbytes: float) -> Work:
+        """Give `nbytes` [B] of rank 0 to all."""
+        return Work(self, replica, "broadcast", nbytes)
+
+    def reduce(self, replica: Replica, nbytes: float) -> Work:
+        """Add up `nbytes` [B] of every rank on rank 0."""
+        return Work(self, replica, "reduce", nbytes)
+
+    # What happens when streams come to a collective ------------------------------------
+
+    def enter(self, work: Work) -> None:
+        """Called by a rank's `Work` when its stream comes to it."""
+        if self.size == 1:
+            work.finish(work.done, work.path)
+            return
+        work.replica.device.share.reserve(self.held)
+        rank = work.replica.rank
+        number = self._met.get(rank, 0)
+        self._met[rank] = number + 1
+        meeting = self._meetings.get(number)
+        if meeting is None:
+            meeting = self._meetings[number] = _Meeting(work.name, work.nbytes)
+        if (meeting.name, meeting.nbytes) != (work.name, work.nbytes):
+            message = f"rank {rank} starts {work.name} of {work.nbytes:g} B while others do {meeting.name}"
+            raise InputError(Problem(message, value=f"{meeting.nbytes:g} B"))
+        meeting.works.append(work)
+        if self.exact:
+            self._step_by_step(number, meeting, rank)
+        elif len(meeting.works) == len(self.replicas):
+            self._as_a_whole(number, meeting)
+
+    def _step_by_step(self, number: int, meeting: _Meeting, rank: int) -> None:
+        if meeting.run is None:
+            way, machine = self._way(meeting.name, meeting.nbytes), self.m.machine
+            meeting.run = Stepwise(
+                self.env,
+                self.m.simulation.network,
+                plan=way.plan,
+                placement=place(way.plan, machine, ranks=self.nodes, servers=way.servers),
+                nbytes=meeting.nbytes,
+                transport=way.transport,
+                entry=[math.inf] * self.size + [0.0] * way.plan.nservers,
+                recorder=self.m.simulation.recorder,
+            )
+            assert meeting.run.done.callbacks is not None
+            meeting.run.done.callbacks.append(lambda event: self._end(number, event, 0.0))
+        meeting.run.enter([rank])
+
+    def _as_a_whole(self, number: int, meeting: _Meeting) -> None:
+        way = self._way(meeting.name, meeting.nbytes)
+        first = min(work.entered for work in meeting.works)
+        late = tuple(work.entered - first for work in meeting.works)
+        together = not any(late)
+        order = tuple(work.replica.rank for work in meeting.works)
+        key = (meeting.name, meeting.nbytes, () if together else (order, late))
+        run = self._known.get(key)
+        if run is None:
+            entry = None
+            if not together:
+                entry = [0.0] * self.size
+                for work, delay in zip(meeting.works, late, strict=True):
+                    for rank in work.replica.members:
+                        entry[rank] = delay
+            run = self._known[key] = execute(
+                way.plan,
+                self.m.machine,
+                nbytes=meeting.nbytes,
+                ranks=self.nodes,
+                servers=way.servers,
+                entry_times=entry,
+                transport=way.transport,
+            )
+        self._uses[key] = self._uses.get(key, 0) + 1
+        left = max(0.0, first + run.time - self.env.now)
+        end = self.env.timeout(left)
+        assert end.callbacks is not None
+        end.callbacks.append(lambda event: self._end(number, event, run.time if together else 0.0))
+
+    def _end(self, number: int, event: simpy.Event, path: float) -> None:
+        meeting = self._meetings.pop(number)
+        self.busy += self.env.now - max(work.entered for work in meeting.works)
+        self.moved += meeting.nbytes
+        path += max(work.path for work in meeting.works)
+        for work in meeting.works:
+            work.replica.device.share.reserve(-self.held)
+        for work in meeting.works:
+            work.finish(event, path)
+
+    def _way(self, name: str, nbytes: float) -> _Way:
+        key = (name, nbytes)
+        if key not in self._ways:
+            self._ways[key] = self._find_way(name, nbytes)
+        return self._ways[key]
+
+    def _find_way(self, name: str, nbytes: float) -> _Way:
+        machine = self.m.machine
+        if name == "all-reduce" and self.algorithm == "nccl":
+            self._tuner = self._tuner or Tuner(machine, self.nodes)
+            choice = self._tuner.best(nbytes)
+            return _Way(choice.plan, choice.transport, choice.servers)
+        algorithm, options = self.algorithm, self.options
+        if name in ("broadcast", "reduce"):
+            chain = self.size <= LONGEST_CHAIN
+            algorithm, options = ("pipelined-tree", {"degree": 1}) if chain else ("binomial-tree", {})
+        plan = plan_for(machine, name, algorithm, ranks=self.nodes, nbytes=nbytes, transport=self.transport, **options)
+        return _Way(plan, self.transport)
+
+    def settle(self) -> None:
+        """Count the bytes of collectives that were reckoned as a whole on the links that they went over."""
+        for key, uses in self._uses.items():
+            moved = self._known[key].moved
+            self.m.simulation.network.count({name: nbytes * uses for name, nbytes in moved.items() if nbytes})
+        self._uses.clear()

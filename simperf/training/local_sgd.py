@@ -1,0 +1,54 @@
+"""Local SGD: every replica trains by itself and the weights are averaged now and then.
+
+Stich, "Local SGD Converges Fast and Communicates Little", ICLR 2019; ``post_localSGD`` of PyTorch.
+What it does to convergence is not modelled.
+"""
+
+from __future__ import annotations
+
+from simperf.errors import InputError, Problem
+from simperf.execution import Program, launch, record, synchronize, wait
+from simperf.execution.session import Session
+from simperf.training.ddp import COMMUNICATION
+from simperf.training.group import Await, Group
+from simperf.training.loading import load
+from simperf.training.replica import Replica
+
+__all__ = ["local_sgd"]
+
+
+def local_sgd(m: Session, replica: Replica, group: Group, *, steps: int, every: int) -> Program:
+    """One rank's process.
+
+    Parameters
+    ----------
+    m : Session
+    replica : Replica
+        The rank.
+    group : Group
+        All ranks.
+    steps : int
+        Steps of the optimizer.
+    every : int
+        Steps from one averaging of the weights to the next.
+
+    Raises
+    ------
+    InputError
+        `every` is below 1.
+    """
+    if every < 1:
+        raise InputError(Problem("weights are averaged every step or less often", key="every", value=str(every)))
+    gpu, step = replica.device, replica.step
+    side = gpu.stream(COMMUNICATION)
+    for number in range(1, steps + 1):
+        yield from load(m, replica)  # x = x.to(gpu, non_blocking=True)
+        for kernel in (*step.forward, *step.backward, *step.update):
+            yield launch(kernel, gpu)
+        if number % every == 0:  # for weight in net.parameters(): all_reduce(weight / size)
+            yield wait((yield record(gpu, "weights ready")), side)
+            average = group.all_reduce(replica, step.nbytes_gradients)
+            yield launch(average, side)
+            yield launch(Await(average), gpu)
+        replica.mark((yield record(gpu, "step done")))
+    yield synchronize(gpu)

@@ -1,0 +1,55 @@
+"""Data parallelism by hand, as taught: one process, parameter by parameter onto GPU 0 and back.
+
+"Dive into Deep Learning", section 12.5: the batch is split, every GPU works on its part, and for each
+parameter the gradients are copied to the first GPU, added up there and copied back. One
+thread launches everything, so that with small kernels k GPUs cost k times the launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simperf.execution import Program, launch, record, synchronize
+from simperf.execution.session import Session
+from simperf.training.loading import load
+from simperf.training.peer import add, send
+from simperf.training.replica import Replica
+
+__all__ = ["naive"]
+
+
+def naive(m: Session, replicas: Sequence[Replica], *, steps: int, synchronous: bool = True) -> Program:
+    """The whole training loop.
+
+    Parameters
+    ----------
+    m : Session
+    replicas : sequence of Replica
+        One a GPU.
+    steps : int
+    synchronous : bool
+        Whether the loop waits for all GPUs after each batch, as the chapter's does.
+    """
+    first, *others = replicas
+    for _ in range(steps):
+        for replica in replicas:  # X_shards, y_shards = split_batch(X, y, devices)
+            yield from load(m, replica)
+        for replica in replicas:  # ls = [loss(lenet(x, params), y) for x, y, params in ...]
+            for kernel in replica.step.forward:
+                yield launch(kernel, replica.device)
+        for replica in replicas:  # for l in ls: l.backward()
+            for kernel in replica.step.backward:
+                yield launch(kernel, replica.device)
+        for gradient in reversed(first.step.gradients):  # allreduce([params[c][i].grad for c in range(k)])
+            for replica in others:
+                yield from send(replica.device, first.device, gradient.nbytes, name=f"{gradient.name} to GPU 0")
+                yield from add(m, first.device, gradient.nbytes)
+            for replica in others:
+                yield from send(first.device, replica.device, gradient.nbytes, name=f"{gradient.name} back")
+        for replica in replicas:  # sgd(params, lr, batch_size)
+            for kernel in replica.step.update:
+                yield launch(kernel, replica.device)
+            replica.mark((yield record(replica.device, "step done")))
+        if synchronous:
+            yield synchronize(*(replica.device for replica in replicas))
+    yield synchronize(*(replica.device for replica in replicas))

@@ -1,0 +1,228 @@
+"""Replicas: one rank's part of a training run, and where its step comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+from simperf.engine.device import Device
+from simperf.engine.kernel import Kernel, Marker
+from simperf.errors import InputError, Problem
+from simperf.execution.session import Session
+from simperf.training.step import Gradient, TrainingStep, even_step
+from simperf.workload import Op
+
+if TYPE_CHECKING:
+    from simperf.workload.model import TracedModel
+
+__all__ = ["Layers", "Replica", "Traced", "Workload", "faster", "training_step"]
+
+
+@dataclass(eq=False, slots=True)
+class Replica:
+    """What one rank trains on, or many that do the same at the same time.
+
+    Parameters
+    ----------
+    rank : int
+        The first of its ranks, the one that is simulated.
+    device : Device
+        Of that rank.
+    host : str
+        CPU node whose cores run its process.
+    step : TrainingStep
+        Its part of a step.
+    members : tuple of int
+        All ranks that it stands for.
+    beside : tuple of tuple of str
+        Links of the copies from the host that other ranks of its server do at the same time.
+    memory : dict of str to float
+        What its device holds for the whole run [B].
+    exposed : float
+        Time for which its device waited for communication so far [s].
+    ends : list of float
+        When its steps ended [s].
+    """
+
+    rank: int
+    device: Device
+    host: str
+    step: TrainingStep
+    members: tuple[int, ...]
+    beside: tuple[tuple[str, ...], ...] = ()
+    memory: dict[str, float] = field(default_factory=dict)
+    exposed: float = 0.0
+    ends: list[float] = field(default_factory=list)
+
+    def mark(self, marker: Marker) -> None:
+        """Note the end of a step, when the device comes to `marker`."""
+        assert marker.done.callbacks is not None
+        marker.done.callbacks.append(lambda event: self.ends.append(self.device.env.now))
+
+
+class Workload(Protocol):
+    """What is trained: gives the step of a device for any share of the batch."""
+
+    @property
+    def name(self) -> str:
+        """For tables."""
+
+    def step(self, m: Session, device: Device, samples: int) -> TrainingStep:
+        """One step of `device` on `samples` samples."""
+
+    def memory(self, samples: int) -> dict[str, float]:
+        """Bytes on the device by what holds them [B]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """A model in round numbers: equal layers, times in proportion to the samples.
+
+    Parameters
+    ----------
+    count : int
+        Layers; one kernel forward, one backward and one gradient each.
+    forward, backward : float
+        Time of the pass [s a sample].
+    fixed : float
+        Time of each of the two passes beside that [s].
+    update : float
+        Time of the optimizer [s].
+    nbytes : float
+        All weights together [B]; so large are the gradients.
+    sizes : tuple of float
+        Of the layers' gradients in proportion, first layer first; equal if left out.
+    nbytes_input, nbytes_output : float
+        Of one sample [B].
+    activations : float
+        Kept for the backward pass [B a sample].
+    states : float
+        What the optimizer keeps, in sizes of the weights: 0 SGD, 1 momentum, 2 Adam.
+    launch : float or None
+        Time of the frontend to issue one kernel [s]; None takes the frontend's own.
+    """
+
+    count: int
+    forward: float
+    backward: float
+    nbytes: float
+    update: float = 0.0
+    fixed: float = 0.0
+    sizes: tuple[float, ...] = ()
+    nbytes_input: float = 0.0
+    nbytes_output: float = 0.0
+    activations: float = 0.0
+    states: float = 0.0
+    launch: float | None = None
+    name: str = "layers"
+
+    def step(self, m: Session, device: Device, samples: int) -> TrainingStep:
+        """One step on `samples` samples, the same on every device."""
+        even = even_step(
+            self.count,
+            forward=self.forward * samples + (self.fixed if self.forward else 0.0),
+            backward=self.backward * samples + (self.fixed if self.backward else 0.0),
+            update=self.update,
+            nbytes=self.nbytes,
+            samples=samples,
+            nbytes_input=self.nbytes_input * samples,
+            sizes=self.sizes,
+            launch=self.launch,
+        )
+        return replace(even, nbytes_output=self.nbytes_output * samples, memory=self.memory(samples))
+
+    def memory(self, samples: int) -> dict[str, float]:
+        """Weights, gradients, optimizer, activations and input [B]."""
+        return {
+            "weights": self.nbytes,
+            "gradients": self.nbytes,
+            "optimizer": self.states * self.nbytes,
+            "activations": self.activations * samples,
+            "input": self.nbytes_input * samples,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A traced model at a precision, with an optimizer.
+
+    Parameters
+    ----------
+    model : TracedModel
+    precision, optimizer : str
+        As in `simperf.workload.model.TracedModel.at`.
+    """
+
+    model: TracedModel
+    precision: str = "fp32"
+    optimizer: str = ""
+
+    @property
+    def name(self) -> str:
+        """The model's."""
+        return self.model.name
+
+    def step(self, m: Session, device: Device, samples: int) -> TrainingStep:
+        """One step on `samples` samples, as the device's roofline has it."""
+        return training_step(m, self.model, device, batch=samples, precision=self.precision, optimizer=self.optimizer)
+
+    def memory(self, samples: int) -> dict[str, float]:
+        """From the lifetimes of the step's tensors [B]."""
+        return _parts(self.model.memory(samples, self.precision, optimizer=self.optimizer))
+
+
+def _parts(memory: dict[str, float]) -> dict[str, float]:
+    return {name: nbytes for name, nbytes in memory.items() if name not in ("total", "peak") and nbytes}
+
+
+def training_step(
+    m: Session, model: TracedModel, device: Device, *, batch: int, precision: str = "fp32", optimizer: str = ""
+) -> TrainingStep:
+    """Kernels and gradients of one step of a traced model on one device.
+
+    Parameters
+    ----------
+    m : Session
+        Costs the operations.
+    model : TracedModel
+    device : Device
+    batch : int
+        Samples on this device.
+    precision, optimizer : str
+        As in `simperf.workload.model.TracedModel.at`.
+    """
+    traced = model.at(batch, precision, optimizer=optimizer)
+
+    def kernels(ops: Sequence[Op]) -> tuple[Kernel, ...]:
+        return tuple(m.kernel(op, device) for op in ops)
+
+    return TrainingStep(
+        model.name,
+        float(batch),
+        kernels(traced.forward),
+        kernels(traced.backward),
+        kernels(traced.update),
+        tuple(Gradient(one.name, one.nbytes, one.after) for one in traced.gradients),
+        nbytes_input=traced.input_nbytes,
+        memory=_parts(model.memory(batch, precision, optimizer=optimizer)),
+    )
+
+
+def faster(step: TrainingStep, speed: float) -> TrainingStep:
+    """The step on a device that is `speed` times as fast; below 1 it is a straggler.
+
+    Raises
+    ------
+    InputError
+        A speed that is not above 0.
+    """
+    if not 0 < speed < float("inf"):
+        raise InputError(Problem("a device's speed is a factor above 0", key="speeds", value=f"{speed}"))
+    if speed == 1.0:
+        return step
+
+    def scaled(kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
+        return tuple(replace(kernel, time=kernel.time / speed) for kernel in kernels)
+
+    return replace(step, forward=scaled(step.forward), backward=scaled(step.backward), update=scaled(step.update))

@@ -1,0 +1,138 @@
+"""Which ranks do the same at the same time, so that one can be simulated for all of them.
+
+Ranks are alike if they run the same step, on a host that does not notice how many they are,
+and if their copies from the host take the same time. Everything else that they do together
+goes through a `simperf.training.group.Group`. Where one of this does not hold, or cannot be
+known beforehand, every rank is simulated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import simpy
+
+from simperf.engine.network import FlowNetwork
+from simperf.errors import InputError, Problem
+from simperf.execution.session import Session
+from simperf.training.replica import Replica
+from simperf.training.step import TrainingStep
+
+__all__ = ["make_replicas"]
+
+#: times that differ by a smaller part are the same
+ROUNDING = 1e-12
+
+
+def make_replicas(
+    m: Session, nodes: Sequence[str], steps: Sequence[TrainingStep], *, exact: bool | None = None
+) -> tuple[list[Replica], bool]:
+    """The replicas that are to be simulated, and whether collectives go step by step.
+
+    Parameters
+    ----------
+    m : Session
+    nodes : sequence of str
+        Node of each rank.
+    steps : sequence of TrainingStep
+        Of each rank; ranks that do the same share one object.
+    exact : bool or None
+        True simulates every rank; False takes ranks together or refuses; None takes them
+        together where that is exact.
+
+    Raises
+    ------
+    InputError
+        `exact` is False, but something differs between the ranks that only a simulation
+        of every rank can tell.
+    """
+    why = "" if exact else _difference(m, nodes, steps)
+    if why and exact is False:
+        raise InputError(Problem(f"ranks cannot be taken together: {why}", key="exact", value="false"))
+    if exact or why:
+        if why:
+            m.notes.append(f"every rank is simulated: {why}")
+        return [_replica(m, nodes, steps, (rank,)) for rank in range(len(nodes))], True
+    classes: dict[tuple[int, float], list[int]] = {}
+    for rank, step in enumerate(steps):
+        route = m.machine.route(_host(m, nodes[rank]), nodes[rank]) if step.nbytes_input else None
+        copying = route.latency + step.nbytes_input / route.bandwidth if route else 0.0
+        classes.setdefault((id(step), copying), []).append(rank)
+    return [_replica(m, nodes, steps, tuple(ranks)) for ranks in classes.values()], False
+
+
+def _host(m: Session, node: str) -> str:
+    machine = m.machine
+    if machine.nodes[node].kind == "cpu":
+        return node
+    return str(machine.host_of(node)) if machine.cpus else ""
+
+
+def _replica(m: Session, nodes: Sequence[str], steps: Sequence[TrainingStep], ranks: tuple[int, ...]) -> Replica:
+    rank = ranks[0]
+    node, beside = nodes[rank], []
+    if len(ranks) > 1 and steps[rank].nbytes_input:
+        mine = set(_copy_links(m, node))
+        for other in _neighbours(m, nodes, node):
+            links = _copy_links(m, other)
+            if other != node and mine & set(links):
+                beside.append(links)
+    return Replica(rank, m.simulation.device(node), _host(m, node), steps[rank], ranks, tuple(beside))
+
+
+def _copy_links(m: Session, node: str) -> tuple[str, ...]:
+    links: tuple[str, ...] = m.machine.route(_host(m, node), node).resources
+    return links
+
+
+def _neighbours(m: Session, nodes: Sequence[str], node: str) -> list[str]:
+    server = m.machine.nodes[node].server
+    return [other for other in nodes if m.machine.nodes[other].server == server]
+
+
+def _difference(m: Session, nodes: Sequence[str], steps: Sequence[TrainingStep]) -> str:
+    """What only a simulation of every rank can tell; empty if there is nothing."""
+    machine = m.machine
+    hosts = Counter(_host(m, node) for node in nodes)
+    for host, ranks in hosts.items():
+        if host and ranks > machine.cores(host) and any(_costs(m, step) for step in steps[:1]):
+            return f"{ranks} processes share the {machine.cores(host)} cores of {host}"
+    if not any(step.nbytes_input for step in steps):
+        return ""
+    shapes: dict[tuple[int, ...], str] = {}
+    for host in hosts:
+        local = _neighbours(m, nodes, next(node for node in nodes if _host(m, node) == host)) if not shapes else []
+        if not local:
+            continue
+        routes = [_copy_links(m, node) for node in local]
+        counts = Counter(link for links in routes for link in links)
+        shared = max(counts.values()) > 1
+        own = [steps[nodes.index(node)] for node in local]
+        if shared and len({id(step) for step in own}) > 1:
+            return "ranks with different steps share the links to their host"
+        if shared and _uneven(m, routes, own[0].nbytes_input):
+            return "copies from the host to some GPUs share a link that others do not"
+        shapes[tuple(counts.values())] = host
+    if len({id(step) for step in steps}) > 1 and len(nodes) > 1:
+        between = {link for node in nodes for link in m.machine.route(nodes[0], node).resources if node != nodes[0]}
+        if any(between & set(_copy_links(m, node)) for node in nodes):
+            return "copies from the host may meet collectives of ranks that are ahead"
+    return ""
+
+
+def _costs(m: Session, step: TrainingStep) -> bool:
+    """Whether launching the step takes any time of the host."""
+    times = (kernel.launch for kernel in (*step.forward, *step.backward, *step.update))
+    return any(m.profile.launch if time is None else time for time in times)
+
+
+def _uneven(m: Session, routes: Sequence[tuple[str, ...]], nbytes: float) -> bool:
+    """Whether copies that start together end at different times."""
+    env = simpy.Environment()
+    names = dict.fromkeys(link for links in routes for link in links)
+    network = FlowNetwork(env, {name: m.machine.resources[name] for name in names})
+    flows = [network.transfer(links, nbytes) for links in routes]
+    env.run()
+    ends: list[float] = [flow.value for flow in flows]  # type: ignore[misc]
+    return max(ends) - min(ends) > ROUNDING * max(ends)

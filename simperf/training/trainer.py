@@ -1,0 +1,215 @@
+"""Training by data parallelism: what is trained, where and how, and the processes that do it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from simperf.engine.simulation import Simulation
+from simperf.errors import InputError, Problem, UnknownNameError
+from simperf.execution import Program, wait
+from simperf.execution.session import Session
+from simperf.training.buckets import BUCKET, FIRST_BUCKET, Bucket, assign_buckets
+from simperf.training.data_parallel import data_parallel
+from simperf.training.ddp import ddp
+from simperf.training.group import Group
+from simperf.training.heterogeneous import even_split, proportional_split
+from simperf.training.local_sgd import local_sgd
+from simperf.training.memory import hold
+from simperf.training.naive import naive
+from simperf.training.outcome import step_time, tell
+from simperf.training.replica import Replica, Workload, faster
+from simperf.training.step import TrainingStep
+from simperf.training.symmetry import make_replicas
+
+__all__ = ["STRATEGIES", "Training", "train"]
+
+#: strategies, and whether one process drives all GPUs
+STRATEGIES = {"ddp": False, "local-sgd": False, "data-parallel": True, "naive": True}
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """Everything about a run of data parallelism.
+
+    Parameters
+    ----------
+    workload : Workload
+    nodes : tuple of str
+        Devices that take part; the first is rank 0.
+    strategy : str
+        A key of `STRATEGIES`.
+    batch : int
+        Samples of one step of the optimizer on all devices.
+    split : str
+        ``"even"`` or ``"proportional"``.
+    speeds : tuple of float
+        How many times as fast each device is; 1 for those that are not named.
+    steps, accumulate, every : int
+        Steps of the optimizer, micro-batches a step, steps between averages of local SGD.
+    algorithm, options
+        Of all-reduce, see `simperf.training.group.Group`.
+    bucket, first_bucket : float
+        Limits of the buckets [B].
+    overlap : bool
+        Whether buckets travel while the backward pass goes on.
+    slowdown : float
+        Of kernels beside a collective.
+    broadcast : bool
+        Whether the weights of rank 0 go to all at the start.
+    exact : bool or None
+        See `simperf.training.symmetry.make_replicas`.
+
+    Raises
+    ------
+    InputError
+        All that has no meaning.
+    """
+
+    workload: Workload
+    nodes: tuple[str, ...]
+    strategy: str = "ddp"
+    batch: int = 256
+    split: str = "even"
+    speeds: tuple[float, ...] = ()
+    steps: int = 3
+    algorithm: str = "ring"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    bucket: float = BUCKET
+    first_bucket: float = FIRST_BUCKET
+    overlap: bool = True
+    slowdown: float = 1.0
+    accumulate: int = 1
+    every: int = 1
+    broadcast: bool = False
+    exact: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.strategy not in STRATEGIES:
+            raise UnknownNameError("strategy", self.strategy, STRATEGIES)
+        ranks = len(self.nodes)
+        whole = self.batch % self.accumulate == 0 if self.accumulate >= 1 else False
+        problems = [
+            Problem(message, key=key, value=str(value))
+            for key, value, right, message in (
+                ("steps", self.steps, self.steps >= 1, "one step or more is expected"),
+                ("accumulate", self.accumulate, whole, f"a divisor of the batch of {self.batch} is expected"),
+                ("devices", ranks, ranks >= 1, "one device or more is expected"),
+                ("devices", ranks, len(set(self.nodes)) == ranks, "a device takes part once"),
+                ("speeds", len(self.speeds), len(self.speeds) <= ranks, f"there are more speeds than {ranks} devices"),
+            )
+            if not right
+        ]
+        if problems:
+            raise InputError(problems)
+
+
+def train(m: Session, run: Training) -> Program:
+    """Play a run through and report what came of it."""
+    steps = _steps(m, run)
+    one_process = STRATEGIES[run.strategy]
+    replicas, exact = make_replicas(m, run.nodes, steps, exact=True if one_process else run.exact)
+    for replica in replicas:
+        _fit(run, replica)
+    group = Group(
+        m, run.nodes, replicas, algorithm=run.algorithm, slowdown=run.slowdown, exact=exact, options=run.options
+    )
+    threads = [
+        m.spawn(program, f"rank{replica.rank}", host=replica.host)
+        for replica, program in _programs(m, run, replicas, group)
+    ]
+    for thread in threads:
+        yield wait(thread.done, why="wait: ranks")
+    group.settle()
+    tell(m, replicas, samples=run.batch, alone=_alone(m, run, steps), group=group)
+
+
+def _steps(m: Session, run: Training) -> list[TrainingStep]:
+    """The step of each rank; ranks that do the same share one object."""
+    made: dict[tuple[Any, ...], TrainingStep] = {}
+    speeds = [*run.speeds, *[1.0] * (len(run.nodes) - len(run.speeds))]
+    nodes = m.machine.nodes
+
+    def step(rank: int, samples: int) -> TrainingStep:
+        node = run.nodes[rank]
+        part = nodes[node].part if node in nodes else None
+        key = (id(part), speeds[rank], samples)
+        if key not in made:
+            made[key] = faster(run.workload.step(m, m.simulation.device(node), samples), speeds[rank])
+        return made[key]
+
+    def time(rank: int) -> Callable[[int], float]:
+        return lambda samples: step(rank, samples).compute_time
+
+    samples, ranks = run.batch // run.accumulate, len(run.nodes)
+    if run.split == "even":
+        shares = even_split(samples, ranks)
+    else:
+        shares = proportional_split(samples, [time(rank) for rank in range(ranks)])
+        if 0 in shares:
+            idle = run.nodes[shares.index(0)]
+            raise InputError(Problem(f"{idle} is so slow that it is best left out", key="devices", value=idle))
+        m.notes.append("samples of each device: " + ", ".join(map(str, shares)))
+    return [step(rank, share) for rank, share in enumerate(shares)]
+
+
+def _fit(run: Training, replica: Replica) -> None:
+    """Take the replica's memory from its device."""
+    ranks, step = len(run.nodes), replica.step
+    extra: dict[str, float] = {}
+    if run.strategy == "ddp" and ranks > 1:
+        extra["buckets"] = step.nbytes_gradients
+    if run.strategy == "data-parallel" and replica.rank == 0 and ranks > 1:
+        extra["whole batch"] = step.nbytes_input * ranks
+        extra["gathered outputs"] = 2 * step.nbytes_output * ranks
+
+    def need(samples: int) -> float:
+        share = samples / step.samples
+        more = extra.get("buckets", 0.0) + share * (math.fsum(extra.values()) - extra.get("buckets", 0.0))
+        return math.fsum(run.workload.memory(samples).values()) + more
+
+    if step.memory:
+        replica.memory = {**step.memory, **extra}
+        hold(replica.device, replica.memory, samples=step.samples, need=need)
+
+
+def _programs(m: Session, run: Training, replicas: Sequence[Replica], group: Group) -> list[tuple[Replica, Program]]:
+    """The processes of the run, each with the replica whose host runs it."""
+    if run.strategy == "naive":
+        return [(replicas[0], naive(m, replicas, steps=run.steps))]
+    if run.strategy == "data-parallel":
+        return [(replicas[0], data_parallel(m, replicas, group, steps=run.steps))]
+    if run.strategy == "local-sgd":
+        return [(one, local_sgd(m, one, group, steps=run.steps, every=run.every)) for one in replicas]
+    more = {"steps": run.steps, "accumulate": run.accumulate}
+    return [
+        (one, ddp(m, one, group, buckets=_buckets(run, one.step), broadcast=run.broadcast, **more)) for one in replicas
+    ]
+
+
+def _buckets(run: Training, step: TrainingStep) -> tuple[Bucket, ...]:
+    if len(run.nodes) == 1:
+        return ()
+    buckets = assign_buckets(step.gradients, run.bucket, first=run.first_bucket)
+    if run.overlap:
+        return buckets
+    return tuple(replace(bucket, ready=len(step.backward) - 1) for bucket in buckets)
+
+
+def _alone(m: Session, run: Training, steps: Sequence[TrainingStep]) -> float:
+    """Samples a second of rank 0 by itself, on its own share [1/s]; 0 for one device, which has no other."""
+    if len(steps) == 1:
+        return 0.0
+    single = Session(
+        Simulation(m.machine, seed=m.simulation.seed, depth=m.simulation.depth),
+        mode=m.mode,
+        profile=m.profile,
+        sharp=m.sharp,
+        efficiency=m.efficiency,
+    )
+    replicas, _ = make_replicas(single, run.nodes[:1], steps[:1])
+    group = Group(single, run.nodes[:1], replicas)
+    single.play(ddp(single, replicas[0], group, steps=run.steps, buckets=(), accumulate=run.accumulate))
+    return steps[0].samples * run.accumulate / step_time(replicas)
