@@ -2,8 +2,8 @@
 # Lint, types, layers, then every test; the README's test command ends in this.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-ruff check .
-ruff format --check .
+ruff check simperf tests
+ruff format --check simperf tests
 mypy
 lint-imports
 python -m pytest "$@"
