@@ -239,7 +239,8 @@ def wiring_picture(machine: Any, row: Row, *, title: str) -> Any:
 
     from simperf.report.style import figure, note
 
-    nodes = [*machine.gpus, *machine.helpers]
+    busy = {end for name in row.loads for end in name.split(">")}
+    nodes = [*machine.gpus, *(node for node in machine.helpers if node in busy)]
     shown = nodes[:MOST_DRAWN]
     turn = 2 * pi / len(shown)
     places = {node: (sin(turn * index), cos(turn * index)) for index, node in enumerate(shown)}
@@ -253,7 +254,7 @@ def wiring_picture(machine: Any, row: Row, *, title: str) -> Any:
         for name, load in sorted(row.loads.items(), key=lambda item: item[1]):
             src, dst = name.split(">")
             if src in places and dst in places:
-                _arrow(axes, places[src], places[dst], load, many=len(shown) > 8 and machine.kind != "ring")
+                _arrow(axes, places[src], places[dst], load, many=machine.kind == "fully-connected" and len(shown) > 5)
         for node, (x, y) in places.items():
             text, color = (node, "#0072B2") if node else ("switch", "#D55E00")
             box = {"boxstyle": "round,pad=0.3", "facecolor": color, "edgecolor": "#222222"}

@@ -1,0 +1,173 @@
+"""`simperf collective` (simperf.cli.collective, simperf.cli.bench): tables, winners, files, and what it refuses."""
+
+import json
+
+import pytest
+
+from simperf.cli import main
+
+RING = ["collective", "all-reduce", "--wiring", "ring", "--ranks", "8"]
+STAR = ["collective", "all-reduce", "--wiring", "star", "--ranks", "8", "--latency", "250 ns"]
+
+
+def run(capsys, *words):
+    code = main([*words])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_the_table_of_a_ring(capsys):
+    code, out, _ = run(capsys, *RING, "-b", "100M", "-e", "100M")
+    assert code == 0
+    assert "K, M, G are powers of 1024" in out
+    (line,) = [line for line in out.splitlines() if not line.startswith("#")]
+    size, time, algbw, busbw = line.split()[:4]
+    assert (size, time) == ("104857600", "3677.02")
+    assert float(busbw) == pytest.approx(1.75 * float(algbw), rel=1e-3)
+
+
+def test_exact_and_collapsed_agree(capsys):
+    rows = []
+    for more in ([], ["--exact"]):
+        _, out, _ = run(capsys, *RING, "-b", "1M", "-e", "1M", "--format", "json", *more)
+        rows += json.loads(out)
+    assert [row["executor"] for row in rows] == ["collapsed", "step-exact"]
+    assert rows[0]["time"] == pytest.approx(rows[1]["time"], rel=1e-9)
+
+
+def test_servers_of_the_catalogue(capsys):
+    words = ["collective", "all-reduce", "--algo", "ring,tree,hierarchical", "--server", "dgx-a100", "--nodes", "2"]
+    code, out, _ = run(capsys, *words, "-b", "8", "-e", "1M", "-f", "64")
+    assert code == 0
+    assert "16 ranks on 2 x dgx-a100" in out
+    assert [line for line in out.splitlines() if line in ("# ring", "# double-binary-tree", "# hierarchical")]
+
+
+def test_the_fastest_of_each_size(capsys):
+    code, out, err = run(capsys, *STAR, "--best", "-b", "1K", "-e", "1M", "-f", "32")
+    assert code == 0
+    assert "sharded from 1K to 1M" in out
+    assert "left out: hierarchical" in err
+    code, out, _ = run(
+        capsys, *STAR, "--best", "--algo", "recursive-doubling,ring", "-b", "1K", "-e", "64M", "-f", "256"
+    )
+    assert "recursive-doubling from 1K to 1K; ring from 256K to 64M" in out
+
+
+def test_json_in_the_layout_of_nccl_tests(capsys):
+    _, out, _ = run(capsys, *RING, "-b", "1M", "-e", "4M", "--json")
+    document = json.loads(out)
+    assert document["version"] == 2
+    assert document["config"]["step_factor"] == 2
+    assert [row["size"] for row in document["results"]] == [1 << 20, 1 << 21, 1 << 22]
+    row = document["results"][0]
+    assert set(row["out_of_place"]) == {"time", "alg_bw", "bus_bw", "nwrong"}
+    assert row["out_of_place"]["bus_bw"] == pytest.approx(1.75 * row["in_place"]["alg_bw"], rel=1e-4)
+    assert document["average_bus_bandwidth"]["bandwidth"] > 0
+
+
+def test_csv_in_si_units(capsys):
+    _, out, _ = run(capsys, *RING, "-b", "1M", "-e", "1M", "--format", "csv")
+    header, line = out.splitlines()
+    values = dict(zip(header.split(","), line.split(","), strict=True))
+    assert float(values["time_s"]) == pytest.approx(14 * (131072 / 50e9 + 500e-9), rel=1e-9)
+
+
+def test_protocols_and_options(capsys):
+    times = {}
+    for protocol in ("LL", "Simple"):
+        words = ["collective", "all-reduce", "--server", "dgx-a100", "--protocol", protocol, "-b", "8", "-e", "8"]
+        times[protocol] = json.loads(run(capsys, *words, "--format", "json")[1])[0]["time"]
+    assert times["LL"] < times["Simple"] / 3
+    slow = json.loads(run(capsys, *RING, "--step-latency", "10 us", "-b", "8", "-e", "8", "--format", "json")[1])
+    assert slow[0]["time"] == pytest.approx(14 * 10.5e-6, rel=1e-3)
+
+
+def test_in_network_reduction(capsys):
+    words = ["collective", "all-reduce", "--server", "dgx-h100", "--algo", "in-network,ring", "-b", "1G", "-e", "1G"]
+    code, out, _ = run(capsys, *words, "--format", "json")
+    assert code == 0
+    switch, ring = json.loads(out)
+    assert switch["time"] < ring["time"]
+
+
+def test_pictures(capsys, tmp_path):
+    for name in ("star.png", "star.svg"):
+        assert run(capsys, *STAR, "-b", "1M", "-e", "1M", "--plot", str(tmp_path / name))[0] == 0
+    code, _, err = run(
+        capsys,
+        *STAR,
+        "--map",
+        str(tmp_path / "map.png"),
+        "--algo",
+        "ring,recursive-doubling",
+        "-b",
+        "1K",
+        "-e",
+        "1M",
+        "-f",
+        "32",
+    )
+    assert code == 0
+    assert "wrote" in err
+    words = [
+        "collective",
+        "all-reduce",
+        "--server",
+        "dgx-1v",
+        "-b",
+        "1M",
+        "-e",
+        "1M",
+        "--plot",
+        str(tmp_path / "dgx.svg"),
+    ]
+    assert run(capsys, *words)[0] == 0
+    assert all(path.stat().st_size > 5000 for path in tmp_path.iterdir())
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["all-reduce"], "name one machine"),
+        (["all-reduce", "--wiring", "ring", "--ranks", "4", "--server", "dgx-1v"], "two machines"),
+        (["allreduce", "--server", "dgx-1v"], "did you mean 'all-reduce'"),
+        (["all-reduce", "--server", "dgx1v"], "did you mean"),
+        (["all-reduce", "--server", "dgx-1v", "--algo", "rign"], "did you mean 'ring'"),
+        (["all-reduce", "--server", "dgx-1v", "--ranks", "9"], "8 GPUs"),
+        (["all-reduce", "--server", "dgx-1v", "--nodes", "0"], "at least one server"),
+        (["all-reduce", "--wiring", "ring"], "number of its ranks"),
+        (["all-reduce", "--wiring", "ring", "--ranks", "0"], "at least one rank"),
+        (["all-reduce", "--wiring", "rng", "--ranks", "4"], "did you mean 'ring'"),
+        (["all-reduce", "--wiring", "ring", "--ranks", "4", "--bandwidth", "50 Gb/s"], "bits or bytes"),
+        (["all-reduce", "--wiring", "ring", "--ranks", "4", "--latency", "5"], "unit is missing"),
+        (["all-reduce", "--wiring", "ring", "--ranks", "4", "-b", "2M", "-e", "1M"], "larger than the largest"),
+        (["all-reduce", "--wiring", "ring", "--ranks", "4", "-f", "1"], "factor above 1"),
+        (["all-reduce", "--wiring", "ring", "--ranks", "4", "--chunks", "4"], "has this option"),
+        (["all-reduce", "--wiring", "ring", "--ranks", "4", "--protocol", "LL12"], "did you mean"),
+        (["all-reduce", "--wiring", "ring", "--ranks", "4", "--algo", "central"], "servers"),
+        (["reduce-scatter", "--wiring", "star", "--ranks", "6", "--algo", "halving-doubling"], "power of two"),
+        (
+            ["broadcast", "--wiring", "star", "--ranks", "6", "--algo", "binomial-tree", "--root", "6"],
+            "none of the ranks",
+        ),
+        (["all-reduce", "--wiring", "star", "--ranks", "6", "--algo", "hierarchical", "--group", "4"], "servers of 4"),
+    ],
+)
+def test_what_is_refused_with_a_reason(capsys, words, text):
+    code, out, err = run(capsys, "collective", *words)
+    assert code == 2
+    assert text in err
+    assert "Traceback" not in err
+    assert out == ""
+
+
+@pytest.mark.parametrize("words", [["--ranks", "1"], ["--ranks", "2"], ["--ranks", "7"]])
+def test_odd_numbers_of_ranks_and_tiny_sizes(capsys, words):
+    code, out, _ = run(
+        capsys, "collective", "all-reduce", "--wiring", "star", *words, "--algo", "all", "-b", "0", "-e", "4"
+    )
+    assert code == 0
+    assert "nan" not in out
+    assert "inf" not in out

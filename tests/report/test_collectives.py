@@ -1,0 +1,66 @@
+"""Tables and pictures of collectives."""
+
+import pytest
+
+from simperf.collectives import Wiring
+from simperf.collectives.bench import Row, measure
+from simperf.report.collectives import (
+    crossover_map,
+    format_rows,
+    format_winners,
+    nccl_document,
+    rows_csv,
+    rows_document,
+    size_text,
+    wiring_picture,
+)
+from simperf.report.style import save
+
+
+def row(algorithm="ring", nbytes=1024.0, time=1e-3, load=0.9):
+    return Row(algorithm, nbytes, time, nbytes / time, 2 * nbytes / time, time / 2, "r0>r1", load, "collapsed")
+
+
+def test_a_link_binds_only_where_it_is_busy_most_of_the_time():
+    text = format_rows([row(), row(load=0.2)], title="ring")
+    assert text.splitlines()[-2].endswith("r0>r1")
+    assert "latency (busiest: r0>r1)" in text.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "text"), [(0, "0"), (8, "8"), (1 << 10, "1K"), (3 << 20, "3M"), (1 << 40, "1024G"), (1500, "1500")]
+)
+def test_sizes_have_the_suffixes_of_nccl_tests(nbytes, text):
+    assert size_text(nbytes) == text
+
+
+def test_numbers_survive_the_way_into_data():
+    rows = [row(), row("tree", 2048.0)]
+    assert [each["time"] for each in rows_document(rows)] == [1e-3, 1e-3]
+    assert rows_csv(rows).splitlines()[2].startswith("tree,2048.0,0.001,")
+    assert "ring from 1K to 1K; tree from 2K to 2K" in format_winners(rows)
+    document = nccl_document(rows, args=["x"], step=1024)
+    assert document["config"]["step_bytes"] == 1024
+    assert document["results"][1]["experiment_name"] == "tree"
+    assert document["results"][0]["out_of_place"]["time"] == 1000.0
+
+
+def test_the_map_has_a_cell_for_each_size_and_number_of_ranks(tmp_path):
+    winners = {2: [row(), row("tree", 2048.0)], 4: [row("tree"), row("tree", 2048.0)]}
+    made = crossover_map(winners, title="who wins")
+    (axes,) = made.axes
+    assert len(axes.patches) == 4
+    assert {text.get_text() for text in axes.get_legend().get_texts()} == {"ring", "tree"}
+    save(made, tmp_path / "map.svg")
+    assert (tmp_path / "map.svg").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(("kind", "n"), [("ring", 5), ("star", 5), ("star", 20), ("fully-connected", 4)])
+def test_every_busy_link_of_a_wiring_is_drawn(kind, n):
+    wiring = Wiring(kind, n, bandwidth=1e9, latency=1e-6)
+    made = wiring_picture(wiring, measure(wiring, "all-reduce", "ring", nbytes=1e6, ranks=wiring.gpus), title="ring")
+    (axes,) = made.axes
+    arrows = [text for text in axes.texts if text.get_text() == ""]
+    drawn = min(n, 16)
+    assert len(arrows) == {"ring": drawn, "star": 2 * drawn, "fully-connected": drawn}[kind]
+    assert ("more nodes" in made.get_supxlabel()) == (n > 16)
