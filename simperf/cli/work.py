@@ -59,9 +59,27 @@ def play(scenario: Scenario, *, record: bool = True) -> Result:
         raise
     except Exception as error:
         code = scenario.program.function.__code__
-        if any(frame.filename == code.co_filename for frame in traceback.extract_tb(error.__traceback__)):
-            raise failure(error, scenario.program) from error
-        raise
+        if not any(frame.filename == code.co_filename for frame in traceback.extract_tb(error.__traceback__)):
+            raise
+        zeros = _zeros(scenario) if isinstance(error, ZeroDivisionError) else []
+        if zeros:
+            raise InputError(_placed(InputError(zeros), scenario)) from error
+        raise failure(error, scenario.program) from error
+
+
+def _zeros(scenario: Scenario) -> list[Problem]:
+    """Parameters that are 0 where a built-in program divides by them; a program of people's own is blamed itself."""
+    from simperf.errors import Problem
+    from simperf.programs import PROGRAMS
+
+    program = scenario.program
+    if program.name not in PROGRAMS:
+        return []
+    return [
+        Problem(f"the program {program.name!r} has no use for 0 here", key=f"program.{name}", value="0")
+        for name, value in scenario.parameters.items()
+        if value == 0 and not isinstance(value, bool) and program.parameters[name].default
+    ]
 
 
 def _placed(error: SimperfError, scenario: Scenario) -> list[Problem]:
@@ -81,7 +99,8 @@ def _placed(error: SimperfError, scenario: Scenario) -> list[Problem]:
         message = problem.message if key == problem.key or not problem.key else f"{problem.key}: {problem.message}"
         if scenario.name != scenario.title:
             message = f"in the variant {scenario.name!r}: {message}"
-        placed.append(replace(problem, message=message, file=toml.path, line=toml.line(parse_path(key)), key=key))
+        line = toml.line(parse_path(key))
+        placed.append(replace(problem, message=message, file=toml.path, line=line, key=key))
     return placed
 
 

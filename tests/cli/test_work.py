@@ -1,0 +1,59 @@
+"""`simperf.cli.work`: playing, naming what went wrong, and refusing outputs early."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from simperf.cli.work import play, progress, verify_outputs
+from simperf.errors import InputError
+from simperf.run import run
+from simperf.scenario import load_scenario, make_scenario
+
+
+def test_play_gives_what_run_gives():
+    scenario = make_scenario({"program": {"use": "async-chain", "n": 3}})
+    assert play(scenario).time == play(scenario, record=False).time == run(scenario).time
+
+
+def test_a_problem_of_a_variant_names_it(tmp_path):
+    path = tmp_path / "s.toml"
+    path.write_text(
+        '[machine]\nuse = "dgx-1v"\n[program]\nuse = "two-devices"\nn = 1\n'
+        '[[compare]]\nname = "many"\nset = { "program.devices" = 9 }\n'
+    )
+    with pytest.raises(InputError, match="in the variant 'many': the program uses gpu8") as caught:
+        play(load_scenario(path).variants[0])
+    assert caught.value.problems[0].line == 3
+
+
+def test_a_zero_that_a_program_divides_by_is_named():
+    with pytest.raises(InputError, match=r"program\.n: .*no use for 0"):
+        play(make_scenario({"machine": {"use": "dgx-1v"}, "program": {"use": "sends", "n": 0}}))
+
+
+def test_a_program_of_ones_own_is_to_blame_for_its_own_division(tmp_path):
+    (tmp_path / "mine.py").write_text("def work(m, *, n: int = 1):\n    yield 1 / n\n")
+    with pytest.raises(InputError, match=r"mine\.py:2: ZeroDivisionError"):
+        play(make_scenario({"program": {"python": "mine.py:work", "n": 0}}, folder=tmp_path))
+
+
+def test_a_defect_stays_a_defect(monkeypatch):
+    monkeypatch.setattr(sys.modules["simperf.run"], "collect", lambda *args: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        play(make_scenario({"program": {"use": "async-chain", "n": 3}}))
+
+
+def test_progress_is_for_terminals(capsys, monkeypatch):
+    assert list(progress(["a", "b"])) == ["a", "b"]
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert list(progress(["a", "b"])) == ["a", "b"]
+    assert "[2/2] b" in capsys.readouterr().err
+
+
+def test_outputs(tmp_path):
+    verify_outputs(trace=tmp_path / "t.json", plot=tmp_path / "p.SVG", save=Path("/dev/null"))
+    with pytest.raises(InputError) as caught:
+        verify_outputs(trace=tmp_path, plot=tmp_path / "p.gif", save=tmp_path / "no" / "r.json")
+    assert [problem.file for problem in caught.value.problems] == ["--trace", "--save", "--plot"]
