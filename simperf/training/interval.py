@@ -1,0 +1,115 @@
+"""The checkpoint interval that makes most of a job, found by playing it.
+
+All intervals of a sweep meet the same failures (common random numbers), so that they differ by
+the interval and not by luck. What is left is that a failure falls early or late between two
+checkpoints; a smooth curve through the sweep takes that out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from simperf.engine.simulation import Simulation
+from simperf.errors import InputError, Problem
+from simperf.training.checkpoint import daly, young
+from simperf.training.goodput import goodput
+from simperf.training.job import Job
+
+__all__ = ["BestInterval", "best_interval", "with_interval"]
+
+#: degree of the smooth curve, in the logarithm of the interval
+_DEGREE = 4
+#: a goodput this much below the best is still as good as the best [1]
+_FLAT = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class BestInterval:
+    """What a search has found.
+
+    Parameters
+    ----------
+    interval : float
+        Best interval [s].
+    goodput : float
+        There, by the smooth curve [1].
+    young, daly : float
+        What the formulae give for this pause and this time between failures [s].
+    sweep : sequence of (float, float)
+        Interval [s] and goodput [1] of each point that was played.
+    flat : (float, float)
+        From which to which interval [s] the goodput is within 0.1 % of the best.
+    """
+
+    interval: float
+    goodput: float
+    young: float
+    daly: float
+    sweep: Sequence[tuple[float, float]]
+    flat: tuple[float, float]
+
+
+def with_interval(job: Job, interval: float) -> Job:
+    """`job` with another time between checkpoints [s]."""
+    return replace(job, checkpoint=replace(job.checkpoint, interval=interval))
+
+
+def best_interval(
+    job: Job, *, seed: int = 0, runs: int = 16, points: int = 17, reach: float = 4.0, start: float = 0.0
+) -> BestInterval:
+    """Search the interval between checkpoints with the highest goodput.
+
+    Parameters
+    ----------
+    job : Job
+        Its own interval is not used.
+    seed : int
+        Of the histories that every interval meets.
+    runs : int
+        Histories a point; some thousand failures in all are needed to tell intervals apart by some per cent.
+    points : int
+        Intervals a sweep.
+    reach : float
+        The sweep goes from middle/reach to middle*reach [1].
+    start : float
+        Middle of the first sweep [s]; 0 takes Young's formula. A sweep whose best lies in
+        its outer sixth is followed by one around that.
+
+    Raises
+    ------
+    InputError
+        Nothing fails or a checkpoint takes no time (there is no best interval), or too few points.
+    """
+    pause, mtbf = job.checkpoint.pause(job.nodes), job.mtbf
+    problems = []
+    if mtbf == math.inf:
+        problems.append(Problem("nothing fails, so that the best checkpoint is none", key="causes"))
+    if pause <= 0.0:
+        problems.append(Problem("a checkpoint takes no time, so that the best interval is 0 s", key="checkpoint"))
+    if points < 2 * _DEGREE + 1 or reach <= 1.0:
+        problems.append(Problem(f"{2 * _DEGREE + 1} points or more, and a reach above 1, are expected", key="points"))
+    if problems:
+        raise InputError(problems)
+    middle, longest = start or young(pause, mtbf), min(job.work, job.horizon)
+    shortest = job.checkpoint.write(job.nodes)
+    for _ in range(6):
+        low, high = max(middle / reach, shortest), min(middle * reach, longest)
+        grid = np.geomspace(min(low, high / 2), high, points)
+        values = [goodput(with_interval(job, float(one)), Simulation(seed=seed).random, runs=runs).mean for one in grid]
+        curve = np.polynomial.Polynomial.fit(np.log(grid), values, _DEGREE)
+        fine = np.geomspace(grid[0], grid[-1], 4001)
+        smooth = curve(np.log(fine))
+        top = int(np.argmax(smooth))
+        best = float(fine[top])
+        inside = abs(math.log(best / middle)) <= math.log(reach) * 2 / 3
+        if inside or (top == 0 and grid[0] <= shortest) or (top == len(fine) - 1 and grid[-1] >= longest):
+            break
+        middle = best
+    good = fine[smooth >= smooth[top] * (1 - _FLAT)]
+    sweep = tuple(zip(grid.tolist(), values, strict=True))
+    flat = (float(good.min()), float(good.max()))
+    return BestInterval(best, float(smooth[top]), young(pause, mtbf), daly(pause, mtbf), sweep, flat)
