@@ -1,10 +1,12 @@
 """Measured NCCL tables beside what the catalogue and the tuner's constants predict: nothing is fitted.
 
-``python -m tests.truth.collective_cases FOLDER`` prints every point with its signed error.
+``python -m tests.truth.collective_cases FOLDER`` prints the tables of the page about the
+accuracy of collectives, and with ``points`` after it every point with its signed error.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+import numpy as np
+
+from simperf.collectives import Wiring, execute, make_plan
 from simperf.collectives.nccl import Tuner
 from simperf.hardware import Catalog, Machine, build_cluster
 
@@ -145,22 +150,95 @@ def ends(found: list[Point]) -> tuple[float | None, float | None]:
     return (median(large) if large else None), (median(small) if small else None)
 
 
-def main(folder: str, most: int) -> None:
-    loaded = json.loads((Path(folder) / "cases.json").read_text("utf-8"))
-    cases = {case["id"]: case for case in loaded}
+@dataclass(frozen=True)
+class Fit:
+    """Two constants of a ring, and how far it then is from the points it was fitted to."""
+
+    latency: float
+    bandwidth: float
+    errors: list[float]
+
+
+def fit(n: int, rows: list[tuple[float, float]]) -> Fit:
+    """Fit latency and bandwidth of a link so that the built-in ring meets times by size, in relative terms.
+
+    A ring's time is linear in both constants, so that this is linear least squares; the
+    errors are those of the plan run on a wiring with the constants.
+    """
+    steps = 2 * (n - 1)
+    size, time = np.array(rows).T
+    design = np.stack((np.full_like(size, steps), steps * size / n), axis=1) / time[:, None]
+    latency, inverse = np.linalg.lstsq(design, np.ones_like(size), rcond=None)[0]
+    latency = max(float(latency), 0.0)
+    wiring = Wiring("ring", n, bandwidth=1.0 / float(inverse), latency=latency)
+    plan = make_plan("all-reduce", "ring", nranks=n)
+    errors = [execute(plan, wiring, nbytes=nbytes).time / measured - 1.0 for nbytes, measured in rows]
+    return Fit(latency, 1.0 / float(inverse), errors)
+
+
+def tables(folder: Path) -> Iterator[tuple[str, int, list[tuple[float, float]]]]:
+    """Measured all-reduce times by size: name, ranks, rows of size [B] and time [s]."""
+    for n in range(2, 7):
+        with open(folder / "nccl" / f"a100_all_reduce_n{n}.csv", encoding="utf-8") as stream:
+            lines = list(csv.reader(stream))[1:]
+        yield f"A100 with NVSwitch, {n} ranks", n, [(float(row[0]), float(row[3]) * 1e-9) for row in lines]
+    with open(folder / "nccl" / "h100_dgx_all_reduce.csv", encoding="utf-8") as stream:
+        lines = list(csv.reader(stream))[1:]
+    for n in (2, 4):
+        rows = [(float(row[1]), float(row[3]) * 1e-3) for row in lines if int(row[0]) == n]
+        yield f"DGX H100, {n} ranks, through torch", n, rows
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:+.0f} %"
+
+
+def page(folder: Path, most: int) -> Iterator[str]:
+    """The tables of docs/explanation/accuracy-collectives.md, line by line."""
+    cases = {case["id"]: case for case in json.loads((folder / "cases.json").read_text("utf-8"))}
+    yield "| case | points | 64 MiB and above | 8 KiB and below | least | largest |"
+    yield "|---|--:|--:|--:|--:|--:|"
+    larges, smalls = [], []
     for name in SETUPS:
         found = list(points(cases[name], most=most))
         large, small = ends(found)
-        print(
-            f"{name}: at 64 MiB and above {'-' if large is None else f'{100 * large:+.0f} %'}, "
-            f"at 8 KiB and below {'-' if small is None else f'x {small:.2f}'}",
-            flush=True,
-        )
-        if most == 0:
-            for point in found:
-                times = f"{point.measured:.4g} {point.predicted:.4g} {100 * point.error:+.1f} %"
-                print(f"  {point.nbytes:.0f} {times} {point.choice}")
+        larges += [abs(large)] if large is not None else []
+        smalls += [max(small, 1 / small)] if small is not None else []
+        errors = [point.error for point in found]
+        ratio = "" if small is None else f"x {small:.2f}"
+        span = f"{_percent(min(errors))} | {_percent(max(errors))}"
+        yield f"| {name} | {len(found)} | {_percent(large)} | {ratio} | {span} |"
+    yield ""
+    yield f"Median of the errors' sizes at 64 MiB and above: {100 * median(larges):.1f} % over {len(larges)} cases."
+    yield f"Median factor at 8 KiB and below: {median(smalls):.2f} over {len(smalls)} cases."
+    yield ""
+    yield "| measured | points | latency a step | bandwidth a link | median of the errors' sizes | least | largest |"
+    yield "|---|--:|--:|--:|--:|--:|--:|"
+    for title, n, rows in tables(folder):
+        made = fit(n, rows)
+        size = f"{100 * median(map(abs, made.errors)):.1f} %"
+        constants = f"{made.latency * 1e6:.2f} us | {made.bandwidth / 1e9:.1f} GB/s"
+        span = f"{_percent(min(made.errors))} | {_percent(max(made.errors))}"
+        yield f"| {title} | {len(rows)} | {constants} | {size} | {span} |"
+
+
+def main(folder: str, what: str) -> None:
+    """Print the page's tables, or with ``points`` every point: size, measured and predicted time, signed error."""
+    if what != "points":
+        for line in page(Path(folder), 0):
+            print(line, flush=True)
+        return
+    cases = {case["id"]: case for case in json.loads((Path(folder) / "cases.json").read_text("utf-8"))}
+    for name in SETUPS:
+        print(name, flush=True)
+        for point in points(cases[name]):
+            times = f"{point.measured:.4g} {point.predicted:.4g} {100 * point.error:+.1f} %"
+            print(f"  {point.nbytes:.0f} {times} {point.choice}")
+    for title, n, rows in tables(Path(folder)):
+        print(title, "fitted")
+        for (nbytes, measured), error in zip(rows, fit(n, rows).errors, strict=True):
+            print(f"  {nbytes:.0f} {measured:.4g} {measured * (1 + error):.4g} {100 * error:+.1f} %")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "page")

@@ -55,3 +55,13 @@ def test_rails_add_up(cases):
         found[each] = points[-1]
     ratio = {what: getattr(found[1], what) / getattr(found[4], what) for what in ("measured", "predicted")}
     assert ratio["predicted"] == pytest.approx(ratio["measured"], rel=0.15)
+
+
+@pytest.mark.truth
+def test_a_ring_with_two_fitted_constants(truth):
+    """One latency and one bandwidth do for sizes over three decades, but not to a few percent everywhere."""
+    found = {title: collective_cases.fit(n, rows) for title, n, rows in collective_cases.tables(truth)}
+    a100 = [fit for title, fit in found.items() if title.startswith("A100")]
+    assert len(a100) == 5
+    assert all(median(map(abs, fit.errors)) < 0.10 for fit in a100)
+    assert all(100e9 < fit.bandwidth < 300e9 for fit in a100)
