@@ -6,5 +6,15 @@ from simperf.programs.registry import PROGRAMS, Parameter, ProgramSpec, program
 
 __all__ = ["PROGRAMS", "Parameter", "ProgramSpec", "program"]
 
-for _name in ("asynchrony", "regimes", "parallel", "copies", "hardware", "pipeline", "synchronisation", "training"):
+for _name in (
+    "asynchrony",
+    "regimes",
+    "parallel",
+    "copies",
+    "hardware",
+    "pipeline",
+    "synchronisation",
+    "training",
+    "servers",
+):
     import_module(f"simperf.programs.{_name}")

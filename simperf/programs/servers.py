@@ -1,0 +1,243 @@
+"""Parameter servers and key-value stores: one or many, synchronous or not.
+
+"Dive into Deep Learning", sections 12.7.1, 12.7.3 and 12.7.4.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from simperf.errors import ProgramError
+from simperf.execution import Program
+from simperf.execution.session import Session
+from simperf.programs.registry import program
+from simperf.training.asynchronous import Loop, Pace
+from simperf.training.compression import codec
+from simperf.training.jitter import Constant, distribution
+from simperf.training.kvstore import StoreOptions
+from simperf.training.multi_machine import Reduction
+from simperf.training.parameter_server import parameter_server, report
+from simperf.training.placement import Placement, Where, server_nodes, worker_gpus
+from simperf.training.replica import faster, training_step
+from simperf.training.servers import ServerWork
+from simperf.training.staleness import Consistency, Mode
+from simperf.training.step import TrainingStep, even_step
+from simperf.units import Bytes, BytesPerSecond, PerSecond, Seconds
+
+__all__ = ["train_with_servers"]
+
+Family = Literal["lognormal", "normal", "gamma", "exponential", "weibull"]
+YesNo = Literal["auto", "yes", "no"]
+
+
+@program("parameter-server")
+def train_with_servers(
+    m: Session,
+    *,
+    steps: int = 3,
+    workers: int = 0,
+    servers: int = 1,
+    where: Where = "cpu",
+    nodes: list[str] = [],
+    batch: int = 32,
+    model: str = "",
+    precision: str = "fp32",
+    alone: PerSecond = 0.0,
+    layers: int = 10,
+    forward: Seconds = 0.0,
+    backward: Seconds = 0.0,
+    weights: Bytes = 100e6,
+    sizes: list[float] = [],
+    sample: Bytes = 0.0,
+    update: Seconds = 0.0,
+    placement: Placement = "balanced",
+    slice_size: Bytes = math.inf,
+    reduction: Reduction = "none",
+    via_host: YesNo = "auto",
+    spread: YesNo = "auto",
+    mode: Mode = "synchronous",
+    bound: int = 0,
+    backup: int = 0,
+    overlap: bool = True,
+    barrier: bool = True,
+    window: int = 0,
+    accepts: int = 0,
+    priority: bool = False,
+    compression: str = "none",
+    ratio: float = 0.01,
+    free_codec: bool = False,
+    add: float = 3.0,
+    apply: float = 3.0,
+    server_memory: BytesPerSecond = 0.0,
+    message: Seconds = 0.0,
+    rate: BytesPerSecond = math.inf,
+    jitter: float = 0.0,
+    family: Family = "lognormal",
+    stragglers: int = 0,
+    slowdown: float = 1.0,
+    disk: str = "",
+    stored: Bytes = 0.0,
+) -> Program:
+    """Train with parameter servers, and see where the time goes (sections 12.7.1, 12.7.3 and 12.7.4).
+
+    Parameters
+    ----------
+    steps : int
+        mini-batches for each worker
+    workers : int
+        GPUs that train, 0 for all
+    servers : int
+        parameter servers
+    where : str
+        on the CPUs or GPUs of the workers' machines, or on the CPUs of dedicated machines, the last ones
+    nodes : list of str
+        the servers' nodes, instead of servers and where
+    batch : int
+        samples of a step on each GPU
+    model : str
+        a model of the zoo; without one, the layers below are trained
+    precision : str
+        of the model
+    alone : float
+        samples a second of one GPU alone, as measured; the model's kernels are scaled to it
+    layers : int
+        layers of a model in round numbers
+    forward : float
+        time of its forward pass for the batch
+    backward : float
+        time of its backward pass for the batch
+    weights : float
+        all weights together; so large are the gradients
+    sizes : list of float
+        of the layers' weights in proportion, first layer first
+    sample : float
+        bytes of one sample on its way to the device
+    update : float
+        time of the optimizer on the workers; above 0 the servers only add up
+    placement : str
+        keys to servers: in turn, by size, or every key cut into one part a server
+    slice_size : float
+        keys above this are cut
+    reduction : str
+        where a machine adds up first: nowhere, on one GPU, on its CPU, on all its GPUs in turn
+    via_host : str
+        whether gradients go to the machine's CPU before the network; auto: if it adds up first
+    spread : str
+        whether weights go to one GPU and from there to the others; auto: unless the CPU adds up
+    mode : str
+        how the workers are kept together
+    bound : int
+        bounded staleness: steps that a worker may be ahead of the slowest
+    backup : int
+        backup workers: gradients of a step that nobody waits for
+    overlap : bool
+        gradients travel as they become ready; without it, after the backward pass
+    barrier : bool
+        a step begins when all weights are there; without it, a layer waits for its own only
+    window : int
+        transfers of a worker under way at one time each way, 0 for all
+    accepts : int
+        transfers of a server under way at one time each way, 0 for all
+    priority : bool
+        of those that wait, the first layer's go first
+    compression : str
+        none, top-k, 8-bit or 1-bit
+    ratio : float
+        share of the elements that top-k sends
+    free_codec : bool
+        encoding and decoding take no time
+    add : float
+        memory traffic of adding a gradient up, for each of its bytes
+    apply : float
+        memory traffic of updating the weights, for each of their bytes
+    server_memory : float
+        bandwidth of a server's memory; 0 takes the part's
+    message : float
+        time of a message beside the wire: software at both ends
+    rate : float
+        rate that one transfer cannot exceed
+    jitter : float
+        standard deviation of a step's computing time over its mean (weibull and exponential have their own)
+    family : str
+        its distribution
+    stragglers : int
+        workers that are always slow
+    slowdown : float
+        by how much
+    disk : str
+        disk of each machine that holds the data; none reads nothing
+    stored : float
+        bytes of one sample on that disk
+    """
+    count = len(nodes) if nodes else servers
+    gpus = worker_gpus(m.machine, workers, servers=count, where="cpu" if nodes else where)
+    places = tuple(nodes) or server_nodes(m.machine, gpus, servers=servers, where=where)
+    step = _step(
+        m,
+        gpus[0],
+        batch,
+        model=model,
+        precision=precision,
+        alone=alone,
+        layers=even_step(
+            layers,
+            forward=forward,
+            backward=backward,
+            update=update,
+            nbytes=weights,
+            samples=batch,
+            nbytes_input=sample * batch,
+            sizes=sizes,
+            launch=0.0,
+        ),
+    )
+    chosen = codec(compression, ratio=ratio)
+    yes = {"yes": True, "no": False, "auto": None}
+    options = StoreOptions(
+        rule=Consistency(mode, bound if mode == "bounded" else math.inf, backup),
+        placement=placement,
+        slice_size=slice_size,
+        reduction=reduction,
+        via_host=yes[via_host],
+        spread=yes[spread],
+        codec=chosen.free() if free_codec else chosen,
+        work=ServerWork(add, 0.0 if update else apply),
+        server_bandwidth=server_memory,
+        window=window,
+        accepts=accepts,
+        priority=priority,
+        message=message,
+        rate=rate,
+    )
+    source = distribution(family, cv=jitter) if jitter else Constant()
+    outcome = yield parameter_server(
+        m,
+        step,
+        gpus=gpus,
+        servers=places,
+        steps=steps,
+        options=options,
+        loop=Loop(overlap, barrier, updates=update > 0),
+        pace=Pace(source, stragglers, slowdown),
+        disk=disk,
+        nbytes_stored=stored * batch,
+    )
+    report(m, outcome, step)
+
+
+def _step(
+    m: Session, gpu: str, batch: int, *, model: str, precision: str, alone: float, layers: TrainingStep
+) -> TrainingStep:
+    """The step of a model of the zoo on a GPU, or the layers in round numbers if none is named."""
+    step = layers
+    if model:
+        from simperf.workload import zoo
+
+        step = training_step(m, zoo.load(model), m.simulation.device(gpu), batch=batch, precision=precision)
+    if not alone:
+        return step
+    computing = sum(kernel.time for kernel in (*step.forward, *step.backward))
+    if not computing:
+        raise ProgramError("a step of a GPU alone is given, but the layers take no time: give forward and backward")
+    return faster(step, computing * alone / step.samples)

@@ -1,0 +1,243 @@
+"""A machine's way to the parameter server and back: the chapter's seven steps, shard by shard.
+
+"Dive into Deep Learning", section 12.7.3: (1) each machine reads data and its GPUs compute
+gradients; (2) the gradients are added up inside the machine, (3) go to the CPU, (4) to the server,
+which adds them up and (5) sends updated weights back to the CPUs, (6) on to a GPU, (7) and to all GPUs.
+Step 1 is the worker's own (`simperf.training.asynchronous`), the sum on the server is `ShardServer`'s; the rest
+is here. A `Team` is what one server sees as one worker: a machine, or a single GPU where nothing
+is added up inside the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, get_args
+
+from simperf.errors import InputError, Problem, nearest
+from simperf.training.compression import Codec
+from simperf.training.placement import Shard
+from simperf.training.servers import ShardServer
+from simperf.training.sites import Courier, Lane, Site
+
+__all__ = ["REDUCTIONS", "Route", "Team", "make_routes"]
+
+Reduction = Literal["none", "gpu", "cpu", "sharded"]
+
+#: where gradients are added up inside a machine
+REDUCTIONS: tuple[str, ...] = get_args(Reduction)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How a team's gradients leave its machine.
+
+    Parameters
+    ----------
+    gpus : tuple of str
+        Its GPUs.
+    host : str
+        CPU of its machine.
+    reduction : str
+        Where they are added up first: ``"gpu"`` on the team's first GPU, ``"sharded"`` shard by shard on a GPU
+        in turn, ``"cpu"`` on the host, ``"none"`` nowhere (the team is one GPU).
+    via_host : bool
+        The sum goes to the CPU's memory before the network (steps 3 and 6).
+    spread : bool
+        Weights go to one GPU and from there to the others (steps 6 and 7), not from the CPU to each.
+    """
+
+    gpus: tuple[str, ...]
+    host: str
+    reduction: str = "none"
+    via_host: bool = False
+    spread: bool = False
+
+    def root(self, shard: Shard) -> str:
+        """Node that adds up a shard inside the machine."""
+        if self.reduction == "cpu":
+            return self.host
+        return self.gpus[shard.index % len(self.gpus) if self.reduction == "sharded" else 0]
+
+    def door(self, shard: Shard) -> str:
+        """Node that talks to the servers."""
+        return self.host if self.via_host else self.root(shard)
+
+
+class Team:
+    """One worker, as the servers see it.
+
+    Parameters
+    ----------
+    number : int
+        Of the team.
+    route : Route
+    courier : Courier
+    sites : callable
+        From a node to its `Site`.
+    codec : Codec
+    back : callable
+        From the size of a shard to the bytes of the servers' answer [B].
+    unpack : callable
+        From the size of a shard to the memory traffic of reading the answer on a GPU [B].
+    window : int
+        Transfers that it has under way at one time in each direction; 0 for all.
+    add : float
+        Memory traffic of adding up, for each byte [1].
+    """
+
+    def __init__(
+        self,
+        number: int,
+        route: Route,
+        courier: Courier,
+        *,
+        sites: Callable[[str], Site],
+        codec: Codec,
+        back: Callable[[float], float],
+        unpack: Callable[[float], float],
+        window: int = 0,
+        add: float = 3.0,
+    ) -> None:
+        self.number, self.route, self.courier, self.sites, self.codec = number, route, courier, sites, codec
+        self.back, self.unpack, self.add = back, unpack, add
+        self.out, self.home = Lane(window), Lane(window)
+        self.steps = [0]
+        self.servers: Sequence[ShardServer] = ()
+        self.nodes: Sequence[str] = ()
+        self.inboxes: Sequence[Lane] = ()
+        self.outboxes: Sequence[Lane] = ()
+        self.priority: Callable[[Shard], float] = lambda shard: 0.0
+        self.receivers: dict[str, Callable[[Shard], None]] = {}
+        self._engines: dict[tuple[str, str], Lane] = {}
+        self._came: dict[int, int] = {}
+        self._summed: dict[int, int] = {}
+
+    def gradient(self, gpu: str, shard: Shard, clock: int) -> None:
+        """Step 2: the gradient of one GPU is there, and goes where the machine adds it up."""
+        self._copy("reduce", gpu, self.route.root(shard), shard, shard.nbytes, partial(self._gathered, shard, clock))
+
+    def _gathered(self, shard: Shard, clock: int) -> None:
+        came = self._came.get(shard.index, 0) + 1
+        self._came[shard.index] = came % len(self.route.gpus)
+        then = partial(self._added, shard, clock)
+        if came == 1:
+            then()
+        else:
+            self.sites(self.route.root(shard)).work("add", self.add * shard.nbytes, then)
+
+    def _added(self, shard: Shard, clock: int) -> None:
+        count = self._summed.get(shard.index, 0) + 1
+        self._summed[shard.index] = count % len(self.route.gpus)
+        if count == len(self.route.gpus):
+            traffic = self.codec.encoding(shard.nbytes)
+            self.sites(self.route.root(shard)).work("encode", traffic, partial(self._encoded, shard, clock))
+
+    def _encoded(self, shard: Shard, clock: int) -> None:
+        """Step 3: to the CPU, if that is the way."""
+        root, door = self.route.root(shard), self.route.door(shard)
+        nbytes = self.codec.wire(shard.nbytes)
+        self._copy("to cpu", root, door, shard, nbytes, partial(self._push, shard, clock))
+
+    def _push(self, shard: Shard, clock: int) -> None:
+        """Step 4: to the server, when the port's turn comes; it will answer when its weights are fresh enough."""
+        door, node = self.route.door(shard), self.nodes[shard.server]
+
+        def start() -> None:
+            self.courier.send(door, node, self.codec.wire(shard.nbytes), arrived, name=f"push {shard.key}")
+
+        def arrived() -> None:
+            inbox.free()
+            self.out.free()
+            server = self.servers[shard.index]
+            server.push(self.number, clock)
+            server.pull(self.number, clock + 1, partial(self._reply, shard))
+
+        urgency, inbox = self.priority(shard), self.inboxes[shard.server]
+        self.out.submit(urgency, lambda: inbox.submit(urgency, start))
+
+    def _reply(self, shard: Shard) -> None:
+        """Step 5: weights on their way back."""
+        door, node = self.route.door(shard), self.nodes[shard.server]
+
+        def start() -> None:
+            self.courier.send(node, door, self.back(shard.nbytes), arrived, name=f"pull {shard.key}")
+
+        def arrived() -> None:
+            outbox.free()
+            self.home.free()
+            self._returned(shard, door)
+
+        urgency, outbox = self.priority(shard), self.outboxes[shard.server]
+        self.home.submit(urgency, lambda: outbox.submit(urgency, start))
+
+    def _returned(self, shard: Shard, door: str) -> None:
+        """Steps 6 and 7: to one GPU and on to the others, or to each at once."""
+        route, nbytes = self.route, self.back(shard.nbytes)
+        if not route.spread or door != route.host:
+            self._spread(shard, door)
+            return
+        first = route.gpus[shard.index % len(route.gpus) if route.reduction == "sharded" else 0]
+        self._copy("to gpu", door, first, shard, nbytes, partial(self._spread, shard, first))
+
+    def _spread(self, shard: Shard, source: str) -> None:
+        for gpu in self.route.gpus:
+            then = partial(self._landed, shard, gpu)
+            self._copy("broadcast", source, gpu, shard, self.back(shard.nbytes), then)
+
+    def _copy(self, name: str, source: str, target: str, shard: Shard, nbytes: float, then: Callable[[], None]) -> None:
+        """Copy inside the machine: a GPU's copies to (from) the CPU, or to one other GPU, come one after the other."""
+        if source == target:
+            then()
+            return
+        host = self.route.host
+        key = (target, "h2d") if source == host else (source, "d2h") if target == host else (source, target)
+        engine = self._engines.setdefault(key, Lane(1))
+
+        def over() -> None:
+            engine.free()
+            then()
+
+        engine.submit(self.priority(shard), lambda: self.courier.send(source, target, nbytes, over, name=name))
+
+    def _landed(self, shard: Shard, gpu: str) -> None:
+        self.sites(gpu).work("decode", self.unpack(shard.nbytes), partial(self.receivers[gpu], shard))
+
+
+def make_routes(
+    gpus: Sequence[str],
+    *,
+    reduction: str,
+    host_of: Callable[[str], str],
+    via_host: bool | None = None,
+    spread: bool | None = None,
+) -> tuple[Route, ...]:
+    """Teams of GPUs: those of one machine together if it adds up first, else each on its own.
+
+    Parameters
+    ----------
+    gpus : sequence of str
+    reduction : str
+        One of `REDUCTIONS`.
+    host_of : callable
+        From a GPU to the CPU of its machine.
+    via_host, spread : bool, optional
+        As in `Route`; by default a machine that adds up first goes by its CPU, and weights are spread by a GPU
+        unless the CPU adds up.
+
+    Raises
+    ------
+    InputError
+        No such reduction.
+    """
+    if reduction not in REDUCTIONS:
+        raise InputError(
+            Problem(f"no such reduction{nearest(reduction, REDUCTIONS)}", key="reduction", value=reduction)
+        )
+    teams: dict[str, list[str]] = {}
+    for gpu in gpus:
+        teams.setdefault(gpu if reduction == "none" else host_of(gpu), []).append(gpu)
+    by_host = reduction != "none" if via_host is None else via_host
+    by_gpu = reduction in ("gpu", "sharded") if spread is None else spread
+    return tuple(Route(tuple(team), host_of(team[0]), reduction, by_host, by_gpu) for team in teams.values())

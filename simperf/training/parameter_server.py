@@ -1,0 +1,178 @@
+"""Training with parameter servers, from the machine to the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from simperf.errors import InputError, Problem
+from simperf.execution import Program, wait
+from simperf.execution.session import Session
+from simperf.training.asynchronous import Loop, Pace, Pool, Reader, worker
+from simperf.training.kvstore import KVStore, StoreOptions
+from simperf.training.placement import loads
+from simperf.training.step import TrainingStep
+
+__all__ = ["ServerRun", "parameter_server", "report"]
+
+
+@dataclass(slots=True)
+class ServerRun:
+    """What came out of training with parameter servers.
+
+    Parameters
+    ----------
+    store : KVStore
+    workers : int
+        GPUs.
+    steps : int
+        Mini-batches that were trained on, all teams together.
+    time : float
+        Whole run [s].
+    step_time : float
+        A step without the first one [s]: from the moment when all had done their first step, over the steps after it.
+    samples_per_second : float
+        Over the whole run [1/s].
+    exposed : float
+        Time of a step that the devices do not compute in [s].
+    """
+
+    store: KVStore
+    workers: int
+    steps: int
+    time: float
+    step_time: float
+    samples_per_second: float
+    exposed: float
+
+
+def parameter_server(
+    m: Session,
+    step: TrainingStep,
+    *,
+    gpus: Sequence[str],
+    servers: Sequence[str],
+    steps: int,
+    options: StoreOptions | None = None,
+    loop: Loop | None = None,
+    pace: Pace | None = None,
+    disk: str = "",
+    nbytes_stored: float = 0.0,
+) -> Program:
+    """Train with a parameter server; returns a `ServerRun`.
+
+    Parameters
+    ----------
+    m : Session
+    step : TrainingStep
+        Of one GPU.
+    gpus : sequence of str
+        Workers.
+    servers : sequence of str
+        Node of each server.
+    steps : int
+        Mini-batches for each worker; where they do not wait for each other, fast ones take more.
+    options : StoreOptions, optional
+    loop : Loop, optional
+    pace : Pace, optional
+    disk : str
+        Disk of each machine that holds the data, without the machine's name; none reads nothing.
+    nbytes_stored : float
+        A GPU's batch on that disk [B].
+
+    Raises
+    ------
+    InputError
+        No steps, or anything that `KVStore` refuses.
+    """
+    options, loop, pace = options or StoreOptions(), loop or Loop(), pace or Pace()
+    if steps < 1:
+        raise InputError(Problem("at least one step is needed", key="steps", value=str(steps)))
+    sizes = [gradient.nbytes for gradient in reversed(step.gradients)]
+    store = KVStore(m, sizes, gpus=gpus, servers=servers, options=options)
+    pool = Pool(store, steps)
+    count = len(store.workers)
+    if pace.stragglers > count:
+        raise InputError(Problem(f"{pace.stragglers} stragglers of {count} workers", key="stragglers"))
+    readers: dict[str, Reader] = {}
+    began, finished, ended, first_end = m.now, [0], [m.now], [m.now]
+
+    def stamp() -> None:
+        finished[0] += 1
+        ended[0] = m.now
+        if finished[0] == count:
+            first_end[0] = m.now
+
+    threads = []
+    for index, kv in enumerate(store.workers):
+        if disk and kv.team.route.host not in readers:
+            prefix = kv.gpu.rpartition("/")[0]
+            readers[kv.team.route.host] = Reader(m, f"{prefix}/{disk}" if prefix else disk, nbytes_stored)
+        factors = pace.factors(partial(m.rng, f"worker{index}"), straggler=index >= count - pace.stragglers)
+        program = worker(
+            m,
+            kv,
+            step,
+            pool,
+            loop=loop,
+            pace=factors,
+            reader=readers.get(kv.team.route.host),
+            done=stamp,
+        )
+        threads.append(m.spawn(program, f"worker{index}", host=kv.team.route.host))
+    if options.rule.backup:
+        yield wait(store.reached(steps), why="wait: last update")
+    else:
+        for thread in threads:
+            yield wait(thread.done, why="wait: workers")
+    time = m.now - began
+    rounds = max(1, pool.taken // max(1, len(store.teams)))
+    if options.rule.backup:
+        rounds = steps
+        step_time = time / steps
+        trained = steps * options.rule.needed(len(store.teams)) * (count / len(store.teams))
+    else:
+        trained = pool.taken * count / len(store.teams)
+        step_time = (ended[0] - first_end[0]) / (rounds - 1) if rounds > 1 else time
+    return ServerRun(
+        store,
+        count,
+        pool.taken,
+        time,
+        step_time,
+        trained * step.samples / time if time else 0.0,
+        max(0.0, step_time - _computing(step, updates=loop.updates)),
+    )
+
+
+def _computing(step: TrainingStep, *, updates: bool) -> float:
+    kernels = (*step.forward, *step.backward, *(step.update if updates else ()))
+    return sum(kernel.time for kernel in kernels)
+
+
+def report(m: Session, run: ServerRun, step: TrainingStep) -> None:
+    """Put the numbers of a run into the session's metrics."""
+    store = run.store
+    alone = step.samples / _computing(step, updates=False) if _computing(step, updates=False) else 0.0
+    m.metric("time per step", run.step_time, "s")
+    m.metric("samples per second", run.samples_per_second, "1/s")
+    if alone:
+        m.metric("scaling efficiency", run.samples_per_second / (alone * run.workers))
+    m.metric("exposed communication", run.exposed, "s")
+    m.metric("server memory busy", max(site.busy for site in store.server_sites()) / run.time if run.time else 0.0)
+    kept = loads(store.shards, len(store.servers))
+    m.metric("fullest server", max(kept), "B")
+    m.metric("bytes carried", store.courier.carried, "B")
+    if not store.options.rule.collects:
+        ages = store.staleness
+        m.metric("staleness mean", ages.mean)
+        m.metric("staleness median", ages.quantile(0.5))
+        m.metric("staleness 95 %", ages.quantile(0.95))
+        m.metric("staleness highest", ages.highest)
+        total = sum(ages.counts.values())
+        if total:
+            text = ", ".join(f"{age}: {100 * ages.counts[age] / total:.1f} %" for age in sorted(ages.counts)[:24])
+            m.notes.append(f"staleness of the gradients: {text}{' ...' if len(ages.counts) > 24 else ''}")
+    if store.options.rule.backup:
+        m.metric("gradients dropped", store.dropped)

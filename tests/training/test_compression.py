@@ -1,0 +1,77 @@
+"""What goes over the wire, and the bandwidth at which compression stops paying."""
+
+import pytest
+
+from simperf.errors import InputError, UnknownNameError
+from simperf.training.compression import CODECS, DENSE, codec
+
+S = 104857600.0
+
+
+@pytest.mark.parametrize(
+    ("name", "ratio", "share"),
+    [("none", 1.0, 1.0), ("top-k", 0.01, 0.02), ("8-bit", 1.0, 0.25 + 1 / 256), ("1-bit", 1.0, 1 / 32 + 1 / 512)],
+)
+def test_bytes_on_the_wire(name, ratio, share):
+    """Top-k sends a value and an index; the others a scale or two levels a block."""
+    assert codec(name, ratio=ratio).wire(S) == pytest.approx(share * S)
+
+
+def test_everything_by_top_k_is_twice_the_dense_gradient():
+    assert codec("top-k", ratio=1.0).wire(S) == 2 * S >= DENSE.wire(S)
+
+
+def test_sparse_sums_grow_up_to_the_dense_size():
+    sparse = codec("top-k", ratio=0.01)
+    assert sparse.back(S, 4) == 4 * sparse.wire(S)
+    assert sparse.back(S, 64) == S
+    assert codec("8-bit").back(S, 64) == codec("8-bit").wire(S)
+
+
+def test_a_free_codec_moves_nothing_through_memory_and_the_same_over_the_wire():
+    for name in CODECS:
+        one = codec(name)
+        assert one.free().wire(S) == one.wire(S)
+        assert one.free().encoding(S) == one.free().decoding(S) == 0.0
+        assert (one.encoding(S) > one.wire(S)) == (name != "none")
+
+
+@pytest.mark.parametrize("ratio", [0.0, -1.0, 1.5, float("nan")])
+def test_a_ratio_is_a_share(ratio):
+    with pytest.raises(InputError, match="share"):
+        codec("top-k", ratio=ratio)
+
+
+def test_unknown_codecs_name_the_nearest():
+    with pytest.raises(UnknownNameError, match="top-k"):
+        codec("topk")
+
+
+@pytest.mark.parametrize("name", ["8-bit", "1-bit", "top-k"])
+def test_everything_free_but_the_wire(star, with_servers, name):
+    """Synchronous, one server: all in, all out; the answer is encoded again."""
+    session = with_servers(star(4), steps=1, weights=S, compression=name, free_codec=True)
+    one = codec(name)
+    expected = 4 * one.wire(S) / 50e9 + 4 * one.back(S, 4) / 50e9 + 1e-6
+    assert session.now == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["8-bit", "1-bit", "top-k"])
+def test_it_pays_below_the_flip_point_and_not_above(star, with_servers, name):
+    """Two workers and a server: the flip is where the saved wire time equals the time of the codec."""
+    one, gpu, memory = codec(name), 900e9, 4e9
+    sparse = one.sparse
+    saved = 2 * (2 * S - one.wire(S) - one.back(S, 2))
+    server = (2 * one.decoding(S) + (0.0 if sparse else one.encoding(S))) / memory
+    worker = (one.encoding(S) + one.decoding(S)) / gpu
+    flip = saved / (server + worker)
+    for factor, pays in ((0.6, True), (1.7, False)):
+        machine = star(2, bandwidth=f"{flip * factor} B/s", latency="0 s")
+        dense = with_servers(machine, steps=1, weights=S).now
+        packed = with_servers(machine, steps=1, weights=S, compression=name, server_memory=memory).now
+        assert (packed < dense) == pays
+
+
+def test_top_k_of_everything_never_beats_dense(star, with_servers):
+    dense = with_servers(star(4), steps=2, weights=S).now
+    assert with_servers(star(4), steps=2, weights=S, compression="top-k", ratio=1.0, free_codec=True).now >= dense
