@@ -74,7 +74,7 @@ class Collapse:
         self.count = plan.nparticipants
         self.time = np.tile(np.asarray(entry, dtype=np.float64), len(plan.channels))
         self.time += transport.start
-        self.links = Links(placement, transport)
+        self.links = Links.of(placement, transport)
         self.busy = np.zeros(1)
         self.moved = np.zeros(1)
         self.adding = transport.reduce_rate != float("inf")

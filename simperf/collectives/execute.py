@@ -80,6 +80,7 @@ def execute(
     transport: Transport = PLAIN,
     background: Sequence[tuple[str, str, float]] = (),
     exact: bool = False,
+    placement: Placement | None = None,
 ) -> Execution:
     """Run a plan alone on a machine.
 
@@ -106,6 +107,9 @@ def execute(
         Force the step-exact executor. Without it the fast one is asked first, and the
         step-exact one runs where only it knows the times: where sends of different
         rounds meet on a link, or where background traffic does.
+    placement : Placement, optional
+        Where the participants sit, for one who runs the same plan with several payloads:
+        it keeps the routes that were found. `ranks` and `servers` are not read then.
 
     Raises
     ------
@@ -116,7 +120,7 @@ def execute(
     """
     _check_size(nbytes)
     entry = _entries(plan, entry_times)
-    placement = place(plan, machine, ranks=ranks, servers=servers)
+    placement = placement or place(plan, machine, ranks=ranks, servers=servers)
     traffic = [(tuple(machine.route(src, dst).resources), rate) for src, dst, rate in background]
     touched = bool(traffic) and not _used(plan, placement).isdisjoint(name for flow, _ in traffic for name in flow)
     if not exact and not touched:

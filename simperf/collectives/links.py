@@ -14,6 +14,9 @@ from simperf.collectives.plan import IntArray
 
 __all__ = ["FloatArray", "Hops", "Links"]
 
+#: rounds whose routes are kept as a whole: those of a ring come again and again
+MOST_ROUNDS = 16
+
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 
@@ -61,6 +64,16 @@ class Links:
         self._slots = np.zeros(0, dtype=np.int64)
         self._by_name: dict[str, int] = {}
         self._rows: dict[tuple[int, int], tuple[tuple[int, ...], float, float]] = {}
+        self._rounds: dict[tuple[bytes, bytes], Hops] = {}
+
+    @classmethod
+    def of(cls, placement: Placement, transport: Transport) -> Links:
+        """The placement's own, which knows the routes of earlier payloads."""
+        transport_, links = placement.kept.get("links", (None, None))
+        if links is None or transport_ is not transport:
+            links = cls(placement, transport)
+            placement.kept["links"] = (transport, links)
+        return links
 
     def __len__(self) -> int:
         return len(self._names)
@@ -117,6 +130,15 @@ class Links:
         return links, self._transport.latency(hop), self._transport.most(hop, len(self._transport.caps))
 
     def _one_by_one(self, src: IntArray, dst: IntArray) -> Hops:
+        key = (src.tobytes(), dst.tobytes())
+        found = self._rounds.get(key)
+        if found is None:
+            found = self._look_up(src, dst)
+            if len(self._rounds) < MOST_ROUNDS:
+                self._rounds[key] = found
+        return found
+
+    def _look_up(self, src: IntArray, dst: IntArray) -> Hops:
         rows = []
         for pair in zip(src.tolist(), dst.tolist(), strict=True):
             row = self._rows.get(pair)

@@ -148,11 +148,14 @@ class Placement:
         Where they sit.
     nodes : tuple of str
         Node of each participant, ranks first.
+    kept : dict
+        What executors keep from one payload to the next.
     """
 
     machine: Wired
     nodes: tuple[str, ...]
     _hops: dict[tuple[int, int], Hop] = field(default_factory=dict, repr=False, compare=False)
+    kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def hop(self, src: int, dst: int) -> Hop:
         """The way from participant to participant; none at all inside a node."""

@@ -70,7 +70,12 @@ class FlowNetwork:
     ) -> None:
         self.env = env
         self._fluid = Fluid(env, recorder)
-        self._links = {name: Link(name, _capacity(name, value)) for name, value in capacities.items()}
+        self._capacities = capacities
+        self._links: dict[str, Link] = {}
+        if isinstance(capacities, dict):  # otherwise a large machine's, whose links come into being when they are used
+            for name in capacities:
+                self._link(name)
+        self._counted: dict[str, float] = {}
         self._routes: dict[tuple[str, ...], Route] = {}
 
     # What a program calls ------------------------------------------------------------
@@ -173,8 +178,7 @@ class FlowNetwork:
     def count(self, moved: Mapping[str, float]) -> None:
         """Add bytes [B] that were moved without flows of their own: a collective reckoned as a whole."""
         for name, nbytes in moved.items():
-            (link,) = self._route((name,)).links
-            link.moved += nbytes
+            self._counted[name] = self._counted.get(name, 0.0) + nbytes
 
     # What a program reads ------------------------------------------------------------
 
@@ -195,13 +199,15 @@ class FlowNetwork:
 
     @property
     def moved(self) -> dict[str, float]:
-        """Bytes that each resource has moved up to now [B]."""
+        """Bytes that each resource has moved up to now [B]; on a machine, of those that were used."""
         moved = {name: link.moved for name, link in self._links.items()}
         for bundle in self._fluid.bundles.values():
             served = bundle.now_served(self.env.now)[1]
             done = sum(min(max(served - flow.base, 0.0), flow.nbytes) for _, _, flow in bundle.flows)
             for link in bundle.links:
                 moved[link.name] += done
+        for name, nbytes in self._counted.items():
+            moved[name] = moved.get(name, 0.0) + nbytes
         return moved
 
     @property
@@ -231,7 +237,7 @@ class FlowNetwork:
         Bytes over the highest capacity that the resource has had: a bound whatever the
         order of the flows.
         """
-        return {name: nbytes and nbytes / self._links[name].ceiling for name, nbytes in self.moved.items()}
+        return {name: nbytes and nbytes / self._ceiling(name) for name, nbytes in self.moved.items()}
 
     @property
     def bandwidth_floor(self) -> float:
@@ -248,10 +254,20 @@ class FlowNetwork:
         route = self._routes.get(key)
         if route is None:
             for name in key:
-                if name not in self._links:
-                    raise UnknownNameError("resource", name, self._links)
-            route = self._routes[key] = Route(tuple(self._links[name] for name in key))
+                if name not in self._capacities:
+                    raise UnknownNameError("resource", name, self._capacities)
+            route = self._routes[key] = Route(tuple(self._link(name) for name in key))
         return route
+
+    def _link(self, name: str) -> Link:
+        link = self._links.get(name)
+        if link is None:
+            link = self._links[name] = Link(name, _capacity(name, self._capacities[name]))
+        return link
+
+    def _ceiling(self, name: str) -> float:
+        link = self._links.get(name)
+        return link.ceiling if link is not None else _capacity(name, self._capacities[name])
 
 
 def _capacity(name: str, value: float) -> float:

@@ -135,7 +135,9 @@ class Machine:
     def cores(self, host: str) -> int:
         """CPU cores of all sockets of the server of `host`."""
         server = self.nodes[host].server
-        parts = [self.nodes[cpu].part for cpu in self.cpus if self.nodes[cpu].server == server]
+        slot, _ = self._locate(host)
+        names = () if slot is None else (self._prefix(slot) + cpu for cpu in slot.blueprint.ids("cpu"))
+        parts = [self.nodes[cpu].part for cpu in names if self.nodes[cpu].server == server]
         return sum(part.cores for part in parts if isinstance(part, CpuPart))
 
     def route(self, src: str, dst: str, *, via: Sequence[str] = ()) -> Route:

@@ -183,6 +183,6 @@ def workload_of(model: str, *, precision: str, optimizer: str, layers: Layers) -
     """A model of the zoo, or layers in round numbers if none is named."""
     if not model:
         return layers
-    from simperf.workload.zoo import load_model
+    from simperf.workload.zoo import load
 
-    return Traced(load_model(model), precision, optimizer)
+    return Traced(load(model), precision, optimizer)

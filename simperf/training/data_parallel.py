@@ -57,7 +57,7 @@ def data_parallel(m: Session, replicas: Sequence[Replica], group: Group, *, step
     for _ in range(steps):
         inputs = math.fsum(replica.step.nbytes_input for replica in replicas)
         if inputs:  # X, y = X.to(devices[0]), y.to(devices[0])
-            yield copy(first.host, first.device, nbytes=inputs, name="batch to GPU 0")
+            yield copy(first.source, first.device, nbytes=inputs, name="batch to GPU 0")
         for replica in others:  # inputs = scatter(inputs, devices)
             if replica.step.nbytes_input:
                 yield from send(first.device, replica.device, replica.step.nbytes_input, name="scatter")

@@ -20,9 +20,9 @@ from typing import Any
 
 import simpy
 
-from simperf.collectives import Execution, Plan, Transport, execute
+from simperf.collectives import Execution, Plan, Transport, execute, options_of
 from simperf.collectives.nccl import Tuner
-from simperf.collectives.placement import PLAIN, place
+from simperf.collectives.placement import PLAIN, Placement, place
 from simperf.collectives.stepwise import Stepwise
 from simperf.collectives.suit import plan_for
 from simperf.engine.recorder import Category
@@ -112,7 +112,7 @@ class _Way:
 
     plan: Plan
     transport: Transport
-    servers: tuple[str, ...] | None = None
+    placement: Placement
 
 
 class Group:
@@ -215,12 +215,12 @@ class Group:
 
     def _step_by_step(self, number: int, meeting: _Meeting, rank: int) -> None:
         if meeting.run is None:
-            way, machine = self._way(meeting.name, meeting.nbytes), self.m.machine
+            way = self._way(meeting.name, meeting.nbytes)
             meeting.run = Stepwise(
                 self.env,
                 self.m.simulation.network,
                 plan=way.plan,
-                placement=place(way.plan, machine, ranks=self.nodes, servers=way.servers),
+                placement=way.placement,
                 nbytes=meeting.nbytes,
                 transport=way.transport,
                 entry=[math.inf] * self.size + [0.0] * way.plan.nservers,
@@ -249,10 +249,9 @@ class Group:
                 way.plan,
                 self.m.machine,
                 nbytes=meeting.nbytes,
-                ranks=self.nodes,
-                servers=way.servers,
                 entry_times=entry,
                 transport=way.transport,
+                placement=way.placement,
             )
         self._uses[key] = self._uses.get(key, 0) + 1
         left = max(0.0, first + run.time - self.env.now)
@@ -271,23 +270,31 @@ class Group:
             work.finish(event, path)
 
     def _way(self, name: str, nbytes: float) -> _Way:
-        key = (name, nbytes)
+        algorithm, options = self._asked(name)
+        fits_all = algorithm != "nccl" and ("chunks" in options or "chunks" not in options_of(name, algorithm))
+        key = (name, -1.0 if fits_all else nbytes)
         if key not in self._ways:
             self._ways[key] = self._find_way(name, nbytes)
         return self._ways[key]
 
+    def _asked(self, name: str) -> tuple[str, dict[str, Any]]:
+        """Algorithm and options of a collective."""
+        if name == "all-reduce":
+            return self.algorithm, self.options
+        return ("pipelined-tree", {"degree": 1}) if self.size <= LONGEST_CHAIN else ("binomial-tree", {})
+
     def _find_way(self, name: str, nbytes: float) -> _Way:
         machine = self.m.machine
-        if name == "all-reduce" and self.algorithm == "nccl":
+        algorithm, options = self._asked(name)
+        if algorithm == "nccl":
             self._tuner = self._tuner or Tuner(machine, self.nodes)
             choice = self._tuner.best(nbytes)
-            return _Way(choice.plan, choice.transport, choice.servers)
-        algorithm, options = self.algorithm, self.options
-        if name in ("broadcast", "reduce"):
-            chain = self.size <= LONGEST_CHAIN
-            algorithm, options = ("pipelined-tree", {"degree": 1}) if chain else ("binomial-tree", {})
+            return self._placed(choice.plan, choice.transport, choice.servers)
         plan = plan_for(machine, name, algorithm, ranks=self.nodes, nbytes=nbytes, transport=self.transport, **options)
-        return _Way(plan, self.transport)
+        return self._placed(plan, self.transport, None)
+
+    def _placed(self, plan: Plan, transport: Transport, servers: tuple[str, ...] | None) -> _Way:
+        return _Way(plan, transport, place(plan, self.m.machine, ranks=self.nodes, servers=servers))
 
     def settle(self) -> None:
         """Count the bytes of collectives that were reckoned as a whole on the links that they went over."""

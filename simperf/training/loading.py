@@ -34,9 +34,9 @@ def load(m: Session, replica: Replica) -> Generator[Any, Any, None]:
     It stands in the default stream, so the frontend goes on at once: ``x.to(gpu, non_blocking=True)``.
     """
     nbytes = replica.step.nbytes_input
-    if not nbytes or not replica.host:
+    if not nbytes or not replica.source:
         return
-    gpu, route = replica.device, m.machine.route(replica.host, replica.device.name)
+    gpu, route = replica.device, m.machine.route(replica.source, replica.device.name)
     latency = m.profile.copy_setup + route.latency
     engine, alone = gpu.copy_engine("h2d"), latency + nbytes / route.bandwidth
     yield launch(

@@ -31,6 +31,8 @@ def naive(m: Session, replicas: Sequence[Replica], *, steps: int, synchronous: b
         Whether the loop waits for all GPUs after each batch, as the chapter's does.
     """
     first, *others = replicas
+    for replica in others:  # the batch lies where the one process is
+        replica.source = first.source
     for _ in range(steps):
         for replica in replicas:  # X_shards, y_shards = split_batch(X, y, devices)
             yield from load(m, replica)

@@ -31,6 +31,8 @@ class Replica:
         Of that rank.
     host : str
         CPU node whose cores run its process.
+    source : str
+        CPU node in whose memory its part of the batch lies.
     step : TrainingStep
         Its part of a step.
     members : tuple of int
@@ -48,6 +50,7 @@ class Replica:
     rank: int
     device: Device
     host: str
+    source: str
     step: TrainingStep
     members: tuple[int, ...]
     beside: tuple[tuple[str, ...], ...] = ()
@@ -197,14 +200,16 @@ def training_step(
     def kernels(ops: Sequence[Op]) -> tuple[Kernel, ...]:
         return tuple(m.kernel(op, device) for op in ops)
 
+    gradients = [Gradient(one.name, one.nbytes, one.after) for one in traced.gradients]
     return TrainingStep(
         model.name,
         float(batch),
         kernels(traced.forward),
         kernels(traced.backward),
         kernels(traced.update),
-        tuple(Gradient(one.name, one.nbytes, one.after) for one in traced.gradients),
+        tuple(sorted(gradients, key=lambda gradient: gradient.ready)),
         nbytes_input=traced.input_nbytes,
+        nbytes_output=next((op.nbytes_written for op in traced.forward if op.kind == "log_softmax"), 0.0),
         memory=_parts(model.memory(batch, precision, optimizer=optimizer)),
     )
 

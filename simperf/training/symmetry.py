@@ -56,17 +56,21 @@ def make_replicas(
         return [_replica(m, nodes, steps, (rank,)) for rank in range(len(nodes))], True
     classes: dict[tuple[int, float], list[int]] = {}
     for rank, step in enumerate(steps):
-        route = m.machine.route(_host(m, nodes[rank]), nodes[rank]) if step.nbytes_input else None
+        source = _source(m, nodes[rank]) if step.nbytes_input else ""
+        route = m.machine.route(source, nodes[rank]) if source else None
         copying = route.latency + step.nbytes_input / route.bandwidth if route else 0.0
         classes.setdefault((id(step), copying), []).append(rank)
     return [_replica(m, nodes, steps, tuple(ranks)) for ranks in classes.values()], False
 
 
 def _host(m: Session, node: str) -> str:
-    machine = m.machine
-    if machine.nodes[node].kind == "cpu":
-        return node
-    return str(machine.host_of(node)) if machine.cpus else ""
+    """CPU node whose process drives a device."""
+    return node if m.machine.nodes[node].kind == "cpu" else str(m.machine.host_of(node))
+
+
+def _source(m: Session, node: str) -> str:
+    """CPU node in whose memory a process of its own puts the batch: the nearest; none if it computes there."""
+    return "" if m.machine.nodes[node].kind == "cpu" else str(m.machine.nearest(node, "cpu"))
 
 
 def _replica(m: Session, nodes: Sequence[str], steps: Sequence[TrainingStep], ranks: tuple[int, ...]) -> Replica:
@@ -78,12 +82,14 @@ def _replica(m: Session, nodes: Sequence[str], steps: Sequence[TrainingStep], ra
             links = _copy_links(m, other)
             if other != node and mine & set(links):
                 beside.append(links)
-    return Replica(rank, m.simulation.device(node), _host(m, node), steps[rank], ranks, tuple(beside))
+    return Replica(
+        rank, m.simulation.device(node), _host(m, node), _source(m, node), steps[rank], ranks, beside=tuple(beside)
+    )
 
 
 def _copy_links(m: Session, node: str) -> tuple[str, ...]:
-    links: tuple[str, ...] = m.machine.route(_host(m, node), node).resources
-    return links
+    source = _source(m, node)
+    return tuple(m.machine.route(source, node).resources) if source else ()
 
 
 def _neighbours(m: Session, nodes: Sequence[str], node: str) -> list[str]:
