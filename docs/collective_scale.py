@@ -16,6 +16,7 @@ S = 104_857_600
 
 
 def ring(n, exact=False, late=False):
+    """All-reduce by a ring over n ranks, with one rank late or not."""
     entry = [1e-3 if rank == n // 2 else 0.0 for rank in range(n)] if late else None
     plan = make_plan("all-reduce", "ring", nranks=n)
     wiring = Wiring("ring", n, bandwidth=50e9, latency=500e-9)
@@ -23,6 +24,7 @@ def ring(n, exact=False, late=False):
 
 
 def hierarchical(n):
+    """Rings inside and between servers of eight."""
     plan = make_plan("all-reduce", "hierarchical", nranks=n, group=8)
     execute(plan, build_cluster("dgx-a100", n // 8, link="infiniband-hdr"), nbytes=S)
 
@@ -61,6 +63,7 @@ CASES = {
 
 
 def main(path):
+    """Measure every case and draw the picture."""
     ring(8), hierarchical(16)  # imports and caches
     found = {}
     for name, (run, counts, _, _) in CASES.items():
@@ -68,7 +71,6 @@ def main(path):
             start = time.perf_counter()
             run(n)
             found.setdefault(name, []).append(time.perf_counter() - start)
-        print(name, *(f"{n}: {took:.3f} s" for n, took in zip(counts, found[name], strict=True)))
 
     def draw(made):
         axes = made.add_subplot()

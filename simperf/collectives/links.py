@@ -69,11 +69,10 @@ class Links:
     @classmethod
     def of(cls, placement: Placement, transport: Transport) -> Links:
         """The placement's own, which knows the routes of earlier payloads."""
-        transport_, links = placement.kept.get("links", (None, None))
-        if links is None or transport_ is not transport:
-            links = cls(placement, transport)
-            placement.kept["links"] = (transport, links)
-        return links
+        kept: Links | None = placement.kept.get("links")
+        if kept is None or kept._transport is not transport:
+            kept = placement.kept["links"] = cls(placement, transport)
+        return kept
 
     def __len__(self) -> int:
         return len(self._names)

@@ -1,6 +1,9 @@
 """Speed of the executors, beside a plain SimPy ring with a process a rank."""
 
+import subprocess
+import sys
 import time
+import tracemalloc
 
 import pytest
 import simpy
@@ -96,3 +99,26 @@ def test_cost_grows_no_faster_than_the_number_of_ranks(benchmark):
     benchmark.extra_info.update(small=small, large=large)
     benchmark.pedantic(lambda: run(65_536, ring(65_536)), rounds=1)
     assert large < 16 * 4 * small
+
+
+def test_a_whole_command_over_1024_ranks(benchmark):
+    start = "import sys; from simperf.cli import main; sys.exit(main())"
+    words = [sys.executable, "-c", start, "collective", "all-reduce", "--wiring", "ring", "--ranks", "1024"]
+
+    def call():
+        return subprocess.run([*words, "-b", "100M", "-e", "100M"], check=True, capture_output=True, text=True).stdout
+
+    call()
+    taken, out = seconds(call)
+    assert "5213.21" in out
+    benchmark.extra_info["seconds"] = taken
+    benchmark.pedantic(call, rounds=1)
+    assert taken < 2.0
+
+
+def test_memory_of_16384_ranks(benchmark):
+    tracemalloc.start()
+    benchmark.pedantic(lambda: run(16_384, ring(16_384)), rounds=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 500e6
