@@ -15,6 +15,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated
@@ -158,6 +159,8 @@ def parse(text: str | float | int, dimension: str) -> float:
     16000000000.0
     >>> parse("100 Gbit/s", "B/s")
     12500000000.0
+    >>> parse("5 us", "s")
+    5e-06
     >>> parse("1 GiB", "B")
     1073741824.0
     >>> parse("1 Gb/s", "B/s")
@@ -176,15 +179,15 @@ def parse(text: str | float | int, dimension: str) -> float:
     if match is None:
         raise UnitError(f"a {what} is expected, such as {example}")
     number, unit = match.groups()
-    value = float(number.replace("_", "").replace(",", ""))
+    cleaned = number.replace("_", "").replace(",", "")
     if not unit and dimension != "1":
-        if value == 0:
+        if float(cleaned) == 0:
             return 0.0
         raise UnitError(f"the unit is missing: write a {what} such as {example}")
     factor = _factor(unit, dimension)
     if factor is None:
         raise UnitError(_explain(unit, dimension))
-    return _finite(value * factor, text)
+    return _finite(float(Decimal(cleaned) * Decimal(repr(factor))), text)
 
 
 def _finite(value: float, text: str) -> float:

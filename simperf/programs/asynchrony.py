@@ -12,7 +12,7 @@ from simperf.engine.kernel import Kernel
 from simperf.errors import ProgramError
 from simperf.execution import Program, item, launch, run, synchronize
 from simperf.execution.session import Session
-from simperf.programs.registry import program
+from simperf.programs.registry import Count, program
 from simperf.units import Bytes, Ratio, Seconds
 from simperf.workload import mlp, product_plus_two
 
@@ -21,7 +21,7 @@ __all__ = ["async_chain", "expression", "forward_passes", "launch_queue", "run_a
 
 @program("async-chain")
 def async_chain(
-    m: Session, *, n: int = 10_000, t1: Seconds = 1e-6, t2: Seconds = 2e-6, t3: Seconds = 1e-6, jitter: Ratio = 0.0
+    m: Session, *, n: Count = 10_000, t1: Seconds = 1e-6, t2: Seconds = 2e-6, t3: Seconds = 1e-6, jitter: Ratio = 0.0
 ) -> Program:
     """Issue n operations to one stream and ask for the last result (section 12.2.2).
 
@@ -55,8 +55,8 @@ def async_chain(
 def what_blocks(
     m: Session,
     *,
-    n: int = 2000,
-    every: int = 100,
+    n: Count = 2000,
+    every: Count = 100,
     how: Literal["nothing", "item", "print", "numpy", "synchronize"] = "item",
     t1: Seconds = 5e-6,
     t2: Seconds = 20e-6,
@@ -92,7 +92,7 @@ def what_blocks(
 
 
 @program("launch-queue")
-def launch_queue(m: Session, *, n: int = 3000, t1: Seconds = 4.5e-6, t2: Seconds = 190e-6) -> Program:
+def launch_queue(m: Session, *, n: Count = 3000, t1: Seconds = 4.5e-6, t2: Seconds = 190e-6) -> Program:
     """Launch without ever looking, until the queue is full and the frontend runs at the kernel's pace.
 
     Parameters
@@ -123,8 +123,8 @@ def launch_queue(m: Session, *, n: int = 3000, t1: Seconds = 4.5e-6, t2: Seconds
 def run_ahead(
     m: Session,
     *,
-    batches: int = 100,
-    ops: int = 100,
+    batches: Count = 100,
+    ops: Count = 100,
     nbytes: Bytes = 10e6,
     t1: Seconds = 5e-6,
     t2: Seconds = 20e-6,
@@ -166,8 +166,8 @@ def forward_passes(
     m: Session,
     *,
     sizes: list[int] = [512, 256, 128, 2],
-    batch: int = 1,
-    passes: int = 1000,
+    batch: Count = 1,
+    passes: Count = 1000,
 ) -> Program:
     """Call a perceptron again and again, as eager, scripted or captured code (section 12.1.3).
 
@@ -189,7 +189,7 @@ def forward_passes(
 
 
 @program("expression")
-def expression(m: Session, *, elements: int = 1_000_000, times: int = 1) -> Program:
+def expression(m: Session, *, elements: Count = 1_000_000, times: Count = 1) -> Program:
     """Compute z = x * y + 2 from two fresh arrays and print it (section 12.2.1, figure 12.2.2).
 
     Parameters

@@ -9,7 +9,7 @@ from typing import Literal
 
 from simperf.execution import Program, copy, launch, record, synchronize, wait
 from simperf.execution.session import Session
-from simperf.programs.registry import program
+from simperf.programs.registry import Count, program
 from simperf.units import Bytes
 from simperf.workload import make_op
 
@@ -20,8 +20,8 @@ __all__ = ["copy_overlap", "host_copy"]
 def copy_overlap(
     m: Session,
     *,
-    size: int = 4000,
-    n: int = 50,
+    size: Count = 4000,
+    n: Count = 50,
     what: Literal["compute", "copy", "both", "overlapped"] = "overlapped",
     pinned: bool = True,
     allocate: bool = True,
@@ -66,10 +66,10 @@ def host_copy(
     m: Session,
     *,
     nbytes: Bytes = 64e6,
-    n: int = 1,
+    n: Count = 1,
     direction: Literal["h2d", "d2h"] = "h2d",
     pinned: bool = True,
-    gpus: int = 1,
+    gpus: Count = 1,
 ) -> Program:
     """Copy between host and devices, to all of them at the same time.
 

@@ -12,7 +12,7 @@ from simperf.engine.storage import Disk, Dram
 from simperf.errors import ProgramError
 from simperf.execution import Program, wait
 from simperf.execution.session import Session
-from simperf.programs.registry import program
+from simperf.programs.registry import Count, program
 from simperf.units import Bytes, Seconds
 
 __all__ = ["disk_reads", "memory_reads", "pointer_chase", "round_trips", "sends"]
@@ -25,7 +25,7 @@ def memory_reads(
     nbytes: Bytes = 640e3,
     access: Bytes = 64,
     pattern: Literal["random", "sequential"] = "random",
-    banks: int = 1,
+    banks: Count = 1,
     channels: int = 0,
 ) -> Program:
     """Read host memory in bursts from one address a channel, or by a new address each time (section 12.4.2).
@@ -59,7 +59,7 @@ def memory_reads(
 
 
 @program("pointer-chase")
-def pointer_chase(m: Session, *, working_set: Bytes = 16e3, n: int = 1000) -> Program:
+def pointer_chase(m: Session, *, working_set: Bytes = 16e3, n: Count = 1000) -> Program:
     """Follow n pointers through a working set: each load waits for the one before (section 12.4.4).
 
     Parameters
@@ -85,10 +85,10 @@ def disk_reads(
     m: Session,
     *,
     disk: str = "disk0",
-    n: int = 100,
+    n: Count = 100,
     nbytes: Bytes = 4096,
     pattern: Literal["random", "sequential"] = "random",
-    outstanding: int = 1,
+    outstanding: Count = 1,
     worst: bool = False,
     write: bool = False,
 ) -> Program:
@@ -131,7 +131,13 @@ def disk_reads(
 
 @program("sends")
 def sends(
-    m: Session, *, source: str = "gpu0", target: str = "gpu1", nbytes: Bytes = 1e6, n: int = 1, both_ways: bool = False
+    m: Session,
+    *,
+    source: str = "gpu0",
+    target: str = "gpu1",
+    nbytes: Bytes = 1e6,
+    n: Count = 1,
+    both_ways: bool = False,
 ) -> Program:
     """Send messages from one node of the machine to another.
 
@@ -166,7 +172,7 @@ def round_trips(
     far: str = "nic1",
     nbytes: Bytes = 1000,
     reply: Bytes = 1000,
-    n: int = 1,
+    n: Count = 1,
     protocol: Literal["udp", "tcp"] = "udp",
     think: Seconds = 0.0,
 ) -> Program:

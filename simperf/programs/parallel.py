@@ -9,7 +9,7 @@ from simperf.engine.kernel import Kernel
 from simperf.errors import ProgramError
 from simperf.execution import Program, compute, launch, synchronize
 from simperf.execution.session import Session
-from simperf.programs.registry import program
+from simperf.programs.registry import Count, program
 from simperf.units import Ratio, Seconds
 from simperf.workload import make_op
 
@@ -18,7 +18,13 @@ __all__ = ["streams", "timers", "two_devices"]
 
 @program("two-devices")
 def two_devices(
-    m: Session, *, size: int = 4000, n: int = 50, devices: int = 2, sync_between: bool = False, dtype: str = "fp32"
+    m: Session,
+    *,
+    size: Count = 4000,
+    n: Count = 50,
+    devices: Count = 2,
+    sync_between: bool = False,
+    dtype: str = "fp32",
 ) -> Program:
     """Multiply matrices on each device, with or without a synchronisation between (section 12.3.1).
 
@@ -50,7 +56,7 @@ def two_devices(
 
 @program("streams")
 def streams(
-    m: Session, *, n: int = 100, lanes: int = 4, demand: Ratio = 0.2, t1: Seconds = 0.0, t2: Seconds = 100e-6
+    m: Session, *, n: Count = 100, lanes: Count = 4, demand: Ratio = 0.2, t1: Seconds = 0.0, t2: Seconds = 100e-6
 ) -> Program:
     """Spread independent kernels over the streams of one device (section 12.3, exercise 2).
 
@@ -82,7 +88,7 @@ def streams(
 def timers(
     m: Session,
     *,
-    n: int = 10,
+    n: Count = 10,
     t1: Seconds = 10e-6,
     t2: Seconds = 240e-6,
     t3: Seconds = 10e-6,

@@ -10,7 +10,7 @@ from typing import Any
 
 from simperf.execution import Program, launch, run, synchronize
 from simperf.execution.session import Session
-from simperf.programs.registry import program
+from simperf.programs.registry import Count, program
 from simperf.units import format_quantity
 from simperf.workload import chain, decoder, make_op
 
@@ -22,7 +22,7 @@ def operations(
     m: Session,
     *,
     ops: list[dict[str, Any]] = [{"op": "cos", "elements": 1_000_000}, {"op": "cos", "elements": 1_000_000}],
-    times: int = 1,
+    times: Count = 1,
     gpu: int = 0,
 ) -> Program:
     """Run operations one after the other, each reading the one before, on one GPU.
@@ -55,7 +55,7 @@ def operations(
 
 
 @program("additions")
-def additions(m: Session, *, n: int = 10_000, elements: int = 2) -> Program:
+def additions(m: Session, *, n: Count = 10_000, elements: Count = 2) -> Program:
     """Add one to an array, n times (section 12.2.2); each operation needs the one before.
 
     Parameters
@@ -76,16 +76,16 @@ def additions(m: Session, *, n: int = 10_000, elements: int = 2) -> Program:
 def decoder_forward(
     m: Session,
     *,
-    layers: int = 16,
-    width: int = 2048,
-    heads: int = 32,
-    kv_heads: int = 8,
-    hidden: int = 8192,
-    vocabulary: int = 128256,
-    batch: int = 1,
-    sequence: int = 512,
+    layers: Count = 16,
+    width: Count = 2048,
+    heads: Count = 32,
+    kv_heads: Count = 8,
+    hidden: Count = 8192,
+    vocabulary: Count = 128256,
+    batch: Count = 1,
+    sequence: Count = 512,
     dtype: str = "bf16",
-    passes: int = 20,
+    passes: Count = 20,
 ) -> Program:
     """Run the forward pass of a decoder-only transformer again and again; the first pass is not counted.
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
+
+from annotated_types import Ge
 
 from simperf.errors import SimperfError
 from simperf.execution.frontend import Program
 from simperf.registry import Registry
 
-__all__ = ["PROGRAMS", "Parameter", "ProgramSpec", "program"]
+__all__ = ["PROGRAMS", "Count", "Parameter", "ProgramSpec", "program"]
+
+#: how many, one at least; a scenario file is held to it
+Count = Annotated[int, Ge(1)]
 
 
 @dataclass(frozen=True, slots=True)

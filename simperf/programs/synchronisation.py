@@ -12,7 +12,7 @@ from simperf.errors import ProgramError
 from simperf.execution import Program, wait
 from simperf.execution.session import Session
 from simperf.hardware import find_rings
-from simperf.programs.registry import program
+from simperf.programs.registry import Count, program
 from simperf.units import Bytes, format_quantity
 
 __all__ = ["all_reduce"]
@@ -27,7 +27,7 @@ def all_reduce(
     gpus: int = 0,
     servers: list[str] = [],
     options: dict[str, Any] = {},
-    times: int = 1,
+    times: Count = 1,
 ) -> Program:
     """Add up one gradient of every GPU and give the sum to all (sections 12.7.1 and 12.7.2).
 

@@ -22,7 +22,7 @@ RUN = {
     "not-a-number": (3, "program.demand", "finite number is expected", "nan"),
     "infinite": (3, "program.jitter", "finite number is expected", "inf"),
     "count-negative": (3, "program.n", "cannot be negative", "-3"),
-    "count-zero": (6, "program.n", "has no use for 0"),
+    "count-zero": (6, "program.n", "at least 1 is expected"),
     "count-huge": (3, "program.n", "far too large", "at most 1e+12"),
     "gpu-unknown": (5, "machine.node[0].gpu", "unknown gpu", "did you mean 'v100-pcie-16gb'"),
     "node-unwired": (3, "machine.node", "'gpu3' is not wired", "add a link"),

@@ -39,7 +39,7 @@ def test_several_files_and_saved_results(simperf, chain, tmp_path):
 
 
 def test_a_variant_that_fails_does_not_stop_the_others(simperf, chain):
-    no_time = '{ "program.n" = 0, "program.t1" = 0, "program.t2" = 0, "program.t3" = 0 }'
+    no_time = '{ "program.t1" = 0, "program.t2" = 0, "program.t3" = 0 }'
     chain.write_text(chain.read_text() + f'[[compare]]\nname = "bad"\nset = {no_time}\n')
     code, out, err = simperf("compare", chain)
     assert code == 2
