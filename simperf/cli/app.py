@@ -7,7 +7,20 @@ from typing import Annotated, Any
 import typer
 
 from simperf import __version__
-from simperf.cli import accuracy, catalog, check, collective, compare, programs, run, scenarios, schema, show, topo
+from simperf.cli import (
+    accuracy,
+    catalog,
+    check,
+    collective,
+    compare,
+    programs,
+    run,
+    scenarios,
+    schema,
+    show,
+    topo,
+    trace,
+)
 
 __all__ = ["app", "command"]
 
@@ -60,6 +73,8 @@ app.command("programs")(programs.programs)
 app.add_typer(catalog.app, name="catalog")
 app.command("topo")(topo.topo)
 app.command("collective")(collective.collective)
+app.command("trace")(trace.trace)
+app.add_typer(trace.app, name="zoo")
 app.command("accuracy")(accuracy.accuracy)
 app.command("schema")(schema.schema)
 

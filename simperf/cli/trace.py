@@ -1,0 +1,178 @@
+"""`simperf trace` and `simperf zoo`: models as they are in torch, recorded for the simulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from simperf.cli.options import Format
+
+if TYPE_CHECKING:
+    from simperf.workload.model import TracedModel
+
+__all__ = ["app", "trace"]
+
+app = typer.Typer(
+    help="List and show the traced models that come with simperf, or trace them anew.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Batch = Annotated[int, typer.Option("--batch", min=1, help="Samples a step on one device.")]
+Precision = Annotated[str, typer.Option("--precision", help="fp32, tf32, fp16, bf16, bf16-master, bf16-pure, ...")]
+Optimizer = Annotated[str, typer.Option("--optimizer", help="sgd, momentum, adam, adamw, adamw-fused, ...")]
+
+
+def trace(
+    target: Annotated[
+        str, typer.Argument(metavar="MODULE:FUNCTION", help="What makes the model; or file.py:function.")
+    ],
+    inputs: Annotated[
+        list[str],
+        typer.Option("--input", metavar="SHAPE", help="Batch first, as in 32x3x224x224 or 8x1024:int64; repeatable."),
+    ],
+    target_file: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help=".json, .json.gz or .toml")],
+    loss: Annotated[str, typer.Option("--loss", help="auto, cross-entropy, mse, mean or sum.")] = "auto",
+    optimizer: Annotated[str, typer.Option("--optimizer", help="sgd, momentum, adam, adamw, ...")] = "momentum",
+    name: Annotated[str, typer.Option("--name", help="Name of the model; default: the function's.")] = "",
+    output: Format = "table",
+) -> None:
+    """Record one training step of a torch model, on torch's meta device: no GPU, no memory, no weights."""
+    from simperf.cli.work import note
+    from simperf.workload.modelfile import check_name, write_model
+    from simperf.workload.optimizers import optimizer_steps
+    from simperf.workload.trace import load_target, parse_input, require_torch, trace_model
+    from simperf.workload.trace.loss import find_loss
+
+    check_name(target_file)
+    for text in inputs:
+        parse_input(text)
+    find_loss(loss)
+    optimizer_steps(optimizer)
+    require_torch()
+    found = load_target(target)
+    model = trace_model(
+        found, inputs, loss=loss, optimizer=optimizer, name=name or target.rpartition(":")[2], source=target
+    )
+    write_model(model, target_file)
+    _rows(model, output, batch=parse_input(inputs[0])[0])
+    for text in model.notes:
+        note(f"note: {text}")
+    note(f"wrote {target_file}: `simperf zoo show {target_file}` shows it")
+
+
+@app.command("list")
+def list_models(output: Format = "table") -> None:
+    """List the models: parameters, and work of the forward pass for one sample."""
+    from simperf.cli.rows import write_rows
+    from simperf.workload import zoo
+
+    rows = []
+    for name in zoo.names():
+        model = zoo.load(name)
+        macs = model.macs()
+        row = {"name": name, "parameters": model.parameter_count, "macs": macs, "optimizer": model.optimizer.name}
+        if output == "table":
+            row["parameters"], row["macs"] = f"{model.parameter_count:,}", f"{macs / 1e9:,.4f} G"
+        rows.append({**row, "title": model.title})
+    write_rows(rows, output)
+
+
+@app.command("show")
+def show(
+    name: Annotated[str, typer.Argument(help="A name of `simperf zoo list`, or a traced model's file.")],
+    batch: Batch = 32,
+    precision: Precision = "fp32",
+    optimizer: Optimizer = "",
+    kernels: Annotated[bool, typer.Option("--kernels", help="Every kernel of the step, instead of sums.")] = False,
+    output: Format = "table",
+) -> None:
+    """Show one training step: work, traffic, gradients, and the memory that it needs."""
+    from simperf.workload import zoo
+
+    _rows(zoo.load(name), output, batch=batch, precision=precision, optimizer=optimizer, kernels=kernels)
+
+
+@app.command("make")
+def make(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Default: all.")] = None,
+    folder: Annotated[Path, typer.Option("--to", metavar="FOLDER", help="Where to write.")] = Path(),
+) -> None:
+    """Trace the models of the zoo anew (this needs torch) and write their files."""
+    from simperf.cli.work import note
+    from simperf.errors import InputError, Problem
+    from simperf.workload import zoo_source
+
+    if not folder.is_dir():
+        raise InputError(Problem("there is no such folder", file="--to", key=str(folder)))
+    for name in names or zoo_source.ENTRIES:
+        for path in zoo_source.make([name], folder):
+            note(f"wrote {path}")
+
+
+def _rows(
+    model: TracedModel,
+    output: str,
+    *,
+    batch: int,
+    precision: str = "fp32",
+    optimizer: str = "",
+    kernels: bool = False,
+) -> None:
+    """One step of a model as a table."""
+    from simperf.cli.rows import write_rows
+
+    step = model.at(batch, precision, optimizer=optimizer)
+    if kernels:
+        rows = [
+            {
+                "kernel": op.name,
+                "family": op.family,
+                "dtype": op.dtype,
+                "flops": op.flops,
+                "read": op.nbytes_read,
+                "written": op.nbytes_written,
+            }
+            for op in step.ops
+        ]
+        write_rows(rows, output)
+        return
+    facts = _facts(model, step, model.memory(batch, precision, optimizer=optimizer))
+    if output == "table":
+        words = f": {model.title}" if model.title else ""
+        typer.echo(f"{model.name}{words} (batch {batch}, {precision}, {step.optimizer})\n")
+        write_rows([{"what": key, "value": _readable(value, unit)} for key, value, unit in facts], output)
+        for text in model.notes:
+            typer.echo(f"note: {text}")
+        return
+    write_rows([{"what": key, "value": value, "unit": unit} for key, value, unit in facts], output)
+
+
+def _facts(model: TracedModel, step: Any, memory: dict[str, float]) -> list[tuple[str, float, str]]:
+    """Name, value and SI unit of what there is to know."""
+    rows: list[tuple[str, float, str]] = [
+        ("parameters", model.parameter_count, "1"),
+        ("multiply-adds forward, a sample", model.macs(), "1"),
+    ]
+    for phase in ("forward", "backward", "update"):
+        ops = getattr(step, phase)
+        rows += [
+            (f"{phase}: kernels", len(ops), "1"),
+            (f"{phase}: work", sum(op.flops for op in ops), "FLOP"),
+            (f"{phase}: traffic", sum(op.nbytes for op in ops), "B"),
+        ]
+    rows += [
+        ("gradients", step.gradient_nbytes, "B"),
+        ("input of a step", step.input_nbytes, "B"),
+        *((f"memory at the peak: {key}", value, "B") for key, value in memory.items() if key not in ("total", "peak")),
+        ("memory at the peak", memory["total"], "B"),
+    ]
+    return rows
+
+
+def _readable(value: float, unit: str) -> str:
+    from simperf.units import format_quantity
+
+    return f"{value:,.0f}" if unit == "1" else format_quantity(value, unit)

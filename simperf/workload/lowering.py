@@ -1,0 +1,246 @@
+"""From a traced model to operations with bytes: a batch is put in, and every tensor gets a format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from simperf.workload.mixed import WIDE_KINDS, TrainingPrecision
+from simperf.workload.model import NEVER, Operand, TracedModel, TracedOp
+from simperf.workload.op import MATRIX_FAMILIES, Op
+from simperf.workload.precision import PRECISIONS
+
+__all__ = ["Lowered", "Span", "lower"]
+
+
+@dataclass(slots=True)
+class Span:
+    """Memory of one storage: size [B], first operation, first operation without it, and what it is."""
+
+    nbytes: float
+    born: int
+    dies: int
+    gradient: bool = False
+
+
+@dataclass(slots=True)
+class Lowered:
+    """Operations of forward and backward pass in one precision.
+
+    Parameters
+    ----------
+    ops : list of Op
+    forward : int
+        How many of them are the forward pass.
+    spans : list of Span
+        Memory other than weights and buffers, in indices of `ops`.
+    gradients : list of (int, str, float, int)
+        Parameter, tensor, bytes and operation after which it is final, in order.
+    """
+
+    ops: list[Op] = field(default_factory=list)
+    forward: int = 0
+    spans: list[Span] = field(default_factory=list)
+    gradients: list[tuple[int, str, float, int]] = field(default_factory=list)
+
+
+def lower(model: TracedModel, batch: int, precision: TrainingPrecision) -> Lowered:
+    """Put a batch and a precision into a traced model."""
+    return _Lowering(model, batch, precision).run()
+
+
+class _Lowering:
+    def __init__(self, model: TracedModel, batch: int, precision: TrainingPrecision) -> None:
+        self.model, self.batch, self.mode = model, batch, precision
+        self.out = Lowered()
+        self.formats: dict[int, str] = {}  # storage -> precision
+        self.casts: dict[tuple[int, str], tuple[str, int]] = {}  # tensor, format -> name, span
+        self.replaced: dict[int, int] = {}  # storage that only its cast is read of later -> last own use
+        self.last_use: dict[int, int] = {}  # storage -> operation
+        self.cast_use: dict[int, int] = {}  # span of a cast -> operation
+        self.names: dict[int, str] = {}
+        self.position: list[int] = []  # traced operation -> index of its own in ops
+        self.finals: dict[int, tuple[str, float, int]] = {}  # gradient tensor -> name, bytes, after
+        self.wanted = {g.tensor: model.parameters[g.parameter].storage for g in model.gradients}
+        for index, storage in enumerate(model.storages):
+            if storage.role != "value":
+                half = not precision.autocast and storage.role != "buffer"
+                self.formats[index] = precision.weights if half else "fp32"
+        self.seen: set[int] = set()
+
+    def run(self) -> Lowered:
+        for index, op in enumerate(self.model.ops):
+            if index == self.model.forward:
+                self.out.forward = len(self.out.ops)
+            self._op(op)
+        if len(self.model.ops) == self.model.forward:
+            self.out.forward = len(self.out.ops)
+        after = 0
+        for order in self.model.gradients:
+            if order.tensor not in self.finals:  # the gradient is a tensor that no kernel makes
+                storage = self.model.tensors[order.tensor]
+                elements = self.model.storages[storage].elements.at(self.batch)
+                nbytes = elements * PRECISIONS[self.formats[self.wanted[order.tensor]]]
+                self.finals[order.tensor] = (self._name(order.tensor), nbytes, self.position[order.after])
+            name, nbytes, made = self.finals[order.tensor]
+            # autograd hands a gradient over once the kernels of its node are launched, one after the other
+            after = max(after, made, self.position[order.after])
+            self.out.gradients.append((order.parameter, name, nbytes, after))
+        self._spans()
+        return self.out
+
+    def _name(self, tensor: int) -> str:
+        name = self.names.get(tensor)
+        if name is None:
+            storage = self.model.storages[self.model.tensors[tensor]]
+            first = storage.role != "value" and tensor not in self.seen
+            name = self.names[tensor] = storage.name if first else f"t{tensor}"
+        return name
+
+    def _width(self, tensor: int) -> int:
+        storage = self.model.tensors[tensor]
+        return self.model.storages[storage].width or PRECISIONS[self.formats[storage]]
+
+    def _is_value(self, operand: Operand) -> bool:
+        return self.model.storages[self.model.tensors[operand.tensor]].width == 0
+
+    def _wanted(self, op: TracedOp) -> tuple[str, bool]:
+        """Format that `op` works in, and whether its operands must be in it."""
+        mode = self.mode
+        if not mode.autocast:
+            return mode.weights, False
+        if op.family in MATRIX_FAMILIES:
+            return mode.matrix, True
+        forward = len(self.position) < self.model.forward
+        if op.kind in WIDE_KINDS or (op.kind == "sum" and forward):
+            return "fp32", True
+        values = [o for o in op.reads if self._is_value(o)]
+        if op.family == "normalization":  # scale, shift and statistics stay fp32, the result is as the input
+            values = values[:1]
+        found = [self.formats.get(self.model.tensors[o.tensor], "fp32") for o in values]
+        return (mode.matrix if found and "fp32" not in found else "fp32"), False
+
+    def _op(self, op: TracedOp) -> None:
+        wanted, strict = self._wanted(op)
+        inputs, own, casts, read = [], [], [], 0.0
+        for operand in op.reads:
+            amount = operand.elements.at(self.batch) * operand.passes
+            storage = self.model.tensors[operand.tensor]
+            if strict and amount > 1 and self._is_value(operand) and self.formats.get(storage, wanted) != wanted:
+                name, span = self._cast(operand.tensor, wanted)
+                casts.append(span)
+                read += amount * PRECISIONS[wanted]
+            elif op.kind == "sum" and (operand.tensor, self.mode.matrix) in self.casts:
+                # the gradient of a bias, beside that of its weight, adds up the same copy
+                name, span = self.casts[operand.tensor, self.mode.matrix]
+                casts.append(span)
+                read += amount * PRECISIONS[self.mode.matrix]
+                wanted = self.mode.matrix
+            else:
+                name = self._name(operand.tensor)
+                own.append(storage)
+                self.formats.setdefault(storage, wanted)
+                read += amount * self._width(operand.tensor)
+            inputs.append(name)
+        here = len(self.out.ops)
+        self.last_use.update(dict.fromkeys(own, here))
+        self.cast_use.update(dict.fromkeys(casts, here))
+        written, holds, outputs = 0.0, 0.0, []
+        for place, operand in enumerate(op.writes):
+            storage = self.model.tensors[operand.tensor]
+            fresh = storage not in self.formats
+            if fresh:
+                statistic = op.family == "normalization" and place > 0
+                self.formats[storage] = "fp32" if self.mode.autocast and statistic else wanted
+            size = operand.elements.at(self.batch) * self._width(operand.tensor)
+            written += size * operand.passes
+            holds += size if fresh else 0.0
+            self.seen.add(operand.tensor)
+            outputs.append(self._name(operand.tensor))
+            self.last_use[storage] = here
+        dtype = self.mode.matrix if op.family in MATRIX_FAMILIES else wanted
+        self.position.append(here)
+        self.out.ops.append(
+            Op(
+                name=op.name,
+                kind=op.kind,
+                flops=float(op.flops.at(self.batch)),
+                nbytes_read=float(read),
+                nbytes_written=float(written),
+                dtype=dtype,
+                family=op.family,
+                inputs=tuple(dict.fromkeys(inputs)),
+                outputs=tuple(outputs),
+                holds=holds,
+                elements=float(max((o.elements.at(self.batch) for o in op.writes), default=0.0)),
+                gemm=op.product(self.batch),
+            )
+        )
+        for operand, name in zip(op.writes, outputs, strict=True):
+            if operand.tensor in self.wanted:
+                self._final(operand, name, here)
+
+    def _cast(self, tensor: int, wanted: str) -> tuple[str, int]:
+        """A copy of a tensor in another format, made where it is first needed."""
+        found = self.casts.get((tensor, wanted))
+        if found is None:
+            storage = self.model.tensors[tensor]
+            name = self._name(tensor)
+            elements = self.model.storages[storage].elements.at(self.batch)
+            here = len(self.out.ops)
+            self._copy(name, f"{name}.{wanted}", elements, sizes=(self._width(tensor), PRECISIONS[wanted]))
+            self.last_use[storage] = here
+            self.replaced.setdefault(storage, here)
+            self.out.spans.append(Span(elements * PRECISIONS[wanted], here, NEVER))
+            found = self.casts[tensor, wanted] = (f"{name}.{wanted}", len(self.out.spans) - 1)
+        return found
+
+    def _copy(self, source: str, target: str, elements: float, *, sizes: tuple[int, int]) -> None:
+        read, written = (elements * size for size in sizes)
+        self.out.ops.append(
+            Op(
+                name=f"cast {target}",
+                kind="cast",
+                nbytes_read=float(read),
+                nbytes_written=float(written),
+                inputs=(source,),
+                outputs=(target,),
+                elements=float(elements),
+            )
+        )
+
+    def _final(self, operand: Operand, name: str, here: int) -> None:
+        """A gradient is made: it gets the format of its parameter."""
+        storage = self.model.tensors[operand.tensor]
+        elements = self.model.storages[storage].elements.at(self.batch)
+        goal = self.formats[self.wanted[operand.tensor]]
+        nbytes = elements * PRECISIONS[goal]
+        if self.formats[storage] != goal:
+            here = len(self.out.ops)
+            self._copy(name, f"{name}.{goal}", elements, sizes=(self._width(operand.tensor), PRECISIONS[goal]))
+            name = f"{name}.{goal}"
+            self.replaced[storage] = here
+            self.last_use[storage] = here
+            self.out.spans.append(Span(nbytes, here, NEVER, gradient=True))
+        self.finals[operand.tensor] = (name, nbytes, here)
+
+    def _spans(self) -> None:
+        """Lifetimes as traced; where a copy took a tensor's place, it goes with its last use."""
+        end = len(self.out.ops)
+        position = [*self.position, end]
+        kept = {self.model.tensors[g.tensor] for g in self.model.gradients}
+        for span, used in self.cast_use.items():
+            self.out.spans[span].dies = used + 1
+        for index, storage in enumerate(self.model.storages):
+            if storage.role in ("parameter", "buffer") or (index not in self.formats and storage.width == 0):
+                continue
+            width = storage.width or PRECISIONS[self.formats[index]]
+            dies = end if storage.dies == NEVER else position[min(storage.dies, len(position) - 1)]
+            if index in self.replaced and storage.role == "value":
+                dies = min(dies, self.last_use[index] + 1) if storage.dies != NEVER else self.last_use[index] + 1
+            size = storage.elements.at(self.batch) * width
+            is_gradient = index in kept and index not in self.replaced
+            born = 0 if storage.role == "input" else position[min(storage.born, len(position) - 1)]
+            self.out.spans.append(Span(size, born, end if is_gradient else dies, gradient=is_gradient))
+        for piece in self.out.spans:
+            if piece.dies == NEVER:
+                piece.dies = end

@@ -1,0 +1,55 @@
+"""Functions that a GPU runs as one kernel, but that fall apart on the meta device: kept whole here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["fused_functions"]
+
+
+def fused_functions(notes: dict[str, None]) -> Any:
+    """A mode under which attention and dropout are one operation, forward and backward.
+
+    Parameters
+    ----------
+    notes : dict
+        Takes what had to be left out, as keys.
+    """
+    import torch
+    from torch.nn import functional
+    from torch.overrides import TorchFunctionMode
+
+    aten = torch.ops.aten
+
+    def attention(
+        query: Any,
+        key: Any,
+        value: Any,
+        attn_mask: Any = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> Any:
+        if query.dim() != 4:
+            raise NotImplementedError("attention is traced for (batch, heads, length, width) only")
+        if attn_mask is not None:
+            notes["the mask of attention is not counted: as much work as without it"] = None
+        if enable_gqa and key.shape[-3] != query.shape[-3]:
+            repeats = query.shape[-3] // key.shape[-3]
+            key, value = (t.repeat_interleave(repeats, -3) for t in (key, value))
+        call = aten._scaled_dot_product_flash_attention.default
+        return call(query, key, value, dropout_p, is_causal, scale=scale)[0]
+
+    def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+        if not training or p == 0.0:
+            return input
+        return aten.native_dropout.default(input, p, True)[0]
+
+    table = {functional.scaled_dot_product_attention: attention, functional.dropout: dropout}
+
+    class Mode(TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return table.get(func, func)(*args, **(kwargs or {}))
+
+    return Mode()

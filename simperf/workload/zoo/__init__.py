@@ -1,0 +1,54 @@
+"""Traced models that come with simperf; they need no torch."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from simperf.errors import UnknownNameError
+from simperf.workload.model import TracedModel
+from simperf.workload.modelfile import read_model
+
+__all__ = ["load", "names"]
+
+_SUFFIXES = (".json", ".json.gz")
+
+
+def _files() -> dict[str, Path]:
+    folder = Path(__file__).parent
+    found = {
+        path.name.removesuffix(suffix): path
+        for path in folder.iterdir()
+        for suffix in _SUFFIXES
+        if path.name.endswith(suffix)
+    }
+    return dict(sorted(found.items()))
+
+
+def names() -> tuple[str, ...]:
+    """Names of the models, in order."""
+    return tuple(_files())
+
+
+@cache
+def load(name: str) -> TracedModel:
+    """Read a model of the zoo, or a file if `name` ends like one.
+
+    Raises
+    ------
+    UnknownNameError
+        There is none of this name.
+    InputError
+        A file that is no model.
+
+    Examples
+    --------
+    >>> load("lenet").parameter_count
+    129068
+    """
+    if name.endswith((*_SUFFIXES, ".toml")):
+        return read_model(name)
+    files = _files()
+    if name not in files:
+        raise UnknownNameError("model", name, files)
+    return read_model(files[name])
