@@ -1,0 +1,70 @@
+"""Asynchronous workers a second, beside one process a worker over the bare flow network in the same run.
+
+    pytest tests/benchmarks/test_servers.py --benchmark-enable --benchmark-columns=min,median
+
+Goal: 256 asynchronous workers, 100 steps each, with jitter, in 10 s or less, whether the server is idle
+most of the time, its port is full (eight transfers at a time) or its memory is.
+"""
+
+import random
+
+import pytest
+import simpy
+
+from simperf.engine.network import FlowNetwork
+from simperf.engine.simulation import Simulation
+from simperf.execution.session import Session
+from simperf.hardware import Catalog, build_machine
+from simperf.programs import PROGRAMS
+
+WORKERS, STEPS, PORT = 256, 100, 50e9
+CASES = {
+    "idle": {"weights": 1e6},
+    "port-full": {"weights": 100e6, "accepts": 8},
+    "memory-full": {"weights": 1e6, "apply": 3.0, "server_memory": 1e9},
+}
+
+
+@pytest.fixture(scope="module")
+def machine():
+    link = {"b": "hub", "bandwidth": "50 GB/s", "latency": "250 ns"}
+    ends = {f"gpu{{0..{WORKERS - 1}}}": {"gpu": "v100-pcie-16gb"}, "cpu0": {"cpu": "xeon-e5-2698v4"}}
+    nodes = [{"id": name, **part} for name, part in ends.items()] + [{"id": "hub", "kind": "switch"}]
+    return build_machine({"node": nodes, "link": [{"a": end, **link} for end in ends]}, Catalog.load())
+
+
+def bare():
+    """Compute, push, pull: no frontend, no stream, no store, no staleness."""
+    env = simpy.Environment()
+    ports = [f"{way}{worker}" for worker in range(WORKERS) for way in ("up", "down")]
+    network = FlowNetwork(env, dict.fromkeys([*ports, "in", "out"], PORT))
+    draw = random.Random(0)
+
+    def worker(number):
+        for _ in range(STEPS):
+            yield env.timeout(0.1 * draw.lognormvariate(-0.045, 0.3))
+            yield network.transfer((f"up{number}", "in"), 1e6, latency=5e-7)
+            yield network.transfer(("out", f"down{number}"), 1e6, latency=5e-7)
+
+    for number in range(WORKERS):
+        env.process(worker(number))
+    env.run()
+    return env.now
+
+
+def store(machine, **options):
+    session = Session(Simulation(machine), sharp=True)
+    plan = {"steps": STEPS, "layers": 1, "backward": 0.1, "mode": "asynchronous", "jitter": 0.3}
+    session.play(PROGRAMS["parameter-server"].function(session, **{**plan, "add": 0.0, "apply": 0.0, **options}))
+    return session
+
+
+def test_bare_processes_and_flows(benchmark):
+    """The baseline: 51,200 flows of 256 processes."""
+    assert benchmark.pedantic(bare, rounds=1) > STEPS * 0.09
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_asynchronous_workers(benchmark, machine, case):
+    session = benchmark.pedantic(store, (machine,), CASES[case], rounds=1)
+    assert session.metrics["staleness mean"][0] == pytest.approx(WORKERS - 1, rel=0.01)
