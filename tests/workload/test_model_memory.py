@@ -87,3 +87,12 @@ def test_largest_batch_is_the_last_that_fits():
     assert largest_batch(zoo.load("llama2-7b"), 80e9) == 0
     with pytest.raises(InputError, match="finite"):
         largest_batch(model, float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("name", "batch", "total"),
+    [("resnet18", 32, 829_383_304), ("resnet50", 32, 2_987_738_000), ("vgg16", 16, 2_808_347_496)],
+)
+def test_peak_is_that_of_torchs_own_tracker(name, batch, total):
+    """`torch.distributed._tools.mem_tracker` (2.13) over the second step, SGD with momentum, plus its momentum."""
+    assert memory(zoo.load(name), batch)["total"] == total
