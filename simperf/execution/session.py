@@ -118,7 +118,8 @@ class Session:
         machine: Any = self.simulation.machine
         if machine is None:
             return "cpu0"
-        return str(machine.host_of(self.gpus[0].name) if self.gpus else machine.hosts[0])
+        gpus = machine.gpus
+        return str(machine.host_of(gpus[0]) if gpus else machine.hosts[0])
 
     @property
     def launched(self) -> bool:

@@ -1,0 +1,69 @@
+"""Process groups: the n-th collective of a rank is the n-th of all."""
+
+import pytest
+
+from simperf.errors import InputError
+from simperf.execution import launch, synchronize
+from simperf.training.group import Group
+from simperf.training.symmetry import make_replicas
+from tests.training.strategies import layers, session, star
+
+
+def group(n=2, **options):
+    m = session(star(n))
+    step = layers().step(m, None, 1)
+    replicas, exact = make_replicas(m, m.machine.gpus, [step] * n, exact=True)
+    return m, replicas, Group(m, m.machine.gpus, replicas, exact=exact, **options)
+
+
+def play(m, *programs):
+    def main():
+        for thread in [m.spawn(program, f"rank{number}") for number, program in enumerate(programs)]:
+            yield thread.done
+
+    m.play(main())
+
+
+def one(work, device):
+    yield launch(work, device)
+    yield synchronize(device)
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds"),
+    [("all_reduce", 2 * 0.5), ("broadcast", 1.0), ("reduce", 1.0)],
+    ids=["all-reduce", "chain", "up"],
+)
+def test_two_ranks_on_one_link(name, seconds):
+    m, replicas, ranks = group()
+    nbytes = 50e9
+    play(m, *(one(getattr(ranks, name)(replica, nbytes), replica.device) for replica in replicas))
+    assert m.now == pytest.approx(seconds, rel=2e-3)
+
+
+def test_nothing_starts_before_the_last_rank_has_come():
+    m, replicas, ranks = group()
+
+    def late(replica):
+        yield from one(ranks.all_reduce(replica, 1e6), replica.device)
+
+    def main(replica):
+        yield m.simulation.env.timeout(1.0)
+        yield from late(replica)
+
+    play(m, late(replicas[0]), main(replicas[1]))
+    assert m.now == pytest.approx(1.0 + 2 * (0.5e6 / 50e9 + 500e-9), rel=1e-9)
+    assert replicas[0].exposed > 1.0
+    assert replicas[1].exposed < 0.01
+
+
+def test_ranks_that_do_not_agree_are_told():
+    m, (first, second), ranks = group()
+    with pytest.raises(InputError, match="rank 1 starts broadcast of 1e\\+06 B while others do all-reduce"):
+        play(m, one(ranks.all_reduce(first, 1e6), first.device), one(ranks.broadcast(second, 1e6), second.device))
+
+
+def test_replicas_must_stand_for_every_rank():
+    m, replicas, _ = group(3)
+    with pytest.raises(InputError, match="every rank once"):
+        Group(m, m.machine.gpus, replicas[:2])

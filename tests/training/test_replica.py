@@ -1,0 +1,57 @@
+"""Steps of replicas: from traced models and from layers in round numbers."""
+
+import pytest
+
+from simperf.engine.simulation import Simulation
+from simperf.errors import InputError
+from simperf.execution.session import Session
+from simperf.training.replica import Traced, faster, training_step
+from simperf.workload.zoo import load
+from tests.training.strategies import CATALOG, layers, metric, run, session, star
+
+
+@pytest.fixture(scope="module")
+def resnet():
+    return load("resnet50")
+
+
+def test_a_traced_model_becomes_a_step(resnet):
+    m = Session(Simulation(CATALOG.machine("p3-2xlarge")))
+    step = training_step(m, resnet, m.gpu(0), batch=32)
+    assert step.samples == 32
+    assert step.nbytes_gradients == 4 * 25_557_032
+    assert step.nbytes_output == 4 * 32 * 1000
+    assert step.nbytes_input >= 4 * 32 * 3 * 224 * 224
+    assert len(step.gradients) == 161
+    assert step.gradients[0].name.startswith("22."), "the last layer comes first"
+    assert step.gradients[-1].ready == len(step.backward) - 1
+    assert step.memory["weights"] == 4 * 25_557_032
+
+
+def test_the_step_time_is_that_of_its_kernels(resnet):
+    machine = CATALOG.machine("p3-2xlarge")
+    m = run(machine, Traced(resnet), batch=64, steps=3)
+    step = training_step(session(machine), resnet, session(machine).gpu(0), batch=64)
+    copy = step.nbytes_input / machine.route("cpu0", "gpu0").bandwidth
+    assert metric(m, "time per step") == pytest.approx(step.compute_time + copy, rel=1e-3)
+
+
+def test_a_model_that_does_not_fit_says_what_would(resnet):
+    machine = CATALOG.machine("p3-2xlarge")
+    with pytest.raises(Exception, match=r"out of memory: 4096 samples need .* at most \d+ samples fit"):
+        run(machine, Traced(resnet), batch=4096)
+
+
+def test_a_faster_device_takes_less_for_every_kernel():
+    step = layers(forward=1e-3).step(session(star(1)), None, 4)
+    assert faster(step, 2.0).compute_time == pytest.approx(step.compute_time / 2)
+    assert faster(step, 1.0) is step
+    with pytest.raises(InputError, match="speed"):
+        faster(step, 0.0)
+
+
+def test_layers_grow_with_the_samples():
+    work = layers(forward=1e-3, backward=2e-3, fixed=5e-3, nbytes_input=7.0, nbytes_output=3.0, activations=11.0)
+    one, four = (work.step(session(star(1)), None, samples) for samples in (1, 4))
+    assert four.compute_time - one.compute_time == pytest.approx(9e-3)
+    assert (four.nbytes_input, four.nbytes_output, four.memory["activations"]) == (28.0, 12.0, 44.0)

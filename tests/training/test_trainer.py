@@ -1,0 +1,58 @@
+"""What a run of data parallelism (trainer) reports (outcome), and what it refuses."""
+
+import pytest
+
+from simperf.errors import InputError, UnknownNameError
+from simperf.training.trainer import Training
+from tests.training.strategies import MIB, layers, metric, run, star
+
+
+def test_throughput_and_efficiency_are_those_of_the_steps():
+    m = run(star(4), layers(forward=1e-3, backward=2e-3), batch=64, steps=4)
+    time = metric(m, "time per step")
+    assert metric(m, "samples per second") == pytest.approx(64 / time)
+    assert metric(m, "scaling efficiency") == pytest.approx(16 * 3e-3 / time, rel=1e-6)
+    assert metric(m, "GPUs") == 4
+    assert metric(m, "payload per step") == 100 * MIB
+    assert metric(m, "device busy, least") == pytest.approx(16 * 3e-3 / time, rel=1e-6)
+
+
+def test_weak_scaling_keeps_more_of_it_than_strong_scaling():
+    """Computation shrinks with the share of the batch, communication does not."""
+    work = layers(backward=0.1e-3)
+    strong = [metric(run(star(8), work, n=n, batch=64), "scaling efficiency") for n in (2, 8)]
+    weak = [metric(run(star(8), work, n=n, batch=64 * n), "scaling efficiency") for n in (2, 8)]
+    assert strong[1] < strong[0]
+    assert weak[1] > strong[1]
+
+
+def test_shares_differ_by_a_sample_if_the_batch_does_not_come_out_even():
+    m = run(star(4), layers(), batch=10, steps=1)
+    assert m.now > 3 * 5e-3, "two GPUs have three samples"
+    assert metric(m, "samples per second") == pytest.approx(10 / m.now)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"steps": 0}, "steps"),
+        ({"accumulate": 0}, "accumulate"),
+        ({"accumulate": 3, "batch": 4}, "divisor of the batch of 4"),
+        ({"speeds": (1.0,) * 5}, "speeds"),
+        ({"speeds": (0.0,)}, "speed"),
+        ({"nodes": ("gpu0", "gpu0")}, "takes part once"),
+        ({"batch": 1}, "cannot be split over 2"),
+        ({"slowdown": 0.9}, "slowdown"),
+        ({"bucket": -1.0}, "bucket"),
+    ],
+)
+def test_what_has_no_meaning_is_refused(options, words):
+    with pytest.raises(InputError, match=words):
+        run(star(2), layers(), **options)
+
+
+def test_unknown_names_are_told_with_the_nearest():
+    with pytest.raises(UnknownNameError, match="did you mean 'ddp'"):
+        Training(layers(), ("gpu0",), strategy="dpp")
+    with pytest.raises(UnknownNameError, match="did you mean 'ring'"):
+        run(star(2), layers(), algorithm="rign")
