@@ -62,6 +62,7 @@ def train_with_servers(
     overlap: bool = True,
     barrier: bool = True,
     window: int = 0,
+    duplex: bool = True,
     accepts: int = 0,
     priority: bool = False,
     compression: str = "none",
@@ -136,7 +137,9 @@ def train_with_servers(
     barrier : bool
         a step begins when all weights are there; without it, a layer waits for its own only
     window : int
-        transfers of a worker under way at one time each way, 0 for all
+        transfers of a worker under way at one time, 0 for all
+    duplex : bool
+        the window holds for each direction, not for both together
     accepts : int
         transfers of a server under way at one time each way, 0 for all
     priority : bool
@@ -205,6 +208,7 @@ def train_with_servers(
         work=ServerWork(add, 0.0 if update else apply),
         server_bandwidth=server_memory,
         window=window,
+        duplex=duplex,
         accepts=accepts,
         priority=priority,
         message=message,

@@ -56,7 +56,9 @@ class StoreOptions:
     server_bandwidth : float
         Memory of a server [B/s]; 0 takes the part's.
     window : int
-        Transfers of a worker under way at one time, each way; 0 for all at once.
+        Transfers of a worker under way at one time; 0 for all at once.
+    duplex : bool
+        The window holds for each direction, not for both together.
     accepts : int
         Transfers of a server under way at one time, each way; 0 for all.
     priority : bool
@@ -77,6 +79,7 @@ class StoreOptions:
     work: ServerWork = field(default_factory=ServerWork)
     server_bandwidth: float = 0.0
     window: int = 0
+    duplex: bool = True
     accepts: int = 0
     priority: bool = False
     message: float = 0.0
@@ -177,6 +180,7 @@ class KVStore:
                 back=partial(codec.back, workers=options.rule.needed(len(routes))) if sums else float,
                 unpack=codec.decoding if sums else lambda nbytes: 0.0,
                 window=options.window,
+                duplex=options.duplex,
                 add=options.work.add,
             )
             for number, route in enumerate(routes)

@@ -82,7 +82,9 @@ class Team:
     unpack : callable
         From the size of a shard to the memory traffic of reading the answer on a GPU [B].
     window : int
-        Transfers that it has under way at one time in each direction; 0 for all.
+        Transfers that it has under way at one time; 0 for all.
+    duplex : bool
+        The window holds for each direction, not for both together.
     add : float
         Memory traffic of adding up, for each byte [1].
     """
@@ -98,11 +100,13 @@ class Team:
         back: Callable[[float], float],
         unpack: Callable[[float], float],
         window: int = 0,
+        duplex: bool = True,
         add: float = 3.0,
     ) -> None:
         self.number, self.route, self.courier, self.sites, self.codec = number, route, courier, sites, codec
         self.back, self.unpack, self.add = back, unpack, add
-        self.out, self.home = Lane(window), Lane(window)
+        self.out = Lane(window)
+        self.home = Lane(window) if duplex else self.out
         self.steps = [0]
         self.servers: Sequence[ShardServer] = ()
         self.nodes: Sequence[str] = ()

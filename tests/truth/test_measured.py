@@ -32,8 +32,8 @@ def quoted(one: Expectation):
         if isinstance(text, int | float):
             yield {float(text)}
             continue
-        scales = {"s": (1, 1e3, 1e6), "B/s": (1e-9,)}
-        dimension = "B/s" if text.endswith("B/s") else "s"
+        scales = {"s": (1, 1e3, 1e6), "B/s": (1e-9,), "1/s": (1,)}
+        dimension = next((unit for unit in ("B/s", "1/s") if text.endswith(unit)), "s")
         yield {parse(text, dimension) * scale for scale in scales[dimension]}
 
 
