@@ -57,6 +57,7 @@ def train(
     accumulate: int = 1,
     every: int = 1,
     broadcast: bool = False,
+    loop: Seconds = 0.0,
     exact: Literal["auto", "yes", "no"] = "auto",
 ) -> Program:
     """Train by data parallelism, and see what scaling costs (sections 12.5 and 12.6).
@@ -125,6 +126,8 @@ def train(
         local SGD: steps from one averaging of the weights to the next
     broadcast : bool
         give the weights of rank 0 to all at the start
+    loop : float
+        work of each process for a batch beside launching: the data loader, the Python of the loop
     exact : str
         simulate every rank, or never, or where ranks differ
     """
@@ -164,6 +167,7 @@ def train(
         accumulate=accumulate,
         every=every,
         broadcast=broadcast,
+        loop=loop,
         exact={"auto": None, "yes": True, "no": False}[exact],
     )
     yield run_training(m, run)

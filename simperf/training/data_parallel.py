@@ -34,7 +34,7 @@ def interpreter(m: Session) -> Host:
     return Host(m.simulation.env, f"{m.host}/interpreter", 1.0 / locked if locked > 0 else math.inf)
 
 
-def data_parallel(m: Session, replicas: Sequence[Replica], group: Group, *, steps: int) -> Program:
+def data_parallel(m: Session, replicas: Sequence[Replica], group: Group, *, steps: int, loop: float = 0.0) -> Program:
     """The whole training loop.
 
     Parameters
@@ -45,6 +45,8 @@ def data_parallel(m: Session, replicas: Sequence[Replica], group: Group, *, step
     group : Group
         Carries the broadcast of weights and the reduction of gradients.
     steps : int
+    loop : float
+        The process's own work for a batch: the data loader and the Python of the loop [s].
     """
     first, *others = replicas
     lock = interpreter(m)
@@ -55,6 +57,7 @@ def data_parallel(m: Session, replicas: Sequence[Replica], group: Group, *, step
         return Frontend(m.simulation, program, host=lock, mode=m.mode, profile=m.profile, name=f"thread{number}")
 
     for _ in range(steps):
+        yield compute(loop, "loop")
         inputs = math.fsum(replica.step.nbytes_input for replica in replicas)
         if inputs:  # X, y = X.to(devices[0]), y.to(devices[0])
             yield copy(first.source, first.device, nbytes=inputs, name="batch to GPU 0")

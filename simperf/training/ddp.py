@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simperf.execution import Program, launch, record, synchronize, wait
+from simperf.execution import Program, compute, launch, record, synchronize, wait
 from simperf.execution.session import Session
 from simperf.training.buckets import Bucket
 from simperf.training.group import Await, Group
@@ -32,6 +32,7 @@ def ddp(
     buckets: Sequence[Bucket],
     accumulate: int = 1,
     broadcast: bool = False,
+    loop: float = 0.0,
 ) -> Program:
     """One rank's process.
 
@@ -50,6 +51,8 @@ def ddp(
         Micro-batches a step; all but the last run under ``no_sync``.
     broadcast : bool
         Whether the weights of rank 0 are given to all at the start, as the constructor does.
+    loop : float
+        The process's own work for a batch: the data loader and the Python of the loop [s].
     """
     gpu, step = replica.device, replica.step
     side = gpu.stream(COMMUNICATION)
@@ -59,6 +62,7 @@ def ddp(
         yield launch(Await(weights), gpu)
     for _ in range(steps):
         for turn in range(accumulate):
+            yield compute(loop, "loop")
             yield from load(m, replica)  # x = x.to(gpu, non_blocking=True)
             for kernel in step.forward:  # l = loss(net(x), y)
                 yield launch(kernel, gpu)

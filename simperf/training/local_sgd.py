@@ -7,7 +7,7 @@ What it does to convergence is not modelled.
 from __future__ import annotations
 
 from simperf.errors import InputError, Problem
-from simperf.execution import Program, launch, record, synchronize, wait
+from simperf.execution import Program, compute, launch, record, synchronize, wait
 from simperf.execution.session import Session
 from simperf.training.ddp import COMMUNICATION
 from simperf.training.group import Await, Group
@@ -17,7 +17,7 @@ from simperf.training.replica import Replica
 __all__ = ["local_sgd"]
 
 
-def local_sgd(m: Session, replica: Replica, group: Group, *, steps: int, every: int) -> Program:
+def local_sgd(m: Session, replica: Replica, group: Group, *, steps: int, every: int, loop: float = 0.0) -> Program:
     """One rank's process.
 
     Parameters
@@ -31,6 +31,8 @@ def local_sgd(m: Session, replica: Replica, group: Group, *, steps: int, every: 
         Steps of the optimizer.
     every : int
         Steps from one averaging of the weights to the next.
+    loop : float
+        The process's own work for a batch [s].
 
     Raises
     ------
@@ -42,6 +44,7 @@ def local_sgd(m: Session, replica: Replica, group: Group, *, steps: int, every: 
     gpu, step = replica.device, replica.step
     side = gpu.stream(COMMUNICATION)
     for number in range(1, steps + 1):
+        yield compute(loop, "loop")
         yield from load(m, replica)  # x = x.to(gpu, non_blocking=True)
         for kernel in (*step.forward, *step.backward, *step.update):
             yield launch(kernel, gpu)

@@ -7,18 +7,22 @@ thread launches everything, so that with small kernels k GPUs cost k times the l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from typing import Any
 
-from simperf.execution import Program, launch, record, synchronize
+from simperf.execution import Program, compute, launch, record, synchronize
 from simperf.execution.session import Session
 from simperf.training.loading import load
-from simperf.training.peer import add, send
+from simperf.training.peer import WIDTH, add, send
 from simperf.training.replica import Replica
+from simperf.workload import make_op
 
 __all__ = ["naive"]
 
 
-def naive(m: Session, replicas: Sequence[Replica], *, steps: int, synchronous: bool = True) -> Program:
+def naive(
+    m: Session, replicas: Sequence[Replica], *, steps: int, loop: float = 0.0, synchronous: bool = True
+) -> Program:
     """The whole training loop.
 
     Parameters
@@ -27,6 +31,8 @@ def naive(m: Session, replicas: Sequence[Replica], *, steps: int, synchronous: b
     replicas : sequence of Replica
         One a GPU.
     steps : int
+    loop : float
+        The process's own work for a batch: the data loader and the Python of the loop [s].
     synchronous : bool
         Whether the loop waits for all GPUs after each batch, as the chapter's does.
     """
@@ -34,6 +40,7 @@ def naive(m: Session, replicas: Sequence[Replica], *, steps: int, synchronous: b
     for replica in others:  # the batch lies where the one process is
         replica.source = first.source
     for _ in range(steps):
+        yield compute(loop, "loop")
         for replica in replicas:  # X_shards, y_shards = split_batch(X, y, devices)
             yield from load(m, replica)
         for replica in replicas:  # ls = [loss(lenet(x, params), y) for x, y, params in ...]
@@ -49,9 +56,20 @@ def naive(m: Session, replicas: Sequence[Replica], *, steps: int, synchronous: b
             for replica in others:
                 yield from send(first.device, replica.device, gradient.nbytes, name=f"{gradient.name} back")
         for replica in replicas:  # sgd(params, lr, batch_size)
-            for kernel in replica.step.update:
-                yield launch(kernel, replica.device)
+            yield from _sgd(m, replica)
             replica.mark((yield record(replica.device, "step done")))
         if synchronous:
             yield synchronize(*(replica.device for replica in replicas))
     yield synchronize(*(replica.device for replica in replicas))
+
+
+def _sgd(m: Session, replica: Replica) -> Generator[Any, Any, None]:
+    """``param -= lr * param.grad / batch_size`` for one parameter after another: three small kernels each."""
+    if not replica.step.update or replica.device.part is None:
+        return
+    for gradient in reversed(replica.step.gradients):
+        elements = max(1, round(gradient.nbytes / WIDTH))
+        for kind in ("mul", "div"):
+            op = make_op({"op": kind, "elements": elements, "scalar": True})
+            yield launch(m.kernel(op, replica.device), replica.device)
+        yield launch(m.kernel(make_op({"op": "sub", "elements": elements}), replica.device), replica.device)

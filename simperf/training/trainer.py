@@ -59,6 +59,8 @@ class Training:
         Of kernels beside a collective.
     broadcast : bool
         Whether the weights of rank 0 go to all at the start.
+    loop : float
+        Work of each process for a batch, beside launching [s].
     exact : bool or None
         See `simperf.training.symmetry.make_replicas`.
 
@@ -84,6 +86,7 @@ class Training:
     accumulate: int = 1
     every: int = 1
     broadcast: bool = False
+    loop: float = 0.0
     exact: bool | None = None
 
     def __post_init__(self) -> None:
@@ -178,14 +181,26 @@ def _fit(run: Training, replica: Replica) -> None:
 def _programs(m: Session, run: Training, replicas: Sequence[Replica], group: Group) -> list[tuple[Replica, Program]]:
     """The processes of the run, each with the replica whose host runs it."""
     if run.strategy == "naive":
-        return [(replicas[0], naive(m, replicas, steps=run.steps))]
+        return [(replicas[0], naive(m, replicas, steps=run.steps, loop=run.loop))]
     if run.strategy == "data-parallel":
-        return [(replicas[0], data_parallel(m, replicas, group, steps=run.steps))]
+        return [(replicas[0], data_parallel(m, replicas, group, steps=run.steps, loop=run.loop))]
     if run.strategy == "local-sgd":
-        return [(one, local_sgd(m, one, group, steps=run.steps, every=run.every)) for one in replicas]
-    more = {"steps": run.steps, "accumulate": run.accumulate}
+        return [(one, local_sgd(m, one, group, steps=run.steps, every=run.every, loop=run.loop)) for one in replicas]
     return [
-        (one, ddp(m, one, group, buckets=_buckets(run, one.step), broadcast=run.broadcast, **more)) for one in replicas
+        (
+            one,
+            ddp(
+                m,
+                one,
+                group,
+                steps=run.steps,
+                buckets=_buckets(run, one.step),
+                accumulate=run.accumulate,
+                broadcast=run.broadcast,
+                loop=run.loop,
+            ),
+        )
+        for one in replicas
     ]
 
 
@@ -211,5 +226,6 @@ def _alone(m: Session, run: Training, steps: Sequence[TrainingStep]) -> float:
     )
     replicas, _ = make_replicas(single, run.nodes[:1], steps[:1])
     group = Group(single, run.nodes[:1], replicas)
-    single.play(ddp(single, replicas[0], group, steps=run.steps, buckets=(), accumulate=run.accumulate))
+    program = ddp(single, replicas[0], group, steps=run.steps, buckets=(), accumulate=run.accumulate, loop=run.loop)
+    single.play(program)
     return steps[0].samples * run.accumulate / step_time(replicas)

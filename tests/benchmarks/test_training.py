@@ -1,0 +1,88 @@
+"""Speed of data-parallel steps, kernel by kernel, from 8 GPUs to 16,384, beside raw SimPy of as many kernels."""
+
+import resource
+import time
+
+import pytest
+import simpy
+
+from simperf.engine.simulation import Simulation
+from simperf.execution.session import Session
+from simperf.hardware import Catalog, build_cluster
+from simperf.training.replica import Traced
+from simperf.training.trainer import Training, train
+from simperf.workload.zoo import load
+
+CATALOG = Catalog.load()
+
+
+def machine(servers):
+    if servers == 1:
+        return CATALOG.machine("dgx-h100")
+    return build_cluster("dgx-h100", servers, fabric="rail", switch="infiniband-ndr-switch", link="infiniband-ndr")
+
+
+def step(wired, exact=None):
+    """One DDP step of ResNet-50, batch 64 a GPU."""
+    m = Session(Simulation(wired), profile=CATALOG.frontend("pytorch"))
+    algorithm = "hierarchical" if len(wired.servers) > 1 else "ring"
+    run = Training(
+        Traced(load("resnet50"), "tf32"),
+        wired.gpus,
+        batch=64 * len(wired.gpus),
+        steps=1,
+        algorithm=algorithm,
+        exact=exact,
+    )
+    m.play(train(m, run))
+    return m
+
+
+def raw_simpy(ranks, kernels):
+    """As many timeouts as there are kernels on all ranks, a process a rank."""
+    env = simpy.Environment()
+
+    def rank():
+        for _ in range(kernels):
+            yield env.timeout(1e-4)
+
+    for _ in range(ranks):
+        env.process(rank())
+    env.run()
+
+
+def seconds(call):
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+@pytest.mark.parametrize(("servers", "limit"), [(1, 0.1), (128, 1.0), (2048, 5.0)])
+def test_a_ddp_step(benchmark, servers, limit):
+    step(machine(1))  # imports and the model
+    wired = machine(servers)
+    taken = seconds(lambda: step(wired))
+    benchmark.extra_info["seconds"] = taken
+    benchmark.pedantic(lambda: step(wired), rounds=1)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 1e6 * 1.5  # [KiB], of all benchmarks so far
+    assert taken < 2 * limit  # twice the aim, because a test machine may be busy
+
+
+def test_a_thousand_ranks_cost_less_than_raw_simpy_of_their_kernels(benchmark):
+    wired = machine(128)
+    step(wired)
+    kernels = sum(map(len, (load("resnet50").at(64, "tf32").forward, load("resnet50").at(64, "tf32").backward)))
+    taken, raw = seconds(lambda: step(wired)), seconds(lambda: raw_simpy(1024, kernels))
+    benchmark.extra_info.update(seconds=taken, raw=raw)
+    benchmark.pedantic(lambda: step(wired), rounds=1)
+    assert taken < raw
+
+
+def test_every_rank_simulated_is_no_slower_than_twelve_times_raw_simpy(benchmark):
+    wired = machine(1)
+    step(wired, exact=True)
+    kernels = len(load("resnet50").at(64, "tf32").ops)
+    taken, raw = seconds(lambda: step(wired, exact=True)), seconds(lambda: raw_simpy(8, 2 * kernels))
+    benchmark.extra_info.update(seconds=taken, raw=raw)
+    benchmark.pedantic(lambda: step(wired, exact=True), rounds=1)
+    assert taken < 12 * raw
