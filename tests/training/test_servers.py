@@ -1,6 +1,8 @@
 """Parameter servers against the chapter's numbers and closed forms."""
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from simperf.errors import InputError, MachineError, ProgramError
 from simperf.hardware import build_cluster
@@ -95,6 +97,48 @@ def test_adding_up_in_the_machine_first_saves_the_network(catalog, with_servers)
         assert 2 * 100e6 / nic < first.now < alone.now / 3
         carried = first.simulation.network.moved
         assert max(carried.values()) < 7 * 100e6 * (1 + 1e-9)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.integers(1, 5),
+    st.integers(1, 4),
+    st.lists(st.floats(1.0, 9.0), min_size=4, max_size=6),
+    st.sampled_from(["synchronous", "asynchronous", "bounded"]),
+    st.sampled_from([0, 1, 3]),
+    st.booleans(),
+)
+def test_bytes_are_conserved_and_no_port_exceeds_its_capacity(
+    star, with_servers, workers, servers, sizes, mode, window, duplex
+):
+    """Every worker pushes and pulls every byte once a step, whatever the placement, order and rule."""
+    plan = {"layers": len(sizes), "sizes": sizes, "weights": 50e6, "backward": 1e-3, "steps": 2, "mode": mode}
+    session = with_servers(star(workers, servers), servers=servers, window=window, duplex=duplex, **plan)
+    moved, peak = session.simulation.network.moved, session.simulation.network.peak
+    assert sum(moved[f"gpu{i}>hub"] for i in range(workers)) == pytest.approx(2 * workers * 50e6)
+    assert sum(moved[f"hub>cpu{i}"] for i in range(servers)) == pytest.approx(2 * workers * 50e6)
+    assert sum(moved[f"cpu{i}>hub"] for i in range(servers)) == pytest.approx(2 * workers * 50e6)
+    assert max(peak.values()) <= B * (1 + 1e-9)
+    assert session.now >= max(session.simulation.floors().values()) * (1 - 1e-9)
+    assert session.now >= 2 * (1e-3 / len(sizes) + 1e-6)
+
+
+def test_workers_of_a_star_are_interchangeable(star, with_servers):
+    """Which worker is the straggler changes nothing: the last is here, the first under another order of nodes."""
+    plan = {
+        "steps": 3,
+        "layers": 4,
+        "backward": 5e-3,
+        "weights": 40e6,
+        "mode": "asynchronous",
+        "stragglers": 1,
+        "slowdown": 3.0,
+    }
+    machine = star(3)
+    reversed_nodes = type(
+        "Reordered", (), {"gpus": machine.gpus[::-1], "__getattr__": lambda self, name: getattr(machine, name)}
+    )()
+    assert with_servers(machine, **plan).now == pytest.approx(with_servers(reversed_nodes, **plan).now, rel=1e-9)
 
 
 @pytest.mark.parametrize(
