@@ -33,6 +33,17 @@ def test_the_servers_port_saturates(star, with_servers, workers, saturated):
         assert rate == pytest.approx(workers / (compute + 2 * size / 50e9), rel=0.01)
 
 
+def test_equal_workers_that_share_the_port_stay_in_step(star, with_servers):
+    """All push, all pull, all compute: the port idles. Jitter or one transfer at a time dissolves it."""
+    size, compute = 100e6, 10e-3
+    plan = {"steps": 100, "backward": compute, "weights": size, **ASYNC}
+    together = with_servers(star(16), **plan).metrics["samples per second"][0]
+    assert together == pytest.approx(16 / (compute + 2 * 16 * size / 50e9), rel=1e-3)
+    jitter = with_servers(star(16), jitter=0.2, **plan).metrics["samples per second"][0]
+    in_turn = with_servers(star(16), accepts=1, **plan).metrics["samples per second"][0]
+    assert 0.85 * 500 < jitter < in_turn < 500
+
+
 def test_the_servers_memory_saturates(star, with_servers):
     """Updates are applied one after the other: their time is the server's capacity."""
     plan = {"steps": 50, "backward": 1e-3, "weights": 1e6, "apply": 3.0, "server_memory": 1e9, **ASYNC}
