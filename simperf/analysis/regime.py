@@ -12,12 +12,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from simperf.analysis.timeline import Sweep, sweep
 from simperf.engine.recorder import Category
 from simperf.results import Result
 
 __all__ = ["REGIMES", "Regime", "busy", "regime"]
 
+#: share of the time for which devices may wait for their input before it is what bounds the run [1]
+_STARVED = 0.05
 #: All that `regime` may answer.
 REGIMES = (
     "compute-bound",
@@ -49,7 +53,8 @@ def regime(result: Result) -> Regime:
     """Name what bounds the run.
 
     Kernels count together, as ``compute-bound`` or ``memory-bound`` by what most of their
-    time goes to. Work of a host that feeds from storage is ``input-bound``; in a run that
+    time goes to. Work of a host that feeds from storage is ``input-bound``, if devices starve: several
+    workers that run ahead are always busy too, and nobody waits for them. In a run that
     reads no storage it is the frontend's, ``overhead-bound``. On a tie the device is
     named before what feeds it. ``idle``: for most of the time nothing was active, or
     no timeline was recorded.
@@ -66,10 +71,20 @@ def regime(result: Result) -> Regime:
         "overhead-bound": ("overhead",) if reads else ("overhead", "host"),
     }
     shares = {name: swept.time(swept.any(*members)) / result.time for name, members in groups.items()}
+    if not _starved(swept):
+        shares["input-bound"] = 0.0
     everything = swept.any(*(category for members in groups.values() for category in members))
     name = max(shares, key=lambda key: round(shares[key], 12))
     idle = swept.time(~everything) / result.time
     return Regime("idle", idle) if idle > shares[name] else Regime(name, shares[name])
+
+
+def _starved(swept: Sweep) -> bool:
+    """Whether storage and host leave the devices without work, from the first kernel on, for a while that matters."""
+    kernels = swept.any("compute", "memory")
+    begun = np.cumsum(kernels) > 0 if kernels.any() else ~kernels
+    bare = swept.any("storage", "host") & ~swept.any("compute", "memory", "communication", "copy")
+    return swept.time(bare & begun) > _STARVED * swept.time(begun)
 
 
 def _kernel_regime(swept: Sweep) -> str:

@@ -16,5 +16,9 @@ for _name in (
     "synchronisation",
     "training",
     "servers",
+    "reality",
+    "loss",
+    "epochs",
+    "uneven",
 ):
     import_module(f"simperf.programs.{_name}")

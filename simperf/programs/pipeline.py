@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-import simpy
-
 from simperf.engine.kernel import Kernel
-from simperf.engine.storage import Disk
 from simperf.errors import ProgramError
-from simperf.execution import Program, compute, copy, launch, record, synchronize, wait
+from simperf.execution import Program, launch, record, synchronize, wait
 from simperf.execution.session import Session
 from simperf.programs.registry import program
+from simperf.training.input import InputPipeline, Samples
 from simperf.units import Bytes, Seconds
 
 __all__ = ["input_pipeline"]
@@ -55,37 +53,20 @@ def input_pipeline(
     disk : str
         storage node that holds the samples
     """
-    if workers < 1 or prefetch < 1 or batches < 1:
-        raise ProgramError("workers, prefetch and batches must be 1 or more")
-    env, gpu, host = m.simulation.env, m.gpu(), m.host
-    drive = Disk(env, disk, m.machine.nodes[disk].part, rng=m.rng(disk), recorder=m.simulation.recorder)
-    ready = simpy.Store(env)
-    places = simpy.Container(env, capacity=workers * prefetch, init=workers * prefetch)
-    numbers = iter(range(batches))
-
-    def worker() -> Program:
-        for number in numbers:
-            yield places.get(1)
-            yield drive.read(batch * stored, sequential=True)
-            yield compute(batch * decode, "decode")
-            yield ready.put(number)
-
-    for index in range(workers):
-        m.spawn(worker(), f"worker{index}")
-    train = Kernel("step", step, launch=0.0, result=0.0)
-    side, waited, steps = gpu.stream(1), 0.0, []
+    if batches < 1:
+        raise ProgramError("batches must be 1 or more")
+    gpu, steps = m.gpu(), []
+    samples = Samples(batch, stored, decoded, decode)
+    pipeline = InputPipeline(m, samples, workers=workers, prefetch=prefetch, disk=disk, batches=batches)
+    train, side = Kernel("step", step, launch=0.0, result=0.0), gpu.stream(1)
     for number in range(batches):
-        asked = m.now
-        yield wait(ready.get(), why="wait: data")
-        waited += m.now - asked if number else 0.0
-        yield places.put(1)
-        yield copy(host, gpu, nbytes=batch * decoded, stream=side, name="batch to device")
-        yield wait((yield record(side, "batch there")), gpu)
+        yield from pipeline.load(gpu, side)
         yield launch(train, gpu)
         steps.append((yield record(gpu, "step done")))
         if number:
             yield wait(steps[number - 1])
     yield synchronize(gpu)
     m.metric("samples per second", batches * batch / m.now, "1/s")
-    m.metric("waited for data", waited, "s")
+    m.metric("waited for data", pipeline.waited, "s")
+    m.metric("starved steps", pipeline.starved / batches)
     m.metric("device busy", gpu.share.floor() / m.now, "1")

@@ -1,0 +1,161 @@
+"""Whole epochs, and the checkpoints of one device."""
+
+from __future__ import annotations
+
+from simperf.engine.kernel import Kernel
+from simperf.engine.storage import Disk
+from simperf.errors import InputError, Problem, ProgramError
+from simperf.execution import Program, copy, launch, record, synchronize, wait
+from simperf.execution.session import Session
+from simperf.programs.registry import program
+from simperf.training.input import InputPipeline, Samples
+from simperf.training.jitter import Family, distribution, scaled, stream
+from simperf.training.steady import Steady, long_run
+from simperf.units import Bytes, Ratio, Seconds
+
+__all__ = ["checkpointed_training", "epoch"]
+
+
+@program("epoch")
+def epoch(
+    m: Session,
+    *,
+    samples: int = 1_281_167,
+    batch: int = 256,
+    step: Seconds = 0.35,
+    jitter: Family = "constant",
+    cv: Ratio = 0.05,
+    workers: int = 0,
+    prefetch: int = 2,
+    stored: Bytes = 110e3,
+    decoded: Bytes = 602112,
+    decode: Seconds = 10e-3,
+    disk: str = "disk0",
+    settle: int = 8,
+) -> Program:
+    """Train an epoch: as many steps as it takes until they repeat, the rest as their continuation.
+
+    Parameters
+    ----------
+    samples : int
+        of the data set; the last, smaller mini-batch is dropped
+    batch : int
+        samples of one mini-batch
+    step : float
+        time of the device for one mini-batch
+    jitter : str
+        how the time of a step varies from one to the next; with any jitter all steps are simulated
+    cv : float
+        standard deviation of the step time over its mean
+    workers : int
+        decode processes of the input pipeline; 0 has the data in device memory
+    prefetch : int
+        mini-batches that each worker may have ready
+    stored : float
+        bytes of a sample on the disk
+    decoded : float
+        bytes of a sample when it is decoded
+    decode : float
+        time of one core to decode a sample
+    disk : str
+        storage node that holds the samples
+    settle : int
+        steps that are simulated in any case
+    """
+    if batch < 1 or samples < batch:
+        raise InputError(Problem(f"{samples} samples make no mini-batch of {batch}", key="batch", value=str(batch)))
+    gpu, steps = m.gpu(), samples // batch
+    factors = stream(distribution(jitter, cv=cv), m.rng("jitter"))
+    kernel, side = Kernel("step", step, launch=0.0, result=0.0), gpu.stream(1)
+    pipeline, done = None, []
+    if workers:
+        data = Samples(batch, stored, decoded, decode)
+        pipeline = InputPipeline(m, data, workers=workers, prefetch=prefetch, disk=disk)
+
+    def one(number: int) -> Program:
+        if pipeline is not None:
+            yield from pipeline.load(gpu, side)
+        yield launch(scaled(kernel, next(factors)), gpu)
+        done.append((yield record(gpu, "step done")))
+        if len(done) > 1:  # the next mini-batch is on its way while this step runs
+            yield wait(done.pop(0))
+
+    fill = (lambda: pipeline.fill) if pipeline is not None else None
+    run = yield from long_run(m, one, steps, state=fill, watch=Steady(settle=settle))
+    drained = m.now
+    yield synchronize(gpu)
+    time = run.time + m.now - drained
+    m.metric("epoch time", time, "s")
+    m.metric("samples per second", run.steps * batch / time, "1/s")
+    m.metric("simulated steps", run.simulated)
+    m.metric("extrapolated steps", run.extrapolated)
+    m.metric("period", run.period)
+    if pipeline is not None:
+        m.metric("starved steps", pipeline.starved / run.simulated)
+    m.notes.append(f"{run.reason}; the timeline shows the simulated steps only")
+
+
+@program("checkpointed-training")
+def checkpointed_training(
+    m: Session,
+    *,
+    steps: int = 100,
+    step: Seconds = 0.1,
+    every: int = 20,
+    size: Bytes = 4e9,
+    asynchronous: bool = False,
+    disk: str = "disk0",
+) -> Program:
+    """Save a device's state through the host to a disk, while training stops or goes on.
+
+    Parameters
+    ----------
+    steps : int
+        steps of training
+    step : float
+        time of the device for one step
+    every : int
+        steps between two checkpoints
+    size : float
+        weights and states of the optimizer
+    asynchronous : bool
+        training stops for the copy to the host only; the write goes on beside it
+    disk : str
+        storage node that the checkpoint goes to
+    """
+    if steps < 1 or not 1 <= every <= steps:
+        raise ProgramError(
+            f"one step or more, and a checkpoint every 1 to {steps} steps, are expected; every is {every}"
+        )
+    node = m.machine.nodes.get(disk)
+    if node is None or node.kind != "storage":
+        raise ProgramError(f"the machine has no disk {disk!r}; it has {', '.join(m.machine.ids('storage')) or 'none'}")
+    simulation, gpu = m.simulation, m.gpu()
+    drive = Disk(simulation.env, disk, node.part, rng=m.rng(disk), recorder=simulation.recorder)
+    kernel, writing, stopped, saved = Kernel("step", step, launch=0.0, result=0.0), None, 0.0, 0
+
+    def write() -> Program:
+        yield drive.write(size, sequential=True)
+
+    for number in range(1, steps + 1):
+        yield launch(kernel, gpu)
+        if number % every or number == steps:
+            continue
+        yield synchronize(gpu)
+        started = m.now
+        if writing is not None:  # the host's buffer is in use until the write before is over
+            yield wait(writing, why="wait: last checkpoint")
+        yield copy(gpu, m.host, nbytes=size, name="state to host")
+        yield synchronize(gpu)
+        thread = m.spawn(write(), f"checkpoint{saved}")
+        if asynchronous:
+            writing = thread.done
+        else:
+            yield wait(thread.done, why="wait: checkpoint")
+        stopped, saved = stopped + m.now - started, saved + 1
+    yield synchronize(gpu)
+    if writing is not None:
+        yield wait(writing, why="wait: last checkpoint")
+    m.metric("checkpoints", saved)
+    m.metric("training stopped", stopped, "s")
+    m.metric("stopped for one checkpoint", stopped / saved if saved else 0.0, "s")

@@ -1,0 +1,135 @@
+"""The input pipeline: storage, decode workers, pinned buffers, and the copy to the device.
+
+Workers run ahead of training by as many mini-batches as there are buffers. Each reads a
+mini-batch from the disk, decodes it on a core of the host (there are only so many), and hands it over in
+pinned memory. "Dive into Deep Learning", sections 12.4.1 and 12.4.3.
+
+Not modelled: the page cache of the operating system, decoding on the device, shuffling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import simpy
+
+from simperf.engine.device import Device
+from simperf.engine.storage import Disk
+from simperf.engine.stream import Stream
+from simperf.errors import InputError, Problem, ProgramError
+from simperf.execution import Program, compute, copy, record, wait
+from simperf.execution.session import Session
+
+__all__ = ["InputPipeline", "Samples"]
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """What a mini-batch is made of.
+
+    Parameters
+    ----------
+    batch : int
+        Samples of one mini-batch.
+    stored, decoded : float
+        Size of a sample on the disk and in memory [B].
+    decode : float
+        Time of one core to decode a sample [s].
+    """
+
+    batch: int
+    stored: float
+    decoded: float
+    decode: float
+
+
+class InputPipeline:
+    """Feeds one device.
+
+    Parameters
+    ----------
+    m : Session
+    samples : Samples
+    workers : int
+        Decode processes; more than there are cores do not help.
+    prefetch : int
+        Mini-batches that each worker may have ready.
+    disk : str
+        Storage node.
+    host : str
+        CPU node whose cores decode; by default that of the session.
+    batches : int or None
+        Mini-batches in all; None goes on for ever.
+
+    Raises
+    ------
+    InputError
+        No workers, no prefetch.
+    ProgramError
+        The machine has no such disk.
+    """
+
+    def __init__(
+        self,
+        m: Session,
+        samples: Samples,
+        *,
+        workers: int,
+        prefetch: int = 2,
+        disk: str = "disk0",
+        host: str = "",
+        batches: int | None = None,
+    ) -> None:
+        problems = [
+            Problem("1 or more is expected", key=key, value=str(value))
+            for key, value in (("workers", workers), ("prefetch", prefetch), ("batch", samples.batch))
+            if value < 1
+        ]
+        if problems:
+            raise InputError(problems)
+        node = m.machine.nodes.get(disk)
+        if node is None or node.kind != "storage":
+            raise ProgramError(
+                f"the machine has no disk {disk!r}; it has {', '.join(m.machine.ids('storage')) or 'none'}"
+            )
+        env = m.simulation.env
+        self.samples, self.waited, self.starved, self._m, self._host = samples, 0.0, 0, m, host or m.host
+        self._drive = Disk(env, disk, node.part, rng=m.rng(disk), recorder=m.simulation.recorder)
+        self._ready = simpy.Store(env)
+        self._buffers = simpy.Container(env, capacity=workers * prefetch, init=workers * prefetch)
+        self._taken = 0
+        todo = iter(range(batches)) if batches is not None else iter(int, 1)
+        for index in range(workers):
+            m.spawn(self._worker(todo), f"worker{index}", host=self._host)
+
+    @property
+    def fill(self) -> int:
+        """Mini-batches that are ready."""
+        return len(self._ready.items)
+
+    def _worker(self, todo: Iterator[int]) -> Program:
+        samples = self.samples
+        for number in todo:
+            yield self._buffers.get(1)
+            yield self._drive.read(samples.batch * samples.stored, sequential=True)
+            yield compute(samples.batch * samples.decode, "decode")
+            yield self._ready.put(number)
+
+    def load(self, device: Device, stream: Stream) -> Generator[Any, Any, None]:
+        """Take the next mini-batch, waiting for it if none is ready, and copy it to `device` on `stream`.
+
+        The default stream of the device waits for the copy; the frontend does not. Waiting for the very first batch is
+        not starvation, since nothing could have been read before.
+        """
+        m, asked = self._m, self._m.now
+        yield wait(self._ready.get(), why="wait: data")
+        if self._taken and m.now > asked:
+            self.waited += m.now - asked
+            self.starved += 1
+        self._taken += 1
+        yield self._buffers.put(1)
+        nbytes = self.samples.batch * self.samples.decoded
+        yield copy(self._host, device, nbytes=nbytes, stream=stream, name="batch to device")
+        yield wait((yield record(stream, "batch there")), device)
