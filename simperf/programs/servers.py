@@ -19,11 +19,12 @@ from simperf.training.kvstore import StoreOptions
 from simperf.training.multi_machine import Reduction
 from simperf.training.parameter_server import parameter_server, report
 from simperf.training.placement import Placement, Where, server_nodes, worker_gpus
-from simperf.training.replica import faster, training_step
+from simperf.training.replica import Traced, faster
 from simperf.training.servers import ServerWork
 from simperf.training.staleness import Consistency, Mode
 from simperf.training.step import TrainingStep, even_step
 from simperf.units import Bytes, BytesPerSecond, PerSecond, Seconds
+from simperf.workload.zoo import load
 
 __all__ = ["train_with_servers"]
 
@@ -176,25 +177,22 @@ def train_with_servers(
     count = len(nodes) if nodes else servers
     gpus = worker_gpus(m.machine, workers, servers=count, where="cpu" if nodes else where)
     places = tuple(nodes) or server_nodes(m.machine, gpus, servers=servers, where=where)
-    step = _step(
-        m,
-        gpus[0],
-        batch,
-        model=model,
-        precision=precision,
-        alone=alone,
-        layers=even_step(
-            layers,
-            forward=forward,
-            backward=backward,
-            update=update,
-            nbytes=weights,
-            samples=batch,
-            nbytes_input=sample * batch,
-            sizes=sizes,
-            launch=0.0,
-        ),
+    traced = Traced(load(model), precision) if model else None
+    step = even_step(
+        layers,
+        forward=forward,
+        backward=backward,
+        update=update,
+        nbytes=weights,
+        samples=batch,
+        nbytes_input=sample * batch,
+        sizes=sizes,
+        launch=0.0,
     )
+    if traced:
+        step = traced.step(m, m.simulation.device(gpus[0]), batch)
+    if alone:
+        step = _as_fast_as(step, alone)
     chosen = codec(compression, ratio=ratio)
     yes = {"yes": True, "no": False, "auto": None}
     options = StoreOptions(
@@ -226,22 +224,14 @@ def train_with_servers(
         pace=Pace(source, stragglers, slowdown),
         disk=disk,
         nbytes_stored=stored * batch,
+        need=(lambda samples: math.fsum(traced.memory(samples).values())) if traced else None,
     )
     report(m, outcome, step)
 
 
-def _step(
-    m: Session, gpu: str, batch: int, *, model: str, precision: str, alone: float, layers: TrainingStep
-) -> TrainingStep:
-    """The step of a model of the zoo on a GPU, or the layers in round numbers if none is named."""
-    step = layers
-    if model:
-        from simperf.workload import zoo
-
-        step = training_step(m, zoo.load(model), m.simulation.device(gpu), batch=batch, precision=precision)
-    if not alone:
-        return step
+def _as_fast_as(step: TrainingStep, alone: float) -> TrainingStep:
+    """The step with its forward and backward kernels scaled to so many samples a second of one GPU."""
     computing = sum(kernel.time for kernel in (*step.forward, *step.backward))
     if not computing:
-        raise ProgramError("a step of a GPU alone is given, but the layers take no time: give forward and backward")
+        raise ProgramError("the speed of a GPU alone is given, but the layers take no time: give forward and backward")
     return faster(step, computing * alone / step.samples)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,6 +11,7 @@ from simperf.execution import Program, wait
 from simperf.execution.session import Session
 from simperf.training.asynchronous import Loop, Pace, Pool, Reader, worker
 from simperf.training.kvstore import KVStore, StoreOptions
+from simperf.training.memory import hold
 from simperf.training.placement import loads
 from simperf.training.step import TrainingStep
 
@@ -59,6 +60,7 @@ def parameter_server(
     pace: Pace | None = None,
     disk: str = "",
     nbytes_stored: float = 0.0,
+    need: Callable[[int], float] | None = None,
 ) -> Program:
     """Train with a parameter server; returns a `ServerRun`.
 
@@ -80,11 +82,15 @@ def parameter_server(
         Disk of each machine that holds the data, without the machine's name; none reads nothing.
     nbytes_stored : float
         A GPU's batch on that disk [B].
+    need : callable, optional
+        Memory of any number of samples on a GPU [B], to say how many would fit.
 
     Raises
     ------
     InputError
         No steps, or anything that `KVStore` refuses.
+    DeviceMemoryError
+        A GPU's memory does not hold its part of the training.
     """
     options, loop, pace = options or StoreOptions(), loop or Loop(), pace or Pace()
     if steps < 1:
@@ -106,6 +112,8 @@ def parameter_server(
 
     threads = []
     for index, kv in enumerate(store.workers):
+        if step.memory:
+            hold(m.simulation.device(kv.gpu), step.memory, samples=step.samples, need=need)
         if disk and kv.team.route.host not in readers:
             prefix = kv.gpu.rpartition("/")[0]
             readers[kv.team.route.host] = Reader(m, f"{prefix}/{disk}" if prefix else disk, nbytes_stored)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from simperf.errors import InputError, MachineError, ProgramError
+from simperf.errors import DeviceMemoryError, InputError, MachineError, ProgramError
 from simperf.hardware import build_cluster
 from simperf.programs import PROGRAMS
 from simperf.programs.servers import train_with_servers
@@ -183,6 +183,13 @@ def test_a_machine_without_the_links(star, with_servers):
 
     with pytest.raises(MachineError, match="no route from gpu0 to cpu0"):
         with_servers(OneWay(star(2)))
+
+
+def test_a_model_that_does_not_fit_says_what_would(catalog, with_servers):
+    with pytest.raises(
+        DeviceMemoryError, match=r"gpu0 is out of memory: 4096 samples need .*; at most \d+ samples fit"
+    ):
+        with_servers(catalog.machine("book-4gpu"), model="vgg16", batch=4096, steps=1)
 
 
 def test_names_of_the_room():
