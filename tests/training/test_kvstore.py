@@ -10,6 +10,7 @@ from simperf.errors import InputError, ProgramError
 from simperf.execution import launch, record, wait
 from simperf.execution.session import Session
 from simperf.training.kvstore import KVStore, StoreOptions
+from simperf.training.kvworker import KVWorker
 from simperf.training.servers import ServerWork
 
 FREE = ServerWork(0.0, 0.0)
@@ -112,6 +113,7 @@ def test_slices_of_a_large_key_share_the_servers_and_come_back_as_one(star):
 def test_misuse_is_named(star):
     _, kept = store(star(1), [1.0])
     kv = kept.workers[0]
+    assert isinstance(kv, KVWorker)
     with pytest.raises(ProgramError, match="no key 1"):
         kv.push(1)
     with pytest.raises(ProgramError, match="before its gradient"):
