@@ -150,13 +150,13 @@ class Bench:
 
     def run(self, sizes: Sequence[int]) -> dict[str, list[Row]]:
         """A table for each algorithm; those that cannot run here are told in `refusals`, unless asked for."""
-        from simperf.errors import InputError
+        from simperf.errors import InputError, MachineError, UnknownNameError
 
         tables = {}
         for name in self.algorithms:
             try:
                 tables[name] = self._table(name, sizes, self.machine, self.ranks)
-            except InputError as error:
+            except (InputError, MachineError, UnknownNameError) as error:
                 if self.chosen:
                     raise
                 self.refusals.append(f"{name}: {' '.join(str(error).split())}")
@@ -257,7 +257,7 @@ class Bench:
 
     def _cells(self, name: str, sizes: Sequence[int], cap: int) -> list[Row]:
         from simperf.collectives.suit import suitable_chunks
-        from simperf.errors import InputError
+        from simperf.errors import InputError, MachineError, UnknownNameError
 
         try:
             rows = []
@@ -265,7 +265,7 @@ class Bench:
                 chunks = min(cap, suitable_chunks(self.machine, self.ranks, size, transport=self.transport))
                 rows += self._table(name, [size], self.machine, self.ranks, chunks=chunks)
             return rows
-        except InputError as error:
+        except (InputError, MachineError, UnknownNameError) as error:
             if self.chosen:
                 raise
             self.refusals.append(f"{name} over {len(self.ranks)}: {' '.join(str(error).split())}")

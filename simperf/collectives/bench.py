@@ -143,8 +143,12 @@ def measure(
 
 
 def best_rows(tables: Mapping[str, Sequence[Row]]) -> list[Row]:
-    """The fastest row of each size; the first algorithm of the table wins a draw."""
-    return [min(rows, key=lambda row: row.time * (1 + 1e-12)) for rows in zip(*tables.values(), strict=True)]
+    """The fastest row of each size; of times that differ by rounding the first one of the table wins."""
+    best = []
+    for rows in zip(*tables.values(), strict=True):
+        least = min(row.time for row in rows) * (1 + 1e-9)
+        best.append(next(row for row in rows if row.time <= least))
+    return best
 
 
 def switch_points(best: Sequence[Row]) -> list[tuple[str, float, float]]:

@@ -18,6 +18,9 @@ from simperf.errors import InputError, Problem
 
 __all__ = ["Execution", "collective_event", "execute"]
 
+#: most sends that are simulated one by one without being asked to; some 50 us each
+MOST_EVENTS = 2_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Execution:
@@ -56,6 +59,18 @@ def _entries(plan: Plan, entry_times: Sequence[float] | None) -> list[float]:
 def _check_size(nbytes: float) -> None:
     if not 0.0 <= nbytes < math.inf:
         raise InputError(Problem("the payload must be a finite size, 0 or more", key="nbytes", value=str(nbytes)))
+
+
+def _check_events(plan: Plan) -> None:
+    """Refuse to start unasked what would take hours."""
+    sends = plan.nsends
+    if sends > MOST_EVENTS:
+        raise InputError(
+            Problem(
+                f"sends of different rounds meet on a link, so that each of {sends:,} has to be simulated",
+                expected="fewer ranks or chunks, another algorithm, or the step-exact executor by name",
+            )
+        )
 
 
 def _used(plan: Plan, placement: Placement) -> set[str]:
@@ -129,6 +144,7 @@ def execute(
             finish = run.finish().tolist()
             moved = {run.links.name(link): amount for link, amount in enumerate(run.moved.tolist()) if link}
             return Execution(max(finish), tuple(finish), "collapsed", moved)
+        _check_events(plan)
     names = sorted(_used(plan, placement).union(*(flow for flow, _ in traffic)))
     env = simpy.Environment()
     network = FlowNetwork(env, {name: machine.resources[name] for name in names})

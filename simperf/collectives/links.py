@@ -11,8 +11,12 @@ import numpy.typing as npt
 
 from simperf.collectives.placement import PLAIN, Hop, Placement, Transport
 from simperf.collectives.plan import IntArray
+from simperf.errors import InputError, Problem
 
 __all__ = ["FloatArray", "Hops", "Links"]
+
+#: most links that the routes of one round may cross in all
+MOST_CROSSED = 4_000_000
 
 #: rounds whose routes are kept as a whole: those of a ring come again and again
 MOST_ROUNDS = 16
@@ -138,12 +142,16 @@ class Links:
         return found
 
     def _look_up(self, src: IntArray, dst: IntArray) -> Hops:
-        rows = []
+        rows, crossed = [], 0
         for pair in zip(src.tolist(), dst.tolist(), strict=True):
             row = self._rows.get(pair)
             if row is None:
                 row = self._rows[pair] = self._row(*pair)
             rows.append(row)
+            crossed += len(row[0])
+            if crossed > MOST_CROSSED:
+                message = f"the sends of one round cross more than {MOST_CROSSED:,} links"
+                raise InputError(Problem(message, expected="fewer ranks, or an algorithm whose partners are near"))
         longest = max((len(row[0]) for row in rows), default=0)
         links = np.zeros((max(longest, 1), len(rows)), dtype=np.int64)
         for column, row in enumerate(rows):

@@ -94,3 +94,14 @@ def test_rounds_share_links_max_min_fairly():
 def test_a_plan_that_overlaps_rounds_goes_event_by_event():
     run = execute(make_plan("all-reduce", "recursive-doubling", nranks=6), Wiring("star", 6, bandwidth=1e9), nbytes=1e6)
     assert run.method == "step-exact"
+
+
+def test_what_would_take_hours_is_refused_with_a_reason(monkeypatch):
+    wide = Wiring("ring", 9_000, bandwidth=1e9)
+    with pytest.raises(InputError, match="cross more than"):
+        execute(make_plan("all-reduce", "naive", nranks=9_000), wide, nbytes=1e6)
+    monkeypatch.setattr("simperf.collectives.execute.MOST_EVENTS", 1_000)
+    star, plan = Wiring("star", 16, bandwidth=1e9), make_plan("all-reduce", "double-binary-tree", nranks=16)
+    with pytest.raises(InputError, match="has to be simulated"):
+        execute(plan, star, nbytes=1e6)
+    assert execute(plan, star, nbytes=1e6, exact=True).method == "step-exact"

@@ -9,7 +9,7 @@ import numpy as np
 
 from simperf.collectives.algorithms import collective
 from simperf.collectives.plan import Channel, Phase, Plan, Round
-from simperf.collectives.plans.naive import check_root
+from simperf.collectives.plans.naive import check_exchange, check_root
 
 __all__ = ["all_to_all", "gather", "scatter", "send_recv"]
 
@@ -42,6 +42,7 @@ def scatter(nranks: int, *, root: int = 0) -> Plan:
 @collective("all-to-all", "direct")
 def all_to_all(nranks: int) -> Plan:
     """Every rank sends every other its chunk; chunk ``i * n + j`` goes from i to j."""
+    check_exchange(nranks)
 
     def make(index: int) -> Round:
         src = np.repeat(np.arange(nranks, dtype=np.int64), nranks - 1)

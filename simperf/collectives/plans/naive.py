@@ -12,7 +12,18 @@ from simperf.collectives.algorithms import collective
 from simperf.collectives.plan import Channel, Phase, Plan, Round
 from simperf.errors import InputError, Problem
 
-__all__ = ["all_reduce", "check_root", "gather_onto", "naive_broadcast", "naive_reduce", "spread_from"]
+__all__ = [
+    "all_reduce",
+    "check_exchange",
+    "check_root",
+    "gather_onto",
+    "naive_broadcast",
+    "naive_reduce",
+    "spread_from",
+]
+
+#: most sends of one round
+MOST_AT_ONCE = 1 << 23
 
 
 def check_root(nranks: int, root: int) -> None:
@@ -26,6 +37,20 @@ def check_root(nranks: int, root: int) -> None:
     if not 0 <= root < nranks:
         message = "the root is none of the ranks"
         raise InputError(Problem(message, key="root", value=str(root), expected=f"0 to {nranks - 1}"))
+
+
+def check_exchange(nranks: int) -> None:
+    """Refuse an exchange of everybody with everybody that is too large to be laid out.
+
+    Raises
+    ------
+    InputError
+        It has more than some millions of sends in one round.
+    """
+    if nranks * (nranks - 1) > MOST_AT_ONCE:
+        message = f"everybody with everybody over {nranks} ranks is {nranks * (nranks - 1):.2g} sends at once"
+        most = int(MOST_AT_ONCE**0.5)
+        raise InputError(Problem(message, key="nranks", expected=f"at most {most} ranks, or another algorithm"))
 
 
 def gather_onto(nranks: int, center: int) -> Phase:

@@ -12,6 +12,7 @@ import numpy as np
 
 from simperf.collectives.algorithms import collective
 from simperf.collectives.plan import Channel, Phase, Plan, Round
+from simperf.collectives.plans.naive import check_exchange
 from simperf.errors import InputError, Problem
 
 __all__ = ["all_gather", "all_reduce", "reduce_scatter"]
@@ -19,6 +20,7 @@ __all__ = ["all_gather", "all_reduce", "reduce_scatter"]
 
 def _exchange(nranks: int, *, gather: bool) -> Phase:
     """One round in which every rank sends to every other: its chunk, or the chunk of the receiver."""
+    check_exchange(nranks)
 
     def make(index: int) -> Round:
         src = np.repeat(np.arange(nranks, dtype=np.int64), nranks - 1)
