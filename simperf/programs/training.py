@@ -15,7 +15,7 @@ from simperf.training.buckets import BUCKET, FIRST_BUCKET
 from simperf.training.replica import Layers, Traced, Workload
 from simperf.training.trainer import Training
 from simperf.training.trainer import train as run_training
-from simperf.units import Bytes, Ratio, Seconds
+from simperf.units import Bytes, PerSecond, Ratio, Seconds
 
 __all__ = ["train", "workload_of"]
 
@@ -58,6 +58,8 @@ def train(
     every: int = 1,
     broadcast: bool = False,
     loop: Seconds = 0.0,
+    alone: PerSecond = 0.0,
+    dataset: int = 0,
     exact: Literal["auto", "yes", "no"] = "auto",
 ) -> Program:
     """Train by data parallelism, and see what scaling costs (sections 12.5 and 12.6).
@@ -128,6 +130,10 @@ def train(
         give the weights of rank 0 to all at the start
     loop : float
         work of each process for a batch beside launching: the data loader, the Python of the loop
+    alone : float
+        samples a second of one device with its share, as measured; scales the kernels
+    dataset : int
+        samples of an epoch, whose time is reported then
     exact : str
         simulate every rank, or never, or where ranks differ
     """
@@ -168,6 +174,8 @@ def train(
         every=every,
         broadcast=broadcast,
         loop=loop,
+        alone=alone,
+        dataset=dataset,
         exact={"auto": None, "yes": True, "no": False}[exact],
     )
     yield run_training(m, run)

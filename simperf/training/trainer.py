@@ -14,6 +14,7 @@ from simperf.execution.session import Session
 from simperf.training.buckets import BUCKET, FIRST_BUCKET, Bucket, assign_buckets
 from simperf.training.data_parallel import data_parallel
 from simperf.training.ddp import ddp
+from simperf.training.fitting import fit_speed
 from simperf.training.group import Group
 from simperf.training.heterogeneous import even_split, proportional_split
 from simperf.training.local_sgd import local_sgd
@@ -61,6 +62,11 @@ class Training:
         Whether the weights of rank 0 go to all at the start.
     loop : float
         Work of each process for a batch, beside launching [s].
+    alone : float
+        Samples a second of one device by itself on its share of the batch, as measured; scales the kernels
+        [1/s]. 0 takes them as they are.
+    dataset : int
+        Samples of an epoch, whose time is reported then.
     exact : bool or None
         See `simperf.training.symmetry.make_replicas`.
 
@@ -87,6 +93,8 @@ class Training:
     every: int = 1
     broadcast: bool = False
     loop: float = 0.0
+    alone: float = 0.0
+    dataset: int = 0
     exact: bool | None = None
 
     def __post_init__(self) -> None:
@@ -112,6 +120,11 @@ class Training:
 def train(m: Session, run: Training) -> Program:
     """Play a run through and report what came of it."""
     steps = _steps(m, run)
+    if run.alone:
+        speed = fit_speed(steps[0], run.alone, lambda step: _time_alone(m, run, step))
+        m.notes.append(f"kernels at {speed:.3f} times the catalogue's speed, so that one device does {run.alone:g}/s")
+        scaled = {id(step): faster(step, speed) for step in steps}
+        steps = [scaled[id(step)] for step in steps]
     one_process = STRATEGIES[run.strategy]
     replicas, exact = make_replicas(m, run.nodes, steps, exact=True if one_process else run.exact)
     for replica in replicas:
@@ -126,7 +139,11 @@ def train(m: Session, run: Training) -> Program:
     for thread in threads:
         yield wait(thread.done, why="wait: ranks")
     group.settle()
-    tell(m, replicas, samples=run.batch, alone=_alone(m, run, steps), group=group)
+    share = steps[0].samples * run.accumulate
+    alone = share / _time_alone(m, run, steps[0]) if len(steps) > 1 else 0.0
+    tell(m, replicas, samples=run.batch, alone=alone, group=group)
+    if run.dataset:
+        m.metric("time per epoch", math.ceil(run.dataset / run.batch) * step_time(replicas), "s")
 
 
 def _steps(m: Session, run: Training) -> list[TrainingStep]:
@@ -213,10 +230,8 @@ def _buckets(run: Training, step: TrainingStep) -> tuple[Bucket, ...]:
     return tuple(replace(bucket, ready=len(step.backward) - 1) for bucket in buckets)
 
 
-def _alone(m: Session, run: Training, steps: Sequence[TrainingStep]) -> float:
-    """Samples a second of rank 0 by itself, on its own share [1/s]; 0 for one device, which has no other."""
-    if len(steps) == 1:
-        return 0.0
+def _time_alone(m: Session, run: Training, step: TrainingStep) -> float:
+    """Time of a step of rank 0 by itself, on its own share of the batch [s]."""
     single = Session(
         Simulation(m.machine, seed=m.simulation.seed, depth=m.simulation.depth),
         mode=m.mode,
@@ -224,8 +239,12 @@ def _alone(m: Session, run: Training, steps: Sequence[TrainingStep]) -> float:
         sharp=m.sharp,
         efficiency=m.efficiency,
     )
-    replicas, _ = make_replicas(single, run.nodes[:1], steps[:1])
-    group = Group(single, run.nodes[:1], replicas)
-    program = ddp(single, replicas[0], group, steps=run.steps, buckets=(), accumulate=run.accumulate, loop=run.loop)
+    node = run.nodes[:1]
+    replicas, _ = make_replicas(single, node, [step])
+    if run.strategy == "naive":
+        program = naive(single, replicas, steps=run.steps, loop=run.loop)
+    else:
+        group = Group(single, node, replicas)
+        program = ddp(single, replicas[0], group, steps=run.steps, buckets=(), accumulate=run.accumulate, loop=run.loop)
     single.play(program)
-    return steps[0].samples * run.accumulate / step_time(replicas)
+    return step_time(replicas)

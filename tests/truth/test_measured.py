@@ -19,7 +19,7 @@ def numbers(value):
         return {
             float(word)
             for word in value.replace("~", " ").replace("(", " ").replace(")", " ").split()
-            if word.isdigit()
+            if word.replace(".", "", 1).isdigit()
         }
     return {float(value)} if isinstance(value, int | float) and not isinstance(value, bool) else set()
 

@@ -1,0 +1,53 @@
+"""The one number that may be fitted: how fast one device trains by itself.
+
+A published table of scaling begins with one device. Its figure sets a factor by which all
+kernels are faster or slower than the catalogue has them; everything that a second device
+adds then comes out of the model alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from simperf.errors import InputError, Problem
+from simperf.training.replica import faster
+from simperf.training.step import TrainingStep
+
+__all__ = ["fit_speed"]
+
+#: how near the rate must come, and after how many runs of one device
+CLOSE = 1e-9
+TRIES = 20
+
+
+def fit_speed(step: TrainingStep, rate: float, run: Callable[[TrainingStep], float]) -> float:
+    """Speed of the kernels with which one device reaches a measured rate.
+
+    What the step takes beside its kernels (the frontend, the copy of the batch) is left as it is.
+
+    Parameters
+    ----------
+    step : TrainingStep
+        Of one device.
+    rate : float
+        Samples a second that were measured [1/s].
+    run : callable
+        Simulated time of one device for such a step [s].
+
+    Raises
+    ------
+    InputError
+        What is beside the kernels takes longer than the whole measured step.
+    """
+    wanted, speed = step.samples / rate, 1.0
+    for _ in range(TRIES):
+        now = faster(step, speed)
+        time = run(now)
+        if abs(time - wanted) <= CLOSE * wanted:
+            return speed
+        kernels = now.compute_time + wanted - time
+        if kernels <= 0:
+            break
+        speed *= now.compute_time / kernels
+    message = f"no speed of the device gives {rate:g} samples a second: the rest of the step alone takes too long"
+    raise InputError(Problem(message, key="alone", value=f"{rate:g}"))

@@ -1,0 +1,27 @@
+"""One number may be fitted: the speed of one device."""
+
+import pytest
+
+from simperf.errors import InputError
+from tests.training.strategies import layers, metric, run, star
+
+
+@pytest.mark.parametrize("rate", [50.0, 100.0, 400.0])
+def test_one_device_reaches_the_measured_rate(rate):
+    work = layers(forward=1e-3, backward=2e-3, nbytes_input=1e6, launch=5e-6)
+    m = run(star(4), work, n=1, batch=8, alone=rate, dataset=80)
+    assert metric(m, "samples per second") == pytest.approx(rate, rel=1e-6)
+    assert metric(m, "time per epoch") == pytest.approx(80 / rate, rel=1e-6)
+    assert "times the catalogue's speed" in m.notes[0]
+
+
+def test_what_the_others_add_is_not_fitted():
+    work = layers(forward=1e-3, backward=2e-3)
+    m = run(star(4), work, batch=32, alone=1000.0)
+    assert metric(m, "samples per second") < 4000.0
+    assert metric(m, "scaling efficiency") == pytest.approx(metric(m, "samples per second") / 4000.0, rel=1e-6)
+
+
+def test_a_rate_that_the_rest_of_the_step_forbids_is_refused():
+    with pytest.raises(InputError, match="the rest of the step alone takes too long"):
+        run(star(1), layers(nbytes_input=160e6), batch=8, alone=1e6)
