@@ -171,9 +171,8 @@ def failing_job(
     for phase in life.phases():
         if phase.end > m.now:
             yield m.simulation.env.timeout(phase.end - m.now)
-        m.show(
-            f"job/{phase.part}", "training" if phase.part == "useful" else phase.part, phase.start, _SHOWN[phase.part]
-        )
+        name = "training" if phase.part == "useful" else phase.part
+        m.show(f"job/{name}", name, phase.start, _SHOWN[phase.part])
     if life.now > m.now:
         yield m.simulation.env.timeout(life.now - m.now)
     m.metric("goodput", life.ledger["useful"] / life.now)

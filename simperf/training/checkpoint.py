@@ -77,7 +77,7 @@ class Checkpoint:
         return self._storage(nodes, self.bandwidth) if self.asynchronous else 0.0
 
     def spacing(self, nodes: int) -> float:
-        """Training between two checkpoints [s]: the interval, or longer if the write before is not over."""
+        """Training before each checkpoint [s]: the interval, or as long as a write takes if that is longer."""
         return max(self.interval, self.write(nodes))
 
     def load(self, nodes: int) -> float:

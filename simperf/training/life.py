@@ -196,15 +196,13 @@ class Life:
             need = (job.work - self.done) * job.nodes / nodes
             last = max(0, math.ceil(need / spacing * (1 - _ROUNDING)) - 1) if need < math.inf else 0
             end = start + need + last * pause
-            while True:
-                join = math.inf
-                if fleet.missing:
-                    back = start if fleet.ready else fleet.next_repair
-                    turns = math.ceil((back - start) / (spacing + pause) * (1 - _ROUNDING))
-                    join = start + max(1, turns) * (spacing + pause)
-                stop = min(end, join, job.horizon)
-                if self._coming.time >= stop or self._strikes(self._coming):
-                    break
+            join = math.inf
+            if fleet.missing:
+                back = start if fleet.ready else fleet.next_repair
+                turns = math.ceil((back - start) / (spacing + pause) * (1 - _ROUNDING))
+                join = start + max(1, turns) * (spacing + pause)
+            stop = min(end, join, job.horizon)
+            while self._coming.time < stop and not self._strikes(self._coming):
                 self._pass_over()
             struck = self._coming.time < stop
             self.over = not struck and stop < join
@@ -214,10 +212,10 @@ class Life:
             if struck or self.over:
                 return
             fleet.advance(self.now)
-            fleet.fill()
-            yield from self._spend("reassignment", job.recovery.reassign)
-            if not self._reached:
-                return
+            if fleet.fill():
+                yield from self._spend("reassignment", job.recovery.reassign)
+                if not self._reached:
+                    return
 
     def _stretch(self, stop: float, spacing: float, pause: float, nodes: int) -> Iterator[Phase]:
         """Training and checkpoints in turn from now to `stop` [s]."""
