@@ -13,6 +13,9 @@ from simperf.training.jitter import Constant, Distribution
 
 __all__ = ["Job", "Recovery"]
 
+#: interruptions that no run is meant to have
+_TOO_MANY = 1e6
+
 
 def _day() -> Distribution:
     return Constant(86400.0)
@@ -120,6 +123,10 @@ class Job:
         elif self.checkpoint.interval > run > 0:
             message = f"the run of {run:g} s ends before its first checkpoint"
             problems.append(Problem(message, key="checkpoint.interval", value=f"{self.checkpoint.interval:g} s"))
+        rate = job_rate(self.causes, max(self.nodes, 0))
+        if run < math.inf and run * rate > _TOO_MANY:
+            message = f"{run * rate:.2g} interruptions in the run: the times between failures must be meant otherwise"
+            problems.append(Problem(message, key="causes", value=f"one in {1 / rate:.3g} s"))
         if self.recovery.spares > self.nodes > 0:
             message = f"more spares than the {self.nodes} nodes of the job: that is a second job, not a reserve"
             problems.append(Problem(message, key="recovery.spares", value=str(self.recovery.spares)))

@@ -51,6 +51,7 @@ def spans(*rows):
         (Result("r", 10.0, spans=spans(("gpu0/s", 0, 4, "compute"), ("gpu0/s", 4, 9, "copy"))), "copy-bound"),
         (Result("r", 10.0, spans=spans(("ssd0", 0, 4, "storage"), ("cpu0/w", 4, 9, "host"), ("g/s", 0, 6, "memory"))),
          "input-bound"),
+        (Result("r", 10.0, spans=spans(("ssd0", 0, 10, "storage"), ("gpu0/s", 1, 10, "compute"))), "compute-bound"),
         (Result("r", 10.0, spans=spans(("cpu0/python", 0, 9, "host"), ("gpu0/s", 0, 6, "compute"))), "overhead-bound"),
         (Result("r", 10.0, spans=spans(("gpu0/s", 0, 2, "compute"))), "idle"),
         (Result("r", 10.0), "idle"),

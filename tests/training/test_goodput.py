@@ -14,6 +14,7 @@ from simperf.training.failures import Cause, at_times
 from simperf.training.goodput import goodput, run_job
 from simperf.training.jitter import Constant, Exponential, Weibull
 from simperf.training.job import Job, Recovery
+from simperf.training.life import PARTS
 
 
 def play(job, *trace, cause=None):
@@ -220,6 +221,7 @@ def test_useful_and_lost_time_add_up_to_the_wall_time(recovery, checkpoint, seed
     end = {"horizon": 3000.0} if observed else {"work": 600.0}
     job = Job(4, checkpoint, CAUSES, recovery, **end)
     run = run_job(job, Simulation(seed=seed).random)
+    assert tuple(run.parts) == PARTS
     assert math.fsum(run.parts.values()) == pytest.approx(run.wall, rel=1e-9)
     assert min(run.parts.values()) >= -1e-9 * run.wall
     assert run.wall == pytest.approx(3000.0, rel=1e-12) if observed else run.parts["useful"] == pytest.approx(600.0)
@@ -258,6 +260,7 @@ def test_a_job_that_never_gets_ahead_is_told():
         (lambda: Job(0, SYNC, work=1e3), "nodes: 1 node or more"),
         (lambda: Job(1, SYNC), "either its work or the time"),
         (lambda: Job(1, SYNC, work=50.0), "ends before its first checkpoint"),
+        (lambda: Job(2, SYNC, (Cause("gpu", Exponential(1.0)),), horizon=1e6), "2e\\+06 interruptions in the run"),
         (lambda: Job(2, SYNC, recovery=Recovery(spares=3), work=1e3), "more spares than the 2 nodes"),
         (lambda: Job(2, SYNC, recovery=Recovery(least=3), work=1e3), "least"),
         (lambda: Recovery(heartbeat=10.0, timeout=5.0), "shorter than the time between heartbeats"),
