@@ -13,7 +13,7 @@ from typing import Any
 from simperf.execution import Program, compute, launch, record, synchronize
 from simperf.execution.session import Session
 from simperf.training.loading import load
-from simperf.training.peer import WIDTH, add, send
+from simperf.training.peer import WIDTH, add, addition, send
 from simperf.training.replica import Replica
 from simperf.workload import make_op
 
@@ -49,18 +49,32 @@ def naive(
         for replica in replicas:  # for l in ls: l.backward()
             for kernel in replica.step.backward:
                 yield launch(kernel, replica.device)
+        begun = []
+        for replica in replicas:
+            begun.append((yield record(replica.device, "backward done")))
         for gradient in reversed(first.step.gradients):  # allreduce([params[c][i].grad for c in range(k)])
             for replica in others:
                 yield from send(replica.device, first.device, gradient.nbytes, name=f"{gradient.name} to GPU 0")
                 yield from add(m, first.device, gradient.nbytes)
             for replica in others:
                 yield from send(first.device, replica.device, gradient.nbytes, name=f"{gradient.name} back")
+        for replica, since in zip(replicas, begun, strict=True):
+            adding = _adding(m, first) * len(others) if replica is first else 0.0
+            replica.exchange(since, (yield record(replica.device, "gradients there")), work=adding)
         for replica in replicas:  # sgd(params, lr, batch_size)
             yield from _sgd(m, replica)
             replica.mark((yield record(replica.device, "step done")))
         if synchronous:
             yield synchronize(*(replica.device for replica in replicas))
     yield synchronize(*(replica.device for replica in replicas))
+
+
+def _adding(m: Session, replica: Replica) -> float:
+    """Time of adding one other GPU's gradients [s]."""
+    if replica.device.part is None:
+        return 0.0
+    cost = m.model(replica.device).cost
+    return sum(cost(addition(gradient.nbytes)).time for gradient in replica.step.gradients)
 
 
 def _sgd(m: Session, replica: Replica) -> Generator[Any, Any, None]:

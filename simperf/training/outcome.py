@@ -52,7 +52,7 @@ def tell(
     if shares:
         m.metric("device busy, least", min(shares))
         m.metric("device busy, most", max(shares))
-    if group is not None and group.size > 1:
+    if group is not None and group.moved:
         m.metric("communication per step", group.busy / steps, "s")
         m.metric("payload per step", group.moved / steps, "B")
     for name, nbytes in replicas[0].memory.items():

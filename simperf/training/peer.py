@@ -8,9 +8,9 @@ from typing import Any
 from simperf.engine.device import Device
 from simperf.execution import copy, launch, record, wait
 from simperf.execution.session import Session
-from simperf.workload import make_op
+from simperf.workload import Op, make_op
 
-__all__ = ["add", "send"]
+__all__ = ["add", "addition", "send"]
 
 #: bytes of a number in a gradient
 WIDTH = 4
@@ -27,7 +27,12 @@ def send(source: Device, target: Device, nbytes: float, *, name: str) -> Generat
     yield wait((yield record(source, f"{name}: there")), target)
 
 
-def add(m: Session, device: Device, nbytes: float) -> Generator[Any, Any, None]:
+def addition(nbytes: float) -> Op:
     """Add what has come to what is there: two reads and a write of device memory."""
+    return make_op({"op": "add", "elements": max(1, round(nbytes / WIDTH))})
+
+
+def add(m: Session, device: Device, nbytes: float) -> Generator[Any, Any, None]:
+    """Add what has come to what is there; a device without a part in the catalogue adds in no time."""
     if device.part is not None:
-        yield launch(m.kernel(make_op({"op": "add", "elements": max(1, round(nbytes / WIDTH))}), device), device)
+        yield launch(m.kernel(addition(nbytes), device), device)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
+import simpy
+
 from simperf.engine.device import Device
 from simperf.engine.kernel import Kernel, Marker
 from simperf.errors import InputError, Problem
@@ -62,6 +64,16 @@ class Replica:
         """Note the end of a step, when the device comes to `marker`."""
         assert marker.done.callbacks is not None
         marker.done.callbacks.append(lambda event: self.ends.append(self.device.env.now))
+
+    def exchange(self, begin: Marker, end: Marker, *, work: float = 0.0) -> None:
+        """Count the time between two markers of its device, less `work` [s] of its own, as communication."""
+        assert end.done.callbacks is not None
+
+        def count(event: simpy.Event) -> None:
+            started, ended = (float(marker.done.value or 0.0) for marker in (begin, end))
+            self.exposed += max(0.0, ended - started - work)
+
+        end.done.callbacks.append(count)
 
 
 class Workload(Protocol):

@@ -64,3 +64,10 @@ def test_threads_take_turns_in_the_interpreter():
         times[gpus] = m.now
     launches = 100 * m.profile.launch
     assert times[8] - times[2] > 2.5 * launches, "eight threads wait for the interpreter"
+
+
+def test_by_hand_the_whole_exchange_is_exposed():
+    m = run(star(4), layers(4, nbytes=100e6), strategy="naive", steps=2)
+    wire = 4 * 2 * 3 * 25e6 / 50e9
+    assert metric(m, "exposed communication") >= wire
+    assert metric(m, "exposed communication") <= metric(m, "time per step") - 5e-3 + 1e-9

@@ -1,0 +1,43 @@
+"""The program `train`: strategies by name, bad input, the same bytes for the same seed."""
+
+import pytest
+
+from simperf.errors import InputError, ProgramError, UnknownNameError
+from simperf.run import run
+from simperf.scenario import load_scenario
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "data-parallel", "naive", "local-sgd"])
+def test_every_strategy_trains_a_model_of_the_zoo(play, strategy):
+    m = play("p3-8xlarge", "train", strategy=strategy, model="lenet", frontend="pytorch", steps=2)
+    assert m.metrics["samples per second"][0] > 1e4
+    assert m.metrics["GPUs"][0] == 4
+    assert m.metrics["payload per step"][0] if strategy != "naive" else "payload per step" not in m.metrics
+
+
+@pytest.mark.parametrize(
+    ("bad", "error", "words"),
+    [
+        ({"gpus": 9}, ProgramError, "the machine has 4"),
+        ({"model": "resnet51"}, UnknownNameError, "resnet50"),
+        ({"devices": ["gpu9"]}, ProgramError, "gpu9"),
+        ({"devices": ["gpu0", "gpu0"]}, InputError, "once"),
+        ({"batch": 3}, InputError, "split"),
+        ({"batch": 0}, InputError, "split"),
+        ({"steps": 0}, InputError, "steps"),
+        ({"layers": 0}, InputError, "layer"),
+    ],
+)
+def test_bad_input_is_told(play, bad, error, words):
+    with pytest.raises(error, match=words):
+        play("p3-8xlarge", "train", **bad)
+
+
+def test_the_same_scenario_gives_the_same_bytes():
+    scenario = load_scenario("training/ddp-or-dataparallel").variants[2]
+    assert run(scenario).to_bytes() == run(scenario).to_bytes()
+
+
+def test_a_gpu_of_a_parameter_is_a_device(play):
+    one = play("p3-8xlarge", "train", devices=["gpu3"], steps=1)
+    assert one.metrics["GPUs"][0] == 1
