@@ -12,7 +12,7 @@ from statistics import median
 from simperf.study.accuracy import LedgerRow
 from simperf.units import format_quantity
 
-__all__ = ["accuracy_page", "ledger_csv", "ledger_json", "ledger_markdown", "ledger_text"]
+__all__ = ["accuracy_page", "by_size", "ledger_csv", "ledger_json", "ledger_markdown", "ledger_points", "ledger_text"]
 
 _FIELDS = (
     "case",
@@ -90,6 +90,37 @@ def ledger_json(rows: Sequence[LedgerRow]) -> str:
     return json.dumps(table, indent=1, ensure_ascii=False)
 
 
+def ledger_points(rows: Sequence[LedgerRow]) -> str:
+    """Large tables: every point with its signed error, a paragraph a table; the measured values stay where they are."""
+    parts = []
+    for title in dict.fromkeys(row.title for row in rows):
+        own = [row for row in rows if row.title == title]
+        parts += [f"### {title}", "", f"Source: {own[0].source}. Fitted: {own[0].fitted}.", _summary(own) + ".", ""]
+        parts += ["; ".join(f"{row.variant} {_error(row)}" for row in own), ""]
+    return "\n".join(parts)
+
+
+def by_size(rows: Sequence[LedgerRow]) -> str:
+    """Tables over message sizes in short: their bandwidth end (64 MiB and above) and latency end (8 KiB and below)."""
+    lines = ["| table | points | 64 MiB and above | 8 KiB and below | least | largest |", "|---|--:|--:|--:|--:|--:|"]
+    larges, smalls = [], []
+    for title in dict.fromkeys(row.title for row in rows):
+        own = [(float(row.variant.split()[0]), row) for row in rows if row.title == title]
+        large = [row.error for nbytes, row in own if nbytes >= 1 << 26]
+        small = [row.predicted / row.low for nbytes, row in own if nbytes <= 1 << 13]
+        larges += [abs(median(large))] if large else []
+        smalls += [max(median(small), 1 / median(small))] if small else []
+        ends = (f"{100 * median(large):+.0f} %" if large else "", f"x {median(small):.2f}" if small else "")
+        errors = [100 * row.error for _, row in own]
+        name = title.partition(": ")[2]
+        lines.append(f"| {name} | {len(own)} | {ends[0]} | {ends[1]} | {min(errors):+.0f} % | {max(errors):+.0f} % |")
+    if larges:
+        lines += ["", f"At 64 MiB and above: median of {len(larges)} tables' errors {100 * median(larges):.1f} %."]
+    if smalls:
+        lines += [f"At 8 KiB and below: median of {len(smalls)} tables' factors {median(smalls):.2f}."]
+    return "\n".join(lines)
+
+
 def ledger_markdown(rows: Sequence[LedgerRow]) -> str:
     """The body of the page: a section a scenario, with its source and what was fitted."""
     parts = [_summary(rows) + ".", ""]
@@ -121,6 +152,10 @@ def accuracy_page(sections: Mapping[str, Sequence[LedgerRow]]) -> str:
     """The page docs/accuracy.md: an overview of its sections, then each of them whole."""
     parts = [_HEAD, "| section | figures |", "|---|---|"]
     parts += [f"| {title} | {_summary(rows)} |" for title, rows in sections.items()]
-    for title, rows in sections.items():
-        parts += ["", f"## {title}", "", ledger_markdown(rows).rstrip()]
+    for index, (title, rows) in enumerate(sections.items()):
+        write = ledger_points if index else ledger_markdown  # quoted figures first, then whole tables
+        parts += ["", f"## {title}", ""]
+        if index and all(row.variant.endswith(" B") for row in rows):
+            parts += [by_size(rows), ""]
+        parts += [write(rows).rstrip()]
     return "\n".join(parts)

@@ -38,8 +38,15 @@ def read_cases(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
 def truth_ledgers(folder: str | os.PathLike[str]) -> dict[str, list[LedgerRow]]:
     """Every table of a folder of measured data that can be predicted, by the title of its section."""
+    from simperf.study.nccl_truth import fitted_ledger, nccl_ledger
+
     cases = read_cases(folder)
-    return {"Kernels from the catalogue's peaks": roofline_ledger(cases)}
+    sections = {
+        "Kernels from the catalogue's peaks": roofline_ledger(cases),
+        "Collectives from the catalogue": nccl_ledger(cases),
+        "All-reduce with two fitted constants": fitted_ledger(Path(folder)),
+    }
+    return {title: rows for title, rows in sections.items() if rows}
 
 
 def source_of(case: Mapping[str, Any]) -> str:

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from simperf.errors import InputError
-from simperf.report.ledger import accuracy_page
+from simperf.report.ledger import accuracy_page, by_size
 from simperf.study.accuracy import LedgerRow
+from simperf.study.nccl_truth import cases_known, fit, points
 from simperf.study.truth import read_cases, roofline_ledger, source_of
 
 CASE = {
@@ -45,3 +46,27 @@ def test_the_page_has_every_section_and_row():
     page = accuracy_page({"One": [row], "Two": [row, row]})
     assert page.count("| variant, time | 1.000 s | 1.100 s | +10.0 % |") == 3
     assert "| Two | 2 figures: median error 10.0 %" in page
+
+
+def test_tables_over_sizes_are_summed_up_by_their_ends():
+    def row(nbytes, measured, predicted):
+        return LedgerRow("Collectives: a", f"{nbytes} B", "time", "s", measured, measured, predicted)
+
+    text = by_size([row(1024, 1.0, 0.5), row(1 << 27, 1.0, 1.1)])
+    assert "| a | 2 | +10 % | x 0.50 | -50 % | +10 % |" in text
+    assert "median of 1 tables' factors 2.00" in text
+
+
+def test_every_nccl_case_names_a_machine_that_can_be_built():
+    for name, setup in cases_known().items():
+        case = {"id": name, "kind": "allreduce", "measured": {"columns": ["size", "time_us"], "table": [[8.0, 10.0]]}}
+        if setup.get("servers", 1) <= 10:
+            (point,) = points(case)
+            assert 0 < point.predicted < 1e-2, name
+
+
+def test_two_constants_are_recovered_from_a_ring_of_their_own_making():
+    rows = [(size, 6 * (2e-6 + size / 4 / 100e9)) for size in (1e4, 1e6, 1e8)]
+    made = fit(4, rows)
+    assert (made.latency, made.bandwidth) == pytest.approx((2e-6, 100e9), rel=1e-6)
+    assert max(map(abs, made.errors)) < 1e-9

@@ -4,7 +4,7 @@ from statistics import median
 
 import pytest
 
-from tests.truth import collective_cases
+from simperf.study import nccl_truth
 
 #: many ranks: these take some seconds each, and the page about accuracy has them
 LARGE = ("nccl-a100-polaris-540n-env5", "nccl-gh200-alps-256n", "nccl-gh200-alps-128n", "nccl-gh200-alps-32n")
@@ -12,8 +12,8 @@ LARGE = ("nccl-a100-polaris-540n-env5", "nccl-gh200-alps-256n", "nccl-gh200-alps
 
 @pytest.fixture(scope="module")
 def ends(cases):
-    names = [name for name in collective_cases.SETUPS if name not in LARGE]
-    return {name: collective_cases.ends(list(collective_cases.points(cases[name], most=5))) for name in names}
+    names = [name for name in nccl_truth.cases_known() if name not in LARGE]
+    return {name: nccl_truth.ends(list(nccl_truth.points(cases[name], most=5))) for name in names}
 
 
 @pytest.mark.truth
@@ -51,7 +51,7 @@ def test_rails_add_up(cases):
     """One, four and eight cards a server of ten servers: busbw grows with them, as measured."""
     found = {}
     for each in (1, 4):
-        points = list(collective_cases.points(cases[f"nccl-h100-xx-10node-g{each}-allreduce"], most=3))
+        points = list(nccl_truth.points(cases[f"nccl-h100-xx-10node-g{each}-allreduce"], most=3))
         found[each] = points[-1]
     ratio = {what: getattr(found[1], what) / getattr(found[4], what) for what in ("measured", "predicted")}
     assert ratio["predicted"] == pytest.approx(ratio["measured"], rel=0.15)
@@ -60,7 +60,7 @@ def test_rails_add_up(cases):
 @pytest.mark.truth
 def test_a_ring_with_two_fitted_constants(truth):
     """One latency and one bandwidth do for sizes over three decades, but not to a few percent everywhere."""
-    found = {title: collective_cases.fit(n, rows) for title, n, rows in collective_cases.tables(truth)}
+    found = {title: nccl_truth.fit(n, rows) for title, n, rows in nccl_truth.tables(truth)}
     a100 = [fit for title, fit in found.items() if title.startswith("A100")]
     assert len(a100) == 5
     assert all(median(map(abs, fit.errors)) < 0.10 for fit in a100)
