@@ -18,7 +18,7 @@ def name(page):
 
 @pytest.mark.parametrize("page", [p for p in PAGES if BLOCK.search(p.read_text("utf-8"))], ids=name)
 def test_code_blocks_run_one_after_the_other(page, monkeypatch, tmp_path, capsys):
-    if "import torch" in page.read_text("utf-8") and importlib.util.find_spec("torch") is None:
+    if re.search(r"(import|from) torch\b", page.read_text("utf-8")) and importlib.util.find_spec("torch") is None:
         pytest.skip("torch is not installed, which the code on this page needs")
     monkeypatch.chdir(tmp_path)
     space = {"__name__": "page"}
