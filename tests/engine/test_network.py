@@ -1,6 +1,7 @@
 """The flow network, case by case; random ones are in tests/properties/test_fluid.py."""
 
 import math
+from collections.abc import Mapping
 
 import pytest
 import simpy
@@ -310,3 +311,37 @@ def test_a_crowd_is_taken_apart_when_few_are_left():
         left = [bytes_left - rate * step for bytes_left in left]
         alive.remove(i)
         assert events[i].value == pytest.approx(now, rel=1e-12)
+
+
+def test_bytes_that_were_moved_without_flows_count_in_all_reports():
+    env = simpy.Environment()
+    network = FlowNetwork(env, {"wire": 10.0, "idle": 10.0})
+    env.run(network.transfer(["wire"], 20.0))
+    network.count({"wire": 30.0})
+    assert network.moved == {"wire": 50.0, "idle": 0.0}
+    assert network.floors()["wire"] == 5.0
+
+
+def test_links_of_a_large_machine_come_into_being_when_they_are_used():
+    asked = []
+
+    class Machine(Mapping):
+        def __getitem__(self, name):
+            asked.append(name)
+            if not name.startswith("link"):
+                raise KeyError(name)
+            return 10.0
+
+        def __iter__(self):
+            raise AssertionError("nobody needs all of them")
+
+        def __len__(self):
+            return 10**9
+
+    env = simpy.Environment()
+    network = FlowNetwork(env, Machine())
+    assert env.run(network.transfer(["link7"], 20.0)) == 2.0
+    network.count({"link8": 5.0})
+    assert network.moved == {"link7": 20.0, "link8": 5.0}
+    assert network.floors() == {"link7": 2.0, "link8": 0.5}
+    assert set(asked) == {"link7", "link8"}

@@ -78,3 +78,32 @@ def test_host_work_stretches_when_cores_are_few():
     host = Host(env, "cpu0", 2)
     env.run(env.all_of([host.work(1.0) for _ in range(3)]))
     assert env.now == pytest.approx(1.5)
+
+
+def test_what_is_reserved_slows_the_tasks_and_only_meanwhile():
+    """Half of the capacity is taken away from 1 s to 3 s: a task of 4 s that fills it ends after 5 s."""
+    env = simpy.Environment()
+    share = Share(env, 1.0)
+    ends = []
+    Task(share, lambda event: ends.append(env.now)).begin(4.0, 1.0)
+
+    def holder():
+        yield env.timeout(1.0)
+        share.reserve(0.5)
+        yield env.timeout(2.0)
+        share.reserve(-0.5)
+
+    env.process(holder())
+    env.run()
+    assert ends == [pytest.approx(5.0)]
+    assert share.floor() == pytest.approx(4.0)
+
+
+def test_a_task_that_fits_beside_what_is_reserved_does_not_notice():
+    env = simpy.Environment()
+    share = Share(env, 1.0)
+    share.reserve(0.5)
+    ends = []
+    Task(share, lambda event: ends.append(env.now)).begin(4.0, 0.5)
+    env.run()
+    assert ends == [pytest.approx(4.0)]

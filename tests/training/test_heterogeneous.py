@@ -7,8 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simperf.errors import InputError
+from simperf.hardware import build_machine
 from simperf.training.heterogeneous import even_split, proportional_split
-from tests.training.strategies import layers, metric, run, star
+from simperf.training.replica import Traced
+from simperf.workload.zoo import load
+from tests.training.strategies import CATALOG, layers, metric, run, star
 
 
 def test_shares_are_proportional_to_speed():
@@ -55,3 +58,23 @@ def test_no_other_split_ends_earlier(rates, batch):
 def test_fewer_samples_than_devices_are_refused(batch, ranks):
     with pytest.raises(InputError, match="batch"):
         even_split(batch, ranks)
+
+
+def test_two_kinds_of_gpu_finish_a_real_model_together():
+    machine = build_machine(
+        {
+            "node": [
+                {"id": "gpu0", "gpu": "v100-pcie-16gb"},
+                {"id": "gpu1", "gpu": "k80"},
+                {"id": "hub", "kind": "switch"},
+                {"id": "cpu0", "cpu": "xeon-8168"},
+            ],
+            "link": [{"a": end, "b": "hub", "bandwidth": "100 GB/s", "latency": "0 s"} for end in ("gpu{0,1}", "cpu0")],
+        },
+        CATALOG,
+    )
+    even, right = (run(machine, Traced(load("resnet50")), batch=64, split=split) for split in ("even", "proportional"))
+    assert metric(right, "time per step") < 0.7 * metric(even, "time per step")
+    shares = [int(share) for share in right.notes[0].rpartition(": ")[2].split(", ")]
+    assert shares[0] > 3 * shares[1] > 0
+    assert metric(right, "device busy, least") > 0.9
