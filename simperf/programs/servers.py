@@ -53,7 +53,7 @@ def train_with_servers(
     sample: Bytes = 0.0,
     update: Seconds = 0.0,
     placement: Placement = "balanced",
-    slice_size: Bytes = math.inf,
+    slice_size: Bytes = 0.0,
     reduction: Reduction = "none",
     via_host: YesNo = "auto",
     spread: YesNo = "auto",
@@ -73,7 +73,7 @@ def train_with_servers(
     apply: float = 3.0,
     server_memory: BytesPerSecond = 0.0,
     message: Seconds = 0.0,
-    rate: BytesPerSecond = math.inf,
+    rate: BytesPerSecond = 0.0,
     jitter: float = 0.0,
     family: Family = "lognormal",
     stragglers: int = 0,
@@ -120,7 +120,7 @@ def train_with_servers(
     placement : str
         keys to servers: in turn, by size, or every key cut into one part a server
     slice_size : float
-        keys above this are cut
+        keys above this are cut; 0 for none
     reduction : str
         where a machine adds up first: nowhere, on one GPU, on its CPU, on all its GPUs in turn
     via_host : str
@@ -160,7 +160,7 @@ def train_with_servers(
     message : float
         time of a message beside the wire: software at both ends
     rate : float
-        rate that one transfer cannot exceed
+        rate that one transfer cannot exceed; 0 for no limit
     jitter : float
         standard deviation of a step's computing time over its mean (weibull and exponential have their own)
     family : str
@@ -198,7 +198,7 @@ def train_with_servers(
     options = StoreOptions(
         rule=Consistency(mode, bound if mode == "bounded" else math.inf, backup),
         placement=placement,
-        slice_size=slice_size,
+        slice_size=slice_size or math.inf,
         reduction=reduction,
         via_host=yes[via_host],
         spread=yes[spread],
@@ -210,7 +210,7 @@ def train_with_servers(
         accepts=accepts,
         priority=priority,
         message=message,
-        rate=rate,
+        rate=rate or math.inf,
     )
     source = distribution(family, cv=jitter) if jitter else Constant()
     outcome = yield parameter_server(

@@ -1,6 +1,5 @@
 """Pictures, looked at through their figures: what is written on them, and what is drawn."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
