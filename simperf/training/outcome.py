@@ -11,16 +11,31 @@ from simperf.training.replica import Replica
 __all__ = ["step_time", "tell"]
 
 
-def step_time(replicas: Sequence[Replica]) -> float:
-    """Time of one step [s]: the mean of those after the first, if there are any."""
-    ends = [max(times) for times in zip(*(replica.ends for replica in replicas), strict=True)]
-    if len(ends) == 1:
-        return float(ends[0])
-    return float(ends[-1] - ends[0]) / (len(ends) - 1)
+def step_time(replicas: Sequence[Replica], *, period: int = 1) -> float:
+    """Time of one step [s]: the mean over all periods after the first, if there are any.
+
+    Parameters
+    ----------
+    replicas : sequence of Replica
+        After the run.
+    period : int
+        Steps after which everything repeats; what is left over of a whole number of them is not counted.
+    """
+    ends: list[float] = [0.0, *(max(times) for times in zip(*(replica.ends for replica in replicas), strict=True))]
+    steps = len(ends) - 1
+    last = steps // period * period or steps
+    first = period if last > period else 0
+    return (ends[last] - ends[first]) / (last - first)
 
 
 def tell(
-    m: Session, replicas: Sequence[Replica], *, samples: float, alone: float = 0.0, group: Group | None = None
+    m: Session,
+    replicas: Sequence[Replica],
+    *,
+    samples: float,
+    alone: float = 0.0,
+    group: Group | None = None,
+    period: int = 1,
 ) -> None:
     """Report the metrics that every strategy has.
 
@@ -35,10 +50,12 @@ def tell(
         Samples a second of one device by itself [1/s]; 0 if there is nothing to compare with.
     group : Group, optional
         Whose collectives they did.
+    period : int
+        Steps after which everything repeats.
     """
     ranks = sum(len(replica.members) for replica in replicas)
     steps = max(len(replica.ends) for replica in replicas)
-    time = step_time(replicas)
+    time = step_time(replicas, period=period)
     rate = samples / time if time else 0.0
     m.metric("samples per second", rate, "1/s")
     m.metric("time per step", time, "s")

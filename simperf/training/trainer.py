@@ -141,9 +141,10 @@ def train(m: Session, run: Training) -> Program:
     group.settle()
     share = steps[0].samples * run.accumulate
     alone = share / _time_alone(m, run, steps[0]) if len(steps) > 1 else 0.0
-    tell(m, replicas, samples=run.batch, alone=alone, group=group)
+    period = run.every if run.strategy == "local-sgd" else 1
+    tell(m, replicas, samples=run.batch, alone=alone, group=group, period=period)
     if run.dataset:
-        m.metric("time per epoch", math.ceil(run.dataset / run.batch) * step_time(replicas), "s")
+        m.metric("time per epoch", math.ceil(run.dataset / run.batch) * step_time(replicas, period=period), "s")
 
 
 def _steps(m: Session, run: Training) -> list[TrainingStep]:

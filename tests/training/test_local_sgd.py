@@ -12,6 +12,7 @@ def test_the_average_costs_one_all_reduce_every_k_steps(every):
     one = 2 * 3 * (100 * MIB / 4 / 50e9 + 500e-9)
     assert m.now == pytest.approx(4 * 6e-3 + 4 / every * one, rel=1e-9)
     assert metric(m, "payload per step") == pytest.approx(100 * MIB / every)
+    assert metric(m, "time per step") == pytest.approx(6e-3 + one / every, rel=1e-9)
 
 
 def test_more_seldom_than_the_run_is_long_is_never():
