@@ -243,15 +243,15 @@ def format_quantity(value: float, dimension: str, *, digits: int = 4) -> str:
     --------
     >>> format_quantity(0.06, "s"), format_quantity(1.6e10, "B/s"), format_quantity(0.0, "s")
     ('60.00 ms', '16.00 GB/s', '0 s')
-    >>> format_quantity(0.1234567, "1"), format_quantity(160e6, "B")
-    ('0.1235', '160.0 MB')
+    >>> format_quantity(0.1234567, "1"), format_quantity(160e6, "B"), format_quantity(0.00123456, "USD")
+    ('0.1235', '160.0 MB', '0.001235 USD')
     """
     if dimension == "1":
         return f"{value:.{digits}g}"
     if value == 0 or not math.isfinite(value):
         return f"{value:g} {dimension}"
     if dimension in ("USD", "USD/h"):
-        return f"{value:.2f} {dimension}"
+        return f"{value:.2f} {dimension}" if abs(value) >= 1 else f"{value:.{digits}g} {dimension}"
     if dimension == "s" and abs(value) >= 1000:
         hours = abs(value) >= 7200
         return f"{value / (3600 if hours else 60):.{digits}g} {'h' if hours else 'min'}"

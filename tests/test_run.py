@@ -37,6 +37,16 @@ def test_resources_operations_and_sources_come_along():
     assert "pytorch: graph_launch" not in copies.sources, "no graph was launched"
 
 
+def test_a_price_comes_with_its_date_and_source():
+    priced = {"machine": {"name": "p3-8xlarge"}, "program": {"use": "train", "steps": 1}}
+    assert run(make_scenario(priced)).sources["machine price"] == (
+        "p3-8xlarge: 12.24 USD/h (AWS EC2 on-demand price list, Linux, us-east-1, 2024-04)"
+    )
+    free = {"machine": {"name": "p3-8xlarge"}, "program": {"use": "all-reduce"}}
+    assert "machine price" not in run(make_scenario(free)).sources, "nothing was said of cost"
+    assert "machine price" not in run(load_scenario("training/overlap").variants[0]).sources
+
+
 def test_variants_keep_errors_as_answers():
     attempts = run_variants(load_scenario("d2l/run-ahead"))
     assert [attempt.result is None for attempt in attempts] == [False, False, False, True]

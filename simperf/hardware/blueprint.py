@@ -127,6 +127,8 @@ class Blueprint:
         NICs may read GPU memory; otherwise through host memory.
     price : float or None
         [USD/h]
+    price_source : str
+        Who asked it, where and when.
     """
 
     name: str
@@ -136,6 +138,7 @@ class Blueprint:
     gpu_direct: bool = True
     price: float | None = None
     title: str = ""
+    price_source: str = ""
     out: dict[str, list[Edge]] = field(init=False, repr=False)
     capacities: dict[str, float] = field(init=False, repr=False)
     _paths: dict[tuple[str, str], tuple[Edge, ...] | None] = field(init=False, repr=False, default_factory=dict)

@@ -125,10 +125,11 @@ def _blueprint(name: str, spec: Mapping[str, Any], catalog: Catalog, toml: TomlF
     nodes = _nodes(server, catalog, toml, at, problems)
     edges = _edges(server, nodes, catalog, toml, at, problems)
     if server.price is None or server.price.on_demand is None:
-        price = None
+        price, asked = None, ""
     else:
         price = server.price.on_demand
-    plan = Blueprint(name, nodes, edges, server.peer_access, server.gpu_direct, price, server.title)
+        asked = ", ".join(text for text in (server.price.source, server.price.region, server.price.date) if text)
+    plan = Blueprint(name, nodes, edges, server.peer_access, server.gpu_direct, price, server.title, asked)
     if not problems:
         problems = [toml.problem((*at, "node"), message) for message in blueprint_problems(plan)]
     if problems:

@@ -8,7 +8,7 @@ from simperf.execution.session import Session
 from simperf.training.group import Group
 from simperf.training.replica import Replica
 
-__all__ = ["step_time", "tell"]
+__all__ = ["step_time", "tell", "tell_cost"]
 
 
 def step_time(replicas: Sequence[Replica], *, period: int = 1) -> float:
@@ -60,6 +60,7 @@ def tell(
     m.metric("samples per second", rate, "1/s")
     m.metric("time per step", time, "s")
     m.metric("GPUs", ranks)
+    tell_cost(m, time, rate)
     if alone:
         m.metric("scaling efficiency", rate / (ranks * alone))
     waits = [replica.exposed / steps for replica in replicas]
@@ -75,3 +76,24 @@ def tell(
     for name, nbytes in replicas[0].memory.items():
         if nbytes:
             m.metric(f"memory: {name}", nbytes, "B")
+
+
+def tell_cost(m: Session, time: float, rate: float) -> None:
+    """Report what a step and a million samples cost, where every server of the machine has a price.
+
+    The whole machine is paid for, GPUs that do not take part included: servers are rented as they are.
+
+    Parameters
+    ----------
+    m : Session
+    time : float
+        Of one step [s].
+    rate : float
+        Samples a second [1/s].
+    """
+    machine = m.simulation.machine
+    if machine is None or machine.price is None or not rate:
+        return
+    a_second = machine.price / 3600
+    m.metric("cost per step", a_second * time, "USD")
+    m.metric("cost per million samples", a_second * 1e6 / rate, "USD")

@@ -12,6 +12,7 @@ from simperf.execution.session import Session
 from simperf.training.asynchronous import Loop, Pace, Pool, Reader, worker
 from simperf.training.kvstore import KVStore, StoreOptions
 from simperf.training.memory import hold
+from simperf.training.outcome import tell_cost
 from simperf.training.placement import loads
 from simperf.training.step import TrainingStep
 
@@ -165,6 +166,7 @@ def report(m: Session, run: ServerRun, step: TrainingStep) -> None:
     alone = step.samples / _computing(step, updates=False) if _computing(step, updates=False) else 0.0
     m.metric("time per step", run.step_time, "s")
     m.metric("samples per second", run.samples_per_second, "1/s")
+    tell_cost(m, run.step_time, run.samples_per_second)
     if alone:
         m.metric("scaling efficiency", run.samples_per_second / (alone * run.workers))
     m.metric("exposed communication", run.exposed, "s")

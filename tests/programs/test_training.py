@@ -41,3 +41,22 @@ def test_the_same_scenario_gives_the_same_bytes():
 def test_a_gpu_of_a_parameter_is_a_device(play):
     one = play("p3-8xlarge", "train", devices=["gpu3"], steps=1)
     assert one.metrics["GPUs"][0] == 1
+
+
+@pytest.mark.parametrize(("program", "options"), [("train", {}), ("parameter-server", {"backward": 10e-3})])
+def test_a_machine_with_a_price_tells_what_training_costs(play, program, options):
+    m = play("p3-8xlarge", program, steps=3, **options)
+    a_second = 12.24 / 3600
+    assert m.metrics["cost per step"] == (pytest.approx(a_second * m.metrics["time per step"][0]), "USD")
+    rate = m.metrics["samples per second"][0]
+    assert m.metrics["cost per million samples"] == (pytest.approx(a_second * 1e6 / rate), "USD")
+
+
+@pytest.mark.parametrize("program", ["train", "parameter-server"])
+def test_without_a_price_nothing_is_said_of_cost(play, program):
+    assert not [name for name in play("dgx-1v", program, steps=1).metrics if "cost" in name]
+
+
+def test_all_servers_of_a_cluster_are_paid_for(play):
+    m = play("p3-16xlarge-x8", "train", gpus=8, steps=2)
+    assert m.metrics["cost per step"][0] == pytest.approx(8 * 24.48 / 3600 * m.metrics["time per step"][0])
