@@ -142,7 +142,7 @@ def _sources(scenario: Scenario, session: Session) -> dict[str, str]:
         if any(device.copies for device in session.simulation.devices.values()):
             used += ["copy_setup", "pageable", "allocate", "pin"]
         sources |= {f"{frontend.name}: {key}": frontend.source(key) for key in used if frontend.source(key)}
-    machine = session.simulation.machine
+    machine = scenario.machine
     if machine is not None and "cost per step" in session.metrics:
         plans = dict.fromkeys(slot.blueprint for slot in machine.servers)
         asked = (f"{plan.name}: {plan.price} USD/h ({plan.price_source})" for plan in plans)

@@ -91,9 +91,9 @@ def tell_cost(m: Session, time: float, rate: float) -> None:
     rate : float
         Samples a second [1/s].
     """
-    machine = m.simulation.machine
-    if machine is None or machine.price is None or not rate:
+    price = getattr(m.simulation.machine, "price", None)
+    if price is None or not rate:
         return
-    a_second = machine.price / 3600
+    a_second = price / 3600
     m.metric("cost per step", a_second * time, "USD")
     m.metric("cost per million samples", a_second * 1e6 / rate, "USD")
