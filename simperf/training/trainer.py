@@ -121,7 +121,7 @@ def train(m: Session, run: Training) -> Program:
     """Play a run through and report what came of it."""
     steps = _steps(m, run)
     if run.alone:
-        speed = fit_speed(steps[0], run.alone, lambda step: _time_alone(m, run, step))
+        speed = fit_speed(steps[0], run.alone, lambda step: _time_alone(m, run, step) / run.accumulate)
         m.notes.append(f"kernels at {speed:.3f} times the catalogue's speed, so that one device does {run.alone:g}/s")
         scaled = {id(step): faster(step, speed) for step in steps}
         steps = [scaled[id(step)] for step in steps]

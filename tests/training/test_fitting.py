@@ -25,3 +25,8 @@ def test_what_the_others_add_is_not_fitted():
 def test_a_rate_that_the_rest_of_the_step_forbids_is_refused():
     with pytest.raises(InputError, match="the rest of the step alone takes too long"):
         run(star(1), layers(nbytes_input=160e6), batch=8, alone=1e6)
+
+
+def test_the_rate_is_met_with_accumulated_gradients():
+    m = run(star(1), layers(update=1e-3), batch=64, accumulate=16, alone=1000.0)
+    assert metric(m, "samples per second") == pytest.approx(1000.0)

@@ -45,6 +45,12 @@ LIMITS = {
     "dle-tensorflow-a100": 0.03,
     "dle-tensorflow-v100": 0.03,
     "dle-bert-a100": 0.06,
+    "dle-bert-pretraining-128-a100": 0.03,
+    "dle-bert-pretraining-512-a100": 0.04,
+    "dle-bert-pretraining-128-v100": 0.05,
+    "dle-transformer-a100": 0.19,
+    "dle-transformer-v100": 0.19,
+    "horovod-512-p100": 0.20,
 }
 
 

@@ -32,6 +32,9 @@ def quoted(one: Expectation):
         if isinstance(text, int | float):
             yield {float(text)}
             continue
+        if text.endswith("%"):
+            yield {100 * parse(text, "1")}
+            continue
         scales = {"s": (1, 1e3, 1e6), "B/s": (1e-9,), "1/s": (1,)}
         dimension = next((unit for unit in ("B/s", "1/s") if text.endswith(unit)), "s")
         yield {parse(text, dimension) * scale for scale in scales[dimension]}
