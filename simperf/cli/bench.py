@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Bench"]
 
-#: sends of a pipelined plan for a cell of the map, where many are drawn
-MAP_SENDS = 8_192
-
 
 @dataclass(slots=True)
 class Bench:
@@ -37,6 +34,10 @@ class Bench:
         Without the protocol's part.
     exact : bool
         Force the step-exact executor.
+    chosen : bool
+        The algorithms were named, and not just all of them.
+    late, background : tuple of str
+        As `simperf.cli.traffic` reads them.
     """
 
     collective: str
@@ -47,6 +48,8 @@ class Bench:
     transport: Transport
     exact: bool
     chosen: bool
+    late: tuple[str, ...] = ()
+    background: tuple[str, ...] = ()
     machine: Wired = field(init=False)
     ranks: tuple[str, ...] = field(init=False)
     refusals: list[str] = field(default_factory=list)
@@ -64,6 +67,8 @@ class Bench:
         step_latency: str,
         reduce_rate: str,
         exact: bool,
+        late: Sequence[str] = (),
+        background: Sequence[str] = (),
     ) -> Bench:
         """Read the options, and tell all that is wrong with them."""
         from simperf.collectives import Transport, algorithms, options_of
@@ -88,7 +93,9 @@ class Bench:
             step_latency=parse(step_latency, "s"),
             reduce_rate=parse(reduce_rate, "B/s") if reduce_rate else float("inf"),
         )
-        made = cls(collective, tuple(dict.fromkeys(names)), place, options, protocol, transport, exact, chosen)
+        unique = tuple(dict.fromkeys(names))
+        made = cls(collective, unique, place, options, protocol, transport, exact, chosen)
+        made.late, made.background = tuple(late), tuple(background)
         made.machine, made.ranks = made.seat(place["ranks"], place["nodes"])
         return made
 
@@ -150,19 +157,35 @@ class Bench:
 
     def run(self, sizes: Sequence[int]) -> dict[str, list[Row]]:
         """A table for each algorithm; those that cannot run here are told in `refusals`, unless asked for."""
+        from simperf.cli.traffic import background_traffic, entry_times
+        from simperf.collectives.effort import ASKED, SURVEY
         from simperf.errors import InputError, MachineError, UnknownNameError
 
+        beside = {
+            "entry_times": entry_times(self.late, self.ranks),
+            "background": background_traffic(self.background, self.machine),
+            "effort": ASKED if self.chosen else SURVEY,
+        }
         tables = {}
         for name in self.algorithms:
             try:
-                tables[name] = self._table(name, sizes, self.machine, self.ranks)
+                tables[name] = self._table(name, sizes, beside)
             except (InputError, MachineError, UnknownNameError) as error:
                 if self.chosen:
                     raise
-                self.refusals.append(f"{name}: {' '.join(str(error).split())}")
+                self._leave_out(name, name, error)
         return tables
 
-    def _table(self, name: str, sizes: Sequence[int], machine: Wired, ranks: Sequence[str], **more: Any) -> list[Row]:
+    def _leave_out(self, what: str, name: str, error: Exception) -> None:
+        from simperf.collectives.effort import EffortError
+
+        force = f"; --algo {name} grants it more, and --exact all" if isinstance(error, EffortError) else ""
+        line = f"{what}: {' '.join(str(error).split())}{force}"
+        if line not in self.refusals:
+            self.refusals.append(line)
+
+    def _table(self, name: str, sizes: Sequence[int], beside: Mapping[str, Any]) -> list[Row]:
+        """Rows by size; the largest goes first, as it is the one that may be refused."""
         from simperf.collectives import options_of
         from simperf.collectives.bench import measure
         from simperf.collectives.protocols import protocol_transport
@@ -172,21 +195,23 @@ class Bench:
             variant = protocol_transport(name, self.protocol)
             transport = replace(variant, step_latency=transport.step_latency, reduce_rate=transport.reduce_rate)
         known = options_of(self.collective, name)
-        options = {key: value for key, value in {**more, **self.options}.items() if key in known}
-        return [
+        options = {key: value for key, value in self.options.items() if key in known}
+        rows = [
             measure(
-                machine,
+                self.machine,
                 self.collective,
                 name,
                 nbytes=float(size),
-                ranks=ranks,
-                servers=self._servers(name, machine, ranks),
+                ranks=self.ranks,
+                servers=self._servers(name, self.machine, self.ranks),
                 transport=transport,
                 exact=self.exact,
+                **beside,
                 **options,
             )
-            for size in sizes
+            for size in reversed(sizes)
         ]
+        return rows[::-1]
 
     @staticmethod
     def _servers(name: str, machine: Wired, ranks: Sequence[str]) -> tuple[str, ...] | None:
@@ -213,6 +238,7 @@ class Bench:
             )
         if self.protocol:
             lines.append(f"# protocol {self.protocol}: start, latency and efficiency of NCCL's tuner")
+        lines += [f"# late: {word}" for word in self.late] + [f"# background: {word}" for word in self.background]
         lines.append("# sizes: K, M, G are powers of 1024, as in nccl-tests; times in us; GB/s are 1e9 B/s; simulated")
         return "\n".join(lines)
 
@@ -234,9 +260,13 @@ class Bench:
     def draw_map(self, path: Path, sizes: Sequence[int]) -> None:
         """Draw who wins over numbers of ranks and sizes."""
         from simperf.collectives.bench import best_rows
+        from simperf.errors import InputError, Problem
         from simperf.report.collectives import crossover_map
         from simperf.report.style import save
 
+        if self.late or self.background:
+            key = "--late" if self.late else "--background"
+            raise InputError(Problem("a map is over many numbers of ranks and has no place for this", key=key))
         wired = bool(self.place["wiring"])
         most = len(self.ranks) if wired else self.place["nodes"]
         counts = sorted({min(2**power, most) for power in range(1 if wired else 0, most.bit_length() + 1)})
@@ -245,30 +275,27 @@ class Bench:
             self.machine, self.ranks = self.seat(count, 1) if wired else self.seat(None, count)
             if len(self.ranks) < 2:
                 continue
-            cap = max(1, MAP_SENDS // len(self.ranks))
             rows = {}
             for name in self.algorithms:
-                table = self._cells(name, sizes, cap)
+                table = self._cells(name, sizes)
                 if table:
                     rows[name] = table
-            winners[len(self.ranks)] = best_rows(rows)
+            if rows:
+                winners[len(self.ranks)] = best_rows(rows)
         title = f"Fastest {self.collective} on {'a ' + self.place['wiring'] if wired else self.place['server']}"
         save(crossover_map(winners, title=title), path)
 
-    def _cells(self, name: str, sizes: Sequence[int], cap: int) -> list[Row]:
-        from simperf.collectives.suit import suitable_chunks
+    def _cells(self, name: str, sizes: Sequence[int]) -> list[Row]:
+        """A column of the map; left out where it is too large even if the algorithm was named."""
+        from simperf.collectives.effort import MAP, EffortError
         from simperf.errors import InputError, MachineError, UnknownNameError
 
         try:
-            rows = []
-            for size in sizes:
-                chunks = min(cap, suitable_chunks(self.machine, self.ranks, size, transport=self.transport))
-                rows += self._table(name, [size], self.machine, self.ranks, chunks=chunks)
-            return rows
+            return self._table(name, sizes, {"effort": MAP})
         except (InputError, MachineError, UnknownNameError) as error:
-            if self.chosen:
+            if self.chosen and not isinstance(error, EffortError):
                 raise
-            self.refusals.append(f"{name} over {len(self.ranks)}: {' '.join(str(error).split())}")
+            self._leave_out(f"{name} over {len(self.ranks)}" if isinstance(error, EffortError) else name, name, error)
             return []
 
 

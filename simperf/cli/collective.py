@@ -74,7 +74,17 @@ def collective(
         str, typer.Option(help="Added to the latency of every send.", rich_help_panel=Options)
     ] = "0 s",
     reduce_rate: Annotated[str, typer.Option(help="Rate at which a receiver adds up.", rich_help_panel=Options)] = "",
-    exact: Annotated[bool, typer.Option("--exact", help="An event a send, whatever the symmetry.")] = False,
+    late: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RANK=TIME", help="A rank that enters late, by number or node; may be repeated."),
+    ] = None,
+    background: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SRC>DST=RATE", help="Constant traffic from node to node; may be repeated."),
+    ] = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="An event a send, whatever the symmetry and however many.")
+    ] = False,
     best: Annotated[bool, typer.Option("--best", help="The fastest algorithm of each size.")] = False,
     map_file: Annotated[
         Path | None, typer.Option("--map", help="Draw who wins over ranks and sizes.", rich_help_panel=Output)
@@ -126,11 +136,14 @@ def collective(
         step_latency=step_latency,
         reduce_rate=reduce_rate,
         exact=exact,
+        late=late or (),
+        background=background or (),
     )
     sizes = bench.sizes(low, high, factor=factor, step=step)
     if map_file is not None:
         bench.draw_map(map_file, sizes)
         typer.echo(f"wrote {map_file}", err=True)
+        _tell_refusals(bench)
         return
     tables = bench.run(sizes)
     _write(bench, tables, best=best, as_json=as_json, output=output, factor=factor)
@@ -163,5 +176,9 @@ def _write(
             typer.echo(report.format_winners(rows))
         else:
             typer.echo("\n".join(report.format_rows(table, title=title) for title, table in tables.items()))
+    _tell_refusals(bench)
+
+
+def _tell_refusals(bench: Bench) -> None:
     for line in bench.refusals:
         typer.echo(f"left out: {line}", err=True)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from simperf.collectives.algorithms import options_of
+from simperf.collectives.effort import ASKED, Effort
 from simperf.collectives.execute import Execution, execute
 from simperf.collectives.floor import floor
-from simperf.collectives.placement import PLAIN, Transport, Wired
+from simperf.collectives.placement import PLAIN, Transport, Wired, place
 from simperf.collectives.suit import plan_for
 from simperf.errors import FloorError, InputError, Problem
 
@@ -106,15 +107,22 @@ def measure(
     servers: Sequence[str] | None = None,
     transport: Transport = PLAIN,
     exact: bool = False,
+    entry_times: Sequence[float] | None = None,
+    background: Sequence[tuple[str, str, float]] = (),
+    effort: Effort = ASKED,
     **options: Any,
 ) -> Row:
     """Run one algorithm at one size.
 
     Where an algorithm leaves the degree of its tree open, a binary tree and a chain (all
-    chunks up, then all down) are both tried and the faster one is told.
+    chunks up, then all down) are both tried and the faster one is told. Entry times and
+    background traffic are those of `simperf.collectives.execute`; the time counts from 0.
+    A plan beyond the `effort` is refused, unless `exact` forces it.
 
     Raises
     ------
+    EffortError
+        The plan takes more than the effort.
     FloorError
         The time is below the bound: a defect of the model.
     """
@@ -125,8 +133,23 @@ def measure(
         tries = [{**options, "degree": 2}, {**chain, **options}]
     runs: list[tuple[Execution, tuple[str, ...]]] = []
     for chosen in tries:
-        plan = plan_for(machine, collective, algorithm, ranks=ranks, nbytes=nbytes, transport=transport, **chosen)
-        run = execute(plan, machine, nbytes=nbytes, ranks=ranks, servers=servers, transport=transport, exact=exact)
+        plan = plan_for(
+            machine, collective, algorithm, ranks=ranks, nbytes=nbytes, transport=transport, effort=effort, **chosen
+        )
+        placement = place(plan, machine, ranks=ranks, servers=servers)
+        if not exact:
+            effort.check(plan, placement)
+        run = execute(
+            plan,
+            machine,
+            nbytes=nbytes,
+            entry_times=entry_times,
+            transport=transport,
+            background=background,
+            exact=exact,
+            placement=placement,
+            effort=effort,
+        )
         sites = servers or getattr(machine, "helpers", ()) or getattr(machine, "cpus", ())
         runs.append((run, tuple(sites or ()) if plan.nservers else ()))
     run, helpers = min(runs, key=lambda pair: pair[0].time)

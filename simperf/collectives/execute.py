@@ -10,6 +10,7 @@ from typing import Any
 import simpy
 
 from simperf.collectives.collapsed import collapse
+from simperf.collectives.effort import ASKED, Effort
 from simperf.collectives.placement import PLAIN, Placement, Transport, Wired, place
 from simperf.collectives.plan import Plan
 from simperf.collectives.stepwise import Stepwise
@@ -17,9 +18,6 @@ from simperf.engine.network import FlowNetwork
 from simperf.errors import InputError, Problem
 
 __all__ = ["Execution", "collective_event", "execute"]
-
-#: most sends that are simulated one by one without being asked to; some 50 us each
-MOST_EVENTS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +59,6 @@ def _check_size(nbytes: float) -> None:
         raise InputError(Problem("the payload must be a finite size, 0 or more", key="nbytes", value=str(nbytes)))
 
 
-def _check_events(plan: Plan) -> None:
-    """Refuse to start unasked what would take hours."""
-    sends = plan.nsends
-    if sends > MOST_EVENTS:
-        raise InputError(
-            Problem(
-                f"sends of different rounds meet on a link, so that each of {sends:,} has to be simulated",
-                expected="fewer ranks or chunks, another algorithm, or the step-exact executor by name",
-            )
-        )
-
-
 def _used(plan: Plan, placement: Placement) -> set[str]:
     """All resources that the plan's sends draw on."""
     pairs: set[tuple[int, int]] = set()
@@ -96,6 +82,7 @@ def execute(
     background: Sequence[tuple[str, str, float]] = (),
     exact: bool = False,
     placement: Placement | None = None,
+    effort: Effort = ASKED,
 ) -> Execution:
     """Run a plan alone on a machine.
 
@@ -125,6 +112,8 @@ def execute(
     placement : Placement, optional
         Where the participants sit, for one who runs the same plan with several payloads:
         it keeps the routes that were found. `ranks` and `servers` are not read then.
+    effort : Effort
+        Most that is simulated send by send where `exact` does not force it.
 
     Raises
     ------
@@ -138,13 +127,15 @@ def execute(
     placement = placement or place(plan, machine, ranks=ranks, servers=servers)
     traffic = [(tuple(machine.route(src, dst).resources), rate) for src, dst, rate in background]
     touched = bool(traffic) and not _used(plan, placement).isdisjoint(name for flow, _ in traffic for name in flow)
-    if not exact and not touched:
+    if touched and not exact:
+        effort.check_events(plan)
+    elif not exact:
         run = collapse(plan, placement=placement, nbytes=nbytes, transport=transport, entry=entry)
         if run is not None:
             finish = run.finish().tolist()
             moved = {run.links.name(link): amount for link, amount in enumerate(run.moved.tolist()) if link}
             return Execution(max(finish), tuple(finish), "collapsed", moved)
-        _check_events(plan)
+        effort.check_events(plan)
     names = sorted(_used(plan, placement).union(*(flow for flow, _ in traffic)))
     env = simpy.Environment()
     network = FlowNetwork(env, {name: machine.resources[name] for name in names})

@@ -7,6 +7,7 @@ from math import sqrt
 from typing import Any
 
 from simperf.collectives.algorithms import make_plan, options_of
+from simperf.collectives.effort import ASKED, Effort
 from simperf.collectives.placement import PLAIN, Placement, Transport, Wired
 from simperf.collectives.plan import Plan
 from simperf.errors import InputError, Problem
@@ -14,9 +15,8 @@ from simperf.hardware import Machine, find_rings
 
 __all__ = ["plan_for", "suitable_chunks", "switch_sites"]
 
-#: most chunks that are chosen unasked, and most sends of a plan that they may make
+#: most chunks that are chosen unasked
 MOST_CHUNKS = 256
-MOST_SENDS = 65_536
 
 #: most chunks along a chain, which needs no events
 MOST_CHAIN = 2_048
@@ -33,6 +33,7 @@ def plan_for(
     ranks: Sequence[str],
     nbytes: float = 0.0,
     transport: Transport = PLAIN,
+    effort: Effort = ASKED,
     **options: Any,
 ) -> Plan:
     """Make a plan whose options suit the machine, where they are not given.
@@ -53,6 +54,8 @@ def plan_for(
         Payload that the chunks are chosen for [B].
     transport : Transport
         Latencies that the chunks are chosen for.
+    effort : Effort
+        Bounds the chunks that are chosen.
     **options
         Options of the algorithm that are given.
 
@@ -74,7 +77,7 @@ def plan_for(
         chosen["group"] = _group(machine, ranks)
     if "chunks" in known and "chunks" not in options:
         chain = options.get("degree") == 1
-        chosen["chunks"] = suitable_chunks(machine, ranks, nbytes, transport=transport, chain=chain)
+        chosen["chunks"] = suitable_chunks(machine, ranks, nbytes, transport=transport, chain=chain, effort=effort)
     return make_plan(collective, algorithm, nranks=len(ranks), **chosen)
 
 
@@ -107,6 +110,7 @@ def suitable_chunks(
     *,
     transport: Transport = PLAIN,
     chain: bool = False,
+    effort: Effort = ASKED,
 ) -> int:
     """Number of chunks for a pipeline down a tree and up it.
 
@@ -120,7 +124,9 @@ def suitable_chunks(
     hop = Placement(machine, (ranks[0], ranks[n // 2])).hop(0, 1)
     rate = min((machine.resources[name] for name in hop.resources), default=float("inf"))
     latency = transport.latency(hop)
-    limit = MOST_CHAIN if chain else max(1, min(MOST_CHUNKS, MOST_SENDS // n))
+    # a chain's sends go through arrays, both ways and over two links or more
+    along = min(MOST_CHAIN, effort.crossings // (12 * n))
+    limit = max(1, along if chain else min(MOST_CHUNKS, effort.sends // n))
     if latency <= 0.0:
         return limit
     return max(1, min(limit, round(sqrt(depth * nbytes / (latency * rate)))))

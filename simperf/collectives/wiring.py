@@ -170,6 +170,19 @@ class Wiring:
             return (src * self.size + dst)[None, :], self.latency
         return None
 
+    def crossed(self, src: IntArray, dst: IntArray) -> int:
+        """Links that the routes between many pairs of nodes cross in all.
+
+        Parameters
+        ----------
+        src, dst : numpy.ndarray of int64, shape (pairs,)
+            Numbers of nodes, as `number` gives them.
+        """
+        if self.kind != "ring":
+            return len(src) * (2 if self.kind == "star" else 1)
+        gap = (dst - src) % self.nranks
+        return int(np.minimum(gap, self.nranks - gap).sum())
+
     def link_name(self, link: int) -> str:
         """Name of a link by its number in `paths`."""
         names = [f"r{index}" if index < self.nranks else f"s{index - self.nranks}" for index in divmod(link, self.size)]

@@ -39,15 +39,19 @@ def check_root(nranks: int, root: int) -> None:
         raise InputError(Problem(message, key="root", value=str(root), expected=f"0 to {nranks - 1}"))
 
 
-def check_exchange(nranks: int) -> None:
-    """Refuse an exchange of everybody with everybody that is too large to be laid out.
+def check_exchange(nranks: int, servers: int = 0) -> None:
+    """Refuse an exchange of everybody with everybody, or with every server, that is too large to be laid out.
 
     Raises
     ------
     InputError
         It has more than some millions of sends in one round.
     """
-    if nranks * (nranks - 1) > MOST_AT_ONCE:
+    if servers:
+        if nranks * servers > MOST_AT_ONCE:
+            message = f"{nranks} ranks with {servers} servers each are {nranks * servers:.2g} sends at once"
+            raise InputError(Problem(message, key="servers", expected=f"at most {MOST_AT_ONCE // nranks} servers"))
+    elif nranks * (nranks - 1) > MOST_AT_ONCE:
         message = f"everybody with everybody over {nranks} ranks is {nranks * (nranks - 1):.2g} sends at once"
         most = int(MOST_AT_ONCE**0.5)
         raise InputError(Problem(message, key="nranks", expected=f"at most {most} ranks, or another algorithm"))

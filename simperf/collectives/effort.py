@@ -1,0 +1,111 @@
+"""How much simulating a plan may take, so that a large one is refused before it fills the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from simperf.collectives.placement import Placement
+from simperf.collectives.plan import Plan
+from simperf.errors import InputError, Problem
+
+__all__ = ["ASKED", "MAP", "SURVEY", "Effort", "EffortError", "crossings"]
+
+
+class EffortError(InputError):
+    """A plan that would take more than the effort that was granted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """Bounds on one plan at one size; counted, not timed, so that the same plans pass on any computer.
+
+    Parameters
+    ----------
+    events : int
+        Most sends that are simulated one by one, some 50 us each.
+    crossings : int
+        Most links that all sends cross, those of repeating rounds counted once; arrays
+        of some 100 B each.
+    sends : int
+        Sends of a pipelined plan that chunks chosen unasked may make, roughly.
+    """
+
+    events: int = 2_000_000
+    crossings: int = 20_000_000
+    sends: int = 65_536
+
+    def check(self, plan: Plan, placement: Placement) -> None:
+        """Refuse a plan that is too large to be laid out.
+
+        Raises
+        ------
+        EffortError
+            Its sends cross more than `crossings` links.
+        """
+        if crossings(plan, placement, most=self.crossings) > self.crossings:
+            message = f"its sends over {plan.nranks:,} ranks cross more than {self.crossings:,} links in all"
+            raise EffortError(Problem(message, expected="fewer ranks or chunks, or another algorithm"))
+
+    def check_events(self, plan: Plan) -> None:
+        """Refuse to start unasked what would take hours.
+
+        Raises
+        ------
+        EffortError
+            More than `events` sends.
+        """
+        sends = plan.nsends
+        if sends > self.events:
+            message = f"its sends share links with others, so that each of {sends:,} (more than {self.events:,})"
+            expected = "fewer ranks or chunks, another algorithm, or the step-exact executor by name"
+            raise EffortError(Problem(f"{message} has to be simulated", expected=expected))
+
+
+#: of an algorithm that was asked for by name
+ASKED = Effort()
+
+#: of one among all, where nobody asked for it
+SURVEY = Effort(events=50_000, crossings=4_500_000, sends=16_384)
+
+#: of a cell of the crossover map, which has hundreds
+MAP = Effort(events=16_384, crossings=500_000, sends=2_048)
+
+
+def crossings(plan: Plan, placement: Placement, *, most: float = float("inf")) -> int:
+    """Links that the sends of a plan cross; rounds that repeat count once.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    placement : Placement
+        Where its participants sit.
+    most : float
+        Where to stop counting.
+
+    Examples
+    --------
+    >>> from simperf.collectives import Wiring, make_plan
+    >>> from simperf.collectives.placement import place
+    >>> plan, star = make_plan("all-reduce", "naive", nranks=4), Wiring("star", 4, bandwidth=1e9)
+    >>> crossings(plan, place(plan, star))  # three sends there, three back, two links each
+    12
+    """
+    machine: Any = placement.machine
+    count: Callable[..., int] | None = getattr(machine, "crossed", None)
+    total = 0
+    if count is not None:
+        import numpy as np
+
+        node = np.array([machine.number(name) for name in placement.nodes], dtype=np.int64)
+    for channel in plan.channels:
+        for phase in channel.phases:
+            for index in range(min(1, phase.nrounds) if phase.repeats else phase.nrounds):
+                one = phase.make(index)
+                # routes between servers of a cluster cross some six links: GPU, switch, NIC, and back
+                total += 6 * len(one) if count is None else count(node[one.src], node[one.dst])
+                if total > most:
+                    return total
+    return total

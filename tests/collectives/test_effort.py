@@ -1,0 +1,62 @@
+"""Bounds on what is simulated unasked (simperf.collectives.effort)."""
+
+import pytest
+
+from simperf.collectives import Wiring, execute, make_plan
+from simperf.collectives.bench import measure
+from simperf.collectives.effort import ASKED, SURVEY, Effort, EffortError, crossings
+from simperf.collectives.placement import place
+from simperf.collectives.suit import suitable_chunks
+from simperf.errors import InputError
+from simperf.hardware import Catalog
+
+
+def count(algorithm, machine, **options):
+    plan = make_plan("all-reduce", algorithm, nranks=machine.nranks)
+    return crossings(plan, place(plan, machine), **options)
+
+
+@pytest.mark.parametrize("kind", ["ring", "star", "fully-connected"])
+@pytest.mark.parametrize("n", [2, 5, 8])
+def test_crossings_are_those_of_the_routes(kind, n):
+    machine = Wiring(kind, n, bandwidth=1e9)
+    plan = make_plan("all-reduce", "naive", nranks=n)
+    rows = [row for phase in plan.channels[0].phases for one in phase for row in one.rows()]
+    expected = sum(len(machine.route(f"r{src}", f"r{dst}").resources) for src, dst, *_ in rows)
+    assert count("naive", machine) == expected
+
+
+def test_rounds_that_repeat_count_once_and_counting_stops():
+    assert count("ring", Wiring("ring", 16_384, bandwidth=1e9)) == 2 * 16_384  # two phases
+    assert 1_000 < count("recursive-doubling", Wiring("ring", 1_024, bandwidth=1e9), most=1_000) < 10_000
+    dgx = Catalog.load().machine("dgx-1v")
+    plan = make_plan("all-reduce", "naive", nranks=8)
+    assert crossings(plan, place(plan, dgx)) == 6 * 14
+
+
+def test_a_plan_beyond_the_effort_is_refused_unless_it_is_forced():
+    star = Wiring("star", 8, bandwidth=1e9)
+    given = {"nbytes": 1e6, "ranks": star.gpus, "effort": Effort(crossings=50)}
+    with pytest.raises(EffortError, match="cross more than 50 links"):
+        measure(star, "all-reduce", "sharded", **given)
+    forced = measure(star, "all-reduce", "sharded", exact=True, **given)
+    assert forced.time == pytest.approx(measure(star, "all-reduce", "sharded", nbytes=1e6, ranks=star.gpus).time)
+    assert measure(star, "all-reduce", "ring", **given).method == "collapsed"
+
+
+def test_background_traffic_does_not_go_round_the_bound():
+    star, plan = Wiring("star", 8, bandwidth=1e9), make_plan("all-reduce", "ring", nranks=8)
+    with pytest.raises(EffortError, match="each of 112"):
+        execute(plan, star, nbytes=1e6, background=[("r0", "r1", 1e8)], effort=Effort(events=100))
+
+
+def test_chunks_chosen_unasked_stay_within_the_effort():
+    star = Wiring("star", 1_024, bandwidth=50e9, latency=250e-9)
+    for effort in (ASKED, SURVEY):
+        assert suitable_chunks(star, star.gpus, 1 << 34, effort=effort) * 1_024 <= effort.sends
+        assert suitable_chunks(star, star.gpus, 1 << 34, chain=True, effort=effort) * 4 * 1_024 <= effort.crossings
+
+
+def test_a_server_each_for_thousands_is_refused_before_it_is_laid_out():
+    with pytest.raises(InputError, match="at most 512 servers"):
+        make_plan("all-reduce", "sharded", nranks=16_384, servers=16_384)
