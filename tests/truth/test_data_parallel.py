@@ -51,6 +51,8 @@ LIMITS = {
     "dle-transformer-a100": 0.19,
     "dle-transformer-v100": 0.19,
     "horovod-512-p100": 0.20,
+    "tf-replicated-dgx1-p100-vgg16": 0.15,
+    "tf-replicated-dgx1-p100-alexnet": 0.19,
 }
 
 
