@@ -34,6 +34,12 @@ def test_rounds_that_repeat_count_once_and_counting_stops():
     assert crossings(plan, place(plan, dgx)) == 6 * 14
 
 
+def test_a_chain_of_many_ranks_counts_its_rounds():
+    machine = Wiring("star", 2_048, bandwidth=1e9)
+    plan = make_plan("all-reduce", "pipelined-tree", nranks=2_048, chunks=1, degree=1, overlap=False)
+    assert crossings(plan, place(plan, machine)) == 2 * 2_047 * (2 + 2_048 // 32)
+
+
 def test_a_plan_beyond_the_effort_is_refused_unless_it_is_forced():
     star = Wiring("star", 8, bandwidth=1e9)
     given = {"nbytes": 1e6, "ranks": star.gpus, "effort": Effort(crossings=50)}
