@@ -100,18 +100,18 @@ class InputPipeline:
         self._ready = simpy.Store(env)
         self._buffers = simpy.Container(env, capacity=workers * prefetch, init=workers * prefetch)
         self._taken = 0
-        todo = iter(range(batches)) if batches is not None else iter(int, 1)
+        numbers = iter(range(batches)) if batches is not None else iter(int, 1)
         for index in range(workers):
-            m.spawn(self._worker(todo), f"worker{index}", host=self._host)
+            m.spawn(self._worker(numbers), f"worker{index}", host=self._host)
 
     @property
     def fill(self) -> int:
         """Mini-batches that are ready."""
         return len(self._ready.items)
 
-    def _worker(self, todo: Iterator[int]) -> Program:
+    def _worker(self, numbers: Iterator[int]) -> Program:
         samples = self.samples
-        for number in todo:
+        for number in numbers:
             yield self._buffers.get(1)
             yield self._drive.read(samples.batch * samples.stored, sequential=True)
             yield compute(samples.batch * samples.decode, "decode")
