@@ -225,14 +225,14 @@ def parse_size(text: str | int) -> int:
     if isinstance(text, int) and not isinstance(text, bool):
         size = float(text)
     else:
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kKmMgGtT]?)\s*", str(text))
+        match = re.fullmatch(r"\s*([+-]?\d+(?:\.\d+)?)\s*([kKmMgGtT]?)\s*", str(text))
         if match:
             power = " kmgt".index(match.group(2).lower() or " ")
             size = float(match.group(1)) * 1024**power
         else:
             size = parse(text, "B")
     if size < 0 or size != int(size):
-        raise UnitError(f"a whole number of bytes is expected, not {text!r}")
+        raise UnitError(f"a whole number of bytes, 0 or more, is expected, not {text!r}")
     return int(size)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,15 +69,19 @@ class Bench:
         exact: bool,
         late: Sequence[str] = (),
         background: Sequence[str] = (),
+        given: Collection[str] = (),
     ) -> Bench:
-        """Read the options, and tell all that is wrong with them."""
+        """Read the options, and tell all that is wrong with them; `given` are those of `place` that were typed."""
         from simperf.collectives import Transport, algorithms, options_of
         from simperf.errors import InputError, Problem, UnknownNameError, nearest
         from simperf.units import parse
 
         known = algorithms(collective)
+        _refuse_unread(place, given)
+        algo = algo or ("ring" if "ring" in known else known[0])
         chosen = algo != "all"
-        names = [aliases.get(name.strip(), name.strip()) for name in algo.split(",")] if chosen else list(known)
+        asked = [name.strip() for name in algo.split(",")] if chosen else list(known)
+        names = [name if name in known else aliases.get(name, name) for name in asked]
         for name in names:
             if name not in known:
                 raise UnknownNameError(f"{collective} algorithm", name, known)
@@ -203,7 +207,7 @@ class Bench:
                 name,
                 nbytes=float(size),
                 ranks=self.ranks,
-                servers=self._servers(name, self.machine, self.ranks),
+                sites=self._servers(name, self.machine, self.ranks),
                 transport=transport,
                 exact=self.exact,
                 **beside,
@@ -282,7 +286,8 @@ class Bench:
                     rows[name] = table
             if rows:
                 winners[len(self.ranks)] = best_rows(rows)
-        title = f"Fastest {self.collective} on {'a ' + self.place['wiring'] if wired else self.place['server']}"
+        where = f"a {self.place['wiring']}" if wired else self.place["server"] or self.place["cluster"]
+        title = f"Fastest {self.collective} on {where}"
         save(crossover_map(winners, title=title), path)
 
     def _cells(self, name: str, sizes: Sequence[int]) -> list[Row]:
@@ -297,6 +302,26 @@ class Bench:
                 raise
             self._leave_out(f"{name} over {len(self.ranks)}" if isinstance(error, EffortError) else name, name, error)
             return []
+
+
+def _refuse_unread(place: Mapping[str, Any], given: Collection[str]) -> None:
+    """Refuse options of a machine that nothing would read: what was typed is never left out in silence."""
+    from simperf.errors import InputError, Problem
+
+    network = ("fabric", "link", "oversubscription", "servers_per_leaf")
+    if place["wiring"]:
+        unread = dict.fromkeys(("nodes", "folder", *network), "it belongs to --server; a wiring has none")
+    else:
+        unread = dict.fromkeys(("bandwidth", "latency"), "it belongs to --wiring; a machine has its own")
+        if place["cluster"]:
+            unread |= dict.fromkeys(("nodes", *network), "it belongs to --server; a cluster has its own")
+        elif place["nodes"] == 1:
+            unread |= dict.fromkeys(network, "one server has no network: give --nodes")
+        elif place["fabric"] != "fat-tree":
+            unread |= dict.fromkeys(network[2:], "it belongs to --fabric fat-tree")
+    wrong = [Problem(why, key=f"--{key.replace('_', '-')}") for key, why in unread.items() if key in given]
+    if wrong:
+        raise InputError(wrong)
 
 
 def _cable(catalog: Any, server: str) -> str:

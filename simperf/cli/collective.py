@@ -23,8 +23,11 @@ Output = "Output"
 
 
 def collective(
+    context: typer.Context,
     name: Annotated[str, typer.Argument(help="all-reduce, reduce-scatter, all-gather, broadcast, all-to-all, ...")],
-    algo: Annotated[str, typer.Option("--algo", "-a", help="Algorithms, with commas between; 'all' for all.")] = "",
+    algo: Annotated[
+        str, typer.Option("--algo", "-a", help="Algorithms, with commas between; 'all' for all; a ring if left out.")
+    ] = "",
     server: Annotated[str, typer.Option(help="A server of the catalog.", rich_help_panel=Machine)] = "",
     cluster: Annotated[str, typer.Option(help="A cluster of the catalog.", rich_help_panel=Machine)] = "",
     nodes: Annotated[int, typer.Option(help="How many such servers.", rich_help_panel=Machine)] = 1,
@@ -129,7 +132,7 @@ def collective(
             "bandwidth": bandwidth,
             "latency": latency,
         },
-        algo=algo or ("all" if best or map_file else "ring"),
+        algo=algo or ("all" if best or map_file else ""),
         aliases=ALIASES,
         options={key: value for key, value in given.items() if value is not None},
         protocol=protocol,
@@ -138,6 +141,9 @@ def collective(
         exact=exact,
         late=late or (),
         background=background or (),
+        given=[
+            key for key in context.params if getattr(context.get_parameter_source(key), "name", "") == "COMMANDLINE"
+        ],
     )
     sizes = bench.sizes(low, high, factor=factor, step=step)
     if map_file is not None:

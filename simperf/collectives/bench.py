@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -86,7 +87,7 @@ def sizes_between(low: int, high: int, *, factor: float = 0.0, step: int = 0) ->
     """
     if low > high:
         raise InputError(Problem("the smallest size is larger than the largest", value=f"{low} > {high}"))
-    if not step and factor <= 1.0:
+    if not step and not 1.0 < factor < math.inf:
         raise InputError(Problem("sizes grow by a factor above 1", key="-f", value=f"{factor:g}"))
     sizes, size = [], low
     while size <= high:
@@ -104,7 +105,7 @@ def measure(
     *,
     nbytes: float,
     ranks: Sequence[str],
-    servers: Sequence[str] | None = None,
+    sites: Sequence[str] | None = None,
     transport: Transport = PLAIN,
     exact: bool = False,
     entry_times: Sequence[float] | None = None,
@@ -115,7 +116,8 @@ def measure(
     """Run one algorithm at one size.
 
     Where an algorithm leaves the degree of its tree open, a binary tree and a chain (all
-    chunks up, then all down) are both tried and the faster one is told. Entry times and
+    chunks up, then all down) are both tried and the faster one is told. `sites` are the nodes
+    of the plan's servers, where the machine's own will not do. Entry times and
     background traffic are those of `simperf.collectives.execute`; the time counts from 0.
     A plan beyond the `effort` is refused, unless `exact` forces it.
 
@@ -136,7 +138,7 @@ def measure(
         plan = plan_for(
             machine, collective, algorithm, ranks=ranks, nbytes=nbytes, transport=transport, effort=effort, **chosen
         )
-        placement = place(plan, machine, ranks=ranks, servers=servers)
+        placement = place(plan, machine, ranks=ranks, servers=sites)
         if not exact:
             effort.check(plan, placement)
         run = execute(
@@ -150,8 +152,8 @@ def measure(
             placement=placement,
             effort=effort,
         )
-        sites = servers or getattr(machine, "helpers", ()) or getattr(machine, "cpus", ())
-        runs.append((run, tuple(sites or ()) if plan.nservers else ()))
+        given = sites or getattr(machine, "helpers", ()) or getattr(machine, "cpus", ())
+        runs.append((run, tuple(given or ()) if plan.nservers else ()))
     run, helpers = min(runs, key=lambda pair: pair[0].time)
     bound = floor(machine, collective, ranks=ranks, nbytes=nbytes, helpers=helpers, transport=transport)
     if run.time < bound * (1 - 1e-9):

@@ -3,7 +3,8 @@
 For an all-reduce without help from the switches 2(n-1) payloads must be sent in all
 (Patarasuk and Yuan, J. Parallel Distrib. Comput. 69, 2009, section 3), and every rank must
 send and receive at least one. The same holds with whole servers in place of ranks, for
-what crosses their ports.
+what crosses their ports. Whoever the root of a rooted collective is, its port carries what it
+sends or receives, and all the others send or receive their part.
 """
 
 from __future__ import annotations
@@ -121,7 +122,17 @@ def _ports(
     outs, ins = [out(party) for party in parties], [into(party) for party in parties]
     every = max(sent / min(outs), received / min(ins))
     helped = together / (sum(outs) + sum(out(helper) for helper in helpers))
-    return nbytes * max(every, helped)
+    return nbytes * max(every, helped, _root(collective, outs, ins))
+
+
+def _root(collective: str, outs: Sequence[float], ins: Sequence[float]) -> float:
+    """Bound by the port of the root, whoever it is, and by those of all others [s/B]."""
+    part = (len(outs) - 1) / len(outs)
+    if collective == "broadcast":
+        return max(1 / max(outs), 1 / sorted(ins)[1])
+    if collective == "reduce":
+        return max(1 / max(ins), 1 / sorted(outs)[1])
+    return {"gather": part / max(ins), "scatter": part / max(outs)}.get(collective, 0.0)
 
 
 def _node_ports(machine: Wired) -> tuple[Port, Port]:

@@ -44,6 +44,7 @@ LINK_STYLES: Mapping[str, tuple[str, Any]] = {
     "infiniband": ("#D55E00", (0, (4, 1.5, 1, 1.5))),
 }
 OTHER_STYLE = ("#888888", (0, (1, 1.5)))
+UNUSED = "#D0D0D0"
 FORMATS = (".svg", ".png", ".pdf")
 MOST_SERVERS = 8
 Place = tuple[float, float]
@@ -58,6 +59,7 @@ class _Picture:
     texts: dict[str, str] = field(default_factory=dict)
     links: list[tuple[Edge, str]] = field(default_factory=list)
     wide: set[str] = field(default_factory=set)
+    shares: dict[str, tuple[str, ...]] = field(default_factory=dict)
     note: str = ""
 
 
@@ -92,7 +94,8 @@ def draw_topology(machine: Machine, *, load: Mapping[str, float] | None = None) 
     machine : Machine
         A server is drawn node by node, a cluster server by server (eight of them).
     load : Mapping[str, float], optional
-        Use of each resource, 0 to 1: written on the links in place of their bandwidth.
+        Use of each resource, 0 to 1: that of the busier direction (and of the busiest of parallel
+        cables) is written on the links in place of their bandwidth; links of no use are grey.
 
     Returns
     -------
@@ -184,6 +187,7 @@ def _server(machine: Machine) -> _Picture:
         flat = picture.places[edge.src][1] == picture.places[edge.dst][1]
         gpus = machine.nodes[edge.src].kind == machine.nodes[edge.dst].kind == "gpu"
         picture.links.append((edge, "arc" if flat and gpus and edge not in tree else "line"))
+        picture.shares[edge.id] = (edge.resource, machine.edges[f"{edge.dst}>{edge.src}"].resource)
     return picture
 
 
@@ -233,8 +237,11 @@ def _cluster(machine: Machine) -> _Picture:
                 technology=first.technology,
             )
             picture.links.append((edge, "line"))
+            back = [machine.edges[f"{cable.dst}>{cable.src}"] for cable in cables]
+            picture.shares[edge.id] = tuple(cable.resource for cable in [*cables, *back])
     drawn = [edge for edge in fabric.edges.values() if edge.src in leaves and edge.dst in spines]
     picture.links += [(edge, "line") for edge in drawn]
+    picture.shares |= {e.id: (e.resource, fabric.edges[f"{e.dst}>{e.src}"].resource) for e in drawn}
     hidden = len(machine.servers) - len(shown)
     if hidden:
         unseen = len(fabric.nodes) - len(leaves) - len(spines)
@@ -271,7 +278,10 @@ def _draw_link(axes: Axes, picture: _Picture, edge: Edge, how: str, load: Mappin
     color, dash = LINK_STYLES.get(edge.technology, OTHER_STYLE)
     (x0, y0), (x1, y1) = picture.places[edge.src], picture.places[edge.dst]
     width = min(1.1 + 0.75 * (edge.count - 1), 4.5) if edge.technology == "nvlink" else 1.3
-    text = _rate(edge.bandwidth) if load is None else f"{100 * load.get(edge.resource, 0.0):.0f} %"
+    busy = 0.0 if load is None else max(load.get(resource, 0.0) for resource in picture.shares[edge.id])
+    text = _rate(edge.bandwidth) if load is None else f"{100 * busy:.0f} %"
+    if load is not None and not busy:
+        color = UNUSED
     if edge.src in picture.wide or edge.dst in picture.wide:
         wide, thin = (edge.src, edge.dst) if edge.src in picture.wide else (edge.dst, edge.src)
         x1, y1 = picture.places[thin]
@@ -335,7 +345,11 @@ def _legend(figure: Figure, picture: _Picture, load: Mapping[str, float] | None)
         each = f"{', '.join(rates)} GB/s" + (" a link" if counts != [1] else "")
         times = f", {' or '.join(map(str, counts))} in parallel" if counts != [1] else ""
         handles.append(Line2D([], [], color=color, linestyle=dash, label=f"{part or 'link'}: {each}{times}"))
-    unit = "numbers on links: GB/s a direction, payload" if load is None else "numbers on links: use of the capacity"
+    unit = (
+        "numbers on links: GB/s a direction, payload"
+        if load is None
+        else "numbers on links: use of the capacity in the busier direction; grey: unused"
+    )
     handles.append(Line2D([], [], linestyle="none", label=unit))
     if picture.note:
         handles.append(Line2D([], [], linestyle="none", label=picture.note))

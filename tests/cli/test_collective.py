@@ -73,6 +73,28 @@ def test_csv_in_si_units(capsys):
     assert float(values["time_s"]) == pytest.approx(14 * (131072 / 50e9 + 500e-9), rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("name", "algorithm"),
+    [("all-to-all", "direct"), ("send-recv", "direct"), ("gather", "binomial-tree"), ("all-gather", "ring")],
+)
+def test_every_collective_has_an_algorithm_of_its_own(capsys, name, algorithm):
+    code, out, _ = run(capsys, "collective", name, "--wiring", "star", "--ranks", "4", "-e", "1M")
+    assert (code, f"# {algorithm}" in out.splitlines()) == (0, True)
+
+
+def test_direct_is_no_other_name_where_it_is_a_name(capsys):
+    words = ["--wiring", "star", "--ranks", "4", "-b", "1M", "-e", "1M", "--algo", "direct"]
+    assert "# direct" in run(capsys, "collective", "all-to-all", *words)[1].splitlines()
+    assert "# sharded" in run(capsys, "collective", "all-reduce", *words)[1].splitlines()
+
+
+def test_dedicated_servers(capsys):
+    words = ["--algo", "sharded", "--servers", "2", "-b", "1M", "-e", "1M", "--format", "json"]
+    (row,) = json.loads(run(capsys, *STAR, *words)[1])
+    # Each server takes half of the payload of eight, then hands it back; a route crosses two links.
+    assert row["time"] == pytest.approx(2 * (8 * (1 << 19) / 50e9 + 500e-9), rel=1e-9)
+
+
 def test_protocols_and_options(capsys):
     times = {}
     for protocol in ("LL", "Simple"):
@@ -144,6 +166,13 @@ def test_pictures(capsys, tmp_path):
         (["all-reduce", "--wiring", "ring", "--ranks", "4", "--latency", "5"], "unit is missing"),
         (["all-reduce", "--wiring", "ring", "--ranks", "4", "-b", "2M", "-e", "1M"], "larger than the largest"),
         (["all-reduce", "--wiring", "ring", "--ranks", "4", "-f", "1"], "factor above 1"),
+        (["all-reduce", "--wiring", "ring", "--ranks", "4", "-f", "nan"], "factor above 1"),
+        (["all-reduce", "--wiring", "ring", "--ranks", "4", "-f", "inf"], "factor above 1"),
+        (["all-reduce", "--wiring", "ring", "--ranks", "4", "-b", "-5"], "0 or more"),
+        (["all-reduce", "--wiring", "ring", "--ranks", "4", "--nodes", "2"], "a wiring has none"),
+        (["all-reduce", "--server", "dgx-1v", "--latency", "1 us"], "--latency: it belongs to --wiring"),
+        (["all-reduce", "--server", "dgx-1v", "--fabric", "rail"], "give --nodes"),
+        (["all-reduce", "--server", "dgx-1v", "--nodes", "2", "--oversubscription", "2"], "fat-tree"),
         (["all-reduce", "--wiring", "ring", "--ranks", "4", "--chunks", "4"], "has this option"),
         (["all-reduce", "--wiring", "ring", "--ranks", "4", "--protocol", "LL12"], "did you mean"),
         (["all-reduce", "--wiring", "ring", "--ranks", "4", "--algo", "central"], "servers"),

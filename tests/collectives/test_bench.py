@@ -5,6 +5,7 @@ import pytest
 from simperf.collectives import Transport, Wiring, algorithms
 from simperf.collectives.bench import Row, best_rows, bus_factor, measure, sizes_between, switch_points
 from simperf.collectives.floor import floor, needs
+from simperf.collectives.plan import COLLECTIVES
 from simperf.collectives.suit import plan_for, suitable_chunks, switch_sites
 from simperf.errors import FloorError, InputError
 from simperf.hardware import Catalog, build_cluster
@@ -50,11 +51,25 @@ def test_floor_counts_the_ports_of_servers_and_slow_links():
     assert needs("all-gather", 4) == (0.25, 0.75, 3.0)
 
 
+@pytest.mark.parametrize(("name", "payload"), [("broadcast", 1), ("reduce", 1), ("gather", 5 / 6), ("scatter", 5 / 6)])
+def test_the_port_of_a_root_bounds_and_is_reached(name, payload):
+    wiring = Wiring("star", 6, bandwidth=10e9)
+    bound = floor(wiring, name, ranks=wiring.gpus, nbytes=1e9)
+    assert bound == pytest.approx(payload * 0.1, rel=1e-12)
+    algorithm = "direct" if payload < 1 else "pipelined-tree"
+    options = {"degree": 1, "chunks": 1000} if payload == 1 else {}
+    time = measure(wiring, name, algorithm, nbytes=1e9, ranks=wiring.gpus, **options).time
+    assert bound * (1 - 1e-9) <= time <= bound * 1.01
+    slow = Wiring("star", 6, bandwidth=10e9, changed={"r1>": 1e9, ">r1": 1e9})
+    # The slow rank may be the root, so it counts only where another would have to wait for it.
+    assert floor(slow, name, ranks=slow.gpus, nbytes=1e9) == pytest.approx(payload * 0.1, rel=1e-12)
+
+
 @pytest.mark.parametrize("machine", ["dgx-1v", "dgx-a100", "pcie-8gpu", "p2-8xlarge", "a100-4gpu"])
 @pytest.mark.parametrize("nbytes", [8, 1 << 20])
 def test_nothing_is_faster_than_its_floor(machine, nbytes):
     built = CATALOG.machine(machine)
-    for name in ("all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce", "all-to-all", "send-recv"):
+    for name in COLLECTIVES:
         for algorithm in algorithms(name):
             if algorithm != "in-network":
                 measure(built, name, algorithm, nbytes=nbytes, ranks=built.gpus)

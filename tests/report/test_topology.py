@@ -47,10 +47,25 @@ def test_a_cluster_shows_some_servers_and_says_how_many_more():
     )
 
 
-def test_load_is_written_in_place_of_bandwidth():
-    figure = draw_topology(CATALOG.machine("pcie-4gpu"), load={"plx0>gpu0": 0.25, "plx0>cpu0": 0.5, "cpu0>plx0": 0.75})
-    assert {"25 %", "75 %"} <= texts(figure)
-    assert "12.5" not in texts(figure)
+def test_load_of_the_busier_direction_is_written_in_place_of_bandwidth():
+    load = {"plx0>gpu0": 0.25, "plx0>cpu0": 0.5, "cpu0>plx0": 0.75, "gpu1>plx0": 0.6, "plx0>gpu1": 0.1}
+    figure = draw_topology(CATALOG.machine("pcie-4gpu"), load=load)
+    assert {"25 %", "75 %", "60 %"} <= texts(figure)
+    assert not {"12.5", "50 %", "10 %"} & texts(figure)
+
+
+def test_every_link_of_a_ring_is_seen_in_use():
+    machine = CATALOG.machine("dgx-1v")
+    ring = (0, 3, 2, 1, 5, 6, 7, 4)
+    load = {f"gpu{a}>gpu{b}": 0.99 for a, b in zip(ring, ring[1:] + ring[:1], strict=True)}
+    figure = draw_topology(machine, load=load)
+    assert [text.get_text() for text in figure.axes[0].texts].count("99 %") == 8
+
+
+def test_the_busiest_cable_of_a_server_and_both_ways_to_the_spine():
+    machine = build_cluster("dgx-a100", 4, link="infiniband-hdr", fabric="fat-tree", servers_per_leaf=2)
+    figure = draw_topology(machine, load={"leaf0>n0/nic5": 0.4, "spine0>leaf1": 0.7})
+    assert {"40 %", "70 %", "0 %"} <= texts(figure)
 
 
 def test_machines_without_cpu_are_drawn_too():
