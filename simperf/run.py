@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from simperf.engine.recorder import Recorder
 from simperf.engine.simulation import Simulation
-from simperf.errors import SimperfError
+from simperf.errors import InputError, Problem, SimperfError
 from simperf.execution.modes import mode
 from simperf.execution.session import Session
 from simperf.results import Ceiling, Metric, OperationUse, ResourceUse, Result
@@ -30,16 +30,22 @@ def run(scenario: Scenario, *, record: bool = True) -> Result:
     Parameters
     ----------
     scenario : Scenario
+        What `simperf.load_scenario` read.
     record : bool
         Keep the timeline. Without it there is no breakdown, and large runs are faster.
 
     Raises
     ------
+    InputError
+        This is no scenario, but perhaps the name of one.
     SimperfError
         The program cannot run on the machine, or runs out of memory.
     FloorError
         The result is below its physical floor.
     """
+    if not isinstance(scenario, Scenario):
+        message = f"a Scenario is expected, not {type(scenario).__name__}"
+        raise InputError(Problem(message, value=str(scenario), expected="run(load_scenario(...))"))
     recorder = Recorder() if record else None
     simulation = Simulation(scenario.machine, seed=scenario.seed, recorder=recorder, depth=scenario.frontend.depth)
     session = Session(

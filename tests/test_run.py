@@ -2,7 +2,7 @@
 
 import pytest
 
-from simperf.errors import DeviceMemoryError
+from simperf.errors import DeviceMemoryError, InputError
 from simperf.run import run, run_variants
 from simperf.scenario import load_scenario, make_scenario
 
@@ -60,3 +60,8 @@ def test_seeds_change_what_is_random_and_nothing_else():
     one, two = (make_scenario({**jitter, "run": {"seed": seed}}) for seed in (1, 2))
     assert run(one).to_bytes() == run(one).to_bytes()
     assert run(one).time != run(two).time
+
+
+def test_a_name_is_no_scenario():
+    with pytest.raises(InputError, match=r"load_scenario"):
+        run("d2l/async")  # type: ignore[arg-type]

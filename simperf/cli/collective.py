@@ -106,7 +106,9 @@ def collective(
 ) -> None:
     """Time a collective by size, as nccl-tests does, on a machine of the catalog or a plain wiring."""
     from simperf.cli.bench import Bench
+    from simperf.cli.work import verify_outputs
 
+    verify_outputs(plot=plot, map_file=map_file)
     given = {
         "chunks": chunks,
         "channels": channels,

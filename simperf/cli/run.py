@@ -38,7 +38,7 @@ def run(
     from simperf.report.tables import format_result
     from simperf.scenario import check_error, check_expectations, load_scenario
 
-    verify_outputs(trace=trace, plot=plot, save=save)
+    verify_outputs(trace=trace, plot=plot, save=save, kind=kind)
     scenario = load_scenario(file, changes or (), seed=seed)
     if variant:
         scenario = _variant(scenario, variant)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["note", "play", "progress", "verify_outputs", "write_outputs"]
 
 _PICTURES = (".png", ".svg", ".pdf")
+_DATA = (".json", ".json.gz")
 
 
 def note(text: str) -> None:
@@ -104,8 +105,15 @@ def _placed(error: SimperfError, scenario: Scenario) -> list[Problem]:
     return placed
 
 
-def verify_outputs(*, trace: Path | None = None, plot: Path | None = None, save: Path | None = None) -> None:
-    """Refuse, before anything is run, a file that could not be written after.
+def verify_outputs(
+    *,
+    trace: Path | None = None,
+    plot: Path | None = None,
+    save: Path | None = None,
+    map_file: Path | None = None,
+    kind: str = "overview",
+) -> None:
+    """Refuse, before anything is run, a file that could not be written after, and a kind of picture without one.
 
     Raises
     ------
@@ -116,7 +124,8 @@ def verify_outputs(*, trace: Path | None = None, plot: Path | None = None, save:
     from simperf.files import is_special
 
     problems = []
-    for option, path in (("--trace", trace), ("--plot", plot), ("--save", save)):
+    outputs = (("--trace", trace), ("--plot", plot), ("--save", save), ("--map", map_file))
+    for option, path in outputs:
         if path is None or is_special(path):
             continue
         if path.is_dir():
@@ -125,15 +134,17 @@ def verify_outputs(*, trace: Path | None = None, plot: Path | None = None, save:
             problems.append(Problem(f"there is no folder {str(path.parent)!r}", file=option, key=str(path)))
         elif not os.access(path.absolute().parent, os.W_OK):
             problems.append(Problem(f"no files may be written in {str(path.parent)!r}", file=option, key=str(path)))
-    if plot is not None and plot.suffix.lower() not in _PICTURES:
-        problems.append(
-            Problem(
-                "no picture format is known for this name",
-                file="--plot",
-                key=str(plot),
-                expected="FILE.png, .svg or .pdf",
-            )
-        )
+    for option, path in outputs:
+        if path is None or path.is_dir() or (is_special(path) and option in ("--trace", "--save")):
+            continue
+        picture = option in ("--plot", "--map")
+        known = _PICTURES if picture else _DATA
+        if not path.name.lower().endswith(known):
+            message = "no picture format is known for this name" if picture else "the file's name does not say JSON"
+            expected = "FILE.png, .svg or .pdf" if picture else "FILE.json or .json.gz"
+            problems.append(Problem(message, file=option, key=str(path), expected=expected))
+    if plot is None and kind != "overview":
+        problems.append(Problem("a kind of picture without a picture", file="--plot-kind", expected="--plot FILE too"))
     if problems:
         raise InputError(problems)
 
