@@ -1,0 +1,63 @@
+"""The file of raw measurements (simperf.calibrate.dataset)."""
+
+import json
+
+import pytest
+
+from simperf.calibrate import Dataset, Measurement
+from simperf.errors import InputError
+
+POINTS = (
+    Measurement("gemm", {"m": 64, "dtype": "fp32"}, (1e-3, 2e-3, 3e-3)),
+    Measurement("copy/h2d", {"nbytes": 1024.0}, (5.0,), unit="samples/s", warnings=("one reading",)),
+)
+DATA = Dataset("a machine", {"cores": 2}, {"torch": "2"}, {"command": "x"}, POINTS, ("no GPU",))
+
+
+@pytest.mark.parametrize("name", ["d.json", "d.json.gz"])
+def test_saved_and_loaded_without_loss(tmp_path, name):
+    DATA.save(tmp_path / name)
+    assert Dataset.load(tmp_path / name) == DATA
+    (tmp_path / "again").write_bytes(Dataset.load(tmp_path / name).to_bytes())
+    assert (tmp_path / "again").read_bytes() == DATA.to_bytes()
+
+
+def test_an_empty_one_is_a_file_too(tmp_path):
+    Dataset("empty").save(tmp_path / "d.json")
+    assert Dataset.load(tmp_path / "d.json") == Dataset("empty")
+
+
+def test_points_are_found_and_replaced():
+    assert DATA.series == ("gemm", "copy/h2d")
+    assert DATA.select("copy/") == POINTS[1:]
+    assert DATA.select("gemm", m=64) == POINTS[:1]
+    assert not DATA.select("gemm", m=65)
+    newer = Measurement("gemm", {"dtype": "fp32", "m": 64}, (9e-3,))
+    assert DATA.with_points([newer]).measurements == (newer, POINTS[1])
+
+
+def test_numbers_of_a_point():
+    point = Measurement("gemm", {"m": 64, "dtype": "fp32"}, (1.0, 2.0, 3.0, 4.0, 5.0))
+    assert point.median == 3.0
+    assert point.spread == pytest.approx(1.0)
+    assert point.number("m") == 64.0
+    with pytest.raises(InputError, match="no number 'k'"):
+        point.number("k")
+
+
+def test_broken_files_are_told_whole(tmp_path):
+    path = tmp_path / "d.json"
+    with pytest.raises(InputError, match="cannot be read"):
+        Dataset.load(path)
+    path.write_text('{"a": \n')
+    with pytest.raises(InputError, match=r"d\.json:2"):
+        Dataset.load(path)
+    path.write_text("[]")
+    with pytest.raises(InputError, match="simperf-dataset/1"):
+        Dataset.load(path)
+    data = json.loads(DATA.to_bytes())
+    data["measurements"] += [{"series": "gemm"}, {"series": "gemm", "at": {}, "samples": [-1]}, 3]
+    path.write_text(json.dumps(data))
+    with pytest.raises(InputError) as caught:
+        Dataset.load(path)
+    assert [problem.key for problem in caught.value.problems] == [f"measurements[{i}]" for i in (2, 3, 4)]
