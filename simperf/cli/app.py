@@ -9,6 +9,7 @@ import typer
 from simperf import __version__
 from simperf.cli import (
     accuracy,
+    calibrate,
     catalog,
     check,
     collective,
@@ -76,6 +77,7 @@ app.command("collective")(collective.collective)
 app.command("trace")(trace.trace)
 app.add_typer(trace.app, name="zoo")
 app.command("accuracy")(accuracy.accuracy)
+app.add_typer(calibrate.app, name="calibrate")
 app.command("schema")(schema.schema)
 
 
