@@ -1,0 +1,120 @@
+"""Where many runs are carried out: here, in processes of this computer, or on a cluster.
+
+An engine is a name with an optional argument, such as ``local:4``, and stands for a
+`concurrent.futures.Executor`. An installed package adds its own through the entry-point
+group ``simperf.executors``: a function that takes the argument and gives an executor.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import Any, TypeVar
+
+from simperf.errors import InputError, Problem, SimperfError
+from simperf.registry import Registry
+
+__all__ = ["EXECUTORS", "Serial", "WorkerDiedError", "cores", "executor", "workers_of"]
+
+T = TypeVar("T")
+Maker = Callable[[str], Executor]
+
+#: Makers of executors by the engine's name; each takes what stands behind the colon, "" if nothing does.
+EXECUTORS: Registry[Maker] = Registry("engine", package="simperf.study.executors", group="simperf.executors")
+
+
+class WorkerDiedError(SimperfError):
+    """The process that worked on a task died again and again: killed, or out of memory."""
+
+    exit_code = 1
+
+
+def executor(engine: str = "serial") -> Executor:
+    """Make the executor that `engine` names; use it in a ``with``, so that its processes end.
+
+    Parameters
+    ----------
+    engine : str
+        ``"serial"``; ``"local"`` or ``"local:4"`` for so many processes (one a core if left out);
+        ``"dask"`` or ``"dask:3"`` for a cluster of dask on this computer, ``"dask:tcp://host:8786"``
+        for a scheduler elsewhere; or one that an installed package brings.
+
+    Raises
+    ------
+    UnknownNameError
+        No such engine.
+    InputError
+        The argument says nothing to it, or a library is missing.
+
+    Examples
+    --------
+    >>> with executor("serial") as engine:
+    ...     engine.submit(abs, -3).result()
+    3
+    """
+    name, _, argument = engine.partition(":")
+    return EXECUTORS[name](argument)
+
+
+def workers_of(engine: Executor) -> int:
+    """How many tasks `engine` works on at a time, as far as it says; 1 if it does not."""
+    return max(1, int(getattr(engine, "workers", getattr(engine, "_max_workers", 1))))
+
+
+def cores() -> int:
+    """CPU cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Serial(Executor):
+    """Does each task at once, in the process that submits it."""
+
+    workers = 1
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Do the task; the future that comes back is done."""
+        future: Future[T] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+@EXECUTORS.register("serial")
+def _serial(argument: str) -> Executor:
+    if argument:
+        raise _bad("serial", argument, "serial")
+    return Serial()
+
+
+@EXECUTORS.register("local")
+def _local(argument: str) -> Executor:
+    from simperf.study.processes import Processes
+
+    return Processes(_count("local", argument) if argument else cores())
+
+
+@EXECUTORS.register("dask")
+def _dask(argument: str) -> Executor:
+    try:
+        from simperf.study.dask_cluster import DaskCluster
+    except ImportError:
+        expected = 'pip install "simperf[dask]"'
+        raise InputError(Problem("dask.distributed is not installed", key="dask", expected=expected)) from None
+    if argument and not argument.isdigit():
+        return DaskCluster(address=argument)
+    return DaskCluster(_count("dask", argument) if argument else cores())
+
+
+def _count(name: str, argument: str) -> int:
+    if not argument.isdigit() or not 1 <= int(argument) <= 4096:
+        raise _bad(name, argument, f"a number of processes, such as {name}:4")
+    return int(argument)
+
+
+def _bad(name: str, argument: str, expected: str) -> InputError:
+    return InputError(
+        Problem("the engine cannot be read", key="--engine", value=f"{name}:{argument}", expected=expected)
+    )

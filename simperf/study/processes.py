@@ -1,0 +1,166 @@
+"""Processes of this computer that survive the death of one of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from multiprocessing import get_context, parent_process
+from typing import Any, TypeVar
+
+from simperf.study.executors import WorkerDiedError
+
+__all__ = ["Processes"]
+
+T = TypeVar("T")
+
+#: times that a task may see its pool die beside others; after that it is tried alone
+_SHARED = 2
+#: times that a task may kill the process that has nothing else to do
+_ALONE = 2
+#: tasks handed to the pool for each of its processes: one at work, one so that it need not wait
+_AHEAD = 2
+
+
+@dataclass(slots=True)
+class _Task:
+    """What is to be done, for whom, and how often its process died so far."""
+
+    future: Future[Any]
+    call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+    deaths: int = field(default=0)
+
+
+class Processes(Executor):
+    """A pool of processes; when one dies, the pool is made anew and its tasks are done again.
+
+    Python's own pool gives up all tasks when a process dies. Here a task that was in the pool then goes
+    into the next one; if that dies too, it is tried in a process of its own, so that the task that
+    kills its process is told from those that only ran beside it.
+
+    Parameters
+    ----------
+    workers : int
+        Processes. They are started afresh (`spawn`), so that a script which makes an executor needs the usual
+        ``if __name__ == "__main__":``.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._lock = threading.RLock()
+        self._waiting: deque[_Task] = deque()
+        self._alone: deque[_Task] = deque()
+        self._pool: ProcessPoolExecutor | None = None
+        self._inside = 0  # tasks in the pool now
+        self._isolated = False  # whether the pool has a task all for itself
+        self._open = True
+        self._idle = threading.Condition(self._lock)
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Have ``fn(*args, **kwargs)`` done in one of the processes.
+
+        Raises
+        ------
+        RuntimeError
+            The executor is shut down.
+        """
+        future: Future[T] = Future()
+        with self._lock:
+            if not self._open:
+                raise RuntimeError("the executor is shut down")
+            self._waiting.append(_Task(future, (fn, args, kwargs)))
+            self._feed()
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no more tasks; see `concurrent.futures.Executor.shutdown`."""
+        with self._lock:
+            self._open = False
+            if cancel_futures:
+                for task in (*self._waiting, *self._alone):
+                    task.future.cancel()
+                self._waiting.clear()
+                self._alone.clear()
+            while wait and (self._inside or self._waiting or self._alone):
+                self._idle.wait()
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait, cancel_futures=cancel_futures)
+
+    def _feed(self) -> None:
+        """Hand waiting tasks to the pool, as many as it should have; the lock is held."""
+        while not self._isolated:
+            if self._waiting and self._inside < self.workers * _AHEAD:
+                task = self._waiting.popleft()
+            elif self._alone and not self._inside:
+                task, self._isolated = self._alone.popleft(), True
+            else:
+                return
+            self._start(task)
+
+    def _start(self, task: _Task) -> None:
+        if not task.deaths and not task.future.set_running_or_notify_cancel():
+            self._isolated = False
+            return
+        self._inside += 1
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"), initializer=_initialise)
+        pool, (function, args, kwargs) = self._pool, task.call
+        try:
+            inner = pool.submit(function, *args, **kwargs)
+        except (BrokenProcessPool, RuntimeError):  # it died since the last look
+            self._died(task, pool)
+            return
+        inner.add_done_callback(lambda done: self._ended(task, pool, done))
+
+    def _ended(self, task: _Task, pool: ProcessPoolExecutor, done: Future[Any]) -> None:
+        error = None if done.cancelled() else done.exception()
+        with self._lock:
+            if done.cancelled() or isinstance(error, BrokenProcessPool):
+                self._died(task, pool)
+                self._feed()
+                self._idle.notify_all()
+                return
+        # whoever waits for it may submit the next task at once: without the lock
+        if error is not None:
+            task.future.set_exception(error)
+        else:
+            task.future.set_result(done.result())
+        with self._lock:
+            self._inside -= 1
+            self._isolated = False
+            self._feed()
+            self._idle.notify_all()
+
+    def _died(self, task: _Task, pool: ProcessPoolExecutor) -> None:
+        """The pool that held `task` is gone: forget it, and queue the task again; the lock is held."""
+        if self._pool is pool:  # its processes have ended, and its thread is the one that says so
+            self._pool = None
+        self._inside -= 1
+        self._isolated = False
+        task.deaths += 1
+        if task.deaths < _SHARED:
+            self._waiting.appendleft(task)
+        elif task.deaths < _SHARED + _ALONE:
+            self._alone.append(task)
+        else:
+            message = f"its process died {task.deaths} times: killed, or out of memory"
+            task.future.set_exception(WorkerDiedError(message))
+
+
+def _initialise() -> None:
+    """Leave Ctrl-C to the parent, and end when it ends, also if it is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+
+    def follow() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
