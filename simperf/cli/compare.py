@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simperf.cli.options import Format, Plot, Seed, Set
+from simperf.cli.options import Format, Plot, Report, Seed, Set
 
 if TYPE_CHECKING:
     from simperf.analysis.check import Check
@@ -28,13 +28,14 @@ def compare(
     changes: Set = None,
     output: Format = "table",
     plot: Plot = None,
+    report: Report = None,
     seed: Seed = None,
 ) -> int:
     """Compare several scenarios, or the [[compare]] variants of one: which is faster, and why."""
-    from simperf.cli.work import note, verify_outputs
+    from simperf.cli.work import note, typed, verify_outputs
     from simperf.report.tables import format_comparison
 
-    verify_outputs(plot=plot)
+    verify_outputs(plot=plot, report=report)
     found = _Comparison()
     loaded = _load(files, changes or [], seed)
     for item in loaded:
@@ -45,6 +46,11 @@ def compare(
 
         plot_comparison(found.rows, plot)
         note(f"wrote {plot}")
+    if report is not None:
+        from simperf.report.html import comparison_report, save_page
+
+        save_page(comparison_report(found.rows, title=" and ".join(files), command=typed()), report)
+        note(f"wrote {report}: open it in a browser")
     if found.overridden:
         note("the files' [expect] are not checked, as the command line changes what is run")
     return found.code

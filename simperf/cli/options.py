@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-__all__ = ["Format", "Kind", "Plot", "Seed", "Set", "Trace"]
+__all__ = ["Format", "Kind", "Plot", "Report", "Seed", "Set", "Trace"]
 
 Format = Annotated[
     Literal["table", "json", "csv"], typer.Option("--format", help="How to write the result; JSON and CSV in SI units.")
@@ -26,6 +26,9 @@ Trace = Annotated[
     typer.Option("--trace", metavar="FILE", help="Write the timeline for ui.perfetto.dev: .json or .json.gz."),
 ]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw a picture: .png, .svg or .pdf.")]
+Report = Annotated[
+    Path | None, typer.Option("--report", metavar="FILE", help="Write a page that needs no network: .html.")
+]
 Kind = Annotated[
     Literal["overview", "gantt", "queue", "memory", "roofline"], typer.Option("--plot-kind", help="What to draw.")
 ]

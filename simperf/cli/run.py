@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simperf.cli.options import Format, Kind, Plot, Seed, Set, Trace
+from simperf.cli.options import Format, Kind, Plot, Report, Seed, Set, Trace
 
 if TYPE_CHECKING:
     from simperf.scenario import Scenario
@@ -30,15 +30,16 @@ def run(
     save: Annotated[
         Path | None, typer.Option("--save", metavar="FILE", help="Keep the whole result: .json or .json.gz.")
     ] = None,
+    report: Report = None,
     seed: Seed = None,
 ) -> int:
     """Run one scenario: its time, where it goes, what limits it, and whether it is what the file expects."""
-    from simperf.cli.work import note, play, verify_outputs, write_outputs
+    from simperf.cli.work import note, play, typed, verify_outputs, write_outputs
     from simperf.errors import SimperfError
     from simperf.report.tables import format_result
     from simperf.scenario import check_error, check_expectations, load_scenario
 
-    verify_outputs(trace=trace, plot=plot, save=save, kind=kind)
+    verify_outputs(trace=trace, plot=plot, save=save, kind=kind, report=report)
     scenario = load_scenario(file, changes or (), seed=seed)
     if variant:
         scenario = _variant(scenario, variant)
@@ -52,6 +53,11 @@ def run(
     checks = check_expectations(scenario, result)
     typer.echo(format_result(result, output, checks=checks))
     write_outputs(result, trace=trace, plot=plot, kind=kind, save=save)
+    if report is not None:
+        from simperf.report.html import result_report, save_page
+
+        save_page(result_report(result, machine=scenario.machine, command=typed()), report)
+        note(f"wrote {report}: open it in a browser")
     if scenario.overridden:
         note("the file's [expect] is not checked, as the command line changes what is run")
     if scenario.variants:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
@@ -17,10 +18,13 @@ if TYPE_CHECKING:
     from simperf.results import Result
     from simperf.scenario import Scenario
 
-__all__ = ["note", "play", "progress", "verify_outputs", "write_outputs"]
+__all__ = ["note", "play", "progress", "typed", "verify_outputs", "write_outputs"]
 
-_PICTURES = (".png", ".svg", ".pdf")
-_DATA = (".json", ".json.gz")
+_PICTURE = ((".png", ".svg", ".pdf"), "no picture format is known for this name", "FILE.png, .svg or .pdf")
+_DATA = ((".json", ".json.gz"), "the file's name does not say JSON", "FILE.json or .json.gz")
+_PAGE = ((".html", ".htm"), "the file's name does not say that it is a web page", "FILE.html")
+#: by option: how its file's name may end, and what to say when it does not
+_NAMES = {"--plot": _PICTURE, "--map": _PICTURE, "--report": _PAGE}
 
 
 def note(text: str) -> None:
@@ -38,6 +42,11 @@ def progress(names: Iterable[str]) -> Iterator[str]:
         yield name
     if shown and len(listed) > 1:
         typer.echo("\r\x1b[K", nl=False, err=True)
+
+
+def typed() -> str:
+    """The command line as it was given, for a report that says how it was made."""
+    return shlex.join(["simperf", *sys.argv[1:]])
 
 
 def play(scenario: Scenario, *, record: bool = True) -> Result:
@@ -111,6 +120,7 @@ def verify_outputs(
     plot: Path | None = None,
     save: Path | None = None,
     map_file: Path | None = None,
+    report: Path | None = None,
     kind: str = "overview",
 ) -> None:
     """Refuse, before anything is run, a file that could not be written after, and a kind of picture without one.
@@ -124,7 +134,7 @@ def verify_outputs(
     from simperf.files import is_special
 
     problems = []
-    outputs = (("--trace", trace), ("--plot", plot), ("--save", save), ("--map", map_file))
+    outputs = (("--trace", trace), ("--plot", plot), ("--save", save), ("--map", map_file), ("--report", report))
     for option, path in outputs:
         if path is None or is_special(path):
             continue
@@ -137,11 +147,8 @@ def verify_outputs(
     for option, path in outputs:
         if path is None or path.is_dir() or (is_special(path) and option in ("--trace", "--save")):
             continue
-        picture = option in ("--plot", "--map")
-        known = _PICTURES if picture else _DATA
+        known, message, expected = _NAMES.get(option, _DATA)
         if not path.name.lower().endswith(known):
-            message = "no picture format is known for this name" if picture else "the file's name does not say JSON"
-            expected = "FILE.png, .svg or .pdf" if picture else "FILE.json or .json.gz"
             problems.append(Problem(message, file=option, key=str(path), expected=expected))
     if plot is None and kind != "overview":
         problems.append(Problem("a kind of picture without a picture", file="--plot-kind", expected="--plot FILE too"))

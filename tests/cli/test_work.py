@@ -58,5 +58,5 @@ def test_outputs(tmp_path):
         verify_outputs(trace=tmp_path, plot=tmp_path / "p.gif", save=tmp_path / "no" / "r.json")
     assert [problem.file for problem in caught.value.problems] == ["--trace", "--save", "--plot"]
     with pytest.raises(InputError, match="JSON") as caught:
-        verify_outputs(save=tmp_path / "r.csv", map_file=tmp_path / "m.txt", kind="roofline")
-    assert [problem.file for problem in caught.value.problems] == ["--save", "--map", "--plot-kind"]
+        verify_outputs(save=tmp_path / "r.csv", map_file=tmp_path / "m.txt", report=tmp_path / "r.txt", kind="roofline")
+    assert [problem.file for problem in caught.value.problems] == ["--save", "--map", "--report", "--plot-kind"]

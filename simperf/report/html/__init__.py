@@ -1,0 +1,7 @@
+"""One-file reports: a page that needs no network, for a screen, a phone and paper."""
+
+from simperf.report.html.comparison import comparison_report
+from simperf.report.html.page import Section, page, save_page
+from simperf.report.html.result import result_report
+
+__all__ = ["Section", "comparison_report", "page", "result_report", "save_page"]

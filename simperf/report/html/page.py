@@ -1,0 +1,120 @@
+"""The frame of a report: header, contents, sections, and the style and script that they share, in one file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from simperf.errors import InputError, Problem
+from simperf.files import write_text
+
+__all__ = ["Section", "definitions", "page", "paragraphs", "save_page", "table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One part of a report.
+
+    Parameters
+    ----------
+    title : str
+        Its heading, plain text.
+    body : str
+        HTML, everything that came from outside escaped.
+    name : str
+        Where links of the contents lead; default: made of the title.
+    """
+
+    title: str
+    body: str
+    name: str = ""
+
+    @property
+    def anchor(self) -> str:
+        """The identifier of the section on its page."""
+        return self.name or "".join(c if c.isalnum() else "-" for c in self.title.lower()).strip("-")
+
+
+def page(title: str, sections: Sequence[Section], *, question: str = "", answer: str = "", lead: str = "") -> str:
+    """A whole report.
+
+    Parameters
+    ----------
+    title, question : str
+        Plain text.
+    answer : str
+        The number that was asked for, with its unit; plain text.
+    lead : str
+        What stands under the answer; HTML.
+    sections : sequence of Section
+
+    Returns
+    -------
+    str
+        HTML that refers to nothing outside itself.
+    """
+    from simperf import __version__
+
+    assets = files(__package__).joinpath("assets")
+    style, script = (assets.joinpath(name).read_text("utf-8") for name in ("report.css", "timeline.js"))
+    contents = "".join(f'<li><a href="#{part.anchor}">{escape(part.title)}</a></li>' for part in sections)
+    bodies = "".join(
+        f'<section id="{part.anchor}" aria-labelledby="{part.anchor}-h">'
+        f'<h2 id="{part.anchor}-h">{escape(part.title)}</h2>{part.body}</section>\n'
+        for part in sections
+    )
+    head = f"<h1>{escape(title)}</h1>"
+    head += f'<p class="question">{escape(question)}</p>' if question else ""
+    head += f'<p class="answer">{escape(answer)}</p>' if answer else ""
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        '<a class="skip" href="#main">To the answer</a>\n'
+        f'<header>{head}{lead}<nav aria-label="Contents"><ul>{contents}</ul></nav></header>\n'
+        f'<main id="main">\n{bodies}</main>\n'
+        f"<footer>simperf {escape(__version__)}. Times are simulated unless marked measured.</footer>\n"
+        f"<script>\n{script}</script>\n</body>\n</html>\n"
+    )
+
+
+def save_page(text: str, path: str | os.PathLike[str]) -> None:
+    """Write a report whole or not at all.
+
+    Raises
+    ------
+    InputError
+        The name does not end in ``.html``, or the file cannot be written.
+    """
+    if not os.fspath(path).lower().endswith((".html", ".htm")):
+        raise InputError(Problem("a report is a web page", file=os.fspath(path), expected="a name ending in .html"))
+    write_text(path, text)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, caption: str, numbers: Sequence[int] = ()) -> str:
+    """A table; cells are plain text, columns of `numbers` are set to the right."""
+
+    def cell(index: int, value: Any) -> str:
+        return f'<td class="n">{escape(str(value))}</td>' if index in numbers else f"<td>{escape(str(value))}</td>"
+
+    heads = "".join(f'<th scope="col"{" class=n" if i in numbers else ""}>{escape(h)}</th>' for i, h in enumerate(head))
+    body = "".join(f"<tr>{''.join(cell(i, value) for i, value in enumerate(row))}</tr>" for row in rows)
+    return (
+        f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption, quote=True)}"><table>'
+        f"<caption>{escape(caption)}</caption><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def definitions(rows: Iterable[tuple[str, str]]) -> str:
+    """Names with their texts, both plain."""
+    return "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in rows) + "</dl>"
+
+
+def paragraphs(lines: Iterable[str]) -> str:
+    """A list of plain sentences."""
+    return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"

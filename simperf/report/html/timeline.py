@@ -1,0 +1,163 @@
+"""The timeline of a report: what the page's script draws, small enough to open at once.
+
+Up to `MOST` spans are handed over one by one. In a longer run, spans that are shorter than a
+2,000th part of the time are put together, a block for each category and part of the time, with the
+share of the block that they fill; the page says how many. Sums over them stay exact.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from html import escape
+from itertools import groupby
+from typing import Any
+
+from simperf.engine.recorder import CATEGORIES, Span
+from simperf.report.gantt import link_rates
+from simperf.report.lanes import Row, rows
+from simperf.report.style import COLORS, HATCHES, written
+from simperf.results import Result
+
+__all__ = ["MOST", "Block", "timeline", "timeline_data"]
+
+#: spans above which short ones are put together
+MOST = 12_000
+#: parts into which a long run's time is cut
+PARTS = 2000
+_ROWS = 64
+_LINKS = 8
+_SAMPLES = 4000
+_DARK = frozenset(("compute", "storage", "overhead"))
+_ACTIONS = (
+    ("in", "+", "Zoom in"),
+    ("out", "−", "Zoom out"),
+    ("left", "←", "Earlier"),
+    ("right", "→", "Later"),
+    ("all", "All", "Show the whole run"),
+)
+Block = tuple[float, float, str, str, float]  # start [s], length [s], category, name, share of it that is busy [1]
+
+
+def timeline(result: Result, *, name: str = "timeline-box") -> str:
+    """The part of a page that shows a result's timeline, with its buttons; empty if none was recorded."""
+    if not (result.spans or link_rates(result)):
+        return ""
+    data, remark = timeline_data(result)
+    kinds = [kind for kind in data["kinds"] if kind["used"]]
+    legend = " ".join(
+        f'<span><span class="key{" hatched" if kind["hatch"] else ""}" style="background:{kind["color"]}"></span>'
+        f"{kind['name']}</span>"
+        for kind in kinds
+    )
+    buttons = "".join(
+        f'<button type="button" data-timeline="{name}" data-action="{action}" aria-label="{what}">{sign}</button>'
+        for action, sign, what in _ACTIONS
+    )
+    text = f"Timeline of {len(data['rows'])} rows. Keys: plus and minus zoom, arrows move, 0 shows all."
+    # "</" could end the script early
+    payload = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
+    return (
+        f'<div class="tools">{buttons}<span class="faint">Drag to move; Ctrl and wheel, or two fingers, to zoom.</span>'
+        f'</div><p class="tools">{legend}</p>'
+        f'<div class="timeline" id="{name}" data-status="{name}-status"><canvas tabindex="0" role="img" '
+        f'aria-label="{text}"></canvas><div class="tip" aria-hidden="true"></div>'
+        f'<script type="application/json">{payload}</script></div>'
+        f'<p class="faint" id="{name}-status" aria-live="polite"></p>'
+        + (f'<p class="faint">{escape(remark)}</p>' if remark else "")
+    )
+
+
+def timeline_data(result: Result) -> tuple[dict[str, Any], str]:
+    """What the script draws, and what is to be said of it.
+
+    Returns
+    -------
+    dict
+        ``time`` [s], ``kinds``, ``names``, and ``rows``, each with its ``label`` and flat ``spans``: start [s],
+        length [s], index of the kind, index of the name, share that is busy.
+    str
+        What was put together or left out; empty if nothing.
+    """
+    found = rows(result)
+    remarks = []
+    if len(found) > _ROWS:
+        merged = []
+        for owner, group in groupby(found, key=lambda row: row.owner):
+            members = list(group)
+            spans = sorted((span for row in members for span in row.spans), key=lambda span: span.start)
+            merged.append(Row(owner, f"all {len(members)} rows" if len(members) > 1 else members[0].name, 0, spans))
+        remarks.append(f"{len(found)} rows are put together into one a device or host.")
+        if len(merged) > _ROWS:
+            remarks.append(f"The first {_ROWS} of {len(merged)} are shown.")
+        found = merged[:_ROWS]
+    total = sum(len(row.spans) for row in found)
+    width = result.time / PARTS if total > MOST else 0.0
+    names: dict[str, int] = {}
+    kinds = {category: index for index, category in enumerate((*CATEGORIES, "link rate / capacity"))}
+    used: set[str] = set()
+    drawn = []
+    whole = 0
+    for row in found:
+        flat: list[float] = []
+        for start, length, category, label, share in _blocks(row.spans, width):
+            whole += share == 1.0 and not label.endswith(" together")
+            used.add(category)
+            flat += [_short(start), _short(length), kinds[category], names.setdefault(label, len(names)), share]
+        drawn.append({"label": f"{row.owner} {row.label}" if row.name else row.label, "spans": flat})
+    if width and whole < total:
+        remarks.insert(
+            0,
+            f"Of {total:,} spans, the {total - whole:,} that are shorter than {written(width, 's', digits=3)} are "
+            "drawn together in blocks, whose height is the share of the time that they fill; `--trace` writes each.",
+        )
+    moving = link_rates(result)
+    for link, times, shares, _ in moving[:_LINKS]:
+        flat = []
+        step = max(1, -(-len(times) // _SAMPLES))
+        for i in range(0, len(times) - 1, step):
+            j = min(i + step, len(times) - 1)
+            length = float(times[j] - times[i])
+            share = float((shares[i:j] * (times[i + 1 : j + 1] - times[i:j])).sum() / length) if length > 0 else 0.0
+            if share > 0:
+                used.add("link rate / capacity")
+                place = names.setdefault(link, len(names))
+                flat += [_short(float(times[i])), _short(length), len(CATEGORIES), place, round(min(share, 1.0), 4)]
+        drawn.append({"label": f"link {link}", "spans": flat})
+    if len(moving) > _LINKS:
+        remarks.append(f"The {_LINKS} busiest of {len(moving)} links are shown.")
+    listed = [
+        {
+            "name": kind,
+            "color": COLORS.get(kind, "#777777"),
+            "hatch": kind in HATCHES,
+            "dark": kind in _DARK,
+            "used": kind in used,
+        }
+        for kind in kinds
+    ]
+    data = {"time": result.time, "kinds": listed, "names": list(names), "rows": drawn}
+    return data, " ".join(remarks)
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.7g}")
+
+
+def _blocks(spans: Sequence[Span], width: float) -> Iterator[Block]:
+    """Spans as they are; those shorter than `width` [s] together by category and part of the time."""
+    held: dict[tuple[int, str], list[float]] = {}  # part and category: number, busy time
+    blocks: list[Block] = []
+    for span in spans:
+        length = span.end - span.start
+        if length >= width:
+            blocks.append((span.start, length, span.category, span.name, 1.0))
+            continue
+        entry = held.setdefault((int(span.start / width), span.category), [0, 0.0])
+        entry[0] += 1
+        entry[1] += length
+    for (part, category), (number, busy) in held.items():
+        share = round(min(1.0, busy / width), 4)
+        blocks.append((part * width, width, category, f"{int(number)} {category} together", share))
+    blocks.sort(key=lambda block: (block[0], -block[1]))
+    yield from blocks
