@@ -1,0 +1,54 @@
+"""Measuring a machine with torch: one module a family of series; torch is imported only when something is measured.
+
+Series and their conditions (every quantity in SI units; readings in s unless `Measurement.unit` says otherwise):
+
+``frontend/<operation>`` (t1)
+    Time of the host for one call on tiny tensors; `pass`: ``"plain"``, ``"forward"`` (recorded for autograd),
+    ``"backward"``.
+``op/<kernel family>`` (t2)
+    One operation alone; its amounts are those of `simperf.workload.Op`, see `simperf.calibrate.measure.amounts`.
+    `cache` says whether its operands were used just before (``"warm"``) or must come from memory (``"cold"``).
+``sync/synchronize``, ``sync/item`` (t3)
+    Waiting for a device that is idle; and fetching one number from it.
+``queue/launch``, ``queue/depth`` [launches]
+    Time of the n-th launch behind a busy device; where launches begin to block.
+``streams/concurrent``, ``graph/replay``, ``fused/<what>``
+    Small kernels over `streams`; `nodes` of a captured graph; `mode` eager, scripted or compiled.
+``copy/<kind>``
+    h2d-pinned, h2d-pageable, d2h-pinned, d2h-pageable, d2d, peer, host, fresh (writing memory never touched): `nbytes`.
+``overlap/copy-compute``
+    `part`: ``"copy"``, ``"compute"`` or ``"both"``.
+``<collective>/<backend>``
+    Such as ``all-reduce/gloo``: `nbytes`, `ranks`.
+``loader/batch``, ``storage/write``, ``storage/read``
+    A batch from a DataLoader of `workers`; a temporary file of `nbytes`.
+``step/<model of the zoo>``
+    Whole training steps: `batch`, `optimizer`, `part` (``"step"``, ``"forward"``, ``"backward"``, ``"update"``).
+    Held out: no constant is fitted to them.
+"""
+
+from simperf.calibrate.measure.amounts import amounts, op_of
+from simperf.calibrate.measure.bench import Bench
+from simperf.calibrate.measure.clock import FULL, QUICK, Care, doubts, sample
+from simperf.calibrate.measure.facts import machine_facts, version_facts
+from simperf.calibrate.measure.session import Interrupted, Session, measure
+from simperf.calibrate.measure.task import FAMILIES, Task, tasks
+
+__all__ = [
+    "FAMILIES",
+    "FULL",
+    "QUICK",
+    "Bench",
+    "Care",
+    "Interrupted",
+    "Session",
+    "Task",
+    "amounts",
+    "doubts",
+    "machine_facts",
+    "measure",
+    "op_of",
+    "sample",
+    "tasks",
+    "version_facts",
+]

@@ -1,0 +1,227 @@
+"""The bench: the device that is measured, tensors on it, and the clocks for host and device."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from simperf.calibrate.dataset import Value
+from simperf.calibrate.measure.amounts import amounts
+from simperf.calibrate.measure.clock import FULL, Care, sample
+from simperf.errors import InputError, Problem, SimperfError
+from simperf.workload.op import Gemm, Op
+
+__all__ = ["DTYPES", "Bench", "Maker", "New", "require_torch"]
+
+#: simperf's precisions -> torch's types
+DTYPES = {"fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+#: most launches before the device is waited for: fewer than any driver queues
+MOST_QUEUED = 400
+
+#: makes a tensor of a shape
+New = Callable[..., Any]
+#: sets up operands with `New` and gives back the call to time
+Maker = Callable[[New], Callable[[], Any]]
+
+
+def require_torch() -> Any:
+    """Import torch, or say how to get it.
+
+    Raises
+    ------
+    SimperfError
+        It is not installed.
+    """
+    try:
+        import torch
+    except ImportError:
+        raise SimperfError(
+            "measuring runs operations in PyTorch, which is not installed.\n"
+            '    pip install "simperf[torch]"      (a build of torch for CPUs is enough for --device cpu)\n'
+            "    Measurements that you already have need no torch: `simperf calibrate import --help`."
+        ) from None
+    return torch
+
+
+@dataclass(slots=True)
+class Bench:
+    """Where and how carefully is measured.
+
+    Parameters
+    ----------
+    device : str
+        ``"cpu"`` or ``"cuda:0"``.
+    threads : int
+        Threads of one operation on the CPU; 0 leaves torch's own choice.
+    quick : bool
+        Fewer points.
+    care : Care
+    torch : module
+        Imported if left out.
+
+    Raises
+    ------
+    InputError
+        A device that is not there, or threads below zero.
+    SimperfError
+        Torch is not installed.
+    """
+
+    device: str = "cpu"
+    threads: int = 0
+    quick: bool = False
+    care: Care = FULL
+    torch: Any = None
+    seed: int = 0
+    _generator: Any = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.torch is None:
+            self.torch = require_torch()
+        kind, _, number = self.device.partition(":")
+        if kind not in ("cpu", "cuda") or (number and not number.isdigit()):
+            raise InputError(
+                Problem("no such device", key="--device", value=repr(self.device), expected="cpu or cuda:0")
+            )
+        if self.threads < 0:
+            raise InputError(Problem("must be 0 or more", key="--threads", value=repr(self.threads)))
+        if kind == "cuda":
+            count = self.torch.cuda.device_count() if self.torch.cuda.is_available() else 0
+            if int(number or 0) >= count:
+                found = f"{count} CUDA device{'s' * (count != 1)}" if count else "no CUDA device"
+                message = f"torch {self.torch.__version__} sees {found} on this machine"
+                raise InputError(Problem(message, key="--device", value=repr(self.device), expected="--device cpu"))
+            self.device = f"cuda:{int(number or 0)}"
+            self.torch.cuda.set_device(self.device)
+        else:
+            self.device = "cpu"
+        if self.threads:
+            self.torch.set_num_threads(self.threads)
+        self.threads = int(self.torch.get_num_threads())
+
+    @property
+    def cuda(self) -> bool:
+        """Whether the device is a GPU."""
+        return self.device != "cpu"
+
+    def dtype(self, name: str) -> Any:
+        """Torch's type of a precision."""
+        return getattr(self.torch, DTYPES[name])
+
+    def new(self, dtype: str, device: str = "") -> New:
+        """A maker of tensors: ``new(2, 3)`` is filled at random, ``new(2, high=9)`` with whole numbers below 9."""
+        torch, where = self.torch, device or self.device
+
+        def make(*shape: int, high: int = 0, grad: bool = False) -> Any:
+            if where == "meta":
+                kind = torch.int64 if high else self.dtype(dtype)
+                return torch.empty(shape, dtype=kind, device=where, requires_grad=grad)
+            if high:
+                return torch.randint(high, shape, device=where)
+            made = torch.empty(shape, dtype=self.dtype(dtype), device=where)
+            made.uniform_(0.1, 1.0)  # no zeros, no denormals: both can be faster or slower than numbers of use
+            return made.requires_grad_(grad)
+
+        return make
+
+    def describe(self, maker: Maker, dtype: str) -> Op:
+        """The operation that `maker`'s call runs, as a traced model would have it; several kernels are summed."""
+        from simperf.workload.precision import PRECISIONS
+        from simperf.workload.trace.recorder import Recorder, recording
+
+        call = maker(self.new(dtype, "meta"))
+        recorder = Recorder()
+        with recording(recorder, None):
+            kept = call()
+        record = recorder.finish()
+        del kept
+        if not record.ops:
+            raise InputError(Problem("this call runs no kernel"))
+
+        def nbytes(touches: tuple[tuple[int, int, int], ...]) -> float:
+            total = 0.0
+            for tensor, elements, passes in touches:
+                width = record.storages[record.tensors[tensor]].width or PRECISIONS[dtype]
+                total += float(elements * passes * width)
+            return total
+
+        main = max(record.ops, key=lambda op: op.flops)
+        return Op(
+            name=main.kind,
+            kind=main.kind,
+            flops=float(sum(op.flops for op in record.ops)),
+            nbytes_read=sum(nbytes(op.reads) for op in record.ops),
+            nbytes_written=sum(nbytes(op.writes) for op in record.ops),
+            dtype=dtype,
+            family=main.family,
+            elements=float(max((elements for _, elements, _ in main.writes), default=0)),
+            gemm=Gemm(*main.gemm) if main.gemm else None,
+        )
+
+    def conditions(self, op: Op, more: Mapping[str, Value]) -> dict[str, Value]:
+        """Conditions of a point of ``op/...`` on this bench."""
+        found = {**amounts(op), "device": self.kind, **more}
+        return found if self.cuda else found | {"threads": self.threads}
+
+    @property
+    def kind(self) -> str:
+        """``"cpu"`` or ``"cuda"``."""
+        return "cuda" if self.cuda else "cpu"
+
+    def synchronize(self) -> None:
+        """Wait until the device is idle."""
+        if self.cuda:
+            self.torch.cuda.synchronize(self.device)
+
+    def wall(self, call: Callable[[], Any]) -> tuple[float, ...]:
+        """Time of a call until its work is done, timed by `torch.utils.benchmark` [s]."""
+        from torch.utils.benchmark import Timer
+
+        timer = Timer("call()", globals={"call": call}, num_threads=self.threads)
+        return sample(lambda number: float(timer.timeit(number).raw_times[0]), self.care)
+
+    def host(self, call: Callable[[], Any]) -> tuple[float, ...]:
+        """Time of the host for a call, the device's work not waited for [s]."""
+        if not self.cuda:
+            return self.wall(call)
+
+        def timeit(number: int) -> float:
+            total = 0.0
+            for start in range(0, number, MOST_QUEUED):
+                runs = min(MOST_QUEUED, number - start)
+                begin = time.perf_counter()
+                for _ in range(runs):
+                    call()
+                total += time.perf_counter() - begin
+                self.synchronize()
+            return total
+
+        return sample(timeit, self.care)
+
+    def kernel(self, call: Callable[[], Any]) -> tuple[float, ...]:
+        """Time of the device for a call [s].
+
+        On a GPU the launches are queued behind a kernel that only waits, so that the device never waits for the
+        host, and are timed between two events on the stream.
+        """
+        if not self.cuda:
+            return self.wall(call)
+        torch = self.torch
+
+        def timeit(number: int) -> float:
+            total = 0.0
+            for start in range(0, number, MOST_QUEUED):
+                runs = min(MOST_QUEUED, number - start)
+                begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                torch.cuda._sleep(20_000 * runs)  # clock cycles, some 10 us a launch
+                begin.record()
+                for _ in range(runs):
+                    call()
+                end.record()
+                end.synchronize()
+                total += float(begin.elapsed_time(end)) * 1e-3
+            return total
+
+        return sample(timeit, self.care)

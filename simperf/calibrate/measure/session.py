@@ -1,0 +1,176 @@
+"""A measuring session: what is done is kept, what is not is measured, and an interruption loses nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from simperf.calibrate.dataset import Dataset, Measurement, Value
+from simperf.calibrate.measure.task import Task, note_text
+from simperf.errors import InputError, Problem
+
+__all__ = ["Interrupted", "Session", "measure"]
+
+#: time between two savings [s]
+SAVE_EVERY = 5.0
+#: versions that must not change between the parts of one data set
+_SAME = ("torch", "cuda", "driver")
+#: facts that may: memory by some pages between two starts of a system
+_MAY_DIFFER = frozenset({"memory"})
+
+
+class Interrupted(KeyboardInterrupt):
+    """The user ended the session; what was measured is in the file."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        super().__init__("interrupted")
+        self.dataset = dataset
+
+
+@dataclass
+class Session:
+    """Measurements that go to one file.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file: continued if it is there.
+    machine : mapping of str to Value
+    versions : mapping of str to str
+    conditions : mapping of str to Value
+        That must be the same in all of it: ``device``, ``threads``.
+    command : str
+        For the record.
+    fresh : bool
+        Begin anew, whatever is in the file.
+    now : callable
+        A clock [s], for tests.
+
+    Raises
+    ------
+    InputError
+        The file is no data set, or of another machine, torch or condition.
+    """
+
+    path: str | os.PathLike[str]
+    machine: Mapping[str, Value]
+    versions: Mapping[str, str]
+    conditions: Mapping[str, Value] = field(default_factory=dict)
+    command: str = ""
+    fresh: bool = False
+    now: Callable[[], float] = time.monotonic
+    dataset: Dataset = field(init=False)
+    resumed: int = field(init=False, default=0)
+    _fresh_points: dict[str, Measurement] = field(init=False, default_factory=dict)
+    _notes: dict[str, None] = field(init=False, default_factory=dict)
+    _saved: float = field(init=False, default=0.0)
+    _started: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        self._started = self._saved = self.now()
+        made: dict[str, Value] = {"command": self.command, "date": _today(), "seconds": 0.0, **self.conditions}
+        title = f"{self.machine.get('gpu') or self.machine.get('cpu') or 'machine'}, measured with torch"
+        self.dataset = Dataset(title, dict(self.machine), dict(self.versions), made)
+        if not self.fresh and Path(self.path).exists():
+            old = Dataset.load(self.path)
+            self._same(old)
+            self.dataset = replace(old, made={**made, **old.made})
+            self.resumed = len(old)
+
+    def _same(self, old: Dataset) -> None:
+        pairs: list[tuple[str, object, object]] = []
+        for name in dict.fromkeys((*old.machine, *self.machine)):
+            if name not in _MAY_DIFFER:
+                pairs.append((name, old.machine.get(name), self.machine.get(name)))
+        pairs += [(name, old.versions.get(name), self.versions.get(name)) for name in _SAME]
+        pairs += [(name, old.made.get(name), value) for name, value in self.conditions.items()]
+        problems = [
+            Problem(
+                "holds measurements of another machine or set-up",
+                file=os.fspath(self.path),
+                key=name,
+                value=repr(was),
+                expected=f"{is_!r}, as here; --fresh begins anew, another -o keeps both",
+            )
+            for name, was, is_ in pairs
+            if was != is_
+        ]
+        if problems:
+            raise InputError(problems)
+
+    def run(self, tasks: Iterable[tuple[str, Task | str]], *, tell: Callable[[str, str, int], None]) -> Dataset:
+        """Measure what is missing, save as it goes on, and return all.
+
+        Parameters
+        ----------
+        tasks : iterable of (family, Task or note)
+        tell : callable
+            Is told the family, the series and how many of the points are there, before each task.
+
+        Raises
+        ------
+        Interrupted
+            By the user; everything measured is saved.
+        """
+        done = {point.key for point in self.dataset}
+        try:
+            for family, task in tasks:
+                if isinstance(task, str):
+                    self._notes[task] = None
+                    continue
+                tell(family, task.title, len(task.points))
+                wanted = [index for index, key in enumerate(task.keys) if key not in done]
+                if wanted:
+                    self._task(task, wanted)
+        except KeyboardInterrupt:
+            self.save()
+            raise Interrupted(self.dataset) from None
+        except BaseException:
+            self.save()
+            raise
+        self.save()
+        return self.dataset
+
+    def _task(self, task: Task, wanted: Sequence[int]) -> None:
+        taken: set[str] = set()
+        try:
+            for measured in task.run(wanted):
+                taken.add(measured.key)
+                self._fresh_points[measured.key] = measured
+                if self.now() - self._saved > SAVE_EVERY:
+                    self.save()
+        except (RuntimeError, OSError, ImportError, NotImplementedError, ValueError) as error:
+            lost = [task.points[index] for index in wanted if task.keys[index] not in taken]
+            reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+            for series, at in lost[:1]:
+                words = ", ".join(f"{key} {value}" for key, value in at.items() if key not in ("device", "threads"))
+                self._notes[note_text(f"{series} at {words}", reason[:200])] = None
+
+    def save(self) -> None:
+        """Write what is there to the file."""
+        made = dict(self.dataset.made)
+        now = self.now()
+        made["seconds"] = round(float(made.get("seconds", 0.0)) + now - self._started, 1)
+        self._started = self._saved = now
+        notes = tuple(dict.fromkeys((*self.dataset.notes, *self._notes)))
+        self.dataset = replace(self.dataset.with_points(self._fresh_points.values()), made=made, notes=notes)
+        self._fresh_points.clear()
+        self.dataset.save(self.path)
+
+
+def measure(
+    session: Session,
+    tasks: Iterable[tuple[str, Task | str]],
+    *,
+    tell: Callable[[str, str, int], None] = lambda family, series, count: None,
+) -> Dataset:
+    """Run a session to its end: see `Session.run`."""
+    return session.run(tasks, tell=tell)
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()

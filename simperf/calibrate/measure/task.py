@@ -1,0 +1,127 @@
+"""What there is to measure: families that list tasks, and tasks that give points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from simperf.calibrate.dataset import Measurement, Value
+from simperf.calibrate.measure.clock import doubts
+from simperf.errors import InputError, Problem, nearest
+
+if TYPE_CHECKING:
+    from simperf.calibrate.measure.bench import Bench
+
+__all__ = ["FAMILIES", "Family", "Task", "check_families", "note_text", "point", "tasks"]
+
+#: family -> module that lists its tasks, in the order in which they are measured
+FAMILIES: Mapping[str, str] = {
+    "frontend": "frontend",
+    "sync": "sync",
+    "gemm": "dense",
+    "conv": "convolution",
+    "elementwise": "pointwise",
+    "rows": "rows",
+    "attention": "attention",
+    "optimizer": "update",
+    "queue": "queue",
+    "streams": "streams",
+    "graph": "graphs",
+    "fused": "fused",
+    "copy": "copies",
+    "overlap": "overlap",
+    "step": "steps",
+    "loader": "loader",
+    "storage": "storage",
+    "collective": "collectives",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One or more points that are measured in one go.
+
+    Parameters
+    ----------
+    points : sequence of (str, mapping)
+        Series and conditions of each, known before anything is run.
+    run : callable
+        Gives the measurements as they are made; called with the indices of the points that are wanted.
+    """
+
+    points: Sequence[tuple[str, Mapping[str, Value]]]
+    run: Callable[[Sequence[int]], Iterator[Measurement]]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Keys of the points, as `Measurement.key` has them."""
+        return tuple(Measurement(series, at, (0.0,)).key for series, at in self.points)
+
+    @property
+    def title(self) -> str:
+        """For a progress bar."""
+        return self.points[0][0] if self.points else ""
+
+
+#: what a family lists: tasks, and in words what cannot be measured here
+Family = Iterator["Task | str"]
+
+
+def point(series: str, at: Mapping[str, Value], take: Callable[[], Sequence[float]], *, unit: str = "s") -> Task:
+    """A task of one point: `take` gives its readings."""
+
+    def run(wanted: Sequence[int]) -> Iterator[Measurement]:
+        samples = tuple(take())
+        yield Measurement(series, at, samples, unit, doubts(samples))
+
+    return Task(((series, at),), run)
+
+
+def note_text(series: str, reason: str) -> str:
+    """A note on a series that was not measured."""
+    return f"{series}: not measured: {reason}"
+
+
+def check_families(only: Sequence[str]) -> None:
+    """Refuse what is no key of `FAMILIES`.
+
+    Raises
+    ------
+    InputError
+        There is no such family.
+    """
+    unknown = [name for name in only if name not in FAMILIES]
+    if unknown:
+        known = ", ".join(FAMILIES)
+        message = "there is no such family of measurements"
+        raise InputError(
+            [
+                Problem(message + nearest(name, FAMILIES), key="--only", value=repr(name), expected=known)
+                for name in unknown
+            ]
+        )
+
+
+def tasks(bench: Bench, only: Sequence[str] = ()) -> Iterator[tuple[str, Task | str]]:
+    """All tasks for a bench, family by family; and notes on what it cannot measure.
+
+    Parameters
+    ----------
+    bench : Bench
+    only : sequence of str
+        Families, keys of `FAMILIES`; all if empty.
+
+    Raises
+    ------
+    InputError
+        There is no such family.
+    """
+    check_families(only)
+    for name, module in FAMILIES.items():
+        if only and name not in only:
+            continue
+        family = import_module(f"{__package__}.{module}").family
+        for item in family(bench):
+            yield name, item
