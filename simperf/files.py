@@ -134,8 +134,14 @@ def _key_lines(text: str) -> dict[tuple[str | int, ...], int]:
     return lines
 
 
-def read_toml(path: str | os.PathLike[str]) -> TomlFile:
+def read_toml(path: str | os.PathLike[str], *, bounded: bool = True) -> TomlFile:
     """Read a TOML file.
+
+    Parameters
+    ----------
+    path : path
+    bounded : bool
+        Refuse integers of more than 64 bits, as TOML does; otherwise whoever reads on has to, beside the rest.
 
     Raises
     ------
@@ -180,7 +186,7 @@ def read_toml(path: str | os.PathLike[str]) -> TomlFile:
     except (ValueError, RecursionError):
         raise InputError(Problem("a number or a nesting in it has no end: not a simperf file", file=name)) from None
     problems = [toml.problem(key, "a whole number of at most 64 bits is expected") for key in _oversized(toml.data, ())]
-    if problems:
+    if bounded and problems:
         raise InputError(problems)
     return toml
 

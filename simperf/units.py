@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, Any
 
 from simperf.errors import UnitError, nearest
 
@@ -87,6 +87,7 @@ _NO_PREFIX = {
 _PREFIXES = ("", "k", "K", "M", "G", "T", "P", "E", "m", "u", "µ", "μ", "n", "p", "Ki", "Mi", "Gi", "Ti", "Pi")
 _BINARY = ("B", "B/s", "bit", "bit/s", "FLOP", "FLOP/s", "")
 _NUMBER = re.compile(r"\s*([+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*$")
+_GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(?![\d,])")
 _BYTE_OR_BIT = re.compile(r"^([kKMGTP]?i?)b(/s|ps)?$")
 _NAMES = {
     "s": "time",
@@ -179,6 +180,8 @@ def parse(text: str | float | int, dimension: str) -> float:
     if match is None:
         raise UnitError(f"a {what} is expected, such as {example}")
     number, unit = match.groups()
+    if "," in number and not _GROUPED.match(number):
+        raise UnitError("a comma only stands between thousands, as in '10,000 us'; decimals have a point: '1.5 us'")
     cleaned = number.replace("_", "").replace(",", "")
     if not unit and dimension != "1":
         if float(cleaned) == 0:
@@ -243,6 +246,8 @@ def format_quantity(value: float, dimension: str, *, digits: int = 4) -> str:
     --------
     >>> format_quantity(0.06, "s"), format_quantity(1.6e10, "B/s"), format_quantity(0.0, "s")
     ('60.00 ms', '16.00 GB/s', '0 s')
+    >>> format_quantity(1.718e15, "FLOP/s"), format_quantity(3e18, "B"), format_quantity(1000.0, "s")
+    ('1.718 PFLOP/s', '3.000 EB', '16.67 min')
     >>> format_quantity(0.1234567, "1"), format_quantity(160e6, "B"), format_quantity(0.00123456, "USD")
     ('0.1235', '160.0 MB', '0.001235 USD')
     """
@@ -251,13 +256,25 @@ def format_quantity(value: float, dimension: str, *, digits: int = 4) -> str:
     if value == 0 or not math.isfinite(value):
         return f"{value:g} {dimension}"
     if dimension in ("USD", "USD/h"):
-        return f"{value:.2f} {dimension}" if abs(value) >= 1 else f"{value:.{digits}g} {dimension}"
-    if dimension == "s" and abs(value) >= 1000:
-        hours = abs(value) >= 7200
+        return f"{value:.2f} {dimension}" if 1 <= abs(value) < 1e9 else f"{value:.{digits}g} {dimension}"
+    rounded = abs(float(f"{value:.{digits}g}"))
+    if dimension == "s" and rounded >= 1000:
+        hours = rounded >= 7200
         return f"{value / (3600 if hours else 60):.{digits}g} {'h' if hours else 'min'}"
+    if dimension in ("B", "FLOP") and rounded < 1:  # there is no milli-byte, and mB is too easily read as MB
+        return f"{value:.{digits}g} {dimension}"
+    shown = _quantity()(value, "/s" if dimension == "1/s" else dimension)
+    return str(shown.render(prec=digits - 1, strip_zeros=False))
+
+
+@lru_cache(maxsize=1)
+def _quantity() -> Any:
+    """Quantiphy's class, with peta and exa among what it writes."""
     from quantiphy import Quantity
 
-    return str(Quantity(value, "/s" if dimension == "1/s" else dimension).render(prec=digits - 1, strip_zeros=False))
+    written: Any = type("_Written", (Quantity,), {})
+    written.set_prefs(output_sf="EPTGMkmunpfa")
+    return written
 
 
 @dataclass(frozen=True, slots=True)

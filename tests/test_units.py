@@ -32,6 +32,7 @@ from simperf.units import DIMENSIONS, format_quantity, parse, parse_size
         ("1_000 B", "B", 1000),
         ("25 k/s", "1/s", 25e3),
         ("3.06 USD/h", "USD/h", 3.06),
+        ("1,234,567.5 us", "s", 1.2345675),
     ],
 )
 def test_reads(text, dimension, value):
@@ -53,6 +54,8 @@ def test_reads(text, dimension, value):
         ("5 Gilbert", "B/s", "no unit of bandwidth"),
         ("3 mmin", "s", "no unit"),
         ("5 Gb/s", "s", "looks like a unit of bandwidth"),
+        ("1,5 us", "s", "decimals have a point"),
+        ("10,00 us", "s", "between thousands"),
     ],
 )
 def test_refuses_with_a_reason(text, dimension, words):
@@ -66,7 +69,26 @@ def test_sizes_as_nccl_tests_writes_them():
         parse_size("1.3 B")
 
 
-@given(st.floats(1e-9, 1e15), st.sampled_from(["s", "B", "B/s", "FLOP/s", "1"]))
+@pytest.mark.parametrize(
+    ("value", "dimension", "text"),
+    [
+        (1.718e15, "FLOP/s", "1.718 PFLOP/s"),
+        (2.5e18, "B", "2.500 EB"),
+        (2.5e21, "B/s", "2.500e21 B/s"),
+        (1e-15, "s", "1.000 fs"),
+        (0.25, "B", "0.25 B"),
+        (999.96, "s", "16.67 min"),
+        (7200.0, "s", "2 h"),
+        (-5e-3, "s", "-5.000 ms"),
+        (1e12, "USD", "1e+12 USD"),
+        (math.inf, "B/s", "inf B/s"),
+    ],
+)
+def test_writes_with_the_prefix_that_people_use(value, dimension, text):
+    assert format_quantity(value, dimension) == text
+
+
+@given(st.floats(1e-9, 1e20), st.sampled_from(["s", "B", "B/s", "FLOP/s", "1"]))
 def test_what_is_written_is_read_back_to_four_digits(value, dimension):
     text = format_quantity(value, dimension)
     assert math.isclose(parse(text, dimension), value, rel_tol=6e-4)

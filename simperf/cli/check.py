@@ -70,18 +70,20 @@ def _part(path: str, folders: list[Path]) -> str:
     from simperf.files import read_toml
     from simperf.hardware import KINDS, PART_KINDS, Catalog, build_machine, check_machine, read_part
 
-    toml, catalog = read_toml(path), Catalog.load(folders)
+    toml = read_toml(path)
     kind, stem = toml.data["kind"], Path(path).stem
     if kind not in KINDS:
         expected = "one of " + ", ".join(KINDS)
         raise InputError(
             toml.problem(("kind",), f"no kind of part{nearest(str(kind), KINDS)}", value=kind, expected=expected)
         )
+    catalog = Catalog.load(folders) if folders else Catalog.beside(path)
     if kind in PART_KINDS:
         return f"{kind} {read_part(toml, stem, catalog=catalog, kind=kind).title}"
     machine = build_machine(toml.data, catalog, toml, name=stem, at=())
     check_machine(machine)
-    return f"{kind} of {len(machine.gpus)} GPUs and {len(machine.servers)} servers"
+    servers = f" and {len(machine.servers)} servers" if kind == "cluster" else ""
+    return f"{kind} of {len(machine.gpus)} GPU{'' if len(machine.gpus) == 1 else 's'}{servers}"
 
 
 def _run(name: str, scenario: Scenario) -> bool:

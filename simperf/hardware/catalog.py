@@ -95,6 +95,13 @@ class Catalog:
             raise InputError(problems)
         return cls(entries)
 
+    @classmethod
+    def beside(cls, path: str | PathLike[str]) -> Catalog:
+        """Index the built-in parts and those in the folder of the file `path`, which may hold other files too."""
+        entries = {kind: dict(found) for kind, found in _builtin().items()}
+        _index(Path(fspath(path)).parent, entries, pattern="*.toml")
+        return cls(entries)
+
     def names(self, kind: str) -> tuple[str, ...]:
         """Names of one kind, sorted."""
         return tuple(sorted(self._table(kind)))
@@ -210,7 +217,7 @@ def read_part(toml: TomlFile, name: str, *, catalog: Catalog, kind: str = "") ->
         hint = nearest(str(said), MODELS)
         raise InputError(toml.problem(("kind",), f"not a kind of part{hint}", value=said, expected=kind))
     model, problems = validate(MODELS[said], toml.data, toml)
-    problems += unsourced(toml.data, toml)
+    problems += unsourced(MODELS[said], toml.data, toml)
     if model is None or problems:
         raise InputError(sorted(problems, key=lambda row: row.line))
     values: dict[str, Any] = {"name": name, "title": "", "sources": {}}
@@ -273,13 +280,14 @@ def _builtin() -> dict[str, dict[str, _Entry]]:
     return entries
 
 
-def _index(folder: Path, entries: dict[str, dict[str, _Entry]]) -> list[Problem]:
+def _index(folder: Path, entries: dict[str, dict[str, _Entry]], *, pattern: str = "**/*.toml") -> list[Problem]:
     if not folder.is_dir():
-        return [Problem("no such folder", file=str(folder), expected="a folder with one .toml file a part")]
+        message = "this is a file, not a folder" if folder.is_file() else "no such folder"
+        return [Problem(message, file=str(folder), expected="a folder with one .toml file a part")]
     problems = []
-    for path in sorted(folder.rglob("*.toml")):
+    for path in sorted(folder.glob(pattern)):
         try:
-            text = path.read_text("utf-8")
+            text = path.read_text("utf-8-sig")
         except (UnicodeDecodeError, OSError):
             problems.append(Problem("not a text file", file=str(path), expected="a TOML file of a part"))
             continue

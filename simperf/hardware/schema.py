@@ -16,6 +16,7 @@ from pydantic_core import core_schema
 
 from simperf.errors import Problem, nearest
 from simperf.files import TomlFile
+from simperf.hardware.words import explain
 from simperf.units import format_quantity, parse
 
 __all__ = ["MODELS", "Bandwidth", "Latency", "Length", "Price", "Quantity", "Table", "unsourced", "validate"]
@@ -250,8 +251,8 @@ def validate(
         return None, sorted(rows, key=lambda row: row.line)
 
 
-def unsourced(data: Mapping[str, Any], toml: TomlFile) -> list[Problem]:
-    """Say which numbers of a part's file no entry of its ``[source]`` table vouches for."""
+def unsourced(model: type[Table], data: Mapping[str, Any], toml: TomlFile) -> list[Problem]:
+    """Say which numbers of a part's file, a `model`, no entry of its ``[source]`` table vouches for."""
     source = data.get("source")
     named: dict[str, Any] = source if isinstance(source, dict) else {}
     rows = []
@@ -260,7 +261,7 @@ def unsourced(data: Mapping[str, Any], toml: TomlFile) -> list[Problem]:
             known = [name for name in data if name not in _WORDS] + ["default"]
             rows.append(toml.problem(("source", key), f"a source for a key that is not there{nearest(key, known)}"))
     for key, value in data.items():
-        if key in _WORDS or key in named or "default" in named:
+        if key in _WORDS or key in named or "default" in named or key not in model.model_fields:
             continue
         if isinstance(value, dict) and all(f"{key}.{entry}" in named for entry in value):
             continue
@@ -271,18 +272,7 @@ def unsourced(data: Mapping[str, Any], toml: TomlFile) -> list[Problem]:
 
 def _problem(model: type[Table], row: Any, toml: TomlFile, at: tuple[str | int, ...]) -> Problem:
     where = tuple(part for part in row["loc"] if part != "[key]")
-    key, kind, value = (*at, *where), row["type"], row.get("input", "")
-    if kind == "missing":
-        return toml.problem(key, "this key is missing")
-    if kind == "extra_forbidden":
-        known = _fields(model, where[:-1])
-        return toml.problem(key, f"unknown key{nearest(str(where[-1]), known)}")
-    if kind == "literal_error":
-        allowed = str(row["ctx"]["expected"]).replace(" or ", ", ").replace("'", "").split(", ")
-        return toml.problem(key, f"not one of the choices{nearest(str(value), allowed)}", value=value)
-    message = str(row["ctx"]["error"]) if kind == "value_error" else str(row["msg"])
-    shown = value if isinstance(value, str | int | float) else ""
-    return toml.problem(key, message, value=shown)
+    return explain(row, toml, (*at, *where), _fields(model, where[:-1]))
 
 
 def _fields(model: type[Table], where: tuple[str | int, ...]) -> list[str]:

@@ -44,7 +44,7 @@ def load_scenario(path: str | os.PathLike[str], overrides: Sequence[str] = (), *
     """
     from simperf.scenario.shipped import find_scenario
 
-    toml = read_toml(find_scenario(path))
+    toml = read_toml(find_scenario(path), bounded=False)
     texts = [*overrides, *([] if seed is None else [f"run.seed={seed}"])]
     return _Loader(toml, [parse_assignment(text) for text in texts], Path(toml.path).parent).load()
 

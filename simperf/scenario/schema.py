@@ -7,9 +7,10 @@ from typing import Annotated, Any, Literal, TypeVar, cast
 
 from pydantic import Field, ValidationError
 
-from simperf.errors import Problem, nearest
+from simperf.errors import Problem
 from simperf.files import TomlFile
 from simperf.hardware.schema import Efficiency, Table
+from simperf.hardware.words import explain
 
 __all__ = ["CostTable", "ExecutionTable", "HeadTable", "RunTable", "VariantTable", "problems_of", "read_table"]
 
@@ -58,18 +59,6 @@ class VariantTable(Table):
     measured: dict[str, Any] = Field(default_factory=dict)
 
 
-_EXPECTED = {
-    "string": 'a text in quotes, such as "eager"',
-    "int": "a whole number, such as 100",
-    "float": "a number, such as 0.8",
-    "bool": "true or false",
-    "list": "a list in [ ]",
-    "tuple": "a list in [ ]",
-    "dict": "a table in { }",
-    "model": "a table",
-}
-
-
 def read_table(model: type[T], data: Any, toml: TomlFile, at: Key, problems: list[Problem]) -> T | None:
     """Read `data`, which stands at key path `at`, as `model`, noting all that is wrong with it."""
     try:
@@ -83,27 +72,4 @@ def problems_of(error: ValidationError, toml: TomlFile, at: Key, *, known: list[
     """Say what pydantic found wrong with the value at key path `at`, whose keys are `known`."""
     for row in error.errors(include_url=False):
         loc = tuple(part for part in row["loc"] if part != "[key]")
-        yield _problem(cast(Mapping[str, Any], row), toml, (*at, *loc), known)
-
-
-def _problem(row: Mapping[str, Any], toml: TomlFile, key: Key, known: list[str]) -> Problem:
-    kind, value, context = row["type"], row.get("input", ""), row.get("ctx", {})
-    shown = value if isinstance(value, str | int | float) else ""
-    if kind == "missing":
-        return toml.problem(key, "this key is missing")
-    if kind == "extra_forbidden":
-        return toml.problem(key, f"unknown key{nearest(str(key[-1]), known)}")
-    if kind == "literal_error":
-        allowed = str(context["expected"]).replace(" or ", ", ").replace("'", "").split(", ")
-        hint = nearest(str(value), allowed)
-        return toml.problem(key, "not one of the choices" + hint, value=shown, expected="one of " + ", ".join(allowed))
-    if kind == "value_error":
-        return toml.problem(key, str(context["error"]), value=shown)
-    word = kind.removesuffix("_type").removesuffix("_parsing").removesuffix("_from_float")
-    if word in _EXPECTED:
-        return toml.problem(key, "a value of another type is expected", value=shown, expected=_EXPECTED[word])
-    words = {"greater_than_equal": "ge", "greater_than": "gt", "less_than_equal": "le", "less_than": "lt"}
-    if kind in words:
-        text = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}[words[kind]]
-        return toml.problem(key, f"{text} {context[words[kind]]} is expected", value=shown)
-    return toml.problem(key, str(row["msg"]), value=shown)
+        yield explain(cast(Mapping[str, Any], row), toml, (*at, *loc), known)

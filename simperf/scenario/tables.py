@@ -58,6 +58,8 @@ class TableReader:
         """The machine that the table names or wires."""
         at: Key = ("machine",)
         use = table.pop("use", None)
+        if any(problem.key == "machine.folder" for problem in problems):
+            return None  # the parts that it needs may be those that could not be read
         try:
             if use is None and not table:
                 problems.append(

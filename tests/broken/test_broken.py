@@ -49,6 +49,9 @@ RUN = {
     "mode-unknown": (9, "execution.mode", "did you mean 'synchronous'?", "one of eager"),
     "frontend-unknown": (9, "frontend.use", "did you mean 'pytorch'?"),
     "seed-negative": (9, "run.seed", "at least 0", "-1"),
+    "integer-huge": (3, "program.n", "at most 64 bits", "program.t1: it cannot be negative"),
+    "folder-is-file": (3, "machine.folder", "cannot be read", "this is a file, not a folder"),
+    "decimal-comma": (3, "program.t1", "decimals have a point", "1,5 us"),
     "date": (7, "program.gpus", "a date is no value here", "2024-01-01"),
     "expectation-unknown": (9, "expect.times", "did you mean 'time'?", "metrics.NAME"),
     "expectation-empty": (9, "expect.time", "either a value, or min and max", '{ value = "60 ms"'),
@@ -74,6 +77,7 @@ RUN = {
 }
 CHECK = {
     "part-negative": (5, "memory_bandwidth", "cannot be negative", "-900 GB/s"),
+    "part-types": (2, "title", "a text in quotes", "sms: at least 1 is expected", "l2: the unit is missing"),
     "part-no-source": (5, "memory_bandwidth", "no source", 'default = "..."'),
     "part-key-missing": (1, "memory_bandwidth", "this key is missing"),
     "part-unknown-kind": (1, "kind", "did you mean 'gpu'?", "one of architecture"),

@@ -16,12 +16,13 @@ def test_scenarios_and_parts(simperf, chain, tmp_path):
     assert (code, err) == (0, "")
     assert "2 variants" in out
     assert "link Wet string" in out
-    code, _, err = simperf("check", server)
-    assert code == 2
-    assert "unknown link 'string'" in err
+    assert simperf("check", server)[:2] == (0, f"ok  {server}: server of 2 GPUs\n")
     folder = tmp_path / "parts"
     folder.mkdir()
     part.rename(folder / part.name)
+    code, _, err = simperf("check", server)
+    assert code == 2
+    assert "unknown link 'string'" in err
     code, out, _ = simperf("check", server, "--folder", folder)
     assert code == 0
     assert "server of 2 GPUs" in out
@@ -47,3 +48,23 @@ def test_all_that_ships_is_sound(simperf):
     code, out, err = simperf("check", "--shipped")
     assert (code, err) == (0, "")
     assert out.count("ok  ") == len(out.splitlines()) > 20
+
+
+def test_a_server_is_checked_with_the_parts_beside_it(simperf, tmp_path):
+    (tmp_path / "own-link.toml").write_text(
+        'kind = "link"\ntitle = "Cable"\ntechnology = "fabric"\nrate = "200 Gbit/s"\nlatency = "300 ns"\n'
+        '[source]\ndefault = "measured here"\n'
+    )
+    box = tmp_path / "box.toml"
+    box.write_text(
+        'kind = "server"\ntitle = "Two GPUs"\n'
+        '[[node]]\nid = "gpu{0..1}"\ngpu = "l4"\n'
+        '[[node]]\nid = "cpu0"\ncpu = "epyc-7742"\n'
+        '[[link]]\na = "gpu{0..1}"\nb = "cpu0"\npart = "own-link"\n'
+    )
+    code, out, _ = simperf("check", box)
+    assert (code, out) == (0, f"ok  {box}: server of 2 GPUs\n")
+    (tmp_path / "notes.toml").write_text('title = "not a part"\n')
+    code, _, err = simperf("check", box, "--folder", tmp_path)
+    assert code == 2
+    assert "notes.toml: kind: the file does not say its kind" in err

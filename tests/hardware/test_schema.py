@@ -58,8 +58,8 @@ def test_an_own_part_is_found_by_its_file_name(tmp_path):
         ('"1 TB/s"', "1e12", 4, "memory_bandwidth", "unit is missing"),
         ('"1 TB/s"', '"1e999 GB/s"', 4, "memory_bandwidth", "finite"),
         ('"24 GiB"', '"24 gilbert"', 5, "memory_capacity", "no unit of size"),
-        ("sms = 84", 'sms = "84"', 7, "sms", "integer"),
-        ("sms = 84", "sms = 0", 7, "sms", "greater than"),
+        ("sms = 84", 'sms = "84"', 7, "sms", "a whole number"),
+        ("sms = 84", "sms = 0", 7, "sms", "at least 1"),
         ("sms = 84", "smss = 84", 7, "smss", "did you mean 'sms'"),
         ("sms = 84\n", "", 1, "sms", "missing"),
         ('architecture = "ampere"', 'architecture = "ampera"', 3, "architecture", "did you mean 'ampere'"),
@@ -94,8 +94,8 @@ def test_broken_gpu_files(tmp_path, old, new, line, key, says):
         ('latency = "1 us"', 'latency = "1 us"\nencoding = "130/128"', "no such thing"),
         ('latency = "1 us"', 'latency = "1 us"\nencoding = "1/0"', "no such thing"),
         ('latency = "1 us"', 'latency = "1 us"\nvelocity = "400000 km/s"', "no such thing"),
-        ('latency = "1 us"', 'latency = "1 us"\nlanes = 1.5', "integer"),
-        ('latency = "1 us"', 'latency = "1 us"\nshared = "maybe"', "boolean"),
+        ('latency = "1 us"', 'latency = "1 us"\nlanes = 1.5', "whole number"),
+        ('latency = "1 us"', 'latency = "1 us"\nshared = "maybe"', "true or false"),
     ],
 )
 def test_broken_link_files(tmp_path, old, new, says):
