@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from simperf.results import Result
     from simperf.run import run, run_variants
     from simperf.scenario import Scenario, check_expectations, load_scenario, make_scenario
+    from simperf.study.limits import limits
+    from simperf.study.sweep import sweep
+    from simperf.study.uncertainty import predict
     from simperf.units import format_quantity, parse
 
 __version__ = "0.1.0"
@@ -52,14 +55,17 @@ _PUBLIC = {
     "format_quantity": "units",
     "item": "execution",
     "launch": "execution",
+    "limits": "study.limits",
     "load_scenario": "scenario",
     "make_scenario": "scenario",
     "parse": "units",
+    "predict": "study.uncertainty",
     "program": "programs",
     "record": "execution",
     "regime": "analysis.regime",
     "run": "run",
     "run_variants": "run",
+    "sweep": "study.sweep",
     "synchronize": "execution",
     "wait": "execution",
 }
@@ -84,14 +90,17 @@ __all__ = [
     "format_quantity",
     "item",
     "launch",
+    "limits",
     "load_scenario",
     "make_scenario",
     "parse",
+    "predict",
     "program",
     "record",
     "regime",
     "run",
     "run_variants",
+    "sweep",
     "synchronize",
     "wait",
 ]

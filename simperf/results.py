@@ -127,6 +127,10 @@ class Result:
         By device, for the roofline.
     notes : sequence of str
         What the program itself has to say about the run.
+    intervals : mapping of str to (float, float)
+        ``"time"`` and metrics of which the range is known that holds 90 % of the draws (`simperf.study.uncertainty`).
+    draws : mapping of str to sequence of float
+        The draws themselves, in order; the same number stands for the same constants in every result.
 
     Raises
     ------
@@ -152,6 +156,8 @@ class Result:
     operations: tuple[OperationUse, ...] = ()
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    draws: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.time) or self.time < 0:
@@ -182,6 +188,8 @@ class Result:
             data[key] = [list(row) for row in data[key]]
         for key in ("floors", "scenario", "sources"):
             data[key] = dict(data[key])
+        for key in ("intervals", "draws"):
+            data[key] = {name: list(values) for name, values in data[key].items()}
         return data
 
     def to_bytes(self) -> bytes:
@@ -210,6 +218,8 @@ class Result:
         known["ceilings"] = {key: Ceiling(*row) for key, row in known.get("ceilings", {}).items()}
         for key in ("modelled", "not_modelled", "notes"):
             known[key] = tuple(known[key])
+        for key in ("intervals", "draws"):
+            known[key] = {name: tuple(values) for name, values in known.get(key, {}).items()}
         return cls(**known)
 
     @classmethod

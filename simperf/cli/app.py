@@ -14,11 +14,13 @@ from simperf.cli import (
     check,
     collective,
     compare,
+    limits,
     programs,
     run,
     scenarios,
     schema,
     show,
+    sweep,
     topo,
     trace,
 )
@@ -67,6 +69,8 @@ def _start(
 
 app.command("run")(run.run)
 app.command("compare")(compare.compare)
+app.command("sweep")(sweep.sweep)
+app.command("limits")(limits.limits)
 app.command("check")(check.check)
 app.command("show")(show.show)
 app.add_typer(scenarios.app, name="scenarios")

@@ -32,3 +32,18 @@ Report = Annotated[
 Kind = Annotated[
     Literal["overview", "gantt", "queue", "memory", "roofline"], typer.Option("--plot-kind", help="What to draw.")
 ]
+Vary = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--vary",
+        metavar="KEY=VALUES",
+        help='Values of a key: "program.gpus=8,16,32" or "program.nbytes=10..100 MB:5"; may be repeated.',
+    ),
+]
+Engine = Annotated[
+    str, typer.Option("--engine", metavar="ENGINE", help="Where points are run: serial, local[:N] or dask[:ADDRESS].")
+]
+Samples = Annotated[
+    int,
+    typer.Option("--samples", metavar="N", min=0, help="Draws of the calibration's constants, for intervals of 90 %."),
+]

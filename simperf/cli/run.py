@@ -12,7 +12,7 @@ from simperf.cli.options import Format, Kind, Plot, Report, Seed, Set, Trace
 if TYPE_CHECKING:
     from simperf.scenario import Scenario
 
-__all__ = ["run"]
+__all__ = ["pick_variant", "run"]
 
 
 def run(
@@ -42,7 +42,7 @@ def run(
     verify_outputs(trace=trace, plot=plot, save=save, kind=kind, report=report)
     scenario = load_scenario(file, changes or (), seed=seed)
     if variant:
-        scenario = _variant(scenario, variant)
+        scenario = pick_variant(scenario, variant)
     try:
         result = play(scenario)
     except SimperfError as error:
@@ -65,7 +65,8 @@ def run(
     return 0 if all(check.ok for check in checks) else 1
 
 
-def _variant(scenario: Scenario, name: str) -> Scenario:
+def pick_variant(scenario: Scenario, name: str) -> Scenario:
+    """The [[compare]] variant of that name."""
     from simperf.errors import InputError, Problem, nearest
 
     for variant in scenario.variants:

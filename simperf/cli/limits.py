@@ -1,0 +1,79 @@
+"""`simperf limits`: what a scenario's time is made of, and what would make it shorter."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from simperf.cli.options import Engine, Format, Seed, Set, Vary
+
+__all__ = ["limits"]
+
+
+def limits(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A scenario's file, or a name of `simperf scenarios list`.")
+    ],
+    faster: Annotated[
+        float,
+        typer.Option("--faster", metavar="X", help="How many times as fast each resource is made, one at a time."),
+    ] = 1.1,
+    flip: Annotated[
+        str, typer.Option("--flip", metavar="KEY=RANGE", help="Find where on this range the limit changes.")
+    ] = "",
+    by: Annotated[
+        Literal["resource", "regime", "busiest"], typer.Option("--by", help="What --flip calls the limit.")
+    ] = "resource",
+    vary: Vary = None,
+    method: Annotated[
+        Literal["morris", "sobol"], typer.Option("--method", help="How the influence of the ranges of --vary is found.")
+    ] = "morris",
+    trajectories: Annotated[
+        int, typer.Option("--trajectories", metavar="N", min=2, help="Samples of that method.")
+    ] = 16,
+    changes: Set = None,
+    variant: Annotated[str, typer.Option("--variant", metavar="NAME", help="Take this [[compare]] variant.")] = "",
+    everything: Annotated[bool, typer.Option("--all", help="List resources that would change nothing, too.")] = False,
+    engine: Engine = "serial",
+    output: Format = "table",
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the tornado.")] = None,
+    seed: Seed = None,
+) -> int:
+    """Say what limits a scenario: its critical path, and each resource made a little faster."""
+    from simperf.cli.run import pick_variant
+    from simperf.cli.work import note, play, verify_outputs
+    from simperf.report.limits import format_limits, plot_limits
+    from simperf.scenario import load_scenario
+    from simperf.study.crossover import flips
+    from simperf.study.limits import limits as find_limits
+    from simperf.study.sensitivity import sensitivity
+
+    verify_outputs(plot=plot)
+    scenario = load_scenario(file, changes or (), seed=seed)
+    if variant:
+        scenario = pick_variant(scenario, variant)
+    found = find_limits(scenario, faster=faster, engine=engine, play=play)
+    turns = flips(scenario, flip, by=by, faster=faster, engine=engine) if flip else None
+    influences = sensitivity(scenario, vary, method=method, samples=trajectories, engine=engine) if vary else None
+    if output == "json":
+        from dataclasses import asdict
+
+        document = found.to_dict()
+        document["flips"] = None if turns is None else [asdict(turn) for turn in turns]
+        document["influences"] = None if influences is None else asdict(influences)
+        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    elif output == "csv":
+        from simperf.cli.rows import write_rows
+
+        write_rows(found.to_dict()["speed_ups"], "csv")
+    else:
+        typer.echo(format_limits(found, flips=turns, influences=influences, all_rows=everything))
+    if plot is not None:
+        plot_limits(found, plot)
+        note(f"wrote {plot}")
+    if scenario.variants and not variant:
+        note(f"the file has {len(scenario.variants)} variants: --variant NAME looks at one of them")
+    return 0

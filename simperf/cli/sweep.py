@@ -1,0 +1,127 @@
+"""`simperf sweep`: one scenario at many points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from simperf.cli.options import Engine, Format, Samples, Seed, Set, Vary
+
+if TYPE_CHECKING:
+    from simperf.study.table import Table
+
+__all__ = ["sweep"]
+
+
+def sweep(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A scenario's file, or a name of `simperf scenarios list`.")
+    ],
+    vary: Vary = None,
+    design: Annotated[
+        Literal["grid", "list", "lhs"],
+        typer.Option("--design", help="Every combination, the lists side by side, or a Latin hypercube."),
+    ] = "grid",
+    points: Annotated[int, typer.Option("--points", metavar="N", min=0, help="Of a Latin hypercube.")] = 0,
+    engine: Engine = "serial",
+    output_file: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Keep the table: .jsonl, .json, .csv or .parquet."),
+    ] = None,
+    changes: Set = None,
+    samples: Samples = 0,
+    output: Format = "table",
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw: .png, .svg or .pdf.")] = None,
+    kind: Annotated[
+        Literal["auto", "lines", "scaling", "heatmap", "pareto"], typer.Option("--plot-kind", help="What to draw.")
+    ] = "auto",
+    metric: Annotated[str, typer.Option("--metric", help="What lines and heat maps show.")] = "",
+    fast: Annotated[bool, typer.Option("--fast", help="Record no timelines: quicker, without regimes.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Throw away what an interrupted sweep has kept.")] = False,
+    cache: Annotated[bool, typer.Option("--cache/--no-cache", help="Take points that were run before.")] = True,
+    seed: Seed = None,
+) -> int:
+    """Run a scenario at many points; what is done is kept, and the same command goes on after an interruption."""
+    from simperf.cli.work import note, verify_outputs
+    from simperf.scenario import load_scenario
+    from simperf.study.sweep import journal_of
+    from simperf.study.sweep import sweep as run_sweep
+
+    verify_outputs(plot=plot)
+    scenario = load_scenario(file, changes or (), seed=seed)
+    shown = _Shown()
+    try:
+        table = run_sweep(
+            scenario,
+            vary or [],
+            design=design,
+            points=points,
+            engine=engine,
+            output=output_file,
+            samples=samples,
+            record=not fast,
+            fresh=fresh,
+            cache=cache,
+            progress=shown,
+        )
+    except KeyboardInterrupt:
+        shown.end()
+        kept = f"; {journal_of(output_file)} keeps them, and the same command goes on" if output_file else ""
+        note(f"interrupted after {shown.done} points{kept}")
+        return 130
+    shown.end()
+    _write(table, output, output_file)
+    if plot is not None:
+        from simperf.report.sweeps import plot_table
+
+        plot_table(table, plot, kind, metric=metric)
+        note(f"wrote {plot}")
+    if table.failed:
+        note(f"{len(table.failed)} of {len(table)} points failed; their errors are in the table")
+    return 1 if len(table.failed) == len(table) else 0
+
+
+def _write(table: Table, output: str, file: Path | None) -> None:
+    """The table on standard output; a file that was asked for is enough for a long one."""
+    from simperf.cli.work import note
+    from simperf.report.studies import format_table
+
+    typer.echo(format_table(table, output))
+    if file is not None:
+        note(f"wrote {file}: {len(table)} points")
+
+
+class _Shown:
+    """Progress on a terminal, at most ten times a second."""
+
+    def __init__(self) -> None:
+        import sys
+
+        self.done, self._terminal, self._last = 0, sys.stderr.isatty(), -1.0
+
+    def __call__(self, progress: object) -> None:
+        from simperf.study.sweep import Progress
+
+        assert isinstance(progress, Progress)
+        self.done = progress.done
+        if not self._terminal or (progress.elapsed - self._last < 0.1 and progress.done < progress.total):
+            return
+        self._last = progress.elapsed
+        left = progress.left
+        text = f"[{progress.done}/{progress.total}]"
+        text += f" {_clock(left)} left" if left is not None and progress.done < progress.total else ""
+        text += f", {progress.failed} failed" if progress.failed else ""
+        typer.echo(f"\r\x1b[K{text}", nl=False, err=True)
+
+    def end(self) -> None:
+        """Clear the line."""
+        if self._terminal:
+            typer.echo("\r\x1b[K", nl=False, err=True)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

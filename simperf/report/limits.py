@@ -1,0 +1,119 @@
+"""What `simperf limits` shows: the critical path, the ranking of resources, flips, influences; and their picture."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from simperf.report.style import COLORS, figure, save
+from simperf.report.terminal import bar, to_text, unicode_output
+from simperf.study.crossover import Flip
+from simperf.study.limits import Limits
+from simperf.study.sensitivity import Sensitivity
+from simperf.units import format_quantity
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["draw_limits", "format_limits", "plot_limits"]
+
+_SHOWN = 12
+_BAR = 20
+
+
+def format_limits(
+    found: Limits, *, flips: Sequence[Flip] | None = None, influences: Sensitivity | None = None, all_rows: bool = False
+) -> str:
+    """As text: the run, its critical path, its resources by what they would bring, and what else was asked for."""
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    from simperf.report.studies import rows_view
+
+    parts: list[RenderableType] = [
+        Text.assemble((found.result.name, "bold"), "  ", (format_quantity(found.result.time, "s"), "bold green"))
+    ]
+
+    def section(title: str, body: RenderableType) -> None:
+        parts.extend([Text(""), Text(title, style="bold"), Padding(body, (0, 0, 0, 2))])
+
+    grid = Table.grid(padding=(0, 2))
+    path = found.path.parts
+    for part in path[:_SHOWN]:
+        share = Text(bar(part.share, _BAR, unicode=unicode_output()))
+        time, percent = format_quantity(part.time, "s"), f"{100 * part.share:.1f} %"
+        grid.add_row(part.category, part.owner, share, Text(time, justify="right"), Text(percent, justify="right"))
+    if len(path) > _SHOWN:
+        rest = sum(part.time for part in path[_SHOWN:])
+        grid.add_row("others", f"{len(path) - _SHOWN} more", "", Text(format_quantity(rest, "s"), justify="right"))
+    section("Critical path", grid if path else Text("nothing was recorded on a timeline"))
+    header, rows = found.rows()
+    shown = [row for row in rows if all_rows or row[4] != "0 %"]
+    hidden = len(rows) - len(shown)
+    section("If one resource were faster", rows_view(header, shown, left=("change",)))
+    if hidden:
+        parts.append(Text(f"  {hidden} more would change nothing", style="dim"))
+    if flips is not None:
+        lines = "\n".join(map(str, flips)) or "what limits is the same over the whole range"
+        section("Where the limit changes", Text(lines))
+    if influences is not None:
+        section(
+            f"Influence on {influences.metric} ({influences.method}, {influences.runs} runs)",
+            rows_view(*influences.rows()),
+        )
+    return to_text(Group(*parts))
+
+
+def plot_limits(found: Limits, path: str | os.PathLike[str]) -> None:
+    """Write the tornado: see `draw_limits`."""
+    save(draw_limits(found), path)
+
+
+def draw_limits(found: Limits) -> Any:
+    """Make a figure of the critical path as one bar, and below it the change that each faster resource would bring."""
+    rows = [one for one in found.speed_ups if not one.error and abs(one.change) >= 5e-6][:20]
+
+    def fill(made: Any) -> None:
+        made.suptitle(
+            f"{found.result.name}: {format_quantity(found.result.time, 's')}",
+            x=0.01,
+            ha="left",
+            fontsize=10,
+            weight="bold",
+        )
+        top, axes = made.subplots(2, 1, height_ratios=[1, max(2.0, 0.5 * len(rows))])
+        left = 0.0
+        for name, time in found.path.by_category().items():
+            share = 100 * time / found.result.time
+            top.barh(
+                [0],
+                [share],
+                left=left,
+                color=COLORS.get(name, "#E5E5E5"),
+                edgecolor="white",
+                label=f"{name} {share:.0f} %",
+            )
+            left += share
+        top.set_yticks([])
+        top.set_xlim(0, 100)
+        top.set_xlabel("critical path [%]")
+        top.legend(fontsize=7, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+        names = [f"{one.resource.name}" for one in rows]
+        changes = [100 * one.change for one in rows]
+        colours = ["#009E73" if change < 0 else "#D55E00" for change in changes]
+        axes.barh(names, changes, color=colours)
+        for place, one in enumerate(rows):
+            if one.low is not None and one.high is not None:
+                axes.plot([100 * one.low, 100 * one.high], [place, place], color="black", lw=1)
+        axes.invert_yaxis()
+        bound = 100 * (1 / found.together.factor - 1)
+        axes.axvline(bound, ls="--", lw=0.9, color="#888888")
+        axes.axvline(0, lw=0.8, color="black")
+        axes.set_xlabel(
+            f"change of the time with {100 * (found.together.factor - 1):.3g} % more speed [%]; dashed: all at once"
+        )
+
+    return figure(fill, height=2.2 + 0.28 * max(3, len(rows)))

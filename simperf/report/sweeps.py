@@ -1,0 +1,254 @@
+"""Pictures of sweeps: lines, scaling with its ideal, heat maps, and the front of time and cost."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from simperf.errors import InputError, Problem, UnknownNameError
+from simperf.report.style import figure, save, written
+from simperf.study.pareto import pareto_front
+from simperf.study.table import Table
+
+__all__ = ["KINDS", "draw_table", "plot_table"]
+
+_RATE, _COST = "metrics.samples per second", "metrics.cost per step"
+_BLUE, _RED, _GREY = "#0072B2", "#D55E00", "#888888"
+_LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+
+
+def plot_table(table: Table, path: str | os.PathLike[str], kind: str = "auto", *, metric: str = "") -> None:
+    """Write a picture of a sweep; see `draw_table`."""
+    save(draw_table(table, kind, metric=metric), path)
+
+
+def draw_table(table: Table, kind: str = "auto", *, metric: str = "") -> Any:
+    """Make the figure of a sweep.
+
+    Parameters
+    ----------
+    table : Table
+    kind : str
+        ``"lines"``: a metric over the first key, a line for each value of the others. ``"scaling"``: throughput over
+        the first key with what it would ideally be, and the efficiency. ``"heatmap"``: a metric over two keys.
+        ``"pareto"``: time and cost, and the points that no other beats in both. ``"auto"`` takes what fits.
+    metric : str
+        Column that lines and heat maps show; the time if empty.
+
+    Raises
+    ------
+    InputError
+        The sweep does not hold what the picture shows.
+    UnknownNameError
+        No such kind or metric.
+    """
+    if kind == "auto":
+        kind = "heatmap" if len(table.keys) == 2 and _is_grid(table) else "lines"
+    if kind not in KINDS:
+        raise UnknownNameError("kind of picture", kind, KINDS)
+    return KINDS[kind](table, metric or "time")
+
+
+def _numbers(table: Table, column: str) -> list[Any]:
+    """Values of a column as numbers where they are, quantities such as ``"10 MB"`` too."""
+    return [number_of(value) for value in table.column(column)]
+
+
+def number_of(value: Any) -> Any:
+    """A number that a value of a file stands for; the value itself if it stands for none.
+
+    Examples
+    --------
+    >>> number_of("10 MB"), number_of(3), number_of("ring")
+    (10000000.0, 3, 'ring')
+    """
+    from simperf.errors import UnitError
+    from simperf.units import DIMENSIONS, parse
+
+    if isinstance(value, str):
+        for dimension in DIMENSIONS:
+            try:
+                return parse(value, dimension)
+            except UnitError:
+                continue
+    return value
+
+
+def _is_grid(table: Table) -> bool:
+    return len({tuple(map(str, row["set"].values())) for row in table.rows}) == len(table.rows) and (
+        len(set(map(str, table.column(table.keys[0])))) * len(set(map(str, table.column(table.keys[1])))) == len(table)
+    )
+
+
+def _full(table: Table, metric: str) -> str:
+    """Name of the column of a metric, with its complaint if there is none."""
+    table.column(metric)
+    return metric if metric in table.columns else f"metrics.{metric}"
+
+
+def _label(table: Table, column: str) -> str:
+    unit = table.unit(column)
+    name = column.removeprefix("metrics.")
+    return f"{name} [{unit}]" if unit not in ("", "1") else name
+
+
+def _series(table: Table, column: str) -> dict[str, tuple[list[Any], list[float], list[tuple[float, float]]]]:
+    """For each combination of the keys but the first: its values, the column's, and its intervals."""
+    xs = _numbers(table, table.keys[0])
+    found: dict[str, tuple[list[Any], list[float], list[tuple[float, float]]]] = {}
+    for x, row, record in zip(xs, table.rows, table.records(), strict=True):
+        value = record[column]
+        if value is None:
+            continue
+        label = ", ".join(f"{key.rpartition('.')[2]} {row['set'][key]}" for key in table.keys[1:])
+        group = found.setdefault(label, ([], [], []))
+        group[0].append(x)
+        group[1].append(value)
+        ends = row.get("intervals", {}).get(column.removeprefix("metrics."))
+        group[2].append((ends[0], ends[1]) if ends else (value, value))
+    if not found:
+        raise InputError(Problem("nothing to draw: every point failed", expected="a sweep with results"))
+    return found
+
+
+def _lines(table: Table, metric: str) -> Any:
+    column = _full(table, metric)
+    series = _series(table, column)
+
+    def fill(made: Any) -> None:
+        axes = made.subplots()
+        axes.set_title(table.title)
+        for number, (label, (xs, ys, ends)) in enumerate(series.items()):
+            order = _order(xs)
+            colour = _LINES[number % len(_LINES)]
+            places = [xs[i] if _is_number(xs) else str(xs[i]) for i in order]
+            axes.plot(places, [ys[i] for i in order], "o-", ms=3.5, lw=1.2, color=colour, label=label or None)
+            if any(low != high for low, high in ends):
+                lows, highs = [ends[i][0] for i in order], [ends[i][1] for i in order]
+                axes.fill_between(places, lows, highs, color=colour, alpha=0.2, lw=0)
+        axes.set_xlabel(table.keys[0])
+        axes.set_ylabel(_label(table, column))
+        axes.set_ylim(bottom=0)
+        if len(series) > 1:
+            axes.legend(fontsize=7.5)
+
+    return figure(fill)
+
+
+def _scaling(table: Table, metric: str) -> Any:
+    column = _RATE if metric == "time" and _RATE in table.columns else _full(table, metric)
+    series = _series(table, column)
+    inverse = column == "time"
+
+    def fill(made: Any) -> None:
+        left, right = made.subplots(1, 2, width_ratios=[3, 2])
+        made.suptitle(table.title, x=0.01, ha="left", fontsize=10, weight="bold")
+        for number, (label, (xs, values, _)) in enumerate(series.items()):
+            order = _order(xs)
+            numbers = [float(xs[i]) for i in order]
+            rates = [1.0 / values[i] if inverse else values[i] for i in order]
+            ideal = [rates[0] / numbers[0] * x for x in numbers]
+            colour = _LINES[number % len(_LINES)]
+            left.plot(numbers, rates, "o-", ms=3.5, lw=1.2, color=colour, label=label or "simulated")
+            left.plot(numbers, ideal, "--", lw=0.9, color=_GREY, label="ideal" if number == len(series) - 1 else None)
+            shares = [100 * rate / best for rate, best in zip(rates, ideal, strict=True)]
+            right.plot(numbers, shares, "o-", ms=3.5, lw=1.2, color=colour)
+        for axes in (left, right):
+            axes.set_xlabel(table.keys[0])
+            axes.set_ylim(bottom=0)
+        left.set_ylabel("1 / time [1/s]" if inverse else _label(table, column))
+        right.set_ylabel("efficiency [%]")
+        right.axhline(100, ls="--", lw=0.9, color=_GREY)
+        left.legend(fontsize=7.5)
+
+    if not all(_is_number(xs) and min(map(float, xs)) > 0 for xs, _, _ in series.values()):
+        raise InputError(Problem("scaling is over numbers above 0", key=table.keys[0], expected="--plot-kind lines"))
+    return figure(fill, width=9.0, height=4.0)
+
+
+def _heatmap(table: Table, metric: str) -> Any:
+    column = _full(table, metric)
+    if len(table.keys) != 2:
+        problem = Problem("a heat map is over two keys", value=", ".join(table.keys), expected="--plot-kind lines")
+        raise InputError(problem)
+    first, second = (_distinct(table.column(key)) for key in table.keys)
+    cells = [[float("nan")] * len(first) for _ in second]
+    for row, value in zip(table.rows, table.column(column), strict=True):
+        if value is not None:
+            place = second.index(str(row["set"][table.keys[1]])), first.index(str(row["set"][table.keys[0]]))
+            cells[place[0]][place[1]] = value
+
+    def fill(made: Any) -> None:
+        axes = made.subplots()
+        axes.set_title(table.title)
+        picture = axes.imshow(cells, origin="lower", aspect="auto", cmap="viridis_r" if column == "time" else "viridis")
+        axes.set_xticks(range(len(first)), first, rotation=30 if max(map(len, first)) > 5 else 0)
+        axes.set_yticks(range(len(second)), second)
+        axes.set_xlabel(table.keys[0])
+        axes.set_ylabel(table.keys[1])
+        axes.grid(visible=False)
+        made.colorbar(picture, label=_label(table, column))
+        if len(first) * len(second) <= 100:
+            for y, line in enumerate(cells):
+                for x, value in enumerate(line):
+                    text = "failed" if math.isnan(value) else written(value, table.unit(column) or "1", digits=3)
+                    box = {"facecolor": "white", "alpha": 0.7, "lw": 0, "pad": 1}
+                    axes.text(x, y, text, ha="center", va="center", fontsize=6.5, bbox=box)
+
+    return figure(fill, height=max(3.0, 1.5 + 0.35 * len(second)))
+
+
+def _pareto(table: Table, metric: str) -> Any:
+    if _COST not in table.columns:
+        raise InputError(Problem("no point has a cost", expected="a machine of servers with prices"))
+    rows = [record for record in table.records() if record["time"] is not None and record[_COST] is not None]
+    times = [1.0 / record[_RATE] if record.get(_RATE) else record["time"] for record in rows]
+    costs = [record["metrics.cost per million samples"] or record[_COST] for record in rows]
+    labels = [", ".join(str(record[key]) for key in table.keys) for record in rows]
+
+    def fill(made: Any) -> None:
+        axes = made.subplots()
+        axes.set_title(table.title)
+        draw_front(axes, [1e6 * time for time in times], costs, labels)
+        axes.set_xlabel("time of a million samples [s]")
+        axes.set_ylabel("cost of a million samples [USD]")
+
+    return figure(fill)
+
+
+def draw_front(axes: Any, times: Sequence[float], costs: Sequence[float], labels: Sequence[str]) -> None:
+    """Points of time and cost, and the line of those that none beats in both."""
+    front = pareto_front(list(zip(times, costs, strict=True)))
+    axes.plot(times, costs, "o", ms=3.5, color=_GREY, alpha=0.7)
+    axes.plot(
+        [times[i] for i in front], [costs[i] for i in front], "o-", ms=5, lw=1.2, color=_RED, label="not beaten in both"
+    )
+    for index in front[:12]:
+        axes.annotate(
+            labels[index], (times[index], costs[index]), fontsize=6.5, xytext=(4, 4), textcoords="offset points"
+        )
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    axes.legend(fontsize=7.5)
+
+
+def _order(xs: Sequence[Any]) -> list[int]:
+    return sorted(range(len(xs)), key=lambda i: xs[i]) if _is_number(xs) else list(range(len(xs)))
+
+
+def _is_number(xs: Sequence[Any]) -> bool:
+    return all(isinstance(x, int | float) and not isinstance(x, bool) for x in xs)
+
+
+def _distinct(values: Sequence[Any]) -> list[str]:
+    """Values once each as texts: numbers in their order, others as they come."""
+    found = list(dict.fromkeys(values))
+    numbers = [number_of(value) for value in found]
+    order = sorted(range(len(found)), key=lambda i: numbers[i]) if _is_number(numbers) else range(len(found))
+    return [str(found[i]) for i in order]
+
+
+#: What can be drawn of a sweep.
+KINDS = {"lines": _lines, "scaling": _scaling, "heatmap": _heatmap, "pareto": _pareto}

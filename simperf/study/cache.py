@@ -1,0 +1,127 @@
+"""Rows of points that were run before, by what they were made of: content, and the version of simperf."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from simperf.study.journal import canonical
+
+__all__ = ["Cache", "cache_folder", "fingerprint", "point_key"]
+
+#: folder of the cache; "off" does without
+VARIABLE = "SIMPERF_CACHE"
+#: how long rows may wait to be written together [s]
+_TOGETHER = 1.0
+_PATIENCE = 10.0  # for another process that writes [s]
+
+
+def cache_folder() -> Path | None:
+    """Folder of the cache: ``SIMPERF_CACHE``, or simperf's in the user's; None if it is switched off."""
+    given = os.environ.get(VARIABLE, "")
+    if given.lower() in ("off", "0", "no"):
+        return None
+    if given:
+        return Path(given)
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    try:
+        return (Path(home) if home else Path.home() / ".cache") / "simperf"
+    except RuntimeError:  # no home
+        return None
+
+
+@lru_cache(maxsize=1)
+def fingerprint() -> str:
+    """Version of simperf: its number, and a hash of its files, so that a changed line is another version."""
+    from simperf import __version__
+
+    root = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*")):
+        if path.suffix in (".py", ".toml", ".json", ".gz") and path.is_file():
+            state = path.stat()
+            digest.update(f"{path.relative_to(root).as_posix()} {state.st_size} {state.st_mtime_ns}\n".encode())
+    return f"{__version__}+{digest.hexdigest()[:12]}"
+
+
+def point_key(task: Mapping[str, Any], *, files: str) -> str:
+    """Hash of all that the row of a task depends on.
+
+    Parameters
+    ----------
+    task : mapping
+    files : str
+        Hash of files that the scenario names, from `folder_hash`.
+    """
+    content = {key: task[key] for key in ("set", "seed", "samples", "record", "data", "name")}
+    return hashlib.sha256(canonical([fingerprint(), files, content]).encode()).hexdigest()
+
+
+def folder_hash(data: Mapping[str, Any], folder: str) -> str:
+    """Hash of people's own files that a scenario reads: Python programs, parts and profiles beside it; "" if none."""
+    machine, program = data.get("machine", {}), data.get("program", {})
+    own = isinstance(machine, Mapping) and "folder" in machine
+    if not own and "python" not in program and "calibration" not in data:
+        return ""
+    digest = hashlib.sha256()
+    places = [Path(folder), *([Path(folder) / str(machine["folder"])] if own else [])]
+    for place in places:
+        for path in sorted(place.glob("*") if place == places[0] else place.rglob("*")):
+            if path.suffix in (".py", ".toml", ".json") and path.is_file():
+                digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+class Cache:
+    """A table on disk from key to row; without a folder, or if it cannot be written, it remembers nothing."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._base: sqlite3.Connection | None = None
+        self._new: dict[str, str] = {}
+        self._written = time.monotonic()
+        if folder is None:
+            return
+        with contextlib.suppress(OSError, sqlite3.Error):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._base = sqlite3.connect(folder / "points.sqlite", timeout=_PATIENCE)
+            self._base.execute("CREATE TABLE IF NOT EXISTS points (key TEXT PRIMARY KEY, row TEXT NOT NULL)")
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """The row under `key`, None if there is none."""
+        if self._base is None:
+            return None
+        try:
+            found = self._base.execute("SELECT row FROM points WHERE key = ?", (key,)).fetchone()
+            return None if found is None else dict(json.loads(found[0]))
+        except (sqlite3.Error, ValueError):
+            return None
+
+    def put(self, key: str, row: Mapping[str, Any]) -> None:
+        """Remember a row."""
+        if self._base is not None:
+            self._new[key] = canonical(row)
+            if time.monotonic() - self._written > _TOGETHER:
+                self.write()
+
+    def write(self) -> None:
+        """Bring what is new to the disk; a disk that is full is no reason to stop."""
+        if self._base is not None and self._new:
+            with contextlib.suppress(sqlite3.Error), self._base:
+                self._base.executemany("INSERT OR REPLACE INTO points VALUES (?, ?)", list(self._new.items()))
+        self._new.clear()
+        self._written = time.monotonic()
+
+    def close(self) -> None:
+        """Write and let go."""
+        self.write()
+        if self._base is not None:
+            self._base.close()
+            self._base = None

@@ -1,0 +1,172 @@
+"""Where the regime flips: the value of a parameter at which something else starts to limit a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from simperf.errors import InputError, Problem, SimperfError
+from simperf.scenario import Scenario
+from simperf.study.axes import Axis, make_axes
+from simperf.study.executors import executor
+from simperf.study.limits import FASTER, limiting, speed_tasks
+from simperf.study.points import Task, make_tasks, point_scenario, spawn_seed
+from simperf.study.sweep import check_axes, run_tasks
+from simperf.study.virtual import resources
+
+__all__ = ["BY", "By", "Flip", "flips"]
+
+By = Literal["resource", "regime", "busiest"]
+#: what is asked of a run: what would help it most, its regime, or what rests least
+BY: tuple[By, ...] = ("resource", "regime", "busiest")
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """A value at which what limits changes.
+
+    Parameters
+    ----------
+    key : str
+    value : float
+        In the unit of the range; a whole number where the key takes only those: the first with the new limit.
+    text : str
+        As a file would say it.
+    before, after : str
+        What limits below the value and above it.
+    width : float
+        Between the last value with the one limit and the first with the other, in the same unit.
+    """
+
+    key: str
+    value: float
+    text: str
+    before: str
+    after: str
+    width: float
+
+    def __str__(self) -> str:
+        return f"{self.key} = {self.text}: from {self.before or 'nothing'} to {self.after or 'nothing'}"
+
+
+def flips(
+    scenario: Scenario,
+    vary: str,
+    *,
+    by: By = "resource",
+    faster: float = FASTER,
+    scan: int = 9,
+    tolerance: float = 1e-6,
+    engine: str | Executor = "serial",
+    cache: bool = True,
+) -> list[Flip]:
+    """Find every flip over a range: first on a coarse scan, then by bisection between neighbours that differ.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    vary : str
+        A range, such as ``"program.nbytes=1..1000 MB"``; ``:log`` halves in the logarithm.
+    by : {"resource", "regime", "busiest"}
+        What limits: the resource whose speed-up helps most, the run's regime, or its busiest resource.
+    faster : float
+        How many times as fast a resource is made to see whether it helps [1].
+    scan : int
+        Values of the coarse scan; a limit that comes and goes between two of them is not seen.
+    tolerance : float
+        Relative width at which bisection ends [1].
+    engine, cache
+        As in `simperf.study.sweep.sweep`; bisection goes on between several neighbours at a time.
+
+    Raises
+    ------
+    InputError
+        No range, or a point of it cannot be run.
+    """
+    (axis,) = make_axes([vary])
+    problems = []
+    if not axis.is_range:
+        problems.append(
+            Problem("a range is expected", file="--flip", key=axis.key, expected='"program.nbytes=1..1000 MB"')
+        )
+    if by not in BY:
+        problems.append(Problem("no such answer", key="--by", value=str(by), expected=" or ".join(BY)))
+    if scan < 2 or not 0 < tolerance < 1:
+        problems.append(Problem("2 values or more, and a tolerance between 0 and 1, are expected", key="--flip"))
+    if problems:
+        raise InputError(problems)
+    ends = make_tasks(scenario, [{axis.key: axis.at(0.0)}, {axis.key: axis.at(1.0)}], record=False)
+    check_axes(scenario, [axis], ends)
+    values = list(dict.fromkeys(_number(axis, axis.at(index / (scan - 1))) for index in range(scan)))
+    pool = engine if isinstance(engine, Executor) else executor(engine)
+    try:
+        asked = _Asked(scenario, axis, by, faster, lambda tasks: run_tasks(tasks, engine=pool, cache=cache))
+        labels = asked(values)
+        found = [
+            _bisect(asked, axis, (low, high), (before, after), tolerance)
+            for low, high, before, after in zip(values, values[1:], labels, labels[1:], strict=False)
+            if before != after
+        ]
+    finally:
+        if pool is not engine:
+            pool.shutdown()
+    return found
+
+
+class _Asked:
+    """Asks what limits at values of the axis."""
+
+    def __init__(self, scenario: Scenario, axis: Axis, by: By, faster: float, work: Callable[..., Any]) -> None:
+        self.scenario, self.axis, self.by, self.faster, self.work = scenario, axis, by, faster, work
+
+    def __call__(self, values: list[float]) -> list[str]:
+        points = [
+            {self.axis.key: self.axis.write(value), "run.seed": spawn_seed(self.scenario.seed, 0)} for value in values
+        ]
+        if self.by != "resource":
+            rows = self.work(make_tasks(self.scenario, points))
+            self._check(rows)
+            return [str(row["regime" if self.by == "regime" else "limited_by"]) for row in rows]
+        tasks: list[Task] = []
+        places = []
+        for point in points:
+            (base,) = make_tasks(self.scenario, [point], record=False)
+            found = resources(point_scenario(base))
+            places.append((len(tasks), found))
+            tasks += [base, *speed_tasks(self.scenario, found, self.faster, point=point)]
+        rows = self.work([{**task, "point": number} for number, task in enumerate(tasks)])
+        labels = []
+        for start, found in places:
+            self._check(rows[start : start + 1])
+            labels.append(limiting(rows[start + 1 : start + 1 + len(found)], found, rows[start]["time"]))
+        return labels
+
+    def _check(self, rows: list[Any]) -> None:
+        for row in rows:
+            if row["error"] is not None:
+                raise SimperfError(f"{self.axis.key} = {row['set'][self.axis.key]}: {row['error']}")
+
+
+def _number(axis: Axis, written: Any) -> float:
+    return float(str(written).split()[0]) if isinstance(written, str) else float(written)
+
+
+def _bisect(asked: _Asked, axis: Axis, ends: tuple[float, float], labels: tuple[str, str], tolerance: float) -> Flip:
+    """Halve until the ends are close; what is neither label counts as the second."""
+    (low, high), (before, after) = ends, labels
+    while high - low > (1 if axis.whole else tolerance * max(abs(low), abs(high))):
+        middle = math.sqrt(low * high) if axis.log else (low + high) / 2
+        middle = float(math.floor(middle)) if axis.whole else middle
+        if not low < middle < high:
+            break
+        (label,) = asked([middle])
+        if label == before:
+            low = middle
+        else:
+            high, after = middle, label
+    value = high if axis.whole else (low + high) / 2
+    text = f"{value:.6g} {axis.unit}".strip()
+    return Flip(axis.key, value, text, before, after, high - low)

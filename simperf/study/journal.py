@@ -1,0 +1,136 @@
+"""The file in which a study keeps every finished point, so that it can be interrupted at any moment.
+
+JSON lines: first what study it is, then a row a point in the order in which they were done. A line is
+handed to the system before the next point is counted, so that a process that is killed loses nothing that it
+counted; a last line that was torn is cut off when the file is opened again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from simperf.errors import InputError, Problem
+
+__all__ = ["Journal", "canonical"]
+
+#: what one line of the file may not hold back longer in case the power fails [s]
+_SYNC = 1.0
+
+
+def canonical(value: Any) -> str:
+    """JSON with sorted keys: equal values, equal text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
+
+
+class Journal:
+    """Rows of a study on their way to its table; use it in a ``with``.
+
+    Parameters
+    ----------
+    path : path
+    study : mapping
+        What study it is: a journal of another one is refused.
+    fresh : bool
+        Throw away what an earlier run left.
+
+    Attributes
+    ----------
+    rows : dict of int to dict
+        Finished points by number, those of earlier runs too.
+
+    Raises
+    ------
+    InputError
+        It belongs to another study, another process writes it, or it cannot be written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], study: Mapping[str, Any], *, fresh: bool = False) -> None:
+        self.path = Path(path)
+        self.rows: dict[int, dict[str, Any]] = {}
+        try:
+            self._stream = self.path.open("a+b")
+        except OSError as error:
+            raise InputError(Problem(f"cannot be written: {error.strerror}", file=str(path))) from None
+        try:
+            self._lock()
+            if fresh:
+                self._stream.truncate(0)
+            self._open(canonical(study).encode())
+        except BaseException:
+            self._stream.close()
+            raise
+        self._synced = time.monotonic()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Keep a finished point."""
+        self.rows[row["point"]] = row
+        self._stream.write(canonical(row).encode() + b"\n")
+        self._stream.flush()
+        now = time.monotonic()
+        if now - self._synced > _SYNC:
+            os.fsync(self._stream.fileno())
+            self._synced = now
+
+    def close(self) -> None:
+        """Keep the file for later."""
+        if not self._stream.closed:
+            self._stream.flush()
+            os.fsync(self._stream.fileno())
+            self._stream.close()
+
+    def remove(self) -> None:
+        """Delete the file: the table is written."""
+        self.path.unlink(missing_ok=True)
+        self.close()
+
+    def _lock(self) -> None:
+        """Refuse a second process; systems without such locks do without."""
+        with contextlib.suppress(ImportError):
+            import fcntl
+
+            try:
+                fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                message = "another process is at work on this study"
+                raise InputError(Problem(message, file=str(self.path), expected="another --output")) from None
+
+    def _open(self, study: bytes) -> None:
+        self._stream.seek(0)
+        content = self._stream.read()
+        whole = content.rfind(b"\n") + 1
+        if whole != len(content):
+            self._stream.truncate(whole)
+        lines = content[:whole].splitlines()
+        if not lines:
+            self._stream.write(study + b"\n")
+            self._stream.flush()
+            return
+        if lines[0] != study:
+            message = "points of another study (or of another version of simperf) are kept here"
+            raise InputError(
+                Problem(message, file=str(self.path), expected="--fresh to throw them away, or another --output")
+            )
+        for number, line in enumerate(lines[1:], 2):
+            try:
+                row = json.loads(line)
+                self.rows[int(row["point"])] = row
+            except (ValueError, KeyError, TypeError):
+                message = "this line is no point of a study"
+                raise InputError(
+                    Problem(message, file=str(self.path), line=number, expected="--fresh to throw the points away")
+                ) from None

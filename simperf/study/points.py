@@ -1,0 +1,174 @@
+"""One point of a study: a plain task for a worker, and the plain row that comes back.
+
+A task holds all that a run needs, so that it may be done in any process of any computer; a row
+holds what tables and pictures need, and nothing that depends on where or when it was made.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simperf.collectives.protocols import pace
+from simperf.errors import InputError, Problem, SimperfError
+from simperf.files import TomlFile
+from simperf.hardware import Machine
+from simperf.results import Result
+from simperf.run import run
+from simperf.scenario import Scenario, make_scenario
+from simperf.scenario.overrides import Override, apply, parse_path
+
+__all__ = ["SPEED", "Row", "Task", "failed_row", "make_tasks", "point_scenario", "result_row", "run_task", "spawn_seed"]
+
+Task = dict[str, Any]
+Row = dict[str, Any]
+
+#: keys below this change how fast a resource is (`simperf.study.virtual`) instead of a value of the file
+SPEED = "speed"
+#: machines of this process by their table, with the routes that were found on them
+_MACHINES: dict[str, Machine] = {}
+_KEPT = 64
+#: tables that say nothing about a run
+_SILENT = ("expect", "measured", "compare")
+
+
+def make_tasks(
+    scenario: Scenario,
+    points: Sequence[Mapping[str, Any]],
+    *,
+    samples: int = 0,
+    record: bool = True,
+) -> list[Task]:
+    """A task a point: the scenario with the point's values, and a seed of its own.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    points : sequence of mapping
+        Values by key, from `simperf.study.axes.make_points`.
+    samples : int
+        Draws of the calibration's fit, for intervals; 0 for none.
+    record : bool
+        Keep the timeline while it runs, which regimes are read from.
+    """
+    if "program" not in scenario.data:
+        raise InputError(
+            Problem("the scenario was not made of a file or of plain data", expected="make_scenario({...})")
+        )
+    data = {key: value for key, value in scenario.data.items() if key not in _SILENT}
+    folder = str(Path(scenario.path).absolute().parent) if scenario.path else str(Path.cwd())
+    return [
+        {
+            "point": index,
+            "set": dict(point),
+            "seed": point.get("run.seed", spawn_seed(scenario.seed, index)),
+            "samples": samples,
+            "record": record,
+            "data": data,
+            "folder": folder,
+            "name": scenario.name,
+        }
+        for index, point in enumerate(points)
+    ]
+
+
+def spawn_seed(seed: int, index: int) -> int:
+    """Seed of point `index` of a study, as `numpy.random.SeedSequence` spawns it; fits a scenario's file."""
+    state = np.random.SeedSequence(seed, spawn_key=(index,)).generate_state(1, np.uint64)[0]
+    return int(state >> np.uint64(1))
+
+
+def point_scenario(task: Mapping[str, Any]) -> Scenario:
+    """Make the scenario of a task.
+
+    Raises
+    ------
+    InputError
+        The point's values do not fit the scenario.
+    """
+    speeds = _speeds(task)
+    changes = {key: value for key, value in task["set"].items() if parse_path(key)[0] != SPEED}
+    overrides = [Override(parse_path(key), value) for key, value in {**changes, "run.seed": task["seed"]}.items()]
+    problems: list[Any] = []
+    data, _ = apply(task["data"], TomlFile("", dict(task["data"]), ""), overrides, problems)
+    if problems:
+        raise InputError(problems)
+    scenario = _with_machine(make_scenario(data, folder=task["folder"]), data, task["folder"])
+    if speeds:
+        from simperf.study.virtual import speed_up
+
+        scenario = speed_up(scenario, speeds)
+    return scenario
+
+
+def _speeds(task: Mapping[str, Any]) -> dict[str, float]:
+    """How many times as fast each resource is, by name."""
+    paths = {parse_path(key): value for key, value in task["set"].items()}
+    return {".".join(map(str, path[1:])): float(value) for path, value in paths.items() if path[0] == SPEED}
+
+
+def run_task(task: Mapping[str, Any]) -> Row:
+    """Run one point; whatever goes wrong is in its row, and nothing is raised."""
+    try:
+        scenario = point_scenario(task)
+        with pace(_speeds(task).get("nccl protocols", 1.0)):
+            if task["samples"]:
+                from simperf.study.uncertainty import predict
+
+                result = predict(scenario, samples=task["samples"], record=task["record"])
+            else:
+                result = run(scenario, record=task["record"])
+        return result_row(task, result)
+    except SimperfError as error:
+        return failed_row(task, str(error))
+    except Exception as error:
+        return failed_row(task, f"{type(error).__name__}: {error}")
+
+
+def result_row(task: Mapping[str, Any], result: Result) -> Row:
+    """What is kept of a result."""
+    from simperf.analysis.limits import busiest
+    from simperf.analysis.regime import regime
+
+    limit = busiest(result)
+    row = _head(task) | {
+        "error": None,
+        "time": result.time,
+        "regime": regime(result).name if result.spans else "",
+        "limited_by": limit.name if limit else "",
+        "floor": result.floor[1],
+        "metrics": {name: [_finite(metric.value), metric.unit] for name, metric in result.metrics.items()},
+    }
+    if result.intervals:
+        row["intervals"] = {name: list(ends) for name, ends in result.intervals.items()}
+    return row
+
+
+def failed_row(task: Mapping[str, Any], error: str) -> Row:
+    """The row of a point that gave no result."""
+    return _head(task) | {"error": error.strip() or "no reason was given"}
+
+
+def _head(task: Mapping[str, Any]) -> Row:
+    return {"point": task["point"], "set": dict(task["set"]), "seed": task["seed"]}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _with_machine(scenario: Scenario, data: Mapping[str, Any], folder: str) -> Scenario:
+    """Give a scenario the machine that an earlier point of the same table had, whose routes are known already."""
+    from dataclasses import replace
+
+    if scenario.machine is None:
+        return scenario
+    table = json.dumps([data["machine"], folder], sort_keys=True, default=str)
+    if len(_MACHINES) >= _KEPT:
+        _MACHINES.clear()
+    return replace(scenario, machine=_MACHINES.setdefault(table, scenario.machine))

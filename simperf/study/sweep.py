@@ -1,0 +1,263 @@
+"""Many runs of one scenario: points, an engine that does them, and a file that survives all that may happen."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from simperf.errors import InputError, Problem
+from simperf.scenario import Scenario, load_scenario
+from simperf.study.axes import Axis, Design, make_axes, make_points
+from simperf.study.cache import Cache, cache_folder, folder_hash, point_key
+from simperf.study.executors import executor, workers_of
+from simperf.study.journal import Journal, canonical
+from simperf.study.points import Row, Task, failed_row, make_tasks, point_scenario, run_task
+from simperf.study.table import Table, check_output
+
+__all__ = ["Progress", "journal_of", "run_tasks", "sweep"]
+
+#: tasks handed to the engine for each of its workers
+_AHEAD = 4
+#: points that a sweep may have
+MOST = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a study is.
+
+    Parameters
+    ----------
+    done, total, failed : int
+        Points; `done` counts all that have a row.
+    known : int
+        Points that an earlier run had done.
+    elapsed : float
+        Since this run began [s].
+    """
+
+    done: int
+    total: int
+    failed: int
+    known: int
+    elapsed: float
+
+    @property
+    def left(self) -> float | None:
+        """Time that the rest will take at the pace so far [s]; None while there is none."""
+        fresh = self.done - self.known
+        return self.elapsed / fresh * (self.total - self.done) if fresh else None
+
+
+def sweep(
+    scenario: Scenario | str | os.PathLike[str],
+    vary: Mapping[str, Any] | Sequence[str],
+    *,
+    design: Design = "grid",
+    points: int = 0,
+    engine: str | Executor = "serial",
+    output: str | os.PathLike[str] | None = None,
+    samples: int = 0,
+    record: bool = True,
+    fresh: bool = False,
+    cache: bool = True,
+    progress: Callable[[Progress], None] | None = None,
+) -> Table:
+    """Run a scenario at many points.
+
+    Parameters
+    ----------
+    scenario : Scenario or path
+        The base; every point changes the keys of `vary`.
+    vary : mapping or sequence of str
+        ``{"program.gpus": [8, 16]}``, or texts as ``--vary`` takes them (`simperf.study.axes.parse_axis`).
+        A key ``speed.RESOURCE`` makes a resource of `simperf.study.virtual` so many times as fast.
+    design : {"grid", "list", "lhs"}
+    points : int
+        Of a Latin hypercube.
+    engine : str or Executor
+        As `simperf.study.executors.executor` takes it, or an executor that is used and left open.
+    output : path, optional
+        The table, ``.jsonl``, ``.json``, ``.csv`` or ``.parquet``. While the sweep runs, finished points are kept in
+        a journal beside it, from which the same call goes on after an interruption.
+    samples : int
+        Draws of the calibration a point, for intervals.
+    record : bool
+        Keep timelines while points run: without them there is no regime, and points are faster.
+    fresh : bool
+        Throw away the journal of an interrupted sweep.
+    cache : bool
+        Take rows of points that were run before with this version of simperf, and keep new ones.
+    progress : callable, optional
+        Is told after every point.
+
+    Returns
+    -------
+    Table
+        A row a point, in order. A point that failed has an error and does not stop the others.
+
+    Raises
+    ------
+    InputError
+        Keys that the scenario does not know, values that cannot be read, a journal of another sweep.
+    """
+    if not isinstance(scenario, Scenario):
+        scenario = load_scenario(scenario)
+    if output is not None:
+        check_output(output)
+    axes = make_axes(vary)
+    if not axes:
+        raise InputError(Problem("nothing is varied", file="--vary", expected='"program.gpus=8,16,32"'))
+    size = 1
+    for axis in axes if design == "grid" else ():
+        size *= max(1, len(axis.values))
+    if max(size, points) > MOST:
+        raise InputError(
+            Problem(f"{max(size, points)} points are more than {MOST}", file="--vary", expected="--design lhs")
+        )
+    made = make_points(axes, design, points=points, seed=scenario.seed)
+    tasks = make_tasks(scenario, made, samples=samples, record=record)
+    check_axes(scenario, axes, tasks)
+    rows = run_tasks(tasks, engine=engine, journal=journal_of(output), fresh=fresh, cache=cache, progress=progress)
+    table = Table(tuple(rows), tuple(axis.key for axis in axes), scenario.title)
+    if output is not None:
+        table.save(output)
+        Path(journal_of(output) or "").unlink(missing_ok=True)
+    return table
+
+
+def journal_of(output: str | os.PathLike[str] | None) -> str | None:
+    """Where the finished points of a sweep are kept until its table is written."""
+    return None if output is None else f"{os.fspath(output)}.journal"
+
+
+def check_axes(scenario: Scenario, axes: Sequence[Axis], tasks: Sequence[Task]) -> None:
+    """Refuse keys that none of their values goes with, before anything is run.
+
+    Raises
+    ------
+    InputError
+        What is wrong with the first value of each such key.
+    """
+    problems: list[Problem] = []
+    for axis in axes:
+        first: list[Problem] = []
+        for task in tasks:
+            try:
+                point_scenario({**task, "set": {axis.key: task["set"][axis.key]}})
+                break
+            except InputError as error:
+                first = first or list(error.problems)
+            except Exception:
+                break  # what its code raises is a row's error
+        else:
+            problems += [Problem(p.message, "--vary", 0, p.key or axis.key, p.value, p.expected) for p in first]
+    if problems and not _fits_together(tasks):
+        raise InputError(list(dict.fromkeys(problems)))
+
+
+def _fits_together(tasks: Sequence[Task]) -> bool:
+    """Whether the first point as a whole is sound: keys that only go together are sound too."""
+    try:
+        point_scenario(tasks[0])
+    except InputError:
+        return False
+    return True
+
+
+def run_tasks(
+    tasks: Sequence[Task],
+    *,
+    engine: str | Executor = "serial",
+    journal: str | None = None,
+    fresh: bool = False,
+    cache: bool = True,
+    progress: Callable[[Progress], None] | None = None,
+    work: Callable[[Task], Row] = run_task,
+) -> list[Row]:
+    """Do tasks on an engine, each once, and give their rows in order; the parameters are those of `sweep`.
+
+    `work` is what a worker does; other studies have their own.
+    """
+    from simperf import __version__
+
+    began = time.monotonic()
+    study = {"simperf": __version__, "points": len(tasks), "study": _identity(tasks)}
+    with ExitStack() as stack:
+        book = stack.enter_context(Journal(journal, study, fresh=fresh)) if journal else None
+        rows: dict[int, Row] = dict(book.rows) if book else {}
+        known, failed = len(rows), sum(row["error"] is not None for row in rows.values())
+        memory = Cache(cache_folder() if cache else None)
+        stack.callback(memory.close)
+        files = folder_hash(tasks[0]["data"], tasks[0]["folder"]) if tasks and cache and "data" in tasks[0] else ""
+        keys = {task["point"]: point_key(task, files=files) for task in tasks} if cache else {}
+
+        def keep(row: Row) -> None:
+            nonlocal failed
+            rows[row["point"]] = row
+            failed += row["error"] is not None
+            if book:
+                book.add(row)
+            if progress:
+                progress(Progress(len(rows), len(tasks), failed, known, time.monotonic() - began))
+
+        waiting = []
+        for task in tasks:
+            if task["point"] in rows:
+                continue
+            row = memory.get(keys[task["point"]]) if cache else None
+            if row is None:
+                waiting.append(task)
+            else:
+                known += 1
+                keep({**row, "point": task["point"]})
+        if waiting:
+            for task, row, sound in _work(waiting, engine, work, stack):
+                if cache and sound:
+                    memory.put(keys[task["point"]], row)
+                keep(row)
+    return [rows[task["point"]] for task in tasks]
+
+
+def _identity(tasks: Sequence[Task]) -> str:
+    digest = hashlib.sha256()
+    for task in tasks:
+        digest.update(canonical(task).encode())
+    return digest.hexdigest()
+
+
+def _work(
+    tasks: Sequence[Task], engine: str | Executor, work: Callable[[Task], Row], stack: ExitStack
+) -> Iterator[tuple[Task, Row, bool]]:
+    """Tasks with their rows as they come, and whether the row is the task's own doing (no worker died)."""
+    pool = engine if isinstance(engine, Executor) else executor(engine)
+    if pool is not engine:
+        # whatever ends the sweep, tasks that wait are not begun
+        stack.callback(pool.shutdown, cancel_futures=True)
+    ahead = workers_of(pool) * _AHEAD if workers_of(pool) > 1 else 1
+    coming = iter(tasks)
+    running: dict[Future[Row], Task] = {}
+    while True:
+        for task in coming:
+            running[pool.submit(work, task)] = task
+            if len(running) >= ahead:
+                break
+        if not running:
+            return
+        done, _ = wait(running, return_when=FIRST_COMPLETED)
+        for future in sorted(done, key=lambda one: int(running[one]["point"])):
+            task = running.pop(future)
+            error = future.exception()
+            if error is None:
+                yield task, future.result(), True
+            elif isinstance(error, Exception):
+                yield task, failed_row(task, f"{type(error).__name__}: {error}"), False
+            else:
+                raise error

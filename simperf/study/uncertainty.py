@@ -1,0 +1,174 @@
+"""How sure a prediction is: runs with constants drawn from what calibration leaves open.
+
+A fitted profile holds joint draws of its constants. A scenario that uses one can be drawn:
+``scenario.draw(i)`` is the same scenario with the i-th set of constants. A run for each set, with a seed of
+its own, gives a distribution of every number, and its middle 90 % is the interval that is shown.
+
+Draw i stands for the same constants in every scenario of one profile. Two plans are therefore held
+against each other draw by draw: what both have wrong in the same way does not blur which is better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from simperf.errors import InputError, Problem
+from simperf.results import Result
+from simperf.run import run
+from simperf.scenario import Scenario
+from simperf.study.executors import executor as make_executor
+from simperf.study.points import spawn_seed
+
+__all__ = ["COVERAGE", "Duel", "beats", "distinguishable", "drawn", "interval", "predict"]
+
+#: share of the draws that an interval holds [1]
+COVERAGE = 0.9
+#: two results closer than this are one [1]
+_ROUNDING = 1e-12
+
+
+def predict(
+    scenario: Scenario,
+    *,
+    samples: int = 100,
+    executor: str | Executor = "serial",
+    record: bool = True,
+    play: Callable[..., Result] = run,
+) -> Result:
+    """Run a scenario, and again with each of `samples` sets of constants.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    samples : int
+        Draws; 20 are the least that say something about the outer 5 %.
+    executor : str or Executor
+        Where the draws are run, as in `simperf.study.sweep.sweep`.
+    record : bool
+        Keep the timeline of the run with the fitted constants.
+    play : callable
+        Runs the scenario with the fitted constants.
+
+    Returns
+    -------
+    Result
+        Of the fitted constants, with `Result.intervals` of the time and every metric, and `Result.draws`.
+
+    Raises
+    ------
+    InputError
+        Fewer than 2 samples, or a profile that has no draws.
+    """
+    if samples < 2:
+        raise InputError(Problem("2 samples or more are expected", key="--samples", value=str(samples)))
+    base = play(scenario, record=record)
+    scenarios = [drawn(scenario, index) for index in range(samples)]
+    pool = make_executor(executor) if isinstance(executor, str) else nullcontext(executor)
+    with pool as engine:
+        futures = [engine.submit(_numbers, one) for one in scenarios]
+        rows = [future.result() for future in futures]
+    names = [name for name in rows[0] if all(name in row for row in rows)]
+    draws = {name: tuple(row[name] for row in rows) for name in names}
+    found = {name: interval(values) for name, values in draws.items()}
+    metrics = {
+        name: replace(metric, low=found[name][0], high=found[name][1]) if name in found else metric
+        for name, metric in base.metrics.items()
+    }
+    notes = base.notes
+    if not _calibrated(scenario):
+        notes = (*notes, "no [calibration]: the intervals hold the random numbers of the program, not the constants")
+    return replace(base, intervals=found, draws=draws, metrics=metrics, notes=notes)
+
+
+def _calibrated(scenario: Scenario) -> bool:
+    return hasattr(scenario, "draw") and "calibration" in scenario.data
+
+
+def drawn(scenario: Scenario, index: int) -> Scenario:
+    """The scenario with draw `index` of its constants, and a seed of its own."""
+    one = scenario.draw(index) if _calibrated(scenario) else scenario  # type: ignore[attr-defined]
+    return replace(one, seed=spawn_seed(scenario.seed, index))
+
+
+def _numbers(scenario: Scenario) -> dict[str, float]:
+    result = run(scenario, record=False)
+    return {"time": result.time, **{name: metric.value for name, metric in result.metrics.items() if name != "time"}}
+
+
+def interval(values: Sequence[float], *, coverage: float = COVERAGE) -> tuple[float, float]:
+    """Range that holds the middle `coverage` [1] of `values`.
+
+    Examples
+    --------
+    >>> interval(range(101))
+    (5.0, 95.0)
+    """
+    tail = (1.0 - coverage) / 2
+    low, high = np.quantile(np.asarray(values, dtype=np.float64), [tail, 1.0 - tail])
+    return float(low), float(high)
+
+
+@dataclass(frozen=True, slots=True)
+class Duel:
+    """Whether one result beats another.
+
+    Parameters
+    ----------
+    probability : float
+        That the first is better [1]; ties count half.
+    pairs : int
+        Draws that were held against each other; 0 if there are none and the numbers themselves decide.
+    """
+
+    probability: float
+    pairs: int
+
+
+def beats(first: Result, second: Result, *, metric: str = "time") -> Duel:
+    """How likely `first` is better than `second`: quicker, or higher in a metric that is a rate.
+
+    With the same number of draws, draw i of one is held against draw i of the other; otherwise all against all.
+
+    Raises
+    ------
+    InputError
+        A result lacks the metric.
+    """
+    ours, theirs = _values(first, metric), _values(second, metric)
+    more = metric != "time" and first.metrics[metric].unit in ("1/s", "B/s", "FLOP/s")
+    one, two = (np.asarray(values, dtype=np.float64) for values in (ours, theirs))
+    if not (metric in first.draws and metric in second.draws):
+        one, two = np.asarray([_value(first, metric)]), np.asarray([_value(second, metric)])
+    elif len(one) != len(two):
+        one, two = one[:, None], two[None, :]
+    gap = (one - two) * (1.0 if more else -1.0)
+    tie = np.abs(gap) <= _ROUNDING * np.maximum(np.abs(one), np.abs(two))
+    share = float(np.mean(np.where(tie, 0.5, gap > 0)))
+    pairs = int(gap.size) if metric in first.draws and metric in second.draws else 0
+    return Duel(share, pairs)
+
+
+def distinguishable(first: Result, second: Result, *, metric: str = "time") -> bool | None:
+    """Whether the intervals of two results leave no doubt which is better; None if one has no interval."""
+    ends = [result.intervals.get(metric) for result in (first, second)]
+    if ends[0] is None or ends[1] is None:
+        return None
+    return ends[0][1] < ends[1][0] or ends[1][1] < ends[0][0]
+
+
+def _value(result: Result, metric: str) -> float:
+    if metric == "time":
+        return result.time
+    if metric not in result.metrics:
+        raise InputError(Problem(f"{result.name} has no metric {metric!r}", expected=", ".join(result.metrics)))
+    return result.metrics[metric].value
+
+
+def _values(result: Result, metric: str) -> Sequence[float]:
+    value = _value(result, metric)
+    return result.draws.get(metric, (value,))

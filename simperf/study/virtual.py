@@ -1,0 +1,223 @@
+"""Virtual speed-ups: the same scenario on a machine of which one resource is so many times as fast.
+
+What a run takes its time from are numbers with a time in their unit: rates of parts, latencies of links,
+constants of the frontend, times among the program's parameters. A *resource* is the group of such numbers that one
+thing brings. Making it x times as fast multiplies its rates by x and divides its times by x. When every
+resource is made x times as fast at once, all of time passes x times as fast, so that the run takes exactly 1/x.
+
+The idea of asking by experiment what would become faster is that of causal profiling (Curtsinger and
+Berger, "Coz", SOSP 2015); here the machine is simulated and the experiment can be made directly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from typing import Annotated, Any, NamedTuple, get_args, get_origin
+
+from simperf.errors import InputError, Problem, UnknownNameError
+from simperf.hardware import Machine
+from simperf.hardware.blueprint import Blueprint, Edge, Node
+from simperf.hardware.fabric import Fabric, Port, ServerSlot
+from simperf.hardware.part import Part
+from simperf.hardware.processors import GpuPart
+from simperf.scenario import Scenario
+from simperf.units import Unit
+
+__all__ = ["PROTOCOLS", "Resource", "resources", "speed_up"]
+
+#: exponent of time in a unit: rates go up, times go down
+_POWER = {"s": -1, "B/s": 1, "FLOP/s": 1, "1/s": 1, "m/s": 1}
+#: constants of NCCL's protocols, where a program asks for its tuner
+PROTOCOLS = "nccl protocols"
+_FRONTEND = "frontend"
+_GPU_FIELDS = {"peak": "compute", "memory_bandwidth": "memory", "kernel_floor": "kernel floor"}
+
+
+class Resource(NamedTuple):
+    """Something that may be made faster: its name, and what it is (``"device"``, ``"link"``, ``"program"`` ...)."""
+
+    name: str
+    kind: str
+
+
+def resources(scenario: Scenario) -> list[Resource]:
+    """Everything that a run of the scenario takes its time from, machine first, each once."""
+    found: dict[str, str] = {}
+    if scenario.machine is not None:
+        for name, kind in _of_machine(scenario.machine):
+            found.setdefault(name, kind)
+    front = scenario.frontend
+    if any(_moves(getattr(front, field)) for field in front.UNITS):
+        found[_FRONTEND] = "frontend"
+    for name, power in _timed(scenario).items():
+        if power and _moves(scenario.parameters[name]):
+            found[f"program.{name}"] = "program"
+    if scenario.parameters.get("algorithm") == "nccl":
+        found[PROTOCOLS] = "protocol"
+    return [Resource(name, kind) for name, kind in found.items()]
+
+
+def speed_up(scenario: Scenario, factors: Mapping[str, float]) -> Scenario:
+    """The scenario with resources made faster.
+
+    The constants of `PROTOCOLS` are no part of a scenario: whoever runs it does so within
+    `simperf.collectives.protocols.pace`.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    factors : mapping of str to float
+        How many times as fast, by name of the resource; below 1 is slower [1].
+
+    Raises
+    ------
+    UnknownNameError
+        The scenario has no such resource.
+    InputError
+        A factor that is not above 0.
+    """
+    known = {resource.name for resource in resources(scenario)}
+    for name, factor in factors.items():
+        if name not in known:
+            raise UnknownNameError("resource of the scenario", name, known)
+        if not 0 < factor < math.inf:
+            raise InputError(Problem("a resource is a factor above 0 as fast", key=name, value=f"{factor}"))
+    changed = dict(scenario.parameters)
+    for name, power in _timed(scenario).items():
+        factor = factors.get(f"program.{name}", 1.0)
+        if factor != 1.0:
+            changed[name] = _scaled(changed[name], factor**power)
+    machine, frontend = scenario.machine, scenario.frontend
+    if _FRONTEND in factors:
+        frontend = _part(frontend, lambda field: factors[_FRONTEND])
+    if machine is not None:
+        machine = _machine(machine, factors)
+    return replace(scenario, parameters=changed, machine=machine, frontend=frontend)
+
+
+# -- what there is ---------------------------------------------------------------------------
+
+
+def _of_machine(machine: Machine) -> Iterator[tuple[str, str]]:
+    plans = dict.fromkeys(slot.blueprint for slot in machine.servers)
+    nodes = [node for plan in plans for node in plan.nodes.values()]
+    nodes += list(machine.fabric.nodes.values()) if machine.fabric else []
+    parts = {node.part.name: (node.kind, node.part) for node in nodes if node.part is not None}
+    for name, (kind, part) in parts.items():
+        if isinstance(part, GpuPart):
+            yield from ((f"{name} {word}", "device") for word in _GPU_FIELDS.values())
+        elif kind not in ("nic", "pcie-switch", "switch", "nvswitch") or getattr(part, "backplane", None):
+            yield name, kind
+    wires: list[Edge | Port] = [edge for plan in plans for edge in plan.edges.values()]
+    wires += [port for slot in machine.servers for port in slot.ports]
+    wires += list(machine.fabric.edges.values()) if machine.fabric else []
+    yield from dict.fromkeys((_link(wire), "link") for wire in wires)
+
+
+def _link(wire: Edge | Port) -> str:
+    """Name of the kind of link that a wire is."""
+    return wire.part or wire.technology or "links"
+
+
+def _timed(scenario: Scenario) -> dict[str, int]:
+    """Parameters of the program that have a time in their unit, with its exponent."""
+    found = {}
+    for name, parameter in scenario.program.parameters.items():
+        annotation = parameter.annotation
+        if get_origin(annotation) in (list, dict):
+            annotation = get_args(annotation)[-1]
+        unit = None
+        if get_origin(annotation) is Annotated:
+            unit = next((item for item in get_args(annotation)[1:] if isinstance(item, Unit)), None)
+        if unit is not None and unit.dimension in _POWER and name in scenario.parameters:
+            found[name] = _POWER[unit.dimension]
+    return found
+
+
+def _moves(value: Any) -> bool:
+    """Whether scaling a value changes it."""
+    if isinstance(value, list | tuple):
+        return any(_moves(item) for item in value)
+    if isinstance(value, Mapping):
+        return any(_moves(item) for item in value.values())
+    return isinstance(value, int | float) and value != 0 and math.isfinite(value)
+
+
+# -- making it faster ------------------------------------------------------------------------
+
+
+def _scaled(value: Any, factor: float) -> Any:
+    if isinstance(value, list | tuple):
+        return type(value)(_scaled(item, factor) for item in value)
+    if isinstance(value, Mapping):
+        return {key: _scaled(item, factor) for key, item in value.items()}
+    return value if value is None else value * factor
+
+
+def _part(part: Any, factor: Any) -> Any:
+    """A part with each of its numbers that have a time in their unit scaled; `factor` is asked by field."""
+    changed = {}
+    for field in fields(part):
+        value, power = getattr(part, field.name), _POWER.get(part.UNITS.get(field.name, ""), 0)
+        x = factor(field.name)
+        if isinstance(value, Part):  # the memory of a CPU
+            changed[field.name] = _part(value, factor)
+        elif field.name == "caches":
+            changed[field.name] = tuple(replace(c, latency=c.latency / x, bandwidth=c.bandwidth * x) for c in value)
+        elif power and x != 1.0:
+            changed[field.name] = _scaled(value, x**power)
+    return replace(part, **changed)
+
+
+def _node(node: Node, factors: Mapping[str, float]) -> Node:
+    part: Any = node.part
+    if part is None:
+        return node
+    if isinstance(part, GpuPart):
+        return replace(node, part=_part(part, lambda name: factors.get(f"{part.name} {_GPU_FIELDS.get(name)}", 1.0)))
+    x = factors.get(part.name, 1.0)
+    return node if x == 1.0 else replace(node, part=_part(part, lambda name: x))
+
+
+def _edge(edge: Edge, factors: Mapping[str, float]) -> Edge:
+    x = factors.get(_link(edge), 1.0)
+    if x == 1.0:
+        return edge
+    return replace(edge, bandwidth=edge.bandwidth * x, latency=edge.latency / x, flow_limit=edge.flow_limit * x)
+
+
+def _port(port: Port, factors: Mapping[str, float]) -> Port:
+    x = factors.get(_link(port), 1.0)
+    if x == 1.0:
+        return port
+    up, down = port.up / x, port.down / x
+    return replace(port, bandwidth=port.bandwidth * x, flow_limit=port.flow_limit * x, up=up, down=down)
+
+
+def _machine(machine: Machine, factors: Mapping[str, float]) -> Machine:
+    """A machine whose servers still share blueprints and ports where they did."""
+    plans: dict[int, Blueprint] = {}
+    ports: dict[int, tuple[Port, ...]] = {}
+    slots = []
+    for slot in machine.servers:
+        plan = slot.blueprint
+        if id(plan) not in plans:
+            plans[id(plan)] = replace(
+                plan,
+                nodes={key: _node(node, factors) for key, node in plan.nodes.items()},
+                edges={key: _edge(edge, factors) for key, edge in plan.edges.items()},
+            )
+        if id(slot.ports) not in ports:
+            ports[id(slot.ports)] = tuple(_port(port, factors) for port in slot.ports)
+        slots.append(ServerSlot(slot.name, plans[id(plan)], ports[id(slot.ports)]))
+    fabric = None
+    if machine.fabric is not None:
+        inner = machine.fabric
+        fabric = Fabric(
+            {key: _node(node, factors) for key, node in inner.nodes.items()},
+            {key: _edge(edge, factors) for key, edge in inner.edges.items()},
+            inner.lanes,
+        )
+    return Machine(machine.name, slots, fabric=fabric)
