@@ -54,6 +54,8 @@ def run(scenario: Scenario, *, record: bool = True) -> Result:
         profile=scenario.frontend,
         sharp=scenario.cost.sharp,
         efficiency=scenario.cost.efficiency,
+        kernels=scenario.cost.kernels,
+        measured=scenario.cost.gpu,
     )
     time = session.play(scenario.program.function(session, **scenario.parameters))
     return collect(scenario, session, time)

@@ -1,5 +1,7 @@
 """How long one thing takes alone: roofline, alpha-beta, measured tables. Pure functions of sizes."""
 
+from simperf.cost.fitted import FittedRoofline
+from simperf.cost.formulas import matrix_time, stream_time
 from simperf.cost.roofline import SHARPNESS, Roofline
 from simperf.cost.seams import Device, OpCost, OpModel, SizeModel
 from simperf.cost.sizes import AlphaBeta, FixedTime, PiecewiseAlphaBeta
@@ -11,6 +13,7 @@ __all__ = [
     "AlphaBeta",
     "Device",
     "Estimate",
+    "FittedRoofline",
     "FixedTime",
     "MeasuredTable",
     "OpCost",
@@ -19,5 +22,7 @@ __all__ = [
     "Roofline",
     "SizeModel",
     "Tiling",
+    "matrix_time",
+    "stream_time",
     "tiling",
 ]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import simpy
 
-from simperf.cost import OpCost, OpModel, Roofline
+from simperf.cost import FittedRoofline, OpCost, OpModel, Roofline
 from simperf.engine.device import Device
 from simperf.engine.kernel import Kernel
 from simperf.engine.recorder import Category
@@ -49,6 +49,10 @@ class Session:
         Cost operations by the textbook roofline: catalogue peaks, no losses, a sharp corner.
     efficiency : mapping of str to float
         Replaces a part's efficiency by kernel family [1].
+    kernels : mapping of str to mapping of str to float
+        Constants that were fitted, by kernel family (`simperf.cost.FittedRoofline`).
+    measured : str
+        The part that they were fitted to; empty if they hold for every device.
 
     Examples
     --------
@@ -71,9 +75,12 @@ class Session:
         profile: FrontendPart = FREE,
         sharp: bool = False,
         efficiency: Mapping[str, float] | None = None,
+        kernels: Mapping[str, Mapping[str, float]] | None = None,
+        measured: str = "",
     ) -> None:
         self.simulation, self.mode, self.profile = simulation, mode, profile
         self.sharp, self.efficiency = sharp, dict(efficiency or {})
+        self.kernels, self.measured = dict(kernels or {}), measured
         self.metrics: dict[str, tuple[float, str]] = {}
         self.notes: list[str] = []
         self.operations: dict[tuple[str, Op], Operation] = {}
@@ -151,7 +158,10 @@ class Session:
                 self._models[device.name] = Roofline.sharp(part)  # type: ignore[arg-type]
             else:
                 efficiency = {**part.efficiency, **self.efficiency}  # type: ignore[attr-defined]
-                self._models[device.name] = Roofline(part, efficiency=efficiency)  # type: ignore[arg-type]
+                model: OpModel = Roofline(part, efficiency=efficiency)  # type: ignore[arg-type]
+                if self.kernels and self.measured in ("", part.name):  # type: ignore[attr-defined]
+                    model = FittedRoofline(part, self.kernels, other=model)  # type: ignore[arg-type]
+                self._models[device.name] = model
         return self._models[device.name]
 
     def kernel(self, op: Op, device: Device | None = None, *, holds: float = 0.0) -> Kernel:

@@ -18,6 +18,7 @@ from simperf.hardware.parts import (
     MemoryPart,
     NicPart,
     Part,
+    ProfilePart,
     StoragePart,
     SwitchPart,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "Node",
     "Part",
     "Port",
+    "ProfilePart",
     "Ring",
     "Route",
     "ServerSlot",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from os import PathLike, fspath
@@ -22,9 +22,11 @@ from simperf.hardware.parts import (
     MemoryPart,
     NicPart,
     Part,
+    ProfilePart,
     StoragePart,
     SwitchPart,
 )
+from simperf.hardware.profile import fitted_models
 
 if TYPE_CHECKING:
     from simperf.hardware.machine import Machine
@@ -41,9 +43,12 @@ PART_KINDS: Mapping[str, type[Part]] = {
     "nic": NicPart,
     "switch": SwitchPart,
     "frontend": FrontendPart,
+    "profile": ProfilePart,
 }
 KINDS = (*PART_KINDS, "server", "cluster")
 _BUILTIN = Path(__file__).parent / "data"
+#: shipped profiles: in the wheel, or in the repository beside the package
+_CALIBRATION = (Path(__file__).parents[1] / "_shipped" / "calibration", Path(__file__).parents[2] / "calibration")
 _KIND_LINE = re.compile(r"^\s*kind\s*=\s*[\"']([^\"']*)[\"']", re.MULTILINE)
 P = TypeVar("P", bound=Part)
 
@@ -74,6 +79,7 @@ class Catalog:
         self._parts: dict[tuple[str, str], Part] = {}
         self._files: dict[str, TomlFile] = {}
         self._machines: dict[str, Machine] = {}
+        self._adjust: Callable[[Part], Part] | None = None
 
     @classmethod
     def load(cls, folders: Sequence[str | PathLike[str]] | str | PathLike[str] = ()) -> Catalog:
@@ -127,7 +133,8 @@ class Catalog:
         if (kind, name) not in self._parts:
             if kind not in PART_KINDS:
                 raise UnknownNameError("kind of part", kind, PART_KINDS)
-            self._parts[kind, name] = read_part(self.file(kind, name), name, catalog=self, kind=kind)
+            part = read_part(self.file(kind, name), name, catalog=self, kind=kind)
+            self._parts[kind, name] = part if self._adjust is None else self._adjust(part)
         return self._parts[kind, name]
 
     def gpu(self, name: str) -> GpuPart:
@@ -190,6 +197,26 @@ class Catalog:
         changed._parts[part.KIND, part.name] = part
         return changed
 
+    def adjusted(self, adjust: Callable[[Part], Part]) -> Catalog:
+        """Return a catalog whose parts go through `adjust` when they are read: how a profile reaches a machine."""
+        changed = Catalog(self._entries)
+        changed._files, changed._adjust = self._files, adjust
+        return changed
+
+    def profile(self, name: str) -> ProfilePart:
+        """Read the profile `name`, or the one in the file that `name` is the path of.
+
+        Raises
+        ------
+        UnknownNameError
+            There is neither.
+        InputError
+            All that is wrong with the file.
+        """
+        if name not in self._entries["profile"] and Path(name).is_file():
+            return cast(ProfilePart, read_part(read_toml(name), Path(name).stem, catalog=self, kind="profile"))
+        return cast(ProfilePart, self.part("profile", name))
+
     def _table(self, kind: str) -> Mapping[str, _Entry]:
         if kind not in self._entries:
             raise UnknownNameError("kind", kind, KINDS)
@@ -227,6 +254,8 @@ def read_part(toml: TomlFile, name: str, *, catalog: Catalog, kind: str = "") ->
         values = _inherit(values, toml, catalog)
     elif said == "cpu":
         values = _with_memory(values, toml, catalog)
+    elif said == "profile":
+        values["model"] = fitted_models(values["model"])
     return PART_KINDS[said](**values)
 
 
@@ -277,6 +306,9 @@ def _builtin() -> dict[str, dict[str, _Entry]]:
             entries[kind] = {
                 path.stem: _Entry(kind, path.stem, str(path)) for path in folder.iterdir() if path.suffix == ".toml"
             }
+    shipped = next((folder for folder in _CALIBRATION if folder.is_dir()), None)
+    for path in sorted(shipped.rglob("*.toml")) if shipped is not None else ():
+        entries["profile"][path.stem] = _Entry("profile", path.stem, str(path))
     return entries
 
 

@@ -9,17 +9,21 @@ from simperf.hardware.devices import LinkPart, NicPart, StoragePart, SwitchPart
 from simperf.hardware.frontend import FrontendPart
 from simperf.hardware.part import Part
 from simperf.hardware.processors import ArchitecturePart, CacheLevel, CpuPart, GpuPart, MemoryPart
+from simperf.hardware.profile import FittedConstant, FittedModel, ProfilePart
 
 __all__ = [
     "ArchitecturePart",
     "CacheLevel",
     "CpuPart",
+    "FittedConstant",
+    "FittedModel",
     "FrontendPart",
     "GpuPart",
     "LinkPart",
     "MemoryPart",
     "NicPart",
     "Part",
+    "ProfilePart",
     "StoragePart",
     "SwitchPart",
 ]

@@ -225,6 +225,36 @@ class _Frontend(_File):
     pin: Bandwidth = math.inf
 
 
+class _FittedConstant(Table):
+    value: float
+    unit: str = "1"
+    low: float
+    high: float
+    stderr: Annotated[float, Field(ge=0)]
+    draws: tuple[float, ...] = ()
+    note: str = ""
+
+
+class _FittedModel(Table):
+    title: str = ""
+    series: str = ""
+    points: Count
+    error: float
+    scatter: float
+    constant: dict[str, _FittedConstant]
+    fixed: dict[str, float] = Field(default_factory=dict)
+    held_out: tuple[str, ...] = ()
+
+
+class _Profile(_File):
+    gpu: str = ""
+    dataset: str = ""
+    made: dict[str, Any] = Field(default_factory=dict)
+    machine: dict[str, Any] = Field(default_factory=dict)
+    versions: dict[str, str] = Field(default_factory=dict)
+    model: dict[str, _FittedModel]
+
+
 #: kind -> model of its file
 MODELS: Mapping[str, type[Table]] = {
     "architecture": _Architecture,
@@ -236,8 +266,12 @@ MODELS: Mapping[str, type[Table]] = {
     "nic": _Nic,
     "switch": _Switch,
     "frontend": _Frontend,
+    "profile": _Profile,
 }
-_WORDS = ("kind", "title", "source", "technology", "architecture", "memory", "shared", "reduces")
+_WORDS = (
+    *("kind", "title", "source", "technology", "architecture", "memory", "shared", "reduces"),
+    *("gpu", "dataset", "made", "machine", "versions", "model"),  # a profile is its own source
+)
 
 
 def validate(

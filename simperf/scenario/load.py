@@ -13,16 +13,29 @@ from typing import Any
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.execution import MODES
 from simperf.files import TomlFile, dotted, read_toml
+from simperf.hardware import ProfilePart
+from simperf.scenario.calibration import cost_settings, free
 from simperf.scenario.expectation import Key, read_expectations
 from simperf.scenario.overrides import Override, apply, parse_assignment, variant_overrides
-from simperf.scenario.schema import CostTable, ExecutionTable, HeadTable, RunTable, VariantTable, read_table
-from simperf.scenario.settings import CostSettings, Scenario
+from simperf.scenario.schema import (
+    CalibrationTable,
+    CostTable,
+    ExecutionTable,
+    HeadTable,
+    RunTable,
+    VariantTable,
+    read_table,
+)
+from simperf.scenario.settings import Scenario
 from simperf.scenario.tables import TableReader
 
-__all__ = ["TABLES", "load_scenario", "make_scenario"]
+__all__ = ["TABLES", "load_scenario", "make_scenario", "redraw"]
 
 #: the tables of a scenario's file
-TABLES = ("scenario", "machine", "frontend", "execution", "cost", "program", "run", "expect", "measured", "compare")
+TABLES = (
+    *("scenario", "machine", "calibration", "frontend", "execution", "cost", "program"),
+    *("run", "expect", "measured", "compare"),
+)
 
 
 def load_scenario(path: str | os.PathLike[str], overrides: Sequence[str] = (), *, seed: int | None = None) -> Scenario:
@@ -71,6 +84,16 @@ def make_scenario(data: Mapping[str, Any], *, folder: str | os.PathLike[str] = "
     return _Loader(TomlFile("", dict(data), ""), [], Path(folder)).load()
 
 
+def redraw(scenario: Scenario, draw: int) -> Scenario:
+    """Make `scenario` again with joint draw `draw` (from 1) of its profiles' constants."""
+    data = {key: value for key, value in scenario.data.items() if key not in ("expect", "measured", "compare")}
+    data["calibration"] = {**data.get("calibration", {}), "draw": draw}
+    folder = Path(scenario.path).parent if scenario.path else Path()
+    made = _Loader(TomlFile(scenario.path, data, ""), [], folder).load()
+    variants = tuple(redraw(variant, draw) for variant in scenario.variants)
+    return replace(made, name=scenario.name, title=scenario.title, seed=scenario.seed, variants=variants)
+
+
 class _Loader:
     """Reads one file and its variants, and remembers what they share."""
 
@@ -116,8 +139,15 @@ class _Loader:
             choices = "one of " + ", ".join(MODES)
             problems.append(toml.problem(("execution", "mode"), str(error), expected=choices))
         catalog = self.tables.catalog(tables["machine"], toml, problems)
+        calibration = read_table(CalibrationTable, tables["calibration"], toml, ("calibration",), problems)
+        profiles: tuple[ProfilePart, ...] = ()
+        if calibration is not None and "calibration" in data:
+            profiles = self.tables.profiles(calibration, catalog, toml, problems)
+            if profiles:
+                catalog = self.tables.calibrated(catalog, profiles, calibration.draw)
         machine = self.tables.machine(tables["machine"], catalog, toml, problems) if "machine" in data else None
-        frontend = self.tables.frontend(tables["frontend"], catalog, toml, problems)
+        base = free(profiles, calibration.draw if calibration else 0)
+        frontend = self.tables.frontend(tables["frontend"], catalog, toml, problems, base=base)
         program, parameters = self.tables.program(data.get("program"), toml, problems)
         expectations = read_expectations(tables["expect"], toml, ("expect",), problems)
         measurements = read_expectations(tables["measured"], toml, ("measured",), problems)
@@ -129,6 +159,7 @@ class _Loader:
         assert run is not None
         assert program is not None
         assert frontend is not None
+        assert calibration is not None
         title = head.title or Path(toml.path).stem or program.name
         return Scenario(
             name=name or title,
@@ -140,7 +171,7 @@ class _Loader:
             machine=machine,
             frontend=frontend,
             mode=execution.mode,
-            cost=CostSettings(cost.corner == "sharp", dict(cost.efficiency)),
+            cost=cost_settings(cost, profiles, calibration.draw),
             program=program,
             parameters=parameters,
             seed=run.seed,
@@ -150,6 +181,7 @@ class _Loader:
             fitted=head.fitted,
             path=toml.path,
             data={key: value for key, value in data.items() if key != "compare"},
+            profiles=profiles,
         )
 
     def _variants(

@@ -13,7 +13,7 @@ from typing import Any
 from simperf.errors import InputError, Problem, SimperfError, nearest
 from simperf.programs import ProgramSpec
 
-__all__ = ["failure", "load_program"]
+__all__ = ["failure", "load_module", "load_program"]
 
 
 def load_program(reference: str, folder: str | os.PathLike[str] = ".") -> ProgramSpec:
@@ -35,7 +35,7 @@ def load_program(reference: str, folder: str | os.PathLike[str] = ".") -> Progra
     if not colon or not name or not function.isidentifier():
         raise InputError(Problem(f"{reference!r} names no function", expected='python = "file.py:function"'))
     path = Path(folder) / name
-    module = _module(path)
+    module = load_module(path)
     found = getattr(module, function, None)
     if not callable(found):
         own = [key for key, value in vars(module).items() if callable(value) and value.__module__ == module.__name__]
@@ -48,7 +48,14 @@ def load_program(reference: str, folder: str | os.PathLike[str] = ".") -> Progra
         raise InputError(Problem(str(error), file=str(path), line=line, expected=expected)) from None
 
 
-def _module(path: Path) -> ModuleType:
+def load_module(path: Path) -> ModuleType:
+    """Run a Python file of people's own, which may import its neighbours.
+
+    Raises
+    ------
+    InputError
+        There is none, or its code does not run.
+    """
     try:
         source = path.read_bytes()
     except FileNotFoundError:
@@ -73,7 +80,7 @@ def _module(path: Path) -> ModuleType:
         ) from None
     except ValueError as error:  # null bytes
         raise InputError(Problem(f"not valid Python: {error}", file=str(path))) from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(_blame(error, str(path), "while it was loaded")) from None
     finally:
         sys.path.remove(str(path.parent))

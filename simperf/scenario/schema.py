@@ -12,7 +12,16 @@ from simperf.files import TomlFile
 from simperf.hardware.schema import Efficiency, Table
 from simperf.hardware.words import explain
 
-__all__ = ["CostTable", "ExecutionTable", "HeadTable", "RunTable", "VariantTable", "problems_of", "read_table"]
+__all__ = [
+    "CalibrationTable",
+    "CostTable",
+    "ExecutionTable",
+    "HeadTable",
+    "RunTable",
+    "VariantTable",
+    "problems_of",
+    "read_table",
+]
 
 Key = tuple[str | int, ...]
 Text = Annotated[str, Field(strict=True)]
@@ -42,6 +51,13 @@ class CostTable(Table):
 
     corner: Literal["smooth", "sharp"] = "smooth"
     efficiency: Efficiency = Field(default_factory=dict)
+
+
+class CalibrationTable(Table):
+    """``[calibration]``: profiles whose fitted constants stand for the catalogue's."""
+
+    use: Text | list[Text] = ""
+    draw: Annotated[int, Field(strict=True, ge=0, lt=2**31)] = 0
 
 
 class RunTable(Table):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from simperf.execution import FREE, FrontendPart
-from simperf.hardware import Machine
+from simperf.hardware import Machine, ProfilePart
 from simperf.programs import ProgramSpec
 from simperf.scenario.expectation import Expectation
 
@@ -24,10 +24,16 @@ class CostSettings:
         By the textbook roofline: catalogue peaks, no losses, a sharp corner.
     efficiency : mapping of str to float
         Replaces the parts' efficiency by kernel family [1].
+    kernels : mapping of str to mapping of str to float
+        Fitted constants by kernel family (`simperf.cost.FittedRoofline`).
+    gpu : str
+        The GPU part whose operations `kernels` cost; empty for all.
     """
 
     sharp: bool = False
     efficiency: Mapping[str, float] = field(default_factory=dict)
+    kernels: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    gpu: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +71,8 @@ class Scenario:
         What the file said, after all overrides.
     overridden : bool
         The command line changed what is simulated, so that the file's expectations say nothing.
+    profiles : tuple of ProfilePart
+        What ``[calibration]`` names: fitted constants that stand for the catalogue's.
     """
 
     name: str
@@ -88,6 +96,23 @@ class Scenario:
     path: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)
     overridden: bool = False
+    profiles: tuple[ProfilePart, ...] = ()
+
+    @property
+    def draws(self) -> int:
+        """Joint draws of fitted constants that its profiles hold; 0 without a profile."""
+        return max((profile.draws for profile in self.profiles), default=0)
+
+    def draw(self, index: int) -> Scenario:
+        """The same scenario with joint draw `index` (from 0) of all fitted constants; itself without a profile.
+
+        Draws repeat after the last of the profile. What is expected or measured is left out.
+        """
+        if not self.draws:
+            return self
+        from simperf.scenario.load import redraw
+
+        return redraw(self, index % self.draws + 1)
 
     @property
     def expected_error(self) -> str:

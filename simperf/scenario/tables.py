@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 from simperf.errors import InputError, MachineError, Problem, SimperfError, UnknownNameError, nearest
 from simperf.execution import FREE, FrontendPart
 from simperf.files import TomlFile
-from simperf.hardware import Catalog, Machine, build_machine
+from simperf.hardware import Catalog, Machine, ProfilePart, build_machine
 from simperf.programs import PROGRAMS, ProgramSpec
+from simperf.scenario.calibration import adjusted
 from simperf.scenario.python_program import load_program
-from simperf.scenario.schema import read_table
+from simperf.scenario.schema import CalibrationTable, read_table
 
 __all__ = ["TableReader"]
 
@@ -35,6 +37,8 @@ class TableReader:
         self.folder = folder
         self._catalogs: dict[str, Catalog] = {}
         self._programs: dict[str, ProgramSpec] = {}
+        self._profiles: dict[str, ProfilePart] = {}
+        self._calibrated: dict[tuple[int, tuple[str, ...], int], Catalog] = {}
 
     def catalog(self, table: dict[str, Any], toml: TomlFile, problems: list[Problem]) -> Catalog:
         """Parts to build of: the built-in ones, and those of the ``folder`` that `table` names (taken out of it)."""
@@ -81,14 +85,46 @@ class TableReader:
             problems += [toml.problem((*at, "use") if use else at, line) for line in str(error).splitlines()]
         return None
 
+    def profiles(
+        self, table: CalibrationTable, catalog: Catalog, toml: TomlFile, problems: list[Problem]
+    ) -> tuple[ProfilePart, ...]:
+        """The profiles that the table names: shipped ones, those of the folder, or files beside the scenario."""
+        found = []
+        for name in [table.use] if isinstance(table.use, str) else table.use:
+            beside = self.folder / name
+            if name not in self._profiles:
+                try:
+                    self._profiles[name] = catalog.profile(str(beside) if beside.is_file() else name)
+                except UnknownNameError as error:
+                    expected = 'a name of `simperf catalog list profile`, or the path of a file, such as "profile.toml"'
+                    problems.append(toml.problem(("calibration", "use"), str(error), expected=expected))
+                    continue
+                except InputError as error:
+                    problems += error.problems
+                    continue
+            found.append(self._profiles[name])
+        return tuple(found)
+
+    def calibrated(self, catalog: Catalog, profiles: Sequence[ProfilePart], draw: int) -> Catalog:
+        """The catalog with the constants of `profiles` at a joint draw."""
+        key = (id(catalog), tuple(profile.name for profile in profiles), draw)
+        if key not in self._calibrated:
+            self._calibrated[key] = catalog.adjusted(lambda part: adjusted(part, profiles, draw))
+        return self._calibrated[key]
+
     def frontend(
-        self, table: dict[str, Any], catalog: Catalog, toml: TomlFile, problems: list[Problem]
+        self,
+        table: dict[str, Any],
+        catalog: Catalog,
+        toml: TomlFile,
+        problems: list[Problem],
+        *,
+        base: FrontendPart | None = FREE,
     ) -> FrontendPart | None:
         """The frontend that the table names, with the numbers that it gives itself."""
         from simperf.hardware.schema import MODELS
 
         use = table.pop("use", None)
-        base: FrontendPart | None = FREE
         if use is not None:
             try:
                 base = catalog.frontend(str(use))

@@ -1,0 +1,23 @@
+"""Fitting: models of kernels, hosts, links and collectives, one solver for all, and intervals by bootstrap."""
+
+from simperf.calibrate.fit.choose import Choice, choose
+from simperf.calibrate.fit.model import Columns, Constant, Data, Model
+from simperf.calibrate.fit.sets import FitSet, SeriesFit, fit_dataset, split
+from simperf.calibrate.fit.solve import DRAWS, Fit, Fitted, fit
+
+__all__ = [
+    "DRAWS",
+    "Choice",
+    "Columns",
+    "Constant",
+    "Data",
+    "Fit",
+    "FitSet",
+    "Fitted",
+    "Model",
+    "SeriesFit",
+    "choose",
+    "fit",
+    "fit_dataset",
+    "split",
+]

@@ -1,0 +1,283 @@
+"""Which models a data set can be fitted with: each family of series names the models that read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from simperf.calibrate.dataset import Dataset, Measurement
+from simperf.calibrate.fit.kernels import matrix_model, stream_model
+from simperf.calibrate.fit.messages import alpha_beta, copy_model, piecewise, piecewise_model
+from simperf.calibrate.fit.model import Data, Model
+from simperf.calibrate.fit.network import host_model, incast_model, shaped_model
+from simperf.calibrate.fit.ring import ring_model
+from simperf.calibrate.fit.waiting import constant_model
+from simperf.cost import Device, tiling
+from simperf.workload.op import MATRIX_FAMILIES, Gemm
+
+__all__ = ["COLLECTIVES", "Choice", "choose"]
+
+#: collectives whose times are fitted by size
+COLLECTIVES = (
+    "all-reduce",
+    "all-gather",
+    "reduce-scatter",
+    "broadcast",
+    "reduce",
+    "all-to-all",
+    "send-recv",
+    "send",
+    "round-trip",
+)
+#: points that a kernel of its own constants needs; fewer go with their family
+_OWN = 5
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A model and the points for it; or points that no model takes, and why.
+
+    Parameters
+    ----------
+    series : str
+    model : Model or None
+    data : Data or None
+    reason : str
+        Why there is no model.
+    keys : tuple of str
+        Of the points.
+    """
+
+    series: str
+    model: Model | None = None
+    data: Data | None = None
+    reason: str = ""
+    keys: tuple[str, ...] = field(default=(), repr=False)
+
+
+def choose(dataset: Dataset, *, part: Device | None = None) -> Iterator[Choice]:
+    """Models for every series of a data set, in its order.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    part : Device, optional
+        The GPU that was measured, for its multiprocessors and memory.
+    """
+    done: set[str] = set()
+    for series in dataset.series:
+        head = series.partition("/")[0]
+        points = dataset.select(series)
+        if head == "op":
+            yield from _kernels(series, points, part)
+        elif head == "step":
+            yield Choice(series, reason="whole steps are held out: they say how right the rest is", keys=_keys(points))
+        elif head in _READERS:
+            if head not in done or head not in _TOGETHER:
+                done.add(head)
+                yield from _READERS[head](series, points, dataset)
+        elif head in COLLECTIVES:
+            yield from _collective(series, points)
+        else:
+            yield Choice(series, reason="no model reads this series", keys=_keys(points))
+
+
+def _keys(points: Iterable[Measurement]) -> tuple[str, ...]:
+    return tuple(point.key for point in points)
+
+
+def _given(series: str, model: Model, points: Sequence[Measurement], data: Data) -> Choice:
+    if len(data) <= len(model.constants):
+        reason = f"{len(data)} points for the {len(model.constants)} constants of {model.name}"
+        return Choice(series, reason=reason, keys=_keys(points))
+    return Choice(series, model, data, keys=data.keys)
+
+
+# Kernels -------------------------------------------------------------------------------
+
+
+def _kernels(series: str, points: Sequence[Measurement], part: Device | None) -> Iterator[Choice]:
+    groups: dict[str, list[Measurement]] = {}
+    for point in points:
+        family, dtype = str(point.at.get("family", series.partition("/")[2])), str(point.at.get("dtype", "fp32"))
+        groups.setdefault(f"{family}-{dtype}", []).append(point)
+        groups.setdefault(f"{family}-{dtype}:{point.at.get('kind', 'custom')}", []).append(point)
+    for name, found in groups.items():
+        if ":" in name and (len(found) < _OWN or len(found) == len(groups[name.partition(":")[0]])):
+            continue  # the family's constants hold
+        family = name.partition("-")[0]
+        if family in MATRIX_FAMILIES and all("gemm_m" in point.at for point in found):
+            yield _matrix(series, name, found, part)
+        else:
+            yield _stream(series, name, found)
+
+
+def _matrix(series: str, name: str, points: Sequence[Measurement], part: Device | None) -> Choice:
+    def share(point: Measurement) -> float:
+        sizes = (int(point.number(f"gemm_{key}")) for key in ("batch", "m", "n", "k"))
+        return tiling(Gemm(*sizes), part.sms).efficiency if part is not None else 1.0
+
+    data = Data.of(
+        points,
+        ("flops",),
+        nbytes=_traffic,
+        m=lambda point: point.number("gemm_m"),
+        n=lambda point: point.number("gemm_n"),
+        k=lambda point: point.number("gemm_k"),
+        share=share,
+    )
+    many = len(points) >= 10
+    bandwidth = part.memory_bandwidth if part is not None else 0.0
+    faces = "mnk" if many else "k" if len(points) > 4 else ""
+    model = matrix_model(
+        f"kernel.{name}", f"matrix kernels: {name}", faces=faces, memory=bandwidth, tiled=part is not None
+    )
+    return _given(series, model, points, data)
+
+
+def _traffic(point: Measurement) -> float:
+    return point.number("nbytes_read") + point.number("nbytes_written")
+
+
+def _stream(series: str, name: str, points: Sequence[Measurement]) -> Choice:
+    data = Data.of(points, (), nbytes=_traffic, cold=lambda point: point.at.get("cache") == "cold")
+    sizes = data.columns["nbytes"]
+    cache = len(points) >= 7 and sizes.max() > 64 * sizes.min()
+    model = stream_model(f"kernel.{name}", f"kernels bound by memory: {name}", cache=cache)
+    return _given(series, model, points, data)
+
+
+# The host ------------------------------------------------------------------------------
+
+
+def _same(name: str, constant: str, title: str, series: str, points: Sequence[Measurement]) -> Choice:
+    """One number: every reading of every point is a point of the fit."""
+    readings = np.array([sample for point in points for sample in point.samples if sample > 0])
+    if not len(readings):
+        return Choice(series, reason="no reading is above zero", keys=_keys(points))
+    if len(readings) > 400:
+        readings = np.quantile(readings, (np.arange(400) + 0.5) / 400)
+    data = Data({"one": np.ones(len(readings))}, readings, keys=_keys(points))
+    unit = points[0].unit if points[0].unit == "s" else "1"
+    return Choice(series, constant_model(name, constant, title, unit=unit), data, keys=data.keys)
+
+
+def _frontend(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
+    plain = [p for p in dataset.select("frontend/") if p.at.get("pass") == "plain"]
+    usual = [p for p in plain if p.series in ("frontend/add", "frontend/relu", "frontend/mul")] or plain
+    if dataset.select("queue/launch"):
+        usual = []  # measured behind a busy device, which is better
+    if usual and usual[0].at.get("device") != "cpu":
+        yield _same("frontend", "launch", "time of the host for one operation (t1)", "frontend/", usual)
+    kinds: dict[tuple[str, str], list[Measurement]] = {}
+    for point in dataset.select("frontend/"):
+        kinds.setdefault((point.series, str(point.at.get("pass", "plain"))), []).append(point)
+    for (name, mode), found in kinds.items():
+        plain_name = name.removeprefix("frontend/")
+        yield _same(f"call.{plain_name}", mode, f"time of the host for {plain_name}, {mode}", name, found)
+
+
+def _sync(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
+    after = [p for p in dataset.select("sync/synchronize") if p.at.get("state") == "launch-to-return"]
+    if after:
+        title = "from a launch behind an idle queue until the host goes on (t3, with t1 and a short kernel)"
+        yield _same("wait", "round", title, "sync/synchronize", after)
+    idle = [p for p in dataset.select("sync/synchronize") if p.at.get("state") == "idle"]
+    if idle:
+        yield _same("wait", "idle", "synchronising an idle device", "sync/synchronize", idle)
+    items = dataset.select("sync/item")
+    if items:
+        name, constant = ("frontend", "result") if items[0].at.get("device") != "cpu" else ("wait", "item")
+        yield _same(name, constant, "fetching one number from the device (t3)", "sync/item", items)
+
+
+def _queue(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
+    if dataset.select("queue/depth"):
+        title = "launches outstanding before the host waits"
+        yield _same("frontend", "depth", title, "queue/depth", dataset.select("queue/depth"))
+    if dataset.select("queue/launch"):
+        title = "time of the host for one launch behind a busy device (t1)"
+        yield _same("frontend", "launch", title, "queue/launch", dataset.select("queue/launch"))
+
+
+def _graph(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
+    for mode in dict.fromkeys(str(point.at.get("mode", "")) for point in points):
+        found = [point for point in points if point.at.get("mode") == mode]
+        data = Data.of(found, ("nodes",))
+        data = Data({"nbytes": data.columns["nodes"]}, data.measured, data.samples, data.keys)
+        model = alpha_beta(f"graph.{mode}", f"small kernels by number of nodes, {mode} (alpha once, beta a node)")
+        yield _given(series, model, found, data)
+
+
+# Bytes ---------------------------------------------------------------------------------
+
+
+def _copy(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
+    kind = series.partition("/")[2]
+    data = Data.of(points, ("nbytes",))
+    limits = piecewise(data, most=3)
+    yield _given(series, copy_model(f"copy.{kind}", f"copies: {kind}"), points, data)
+    if limits:
+        model = piecewise_model(f"curve.{kind}", f"copies: {kind}, by regime", limits, data)
+        yield _given(series, model, points, data)
+
+
+def _network(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
+    if series.startswith("cpu/"):
+        model = alpha_beta(f"host.{series.partition('/')[2]}", "CPU time a message and a byte")
+        yield _given(series, model, points, Data.of(points, ("nbytes",)))
+        return
+    if series == "incast":
+        data = Data.of(points, ("nbytes", "senders", "rate"))
+        yield _given(series, incast_model(), points, data)
+        return
+    if series == "host":
+        yield _given(series, host_model(), points, Data.of(points, ("nbytes", "processes")))
+        return
+    if all("rate" in point.at for point in points):
+        data = Data.of(points, ("nbytes", "rate"))
+        name = "network" if series == "send" else f"network.{series}"
+        yield _given(series, shaped_model(name), points, data)
+    else:
+        yield from _collective(series, points)
+
+
+def _collective(series: str, points: Sequence[Measurement]) -> Iterator[Choice]:
+    if not all("nbytes" in point.at for point in points):
+        yield Choice(series, reason="the points have no nbytes", keys=_keys(points))
+        return
+    points = [point for point in points if point.number("nbytes") > 0]
+    name = series.replace("/", ".")
+    groups: dict[tuple[float, ...], list[Measurement]] = {}
+    for point in points:
+        key = tuple(float(str(point.at.get(word, 0.0) or 0.0)) for word in ("ranks", "rate"))
+        groups.setdefault(key, []).append(point)
+    if series == "all-reduce/nccl" and len(groups) > 1:
+        data = Data.of(points, ("nbytes", "ranks"))
+        large = data.columns["nbytes"].max() > 50 * 2**20 * data.columns["ranks"].min()
+        model = ring_model(name, "all-reduce by NCCL's rings", spill=bool(large), dispatch=not large)
+        yield _given(series, model, points, data)
+    for (ranks, rate), found in groups.items():
+        data = Data.of(found, ("nbytes",))
+        words = [name] + ([f"n{ranks:g}"] if ranks else []) + ([f"rate{rate:.4g}"] if rate else [])
+        title = f"{series} of {ranks:g} ranks by message size" if ranks else f"{series} by message size"
+        model = piecewise_model(".".join(words), title, piecewise(data), data)
+        yield _given(series, model, found, data)
+
+
+_Reader = Callable[[str, Sequence[Measurement], Dataset], Iterator[Choice]]
+_READERS: dict[str, _Reader] = {
+    "frontend": _frontend,
+    "sync": _sync,
+    "queue": _queue,
+    "graph": _graph,
+    "copy": _copy,
+    "cpu": _network,
+    "send": _network,
+    "incast": _network,
+    "host": _network,
+}
+#: families whose series are read all at once
+_TOGETHER = frozenset({"frontend", "sync", "queue"})

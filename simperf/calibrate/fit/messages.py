@@ -1,0 +1,121 @@
+"""Time of a message by its size: alpha-beta, several of them by regime with the breakpoints found, and copies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations, pairwise
+
+import numpy as np
+
+from simperf.calibrate.fit.model import Array, Columns, Constant, Data, Model
+
+__all__ = ["alpha_beta", "copy_model", "piecewise", "piecewise_model"]
+
+#: points that a regime needs: two constants and one to hold them against
+_LEAST = 3
+#: sizes between which breakpoints are searched
+_CANDIDATES = 24
+
+
+def _line(values: Mapping[str, float], columns: Columns) -> Array:
+    return np.asarray(values["alpha"] + values["beta"] * columns["nbytes"])
+
+
+def alpha_beta(name: str, title: str) -> Model:
+    """Hockney's two constants: alpha [s] and beta [s/B]."""
+    constants = (Constant("alpha", 1e-5, high=10.0), Constant("beta", 1e-10, high=1.0, unit="s/B"))
+
+    def starts(data: Data) -> Sequence[Mapping[str, float]]:
+        alpha, beta, _ = _segment(data.columns["nbytes"], data.measured)
+        return [{"alpha": alpha, "beta": beta}]
+
+    return Model(name, title, constants, _line, starts=starts)
+
+
+def copy_model(name: str, title: str) -> Model:
+    """A copy: `setup` [s] and `bandwidth` [B/s], as `simperf.engine` plays it."""
+
+    def copy(values: Mapping[str, float], columns: Columns) -> Array:
+        return np.asarray(values["setup"] + columns["nbytes"] / values["bandwidth"])
+
+    def starts(data: Data) -> Sequence[Mapping[str, float]]:
+        alpha, beta, _ = _segment(data.columns["nbytes"], data.measured)
+        return [{"setup": alpha, "bandwidth": 1.0 / max(beta, 1e-15)}]
+
+    constants = (Constant("setup", 5e-6, high=10.0), Constant("bandwidth", 1e10, low=1.0, high=1e15, unit="B/s"))
+    return Model(name, title, constants, copy, starts=starts)
+
+
+def _segment(size: Array, time: Array) -> tuple[float, float, float]:
+    """Alpha and beta, neither negative, by least squares of relative errors that count outliers less; and the cost."""
+    weight = np.ones_like(time)
+    alpha = beta = 0.0
+    for _ in range(4):
+        a, b = weight / time, weight * size / time
+        matrix = np.array([[a @ a, a @ b], [a @ b, b @ b]])
+        right = np.array([a @ weight, b @ weight])
+        alpha, beta = np.linalg.lstsq(matrix, right, rcond=None)[0]
+        if alpha < 0:
+            alpha, beta = 0.0, right[1] / matrix[1, 1]
+        elif beta < 0:
+            alpha, beta = right[0] / matrix[0, 0], 0.0
+        residual = (alpha + beta * size) / time - 1.0
+        spread = max(1.4826 * float(np.median(np.abs(residual))), 1e-3)
+        weight = (1.0 + (residual / (1.345 * spread)) ** 2) ** -0.25
+    size_ = np.abs(np.log(np.maximum(alpha + beta * size, 1e-300) / time))
+    return float(alpha), float(beta), float(np.minimum(size_, 1.0) @ np.minimum(size_, 1.0))
+
+
+def piecewise(data: Data, *, most: int = 4) -> tuple[float, ...]:
+    """Sizes at which the constants change, found in the data [B].
+
+    Every choice of up to `most` regimes over candidate sizes is weighed by Schwarz's criterion (BIC: two constants and
+    a breakpoint a regime against the residuals that are left); a breakpoint lies in the geometric middle of two sizes.
+    """
+    order = np.argsort(data.columns["nbytes"], kind="stable")
+    size, time = data.columns["nbytes"][order], data.measured[order]
+    cuts = [i for i in range(_LEAST, len(size) - _LEAST + 1) if size[i] > size[i - 1]]
+    if len(cuts) > _CANDIDATES:
+        cuts = [cuts[round(i)] for i in np.linspace(0, len(cuts) - 1, _CANDIDATES)]
+    cost: dict[tuple[int, int], float] = {}
+
+    def weigh(low: int, high: int) -> float:
+        if (low, high) not in cost:
+            cost[low, high] = _segment(size[low:high], time[low:high])[2]
+        return cost[low, high]
+
+    best = np.inf
+    found: tuple[int, ...] = ()
+    for count in range(min(most, len(size) // _LEAST)):
+        for chosen in combinations(cuts, count):
+            ends = (0, *chosen, len(size))
+            if any(b - a < _LEAST for a, b in pairwise(ends)):
+                continue
+            left = sum(weigh(a, b) for a, b in pairwise(ends))
+            criterion = len(size) * np.log(left / len(size) + 1e-8) + (3 * count + 2) * np.log(len(size))
+            if criterion < best - 1e-9:
+                best, found = criterion, chosen
+    return tuple(float(np.sqrt(size[i - 1] * size[i])) for i in found)
+
+
+def piecewise_model(name: str, title: str, limits: Sequence[float], data: Data) -> Model:
+    """Alpha and beta for each regime between `limits` [B]; starting values from `data`.
+
+    Constants are called ``alpha_1``, ``beta_1`` and so on; ``limit_1`` and so on are fixed.
+    """
+    edges = np.array(limits)
+    place = np.searchsorted(edges, data.columns["nbytes"])
+    constants = []
+    for i in range(len(edges) + 1):
+        alpha, beta, _ = _segment(data.columns["nbytes"][place == i], data.measured[place == i])
+        constants.append(Constant(f"alpha_{i + 1}", alpha, high=max(10.0, 10 * alpha)))
+        constants.append(Constant(f"beta_{i + 1}", beta, high=1.0, unit="s/B"))
+
+    def regimes(values: Mapping[str, float], columns: Columns) -> Array:
+        which = np.searchsorted(edges, columns["nbytes"])
+        alpha = np.array([values[f"alpha_{i + 1}"] for i in range(len(edges) + 1)])
+        beta = np.array([values[f"beta_{i + 1}"] for i in range(len(edges) + 1)])
+        return np.asarray(alpha[which] + beta[which] * columns["nbytes"])
+
+    fixed = {f"limit_{i + 1}": float(limit) for i, limit in enumerate(edges)}
+    return Model(name, title, tuple(constants), regimes, fixed=fixed)

@@ -1,0 +1,121 @@
+"""Fitting a whole data set: what was fitted, what was held out, and what no model took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from simperf.calibrate.dataset import Dataset
+from simperf.calibrate.fit.choose import Choice, choose
+from simperf.calibrate.fit.model import Data
+from simperf.calibrate.fit.solve import Fit, fit
+from simperf.cost import Device
+from simperf.errors import InputError, Problem, SimperfError
+
+__all__ = ["FitSet", "SeriesFit", "fit_dataset", "split"]
+
+
+@dataclass(frozen=True)
+class SeriesFit:
+    """One model fitted to a series, and how it does on points that were held out.
+
+    Parameters
+    ----------
+    series : str
+    fit : Fit
+    held_out : Data or None
+        Points that were not fitted.
+    """
+
+    series: str
+    fit: Fit
+    held_out: Data | None = None
+
+
+@dataclass(frozen=True)
+class FitSet:
+    """All fits of a data set.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    fits : tuple of SeriesFit
+    skipped : tuple of Choice
+        Series that were not fitted, with the reason.
+    """
+
+    dataset: Dataset
+    fits: tuple[SeriesFit, ...]
+    skipped: tuple[Choice, ...]
+
+    def __getitem__(self, name: str) -> SeriesFit:
+        return next(one for one in self.fits if one.fit.model.name == name)
+
+    def report(self) -> str:
+        """Reports of all fits, then what was not fitted and why."""
+        parts = [one.fit.report() for one in self.fits]
+        if self.skipped:
+            lines = ["[[Not fitted]]"]
+            lines += [f"    {one.series}: {one.reason} ({len(one.keys)} points)" for one in self.skipped]
+            parts.append("\n".join(lines))
+        return "\n\n".join(parts)
+
+
+def fit_dataset(
+    dataset: Dataset,
+    *,
+    part: Device | None = None,
+    hold_out: int = 0,
+    seed: int = 0,
+    progress: Callable[[str], None] | None = None,
+) -> FitSet:
+    """Fit every series of a data set that a model reads.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    part : Device, optional
+        The GPU that was measured, of the catalogue.
+    hold_out : int
+        Keep every so-many-th point of a series out of the fit (2 is half of them); 0 keeps none.
+    seed : int
+        Of the bootstrap.
+    progress : callable, optional
+        Told the name of each model before it is fitted.
+
+    Raises
+    ------
+    InputError
+        Nothing in the data set can be fitted.
+    """
+    fits, skipped = [], []
+    for choice in choose(dataset, part=part):
+        if choice.model is None or choice.data is None:
+            skipped.append(choice)
+            continue
+        data, kept_out = split(choice.data, hold_out, least=len(choice.model.constants) + 1)
+        if progress is not None:
+            progress(choice.model.name)
+        try:
+            fits.append(SeriesFit(choice.series, fit(choice.model, data, seed=seed), kept_out))
+        except SimperfError as error:
+            if "lmfit" in str(error):
+                raise
+            skipped.append(replace(choice, model=None, data=None, reason=str(error)))
+    if not fits:
+        reasons = "; ".join(dict.fromkeys(f"{one.series}: {one.reason}" for one in skipped)) or "it has no points"
+        raise InputError(Problem(f"nothing in this data set can be fitted: {reasons}"))
+    return FitSet(dataset, tuple(fits), tuple(skipped))
+
+
+def split(data: Data, every: int, *, least: int = 2) -> tuple[Data, Data | None]:
+    """Points to fit, and every `every`-th to hold out, in the order of their sizes; none if too few would be left."""
+    if every < 2 or len(data.keys) != len(data) or len(data) - len(data) // every < least:
+        return data, None
+    by = data.columns.get("nbytes", data.columns.get("flops"))
+    order = np.argsort(by, kind="stable") if by is not None else np.arange(len(data))
+    out = np.zeros(len(data), dtype=bool)
+    out[order[1::every]] = True
+    return data.take(~out), data.take(out)

@@ -1,0 +1,260 @@
+"""Fitting a model to points: lmfit on log residuals with a robust loss, natural units, and intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from simperf.calibrate.fit.bootstrap import draw_constants
+from simperf.calibrate.fit.model import Array, Columns, Data, Model
+from simperf.errors import InputError, Problem, SimperfError
+
+__all__ = ["DRAWS", "Fit", "Fitted", "fit"]
+
+#: joint draws that are kept of each fit
+DRAWS = 64
+#: draws from which intervals are read
+_WIDE = 512
+#: the loss bends at so many standard deviations of the residuals (Huber's constant for 95 % efficiency)
+_BEND = 1.345
+#: least scale of the loss: readings that agree better than this are of no use
+_FINEST = 1e-4
+_STEP = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A fitted constant with its uncertainty.
+
+    Parameters
+    ----------
+    value, stderr, low, high : float
+        Best value, standard error, and the 90 % interval, in `unit`.
+    unit : str
+    draws : tuple of float
+        Joint draws: entry i belongs together in all constants of a fit.
+    note : str
+        Why it should be doubted, such as that it is at a bound.
+    """
+
+    value: float
+    stderr: float
+    low: float
+    high: float
+    unit: str
+    draws: tuple[float, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a fit found.
+
+    Parameters
+    ----------
+    model : Model
+    data : Data
+        The points that were fitted.
+    constants : mapping of str to Fitted
+    scatter : float
+        Robust standard deviation of the log residuals [1].
+    evaluations : int
+    correlations : mapping of (str, str) to float
+        Of the draws, above 0.1 in size.
+    """
+
+    model: Model
+    data: Data
+    constants: Mapping[str, Fitted]
+    scatter: float
+    evaluations: int
+    correlations: Mapping[tuple[str, str], float] = field(default_factory=dict)
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Best values by name."""
+        return {name: one.value for name, one in self.constants.items()}
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Which constants should be doubted, and why."""
+        return tuple(f"{name}: {one.note}" for name, one in self.constants.items() if one.note)
+
+    def predict(self, data: Data | Columns) -> Array:
+        """Readings that the best values predict."""
+        return self.model.predict(self.values, data.columns if isinstance(data, Data) else data)
+
+    def errors(self, data: Data | None = None) -> Array:
+        """Signed relative errors, predicted over measured less 1, of `data` or of the points that were fitted."""
+        data = self.data if data is None else data
+        return np.asarray(self.predict(data) / data.measured - 1.0)
+
+    def mape(self, data: Data | None = None) -> float:
+        """Mean of the errors' sizes [1]."""
+        return float(np.abs(self.errors(data)).mean())
+
+    def interval(self, data: Data | Columns, *, reading: bool = True) -> tuple[Array, Array]:
+        """90 % interval of each prediction: of a new `reading` (with its scatter), or of the constants alone."""
+        columns = data.columns if isinstance(data, Data) else data
+        names, count = list(self.constants), len(next(iter(self.constants.values())).draws)
+        rows = [
+            self.model.predict({name: self.constants[name].draws[i] for name in names}, columns) for i in range(count)
+        ]
+        table = np.log(np.maximum(np.array(rows), 1e-300))
+        middle = np.log(np.maximum(self.predict(columns), 1e-300))
+        if reading:  # quantiles of two independent parts: their variances add
+            width = np.sqrt(table.var(axis=0) + self.scatter**2) * 1.645
+            return np.exp(middle - width), np.exp(middle + width)
+        return np.exp(np.quantile(table, 0.05, axis=0)), np.exp(np.quantile(table, 0.95, axis=0))
+
+    def report(self) -> str:
+        """What lmfit's users know: statistics, variables, correlations."""
+        from simperf.calibrate.fit.report import fit_text
+
+        return fit_text(self)
+
+
+def fit(model: Model, data: Data, *, seed: int = 0, draws: int = DRAWS) -> Fit:
+    """Find the constants of `model` that meet `data` best, in relative terms and unmoved by outliers.
+
+    The log of predicted over measured is minimised by `lmfit` (least squares of SciPy, trust region with bounds,
+    ``x_scale="jac"``, loss ``soft_l1``), first with a wide loss, then with one that bends at 1.345 standard
+    deviations of the residuals that are left.
+
+    Parameters
+    ----------
+    model : Model
+    data : Data
+    seed : int
+        Of the bootstrap.
+    draws : int
+        Joint draws to keep.
+
+    Raises
+    ------
+    InputError
+        Fewer points than constants, or readings that are not above zero.
+    SimperfError
+        lmfit is not installed (extra ``fit``), or the model gives no number.
+    """
+    _check(model, data)
+    start = {one.name: one.value for one in model.constants}
+    more = model.starts(data) if model.starts is not None else ()
+    best, scale = None, 0.05
+    for guess in [{**start, **one} for one in more] or [start]:
+        found = _search(model, data, guess, scale=0.05)
+        if best is None or found[1] < best[1]:
+            best = found
+    assert best is not None
+    values, _, evaluations = best
+    for _ in range(3):
+        wanted = max(_BEND * _deviation(_residual(model, data, values), unknown=len(start)), _FINEST)
+        if 0.8 < wanted / scale < 1.25:
+            break
+        scale = wanted
+        values, _, more_evaluations = _search(model, data, values, scale=scale)
+        evaluations += more_evaluations
+    return _finish(model, data, values, scale=scale, evaluations=evaluations, seed=seed, draws=draws)
+
+
+def _check(model: Model, data: Data) -> None:
+    if len(data) < len(model.constants):
+        message = f"{len(model.constants)} constants of {model.name} cannot be found from {len(data)} points"
+        raise InputError(Problem(message, expected="measure more sizes"))
+    if not np.all(np.isfinite(data.measured) & (data.measured > 0)):
+        raise InputError(Problem(f"readings for {model.name} must be finite and above 0"))
+
+
+def _residual(model: Model, data: Data, values: Mapping[str, float]) -> Array:
+    predicted = model.predict(values, data.columns)
+    return np.asarray(np.log(np.maximum(predicted, 1e-300) / data.measured))
+
+
+def _deviation(residual: Array, *, unknown: int = 0) -> float:
+    """Standard deviation by the median size, which outliers do not move; `unknown` constants shrank the residuals."""
+    freedom = max(1, len(residual) - unknown)
+    return float(1.4826 * np.median(np.abs(residual)) * np.sqrt(len(residual) / freedom))
+
+
+def _search(
+    model: Model, data: Data, start: Mapping[str, float], *, scale: float
+) -> tuple[dict[str, float], float, int]:
+    try:
+        import lmfit
+    except ImportError:
+        raise SimperfError('fitting needs lmfit and SciPy: pip install "simperf[fit]"') from None
+    parameters = lmfit.Parameters()
+    for one in model.constants:
+        low, high = one.low, one.high
+        value = min(max(start[one.name], low), high)
+        if value <= low:  # the search starts inside its bounds
+            value = low + 1e-3 * (min(high, max(one.value, 2 * abs(low), 1e-12)) - low)
+        parameters.add(one.name, value=value, min=low, max=high)
+
+    def residual(trial: lmfit.Parameters) -> Array:
+        return _residual(model, data, {name: float(trial[name].value) for name in trial})
+
+    try:
+        found = lmfit.minimize(
+            residual,
+            parameters,
+            method="least_squares",
+            loss="soft_l1",
+            f_scale=scale,
+            x_scale="jac",
+            diff_step=_STEP,
+            max_nfev=400 * len(parameters),
+        )
+    except ValueError as error:
+        raise SimperfError(f"{model.name} cannot be fitted: {error}") from None
+    values = {name: float(found.params[name].value) for name in found.params}
+    left = _residual(model, data, values)
+    cost = float((2.0 * scale**2 * (np.sqrt(1.0 + (left / scale) ** 2) - 1.0)).sum())
+    return values, cost, int(found.nfev)
+
+
+def _finish(
+    model: Model, data: Data, values: dict[str, float], *, scale: float, evaluations: int, seed: int, draws: int
+) -> Fit:
+    residual = _residual(model, data, values)
+    names = [one.name for one in model.constants]
+    columns, notes = {}, dict.fromkeys(names, "")
+    for one in model.constants:
+        value = values[one.name]
+        step = _STEP * abs(value) or 1e-12
+        above = _residual(model, data, {**values, one.name: value + step})
+        below = _residual(model, data, {**values, one.name: value - step})
+        column = (above - below) / (2.0 * step)
+        seen = float(np.abs(column * value).max(initial=0.0))
+        if value - one.low <= 1e-6 * max(abs(one.low), one.value):
+            notes[one.name] = f"at its lower bound {one.low:g}"
+        elif np.isfinite(one.high) and one.high - value <= 1e-6 * abs(one.high):
+            notes[one.name] = f"at its upper bound {one.high:g}"
+        elif seen < 1e-3:
+            notes[one.name] = "these points do not depend on it"
+        else:
+            columns[one.name] = column * value  # relative steps: natural units differ by many orders
+    jacobian = np.array(list(columns.values())).T if columns else np.zeros((len(data), 0))
+    rng = np.random.default_rng([seed, len(data), len(names)])
+    steps = draw_constants(jacobian, residual, data, scale=scale, draws=max(_WIDE, draws), rng=rng)
+    table = {name: np.full(len(steps), values[name]) for name in names}
+    for i, name in enumerate(columns):
+        bounds = next(one for one in model.constants if one.name == name)
+        table[name] = np.clip(values[name] * (1.0 + steps[:, i]), bounds.low, bounds.high)
+    constants = {}
+    for one in model.constants:
+        row = table[one.name]
+        low, high = (float(value) for value in np.quantile(row, (0.05, 0.95)))
+        kept = tuple(float(value) for value in row[:draws])
+        constants[one.name] = Fitted(values[one.name], float(row.std()), low, high, one.unit, kept, notes[one.name])
+    known = list(columns)
+    matrix = np.corrcoef(np.array([table[name] for name in known])) if len(known) > 1 else np.eye(len(known))
+    pairs = {
+        (known[i], known[j]): float(matrix[i, j])
+        for i in range(len(known))
+        for j in range(i)
+        if abs(matrix[i, j]) > 0.1
+    }
+    return Fit(model, data, constants, _deviation(residual, unknown=len(names)), evaluations, pairs)

@@ -1,0 +1,73 @@
+"""Costs from constants that were fitted to measurements, and from the catalogue where there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from simperf.cost.formulas import matrix_time, stream_time
+from simperf.cost.roofline import Roofline
+from simperf.cost.seams import Device, OpCost, OpModel
+from simperf.cost.tiles import tiling
+from simperf.workload.op import MATRIX_FAMILIES, Op
+
+__all__ = ["FittedRoofline"]
+
+
+class FittedRoofline:
+    """Cost of one operation from the constants of a profile.
+
+    Parameters
+    ----------
+    device : Device
+        The GPU part that was measured.
+    kernels : mapping of str to mapping of str to float
+        Constants of `simperf.cost.formulas` by ``"family-precision:kind"``, ``"family-precision"`` or ``"family"``; the
+        first that is there holds. ``tiled`` above zero says that tiles and waves were counted in the fit.
+    other : OpModel, optional
+        For operations that have no constants; default: `Roofline` on the device.
+
+    Examples
+    --------
+    >>> from simperf.hardware import Catalog
+    >>> from simperf.workload.kinds import unary
+    >>> gpu = Catalog.load().gpu("v100-sxm2-16gb")
+    >>> model = FittedRoofline(gpu, {"elementwise": {"overhead": 1e-6, "rate": 800e9}})
+    >>> round(model.cost(unary("relu", 10**8)).time * 1e6)
+    1001
+    """
+
+    __slots__ = ("_other", "device", "kernels")
+
+    def __init__(
+        self, device: Device, kernels: Mapping[str, Mapping[str, float]], *, other: OpModel | None = None
+    ) -> None:
+        self.device, self.kernels = device, kernels
+        self._other = Roofline(device) if other is None else other
+
+    def constants(self, op: Op) -> Mapping[str, float] | None:
+        """The constants that hold for `op`, the most special first."""
+        for key in (f"{op.family}-{op.dtype}:{op.kind}", f"{op.family}-{op.dtype}", op.family):
+            if key in self.kernels:
+                return self.kernels[key]
+        return None
+
+    def cost(self, op: Op) -> OpCost:
+        """Cost of `op` alone on the device."""
+        found = self.constants(op)
+        if found is None or (op.family in MATRIX_FAMILIES and op.gemm is None):
+            return self._other.cost(op)
+        known = {key: value for key, value in found.items() if key != "tiled"}
+        overhead = known.get("overhead", 0.0)
+        if op.family in MATRIX_FAMILIES and op.gemm is not None:
+            gemm = op.gemm
+            share = tiling(gemm, self.device.sms).efficiency if found.get("tiled", 0.0) > 0 else 1.0
+            memory = op.nbytes / known["memory"] if "memory" in known else 0.0
+            time = float(matrix_time(op.flops, op.nbytes, gemm.m, gemm.n, gemm.k, share=share, **known))
+            compute = op.flops / known["rate"] / share
+        else:
+            compute = 0.0
+            time = float(stream_time(op.nbytes, **known))
+            memory = time - overhead
+        other = self._other.cost(op)
+        regime = "overhead" if overhead > time - overhead else "compute" if compute >= memory else "memory"
+        return OpCost(time, compute, memory, overhead, regime, op.flops, op.nbytes, other.demand)

@@ -1,0 +1,112 @@
+"""Times of kernels from fitted constants: the formulas that `FittedRoofline` and the fit share.
+
+They take scalars or arrays. Two forms cover all kernel families; each is the roofline of
+`simperf.cost.roofline` with a reachable rate that falls for small sizes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["matrix_time", "stream_time"]
+
+#: exponent with which traffic goes over from a cache to memory: between twice and half the capacity
+_SPILL = 3.0
+
+
+def stream_time(
+    nbytes: Any, *, overhead: float, rate: float, cached: float = np.inf, capacity: float = 0.0, cold: Any = False
+) -> Any:
+    """Time of a kernel that is bound by its traffic: elementwise, reduction, normalisation, optimiser, copy [s].
+
+    ``t = overhead + nbytes (s / rate + (1 - s) / cached)`` where s, the share that comes from memory, rises from 0 to 1
+    around `capacity`.
+
+    Parameters
+    ----------
+    nbytes : float or ndarray
+        traffic [B]
+    overhead : float
+        Fixed time of a call [s].
+    rate : float
+        From memory [B/s].
+    cached : float
+        From the cache [B/s].
+    capacity : float
+        Traffic at which half of it no longer comes from the cache [B].
+    cold : bool or ndarray
+        Whether the operands are in no cache, whatever their size.
+
+    Examples
+    --------
+    >>> stream_time(1e6, overhead=1e-6, rate=1e9)
+    0.001001
+    """
+    if capacity <= 0:
+        return overhead + nbytes / rate
+    spilled = np.where(cold, 1.0, 1.0 / (1.0 + (capacity / np.maximum(nbytes, 1.0)) ** _SPILL))
+    return overhead + nbytes * (spilled / rate + (1.0 - spilled) / cached)
+
+
+def matrix_time(
+    flops: Any,
+    nbytes: Any,
+    m: Any,
+    n: Any,
+    k: Any,
+    *,
+    rate: float,
+    memory: float = np.inf,
+    overhead: float = 0.0,
+    half_m: float = 0.0,
+    half_n: float = 0.0,
+    half_k: float = 0.0,
+    wide: float = 0.0,
+    wide_at: float = np.inf,
+    sharpness: float = 8.0,
+    share: Any = 1.0,
+) -> Any:
+    """Time of a kernel that multiplies matrices: product, convolution, attention [s].
+
+    ``t_compute = flops / (rate share) * (1 + half_m/m + half_n/n + half_k/k) * (1 + wide s(n))``, joined
+    with ``nbytes / memory`` by the corner of the roofline, plus `overhead`.
+
+    A product m x n x k that is cut into blocks loads (or packs) its operands m k and k n and its result m n once more
+    than its arithmetic needs, which costs a time in proportion to each of the three faces of the cuboid: relative to
+    its volume, 1/n, 1/m and 1/k. ``s(n) = n^4 / (n^4 + wide_at^4)`` is the loss of results with long rows, whose
+    blocks lie in as many memory pages as they have rows.
+
+    Parameters
+    ----------
+    flops, nbytes : float or ndarray
+        work [FLOP], traffic [B]
+    m, n, k : float or ndarray
+        Sizes of one product.
+    rate, memory : float
+        Reached by large products [FLOP/s] [B/s].
+    overhead : float
+        Fixed time of a call [s].
+    half_m, half_n, half_k : float
+        Size at which half the rate is reached, the others being large.
+    wide, wide_at : float
+        Relative loss of wide results, and the width at which half of it has come.
+    sharpness : float
+        Exponent of the corner.
+    share : float or ndarray
+        What tiles and waves leave of the rate (`simperf.cost.tiling`) [1].
+
+    Examples
+    --------
+    >>> matrix_time(2e9, 0.0, 1000, 1000, 1000, rate=1e12, half_k=1000.0)
+    0.004
+    """
+    compute = flops / (rate * share) * (1.0 + half_m / m + half_n / n + half_k / k)
+    if wide > 0:
+        compute = compute * (1.0 + wide / (1.0 + (wide_at / n) ** 4))
+    traffic = nbytes / memory
+    high = np.maximum(compute, traffic)
+    low = np.minimum(compute, traffic)
+    ratio = low / np.where(high > 0, high, 1.0)
+    return overhead + high * (1.0 + ratio**sharpness) ** (1.0 / sharpness)

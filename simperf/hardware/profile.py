@@ -1,0 +1,192 @@
+"""A profile: constants that were fitted to measurements of one machine, with their uncertainty."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from simperf.hardware.devices import LinkPart
+from simperf.hardware.frontend import FrontendPart
+from simperf.hardware.part import Part
+from simperf.hardware.processors import GpuPart
+
+__all__ = ["FittedConstant", "FittedModel", "ProfilePart", "fitted_models"]
+
+#: constants of a frontend that a profile may hold under the model ``frontend``
+_FRONTEND = ("launch", "result", "scripted", "graph_launch", "graph_gap", "capture", "depth", "copy_setup")
+#: copies whose fitted rate is a constant of the frontend: measured kind -> its field
+_STAGED = {"h2d-pageable": "pageable", "d2h-pageable": "pageable", "fresh": "allocate"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedConstant:
+    """One fitted number.
+
+    Parameters
+    ----------
+    value, low, high, stderr : float
+        Best value, 90 % interval and standard error, in `unit`.
+    unit : str
+    draws : tuple of float
+        Joint draws, in standard errors away from the value: entry i belongs together in all constants of a model.
+    note : str
+        Why it should be doubted.
+    """
+
+    value: float
+    low: float
+    high: float
+    stderr: float
+    unit: str = "1"
+    draws: tuple[float, ...] = ()
+    note: str = ""
+
+    def at(self, draw: int) -> float:
+        """The value of joint draw `draw` (from 1; they repeat after the last), or the best one for 0."""
+        if draw <= 0 or not self.draws:
+            return self.value
+        return max(0.0, self.value + self.stderr * self.draws[(draw - 1) % len(self.draws)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedModel:
+    """The constants of one model.
+
+    Parameters
+    ----------
+    title, series : str
+        In words, and the series that it was fitted to.
+    points : int
+        Points that were fitted.
+    error, scatter : float
+        Mean relative error, and robust deviation of the log residuals, of those points [1].
+    constant : mapping of str to FittedConstant
+    fixed : mapping of str to float
+        Constants that were not fitted.
+    held_out : tuple of str
+        Keys of points that were kept out of the fit.
+    """
+
+    title: str = ""
+    series: str = ""
+    points: int
+    error: float
+    scatter: float
+    constant: Mapping[str, FittedConstant]
+    fixed: Mapping[str, float] = field(default_factory=dict)
+    held_out: tuple[str, ...] = ()
+
+    def at(self, draw: int = 0) -> dict[str, float]:
+        """All constants at a joint draw, fixed ones too."""
+        return {**self.fixed, **{name: one.at(draw) for name, one in self.constant.items()}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfilePart(Part):
+    """Fitted constants by model; a scenario names it under ``[calibration]``.
+
+    Constants of ``kernel.FAMILY-PRECISION`` cost the operations of GPUs, those of ``frontend`` replace the frontend's,
+    ``copy.KIND`` gives rates of copies, ``link.NAME`` those of a link; others are there for people and programs.
+
+    Parameters
+    ----------
+    gpu : str
+        The GPU of the catalogue that was measured; empty if its constants hold for any.
+    dataset : str
+        Title of the data set.
+    made, machine, versions : mapping
+        How, on what and with what it was measured and fitted.
+    model : mapping of str to FittedModel
+    """
+
+    KIND: ClassVar[str] = "profile"
+
+    gpu: str = ""
+    dataset: str = ""
+    made: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    machine: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    versions: Mapping[str, str] = field(default_factory=dict, hash=False)
+    model: Mapping[str, FittedModel] = field(default_factory=dict, hash=False)
+
+    def numbers(self) -> dict[str, tuple[float, str]]:
+        """Every constant: ``model.constant`` to (value, dimension)."""
+        found = {}
+        for name, model in self.model.items():
+            for key, one in model.constant.items():
+                found[f"{name}.{key}"] = (one.value, "1" if one.unit == "s/B" else one.unit)
+        return found
+
+    @property
+    def draws(self) -> int:
+        """Joint draws that are there."""
+        return max((len(one.draws) for model in self.model.values() for one in model.constant.values()), default=0)
+
+    def kernels(self, draw: int = 0) -> dict[str, dict[str, float]]:
+        """Constants of `simperf.cost.FittedRoofline` by ``family-precision`` and kind."""
+        head = "kernel."
+        return {name.removeprefix(head): model.at(draw) for name, model in self.model.items() if name.startswith(head)}
+
+    def frontend(self, draw: int = 0) -> dict[str, float]:
+        """Fields of a frontend part that were fitted."""
+        found = {}
+        model = self.model.get("frontend")
+        if model is not None:
+            found = {key: value for key, value in model.at(draw).items() if key in _FRONTEND}
+        if "depth" in found:
+            found["depth"] = float(max(1, round(found["depth"])))
+        pinned = [name for name in ("copy.h2d-pinned", "copy.d2h-pinned") if name in self.model]
+        if pinned:
+            found.setdefault("copy_setup", min(self.model[name].at(draw)["setup"] for name in pinned))
+        for kind, key in _STAGED.items():
+            if f"copy.{kind}" in self.model:
+                rate = self.model[f"copy.{kind}"].at(draw)["bandwidth"]
+                found[key] = min(rate, found.get(key, rate))
+        if "graph.replay-host" in self.model and "graph.replay" in self.model:
+            found.setdefault("graph_launch", self.model["graph.replay-host"].at(draw)["alpha"])
+        return found
+
+    def adjusted(self, part: Part, draw: int = 0) -> Part:
+        """`part` with the constants that were fitted for it; itself if there are none."""
+        if isinstance(part, FrontendPart):
+            found: dict[str, Any] = dict(self.frontend(draw))
+            return replace(part, sources=self._told(part, found), **found) if found else part
+        if isinstance(part, LinkPart):
+            return self._link(part, draw)
+        if isinstance(part, GpuPart) and self.gpu in ("", part.name) and "gpu" in self.model:
+            values: dict[str, Any] = {
+                key: value for key, value in self.model["gpu"].at(draw).items() if key == "kernel_floor"
+            }
+            return replace(part, sources=self._told(part, values), **values) if values else part
+        return part
+
+    def _link(self, part: LinkPart, draw: int) -> Part:
+        values: dict[str, Any] = {}
+        fitted = self.model.get(f"link.{part.name}") or self.model.get(f"link.{part.technology}")
+        if fitted is not None:
+            known = fitted.at(draw)
+            values = {key: known[key] for key in ("latency", "protocol_efficiency") if key in known}
+            rate = known.get("bandwidth")
+        else:
+            pinned = [name for name in ("copy.h2d-pinned", "copy.d2h-pinned") if name in self.model]
+            rate = max((self.model[name].at(draw)["bandwidth"] for name in pinned), default=None)
+            if part.technology != "pcie" or part.lanes < 8:
+                rate = None
+        if rate is not None:
+            best = part.bandwidth / part.protocol_efficiency
+            if rate <= best:
+                values["protocol_efficiency"] = rate / best
+        return replace(part, sources=self._told(part, values), **values) if values else part
+
+    def _told(self, part: Part, values: Mapping[str, float]) -> dict[str, str]:
+        """Sources of a part whose fields `values` come from this profile."""
+        return {**part.sources, **dict.fromkeys(values, f"profile {self.name}: fitted to {self.dataset}")}
+
+
+def fitted_models(tables: Mapping[str, Any]) -> dict[str, FittedModel]:
+    """The ``[model]`` tables of a profile's file, as `simperf.hardware.schema` read them."""
+    found = {}
+    for name, table in tables.items():
+        constants = {key: FittedConstant(**dict(one)) for key, one in table.constant.items()}
+        found[name] = FittedModel(**{**dict(table), "constant": constants})
+    return found
