@@ -80,9 +80,7 @@ def busy() -> str:
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     if load < 0.5:
         return ""
-    return (
-        f"other programs keep {load:.1f} of {_cores()} cores busy: readings will spread; best measure an idle machine"
-    )
+    return f"other programs are running (load {load:.1f} on {_cores()} cores): readings will spread"
 
 
 def _read(path: Path) -> str:

@@ -140,7 +140,9 @@ class Session:
         try:
             for measured in task.run(wanted):
                 taken.add(measured.key)
-                self._fresh_points[measured.key] = measured
+                # seven digits are more than any clock has, and a file of them is half as large
+                samples = tuple(float(f"{reading:.7g}") for reading in measured.samples)
+                self._fresh_points[measured.key] = replace(measured, samples=samples)
                 if self.now() - self._saved > SAVE_EVERY:
                     self.save()
         except (RuntimeError, OSError, ImportError, NotImplementedError, ValueError) as error:

@@ -1,0 +1,265 @@
+"""Traces of torch's profiler (Kineto, in Chrome's format): operations, launches, streams and overlap.
+
+Times of a trace are us since the epoch, too many digits for a float: they are read as decimals and counted from the
+first event.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from simperf.calibrate.dataset import Dataset, Value
+from simperf.calibrate.importers.imported import Imported, Points
+from simperf.calibrate.importers.intervals import Intervals
+from simperf.errors import Problem
+
+__all__ = ["Event", "Trace", "import_kineto", "read_trace"]
+
+#: categories of what runs on a device
+_DEVICE = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
+_HOST = {"cpu_op": "op", "operator": "op", "cuda_runtime": "runtime", "runtime": "runtime", "cuda_driver": "runtime"}
+_LAUNCHES = ("launchkernel", "launchcooperative", "graphlaunch")
+_MICRO = 1e-6
+#: characters of a kernel's name that are kept: templates run to thousands
+_LONGEST = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that took time.
+
+    Parameters
+    ----------
+    kind : str
+        ``"kernel"``, ``"memcpy"``, ``"memset"`` on a device; ``"op"``, ``"runtime"`` on the host.
+    name : str
+    start, end : float
+        since the first event [s]
+    device, stream : int
+        -1 on the host.
+    correlation : int
+        What links a launch to its kernel; -1 if there is none.
+    nbytes : float
+        of a copy [B]; 0 if unknown
+    """
+
+    kind: str
+    name: str
+    start: float
+    end: float
+    device: int = -1
+    stream: int = -1
+    correlation: int = -1
+    nbytes: float = 0.0
+
+
+@dataclass
+class Trace:
+    """A trace as read.
+
+    Parameters
+    ----------
+    events : list of Event
+        By start.
+    gpus : dict of int to str
+        Names of the devices.
+    problems : list of Problem
+        Events that could not be read.
+    """
+
+    events: list[Event] = field(default_factory=list)
+    gpus: dict[int, str] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def read_trace(text: str, name: str = "") -> Trace:
+    """Read a trace; one that breaks off is read up to there.
+
+    Parameters
+    ----------
+    text, name : str
+        The trace, and the file's name for messages.
+    """
+    trace = Trace()
+    data = _parsed(text, name, trace)
+    rows = data.get("traceEvents", []) if isinstance(data, Mapping) else data
+    if isinstance(data, Mapping):
+        for device in data.get("deviceProperties") or ():
+            if isinstance(device, Mapping) and "name" in device:
+                trace.gpus[int(device.get("id", len(trace.gpus)))] = str(device["name"])
+    timed = [row for row in rows if isinstance(row, Mapping) and row.get("ph") == "X" and _kind(row)]
+    starts = [row["ts"] for row in timed if isinstance(row.get("ts"), int | Decimal)]
+    first = min(starts) if starts else 0
+    bad = 0
+    for row in timed:
+        try:
+            trace.events.append(_event(row, first))
+        except (KeyError, TypeError, ValueError, ArithmeticError):
+            bad += 1
+    if bad:
+        message = f"{bad} events without a time, a length or a stream were not read"
+        trace.problems.append(Problem(message, file=name, key="traceEvents"))
+    if not trace.events and not trace.problems:
+        message = "no events of torch's profiler in it"
+        trace.problems.append(Problem(message, file=name, expected="traceEvents with ph X and a category"))
+    trace.events.sort(key=lambda event: (event.start, event.end))
+    return trace
+
+
+def _parsed(text: str, name: str, trace: Trace) -> Any:
+    try:
+        return json.loads(text, parse_float=Decimal)
+    except json.JSONDecodeError as error:
+        line = error.lineno
+    begin = text.find("[", max(0, text.find('"traceEvents"')))
+    rows, decoder, place = [], json.JSONDecoder(parse_float=Decimal), begin + 1
+    while 0 < place < len(text):
+        found = re.compile(r"[\s,]*").match(text, place)
+        place = found.end() if found else place
+        try:
+            row, place = decoder.raw_decode(text, place)
+        except (json.JSONDecodeError, RecursionError):
+            break
+        rows.append(row)
+    line = text.count("\n", 0, place) + 1 if rows else line
+    message = f"no JSON from here on: {len(rows)} events before it were read"
+    trace.problems.append(Problem(message, file=name, line=line))
+    return rows
+
+
+def _kind(row: Mapping[str, Any]) -> str:
+    category = str(row.get("cat", "")).lower()
+    return _DEVICE.get(category) or _HOST.get(category, "")
+
+
+def _event(row: Mapping[str, Any], first: Any) -> Event:
+    kind, given = _kind(row), row.get("args") or {}
+    start = float(row["ts"] - first) * _MICRO
+    length = float(row["dur"]) * _MICRO
+    if length < 0:
+        raise ValueError("negative length")
+    device = stream = -1
+    if kind in ("kernel", "memcpy", "memset"):
+        device = int(given.get("device", row["pid"]))
+        stream = int(given.get("stream", row["tid"]))
+    return Event(
+        kind=kind,
+        name=str(row.get("name", ""))[:_LONGEST],
+        start=start,
+        end=start + length,
+        device=device,
+        stream=stream,
+        correlation=int(given.get("correlation", -1)),
+        nbytes=float(given.get("bytes", 0)),
+    )
+
+
+def is_communication(event: Event) -> bool:
+    """Whether a kernel belongs to a collective.
+
+    Examples
+    --------
+    >>> is_communication(Event("kernel", "ncclKernel_AllReduce_RING_LL_Sum_float", 0.0, 1.0))
+    True
+    """
+    return event.kind == "kernel" and bool(re.search(r"nccl|rccl|oneccl", event.name, re.IGNORECASE))
+
+
+def import_kineto(text: str, name: str) -> Imported:
+    """Import a trace.
+
+    Parameters
+    ----------
+    text, name : str
+        The trace, and the file's name for messages.
+
+    Returns
+    -------
+    Imported
+        ``host/op`` by `name`; ``launch/call`` (time of the host in the runtime's call) by `name`, ``launch/delay``
+        (from the start of a launch to the start of its kernel) by `device` and `stream`; ``kernel/run`` by `name` and
+        `device`; ``copy/<kind>`` by `nbytes`; ``stream/busy`` by `device` and `stream`; and of each device
+        ``device/busy``, ``overlap/streams`` (time for which two or more streams were busy), ``overlap/communication``
+        (communication beside anything else) and ``overlap/copy`` (copies beside kernels); ``trace/length``.
+    """
+    trace = read_trace(text, name)
+    points = Points()
+    _host(points, trace)
+    _devices(points, trace)
+    if trace.events:
+        points.add("trace/length", {}, [max(event.end for event in trace.events)])
+    machine: dict[str, Value] = {}
+    used = sorted({event.device for event in trace.events if event.device >= 0})
+    names = list(dict.fromkeys(trace.gpus[device] for device in used if device in trace.gpus))
+    if names:
+        machine["gpu"] = ", ".join(names)
+    return Imported(Dataset("a trace of torch's profiler", machine, {}, {}, points.all()), tuple(trace.problems))
+
+
+def _host(points: Points, trace: Trace) -> None:
+    named: dict[tuple[str, str], list[float]] = defaultdict(list)
+    launches: dict[int, Event] = {}
+    for event in trace.events:
+        if event.kind == "op":
+            named["host/op", event.name].append(event.end - event.start)
+        elif event.kind == "runtime":
+            named["launch/call", event.name].append(event.end - event.start)
+            if any(word in event.name.lower() for word in _LAUNCHES):
+                launches[event.correlation] = event
+    delays: dict[tuple[int, int], list[float]] = defaultdict(list)
+    for event in trace.events:
+        if event.kind == "kernel" and event.correlation in launches:
+            delays[event.device, event.stream].append(max(0.0, event.start - launches[event.correlation].start))
+    for (series, name), samples in sorted(named.items()):
+        points.add(series, {"name": name}, samples)
+    for (device, stream), samples in sorted(delays.items()):
+        points.add("launch/delay", {"device": device, "stream": stream}, samples)
+
+
+def _copy_kind(name: str) -> str:
+    """``h2d-pinned`` and so on, from a name such as ``Memcpy HtoD (Pinned -> Device)``."""
+    plain = name.lower()
+    for word, kind in (("htod", "h2d"), ("dtoh", "d2h"), ("dtod", "d2d"), ("ptop", "peer")):
+        if word in plain:
+            pageable = kind in ("h2d", "d2h") and "pageable" in plain
+            pinned = kind in ("h2d", "d2h") and "pinned" in plain
+            return f"{kind}-pageable" if pageable else f"{kind}-pinned" if pinned else kind
+    return "other"
+
+
+def _devices(points: Points, trace: Trace) -> None:
+    runs: dict[tuple[str, int], list[float]] = defaultdict(list)
+    streams: dict[int, dict[int, Intervals]] = defaultdict(lambda: defaultdict(Intervals))
+    talks, works, copies = (defaultdict[int, Intervals](Intervals) for _ in range(3))
+    counts: dict[tuple[int, int], int] = defaultdict(int)
+    for event in trace.events:
+        if event.device < 0:
+            continue
+        streams[event.device][event.stream].add(event.start, event.end)
+        counts[event.device, event.stream] += 1
+        if event.kind == "memcpy":
+            at: dict[str, Value] = {"device": event.device, "nbytes": event.nbytes}
+            points.add(f"copy/{_copy_kind(event.name)}", at, [event.end - event.start])
+            copies[event.device].add(event.start, event.end)
+        else:
+            if event.kind == "kernel":
+                runs[event.name, event.device].append(event.end - event.start)
+            (talks if is_communication(event) else works)[event.device].add(event.start, event.end)
+    for (name, device), samples in sorted(runs.items()):
+        points.add("kernel/run", {"name": name, "device": device}, samples)
+    for device, lanes in sorted(streams.items()):
+        for stream, lane in sorted(lanes.items()):
+            where: dict[str, Value] = {"device": device, "stream": stream, "activities": counts[device, stream]}
+            points.add("stream/busy", where, [lane.length])
+        here: dict[str, Value] = {"device": device}
+        points.add("device/busy", here, [Intervals.union(lanes.values()).length])
+        points.add("overlap/streams", here, [Intervals.shared(lanes.values())])
+        rest = Intervals.union((works[device], copies[device]))
+        points.add("overlap/communication", here, [Intervals.shared((talks[device], rest))])
+        points.add("overlap/copy", here, [Intervals.shared((copies[device], works[device]))])

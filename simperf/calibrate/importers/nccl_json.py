@@ -1,0 +1,89 @@
+"""The JSON file of nccl-tests (``-J``), and of `simperf collective --json`, which has its layout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from simperf.calibrate.dataset import Dataset, Value
+from simperf.calibrate.importers.imported import Imported, Points, load_json
+from simperf.calibrate.importers.nccl_text import _DTYPES, COLLECTIVES, known_collective
+from simperf.errors import Problem
+
+__all__ = ["import_nccl_json"]
+
+
+def import_nccl_json(text: str, name: str, *, collective: str = "", ranks: int = 0) -> Imported:
+    """Import a JSON file.
+
+    Parameters
+    ----------
+    text, name : str
+        The file and its name for messages.
+    collective, ranks : str, int
+        What the file does not say.
+
+    Returns
+    -------
+    Imported
+        As of `import_nccl_text`; what `simperf collective --json` wrote gets its algorithm in place of ``nccl``.
+
+    Raises
+    ------
+    InputError
+        It is no JSON.
+    """
+    data = load_json(text, name)
+    if not isinstance(data, Mapping) or not isinstance(data.get("results"), list):
+        problem = Problem("no results of nccl-tests in it", file=name, expected='{"results": [{"size": ...}, ...]}')
+        return Imported(Dataset(""), (problem,))
+    words = [str(word) for word in data.get("args") or ()]
+    kind = known_collective(collective) or next((found for word in words if (found := known_collective(word))), "")
+    if not kind:
+        expected = ", ".join(COLLECTIVES.values())
+        problem = Problem("the file does not say which collective it is of", file=name, key="--collective")
+        return Imported(Dataset(""), (Problem(problem.message, file=name, key="--collective", expected=expected),))
+    config = data.get("config") if isinstance(data.get("config"), Mapping) else {}
+    devices = config.get("devices") or []
+    count = ranks or len(devices) or int(config.get("nthreads") or 1) * int(config.get("ngpus") or 1)
+    points, problems = Points(), []
+    for index, row in enumerate(data["results"]):
+        try:
+            _row(points, row, kind=kind, ranks=count, ours=words[:1] == ["simperf"])
+        except (KeyError, TypeError, ValueError) as error:
+            reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+            problems.append(Problem(f"not read: {reason}", file=name, key=f"results[{index}]"))
+    machine: dict[str, Value] = {"ranks": count}
+    first = devices[0] if devices and isinstance(devices[0], Mapping) else {}
+    gpu = next((str(first[key]) for key in ("device_name", "name", "gpu") if first.get(key)), "")
+    if gpu:
+        machine["gpu"] = gpu
+    version = data.get("nccl_version")
+    versions = {"nccl": str(version)} if version else {}
+    return Imported(Dataset(f"{kind} by nccl-tests", machine, versions, {}, points.all()), tuple(problems))
+
+
+def _row(points: Points, row: Any, *, kind: str, ranks: int, ours: bool) -> None:
+    if not isinstance(row, Mapping):
+        raise TypeError(f"not a row of a table: {type(row).__name__}")
+    algorithm = str(row.get("experiment_name") or "nccl") if ours else "nccl"
+    dtype = str(row.get("type", "float"))
+    at: dict[str, Value] = {"nbytes": int(row["size"]), "dtype": _DTYPES.get(dtype, dtype)}
+    if row.get("redop"):
+        at["redop"] = str(row["redop"])
+    seen = False
+    for key in ("out_of_place", "in_place"):
+        body = row.get(key)
+        if body is None:
+            continue
+        time = float(body["time"]) * 1e-6
+        if not (math.isfinite(time) and time > 0):
+            raise ValueError(f"a time of {body['time']} us")
+        wrong = body.get("nwrong")
+        doubts = ("wrong results were counted",) if isinstance(wrong, int | float) and wrong > 0 else ()
+        where = {**at, "ranks": ranks, "in_place": key == "in_place"}
+        points.add(f"{kind}/{algorithm}", where, [time], warnings=doubts)
+        seen = True
+    if not seen:
+        raise ValueError("neither out_of_place nor in_place")

@@ -1,0 +1,162 @@
+"""Tables with named units in their header: ``size [MiB], ranks, time [us]``."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from simperf.calibrate.dataset import Dataset, Value
+from simperf.calibrate.importers.imported import Imported, Points
+from simperf.errors import Problem, UnitError
+from simperf.units import DIMENSIONS, parse
+
+__all__ = ["Column", "column_of", "import_table"]
+
+_HEADER = re.compile(r"^\s*(.*?)\s*[\[(]\s*([^\])]*?)\s*[\])]\s*$")
+#: names of the payload's size
+_SIZES = ("size", "bytes", "nbytes", "message size", "message", "payload")
+#: dimensions that can be a reading, the first that is there is taken
+_READINGS = ("s", "B/s", "FLOP/s", "1/s")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its name as a condition, its unit as written, and the dimension of that."""
+
+    name: str
+    unit: str = ""
+    dimension: str = ""
+
+    def value(self, text: str) -> Value:
+        """A cell, in the SI unit where there is a unit.
+
+        Raises
+        ------
+        UnitError
+            No number where one is expected.
+        """
+        if self.dimension:
+            return parse(f"{text} {self.unit}", self.dimension)
+        for convert in (int, float):
+            try:
+                number = convert(text)
+            except ValueError:
+                continue
+            if math.isfinite(number):
+                return number
+        return {"true": True, "false": False}.get(text.lower(), text)
+
+
+def column_of(text: str) -> Column:
+    """Read a header's cell.
+
+    Raises
+    ------
+    UnitError
+        An unknown unit.
+
+    Examples
+    --------
+    >>> column_of("size [MiB]")
+    Column(name='nbytes', unit='MiB', dimension='B')
+    >>> column_of("ranks").dimension
+    ''
+    """
+    found = _HEADER.match(text)
+    name, unit = (found.group(1), found.group(2)) if found else (text.strip(), "")
+    dimension = ""
+    if unit and unit != "1":
+        for candidate in DIMENSIONS:
+            try:
+                parse(f"1 {unit}", candidate)
+            except UnitError:
+                continue
+            dimension = candidate
+            break
+        if not dimension:
+            try:
+                parse(f"1 {unit}", "B/s" if "/s" in unit else "B" if unit.lower().endswith("b") else "s")
+            except UnitError as error:
+                raise UnitError(f"column {name!r}: {error}") from None
+    plain = name.lower()
+    if dimension == "B" and plain in _SIZES:
+        name = "nbytes"
+    return Column(name, unit, dimension)
+
+
+def import_table(text: str, name: str, *, series: str = "") -> Imported:
+    """Import a table separated by commas, semicolons or tabs.
+
+    Parameters
+    ----------
+    text, name : str
+        The table, and the file's name for messages.
+    series : str
+        Of all rows, if there is no column ``series``; default: the file's name.
+
+    Returns
+    -------
+    Imported
+        The first column with a unit of time is the reading (else the first that is a rate), all others are conditions;
+        rows of equal conditions are one point.
+    """
+    lines = text.splitlines()
+    start = next((i for i, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")), len(lines))
+    if start == len(lines):
+        return Imported(Dataset(""), (Problem("no header in it", file=name),))
+    mark = max(",;\t", key=lines[start].count)
+    problems, columns = [], []
+    for cell in next(csv.reader([lines[start]], delimiter=mark)):
+        try:
+            columns.append(column_of(cell))
+        except UnitError as error:
+            problems.append(Problem(str(error), file=name, line=start + 1, value=cell))
+    if problems:
+        return Imported(Dataset(""), tuple(problems))
+    reading = _reading(columns)
+    if reading is None:
+        message = "no column says in its header that it is a time or a rate"
+        problem = Problem(message, file=name, line=start + 1, value=lines[start][:80], expected="time [us]")
+        return Imported(Dataset(""), (problem,))
+    points = Points()
+    reader = csv.reader(io.StringIO("\n".join(lines[start + 1 :])), delimiter=mark)
+    for row in reader:
+        number = start + 1 + reader.line_num
+        if not any(cell.strip() for cell in row) or row[0].lstrip().startswith("#"):
+            continue
+        if len(row) != len(columns):
+            message = f"not read: {len(row)} cells under {len(columns)} headers"
+            problems.append(Problem(message, file=name, line=number, value=mark.join(row)[:80]))
+            continue
+        try:
+            at = {column.name: column.value(cell.strip()) for column, cell in zip(columns, row, strict=True)}
+            value = float(str(at.pop(reading.name)))
+            if not (math.isfinite(value) and value >= 0):
+                raise UnitError(f"{reading.name} is {value:g}")
+        except (UnitError, ValueError) as error:
+            problems.append(Problem(f"not read: {error}", file=name, line=number, value=mark.join(row)[:80]))
+            continue
+        points.add(_series(at, series, name), at, [value], unit=reading.dimension)
+    if not points.all() and not problems:
+        problems.append(Problem("no rows under the header", file=name, line=start + 1))
+    return Imported(Dataset(f"{Path(name).stem}, a table", {}, {}, {}, points.all()), tuple(problems))
+
+
+def _reading(columns: list[Column]) -> Column | None:
+    for dimension in _READINGS:
+        for column in columns:
+            if column.dimension == dimension:
+                return column
+    return None
+
+
+def _series(at: Mapping[str, Value], series: str, name: str) -> str:
+    given = at.get("series")
+    if isinstance(at, dict):
+        at.pop("series", None)
+    return str(given) if given else series or Path(name).stem

@@ -1,0 +1,47 @@
+"""`simperf calibrate import`: measurements that are already there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from simperf.cli.options import Format
+
+__all__ = ["import_"]
+
+
+def import_(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Logs, traces or tables; .gz too.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Data set to write: .json or .json.gz.")
+    ] = None,
+    kind: Annotated[Literal["auto", "nccl-tests", "kineto", "csv"], typer.Option(help="What the files are.")] = "auto",
+    collective: Annotated[str, typer.Option(help="Of an nccl-tests log that does not say: all-reduce, ...")] = "",
+    ranks: Annotated[int, typer.Option(min=0, help="Of a log that does not say; 0: as it says.")] = 0,
+    series: Annotated[str, typer.Option(help="Of a table without a column of that name.")] = "",
+    table: Format = "table",
+) -> None:
+    """Read logs of nccl-tests (text, JSON), traces of torch's profiler, and tables with units, into one data set."""
+    from simperf.calibrate.importers import import_files
+    from simperf.cli.rows import write_rows
+    from simperf.cli.work import note, verify_outputs
+
+    verify_outputs(save=output)
+    found = import_files(files, kind="" if kind == "auto" else kind, collective=collective, ranks=ranks, series=series)
+    data = found.dataset
+    rows = []
+    for name in data.series:
+        points = data.select(name)
+        readings = sum(len(point.samples) for point in points)
+        total = sum(sum(point.samples) for point in points)
+        rows.append({"series": name, "points": len(points), "readings": readings, "sum": total, "unit": points[0].unit})
+    write_rows(rows, table)
+    for problem in found.problems:
+        note(f"not read: {problem}" if "not read" not in problem.message else str(problem))
+    if output is None:
+        note("next: the same with -o data.json, then simperf calibrate fit data.json -o profile.toml")
+        return
+    data.save(output)
+    note(f"wrote {output}: {len(data)} points; next: simperf calibrate fit {output} -o profile.toml")
