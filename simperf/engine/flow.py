@@ -9,6 +9,7 @@ a re-share costs what the number of different routes asks for, not the number of
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,11 @@ class Link:
         The resource.
     capacity : float
         What it can move [B/s].
+
+    Attributes
+    ----------
+    watch : callable, optional
+        Told the rate that the link's flows draw together [B/s], whenever it has changed.
     """
 
     __slots__ = (
@@ -53,6 +59,7 @@ class Link:
         "peak",
         "rate",
         "since",
+        "watch",
     )
 
     def __init__(self, name: str, capacity: float) -> None:
@@ -63,6 +70,7 @@ class Link:
         self.index = self.mark = 0
         self.rate = self.peak = 0.0
         self.moved = self.busy = self.since = 0.0
+        self.watch: Callable[[float], None] | None = None
 
 
 class Route:

@@ -42,6 +42,8 @@ class Fluid:
     ----------
     shares, touched : int
         Re-shares so far, and bundles that they looked at: what the sharing has cost.
+    watched : bool
+        Whether somebody is told of the rates of links.
     """
 
     def __init__(self, env: simpy.Environment, recorder: Recorder | None) -> None:
@@ -49,6 +51,7 @@ class Fluid:
         self.recorder = recorder
         self.bundles: dict[Key, Bundle] = {}
         self.shares = self.touched = 0
+        self.watched = False
         self._joins: dict[float, list[Flow]] = {}
         self._seeds: list[Bundle] = []
         self._crowds: dict[Crowd, None] = {}
@@ -150,7 +153,7 @@ class Fluid:
                     del link.members[bundle]
                     if not link.members:
                         link.busy += now - link.since
-                        if self.recorder is not None:
+                        if self.recorder is not None or link.watch is not None:
                             self._idle.append(link)
         if crowd is not None:
             if crowd.bundles:
@@ -340,8 +343,13 @@ class Fluid:
         link.rate = rate
         if rate > link.peak:
             link.peak = rate
+        self._tell(link, now)
+
+    def _tell(self, link: Link, now: float) -> None:
         if self.recorder is not None:
-            self.recorder.counter("network", f"rate {link.name}", now, rate)
+            self.recorder.counter("network", f"rate {link.name}", now, link.rate)
+        if link.watch is not None:
+            link.watch(link.rate)
 
     # Crowds ---------------------------------------------------------------------------
 
@@ -374,6 +382,6 @@ class Fluid:
         crowd.share = Share(crowd.bundles, now, crowd)
         if first < math.inf:
             heappush(self._ends, (now + first, next(self._order), crowd.share))
-        if self.recorder is not None:
+        if self.recorder is not None or self.watched:
             for link in crowd.note():
-                self.recorder.counter("network", f"rate {link.name}", now, link.rate)
+                self._tell(link, now)

@@ -13,7 +13,7 @@ head-of-line blocking. A rate changes at the instant of its cause, and nothing i
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import simpy
 
@@ -162,6 +162,15 @@ class FlowNetwork:
         link.capacity = _capacity(resource, value)
         link.ceiling = max(link.ceiling, link.capacity)
         self._fluid.resized(link)
+
+    def watch(self, resource: str, told: Callable[[float], None]) -> None:
+        """Have `told` called with the rate that flows draw on `resource` [B/s], whenever it has changed.
+
+        It may change capacities; what it does takes effect at the same instant.
+        """
+        (link,) = self._route((resource,)).links
+        link.watch = told
+        self._fluid.watched = True
 
     def cancel(self, flow: simpy.Event) -> float:
         """Take a flow of `transfer` off the network; its event never happens.
