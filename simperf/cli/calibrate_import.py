@@ -35,7 +35,7 @@ def import_(
     for name in data.series:
         points = data.select(name)
         readings = sum(len(point.samples) for point in points)
-        total = sum(sum(point.samples) for point in points)
+        total = float(f"{sum(sum(point.samples) for point in points):.9g}")
         rows.append({"series": name, "points": len(points), "readings": readings, "sum": total, "unit": points[0].unit})
     write_rows(rows, table)
     for problem in found.problems:

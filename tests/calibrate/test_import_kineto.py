@@ -17,6 +17,7 @@ NAMES = (
     "alexnet_a100",
     "cpu_only",
     "ddp_a100_rank3_of_8",
+    "ddp_v100_rank1",
     "mi250_toy_train",
     "multi_stream_events",
     "ns_resolution",

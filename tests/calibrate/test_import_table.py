@@ -27,6 +27,11 @@ def test_a_column_names_the_series_and_rates_can_be_readings():
     assert import_table("n,time [ms]\n1,2\n", "t.csv", series="sgd").dataset.series == ("sgd",)
 
 
+def test_two_columns_of_one_name_are_told_apart():
+    (point,) = import_table("size(B),time(ns),time(ns)\n8,10,20\n", "t.csv").dataset
+    assert (point.median, point.at["time 2"]) == (pytest.approx(10e-9), pytest.approx(20e-9))
+
+
 def test_bad_rows_are_named_by_line_and_the_others_read():
     text = 'size [B],time [us]\n1,10\n2\n3,abc\n\n4,-1\n5,"50"\n'
     found = import_table(text, "t.csv")

@@ -183,10 +183,12 @@ def import_files(paths: Sequence[str | os.PathLike[str]], **given: str | int) ->
     InputError
         Nothing in any of them could be read.
     """
-    points, problems = Points(), []
+    points = Points()
+    problems: list[Problem] = []
+    notes: list[str] = []
+    sources: list[str] = []
     machine: dict[str, Value] = {}
     versions: dict[str, str] = {}
-    sources, notes = [], []
     for path in paths:
         try:
             found = import_file(path, **given)  # type: ignore[arg-type]

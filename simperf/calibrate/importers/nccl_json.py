@@ -44,7 +44,8 @@ def import_nccl_json(text: str, name: str, *, collective: str = "", ranks: int =
         expected = ", ".join(COLLECTIVES.values())
         problem = Problem("the file does not say which collective it is of", file=name, key="--collective")
         return Imported(Dataset(""), (Problem(problem.message, file=name, key="--collective", expected=expected),))
-    config = data.get("config") if isinstance(data.get("config"), Mapping) else {}
+    given = data.get("config")
+    config: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
     devices = config.get("devices") or []
     count = ranks or len(devices) or int(config.get("nthreads") or 1) * int(config.get("ngpus") or 1)
     points, problems = Points(), []

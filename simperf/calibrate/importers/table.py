@@ -7,7 +7,7 @@ import io
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from simperf.calibrate.dataset import Dataset, Value
@@ -113,7 +113,7 @@ def import_table(text: str, name: str, *, series: str = "") -> Imported:
     problems, columns = [], []
     for cell in next(csv.reader([lines[start]], delimiter=mark)):
         try:
-            columns.append(column_of(cell))
+            columns.append(_apart(column_of(cell), columns))
         except UnitError as error:
             problems.append(Problem(str(error), file=name, line=start + 1, value=cell))
     if problems:
@@ -145,6 +145,13 @@ def import_table(text: str, name: str, *, series: str = "") -> Imported:
     if not points.all() and not problems:
         problems.append(Problem("no rows under the header", file=name, line=start + 1))
     return Imported(Dataset(f"{Path(name).stem}, a table", {}, {}, {}, points.all()), tuple(problems))
+
+
+def _apart(column: Column, others: list[Column]) -> Column:
+    """The column under a name that no other has: a second ``time`` is ``time 2``."""
+    taken = {other.name for other in others}
+    names = (column.name, *(f"{column.name} {number}" for number in range(2, len(taken) + 3)))
+    return replace(column, name=next(name for name in names if name not in taken))
 
 
 def _reading(columns: list[Column]) -> Column | None:
