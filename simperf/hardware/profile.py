@@ -13,7 +13,7 @@ from simperf.hardware.processors import GpuPart
 
 __all__ = ["FittedConstant", "FittedModel", "ProfilePart", "fitted_models"]
 
-#: constants of a frontend that a profile may hold under the model ``frontend``
+#: constants of a frontend that a profile may hold under models that begin with ``frontend``
 _FRONTEND = ("launch", "result", "scripted", "graph_launch", "graph_gap", "capture", "depth", "copy_setup")
 #: copies whose fitted rate is a constant of the frontend: measured kind -> its field
 _STAGED = {"h2d-pageable": "pageable", "d2h-pageable": "pageable", "fresh": "allocate"}
@@ -29,7 +29,7 @@ class FittedConstant:
         Best value, 90 % interval and standard error, in `unit`.
     unit : str
     draws : tuple of float
-        Joint draws, in standard errors away from the value: entry i belongs together in all constants of a model.
+        Joint draws, as factors of the value: entry i belongs together in all constants of a model.
     note : str
         Why it should be doubted.
     """
@@ -46,7 +46,7 @@ class FittedConstant:
         """The value of joint draw `draw` (from 1; they repeat after the last), or the best one for 0."""
         if draw <= 0 or not self.draws:
             return self.value
-        return max(0.0, self.value + self.stderr * self.draws[(draw - 1) % len(self.draws)])
+        return self.value * self.draws[(draw - 1) % len(self.draws)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +129,10 @@ class ProfilePart(Part):
 
     def frontend(self, draw: int = 0) -> dict[str, float]:
         """Fields of a frontend part that were fitted."""
-        found = {}
-        model = self.model.get("frontend")
-        if model is not None:
-            found = {key: value for key, value in model.at(draw).items() if key in _FRONTEND}
+        found: dict[str, float] = {}
+        for name, model in self.model.items():
+            if name.partition(".")[0] == "frontend":
+                found |= {key: value for key, value in model.at(draw).items() if key in _FRONTEND}
         if "depth" in found:
             found["depth"] = float(max(1, round(found["depth"])))
         pinned = [name for name in ("copy.h2d-pinned", "copy.d2h-pinned") if name in self.model]

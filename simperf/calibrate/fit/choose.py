@@ -48,6 +48,8 @@ class Choice:
         Why there is no model.
     keys : tuple of str
         Of the points.
+    others : tuple of Model
+        The same model with fewer or more constants: the best by Akaike's criterion is taken.
     """
 
     series: str
@@ -55,6 +57,7 @@ class Choice:
     data: Data | None = None
     reason: str = ""
     keys: tuple[str, ...] = field(default=(), repr=False)
+    others: tuple[Model, ...] = ()
 
 
 def choose(dataset: Dataset, *, part: Device | None = None) -> Iterator[Choice]:
@@ -88,11 +91,11 @@ def _keys(points: Iterable[Measurement]) -> tuple[str, ...]:
     return tuple(point.key for point in points)
 
 
-def _given(series: str, model: Model, points: Sequence[Measurement], data: Data) -> Choice:
+def _given(series: str, model: Model, points: Sequence[Measurement], data: Data, *others: Model) -> Choice:
     if len(data) <= len(model.constants):
         reason = f"{len(data)} points for the {len(model.constants)} constants of {model.name}"
         return Choice(series, reason=reason, keys=_keys(points))
-    return Choice(series, model, data, keys=data.keys)
+    return Choice(series, model, data, keys=data.keys, others=others)
 
 
 # Kernels -------------------------------------------------------------------------------
@@ -128,13 +131,13 @@ def _matrix(series: str, name: str, points: Sequence[Measurement], part: Device 
         k=lambda point: point.number("gemm_k"),
         share=share,
     )
-    many = len(points) >= 10
     bandwidth = part.memory_bandwidth if part is not None else 0.0
-    faces = "mnk" if many else "k" if len(points) > 4 else ""
-    model = matrix_model(
-        f"kernel.{name}", f"matrix kernels: {name}", faces=faces, memory=bandwidth, tiled=part is not None
+    title, tiled = f"matrix kernels: {name}", part is not None
+    model, *others = (
+        matrix_model(f"kernel.{name}", title, faces=faces, memory=bandwidth, tiled=tiled, wide=wide)
+        for faces, wide in (("", False), ("k", False), ("m", False), ("mnk", False), ("mnk", True))
     )
-    return _given(series, model, points, data)
+    return _given(series, model, points, data, *others)
 
 
 def _traffic(point: Measurement) -> float:
@@ -143,10 +146,10 @@ def _traffic(point: Measurement) -> float:
 
 def _stream(series: str, name: str, points: Sequence[Measurement]) -> Choice:
     data = Data.of(points, (), nbytes=_traffic, cold=lambda point: point.at.get("cache") == "cold")
-    sizes = data.columns["nbytes"]
-    cache = len(points) >= 7 and sizes.max() > 64 * sizes.min()
-    model = stream_model(f"kernel.{name}", f"kernels bound by memory: {name}", cache=cache)
-    return _given(series, model, points, data)
+    title = f"kernels bound by memory: {name}"
+    largest = float(data.columns["nbytes"].max())
+    model = stream_model(f"kernel.{name}", title)
+    return _given(series, model, points, data, stream_model(f"kernel.{name}", title, cache=largest / 4))
 
 
 # The host ------------------------------------------------------------------------------
@@ -170,36 +173,36 @@ def _frontend(series: str, points: Sequence[Measurement], dataset: Dataset) -> I
     if dataset.select("queue/launch"):
         usual = []  # measured behind a busy device, which is better
     if usual and usual[0].at.get("device") != "cpu":
-        yield _same("frontend", "launch", "time of the host for one operation (t1)", "frontend/", usual)
+        yield _same("frontend.launch", "launch", "time of the host for one operation (t1)", "frontend/", usual)
     kinds: dict[tuple[str, str], list[Measurement]] = {}
     for point in dataset.select("frontend/"):
         kinds.setdefault((point.series, str(point.at.get("pass", "plain"))), []).append(point)
     for (name, mode), found in kinds.items():
         plain_name = name.removeprefix("frontend/")
-        yield _same(f"call.{plain_name}", mode, f"time of the host for {plain_name}, {mode}", name, found)
+        yield _same(f"call.{plain_name}.{mode}", mode, f"time of the host for {plain_name}, {mode}", name, found)
 
 
 def _sync(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
     after = [p for p in dataset.select("sync/synchronize") if p.at.get("state") == "launch-to-return"]
     if after:
         title = "from a launch behind an idle queue until the host goes on (t3, with t1 and a short kernel)"
-        yield _same("wait", "round", title, "sync/synchronize", after)
+        yield _same("wait.round", "round", title, "sync/synchronize", after)
     idle = [p for p in dataset.select("sync/synchronize") if p.at.get("state") == "idle"]
     if idle:
-        yield _same("wait", "idle", "synchronising an idle device", "sync/synchronize", idle)
+        yield _same("wait.idle", "idle", "synchronising an idle device", "sync/synchronize", idle)
     items = dataset.select("sync/item")
     if items:
-        name, constant = ("frontend", "result") if items[0].at.get("device") != "cpu" else ("wait", "item")
+        name, constant = ("frontend.result", "result") if items[0].at.get("device") != "cpu" else ("wait.item", "item")
         yield _same(name, constant, "fetching one number from the device (t3)", "sync/item", items)
 
 
 def _queue(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
     if dataset.select("queue/depth"):
         title = "launches outstanding before the host waits"
-        yield _same("frontend", "depth", title, "queue/depth", dataset.select("queue/depth"))
+        yield _same("frontend.depth", "depth", title, "queue/depth", dataset.select("queue/depth"))
     if dataset.select("queue/launch"):
         title = "time of the host for one launch behind a busy device (t1)"
-        yield _same("frontend", "launch", title, "queue/launch", dataset.select("queue/launch"))
+        yield _same("frontend.launch", "launch", title, "queue/launch", dataset.select("queue/launch"))
 
 
 def _graph(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:

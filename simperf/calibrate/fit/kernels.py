@@ -37,20 +37,21 @@ def _stream_starts(data: Data) -> Sequence[Mapping[str, float]]:
     return found
 
 
-def stream_model(name: str, title: str, *, cache: bool = False) -> Model:
+def stream_model(name: str, title: str, *, cache: float = 0.0) -> Model:
     """Time over traffic: elementwise, reduction, normalisation, optimiser, copy.
 
     Parameters
     ----------
     name, title : str
-    cache : bool
-        Also fit a faster rate for traffic that stays in a cache, and the size up to which it does.
+    cache : float
+        Above zero, also fit a faster rate for traffic that stays in a cache, and the size up to which it does, at most
+        `cache` [B]: there must be points beyond it.
     """
     constants = [Constant("overhead", 5e-6, high=1.0), Constant("rate", 1e11, low=1e6, high=1e15, unit="B/s")]
-    if cache:
+    if cache > 0:
         constants += [
             Constant("cached", 3e11, low=1e6, high=1e15, unit="B/s"),
-            Constant("capacity", 4e6, low=1e3, high=1e9, unit="B"),
+            Constant("capacity", min(4e6, cache), low=1e3, high=max(cache, 2e3), unit="B"),
         ]
     return Model(name, title, tuple(constants), _stream, starts=_stream_starts, columns=("nbytes", "cold"))
 

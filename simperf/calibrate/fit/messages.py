@@ -111,11 +111,14 @@ def piecewise_model(name: str, title: str, limits: Sequence[float], data: Data) 
         constants.append(Constant(f"alpha_{i + 1}", alpha, high=max(10.0, 10 * alpha)))
         constants.append(Constant(f"beta_{i + 1}", beta, high=1.0, unit="s/B"))
 
-    def regimes(values: Mapping[str, float], columns: Columns) -> Array:
-        which = np.searchsorted(edges, columns["nbytes"])
-        alpha = np.array([values[f"alpha_{i + 1}"] for i in range(len(edges) + 1)])
-        beta = np.array([values[f"beta_{i + 1}"] for i in range(len(edges) + 1)])
-        return np.asarray(alpha[which] + beta[which] * columns["nbytes"])
-
     fixed = {f"limit_{i + 1}": float(limit) for i, limit in enumerate(edges)}
-    return Model(name, title, tuple(constants), regimes, fixed=fixed)
+    return Model(name, title, tuple(constants), _regimes, fixed=fixed)
+
+
+def _regimes(values: Mapping[str, float], columns: Columns) -> Array:
+    count = sum(key.startswith("alpha_") for key in values)
+    edges = [values[f"limit_{i}"] for i in range(1, count)]
+    which = np.searchsorted(edges, columns["nbytes"])
+    alpha = np.array([values[f"alpha_{i}"] for i in range(1, count + 1)])
+    beta = np.array([values[f"beta_{i}"] for i in range(1, count + 1)])
+    return np.asarray(alpha[which] + beta[which] * columns["nbytes"])

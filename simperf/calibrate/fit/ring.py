@@ -1,8 +1,8 @@
 """NCCL's ring all-reduce: an efficiency that grows with the ranks, and why.
 
 A ring of n ranks cuts the payload S into n chunks a channel and passes each on 2 (n - 1) times. Measured times are
-longer than 2 (n - 1)/n S / B, and the excess shrinks with n: 18 % for two ranks, 4 % for six. Tables with every MiB show
-why:
+longer than 2 (n - 1)/n S / B, and the excess shrinks with n: 18 % for two ranks, 4 % for six. Tables with every MiB
+show why:
 
 - *A chunk that is copied locally.* The last of the 2 n - 1 primitives of a loop receives and sends nothing, so that the
   link rests while a chunk goes through the memory of the device. It costs `local` of a step, whatever n, so that the
@@ -31,14 +31,14 @@ _RAMP = 256.0 * 1024
 _CORNER = 16.0
 
 
-def ring_model(name: str, title: str, *, channels: int = 24, spill: bool = True, dispatch: bool = False) -> Model:
+def ring_model(name: str, title: str, *, lanes: int = 24, spill: bool = True, dispatch: bool = False) -> Model:
     """Time of a ring all-reduce over payload (`nbytes`) and `ranks`.
 
     Parameters
     ----------
     name, title : str
-    channels : int
-        Of NCCL: 24 on NVSwitch with third-generation NVLink (loops of 48 n MiB in the tables).
+    lanes : int
+        Channels of NCCL: 24 on NVSwitch with third-generation NVLink (loops of 48 n MiB in the tables).
     spill : bool
         Fit what steps of large chunks cost more, and what starting a further loop does. Tables that end below one
         loop do not show it.
@@ -49,16 +49,17 @@ def ring_model(name: str, title: str, *, channels: int = 24, spill: bool = True,
     def ring(values: Mapping[str, float], columns: Columns) -> Array:
         size, ranks = columns["nbytes"], columns["ranks"]
         steps = 2.0 * (ranks - 1.0)
+        channels = values["channels"]
         loop = channels * ranks * CHUNK
         full = np.ceil(size / loop) - 1.0
         last = (size - full * loop) / (channels * ranks)
         time = values["start"] + values["hop"] * steps
         time = time + (steps + values["local"]) * size / ranks / values["bandwidth"]
-        if spill:
+        if "spill" in values:
             first = np.where(full > 0, CHUNK, last)
             time = time + steps * values["spill"] / (1.0 + (values["kept"] / first) ** 4)
             time = time + np.where(full > 0, steps * values["loop"] * np.exp(-last / _RAMP), 0.0)
-        if dispatch:
+        if "dispatch" in values:
             host = values["dispatch"]
             longer, shorter = np.maximum(time, host), np.minimum(time, host)
             time = longer * (1.0 + (shorter / longer) ** _CORNER) ** (1.0 / _CORNER)
@@ -83,4 +84,4 @@ def ring_model(name: str, title: str, *, channels: int = 24, spill: bool = True,
         ]
     if dispatch:
         constants.append(Constant("dispatch", 4e-5, low=1e-7, high=1.0))
-    return Model(name, title, tuple(constants), ring, {"channels": float(channels)}, starts, ("nbytes", "ranks"))
+    return Model(name, title, tuple(constants), ring, {"channels": float(lanes)}, starts, ("nbytes", "ranks"))

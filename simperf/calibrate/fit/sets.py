@@ -9,7 +9,7 @@ import numpy as np
 
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.fit.choose import Choice, choose
-from simperf.calibrate.fit.model import Data
+from simperf.calibrate.fit.model import Data, Model
 from simperf.calibrate.fit.solve import Fit, fit
 from simperf.cost import Device
 from simperf.errors import InputError, Problem, SimperfError
@@ -99,7 +99,9 @@ def fit_dataset(
         if progress is not None:
             progress(choice.model.name)
         try:
-            fits.append(SeriesFit(choice.series, fit(choice.model, data, seed=seed), kept_out))
+            found = [fit(model, data, seed=seed) for model in (choice.model, *choice.others) if _enough(model, data)]
+            best = min(found, key=lambda one: one.criterion) if found else fit(choice.model, data, seed=seed)
+            fits.append(SeriesFit(choice.series, best, kept_out))
         except SimperfError as error:
             if "lmfit" in str(error):
                 raise
@@ -108,6 +110,11 @@ def fit_dataset(
         reasons = "; ".join(dict.fromkeys(f"{one.series}: {one.reason}" for one in skipped)) or "it has no points"
         raise InputError(Problem(f"nothing in this data set can be fitted: {reasons}"))
     return FitSet(dataset, tuple(fits), tuple(skipped))
+
+
+def _enough(model: Model, data: Data) -> bool:
+    """Whether there are clearly more points than constants."""
+    return len(data) >= len(model.constants) + 3
 
 
 def split(data: Data, every: int, *, least: int = 2) -> tuple[Data, Data | None]:

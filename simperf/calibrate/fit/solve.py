@@ -95,6 +95,16 @@ class Fit:
         """Mean of the errors' sizes [1]."""
         return float(np.abs(self.errors(data)).mean())
 
+    @property
+    def criterion(self) -> float:
+        """Akaike's criterion for few points (AICc): of two models of the same points, the lower one is the better."""
+        points, unknown = len(self.data), len(self.constants) + 1
+        if points - unknown < 2:
+            return float("inf")
+        size = np.minimum(np.abs(_residual(self.model, self.data, self.values)), 1.0)
+        spread = max(float(np.mean(np.minimum(size, 3.0 * max(float(np.median(size)), 1e-3)) ** 2)), 1e-8)
+        return points * float(np.log(spread)) + 2.0 * unknown * points / (points - unknown - 1.0)
+
     def interval(self, data: Data | Columns, *, reading: bool = True) -> tuple[Array, Array]:
         """90 % interval of each prediction: of a new `reading` (with its scatter), or of the constants alone."""
         columns = data.columns if isinstance(data, Data) else data
@@ -242,7 +252,9 @@ def _finish(
     table = {name: np.full(len(steps), values[name]) for name in names}
     for i, name in enumerate(columns):
         bounds = next(one for one in model.constants if one.name == name)
-        table[name] = np.clip(values[name] * (1.0 + steps[:, i]), bounds.low, bounds.high)
+        # what cannot be zero, such as a rate, is drawn by factors; what can, such as a latency, by sums
+        factor = np.exp(np.clip(steps[:, i], -3.0, 3.0)) if bounds.low > 0 else 1.0 + steps[:, i]
+        table[name] = np.clip(values[name] * factor, bounds.low, bounds.high)
     constants = {}
     for one in model.constants:
         row = table[one.name]

@@ -1,0 +1,107 @@
+"""Whole training steps from a profile: what no constant was fitted to, so that it tells how right they are together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from simperf.calibrate.dataset import Measurement
+from simperf.cost import Device, FittedRoofline
+from simperf.errors import SimperfError
+from simperf.hardware import ProfilePart
+from simperf.workload.op import Op
+
+__all__ = ["MeasuredDevice", "step_predictor"]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredDevice:
+    """A device that is in no catalogue, from what was fitted: the best rates reached stand for its peaks."""
+
+    name: str = "measured"
+    peak: Mapping[str, float] = field(default_factory=dict)
+    memory_bandwidth: float = 1e10
+    sms: int = 1
+    kernel_floor: float = 0.0
+    efficiency: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, profile: ProfilePart) -> MeasuredDevice:
+        """The device of a profile."""
+        peak: dict[str, float] = {}
+        bandwidth = 1e9
+        floors = []
+        for name, constants in profile.kernels().items():
+            family, _, dtype = name.partition(":")[0].partition("-")
+            if "half_k" in constants or family in ("gemm", "conv", "attention"):
+                peak[dtype] = max(peak.get(dtype, 0.0), constants["rate"])
+            else:
+                bandwidth = max(bandwidth, constants["rate"])
+            floors.append(constants.get("overhead", 0.0))
+        fastest = max(peak.values(), default=1e12)
+        every = dict.fromkeys(("fp32", "fp16", "bf16", "fp64"), fastest) | peak
+        return cls(peak=every, memory_bandwidth=bandwidth, kernel_floor=float(np.median(floors)) if floors else 0.0)
+
+
+def step_predictor(
+    profile: ProfilePart, *, part: Device | None = None
+) -> Callable[[Measurement], tuple[float, float, float] | None]:
+    """A function that predicts points of ``step/MODEL`` measured on a CPU: best, low and high [s].
+
+    On a CPU a call returns when its work is done, so that a step is the sum of its operations, as each was
+    measured with its call, and of what autograd adds to a call.
+    """
+    device: Device = MeasuredDevice.of(profile) if part is None else part
+    draws = min(profile.draws, 32)
+    models = [FittedRoofline(device, profile.kernels(draw)) for draw in range(draws + 1)]
+    extra = _autograd(profile)
+    known: dict[tuple[str, int, str, str], Mapping[str, Sequence[Op]]] = {}
+
+    def predict(point: Measurement) -> tuple[float, float, float] | None:
+        if point.at.get("device", "cpu") != "cpu":
+            return None
+        part_name = str(point.at.get("part", "step"))
+        key = (str(point.at.get("model", "")), int(point.number("batch")), *_words(point))
+        try:
+            if key not in known:
+                known[key] = _operations(*key)
+        except SimperfError:
+            return None
+        parts = ("forward", "backward", "update") if part_name == "step" else (part_name,)
+        times = [
+            sum(model.cost(op).time + extra.get(each, 0.0) for each in parts for op in known[key][each])
+            for model in models
+        ]
+        spread = np.log(np.array(times[1:])).std() if draws > 1 else 0.0
+        width = 1.645 * float(np.hypot(spread, _shared(profile)))
+        return times[0], times[0] * float(np.exp(-width)), times[0] * float(np.exp(width))
+
+    return predict
+
+
+def _words(point: Measurement) -> tuple[str, str]:
+    return str(point.at.get("precision", "fp32")), str(point.at.get("optimizer", ""))
+
+
+def _operations(name: str, batch: int, precision: str, optimizer: str) -> Mapping[str, Sequence[Op]]:
+    from simperf.workload.zoo import load
+
+    step = load(name).at(batch, precision, optimizer=optimizer)
+    return {"forward": step.forward, "backward": step.backward, "update": step.update}
+
+
+def _shared(profile: ProfilePart) -> float:
+    """Error that operations of one kind have in common: the median of the models' scatters."""
+    scatters = [model.scatter for name, model in profile.model.items() if name.startswith("kernel.")]
+    return float(np.median(scatters)) if scatters else 0.0
+
+
+def _autograd(profile: ProfilePart) -> dict[str, float]:
+    """What recording and replaying adds to a call of the forward and of the backward pass [s]."""
+    models = {name: profile.model.get(f"call.relu.{name}") for name in ("plain", "forward", "backward")}
+    times = {name: model.at()[name] for name, model in models.items() if model is not None}
+    if len(times) < len(models):
+        return {}
+    return {name: max(0.0, times[name] - times["plain"]) for name in ("forward", "backward")}

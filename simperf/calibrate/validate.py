@@ -1,0 +1,208 @@
+"""Holding a profile against measurements: signed error of each point, and whether the intervals hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from simperf.calibrate.dataset import Dataset, Measurement
+from simperf.calibrate.fit.choose import Choice, choose
+from simperf.calibrate.fit.model import Array, Data, Model
+from simperf.cost import Device
+from simperf.errors import InputError, Problem
+from simperf.hardware import ProfilePart
+from simperf.hardware.profile import FittedModel
+
+__all__ = ["Checked", "Summary", "Validation", "validate"]
+
+#: from a point to (predicted, low, high), or None if it cannot be predicted
+Predictor = Callable[[Measurement], tuple[float, float, float] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One measured point and what the profile says.
+
+    Parameters
+    ----------
+    key, series, model : str
+    measured, predicted : float
+        Median reading and prediction, in the reading's unit.
+    low, high : float
+        90 % interval of the prediction, the scatter of readings among it.
+    fitted : bool
+        The point was used for the fit.
+    """
+
+    key: str
+    series: str
+    model: str
+    measured: float
+    predicted: float
+    low: float
+    high: float
+    fitted: bool
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured, less 1."""
+        return self.predicted / self.measured - 1.0
+
+    @property
+    def inside(self) -> bool:
+        """Whether the interval holds the reading."""
+        return self.low <= self.measured <= self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Errors of several points: mean and median size, worst and median signed one (bias), coverage of the intervals."""
+
+    name: str
+    fitted: bool
+    points: int
+    mape: float
+    median: float
+    worst: float
+    bias: float
+    coverage: float
+
+
+@dataclass(frozen=True)
+class Validation:
+    """All points of a data set against a profile.
+
+    Parameters
+    ----------
+    points : tuple of Checked
+    skipped : mapping of str to str
+        Series without prediction, and why.
+    """
+
+    points: tuple[Checked, ...]
+    skipped: Mapping[str, str]
+
+    def summaries(self) -> list[Summary]:
+        """By series and whether the points were fitted; then all that were fitted, and all that were not."""
+        groups: dict[tuple[str, bool], list[Checked]] = {}
+        for point in self.points:
+            groups.setdefault((point.series, point.fitted), []).append(point)
+        for point in self.points:
+            groups.setdefault(("all", point.fitted), []).append(point)
+        return [_summary(name, fitted, rows) for (name, fitted), rows in groups.items()]
+
+    @property
+    def held_out(self) -> Summary | None:
+        """Of all points that were not fitted; None if there are none."""
+        rows = [point for point in self.points if not point.fitted]
+        return _summary("all", False, rows) if rows else None
+
+
+def _summary(name: str, fitted: bool, rows: Sequence[Checked]) -> Summary:
+    errors = np.array([row.error for row in rows])
+    size = np.abs(errors)
+    return Summary(
+        name,
+        fitted,
+        len(rows),
+        float(size.mean()),
+        float(np.median(size)),
+        float(errors[size.argmax()]),
+        float(np.median(errors)),
+        float(np.mean([row.inside for row in rows])),
+    )
+
+
+def validate(
+    profile: ProfilePart,
+    dataset: Dataset,
+    *,
+    part: Device | None = None,
+    steps: Predictor | None = None,
+) -> Validation:
+    """Predict every point of a data set that the profile has a model for.
+
+    Parameters
+    ----------
+    profile : ProfilePart
+    dataset : Dataset
+        The one that was fitted (its held-out points are told apart), or another.
+    part : Device, optional
+        The GPU that was measured.
+    steps : callable, optional
+        Predicts points of ``step/...``, which no model was fitted to.
+
+    Raises
+    ------
+    InputError
+        The profile has a model for none of the points.
+    """
+    same = profile.dataset == dataset.title
+    points: list[Checked] = []
+    skipped: dict[str, str] = {}
+    seen: set[str] = set()
+    # constants of one kind of operation go before those of its family
+    for choice in sorted(choose(dataset, part=part), key=lambda one: one.model is None or ":" not in one.model.name):
+        if choice.model is None or choice.data is None:
+            skipped.setdefault(choice.series, choice.reason)
+            continue
+        fitted = profile.model.get(choice.model.name)
+        if fitted is None:
+            skipped.setdefault(choice.series, f"the profile has no {choice.model.name}")
+            continue
+        fresh = np.array([key not in seen for key in choice.data.keys], dtype=bool)
+        if len(choice.data.keys) == len(choice.data):
+            data = choice.data.take(fresh)
+            seen |= set(choice.data.keys)
+        else:
+            data = choice.data
+        if len(data):
+            points += _checked(choice, fitted, data, same=same)
+            skipped.pop(choice.series, None)
+    if steps is not None:
+        points += _steps(steps, dataset, skipped)
+    order = {key: index for index, key in enumerate(point.key for point in dataset)}
+    points.sort(key=lambda point: order.get(point.key, len(order)))
+    if not points:
+        raise InputError(Problem("the profile has a model for no point of this data set", value=dataset.title))
+    return Validation(tuple(points), skipped)
+
+
+def _checked(choice: Choice, fitted: FittedModel, data: Data, *, same: bool) -> Iterator[Checked]:
+    model = choice.model
+    assert model is not None
+    kept = set(fitted.held_out)
+    predicted, low, high = predictions(model, fitted, data)
+    single = len(data.keys) != len(data)  # one constant for many readings: their median stands for them
+    for i in [int(np.argsort(data.measured)[len(data) // 2])] if single else range(len(data)):
+        key = data.keys[0] if single else data.keys[i]
+        yield Checked(
+            key,
+            choice.series,
+            model.name,
+            float(data.measured[i]),
+            float(predicted[i]),
+            float(low[i]),
+            float(high[i]),
+            same and key not in kept,
+        )
+
+
+def predictions(model: Model, fitted: FittedModel, data: Data) -> tuple[Array, Array, Array]:
+    """Best prediction and 90 % interval of readings: the draws' spread, and the scatter that the fit left."""
+    best = np.asarray(model.function(fitted.at(0), data.columns), dtype=float)
+    count = max((len(one.draws) for one in fitted.constant.values()), default=0)
+    rows = [np.asarray(model.function(fitted.at(i + 1), data.columns), dtype=float) for i in range(count)]
+    spread = np.log(np.maximum(np.array(rows), 1e-300)).var(axis=0) if rows else np.zeros(len(best))
+    width = 1.645 * np.sqrt(spread + fitted.scatter**2)
+    return best, best * np.exp(-width), best * np.exp(width)
+
+
+def _steps(steps: Predictor, dataset: Dataset, skipped: dict[str, str]) -> Iterator[Checked]:
+    for point in dataset.select("step/"):
+        found = steps(point)
+        if found is not None:
+            skipped.pop(point.series, None)
+            yield Checked(point.key, point.series, "whole step", point.median, *found, fitted=False)

@@ -1,0 +1,65 @@
+"""``simperf calibrate fit``: constants from measurements, as a profile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["fit"]
+
+
+def fit(
+    data: Annotated[Path, typer.Argument(metavar="DATA.json", help="What `measure`, `cluster` or `import` wrote.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="PROFILE.toml", help="Write the constants to this file.")
+    ] = None,
+    gpu: Annotated[
+        str, typer.Option(help="The GPU's name in the catalogue; default: found by the name in the data.")
+    ] = "",
+    hold_out: Annotated[
+        int, typer.Option(min=0, help="Keep every N-th point of a series out of the fit, for `validate`; 0 keeps none.")
+    ] = 5,
+    plots: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Draw data, fit and residuals of each model.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 0,
+) -> None:
+    """Fit the models that the measurements allow, and say how well each is known."""
+    import datetime
+    import sys
+
+    from simperf import __version__
+    from simperf.calibrate.dataset import Dataset
+    from simperf.calibrate.fit import fit_dataset
+    from simperf.calibrate.machines import find_gpu
+    from simperf.calibrate.profile import write_profile
+    from simperf.cli.work import note
+
+    dataset = Dataset.load(data)
+    part = find_gpu(dataset, gpu)
+    shown = sys.stderr.isatty()
+
+    def progress(name: str) -> None:
+        if shown:
+            typer.echo(f"\r\x1b[K{name}", nl=False, err=True)
+
+    found = fit_dataset(dataset, part=part, hold_out=hold_out, seed=seed, progress=progress)
+    if shown:
+        typer.echo("\r\x1b[K", nl=False, err=True)
+    typer.echo(found.report())
+    if plots is not None:
+        from simperf.report.calibration import plot_fits
+
+        note(f"wrote {len(plot_fits(found, plots))} pictures to {plots}")
+    if output is None:
+        note(f"nothing was written; keep the constants: simperf calibrate fit {data} -o profile.toml")
+        return
+    made = {
+        "command": " ".join(["simperf", *sys.argv[1:]]),
+        "date": datetime.date.today().isoformat(),
+        "simperf": __version__,
+    }
+    write_profile(output, found, gpu=part.name if part is not None else "", made=made)
+    note(f"wrote {output}; next: simperf calibrate validate {output} {data}")

@@ -1,0 +1,54 @@
+"""``simperf calibrate validate``: a profile against measurements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+__all__ = ["validate"]
+
+
+def validate(
+    profile: Annotated[str, typer.Argument(metavar="PROFILE", help="A file that `fit` wrote, or a shipped profile.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA.json", help="The measurements of the fit, or others.")],
+    points: Annotated[bool, typer.Option("--points", help="Show every point.")] = False,
+    form: Annotated[
+        Literal["table", "csv", "json"], typer.Option("--format", help="How to write the result.")
+    ] = "table",
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the errors: .png, .svg or .pdf.")] = None,
+    within: Annotated[
+        float | None, typer.Option(metavar="PERCENT", help="Exit with 1 if held-out points are off by more on average.")
+    ] = None,
+) -> None:
+    """Predict every point, and say by how much each is off; held-out points are told apart."""
+    from simperf.calibrate.dataset import Dataset
+    from simperf.calibrate.machines import find_gpu
+    from simperf.calibrate.steps import step_predictor
+    from simperf.calibrate.validate import validate as check
+    from simperf.cli.work import note
+    from simperf.hardware import Catalog
+    from simperf.report.calibration import draw_validation, validation_csv, validation_json, validation_text
+
+    known = Catalog.load().profile(profile)
+    dataset = Dataset.load(data)
+    part = find_gpu(dataset, known.gpu)
+    found = check(known, dataset, part=part, steps=step_predictor(known, part=part))
+    if form == "table":
+        typer.echo(validation_text(found, points=points))
+    else:
+        typer.echo((validation_csv if form == "csv" else validation_json)(found).rstrip("\n"))
+    if plot is not None:
+        from simperf.report.style import save
+
+        save(draw_validation(found), plot)
+        note(f"wrote {plot}")
+    out = found.held_out
+    if out is None:
+        note("every point was fitted, which says little: fit with --hold-out 5, or validate on another data set")
+        return
+    note(f"use it: put [calibration] use = {str(profile)!r} into a scenario, then simperf run FILE --samples 32")
+    if within is not None and out.mape > within / 100:
+        note(f"held-out points are off by {out.mape:.1%} on average, more than {within:g} %")
+        raise typer.Exit(1)

@@ -1,0 +1,149 @@
+"""For eyes: fits and validations as text and as pictures."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from simperf.calibrate.fit import FitSet, SeriesFit
+    from simperf.calibrate.validate import Validation
+
+__all__ = ["draw_fit", "draw_validation", "plot_fits", "validation_csv", "validation_json", "validation_text"]
+
+
+def validation_text(found: Validation, *, points: bool = False) -> str:
+    """A table of errors by series, fitted and held out apart; with `points`, a line a point as well."""
+    from simperf.calibrate.fit.report import quantity
+
+    lines = []
+    if points:
+        for row in found.points:
+            state = "fitted" if row.fitted else "held out"
+            times = f"{quantity(row.measured, 's')}  {quantity(row.predicted, 's')}"
+            lines.append(f"{row.key}  {state}  {times}  {row.error:+.1%}{'' if row.inside else '  outside'}")
+        lines.append("")
+    summaries = found.summaries()
+    width = max(len(row.name) for row in summaries)
+    lines.append(f"{'series':<{width}}  points          n    MAPE  median   worst    bias  in 90 %")
+    for one in summaries:
+        state = "fitted  " if one.fitted else "held out"
+        lines.append(
+            f"{one.name:<{width}}  {state} {one.points:>8} {one.mape:>7.1%} {one.median:>7.1%} {one.worst:>+7.1%} "
+            f"{one.bias:>+7.1%} {one.coverage:>8.0%}"
+        )
+    lines += [f"not predicted: {series}: {reason}" for series, reason in found.skipped.items()]
+    return "\n".join(lines)
+
+
+def _rows(found: Validation) -> list[dict[str, Any]]:
+    return [
+        {
+            "series": row.series,
+            "model": row.model,
+            "point": row.key.partition(" ")[2],
+            "fitted": row.fitted,
+            "measured": row.measured,
+            "predicted": row.predicted,
+            "low": row.low,
+            "high": row.high,
+            "error": row.error,
+        }
+        for row in found.points
+    ]
+
+
+def validation_json(found: Validation) -> str:
+    """Every point as JSON."""
+    return json.dumps(_rows(found), indent=1)
+
+
+def validation_csv(found: Validation) -> str:
+    """Every point as CSV."""
+    import csv
+    import io
+
+    rows = _rows(found)
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def draw_fit(one: SeriesFit) -> Any:
+    """Data with their spread, the fit with its interval, and the residuals below (a matplotlib figure)."""
+    from simperf.report.style import figure
+
+    fit = one.fit
+    name = next((key for key in ("nbytes", "flops", "launches") if key in fit.data.columns), "")
+
+    def draw(picture: Any) -> None:
+        top, bottom = picture.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+        for data, color, label in ((fit.data, "#0072B2", "fitted"), (one.held_out, "#D55E00", "held out")):
+            if data is None:
+                continue
+            x = data.columns[name] if name else np.arange(1.0, len(data) + 1)
+            low, high = fit.interval(data)
+            order = np.argsort(x, kind="stable")
+            top.plot(x, data.measured, "o", ms=4, color=color, label=f"measured, {label}")
+            top.vlines(x[order], low[order], high[order], color=color, alpha=0.35, lw=2)
+            top.plot(x, fit.predict(data), "_", ms=9, color="black", label=None if label != "fitted" else "fit, 90 %")
+            bottom.plot(x, 100 * fit.errors(data), "o", ms=3, color=color)
+        bottom.axhline(0.0, color="black", lw=0.8)
+        for axes in (top, bottom):
+            if name:
+                axes.set_xscale("log")
+        top.set_yscale("log")
+        top.set_ylabel("time [s]")
+        bottom.set_ylabel("error [%]")
+        bottom.set_xlabel({"nbytes": "bytes", "flops": "FLOP", "launches": "launches"}.get(name, "reading"))
+        top.set_title(f"{fit.model.name}: mean error {fit.mape():.1%}")
+        top.legend(frameon=False)
+
+    return figure(draw, height=6.0)
+
+
+def plot_fits(found: FitSet, folder: str | os.PathLike[str]) -> list[Path]:
+    """Write a picture of each fit into `folder`; gives the files."""
+    from simperf.report.style import save
+
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    written = []
+    for one in found.fits:
+        path = place / (re.sub(r"[^A-Za-z0-9_.-]+", "-", one.fit.model.name) + ".svg")
+        save(draw_fit(one), path)
+        written.append(path)
+    return written
+
+
+def draw_validation(found: Validation) -> Any:
+    """Predicted over measured against measured, fitted and held-out points apart (a matplotlib figure)."""
+    from simperf.report.style import figure
+
+    def draw(picture: Any) -> None:
+        axes = picture.subplots()
+        for fitted, color, label in ((True, "#0072B2", "fitted"), (False, "#D55E00", "held out")):
+            rows = [row for row in found.points if row.fitted == fitted]
+            if rows:
+                axes.plot(
+                    [row.measured for row in rows],
+                    [100 * row.error for row in rows],
+                    "o",
+                    ms=4,
+                    color=color,
+                    label=f"{label} ({len(rows)})",
+                )
+        axes.axhline(0.0, color="black", lw=0.8)
+        axes.set_xscale("log")
+        axes.set_xlabel("measured [s]")
+        axes.set_ylabel("predicted against measured [%]")
+        axes.legend(frameon=False)
+
+    return figure(draw)
