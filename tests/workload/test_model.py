@@ -17,6 +17,10 @@ PARAMETERS = {
     "resnet18": 11_689_512,
     "resnet34": 21_797_672,
     "resnet50": 25_557_032,
+    "resnet101": 44_549_160,
+    "resnet152": 60_192_808,
+    "resnext50": 25_028_904,
+    "resnext101": 88_791_336,
     "vgg16": 138_357_544,
     "alexnet": 61_100_840,
     "bert-base": 109_482_240,
@@ -29,7 +33,15 @@ PARAMETERS = {
     "lenet": 20 * 9 + 20 + 50 * 20 * 25 + 50 + 800 * 128 + 128 + 128 * 10 + 10,
     "mlp": 784 * 256 + 256 + 256 * 10 + 10,
 }
-GMACS = {"resnet18": 1.81, "resnet34": 3.66, "resnet50": 4.09, "vgg16": 15.47, "alexnet": 0.71}
+GMACS = {
+    "resnet18": 1.81,
+    "resnet34": 3.66,
+    "resnet50": 4.09,
+    "resnet101": 7.80,
+    "resnet152": 11.51,
+    "vgg16": 15.47,
+    "alexnet": 0.71,
+}
 
 
 @pytest.mark.parametrize(("name", "count"), PARAMETERS.items())

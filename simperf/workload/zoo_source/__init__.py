@@ -75,6 +75,14 @@ ENTRIES: dict[str, Entry] = {
     "resnet50": _net(
         "resnet:resnet50", "ResNet-50 v1.5", "K. He and others, CVPR 2016; stride in the 3 x 3 convolution"
     ),
+    "resnet101": _net(
+        "resnet:resnet101", "ResNet-101 v1.5", "K. He and others, CVPR 2016; stride in the 3 x 3 convolution"
+    ),
+    "resnet152": _net(
+        "resnet:resnet152", "ResNet-152 v1.5", "K. He and others, CVPR 2016; stride in the 3 x 3 convolution"
+    ),
+    "resnext50": _net("resnet:resnext50", "ResNeXt-50 32x4d", "S. Xie and others, CVPR 2017"),
+    "resnext101": _net("resnet:resnext101", "ResNeXt-101 32x8d", "S. Xie and others, CVPR 2017"),
     "bert-base": _bert("base", 512, 12),
     "bert-base-128": _bert("base", 128, 12),
     "bert-large": _bert("large", 512, 24),
