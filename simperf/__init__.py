@@ -28,22 +28,25 @@ if TYPE_CHECKING:
     from simperf.results import Result
     from simperf.run import run, run_variants
     from simperf.scenario import Scenario, check_expectations, load_scenario, make_scenario
+    from simperf.simulate import simulate
     from simperf.study.limits import limits
     from simperf.study.sweep import sweep
     from simperf.study.uncertainty import predict
-    from simperf.units import format_quantity, parse
+    from simperf.units import Bytes, Seconds, format_quantity, parse
 
 __version__ = "0.1.0"
 
 #: public name -> module that holds it
 _PUBLIC = {
     "PROGRAMS": "programs",
+    "Bytes": "units",
     "Catalog": "hardware",
     "InputError": "errors",
     "Kernel": "engine.kernel",
     "Machine": "hardware",
     "Result": "results",
     "Scenario": "scenario",
+    "Seconds": "units",
     "Session": "execution.session",
     "SimperfError": "errors",
     "Simulation": "engine.simulation",
@@ -65,6 +68,7 @@ _PUBLIC = {
     "regime": "analysis.regime",
     "run": "run",
     "run_variants": "run",
+    "simulate": "simulate",
     "sweep": "study.sweep",
     "synchronize": "execution",
     "wait": "execution",
@@ -72,12 +76,14 @@ _PUBLIC = {
 
 __all__ = [
     "PROGRAMS",
+    "Bytes",
     "Catalog",
     "InputError",
     "Kernel",
     "Machine",
     "Result",
     "Scenario",
+    "Seconds",
     "Session",
     "SimperfError",
     "Simulation",
@@ -100,6 +106,7 @@ __all__ = [
     "regime",
     "run",
     "run_variants",
+    "simulate",
     "sweep",
     "synchronize",
     "wait",

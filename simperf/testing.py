@@ -86,7 +86,7 @@ def check_part(path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     path : str or os.PathLike
-        A TOML file of a part; parts of the same folder may be referred to.
+        A TOML file of a part, server or cluster; parts of the same folder may be referred to.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def check_part(path: str | os.PathLike[str]) -> None:
     >>> check_part(Catalog.load().path("gpu", "l4"))
     """
     from simperf.files import read_toml
-    from simperf.hardware import Catalog, read_part
+    from simperf.hardware import PART_KINDS, Catalog, build_machine, check_machine, read_part
     from simperf.hardware.plausible import implausible
 
     toml = read_toml(path)
@@ -110,6 +110,9 @@ def check_part(path: str | os.PathLike[str]) -> None:
     kind = str(toml.data.get("kind", ""))
     inside = kind in builtin.kinds_of(name) and Path(builtin.path(kind, name)) == Path(path)
     catalog = builtin if inside else Catalog.load(Path(path).parent)
+    if kind in ("server", "cluster") and kind not in PART_KINDS:
+        check_machine(build_machine(toml.data, catalog, toml, name=name, at=()))
+        return
     wrong = implausible(read_part(toml, name, catalog=catalog))
     if wrong:
         raise AssertionError(f"{os.fspath(path)}:\n" + "\n".join(wrong))

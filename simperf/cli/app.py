@@ -14,6 +14,7 @@ from simperf.cli import (
     check,
     collective,
     compare,
+    lesson,
     limits,
     programs,
     run,
@@ -82,6 +83,7 @@ app.command("trace")(trace.trace)
 app.add_typer(trace.app, name="zoo")
 app.command("accuracy")(accuracy.accuracy)
 app.add_typer(calibrate.app, name="calibrate")
+app.add_typer(lesson.app, name="lesson")
 app.command("schema")(schema.schema)
 
 

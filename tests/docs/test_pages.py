@@ -9,6 +9,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "calibration").glob("*.md")])
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+#: a file that a page shows whole, with its name as caption
+FILE = re.compile(r"^```\{code-block\} \w+\n:caption: (\S+)\n\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -21,6 +23,10 @@ def test_code_blocks_run_one_after_the_other(page, monkeypatch, tmp_path, capsys
     if re.search(r"(import|from) torch\b", page.read_text("utf-8")) and importlib.util.find_spec("torch") is None:
         pytest.skip("torch is not installed, which the code on this page needs")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    for file, text in FILE.findall(page.read_text("utf-8")):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(text, "utf-8")
     space = {"__name__": "page"}
     for block in BLOCK.findall(page.read_text("utf-8")):
         exec(compile(block, str(page), "exec"), space)

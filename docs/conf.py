@@ -1,0 +1,35 @@
+"""How Sphinx builds the documentation: `sphinx-build -W docs docs/_build/html`."""
+
+from simperf import __version__
+
+project = "simperf"
+author = "the simperf authors"
+version = release = __version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+]
+exclude_patterns = ["_build", "lessons"]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+
+myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
+myst_heading_anchors = 3
+myst_linkify_fuzzy_links = False
+
+autosummary_generate = True
+autosummary_imported_members = False
+autodoc_typehints = "none"  # the docstrings give types, with units
+autodoc_member_order = "bysource"
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_preprocess_types = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"simperf {version}"
+html_theme_options = {"show_toc_level": 2, "navigation_with_keys": True, "show_nav_level": 1}
+html_static_path: list[str] = []
+html_show_sourcelink = False

@@ -1,0 +1,96 @@
+"""`simperf lesson`: lessons with sliders and exercises, as notebooks in the browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from simperf.cli.options import Format
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="List the lessons, open one in the browser, or write it as a page.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A name or number of `simperf lesson list`.")]
+Language = Annotated[Literal["en", "zh"], typer.Option("--language", help="English, or Simplified Chinese.")]
+
+
+@app.command("list")
+def list_lessons(language: Language = "en", output: Format = "table") -> None:
+    """List the lessons in the order of the course."""
+    from simperf.cli.rows import write_rows
+    from simperf.teach import find_lesson, lessons
+
+    rows = []
+    for name in lessons():
+        lesson = find_lesson(name)
+        text = lesson.text[language]
+        row = {"number": lesson.order, "name": name, "section": lesson.section, "title": text.title}
+        rows.append({**row, "exercises": len(lesson.exercises), "question": text.question})
+    write_rows(rows, output)
+
+
+@app.command("open")
+def open_lesson(
+    name: Name,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: a free one.")] = 0,
+    headless: Annotated[bool, typer.Option("--headless", help="Only serve it; open no browser.")] = False,
+) -> int:
+    """Serve a lesson on this computer and open it in the browser; Ctrl-C ends it."""
+    from simperf.cli.work import note
+    from simperf.teach import find_lesson
+
+    lesson = find_lesson(name)
+    marimo = _marimo()
+    note(f"lesson {lesson.order}: {lesson.text['en'].title}; Ctrl-C ends it")
+    words = ["run", str(lesson.notebook), "--no-token", "--host", "127.0.0.1"]
+    if port:
+        words += ["--port", str(port)]
+    return _call(marimo, words + (["--headless"] if headless else []))
+
+
+@app.command("export")
+def export(
+    name: Name,
+    target: Annotated[Path, typer.Argument(metavar="FILE", help="The page to write: .html.")],
+) -> int:
+    """Write a lesson as it stands, run once, as a page; its sliders need `simperf lesson open`."""
+    from simperf.cli.work import note, verify_outputs
+    from simperf.teach import find_lesson
+
+    verify_outputs(report=target)
+    lesson = find_lesson(name)
+    code = _call(_marimo(), ["export", "html", str(lesson.notebook), "-o", str(target), "--no-include-code", "-f"])
+    if code == 0:
+        note(f"wrote {target}")
+    return code
+
+
+def _marimo() -> list[str]:
+    """The command that runs marimo in this Python."""
+    import importlib.util
+    import sys
+
+    from simperf.errors import SimperfError
+
+    if importlib.util.find_spec("marimo") is None:
+        raise SimperfError('lessons are marimo notebooks: `pip install "simperf[teach]"` brings what they need')
+    return [sys.executable, "-m", "marimo"]
+
+
+def _call(marimo: list[str], words: list[str]) -> int:
+    """Run marimo until it ends or is interrupted; nothing of it is left running."""
+    import subprocess
+
+    with subprocess.Popen([*marimo, *words]) as process:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            process.terminate()
+            process.wait(10)
+            return 0

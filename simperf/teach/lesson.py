@@ -1,0 +1,118 @@
+"""A lesson: texts in English and Chinese beside a notebook, and its exercises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from simperf.errors import InputError, SimperfError, UnknownNameError
+from simperf.files import TomlFile, read_toml
+from simperf.teach.exercise import Exercise, ExerciseTable, Language, _Model
+
+__all__ = ["LANGUAGES", "Lesson", "Text", "find_lesson", "lessons"]
+
+#: the languages of every lesson, and how each calls itself
+LANGUAGES: dict[Language, str] = {"en": "English", "zh": "简体中文"}
+
+
+class Text(_Model):
+    """A lesson's words in one language; Markdown."""
+
+    title: str
+    question: str
+    program: str
+    surprise: str
+    picture: str
+    summary: tuple[str, ...]
+
+
+class _LessonTable(_Model):
+    order: int
+    section: str
+    en: Text
+    zh: Text
+    exercise: tuple[ExerciseTable, ...]
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One lesson.
+
+    Parameters
+    ----------
+    name : str
+    order : int
+        Its place in the course, from 1.
+    section : str
+        Of the book that it follows.
+    notebook : Path
+        The reactive notebook, a plain Python file.
+    text : dict of str to Text
+        By language.
+    exercises : tuple of Exercise
+    """
+
+    name: str
+    order: int
+    section: str
+    notebook: Path
+    text: dict[Language, Text]
+    exercises: tuple[Exercise, ...]
+
+    @classmethod
+    def load(cls, path: Path) -> Lesson:
+        """Read a lesson's text file; the notebook of the same name stands beside it.
+
+        Raises
+        ------
+        InputError
+            The file does not hold a lesson; all that is wrong is named.
+        """
+        toml = read_toml(path)
+        try:
+            table = _LessonTable.model_validate(toml.data)
+        except ValidationError as error:
+            raise InputError(_problems(error, toml)) from None
+        texts: dict[Language, Text] = {"en": table.en, "zh": table.zh}
+        exercises = tuple(each.build() for each in table.exercise)
+        return cls(path.stem, table.order, table.section, path.with_suffix(".py"), texts, exercises)
+
+
+def _problems(error: ValidationError, toml: TomlFile) -> list:  # type: ignore[type-arg]
+    return [
+        toml.problem(tuple(each["loc"]), each["msg"], value=each["input"] if each["type"] != "missing" else "")
+        for each in error.errors()
+    ]
+
+
+def _folder() -> Path:
+    package = Path(str(files("simperf")))
+    for folder in (package / "_shipped" / "lessons", package.parent / "docs" / "lessons"):
+        if folder.is_dir():
+            return folder
+    raise SimperfError("this installation has no lessons")
+
+
+def lessons() -> dict[str, Path]:
+    """Name to text file of each lesson, in the order of the course."""
+    found = [Lesson.load(path) for path in sorted(_folder().glob("*.toml"))]
+    return {lesson.name: lesson.notebook.with_suffix(".toml") for lesson in sorted(found, key=lambda each: each.order)}
+
+
+def find_lesson(name: str) -> Lesson:
+    """The lesson of that name or number.
+
+    Raises
+    ------
+    UnknownNameError
+        There is none; the message offers the nearest.
+    """
+    known = lessons()
+    if name.isdigit() and 1 <= int(name) <= len(known):
+        name = list(known)[int(name) - 1]
+    if name not in known:
+        raise UnknownNameError("lesson", name, known)
+    return Lesson.load(known[name])

@@ -1,0 +1,73 @@
+"""Lessons: texts whole in both languages, notebooks that run, and exercises whose checkers can tell."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from simperf.errors import InputError, UnknownNameError
+from simperf.teach import Lesson, find_lesson, lessons
+
+LESSONS = [find_lesson(name) for name in lessons()]
+EXERCISES = [pytest.param(e, id=f"{lesson.name}-{i}") for lesson in LESSONS for i, e in enumerate(lesson.exercises, 1)]
+
+
+@pytest.mark.parametrize("exercise", EXERCISES)
+def test_a_checker_accepts_the_right_answer_and_refuses_five_wrong_ones(exercise):
+    right = exercise.right()
+    for language in ("en", "zh"):
+        accepted = exercise.check(f" {right} ", language)
+        assert accepted.ok, accepted.message
+        assert exercise.words[language].explain in accepted.message
+        for wrong in exercise.wrong:
+            refused = exercise.check(wrong, language)
+            assert not refused.ok, wrong
+            assert exercise.words[language].hint in refused.message, (wrong, refused.message)
+    assert len(set(exercise.wrong)) >= 5
+
+
+@pytest.mark.parametrize("exercise", EXERCISES)
+def test_what_cannot_be_read_is_told_and_not_judged(exercise):
+    verdict = exercise.check("no idea", "en")
+    assert not verdict.ok
+    assert "cannot be read" in verdict.message
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+def test_both_languages_say_it_all(lesson):
+    assert lesson.exercises
+    for language in ("en", "zh"):
+        text = lesson.text[language]
+        assert all((text.title, text.question, text.program.strip(), text.surprise.strip(), text.picture))
+        assert len(text.summary) >= 3
+    chinese = lesson.text["zh"]
+    for part in (chinese.title, chinese.question, chinese.surprise, *chinese.summary):
+        assert re.search(r"[\u4e00-\u9fff]", part), part
+    for exercise in lesson.exercises:
+        for part in (exercise.words["zh"].text, exercise.words["zh"].hint, exercise.words["zh"].explain):
+            assert re.search(r"[\u4e00-\u9fff]", part), part
+
+
+def test_lessons_are_numbered_without_gaps():
+    assert [lesson.order for lesson in LESSONS] == list(range(1, len(LESSONS) + 1))
+    assert find_lesson("1").name == LESSONS[0].name
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+def test_the_notebook_runs_as_a_script(lesson):
+    pytest.importorskip("marimo", reason="marimo is not installed")
+    done = subprocess.run([sys.executable, str(lesson.notebook)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_unknown_lesson_and_a_broken_file(tmp_path):
+    with pytest.raises(UnknownNameError, match="asynchrony"):
+        find_lesson("asynchronie")
+    path = tmp_path / "broken.toml"
+    path.write_text('order = "one"\nsection = "12.2"\n[en]\ntitle = 3\n')
+    with pytest.raises(InputError) as caught:
+        Lesson.load(path)
+    keys = [problem.key for problem in caught.value.problems]
+    assert {"order", "en.title", "zh", "exercise"} <= set(keys)
+    assert caught.value.problems[keys.index("en.title")].line == 4
