@@ -1,6 +1,6 @@
 """The command line: a thin shell over the Python API, one file a command.
 
-Exit codes: 0 done; 1 a check or expectation failed; 2 bad input; 130 interrupted.
+Exit codes: 0 done; 1 a check or expectation failed; 2 bad input; 130 interrupted; 143 terminated.
 """
 
 from __future__ import annotations
@@ -8,8 +8,11 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from types import FrameType
 from typing import Any
 
 __all__ = ["main"]
@@ -32,16 +35,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a letter shows a question mark
             stream.reconfigure(errors="replace")
     try:
-        code = _invoke(words)
-        sys.stdout.flush()
+        with _terminable():
+            code = _invoke(words)
+            sys.stdout.flush()
         return code
     except BrokenPipeError:  # whoever read the output has seen enough
         _silence()
         return 0
     except KeyboardInterrupt:
         return 130
+    except _Terminated:
+        return 143
+    except SystemExit as error:
+        _say(f"error: code of yours called sys.exit({error.code if error.code is not None else ''}), which ends Python")
+        return 2
     except Exception as error:
         return _report(error, debug)
+
+
+class _Terminated(BaseException):
+    """SIGTERM: leave as at Ctrl-C, so that no half-written file stays."""
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """Turn SIGTERM into an exception, where nobody else has a handler for it and Python lets us have one."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise _Terminated
+
+    signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _silence() -> None:

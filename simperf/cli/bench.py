@@ -72,12 +72,13 @@ class Bench:
         given: Collection[str] = (),
     ) -> Bench:
         """Read the options, and tell all that is wrong with them; `given` are those of `place` that were typed."""
+        from simperf.cli.quantities import Quantities
+        from simperf.cli.seating import refuse_unread
         from simperf.collectives import Transport, algorithms, options_of
         from simperf.errors import InputError, Problem, UnknownNameError, nearest
-        from simperf.units import parse
 
         known = algorithms(collective)
-        _refuse_unread(place, given)
+        refuse_unread(place, given)
         algo = algo or ("ring" if "ring" in known else known[0])
         chosen = algo != "all"
         asked = [name.strip() for name in algo.split(",")] if chosen else list(known)
@@ -93,10 +94,20 @@ class Bench:
         ]
         if wrong:
             raise InputError(wrong)
+        read = Quantities()
         transport = Transport(
-            step_latency=parse(step_latency, "s"),
-            reduce_rate=parse(reduce_rate, "B/s") if reduce_rate else float("inf"),
+            step_latency=read(step_latency, "s", option="--step-latency"),
+            reduce_rate=read(reduce_rate, "B/s", option="--reduce-rate") if reduce_rate else float("inf"),
         )
+        rates = {
+            "bandwidth": read(place["bandwidth"], "B/s", option="--bandwidth"),
+            "latency": read(place["latency"], "s", option="--latency"),
+        }
+        read.refuse()
+        place = {**place, **rates}
+        for key in ("inner", "outer"):
+            if key in options:
+                options = {**options, key: aliases.get(options[key], options[key])}
         unique = tuple(dict.fromkeys(names))
         made = cls(collective, unique, place, options, protocol, transport, exact, chosen)
         made.late, made.background = tuple(late), tuple(background)
@@ -105,59 +116,23 @@ class Bench:
 
     def seat(self, ranks: int | None, nodes: int) -> tuple[Wired, tuple[str, ...]]:
         """The machine, with so many servers if it is made of servers, and the nodes of the ranks."""
-        from simperf.collectives import Wiring
-        from simperf.errors import InputError, Problem
-        from simperf.hardware import Catalog, build_cluster
-        from simperf.units import parse
+        from simperf.cli.seating import seat
 
-        place = self.place
-        given = [key for key in ("wiring", "server", "cluster") if place[key]]
-        if len(given) != 1:
-            message = "name one machine" if not given else f"--{given[0]} and --{given[1]} name two machines"
-            expected = "--server NAME [--nodes N], --cluster NAME, or --wiring KIND --ranks N"
-            raise InputError(Problem(message, expected=expected))
-        machine: Wired
-        if place["wiring"]:
-            if ranks is None:
-                raise InputError(Problem("a wiring needs the number of its ranks", key="--ranks", expected="--ranks 8"))
-            machine = Wiring(
-                place["wiring"],
-                ranks,
-                bandwidth=parse(place["bandwidth"], "B/s"),
-                latency=parse(place["latency"], "s"),
-                nservers=0 if place["wiring"] == "ring" else max(1, int(self.options.get("servers", 0))),
-            )
-            return machine, machine.gpus
-        if nodes < 1:
-            raise InputError(Problem("there must be at least one server", key="--nodes", value=str(nodes)))
-        catalog = Catalog.load(place["folders"])
-        if place["cluster"]:
-            machine = catalog.machine(place["cluster"])
-        elif nodes == 1:
-            machine = catalog.machine(place["server"])
-        else:
-            extra = {"servers_per_leaf": place["servers_per_leaf"], "oversubscription": place["oversubscription"]}
-            machine = build_cluster(
-                place["server"],
-                nodes,
-                catalog=catalog,
-                fabric=place["fabric"],
-                link=place["link"] or _cable(catalog, place["server"]),
-                **(extra if place["fabric"] == "fat-tree" else {}),
-            )
-        gpus = machine.gpus
-        count = len(gpus) if ranks is None else ranks
-        if not 1 <= count <= len(gpus):
-            message = f"the machine has {len(gpus)} GPUs"
-            raise InputError(Problem(message, key="--ranks", value=str(count), expected=f"1 to {len(gpus)}"))
-        return machine, gpus[:count]
+        return seat(self.place, ranks=ranks, nodes=nodes, servers=int(self.options.get("servers", 0)))
 
     def sizes(self, low: str, high: str, *, factor: float, step: str) -> list[int]:
         """Sizes that the options -b, -e, -f and -i ask for [B]."""
+        from simperf.cli.quantities import Quantities
         from simperf.collectives.bench import sizes_between
-        from simperf.units import parse_size
+        from simperf.errors import InputError, Problem
 
-        return sizes_between(parse_size(low), parse_size(high), factor=factor, step=parse_size(step) if step else 0)
+        read = Quantities()
+        first, last = read.size(low, option="-b"), read.size(high, option="-e")
+        by = read.size(step, option="-i") if step else 0
+        read.refuse()
+        if step and not by:
+            raise InputError(Problem("sizes grow by a step of at least one byte", key="-i", value=step))
+        return sizes_between(first, last, factor=factor, step=by)
 
     def run(self, sizes: Sequence[int]) -> dict[str, list[Row]]:
         """A table for each algorithm; those that cannot run here are told in `refusals`, unless asked for."""
@@ -184,7 +159,8 @@ class Bench:
         from simperf.collectives.effort import EffortError
 
         force = f"; --algo {name} grants it more, and --exact all" if isinstance(error, EffortError) else ""
-        line = f"{what}: {' '.join(str(error).split())}{force}"
+        said = "; ".join(_line(problem) for problem in getattr(error, "problems", (error,)))
+        line = f"{what}: {said}{force}"
         if line not in self.refusals:
             self.refusals.append(line)
 
@@ -232,14 +208,13 @@ class Bench:
         from simperf.units import format_quantity
 
         place = self.place
-        name = getattr(self.machine, "name", "")
-        lines = [f"# simperf collective {self.collective}: {len(self.ranks)} ranks on {name}"]
+        name, count = getattr(self.machine, "name", ""), len(self.ranks)
+        lines = [f"# simperf collective {self.collective}: {count} rank{'' if count == 1 else 's'} on {name}"]
         if place["wiring"]:
             rate = format_quantity(self.machine.bandwidth, "B/s")  # type: ignore[attr-defined]
             wait = format_quantity(self.machine.latency, "s")  # type: ignore[attr-defined]
-            lines.append(
-                f"# every link {rate} each way, {wait}" + ("; a route crosses two" if place["wiring"] == "star" else "")
-            )
+            crossed = "; a route crosses two, r0> from rank 0 and >r0 to it" if place["wiring"] == "star" else ""
+            lines.append(f"# every link {rate} each way, {wait}{crossed}")
         if self.protocol:
             lines.append(f"# protocol {self.protocol}: start, latency and efficiency of NCCL's tuner")
         lines += [f"# late: {word}" for word in self.late] + [f"# background: {word}" for word in self.background]
@@ -250,11 +225,15 @@ class Bench:
         """Draw the machine with the load of every link under the largest size of the first algorithm."""
         from simperf.hardware import Machine
 
+        if not tables:
+            return
         name, rows = next(iter(tables.items()))
         if isinstance(self.machine, Machine):
+            from simperf.report.collectives import size_text
             from simperf.report.topology import save_topology
 
-            save_topology(self.machine, path, load=rows[-1].loads)
+            what = f"load of the links under {name} {self.collective} of {size_text(rows[-1].nbytes)}"
+            save_topology(self.machine, path, load=rows[-1].loads, subtitle=what)
         else:
             from simperf.report.collectives import wiring_picture
             from simperf.report.style import save
@@ -304,39 +283,6 @@ class Bench:
             return []
 
 
-def _refuse_unread(place: Mapping[str, Any], given: Collection[str]) -> None:
-    """Refuse options of a machine that nothing would read: what was typed is never left out in silence."""
-    from simperf.errors import InputError, Problem
-
-    network = ("fabric", "link", "oversubscription", "servers_per_leaf")
-    if place["wiring"]:
-        unread = dict.fromkeys(("nodes", "folder", *network), "it belongs to --server; a wiring has none")
-    else:
-        unread = dict.fromkeys(("bandwidth", "latency"), "it belongs to --wiring; a machine has its own")
-        if place["cluster"]:
-            unread |= dict.fromkeys(("nodes", *network), "it belongs to --server; a cluster has its own")
-        elif place["nodes"] == 1:
-            unread |= dict.fromkeys(network, "one server has no network: give --nodes")
-        elif place["fabric"] != "fat-tree":
-            unread |= dict.fromkeys(network[2:], "it belongs to --fabric fat-tree")
-    wrong = [Problem(why, key=f"--{key.replace('_', '-')}") for key, why in unread.items() if key in given]
-    if wrong:
-        raise InputError(wrong)
-
-
-def _cable(catalog: Any, server: str) -> str:
-    """The cable that is called as the server's NIC is."""
-    from simperf.errors import InputError, Problem
-
-    machine = catalog.machine(server)
-    nics = [machine.nodes[node].part for node in machine.ids("nic")]
-    name = nics[0].name if nics and nics[0] is not None else ""
-    if name in catalog.names("link"):
-        return str(name)
-    stem = str(name).replace("ena-", "ethernet-")
-    if stem in catalog.names("link"):
-        return stem
-    cables = ", ".join(one for one in catalog.names("link") if one.startswith(("ethernet", "infiniband", "efa")))
-    raise InputError(
-        Problem(f"the cable between the servers is not known from {server}", key="--link", expected=cables)
-    )
+def _line(problem: object) -> str:
+    """A problem in one line."""
+    return " ".join(str(problem).replace("\n    expected: ", "; expected: ").split())

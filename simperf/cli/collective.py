@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -28,6 +29,9 @@ def collective(
     algo: Annotated[
         str, typer.Option("--algo", "-a", help="Algorithms, with commas between; 'all' for all; a ring if left out.")
     ] = "",
+    own: Annotated[
+        Path | None, typer.Option("--python", metavar="FILE", help="A Python file with an algorithm of your own.")
+    ] = None,
     server: Annotated[str, typer.Option(help="A server of the catalog.", rich_help_panel=Machine)] = "",
     cluster: Annotated[str, typer.Option(help="A cluster of the catalog.", rich_help_panel=Machine)] = "",
     nodes: Annotated[int, typer.Option(help="How many such servers.", rich_help_panel=Machine)] = 1,
@@ -109,6 +113,12 @@ def collective(
     from simperf.cli.work import verify_outputs
 
     verify_outputs(plot=plot, map_file=map_file)
+    typed = [key for key in context.params if getattr(context.get_parameter_source(key), "name", "") == "COMMANDLINE"]
+    _refuse_together(typed)
+    if own is not None:
+        from simperf.scenario.python_program import load_module
+
+        load_module(own)
     given = {
         "chunks": chunks,
         "channels": channels,
@@ -143,9 +153,7 @@ def collective(
         exact=exact,
         late=late or (),
         background=background or (),
-        given=[
-            key for key in context.params if getattr(context.get_parameter_source(key), "name", "") == "COMMANDLINE"
-        ],
+        given=typed,
     )
     sizes = bench.sizes(low, high, factor=factor, step=step)
     if map_file is not None:
@@ -158,6 +166,21 @@ def collective(
     if plot is not None:
         bench.draw_load(plot, tables)
         typer.echo(f"wrote {plot}", err=True)
+
+
+def _refuse_together(typed: Collection[str]) -> None:
+    """Refuse outputs of which one would be left out in silence."""
+    from simperf.errors import InputError, Problem
+
+    wrong = []
+    if "as_json" in typed and "output" in typed:
+        wrong.append(Problem("nccl-tests' JSON goes to the same stream", key="--format", expected="--json alone"))
+    for key in ("plot", "as_json", "output", "best") if "map_file" in typed else ():
+        option = {"as_json": "--json", "output": "--format"}.get(key, f"--{key}")
+        if key in typed:
+            wrong.append(Problem("a map is all that --map makes", key=option, expected="--map alone"))
+    if wrong:
+        raise InputError(wrong)
 
 
 def _write(

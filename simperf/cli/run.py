@@ -61,7 +61,8 @@ def run(
     if scenario.overridden:
         note("the file's [expect] is not checked, as the command line changes what is run")
     if scenario.variants:
-        note(f"the file has {len(scenario.variants)} variants: `simperf compare {file}` runs them")
+        count = len(scenario.variants)
+        note(f"the file has {count} variant{'s' if count > 1 else ''}: `simperf compare {file}` runs all")
     return 0 if all(check.ok for check in checks) else 1
 
 

@@ -150,6 +150,11 @@ def verify_outputs(
         known, message, expected = _NAMES.get(option, _DATA)
         if not path.name.lower().endswith(known):
             problems.append(Problem(message, file=option, key=str(path), expected=expected))
+    named = [(option, path) for option, path in outputs if path is not None and not is_special(path)]
+    for index, (option, path) in enumerate(named):
+        twin = next((other for other, one in named[:index] if one.absolute() == path.absolute()), "")
+        if twin:
+            problems.append(Problem(f"{twin} writes the same file", file=option, key=str(path)))
     if plot is None and kind != "overview":
         problems.append(Problem("a kind of picture without a picture", file="--plot-kind", expected="--plot FILE too"))
     if problems:

@@ -73,7 +73,8 @@ def format_winners(best: Sequence[Row]) -> str:
     ]
     lines += [f"  {row.nbytes:>12.0f}  {_time(row.time):>10}  {row.busbw / 1e9:>8.2f}  {row.algorithm}" for row in best]
     runs = switch_points(best)
-    lines.append("# " + "; ".join(f"{name} from {size_text(low)} to {size_text(high)}" for name, low, high in runs))
+    spans = [(name, size_text(low), size_text(high)) for name, low, high in runs]
+    lines.append("# " + "; ".join(f"{n} at {a}" if a == b else f"{n} from {a} to {b}" for n, a, b in spans))
     return "\n".join(lines)
 
 
@@ -81,7 +82,7 @@ def rows_csv(rows: Sequence[Row]) -> str:
     """Rows as CSV, every quantity in SI units."""
     lines = ["algorithm,size_B,time_s,algbw_B_per_s,busbw_B_per_s,floor_s,binding_link,load,executor"]
     for row in rows:
-        numbers = (row.nbytes, row.time, row.algbw, row.busbw, row.floor)
+        numbers = (round(row.nbytes), row.time, row.algbw, row.busbw, row.floor)
         lines.append(",".join([row.algorithm, *map(repr, numbers), row.link, repr(row.load), row.method]))
     return "\n".join(lines)
 
@@ -91,7 +92,7 @@ def rows_document(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return [
         {
             "algorithm": row.algorithm,
-            "size": row.nbytes,
+            "size": round(row.nbytes),
             "time": row.time,
             "algbw": row.algbw,
             "busbw": row.busbw,

@@ -63,7 +63,9 @@ class _Picture:
     note: str = ""
 
 
-def save_topology(machine: Machine, path: str | PathLike[str], *, load: Mapping[str, float] | None = None) -> None:
+def save_topology(
+    machine: Machine, path: str | PathLike[str], *, load: Mapping[str, float] | None = None, subtitle: str = ""
+) -> None:
     """Draw `machine` into a file, SVG, PNG or PDF by its name.
 
     Raises
@@ -80,13 +82,13 @@ def save_topology(machine: Machine, path: str | PathLike[str], *, load: Mapping[
 
     stream = io.BytesIO()
     with rc_context({"svg.hashsalt": "simperf", "svg.fonttype": "none", "font.family": "DejaVu Sans"}):
-        figure = draw_topology(machine, load=load)
+        figure = draw_topology(machine, load=load, subtitle=subtitle)
         metadata = {"Date": None} if kind == ".svg" else {"CreationDate": None} if kind == ".pdf" else None
         figure.savefig(stream, format=kind[1:], dpi=140, metadata=metadata)
     write_bytes(path, stream.getvalue())
 
 
-def draw_topology(machine: Machine, *, load: Mapping[str, float] | None = None) -> Figure:
+def draw_topology(machine: Machine, *, load: Mapping[str, float] | None = None, subtitle: str = "") -> Figure:
     """Draw `machine`.
 
     Parameters
@@ -96,6 +98,8 @@ def draw_topology(machine: Machine, *, load: Mapping[str, float] | None = None) 
     load : Mapping[str, float], optional
         Use of each resource, 0 to 1: that of the busier direction (and of the busiest of parallel
         cables) is written on the links in place of their bandwidth; links of no use are grey.
+    subtitle : str
+        A line below the machine's name, such as whose load it is.
 
     Returns
     -------
@@ -119,7 +123,7 @@ def draw_topology(machine: Machine, *, load: Mapping[str, float] | None = None) 
         _draw_link(axes, picture, edge, how, load)
     for name, place in picture.places.items():
         _draw_node(axes, name, place, picture)
-    axes.set_title(_title(machine), fontsize=12, loc="left")
+    axes.set_title("\n".join(filter(None, (_title(machine), subtitle))), fontsize=12, loc="left")
     _legend(figure, picture, load)
     return figure
 

@@ -1,4 +1,5 @@
-"""`simperf collective` (simperf.cli.collective, simperf.cli.bench): tables, winners, files, and what it refuses."""
+"""`simperf collective` (simperf.cli.collective, simperf.cli.bench, simperf.cli.seating,
+simperf.cli.quantities): tables, winners, files, and what it refuses."""
 
 import json
 
@@ -51,7 +52,7 @@ def test_the_fastest_of_each_size(capsys):
     code, out, _ = run(
         capsys, *STAR, "--best", "--algo", "recursive-doubling,ring", "-b", "1K", "-e", "64M", "-f", "256"
     )
-    assert "recursive-doubling from 1K to 1K; ring from 256K to 64M" in out
+    assert "recursive-doubling at 1K; ring from 256K to 64M" in out
 
 
 def test_json_in_the_layout_of_nccl_tests(capsys):
@@ -200,3 +201,72 @@ def test_odd_numbers_of_ranks_and_tiny_sizes(capsys, words):
     assert code == 0
     assert "nan" not in out
     assert "inf" not in out
+
+
+OWN = """
+import numpy as np
+
+from simperf.collectives import collective
+from simperf.collectives.plan import Channel, Phase, Plan, Round
+
+
+@collective("all-reduce", "over-rank-0")
+def over_rank_0(nranks):
+    others, zero = np.arange(1, nranks), np.zeros(nranks - 1, dtype=np.int64)
+    up = Phase(1, lambda index: Round(others, zero, zero, reduce=True))
+    down = Phase(1, lambda index: Round(zero, others, zero, reduce=False))
+    return Plan("all-reduce", "over-rank-0", nranks, (Channel((up, down), 1),), 2, float(nranks - 1))
+"""
+
+
+def test_an_algorithm_of_ones_own(capsys, tmp_path, monkeypatch):
+    from simperf.collectives.algorithms import ALGORITHMS
+    from simperf.testing import check_collective
+
+    monkeypatch.setattr(ALGORITHMS, "_entries", dict(ALGORITHMS._entries))
+    path = tmp_path / "own_plan.py"
+    path.write_text(OWN)
+    words = [*STAR, "--python", str(path), "--algo", "over-rank-0,naive", "-b", "1M", "-e", "1M", "--format", "json"]
+    code, out, err = run(capsys, *words)
+    assert (code, err) == (0, "")
+    own, naive = json.loads(out)
+    assert own["time"] == pytest.approx(naive["time"], rel=1e-9)
+    assert (own["size"], type(own["size"])) == (1048576, int)
+    check_collective("all-reduce/over-rank-0", ns=[2, 3, 8])
+    code, out, err = run(capsys, *STAR, "--python", str(tmp_path / "no_plan.py"))
+    assert (code, out) == (2, "")
+    assert "did you mean 'own_plan.py'" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "texts"),
+    [
+        (
+            ["--bandwidth", "5 Gb/s", "--latency", "5", "--step-latency", "-1 s"],
+            ["--bandwidth: 'Gb/s'", "--latency: the", "--step-latency: it cannot"],
+        ),
+        (["-b", "1X", "-e", "3 s"], ["-b: 'X' is no unit", "-e: 's' is a unit of time"]),
+        (["-i", "0"], ["-i: sizes grow by a step"]),
+        (["--ranks", "99999999999"], ["--ranks: more than", "at most 1,048,576"]),
+        (["--json", "--format", "csv"], ["--format: nccl-tests"]),
+        (["--map", "m.png", "--plot", "p.png", "--best"], ["--plot: a map", "--best: a map"]),
+    ],
+)
+def test_all_that_is_wrong_with_the_options_with_their_names(capsys, words, texts):
+    code, out, err = run(capsys, *STAR, *words)
+    assert (code, out) == (2, "")
+    for text in texts:
+        assert f"error: {text}" in err or text in err
+
+
+def test_one_rank_and_nodes_beyond_reason(capsys):
+    _, out, _ = run(capsys, "collective", "all-reduce", "--wiring", "ring", "--ranks", "1", "-b", "8", "-e", "8")
+    assert "1 rank on" in out
+    code, _, err = run(capsys, "collective", "all-reduce", "--server", "dgx-1v", "--nodes", "100000")
+    assert code == 2
+    assert "--nodes: more than" in err
+
+
+def test_short_names_are_known_inside_a_hierarchy_too(capsys):
+    words = ["collective", "all-reduce", "--server", "dgx-1v", "--nodes", "2", "--algo", "hierarchical"]
+    assert run(capsys, *words, "--outer", "tree", "-b", "1K", "-e", "1K")[0] == 0

@@ -78,12 +78,12 @@ def test_what_is_too_large_is_left_out_and_said(capsys, monkeypatch):
     monkeypatch.setattr("simperf.collectives.effort.SURVEY", Effort(events=100, crossings=100))
     code, out, err = run(capsys, *STAR, "--best")
     assert code == 0
-    assert "halving-doubling from 1M to 1M" in out
+    assert "halving-doubling at 1M" in out
     assert "left out: sharded: its sends over 8 ranks cross more than 100 links" in err
     assert "--algo sharded grants it more, and --exact all" in err
     assert run(capsys, *STAR, "--algo", "sharded")[0] == 0
     code, out, err = run(capsys, *STAR, "--best", "--exact")
-    assert "sharded from 1M to 1M" in out
+    assert "sharded at 1M" in out
     assert "cross more than" not in err
 
 

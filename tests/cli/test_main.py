@@ -144,3 +144,54 @@ def test_an_interrupt_is_quiet_and_leaves_no_half_written_file(tmp_path):
         out, err = child.communicate(timeout=60)
     assert (child.returncode, out, err) == (130, "", "")
     assert list(tmp_path.iterdir()) == []
+
+
+OWN = """
+import os, signal, sys
+from simperf import compute
+from simperf.files import atomic_writer
+
+
+def killed(m):
+    with atomic_writer("half.txt") as stream:
+        stream.write(b"half")
+        os.kill(os.getpid(), signal.SIGTERM)
+        yield compute(1.0)
+
+
+def leaves(m):
+    yield compute(1.0)
+    sys.exit(3)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_a_termination_leaves_no_half_written_file(simperf, tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "s.toml").write_text('[program]\npython = "own.py:killed"\n')
+    assert simperf("run", "s.toml") == (143, "", "")
+    assert {path.name for path in tmp_path.iterdir()} == {"own.py", "s.toml"}
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_code_of_ones_own_cannot_end_python(simperf, tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "s.toml").write_text('[program]\npython = "own.py:leaves"\n')
+    code, out, err = simperf("run", "s.toml")
+    assert (code, out) == (2, "")
+    assert "sys.exit(3)" in err
+    (tmp_path / "own.py").write_text("import sys\n\nsys.exit(0)\n")
+    code, out, err = simperf("run", "s.toml")
+    assert (code, out) == (2, "")
+    assert "own.py:3: SystemExit while it was loaded" in err
+
+
+def test_two_outputs_are_two_files(simperf):
+    code, out, err = simperf("run", "d2l/async", "--save", "a.json", "--trace", "a.json")
+    assert (code, out) == (2, "")
+    assert "--save: a.json: --trace writes the same file" in err
+
+
+def test_as_a_module_it_is_the_same_command(tmp_path):
+    words = [sys.executable, "-m", "simperf", "--version"]
+    assert subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.startswith("simperf ")

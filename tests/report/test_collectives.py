@@ -37,8 +37,8 @@ def test_sizes_have_the_suffixes_of_nccl_tests(nbytes, text):
 def test_numbers_survive_the_way_into_data():
     rows = [row(), row("tree", 2048.0)]
     assert [each["time"] for each in rows_document(rows)] == [1e-3, 1e-3]
-    assert rows_csv(rows).splitlines()[2].startswith("tree,2048.0,0.001,")
-    assert "ring from 1K to 1K; tree from 2K to 2K" in format_winners(rows)
+    assert rows_csv(rows).splitlines()[2].startswith("tree,2048,0.001,")
+    assert "ring at 1K; tree at 2K" in format_winners(rows)
     document = nccl_document(rows, args=["x"], step=1024)
     assert document["config"]["step_bytes"] == 1024
     assert document["results"][1]["experiment_name"] == "tree"
