@@ -11,6 +11,7 @@ import simpy
 
 from simperf.collectives.collapsed import collapse
 from simperf.collectives.effort import ASKED, Effort
+from simperf.collectives.moved import Moved
 from simperf.collectives.placement import PLAIN, Placement, Transport, Wired, place
 from simperf.collectives.plan import Plan
 from simperf.collectives.stepwise import Stepwise
@@ -32,7 +33,7 @@ class Execution:
         When each participant was done [s].
     method : str
         ``"step-exact"`` or ``"collapsed"``.
-    moved : dict of str to float
+    moved : mapping of str to float
         Bytes on the wire by resource [B].
     """
 
@@ -133,8 +134,7 @@ def execute(
         run = collapse(plan, placement=placement, nbytes=nbytes, transport=transport, entry=entry)
         if run is not None:
             finish = run.finish().tolist()
-            moved = {run.links.name(link): amount for link, amount in enumerate(run.moved.tolist()) if link}
-            return Execution(max(finish), tuple(finish), "collapsed", moved)
+            return Execution(max(finish), tuple(finish), "collapsed", Moved(run.links, run.moved))
         effort.check_events(plan)
     names = sorted(_used(plan, placement).union(*(flow for flow, _ in traffic)))
     env = simpy.Environment()

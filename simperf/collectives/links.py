@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from simperf.collectives.placement import PLAIN, Hop, Placement, Transport
 from simperf.collectives.plan import IntArray
+from simperf.collectives.ways import Ways
 from simperf.errors import InputError, Problem
 
 __all__ = ["FloatArray", "Hops", "Links"]
@@ -50,7 +51,8 @@ class Links:
     ----------
     placement : Placement
         Where the participants sit. A machine with ``paths``, such as a `Wiring`, is asked
-        for all routes of a round at once, any other one for each route once.
+        for all routes of a round at once, a cluster for one route of each kind
+        (`simperf.collectives.ways`), any other machine for each route once.
     transport : Transport
         Adds its latencies and limits.
     """
@@ -60,6 +62,8 @@ class Links:
         self._names: list[str] = [""]
         self._capacities: list[float] = [np.inf]
         self._array: FloatArray = np.array([np.inf])
+        self._ways = Ways.of(placement)
+        self._numbers = np.full(1, -1, dtype=np.int64)  # of a cluster's links, by slot
         machine: Any = placement.machine
         self._paths: Callable[[IntArray, IntArray], Any] | None = getattr(machine, "paths", None)
         if self._paths is not None:
@@ -79,18 +83,18 @@ class Links:
         return kept
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._names) if self._ways is None else len(self._numbers)
 
     @property
     def capacity(self) -> FloatArray:
         """Capacity [B/s] by link number; that of no link is infinite."""
-        if len(self._array) != len(self._capacities):
+        if self._ways is None and len(self._array) != len(self._capacities):
             self._array = np.array(self._capacities)
         return self._array
 
     def name(self, link: int) -> str:
         """Resource id of a link number."""
-        return self._names[link]
+        return self._names[link] if self._ways is None else self._ways.name(int(self._numbers[link]))
 
     def hops(self, src: IntArray, dst: IntArray) -> Hops:
         """The ways from participants to participants."""
@@ -103,13 +107,22 @@ class Links:
                 return Hops(self._number(links), np.full(len(src), wait), np.full(len(src), most))
         return self._one_by_one(src, dst)
 
+    def _through(self, ways: Ways, src: IntArray, dst: IntArray) -> Hops:
+        links, classes = ways.find(src, dst)
+        if links.size > MOST_CROSSED:
+            _refuse()
+        latency = np.array([self._transport.latency(hop) for hop in ways.hops])
+        most = np.array([self._transport.most(hop, len(self._transport.caps)) for hop in ways.hops])
+        if not len(links):
+            links = np.full((1, len(src)), -1, dtype=np.int64)
+        return Hops(self._number(links), latency[classes], most[classes])
+
     def _number(self, links: IntArray) -> IntArray:
         place = np.searchsorted(self._known, links)
         inside = np.minimum(place, max(len(self._known) - 1, 0))
         if not len(self._known) or np.any(self._known[inside] != links):
             new = np.setdiff1d(links, self._known)
-            machine: Any = self._placement.machine
-            slots = np.array([self._slot(machine.link_name(link)) for link in new.tolist()], dtype=np.int64)
+            slots = self._new_slots(new)
             self._known = np.concatenate((self._known, new))
             self._slots = np.concatenate((self._slots, slots))
             order = np.argsort(self._known)
@@ -118,6 +131,16 @@ class Links:
         else:
             place = inside
         return self._slots[place]
+
+    def _new_slots(self, links: IntArray) -> IntArray:
+        if self._ways is None:
+            machine: Any = self._placement.machine
+            return np.array([self._slot(machine.link_name(link)) for link in links.tolist()], dtype=np.int64)
+        some = links >= 0  # -1 is no link
+        slots = np.where(some, len(self._numbers) + np.cumsum(some) - 1, 0)
+        self._numbers = np.concatenate((self._numbers, links[some]))
+        self._array = np.concatenate((self._array, self._ways.capacity(links[some])))
+        return slots
 
     def _slot(self, name: str) -> int:
         slot = self._by_name.get(name)
@@ -136,7 +159,7 @@ class Links:
         key = (src.tobytes(), dst.tobytes())
         found = self._rounds.get(key)
         if found is None:
-            found = self._look_up(src, dst)
+            found = self._look_up(src, dst) if self._ways is None else self._through(self._ways, src, dst)
             if len(self._rounds) < MOST_ROUNDS:
                 self._rounds[key] = found
         return found
@@ -150,10 +173,14 @@ class Links:
             rows.append(row)
             crossed += len(row[0])
             if crossed > MOST_CROSSED:
-                message = f"the sends of one round cross more than {MOST_CROSSED:,} links"
-                raise InputError(Problem(message, expected="fewer ranks, or an algorithm whose partners are near"))
+                _refuse()
         longest = max((len(row[0]) for row in rows), default=0)
         links = np.zeros((max(longest, 1), len(rows)), dtype=np.int64)
         for column, row in enumerate(rows):
             links[: len(row[0]), column] = row[0]
         return Hops(links, np.array([row[1] for row in rows]), np.array([row[2] for row in rows]))
+
+
+def _refuse() -> NoReturn:
+    message = f"the sends of one round cross more than {MOST_CROSSED:,} links"
+    raise InputError(Problem(message, expected="fewer ranks, or an algorithm whose partners are near"))

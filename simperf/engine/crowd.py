@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from simperf.engine.flow import ROUNDING, Bundle, Link, Share
-from simperf.engine.maxmin import refill
+from simperf.engine.maxmin import TIE, refill
 
 __all__ = ["Crowd"]
 
@@ -41,6 +41,7 @@ class Crowd:
         self._ends[:2, 0] = math.inf
         self._since = math.inf
         self._changed: list[int] = []
+        self.alike = 0  # share-outs, up to now, that have put all flows at one level
 
     # Who is in it ---------------------------------------------------------------------
 
@@ -158,6 +159,7 @@ class Crowd:
         np.multiply(level, weight, out=rate)
         self._since = math.inf
         self._changed.clear()
+        self.alike = self.alike + 1 if float(np.ptp(level)) <= TIE * float(level[0]) else 0
         left = np.full(count, math.inf)
         np.divide(target - served, rate, out=left, where=rate > 0.0)
         return max(float(left.min(initial=math.inf)), 0.0)

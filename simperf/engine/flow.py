@@ -17,6 +17,7 @@ import simpy
 
 if TYPE_CHECKING:
     from simperf.engine.crowd import Crowd
+    from simperf.engine.funnel import Funnel
 
 __all__ = ["ROUNDING", "TICK", "Bundle", "Flow", "Link", "Route", "Share"]
 
@@ -66,7 +67,7 @@ class Link:
         self.name = name
         self.capacity = self.ceiling = capacity
         self.members: dict[Bundle, None] = {}
-        self.crowd: Crowd | None = None
+        self.crowd: Crowd | Funnel | None = None
         self.index = self.mark = 0
         self.rate = self.peak = 0.0
         self.moved = self.busy = self.since = 0.0
@@ -116,7 +117,7 @@ class Share:
 
     __slots__ = ("bundles", "crowd", "live", "updated")
 
-    def __init__(self, bundles: list[Bundle], updated: float, crowd: Crowd | None = None) -> None:
+    def __init__(self, bundles: list[Bundle], updated: float, crowd: Crowd | Funnel | None = None) -> None:
         self.bundles = bundles
         self.updated = updated
         self.crowd = crowd
@@ -126,7 +127,7 @@ class Share:
 class Bundle:
     """Flows with one route, cap and weight, and so with one rate.
 
-    While the bundle is in a crowd, the crowd's arrays hold `rate` and `served`.
+    While the bundle is in a crowd or a funnel, that one knows `rate` and `served`.
     """
 
     __slots__ = (
@@ -155,7 +156,7 @@ class Bundle:
         self.rate = self.served = 0.0
         self.updated = now
         self.share: Share | None = None
-        self.crowd: Crowd | None = None
+        self.crowd: Crowd | Funnel | None = None
         self.mark = self.slot = 0
 
     def now_served(self, now: float) -> tuple[float, float]:

@@ -11,7 +11,7 @@ a heap; one is void when its share has died, and is dropped when it surfaces.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
 from itertools import count
 
@@ -20,12 +20,20 @@ from simpy.events import EventPriority
 
 from simperf.engine.crowd import Crowd
 from simperf.engine.flow import ROUNDING, TICK, Bundle, Flow, Key, Link, Share
+from simperf.engine.funnel import Funnel, find_hub
 from simperf.engine.maxmin import MANY, fill
+from simperf.engine.reach import connected, first_end
 from simperf.engine.recorder import Recorder
 
 __all__ = ["Fluid"]
 
 NORMAL, LAST = EventPriority(1), EventPriority(2)
+
+#: From how many bundles behind one link a funnel is the faster way.
+SEVERAL = 8
+
+#: How often in a row all of a crowd are at one level before a funnel is tried, at first and at most.
+PATIENCE, MOST_PATIENCE = 2, 256
 
 
 class Fluid:
@@ -54,7 +62,8 @@ class Fluid:
         self.watched = False
         self._joins: dict[float, list[Flow]] = {}
         self._seeds: list[Bundle] = []
-        self._crowds: dict[Crowd, None] = {}
+        self._crowds: dict[Crowd | Funnel, None] = {}
+        self._patience = PATIENCE
         self._idle: list[Link] = []
         self._ends: list[tuple[float, int, Share]] = []
         self._wakes: list[tuple[float, simpy.Event]] = []
@@ -183,7 +192,7 @@ class Fluid:
                     bundle.advance(now)
                     if bundle.finish(slack, now):
                         self._lost(bundle)
-                first = math.inf if not share.live else self._first(share.bundles)
+                first = math.inf if not share.live else first_end(share.bundles)
             else:
                 first = self._end_crowd(share, share.crowd, slack, now)
             if share.live:
@@ -191,24 +200,13 @@ class Fluid:
                 heappush(ends, (now + first, next(self._order), share))
         self._arm()
 
-    def _end_crowd(self, share: Share, crowd: Crowd, slack: float, now: float) -> float:
+    def _end_crowd(self, share: Share, crowd: Crowd | Funnel, slack: float, now: float) -> float:
         crowd.advance(now)
         for bundle in crowd.due(slack):
             if bundle.finish(slack, now):
                 share.live = False
                 self._lost(bundle)
         return crowd.share_out() if share.live else math.inf
-
-    @staticmethod
-    def _first(bundles: list[Bundle]) -> float:
-        """Return the time until the first flow of `bundles` ends [s], if nothing changes."""
-        first = math.inf
-        for bundle in bundles:
-            if bundle.rate > 0.0:
-                left = (bundle.flows[0][0] - bundle.served) / bundle.rate
-                if left < first:
-                    first = left
-        return first if first > 0.0 else 0.0
 
     def _arm(self) -> None:
         """See that the clock stops at the next end of a flow."""
@@ -266,34 +264,26 @@ class Fluid:
             else:
                 self._alone(seed, now)
                 return
-        bundles, links, crowds = self._connected(seed)
-        if crowds or len(bundles) >= MANY:
-            self._crowds[self._gather(bundles, crowds, now)] = None
+        bundles, links, crowds = connected(seed, self._mark)
+        if len(crowds) == 1 and isinstance(crowds[0], Funnel) and crowds[0].takes(bundles):
+            crowd: Crowd | Funnel = crowds[0]
+            crowd.advance(now)
+        elif crowds and not any(isinstance(one, Crowd) for one in crowds):
+            self._scatter(crowds, bundles, now)
+            return
+        elif crowds:
+            crowd = self._gather(bundles, crowds, now)
+        elif len(bundles) >= SEVERAL and (hub := find_hub(bundles)) is not None:
+            crowd = Funnel(hub, now)
+        elif len(bundles) >= MANY:
+            crowd = Crowd(now)
         else:
             self._few(bundles, links, now)
-
-    def _connected(self, seed: Bundle) -> tuple[list[Bundle], list[Link], list[Crowd]]:
-        """Return what hangs together with `seed`: bundles, their links, and crowds as wholes."""
-        mark = seed.mark = self._mark
-        bundles = [seed]
-        links: list[Link] = []
-        crowds: list[Crowd] = []
+            return
         for bundle in bundles:
-            if bundle.share is not None:
-                bundle.share.live = False
-            for link in bundle.links:
-                if link.crowd is not None:
-                    if link.crowd not in crowds:
-                        crowds.append(link.crowd)
-                elif link.mark != mark:
-                    link.mark = mark
-                    link.index = len(links)
-                    links.append(link)
-                    for other in link.members:
-                        if other.mark != mark:
-                            other.mark = mark
-                            bundles.append(other)
-        return bundles, links, crowds
+            bundle.advance(now)
+            crowd.add(bundle)
+        self._crowds[crowd] = None
 
     def _alone(self, bundle: Bundle, now: float) -> None:
         """Give `bundle`, which shares with no other, what its links allow."""
@@ -335,7 +325,7 @@ class Fluid:
         share = Share(bundles, now)
         for bundle in bundles:
             bundle.share = share
-        first = self._first(bundles)
+        first = first_end(bundles)
         if first < math.inf:
             heappush(self._ends, (now + first, next(self._order), share))
 
@@ -353,35 +343,50 @@ class Fluid:
 
     # Crowds ---------------------------------------------------------------------------
 
-    def _gather(self, bundles: list[Bundle], crowds: list[Crowd], now: float) -> Crowd:
-        """Make one crowd of `bundles` and `crowds`, the largest of which takes in the others."""
-        crowd = max(crowds, key=lambda one: len(one.bundles)) if crowds else Crowd(now)
+    @staticmethod
+    def _gather(bundles: list[Bundle], crowds: list[Crowd | Funnel], now: float) -> Crowd:
+        """Return the largest crowd, and put the bundles of all others, and of funnels, among `bundles`."""
+        crowd = max((one for one in crowds if isinstance(one, Crowd)), key=lambda one: len(one.bundles))
         crowd.advance(now)
         for other in crowds:
             if other is not crowd:
                 other.share.live = False
                 bundles.extend(other.dissolve(now))
-        for bundle in bundles:
-            bundle.advance(now)
-            crowd.add(bundle)
         return crowd
 
-    def _many(self, crowd: Crowd, now: float) -> None:
-        """Share out a crowd, or take it apart if it may have fallen into pieces."""
+    def _scatter(self, crowds: Iterable[Crowd | Funnel], bundles: Iterable[Bundle], now: float) -> None:
+        """Take crowds apart, and share their bundles and others out anew."""
+        loose = [*bundles]
+        for crowd in crowds:
+            crowd.share.live = False
+            loose += crowd.dissolve(now)
+        self._mark += 1
+        for bundle in loose:
+            if bundle.mark != self._mark:
+                self._reshare(bundle, now)
+
+    def _many(self, crowd: Crowd | Funnel, now: float) -> None:
+        """Share out a crowd or a funnel, or take it apart if it may no longer be one."""
         crowd.share.live = False
-        if len(crowd.bundles) < MANY // 2 or 2 * crowd.left > len(crowd.bundles) + MANY:
-            self._mark += 1
-            for bundle in crowd.dissolve(now):
-                if bundle.mark != self._mark:
-                    self._reshare(bundle, now)
-            return
         crowd.advance(now)
+        if isinstance(crowd, Crowd):
+            apart = len(crowd.bundles) < MANY // 2 or 2 * crowd.left > len(crowd.bundles) + MANY
+        else:
+            apart = len(crowd.bundles) < SEVERAL // 2
+        first = 0.0 if apart else crowd.share_out()
+        if isinstance(crowd, Funnel) and crowd.broken:
+            apart = True
+            self._patience = PATIENCE if crowd.turns > MANY else min(2 * self._patience, MOST_PATIENCE)
+        if apart:
+            self._scatter([crowd], (), now)
+            return
         self.shares += 1
         self.touched += len(crowd.bundles)
-        first = crowd.share_out()
         crowd.share = Share(crowd.bundles, now, crowd)
         if first < math.inf:
             heappush(self._ends, (now + first, next(self._order), crowd.share))
         if self.recorder is not None or self.watched:
             for link in crowd.note():
                 self._tell(link, now)
+        if isinstance(crowd, Crowd) and crowd.alike > self._patience and find_hub(crowd.bundles) is not None:
+            self._scatter([crowd], (), now)

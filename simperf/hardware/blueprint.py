@@ -142,6 +142,7 @@ class Blueprint:
     out: dict[str, list[Edge]] = field(init=False, repr=False)
     capacities: dict[str, float] = field(init=False, repr=False)
     _paths: dict[tuple[str, str], tuple[Edge, ...] | None] = field(init=False, repr=False, default_factory=dict)
+    _near: dict[tuple[str, str], str | None] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.out = {node: [] for node in self.nodes}
@@ -165,8 +166,10 @@ class Blueprint:
         """Device of `kind` that is reached with the lowest latency, None if there is none."""
         if self.nodes[node].kind == kind:
             return node
-        found = [(ticks(path), order, other) for order, other, path in self._reach(node, kind)]
-        return min(found)[2] if found else None
+        if (node, kind) not in self._near:
+            found = [(ticks(path), order, other) for order, other, path in self._reach(node, kind)]
+            self._near[node, kind] = min(found)[2] if found else None
+        return self._near[node, kind]
 
     def _reach(self, node: str, kind: str) -> Iterable[tuple[int, str, tuple[Edge, ...]]]:
         for order, other in enumerate(self.ids(kind)):

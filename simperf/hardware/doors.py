@@ -61,13 +61,16 @@ class Choices:
     def _best(self, ups: list[tuple[int, Door]], downs: list[tuple[int, Door]]) -> tuple[int, int] | None:
         best: tuple[int, int] | None = None
         least: tuple[float, ...] = (inf,)
-        for (i, up), (j, down) in product(ups, downs):
-            middle = self._fabric.path(up.port.switch, down.port.switch)
+        far = [ticks(up.inside) for _, up in ups], [ticks(down.inside) for _, down in downs]
+        for ((i, up), leave), ((j, down), arrive) in product(
+            zip(ups, far[0], strict=True), zip(downs, far[1], strict=True)
+        ):
+            near = leave + arrive
+            middle = self._fabric.path(up.port.switch, down.port.switch) if near <= least[0] else None
             if middle is None:
                 continue
             edges = (*up.inside, *middle, *down.inside)
             width = min([up.port.bandwidth, down.port.bandwidth, *(edge.bandwidth for edge in edges)])
-            near = ticks(up.inside) + ticks(down.inside)
             rank = (near, near + ticks(middle), -width)
             if rank < least:
                 best, least = (i, j), rank

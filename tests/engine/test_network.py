@@ -292,7 +292,8 @@ def test_what_makes_no_sense_is_refused(call, error):
         call(network)
 
 
-def test_a_crowd_is_taken_apart_when_few_are_left():
+def test_a_crowd_is_taken_apart_when_few_are_left(monkeypatch):
+    monkeypatch.setattr(fluid, "SEVERAL", 1000)  # no funnel
     env, network = network_of(hub=64.0, **{f"r{i}": 1.0 for i in range(80)})
     events = [network.transfer(["hub", f"r{i}"], 1.0 + i) for i in range(80)]
     env.run(until=0.5)

@@ -158,11 +158,16 @@ def random_case(seed):
     return specs, capacities, changes
 
 
-@pytest.mark.parametrize("crowd", [64, 2], ids=["few", "crowds"])
+#: how many flows that meet make a crowd, and how many behind one link a funnel: by default, as few as can be
+WAYS = {"few": (64, 1000), "crowds": (2, 1000), "funnels": (2, 2), "funnels and few": (64, 2)}
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("block", range(10))
-def test_200_random_systems_end_when_the_exact_fluid_model_says(block, crowd, monkeypatch):
-    # `crowds` has any two flows that meet handled by the arrays that are for hundreds.
-    monkeypatch.setattr(fluid, "MANY", crowd)
+def test_200_random_systems_end_when_the_exact_fluid_model_says(block, way, monkeypatch):
+    # Any two flows that meet are handled by the arrays, or by the virtual clock, that are for hundreds.
+    monkeypatch.setattr(fluid, "MANY", WAYS[way][0])
+    monkeypatch.setattr(fluid, "SEVERAL", WAYS[way][1])
     for seed in range(20 * block, 20 * block + 20):
         specs, capacities, changes = random_case(seed)
         expected = reference(specs, capacities, changes)
@@ -207,11 +212,12 @@ def systems(draw):
 
 
 @settings(max_examples=150, deadline=None)
-@given(systems(), st.sampled_from([2, 64]))
-def test_laws(system, crowd):
+@given(systems(), st.sampled_from(list(WAYS.values())))
+def test_laws(system, way):
     """Bytes are conserved, no link is over-full, and the rates are max-min fair at every instant."""
     specs, capacities = system
-    before, fluid.MANY = fluid.MANY, crowd
+    before = fluid.MANY, fluid.SEVERAL
+    fluid.MANY, fluid.SEVERAL = way
     last = dict.fromkeys((f"r{link}" for link in range(len(capacities))), 0.0)
 
     def probe(network, events):
@@ -225,7 +231,7 @@ def test_laws(system, crowd):
     try:
         done, network = simulate(specs, capacities, probe=probe)
     finally:
-        fluid.MANY = before
+        fluid.MANY, fluid.SEVERAL = before
     assert len(done) == len(specs)
     for link in range(len(capacities)):
         total = math.fsum(spec.nbytes for spec in specs if link in spec.route)
