@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from simperf.engine.recorder import Recorder
@@ -24,7 +25,7 @@ class Attempt(NamedTuple):
     error: SimperfError | None
 
 
-def run(scenario: Scenario, *, record: bool = True) -> Result:
+def run(scenario: Scenario, *, record: bool = True, watch: Callable[[Simulation], object] | None = None) -> Result:
     """Play a scenario's program on its machine.
 
     Parameters
@@ -33,6 +34,8 @@ def run(scenario: Scenario, *, record: bool = True) -> Result:
         What `simperf.load_scenario` read.
     record : bool
         Keep the timeline. Without it there is no breakdown, and large runs are faster.
+    watch : callable, optional
+        Is given the simulation before it begins; its clock may be read while it goes on.
 
     Raises
     ------
@@ -48,6 +51,8 @@ def run(scenario: Scenario, *, record: bool = True) -> Result:
         raise InputError(Problem(message, value=str(scenario), expected="run(load_scenario(...))"))
     recorder = Recorder() if record else None
     simulation = Simulation(scenario.machine, seed=scenario.seed, recorder=recorder, depth=scenario.frontend.depth)
+    if watch is not None:
+        watch(simulation)
     session = Session(
         simulation,
         mode=mode(scenario.mode),

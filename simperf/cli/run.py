@@ -31,6 +31,8 @@ def run(
         Path | None, typer.Option("--save", metavar="FILE", help="Keep the whole result: .json or .json.gz.")
     ] = None,
     report: Report = None,
+    live: Annotated[bool, typer.Option("--live", help="Show the simulated machine at work, in this terminal.")] = False,
+    pace: Annotated[str, typer.Option("--pace", metavar="TIME", help="How long --live takes.")] = "10 s",
     seed: Seed = None,
 ) -> int:
     """Run one scenario: its time, where it goes, what limits it, and whether it is what the file expects."""
@@ -40,6 +42,7 @@ def run(
     from simperf.scenario import check_error, check_expectations, load_scenario
 
     verify_outputs(trace=trace, plot=plot, save=save, kind=kind, report=report)
+    seconds = _pace(pace)
     scenario = load_scenario(file, changes or (), seed=seed)
     if variant:
         scenario = pick_variant(scenario, variant)
@@ -50,6 +53,10 @@ def run(
             raise
         note(f"as expected, the run ends with: {error}")
         return 0
+    if live:
+        from simperf.report.live import play_back
+
+        play_back(result, seconds)
     checks = check_expectations(scenario, result)
     typer.echo(format_result(result, output, checks=checks))
     write_outputs(result, trace=trace, plot=plot, kind=kind, save=save)
@@ -78,3 +85,17 @@ def pick_variant(scenario: Scenario, name: str) -> Scenario:
     expected = "one of " + ", ".join(repr(each) for each in names) if names else "no --variant: the file has none"
     message = f"no such variant{hint if 'mean' in hint else ''}"
     raise InputError(Problem(message, file="--variant", value=repr(name), expected=expected))
+
+
+def _pace(text: str) -> float:
+    """How long the run is shown [s]."""
+    from simperf.errors import InputError, Problem, UnitError
+    from simperf.units import parse
+
+    try:
+        seconds = parse(text, "s")
+    except UnitError as error:
+        raise InputError(Problem(str(error), file="--pace", value=repr(text))) from None
+    if not 0 < seconds <= 3600:
+        raise InputError(Problem("a time above 0 is expected, an hour at most", file="--pace", value=repr(text)))
+    return seconds

@@ -6,14 +6,17 @@ import os
 import shlex
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
+    from simperf.engine.simulation import Simulation
     from simperf.errors import Problem, SimperfError
     from simperf.results import Result
     from simperf.scenario import Scenario
@@ -62,7 +65,8 @@ def play(scenario: Scenario, *, record: bool = True) -> Result:
     from simperf.scenario.python_program import failure
 
     try:
-        return run(scenario, record=record)
+        with _clock() as watch:
+            return run(scenario, record=record, watch=watch)
     except (InputError, MachineError, ProgramError) as error:
         raise InputError(_placed(error, scenario)) from error
     except SimperfError:
@@ -75,6 +79,36 @@ def play(scenario: Scenario, *, record: bool = True) -> Result:
         if zeros:
             raise InputError(_placed(InputError(zeros), scenario)) from error
         raise failure(error, scenario.program) from error
+
+
+@contextmanager
+def _clock() -> Iterator[Callable[[Simulation], object] | None]:
+    """On a terminal, say once a second how far a long run has come."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from threading import Event, Thread
+
+    from simperf.units import format_quantity
+
+    done, began = Event(), monotonic()
+    seen: list[Simulation] = []
+
+    def tell() -> None:
+        while not done.wait(1.0):
+            for simulation in seen:
+                now, elapsed = format_quantity(simulation.now, "s"), monotonic() - began
+                typer.echo(f"\r\x1b[K{now} simulated in {elapsed:.0f} s; Ctrl-C ends it", nl=False, err=True)
+
+    thread = Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield seen.append
+    finally:
+        done.set()
+        thread.join()
+        if monotonic() - began > 1.0:
+            typer.echo("\r\x1b[K", nl=False, err=True)
 
 
 def _zeros(scenario: Scenario) -> list[Problem]:
