@@ -33,3 +33,4 @@ html_title = f"simperf {version}"
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": True, "show_nav_level": 1}
 html_static_path: list[str] = []
 html_show_sourcelink = False
+html_context = {"default_mode": "auto"}
