@@ -64,7 +64,12 @@ def _terminable() -> Iterator[None]:
         yield
         return
 
+    ours = os.getpid()
+
     def leave(number: int, frame: FrameType | None) -> None:
+        if os.getpid() != ours:  # a forked worker, which its parent ends
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGTERM)
         raise _Terminated
 
     signal.signal(signal.SIGTERM, leave)

@@ -39,6 +39,8 @@ def _row(parameter: Parameter) -> dict[str, Any]:
     unit = next((a for a in arguments if isinstance(a, Unit)), None)
     if unit is not None:
         kind, default = f"quantity [{unit.dimension}]", format_quantity(value, unit.dimension)
+    elif get_origin(annotation) is Annotated:  # a plain type with a limit, which a refusal tells
+        kind, default = arguments[0].__name__, _toml(value)
     elif arguments and get_origin(annotation) not in (list, dict):
         kind, default = " | ".join(str(a) for a in arguments), str(value)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +32,12 @@ def list_scenarios(output: Format = "table") -> None:
         head = toml.data.get("scenario", {})
         variants = len(toml.data.get("compare", []))
         rows.append({"name": name, "variants": variants, "question": head.get("question", "") or head.get("title", "")})
-    write_rows(rows, output)
+    if output != "table":
+        write_rows(rows, output)
+        return
+    for folder, group in itertools.groupby(rows, key=lambda row: str(row["name"]).partition("/")[0]):
+        typer.echo("" if folder == str(rows[0]["name"]).partition("/")[0] else "\n", nl=False)
+        write_rows([{"name": row["name"], "question": row["question"]} for row in group], output)
 
 
 @app.command("copy")

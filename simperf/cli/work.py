@@ -60,14 +60,14 @@ def play(scenario: Scenario, *, record: bool = True) -> Result:
     SimperfError
         As `simperf.run`; and for what the program itself raises.
     """
-    from simperf.errors import InputError, MachineError, ProgramError, SimperfError
+    from simperf.errors import InputError, MachineError, ProgramError, SimperfError, UnknownNameError
     from simperf.run import run
     from simperf.scenario.python_program import failure
 
     try:
         with _clock() as watch:
             return run(scenario, record=record, watch=watch)
-    except (InputError, MachineError, ProgramError) as error:
+    except (InputError, MachineError, ProgramError, UnknownNameError) as error:
         raise InputError(_placed(error, scenario)) from error
     except SimperfError:
         raise
@@ -126,13 +126,20 @@ def _zeros(scenario: Scenario) -> list[Problem]:
     ]
 
 
+def _named(error: SimperfError, scenario: Scenario) -> str:
+    """Key of the parameter whose name is unknown, or else the whole program."""
+    name = getattr(error, "name", None)
+    keys = [key for key, value in scenario.parameters.items() if isinstance(value, str) and value == name]
+    return f"program.{keys[0]}" if len(keys) == 1 else "program"
+
+
 def _placed(error: SimperfError, scenario: Scenario) -> list[Problem]:
     """Say where in the scenario's file stands what the program cannot run with."""
     from simperf.errors import InputError, Problem
     from simperf.files import read_toml
     from simperf.scenario.overrides import parse_path
 
-    problems = error.problems if isinstance(error, InputError) else (Problem(str(error), key="program"),)
+    problems = error.problems if isinstance(error, InputError) else (Problem(str(error), key=_named(error, scenario)),)
     toml = read_toml(scenario.path) if scenario.path else None
     placed = []
     for problem in problems:

@@ -82,10 +82,10 @@ def _gantt(result: Result) -> Any:
     return figure(fill, height=max(2.2, 0.5 + _gantt_height(result)))
 
 
-def _single(what: str, drawer: Callable[[Any, Result], None], counter: str) -> Callable[[Result], Any]:
+def _single(what: str, drawer: Callable[[Any, Result], None], counter: str, expected: str) -> Callable[[Result], Any]:
     def make(result: Result) -> Any:
         if not series(result, counter):
-            raise _missing(result, what, _RECORD)
+            raise _missing(result, what, expected)
 
         def fill(made: Any) -> None:
             axes = made.subplots()
@@ -146,8 +146,11 @@ def draw_comparison(results: Sequence[Result | Failure]) -> Any:
         raise InputError(Problem("there is no result to draw"))
     longest, best = max(times), min(times)
     scale = time_scale(longest)
+    title = _common_title(results)
 
     def fill(made: Any) -> None:
+        if title:
+            made.suptitle(title, x=0.01, ha="left", fontsize=10, weight="bold")
         axes = made.subplots()
         shown: dict[str, Any] = {}
         for y, result in enumerate(results):
@@ -175,14 +178,23 @@ def draw_comparison(results: Sequence[Result | Failure]) -> Any:
             bars = [shown[name] for name in names]
             axes.legend(bars, names, loc="lower left", bbox_to_anchor=(0, 1), ncols=6, borderaxespad=0.2)
 
-    return figure(fill, height=1.3 + 0.4 * len(results))
+    return figure(fill, height=1.3 + 0.3 * bool(title) + 0.4 * len(results))
+
+
+def _common_title(results: Sequence[Result | Failure]) -> str:
+    """The title of the file whose variants all of these are; empty if they come from several."""
+    heads = [result.scenario.get("scenario", {}) for result in results if isinstance(result, Result)]
+    titles = dict.fromkeys(str(head.get("title", "")) for head in heads)
+    return next(iter(titles)) if len(titles) == 1 else ""
 
 
 #: Kinds of picture of one result.
 KINDS: dict[str, Callable[[Result], Any]] = {
     "overview": _overview,
     "gantt": _gantt,
-    "queue": _single("launch queue", draw_queue, "queue length"),
-    "memory": _single("memory held by operations", draw_memory, "memory held"),
+    "queue": _single("launch queue", draw_queue, "queue length", "a program that launches operations"),
+    "memory": _single(
+        "memory held by operations", draw_memory, "memory held", "a program whose operations hold memory"
+    ),
     "roofline": _roofline,
 }

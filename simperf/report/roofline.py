@@ -105,6 +105,7 @@ def _ceilings(axes: Any, ceiling: Ceiling, used: set[str], ends: tuple[float, fl
     axes.plot([ends[0], highest / ceiling.memory_bandwidth], [ends[0] * ceiling.memory_bandwidth, highest], "k-")
     slope = format_quantity(ceiling.memory_bandwidth, "B/s", digits=3)
     middle = math.sqrt(ends[0] * min(rates) / ceiling.memory_bandwidth)
+    middle = max(middle, ends[0] * (ends[1] / ends[0]) ** 0.22)  # the words end here and must not cross the axis
     style = {"ha": "right", "va": "bottom", "fontsize": 7.5}
     axes.text(middle / 1.15, middle * ceiling.memory_bandwidth * 1.1, f"memory: {slope}", **style)
     below = 0.0

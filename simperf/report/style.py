@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import textwrap
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -110,8 +111,13 @@ def figure(draw: Callable[[Any], None], *, width: float = 8.0, height: float = 4
     return made
 
 
+#: letters of a note in an inch
+_LETTERS = 17
+
+
 def note(axes: Any, text: str) -> None:
     """Say below a picture what was aggregated or left out."""
+    text = textwrap.fill(text, width=int(axes.figure.get_figwidth() * _LETTERS))
     shown = axes.figure.get_supxlabel()
     axes.figure.supxlabel(f"{shown}\n{text}" if shown else text, fontsize=7.5, color="#555555", x=0.01, ha="left")
 

@@ -168,6 +168,8 @@ def _limits(result: Result) -> RenderableType:
         grid.add_row("busiest", f"{limit.name} ({limit.kind}), {state}")
     if room is not None:
         above = "the run is at its floor" if room.ratio < 1 + 1e-6 else f"the run takes {room.ratio:.4g} times that"
+        if 1 + 1e-6 <= room.ratio < 1.01:
+            above = f"the run takes {(room.ratio - 1) * 100:.2g} % more"
         grid.add_row("floor", f"{format_quantity(room.floor, 's')} set by {room.name}; {above}")
     moving: tuple[Category, ...] = ("communication", "copy")
     for category in moving:
@@ -195,6 +197,7 @@ def _checks(checks: Sequence[Check]) -> RenderableType:
 
 
 def _resources(result: Result) -> RenderableType:
+    from rich.console import Group
     from rich.text import Text
 
     grid = _grid()
@@ -207,9 +210,7 @@ def _resources(result: Result) -> RenderableType:
         share = _percent(shares[name]) if shares[name] > 0 else "-"
         grid.add_row(name, use.kind, Text(share, justify="right"), of)
     rest = len(result.resources) - min(len(used), _SHOWN)
-    if rest:
-        grid.add_row(f"{rest} more used less, or not at all")
-    return grid
+    return Group(grid, Text(f"{rest} more used less, or not at all")) if rest else grid
 
 
 def comparison_view(
@@ -226,7 +227,8 @@ def comparison_view(
     for column in ("time", "to best"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("regime", no_wrap=True)
-    table.add_column("busiest", overflow="fold")
+    words = [str(_bound(result)[1]) for result in results if isinstance(result, Result)]
+    table.add_column("busiest", overflow="fold", min_width=min(24, max(map(len, words), default=0)))
     if any(checks.values()):
         table.add_column("expected", no_wrap=True)
     good = [result for result in results if isinstance(result, Result)]

@@ -64,3 +64,23 @@ def test_every_parameter_of_every_program_is_explained(simperf, name):
     for row in json.loads(simperf("programs", name, "--format", "json")[1]):
         assert row["meaning"], row
         assert row["type"]
+
+
+def test_types_of_parameters_are_plain_words(simperf):
+    code, out, _ = simperf("programs", "all-reduce", "--format", "json")
+    assert code == 0
+    types = {row["parameter"]: row["type"] for row in json.loads(out)}
+    assert types["times"] == "int"
+    assert types["nbytes"] == "quantity [B]"
+    assert not any("<" in text for text in types.values())
+
+
+def test_shipped_scenarios_are_listed_folder_by_folder(simperf):
+    out = simperf("scenarios", "list")[1]
+    assert out.startswith("name ")
+    assert out.count("\n\nname ") == len({row["name"].split("/")[0] for row in _rows(simperf)}) - 1
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def _rows(simperf):
+    return json.loads(simperf("scenarios", "list", "--format", "json")[1])

@@ -60,3 +60,14 @@ def test_outputs(tmp_path):
     with pytest.raises(InputError, match="JSON") as caught:
         verify_outputs(save=tmp_path / "r.csv", map_file=tmp_path / "m.txt", report=tmp_path / "r.txt", kind="roofline")
     assert [problem.file for problem in caught.value.problems] == ["--save", "--map", "--report", "--plot-kind"]
+
+
+def test_an_unknown_name_is_placed_at_its_key(simperf, tmp_path):
+    (tmp_path / "s.toml").write_text(
+        '[machine]\nuse = "book-4gpu"\n[program]\nuse = "all-reduce"\nnbytes = "1 MB"\nalgorithm = "rng"\n'
+    )
+    code, out, err = simperf("run", "s.toml")
+    assert (code, out) == (2, "")
+    assert err.startswith(
+        "error: s.toml:6: program.algorithm: unknown all-reduce algorithm 'rng'; did you mean 'ring'?"
+    )

@@ -234,3 +234,33 @@ def test_save_does_not_touch_the_file_if_drawing_fails(result, tmp_path):
     with pytest.raises(ValueError, match="broken"):
         save(Broken(), target)
     assert target.read_text() == "before"
+
+
+def test_long_notes_are_wrapped_and_a_comparison_says_what_it_compares():
+    from simperf import load_scenario
+    from simperf.report.plots import draw_comparison
+    from simperf.report.style import figure, note
+    from simperf.run import run_variants
+
+    words = "Many rows are merged into one. " * 12
+    made = figure(lambda each: note(each.subplots(), words), height=2.0)
+    lines = made.get_supxlabel().splitlines()
+    assert len(lines) > 2
+    assert " ".join(lines) == words.strip()
+    made.canvas.draw()
+    box = made._supxlabel.get_window_extent()
+    assert box.x1 <= made.bbox.x1
+
+    results = [attempt.result for attempt in run_variants(load_scenario("d2l/sync-160mb"))]
+    assert draw_comparison(results).get_suptitle() == "Where to add up 160 MB of gradients"
+
+
+def test_the_slope_of_a_fast_memory_keeps_its_words_inside_the_axes():
+    from simperf import load_scenario, run
+    from simperf.report.plots import draw
+
+    made = draw(run(load_scenario("d2l/regimes")), "roofline")
+    made.canvas.draw()
+    (axes,) = made.axes
+    (words,) = [text for text in axes.texts if text.get_text().startswith("memory:")]
+    assert words.get_window_extent().x0 > axes.bbox.x0

@@ -185,3 +185,14 @@ def test_tables_import_no_pictures():
         "bad = {'matplotlib', 'rich', 'scipy', 'pandas', 'torch'} & set(sys.modules); sys.exit(str(bad) if bad else 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_time_just_above_its_floor_is_not_said_to_be_once_that():
+    from dataclasses import replace
+
+    from simperf import load_scenario, run
+
+    result = run(load_scenario("d2l/async"))
+    floor = result.floor[1]
+    for ratio, words in ((1.0, "is at its floor"), (1.0004, "takes 0.04 % more"), (1.2, "takes 1.2 times that")):
+        assert words in format_result(replace(result, time=floor * ratio), "table")
