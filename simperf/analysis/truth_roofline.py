@@ -19,7 +19,16 @@ from simperf.errors import InputError, Problem
 from simperf.workload import Op
 from simperf.workload.kinds import binary, bmm, layernorm, linear, matmul, softmax, unary
 
-__all__ = ["GPUS", "HARNESS", "ErrorSummary", "RowError", "predict_roofline", "roofline_errors", "summarize"]
+__all__ = [
+    "GPUS",
+    "HARNESS",
+    "ErrorSummary",
+    "RowError",
+    "measured_ops",
+    "predict_roofline",
+    "roofline_errors",
+    "summarize",
+]
 
 #: Time that a measuring program adds to each row [s], by the repository that the case comes from and, where
 #: its programs differ, the operation: they time a launch together with its kernel. NeuSight: what the elementwise
@@ -177,6 +186,13 @@ def roofline_errors(cases: Iterable[Mapping[str, Any]], gpu: Callable[[str], Dev
                 key = case["id"] if name == measured_on else f"{case['id']} {name}"
                 found[key] = predict_roofline(case, gpu(GPUS[name]), gpu=name)
     return found
+
+
+def measured_ops(case: Mapping[str, Any], gpu: str = "") -> list[tuple[str, Op, float]]:
+    """Label, operation and time [s] of each row of a measured case; empty if its table is of no known form."""
+    columns = tuple(case["measured"].get("columns") or ())
+    reader = next((read for known, read in _READERS.items() if columns[: len(known)] == known), None)
+    return [] if reader is None else reader(case, gpu)
 
 
 def _rows(case: Mapping[str, Any]) -> Sequence[Sequence[Any]]:

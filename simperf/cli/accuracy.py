@@ -37,7 +37,14 @@ def accuracy(
         sections |= truth_ledgers(truth)
     rows = [row for section in sections.values() for row in section]
     if form == "markdown":
-        text = accuracy_page(sections)
+        text = accuracy_page(sections).rstrip("\n")
+        if not files:
+            from simperf.calibrate.ledger import fit_ledger, recorded
+            from simperf.report.fits import fits_markdown
+            from simperf.study.truth import read_cases
+
+            fits = fit_ledger(truth, read_cases(truth)) if truth is not None else []
+            text += "\n\n" + fits_markdown(fits, dict(recorded()))
     else:
         text = {"table": ledger_text, "csv": ledger_csv, "json": ledger_json}[form](rows)
     if output is None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from simperf.calibrate.fit.model import Array, Data
 
-__all__ = ["draw_constants", "psi", "slope"]
+__all__ = ["draw_constants", "leverages", "psi", "slope"]
 
 
 def psi(residual: Array, scale: float) -> Array:
@@ -28,6 +28,12 @@ def psi(residual: Array, scale: float) -> Array:
 def slope(residual: Array, scale: float) -> Array:
     """Derivative of `psi`."""
     return np.asarray((1.0 + (residual / scale) ** 2) ** -1.5)
+
+
+def leverages(jacobian: Array) -> Array:
+    """How much each point pulls on its own fit: the diagonal of J (J'J)^-1 J', at most 0.95."""
+    inverse = np.linalg.pinv(jacobian.T @ jacobian)
+    return np.asarray(np.clip(np.einsum("ij,jk,ik->i", jacobian, inverse, jacobian), 0.0, 0.95))
 
 
 def draw_constants(
@@ -58,8 +64,7 @@ def draw_constants(
     if unknown == 0:
         return np.zeros((draws, 0))
     inverse = np.linalg.pinv(jacobian.T @ jacobian)
-    leverage = np.clip(np.einsum("ij,jk,ik->i", jacobian, inverse, jacobian), 0.0, 0.95)
-    spread = residual / np.sqrt(1.0 - leverage)
+    spread = residual / np.sqrt(1.0 - leverages(jacobian))
     spread = spread - np.median(spread)
     resampled = spread[rng.integers(points, size=(draws, points))]
     own = _medians(data, draws, rng)

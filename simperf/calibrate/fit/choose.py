@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -49,7 +49,9 @@ class Choice:
     keys : tuple of str
         Of the points.
     others : tuple of Model
-        The same model with fewer or more constants: the best by Akaike's criterion is taken.
+        The same model with fewer or more constants: the best by `Fit.criterion` is taken.
+    strict : bool
+        How that is chosen.
     """
 
     series: str
@@ -58,6 +60,7 @@ class Choice:
     reason: str = ""
     keys: tuple[str, ...] = field(default=(), repr=False)
     others: tuple[Model, ...] = ()
+    strict: bool = False
 
 
 def choose(dataset: Dataset, *, part: Device | None = None) -> Iterator[Choice]:
@@ -137,7 +140,7 @@ def _matrix(series: str, name: str, points: Sequence[Measurement], part: Device 
         matrix_model(f"kernel.{name}", title, faces=faces, memory=bandwidth, tiled=tiled, wide=wide)
         for faces, wide in (("", False), ("k", False), ("m", False), ("mnk", False), ("mnk", True))
     )
-    return _given(series, model, points, data, *others)
+    return replace(_given(series, model, points, data, *others), strict=True)
 
 
 def _traffic(point: Measurement) -> float:

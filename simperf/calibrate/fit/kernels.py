@@ -10,7 +10,7 @@ import numpy as np
 from simperf.calibrate.fit.model import Array, Columns, Constant, Data, Model
 from simperf.cost.formulas import matrix_time, stream_time
 
-__all__ = ["matrix_model", "stream_model"]
+__all__ = ["matrix_model", "row_model", "stream_model"]
 
 #: half sizes of a matrix product that are searched [1]
 _HALF = 4096.0
@@ -56,6 +56,41 @@ def stream_model(name: str, title: str, *, cache: float = 0.0) -> Model:
     return Model(name, title, tuple(constants), _stream, starts=_stream_starts, columns=("nbytes", "cold"))
 
 
+def _rows(values: Mapping[str, float], columns: Columns) -> Array:
+    again = values.get("again", 0.0) / (1.0 + values.get("again_at", 1.0) / columns["columns"])
+    return np.asarray(values["overhead"] + columns["nbytes"] / values["rate"] * (1.0 + again))
+
+
+def row_model(name: str, title: str, *, overhead: float | None = None, long: bool = True) -> Model:
+    """Time over traffic and length of a row: softmax and normalisation.
+
+    A row that no multiprocessor can hold is read `again`; half of that has come at rows of `again_at` elements.
+
+    Parameters
+    ----------
+    name, title : str
+    overhead : float, optional
+        A fixed time that is known [s].
+    long : bool
+        Fit what long rows cost.
+    """
+    constants = [Constant("rate", 1e11, low=1e6, high=1e15, unit="B/s")]
+    if long:
+        constants += [
+            Constant("again", 0.5, high=4.0, unit="1"),
+            Constant("again_at", 4096.0, low=128.0, high=131072.0, unit="1"),
+        ]
+    if overhead is None:
+        constants.append(Constant("overhead", 5e-6, high=1.0))
+    fixed = {} if overhead is None else {"overhead": overhead}
+
+    def starts(data: Data) -> Sequence[Mapping[str, float]]:
+        rate = float((data.columns["nbytes"] / data.measured).max())
+        return [{"rate": rate, "again": again, "overhead": 0.5 * float(data.measured.min())} for again in (0.2, 1.0)]
+
+    return Model(name, title, tuple(constants), _rows, fixed, starts, ("nbytes", "columns"))
+
+
 def _matrix_starts(data: Data) -> Sequence[Mapping[str, float]]:
     rate = float(np.quantile(data.columns["flops"] / data.columns["share"] / data.measured, 0.9))
     floor = float(data.measured.min())
@@ -73,6 +108,7 @@ def matrix_model(
     memory: float = 0.0,
     wide: bool = False,
     tiled: bool = False,
+    fit_memory: bool = False,
     overhead: float | None = None,
 ) -> Model:
     """Time over work and shape: matrix product, convolution, attention.
@@ -84,6 +120,8 @@ def matrix_model(
         Dimensions whose smallness costs: any of ``"m"``, ``"n"``, ``"k"``.
     memory : float
         Rate of memory, if it is known [B/s]; zero leaves traffic out.
+    fit_memory : bool
+        Fit how much of `memory` is reached.
     wide : bool
         Also fit the loss of wide results.
     tiled : bool
@@ -101,7 +139,10 @@ def matrix_model(
             Constant("wide_at", 16384.0, low=2048.0, high=65536.0, unit="1"),
         ]
     fixed = {"tiled": 1.0} if tiled else {}
-    fixed |= {"memory": memory} if memory else {}
+    if memory and fit_memory:
+        constants.append(Constant("memory", 0.8 * memory, low=0.3 * memory, high=memory, unit="B/s"))
+    elif memory:
+        fixed["memory"] = memory
     fixed |= {} if overhead is None else {"overhead": overhead}
     columns = ("flops", "nbytes", "m", "n", "k", "share")
     return Model(name, title, tuple(constants), _matrix, fixed=fixed, starts=_matrix_starts, columns=columns)

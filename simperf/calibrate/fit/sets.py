@@ -100,7 +100,11 @@ def fit_dataset(
             progress(choice.model.name)
         try:
             found = [fit(model, data, seed=seed) for model in (choice.model, *choice.others) if _enough(model, data)]
-            best = min(found, key=lambda one: one.criterion) if found else fit(choice.model, data, seed=seed)
+            best = (
+                min(found, key=lambda one: one.criterion(strict=choice.strict))
+                if found
+                else fit(choice.model, data, seed=seed)
+            )
             fits.append(SeriesFit(choice.series, best, kept_out))
         except SimperfError as error:
             if "lmfit" in str(error):
@@ -114,7 +118,7 @@ def fit_dataset(
 
 def _enough(model: Model, data: Data) -> bool:
     """Whether there are clearly more points than constants."""
-    return len(data) >= len(model.constants) + 3
+    return len(data) >= len(model.constants) + 2
 
 
 def split(data: Data, every: int, *, least: int = 2) -> tuple[Data, Data | None]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from simperf.calibrate.fit.bootstrap import draw_constants
+from simperf.calibrate.fit.bootstrap import draw_constants, leverages
 from simperf.calibrate.fit.model import Array, Columns, Data, Model
 from simperf.errors import InputError, Problem, SimperfError
 
@@ -63,6 +63,9 @@ class Fit:
     evaluations : int
     correlations : mapping of (str, str) to float
         Of the draws, above 0.1 in size.
+    left_out : float
+        Mean size of the log residual that each point would have if it were left out of the fit (residual over one less
+        leverage: D. M. Allen's PRESS): of two models of the same points, the one with less predicts better [1].
     """
 
     model: Model
@@ -71,6 +74,7 @@ class Fit:
     scatter: float
     evaluations: int
     correlations: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    left_out: float = float("inf")
 
     @property
     def values(self) -> dict[str, float]:
@@ -95,15 +99,20 @@ class Fit:
         """Mean of the errors' sizes [1]."""
         return float(np.abs(self.errors(data)).mean())
 
-    @property
-    def criterion(self) -> float:
-        """Akaike's criterion for few points (AICc): of two models of the same points, the lower one is the better."""
-        points, unknown = len(self.data), len(self.constants) + 1
-        if points - unknown < 2:
-            return float("inf")
-        size = np.minimum(np.abs(_residual(self.model, self.data, self.values)), 1.0)
-        spread = max(float(np.mean(np.minimum(size, 3.0 * max(float(np.median(size)), 1e-3)) ** 2)), 1e-8)
-        return points * float(np.log(spread)) + 2.0 * unknown * points / (points - unknown - 1.0)
+    def criterion(self, *, strict: bool = False) -> float:
+        """How well a model does for its number of constants: of two models of the same points, the lower is the better.
+
+        Schwarz's criterion (BIC), with large residuals cut; `strict` is Akaike's for few points (AICc), which allows
+        a constant only where the points are several times as many. Strict is right where the constants of a form are
+        only one way among many to describe the shapes; the other where the form is known to be there, as a cache is.
+        """
+        size = np.minimum(np.abs(np.log1p(self.errors())), 1.0)
+        size = np.minimum(size, 3.0 * max(float(np.median(size)), 1e-3)) if strict else np.minimum(size, 0.5)
+        points, unknown = len(size), len(self.constants) + 1
+        fit = points * float(np.log(max(float(np.mean(size**2)), 1e-8)))
+        if not strict:
+            return fit + unknown * float(np.log(points))
+        return fit + 2.0 * unknown * points / (points - unknown - 1.0) if points > unknown + 1 else float("inf")
 
     def interval(self, data: Data | Columns, *, reading: bool = True) -> tuple[Array, Array]:
         """90 % interval of each prediction: of a new `reading` (with its scatter), or of the constants alone."""
@@ -269,4 +278,5 @@ def _finish(
         for j in range(i)
         if abs(matrix[i, j]) > 0.1
     }
-    return Fit(model, data, constants, _deviation(residual, unknown=len(names)), evaluations, pairs)
+    left_out = float(np.minimum(np.abs(residual) / (1.0 - leverages(jacobian)), 1.0).mean())
+    return Fit(model, data, constants, _deviation(residual, unknown=len(names)), evaluations, pairs, left_out)

@@ -1,0 +1,45 @@
+"""All fits that a folder of measured data allows, and all recorded profiles against their data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from simperf.calibrate.dataset import Dataset
+from simperf.calibrate.ledger_copies import copy_rows
+from simperf.calibrate.ledger_kernels import kernel_rows, left_out_rows
+from simperf.calibrate.ledger_nccl import nccl_rows, table_rows
+from simperf.calibrate.ledger_rows import FitRow
+from simperf.calibrate.machines import find_gpu
+from simperf.calibrate.steps import step_predictor
+from simperf.calibrate.validate import Validation, validate
+from simperf.hardware import Catalog
+
+__all__ = ["fit_ledger", "recorded"]
+
+
+def fit_ledger(folder: Path, cases: Sequence[Mapping[str, Any]]) -> list[FitRow]:
+    """Every fit to the tables and cases of a folder of measured data.
+
+    Parameters
+    ----------
+    folder : Path
+        With ``nccl/*.csv``.
+    cases : sequence of mapping
+        Of its ``cases.json``.
+    """
+    return [*table_rows(folder), *nccl_rows(cases), *kernel_rows(cases), *left_out_rows(cases), *copy_rows(cases)]
+
+
+def recorded() -> Iterator[tuple[str, Validation]]:
+    """Shipped profiles beside their data set (``NAME.toml`` and ``NAME.json`` or ``.json.gz``), held against it."""
+    catalog = Catalog.load()
+    for name in catalog.names("profile"):
+        path = Path(catalog.path("profile", name))
+        data = next((found for end in (".json.gz", ".json") if (found := path.with_suffix(end)).is_file()), None)
+        if data is not None:
+            profile, dataset = catalog.profile(name), Dataset.load(data)
+            part = find_gpu(dataset, profile.gpu)
+            steps = step_predictor(profile, part=part)
+            yield name, validate(profile, dataset, part=part, steps=steps)

@@ -1,0 +1,49 @@
+"""Fits to published curves of copies over PCIe and of an adapter's loop-back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from simperf.calibrate.fit import Data, fit
+from simperf.calibrate.fit.messages import alpha_beta, piecewise, piecewise_model
+from simperf.calibrate.ledger_rows import FitRow, row_of
+
+__all__ = ["copy_rows"]
+
+_SECTION = "Copies over sizes, half of the sizes predicted"
+#: column of a rate -> its factor to bytes a second
+_RATES = {"GBps": 1e9, "MBps": 1e6}
+_GOAL = 0.05
+
+
+def copy_rows(cases: Sequence[Mapping[str, Any]]) -> Iterator[FitRow]:
+    """Every case of copies: fitted on every second size, predicted on the others."""
+    for case in cases:
+        if not str(case["id"]).startswith("xfer"):
+            continue
+        measured = case["measured"]
+        columns = list(measured.get("columns") or ())
+        if len(columns) < 2 or columns[1] not in _RATES:
+            none = float("nan")
+            reason = "it gives a rate for one size, no curve: nothing is left to predict"
+            yield FitRow(_SECTION, str(case["id"]), "not fitted", 0, 0, none, none, none, none, note=reason)
+            continue
+        size, rate = np.array(measured["table"], dtype=float).T
+        every = Data.table(size / (rate * _RATES[columns[1]]), nbytes=size)
+        known, away = every.take(np.arange(len(size)) % 2 == 0), every.take(np.arange(len(size)) % 2 == 1)
+        limits = piecewise(known)
+        found = fit(piecewise_model("copy", "copy by regime", limits, known), known)
+        plain = fit(alpha_beta("plain", "two constants"), known)
+        yield row_of(
+            _SECTION,
+            str(case["id"]),
+            "every second size",
+            [(found, away)],
+            plain=plain.mape(away),
+            goal=_GOAL,
+            note=f"{len(limits) + 1} regime{'s' if limits else ''}",
+            source=str(case.get("source", {}).get("repo", "")),
+        )
