@@ -48,6 +48,9 @@ class Registry(Generic[T]):
         self._entries: dict[str, T] = {}
         self._loaded = False
 
+    def __repr__(self) -> str:
+        return f"<Registry of {len(self)} {self.kind}s>"
+
     def register(self, name: str) -> Callable[[T], T]:
         """Register the decorated object under `name`."""
 

@@ -169,6 +169,9 @@ class Result:
                 f"{format_quantity(floor, 's')} ({name}); this is a defect of the model, please report it"
             )
 
+    def __repr__(self) -> str:
+        return f"<Result {self.name!r}: {format_quantity(self.time, 's')}, {len(self.metrics)} metrics>"
+
     @property
     def floor(self) -> tuple[str, float]:
         """The highest floor: what sets it, and the time [s]."""

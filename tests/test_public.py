@@ -55,3 +55,12 @@ def test_importing_the_package_imports_nothing_else():
 def test_the_example_of_the_package():
     result = simperf.run(simperf.load_scenario("d2l/sync-160mb"))
     assert result.time == pytest.approx(0.06, rel=1e-9)
+
+
+def test_what_a_notebook_shows_is_short():
+    scenario = simperf.load_scenario("d2l/sync-160mb")
+    shown = repr(scenario), repr(simperf.run(scenario)), repr(simperf.Catalog.load()), repr(simperf.PROGRAMS)
+    assert shown[0] == "<Scenario 'Where to add up 160 MB of gradients': all-reduce on book-4gpu, 3 variants>"
+    assert shown[1] == "<Result 'Where to add up 160 MB of gradients': 60.00 ms, 2 metrics>"
+    assert shown[2].startswith("<Catalog of ")
+    assert shown[3].endswith(" programs>")

@@ -81,6 +81,9 @@ class Catalog:
         self._machines: dict[str, Machine] = {}
         self._adjust: Callable[[Part], Part] | None = None
 
+    def __repr__(self) -> str:
+        return f"<Catalog of {sum(map(len, self._entries.values()))} parts and machines>"
+
     @classmethod
     def load(cls, folders: Sequence[str | PathLike[str]] | str | PathLike[str] = ()) -> Catalog:
         """Index the built-in parts and those of people's own `folders` (their sub-folders too).

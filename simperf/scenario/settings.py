@@ -98,6 +98,11 @@ class Scenario:
     overridden: bool = False
     profiles: tuple[ProfilePart, ...] = ()
 
+    def __repr__(self) -> str:
+        where = self.machine.name if self.machine is not None else "one device without limits"
+        variants = f", {len(self.variants)} variants" if self.variants else ""
+        return f"<Scenario {self.name!r}: {self.program.name} on {where}{variants}>"
+
     @property
     def draws(self) -> int:
         """Joint draws of fitted constants that its profiles hold; 0 without a profile."""
