@@ -1,4 +1,4 @@
-"""Times that come out of events, against what can be worked out by hand."""
+"""Times that come out of events, against what can be worked out by hand (simperf.collectives.stepwise)."""
 
 import pytest
 import simpy

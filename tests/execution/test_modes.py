@@ -1,4 +1,4 @@
-"""What each execution mode pays: eager, scripted, fused, captured, dataflow."""
+"""What each execution mode pays: eager, scripted, fused, captured, dataflow (simperf.execution.modes)."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""One number may be fitted: the speed of one device."""
+"""One number may be fitted: the speed of one device (simperf.training.fitting)."""
 
 import pytest
 

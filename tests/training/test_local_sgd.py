@@ -1,4 +1,4 @@
-"""Local SGD: communication every k steps."""
+"""Local SGD: communication every k steps (simperf.training.local_sgd)."""
 
 import pytest
 

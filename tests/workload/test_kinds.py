@@ -1,4 +1,4 @@
-"""FLOPs and bytes of every operation type against counts made by hand (simperf.workload.kinds)."""
+"""FLOPs and bytes of every operation type against counts made by hand (simperf.workload.kinds, pointwise etc.)."""
 
 import math
 

@@ -84,3 +84,15 @@ def test_amounts_may_bear_units():
     op = make_op({"op": "custom", "flops": "2 GFLOP", "nbytes": "1 MiB", "written": 24})
     assert (op.flops, op.nbytes, op.nbytes_written) == (2e9, 2**20, 24)
     assert "unit of size" in problems({"op": "custom", "flops": "2 GB", "nbytes": 0})["flops"].message
+
+
+def test_every_model_of_the_zoo_has_its_source():
+    from pathlib import Path
+
+    import simperf.workload.zoo_source as sources
+
+    folder = Path(sources.__file__).parent
+    modules = {entry.function.partition(":")[0] for entry in sources.ENTRIES.values()}
+    assert {"decoders", "vision"} <= modules
+    for module in modules:
+        assert (folder / f"{module}.py").is_file()

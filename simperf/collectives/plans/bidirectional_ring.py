@@ -1,7 +1,8 @@
 """Bidirectional ring: half the payload goes one way round, half the other.
 
 On a ring of full-duplex links this uses both directions of every link and takes half
-the time of a ring; where all traffic of a rank goes through one port it gains nothing.
+the time of a ring; where all traffic of a rank goes through one port it gains nothing. Sending in both
+directions is the first exercise of section 12.7 of Dive into Deep Learning.
 """
 
 from __future__ import annotations
