@@ -16,14 +16,18 @@ app = typer.Typer(help="List and show parts, servers and clusters.", no_args_is_
 
 Folder = Annotated[
     list[Path] | None,
-    typer.Option("--folder", help="A folder with parts of your own, beside the built-in ones; may be repeated."),
+    typer.Option(
+        "--folder", metavar="FOLDER", help="A folder with parts of your own, beside the built-in ones; may be repeated."
+    ),
 ]
 Format = Annotated[Literal["table", "json", "csv"], typer.Option("--format", help="How to write the result.")]
 
 
 @app.command("list")
 def list_names(
-    kind: Annotated[str, typer.Argument(help="gpu, cpu, link, ..., server or cluster; all if left out.")] = "",
+    kind: Annotated[
+        str, typer.Argument(metavar="[KIND]", help="gpu, cpu, link, ..., server or cluster; all if left out.")
+    ] = "",
     folder: Folder = None,
     output: Format = "table",
 ) -> None:
@@ -45,7 +49,7 @@ def list_names(
 
 @app.command("show")
 def show(
-    name: Annotated[str, typer.Argument(help="A name from `simperf catalog list`.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name from `simperf catalog list`.")],
     kind: Annotated[str, typer.Option("--kind", help="Which one, if several kinds have this name.")] = "",
     folder: Folder = None,
     output: Format = "table",

@@ -25,62 +25,99 @@ Output = "Output"
 
 def collective(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="all-reduce, reduce-scatter, all-gather, broadcast, all-to-all, ...")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="all-reduce, reduce-scatter, all-gather, broadcast, all-to-all, ...")
+    ],
     algo: Annotated[
-        str, typer.Option("--algo", "-a", help="Algorithms, with commas between; 'all' for all; a ring if left out.")
+        str,
+        typer.Option(
+            "--algo", "-a", metavar="NAMES", help="Algorithms, with commas between; 'all' for all; a ring if left out."
+        ),
     ] = "",
     own: Annotated[
         Path | None, typer.Option("--python", metavar="FILE", help="A Python file with an algorithm of your own.")
     ] = None,
-    server: Annotated[str, typer.Option(help="A server of the catalog.", rich_help_panel=Machine)] = "",
-    cluster: Annotated[str, typer.Option(help="A cluster of the catalog.", rich_help_panel=Machine)] = "",
-    nodes: Annotated[int, typer.Option(help="How many such servers.", rich_help_panel=Machine)] = 1,
+    server: Annotated[str, typer.Option(metavar="NAME", help="A server of the catalog.", rich_help_panel=Machine)] = "",
+    cluster: Annotated[
+        str, typer.Option(metavar="NAME", help="A cluster of the catalog.", rich_help_panel=Machine)
+    ] = "",
+    nodes: Annotated[int, typer.Option(metavar="N", help="How many such servers.", rich_help_panel=Machine)] = 1,
     fabric: Annotated[
         Literal["star", "fat-tree", "rail"], typer.Option(help="Network between them.", rich_help_panel=Machine)
     ] = "star",
     link: Annotated[
-        str, typer.Option(help="Cable between them; that of the server's NIC if left out.", rich_help_panel=Machine)
+        str,
+        typer.Option(
+            metavar="NAME", help="Cable between them; that of the server's NIC if left out.", rich_help_panel=Machine
+        ),
     ] = "",
     oversubscription: Annotated[
-        float, typer.Option(help="Of a fat tree: leaf ports down to capacity up.", rich_help_panel=Machine)
+        float, typer.Option(metavar="X", help="Of a fat tree: leaf ports down to capacity up.", rich_help_panel=Machine)
     ] = 1.0,
-    servers_per_leaf: Annotated[int, typer.Option(help="Of a fat tree.", rich_help_panel=Machine)] = 16,
+    servers_per_leaf: Annotated[int, typer.Option(metavar="N", help="Of a fat tree.", rich_help_panel=Machine)] = 16,
     folder: Annotated[
-        list[Path] | None, typer.Option(help="A folder with parts of your own.", rich_help_panel=Machine)
+        list[Path] | None,
+        typer.Option(metavar="FOLDER", help="A folder with parts of your own.", rich_help_panel=Machine),
     ] = None,
     ranks: Annotated[
-        int | None, typer.Option(help="Ranks that take part; needed with --wiring.", rich_help_panel=Machine)
+        int | None,
+        typer.Option(metavar="N", help="Ranks that take part; needed with --wiring.", rich_help_panel=Machine),
     ] = None,
     wiring: Annotated[
-        str, typer.Option(help="A machine without a file: ring, star, fully-connected.", rich_help_panel=Machine)
+        str,
+        typer.Option(
+            metavar="KIND", help="A machine without a file: ring, star, fully-connected.", rich_help_panel=Machine
+        ),
     ] = "",
     bandwidth: Annotated[
-        str, typer.Option(help="Of each link of the wiring and direction.", rich_help_panel=Machine)
+        str, typer.Option(metavar="RATE", help="Of each link of the wiring and direction.", rich_help_panel=Machine)
     ] = "50 GB/s",
     latency: Annotated[
         str,
-        typer.Option(help="Of each link of the wiring; a star's route crosses two.", rich_help_panel=Machine),
+        typer.Option(
+            metavar="TIME", help="Of each link of the wiring; a star's route crosses two.", rich_help_panel=Machine
+        ),
     ] = "500 ns",
-    low: Annotated[str, typer.Option("--minbytes", "-b", help="Smallest size; 1K = 1024 B.")] = "1M",
-    high: Annotated[str, typer.Option("--maxbytes", "-e", help="Largest size.")] = "1G",
-    factor: Annotated[float, typer.Option("--stepfactor", "-f", help="Factor from size to size.")] = 2.0,
-    step: Annotated[str, typer.Option("--stepbytes", "-i", help="Step from size to size, instead of -f.")] = "",
+    low: Annotated[str, typer.Option("--minbytes", "-b", metavar="SIZE", help="Smallest size; 1K = 1024 B.")] = "1M",
+    high: Annotated[str, typer.Option("--maxbytes", "-e", metavar="SIZE", help="Largest size.")] = "1G",
+    factor: Annotated[float, typer.Option("--stepfactor", "-f", metavar="X", help="Factor from size to size.")] = 2.0,
+    step: Annotated[
+        str, typer.Option("--stepbytes", "-i", metavar="SIZE", help="Step from size to size, instead of -f.")
+    ] = "",
     chunks: Annotated[
-        int | None, typer.Option(help="Chunks of a pipeline; chosen by size if left out.", rich_help_panel=Options)
+        int | None,
+        typer.Option(metavar="N", help="Chunks of a pipeline; chosen by size if left out.", rich_help_panel=Options),
     ] = None,
-    channels: Annotated[int | None, typer.Option(help="Rings of multi-ring.", rich_help_panel=Options)] = None,
-    group: Annotated[int | None, typer.Option(help="Ranks a server of a hierarchy.", rich_help_panel=Options)] = None,
-    inner: Annotated[str, typer.Option(help="Inner algorithm of a hierarchy.", rich_help_panel=Options)] = "",
-    outer: Annotated[str, typer.Option(help="Outer algorithm of a hierarchy.", rich_help_panel=Options)] = "",
-    root: Annotated[int | None, typer.Option(help="Root of a rooted collective.", rich_help_panel=Options)] = None,
-    servers: Annotated[int | None, typer.Option(help="Dedicated servers of sharded.", rich_help_panel=Options)] = None,
+    channels: Annotated[
+        int | None, typer.Option(metavar="N", help="Rings of multi-ring.", rich_help_panel=Options)
+    ] = None,
+    group: Annotated[
+        int | None, typer.Option(metavar="N", help="Ranks a server of a hierarchy.", rich_help_panel=Options)
+    ] = None,
+    inner: Annotated[
+        str, typer.Option(metavar="NAME", help="Inner algorithm of a hierarchy.", rich_help_panel=Options)
+    ] = "",
+    outer: Annotated[
+        str, typer.Option(metavar="NAME", help="Outer algorithm of a hierarchy.", rich_help_panel=Options)
+    ] = "",
+    root: Annotated[
+        int | None, typer.Option(metavar="RANK", help="Root of a rooted collective.", rich_help_panel=Options)
+    ] = None,
+    servers: Annotated[
+        int | None, typer.Option(metavar="N", help="Dedicated servers of sharded.", rich_help_panel=Options)
+    ] = None,
     protocol: Annotated[
-        str, typer.Option(help="LL, LL128 or Simple: latencies and efficiency of NCCL's.", rich_help_panel=Options)
+        str,
+        typer.Option(
+            metavar="NAME", help="LL, LL128 or Simple: latencies and efficiency of NCCL's.", rich_help_panel=Options
+        ),
     ] = "",
     step_latency: Annotated[
-        str, typer.Option(help="Added to the latency of every send.", rich_help_panel=Options)
+        str, typer.Option(metavar="TIME", help="Added to the latency of every send.", rich_help_panel=Options)
     ] = "0 s",
-    reduce_rate: Annotated[str, typer.Option(help="Rate at which a receiver adds up.", rich_help_panel=Options)] = "",
+    reduce_rate: Annotated[
+        str, typer.Option(metavar="RATE", help="Rate at which a receiver adds up.", rich_help_panel=Options)
+    ] = "",
     late: Annotated[
         list[str] | None,
         typer.Option(metavar="RANK=TIME", help="A rank that enters late, by number or node; may be repeated."),
@@ -94,11 +131,12 @@ def collective(
     ] = False,
     best: Annotated[bool, typer.Option("--best", help="The fastest algorithm of each size.")] = False,
     map_file: Annotated[
-        Path | None, typer.Option("--map", help="Draw who wins over ranks and sizes.", rich_help_panel=Output)
+        Path | None,
+        typer.Option("--map", metavar="FILE", help="Draw who wins over ranks and sizes.", rich_help_panel=Output),
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(help="Draw the machine with the load of every link.", rich_help_panel=Output),
+        typer.Option(metavar="FILE", help="Draw the machine with the load of every link.", rich_help_panel=Output),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="The JSON of nccl-tests (us, GB/s).", rich_help_panel=Output)

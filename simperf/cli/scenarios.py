@@ -42,7 +42,7 @@ def list_scenarios(output: Format = "table") -> None:
 
 @app.command("copy")
 def copy(
-    name: Annotated[str, typer.Argument(help="A name of `simperf scenarios list`.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name of `simperf scenarios list`.")],
     target: Annotated[
         Path | None, typer.Argument(metavar="[DEST]", help="A new file, or a folder; default: here.")
     ] = None,

@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from simperf.collectives import Wired
+    from simperf.hardware import Machine
 
-__all__ = ["refuse_unread", "seat"]
+__all__ = ["find_machine", "refuse_unread", "seat"]
 
 #: ranks of a wiring, and servers of a cluster, beyond which nobody waits for the answer
 MOST_RANKS = 1 << 20
 MOST_NODES = 1 << 14
+
+
+def find_machine(name: str, folders: Sequence[Path]) -> Machine:
+    """The server or cluster of that name, or that a file describes, with the parts beside it.
+
+    Raises
+    ------
+    SimperfError
+        There is none, or it cannot exist.
+    """
+    from simperf.errors import InputError, Problem
+    from simperf.files import read_toml
+    from simperf.hardware import Catalog, build_machine
+
+    if not name.endswith(".toml"):
+        return Catalog.load(folders).machine(name)
+    toml = read_toml(name)
+    kind = toml.data.get("kind")
+    if kind not in ("server", "cluster"):
+        found = "" if kind is None else str(kind)
+        raise InputError(Problem("no machine", file=name, key="kind", value=found, expected="server or cluster"))
+    catalog = Catalog.load(folders) if folders else Catalog.beside(name)
+    return build_machine(toml.data, catalog, toml, name=Path(name).stem, at=())
 
 
 def seat(place: Mapping[str, Any], *, ranks: int | None, nodes: int, servers: int = 0) -> tuple[Wired, tuple[str, ...]]:

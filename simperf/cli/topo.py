@@ -11,20 +11,26 @@ __all__ = ["topo"]
 
 
 def topo(
-    name: Annotated[str, typer.Argument(help="A server or cluster from `simperf catalog list`.")],
-    plot: Annotated[Path | None, typer.Option("--plot", help="Draw it into this file: .svg, .png or .pdf.")] = None,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A server or cluster from `simperf catalog list`, or the file of one.")
+    ],
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw it into this file: .svg, .png or .pdf.")
+    ] = None,
     folder: Annotated[
-        list[Path] | None, typer.Option("--folder", help="A folder with parts of your own; may be repeated.")
+        list[Path] | None,
+        typer.Option("--folder", metavar="FOLDER", help="A folder with parts of your own; may be repeated."),
     ] = None,
     output: Annotated[
         Literal["table", "json", "csv"], typer.Option("--format", help="How to write the matrix.")
     ] = "table",
 ) -> None:
     """Show how each two devices of a machine are connected, as `nvidia-smi topo -m` does."""
-    from simperf.hardware import Catalog, check_machine, connectivity
+    from simperf.cli.seating import find_machine
+    from simperf.hardware import check_machine, connectivity
     from simperf.hardware.matrix import LEGEND
 
-    machine = Catalog.load(folder or ()).machine(name)
+    machine = find_machine(name, folder or ())
     check_machine(machine)
     devices, rows = connectivity(machine)
     if output == "json":

@@ -82,7 +82,9 @@ def list_models(output: Format = "table") -> None:
 
 @app.command("show")
 def show(
-    name: Annotated[str, typer.Argument(help="A name of `simperf zoo list`, or a traced model's file.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A name of `simperf zoo list`, or a traced model's file.")
+    ],
     batch: Batch = 32,
     precision: Precision = "fp32",
     optimizer: Optimizer = "",

@@ -84,3 +84,29 @@ def test_shipped_scenarios_are_listed_folder_by_folder(simperf):
 
 def _rows(simperf):
     return json.loads(simperf("scenarios", "list", "--format", "json")[1])
+
+
+def test_a_machine_in_a_file_is_drawn_as_it_stands_there(simperf, tmp_path):
+    path = tmp_path / "dgx-1v.toml"  # the name of a machine of the catalogue does not matter
+    path.write_text(
+        'kind = "server"\ntitle = "Two"\n[[node]]\nid = "gpu{0..1}"\ngpu = "t4"\n'
+        '[[link]]\na = "gpu0"\nb = "gpu1"\nbandwidth = "1 GB/s"\nlatency = "1 us"\n'
+    )
+    code, out, _ = simperf("topo", "dgx-1v.toml", "--format", "json")
+    assert code == 0
+    assert json.loads(out)["devices"] == ["gpu0", "gpu1"]
+    path.write_text(path.read_text().replace("1 GB/s", "1 Gb/s"))
+    code, _, err = simperf("topo", "dgx-1v.toml")
+    assert code == 2
+    assert "dgx-1v.toml:9: link[0].bandwidth" in err
+    path.write_text('kind = "gpu"\ntitle = "x"\n')
+    assert "expected: server or cluster" in simperf("topo", "dgx-1v.toml")[2]
+    assert "no such file" in simperf("topo", "nothing.toml")[2]
+
+
+@pytest.mark.parametrize("command", ["topo", "collective", "catalog list", "zoo show", "scenarios copy"])
+def test_help_names_what_stands_where(simperf, command):
+    out = simperf(*command.split(), "--help")[1]
+    assert "list[Path]" not in out
+    assert "--plot <path>" not in out
+    assert "{name}" not in out
