@@ -9,6 +9,7 @@ import numpy as np
 
 from simperf.calibrate.dataset import Measurement
 from simperf.cost import Device, FittedRoofline
+from simperf.cost.processor import as_run
 from simperf.errors import SimperfError
 from simperf.hardware import ProfilePart
 from simperf.workload.op import Op
@@ -57,6 +58,7 @@ def step_predictor(
     draws = min(profile.draws, 32)
     models = [FittedRoofline(device, profile.kernels(draw)) for draw in range(draws + 1)]
     extra = _autograd(profile)
+    cache = float(profile.machine.get("l3", np.inf))
     known: dict[tuple[str, int, str, str], Mapping[str, Sequence[Op]]] = {}
 
     def predict(point: Measurement) -> tuple[float, float, float] | None:
@@ -66,7 +68,7 @@ def step_predictor(
         key = (str(point.at.get("model", "")), int(point.number("batch")), *_words(point))
         try:
             if key not in known:
-                known[key] = _operations(*key)
+                known[key] = _operations(*key, cache=cache)
         except SimperfError:
             return None
         parts = ("forward", "backward", "update") if part_name == "step" else (part_name,)
@@ -85,11 +87,15 @@ def _words(point: Measurement) -> tuple[str, str]:
     return str(point.at.get("precision", "fp32")), str(point.at.get("optimizer", ""))
 
 
-def _operations(name: str, batch: int, precision: str, optimizer: str) -> Mapping[str, Sequence[Op]]:
+def _operations(name: str, batch: int, precision: str, optimizer: str, *, cache: float) -> Mapping[str, Sequence[Op]]:
     from simperf.workload.zoo import load
 
     step = load(name).at(batch, precision, optimizer=optimizer)
-    return {"forward": step.forward, "backward": step.backward, "update": step.update}
+    found: dict[str, list[Op]] = {"forward": [], "backward": [], "update": []}
+    places = {op.name: part for part in found for op in getattr(step, part)}
+    for op in as_run(step.ops, cache=cache):
+        found[places[op.name]].append(op)
+    return found
 
 
 def _shared(profile: ProfilePart) -> float:

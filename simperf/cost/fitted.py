@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from simperf.cost.formulas import matrix_time, stream_time
+from simperf.cost.processor import COLD, processor_time
 from simperf.cost.roofline import Roofline
 from simperf.cost.seams import Device, OpCost, OpModel
 from simperf.cost.tiles import tiling
@@ -46,7 +47,8 @@ class FittedRoofline:
 
     def constants(self, op: Op) -> Mapping[str, float] | None:
         """The constants that hold for `op`, the most special first."""
-        for key in (f"{op.family}-{op.dtype}:{op.kind}", f"{op.family}-{op.dtype}", op.family):
+        kind = op.kind.removesuffix(COLD)
+        for key in (f"{op.family}-{op.dtype}:{kind}", f"{op.family}-{op.dtype}", op.family):
             if key in self.kernels:
                 return self.kernels[key]
         return None
@@ -56,6 +58,8 @@ class FittedRoofline:
         found = self.constants(op)
         if found is None or (op.family in MATRIX_FAMILIES and op.gemm is None):
             return self._other.cost(op)
+        if found.get("processor", 0.0) > 0:
+            return self._processor(op, found)
         known = {key: value for key, value in found.items() if key != "tiled"}
         overhead = known.get("overhead", 0.0)
         if op.family in MATRIX_FAMILIES and op.gemm is not None:
@@ -71,3 +75,11 @@ class FittedRoofline:
         other = self._other.cost(op)
         regime = "overhead" if overhead > time - overhead else "compute" if compute >= memory else "memory"
         return OpCost(time, compute, memory, overhead, regime, op.flops, op.nbytes, other.demand)
+
+    def _processor(self, op: Op, found: Mapping[str, float]) -> OpCost:
+        """Cost by the forms of a CPU, which runs one operation at a time: it fills the device."""
+        time, overhead = processor_time(op, found), found.get("overhead", 0.0)
+        compute = op.flops / found["rate"] if op.gemm is not None else 0.0
+        body = max(0.0, time - overhead)
+        regime = "overhead" if overhead > body else "compute" if compute > 0.5 * body else "memory"
+        return OpCost(time, min(compute, body), body, overhead, regime, op.flops, op.nbytes)

@@ -12,6 +12,7 @@ from simperf.calibrate.fit.kernels import matrix_model, stream_model
 from simperf.calibrate.fit.messages import alpha_beta, copy_model, piecewise, piecewise_model
 from simperf.calibrate.fit.model import Data, Model
 from simperf.calibrate.fit.network import host_model, incast_model, shaped_model
+from simperf.calibrate.fit.processor import processor_models
 from simperf.calibrate.fit.ring import ring_model
 from simperf.calibrate.fit.waiting import constant_model
 from simperf.cost import Device, tiling
@@ -114,7 +115,10 @@ def _kernels(series: str, points: Sequence[Measurement], part: Device | None) ->
         if ":" in name and (len(found) < _OWN or len(found) == len(groups[name.partition(":")[0]])):
             continue  # the family's constants hold
         family = name.partition("-")[0]
-        if family in MATRIX_FAMILIES and all("gemm_m" in point.at for point in found):
+        if all(point.at.get("device") == "cpu" for point in found):
+            models, data = processor_models(name, found)
+            yield _given(series, models[0], found, data, *models[1:])
+        elif family in MATRIX_FAMILIES and all("gemm_m" in point.at for point in found):
             yield _matrix(series, name, found, part)
         else:
             yield _stream(series, name, found)

@@ -110,7 +110,8 @@ def import_table(text: str, name: str, *, series: str = "") -> Imported:
     if start == len(lines):
         return Imported(Dataset(""), (Problem("no header in it", file=name),))
     mark = max(",;\t", key=lines[start].count)
-    problems, columns = [], []
+    problems: list[Problem] = []
+    columns: list[Column] = []
     for cell in next(csv.reader([lines[start]], delimiter=mark)):
         try:
             columns.append(_apart(column_of(cell), columns))

@@ -48,4 +48,6 @@ def family(bench: Bench) -> Family:
                         shape = (batch, heads, length, width)
                         maker = _attention(bench, shape, causal=causal, dropout=dropout, back=back)
                         words: dict[str, Value] = {"causal": causal, "dropout": dropout, "length": length}
-                        yield operation(bench, maker, dtype, shape=words)
+                        # on a CPU, attention with dropout keeps the scores in memory
+                        suffix = ":dropout" if dropout and not bench.cuda else ""
+                        yield operation(bench, maker, dtype, shape=words, suffix=suffix)

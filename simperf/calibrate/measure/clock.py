@@ -29,7 +29,7 @@ class Care:
     few : int
     """
 
-    budget: float = 0.25
+    budget: float = 0.2
     block: float = 4e-3
     least: int = 9
     most: int = 21

@@ -6,7 +6,7 @@ from typing import Any
 
 from simperf.calibrate.dataset import Value
 from simperf.calibrate.measure.bench import Bench, Maker, New
-from simperf.calibrate.measure.ops import operation
+from simperf.calibrate.measure.ops import UNCACHED, operation
 from simperf.calibrate.measure.shapes import conv_shapes
 from simperf.calibrate.measure.task import Family
 
@@ -33,10 +33,10 @@ def _conv(bench: Bench, shape: tuple[int, int, int, int, int, int], part: str) -
 
 def family(bench: Bench) -> Family:
     """Convolutions over shapes and precisions."""
-    count = 6 if bench.quick else 40
+    count = 6 if bench.quick else 64
     precisions = {"fp32": (1e7, 4e11), "fp16": (1e7, 2e12)} if bench.cuda else {"fp32": (2e6, 4e9)}
     for seed, (dtype, flops) in enumerate(precisions.items()):
-        for shape in conv_shapes(count, flops=flops, seed=seed):
+        for number, shape in enumerate(conv_shapes(count, flops=flops, seed=seed)):
             batch, channels, filters, side, kernel, stride = shape
             words: dict[str, Value] = {"batch": batch, "channels": channels, "filters": filters}
             words |= {"side": side, "kernel": kernel, "stride": stride}
@@ -45,3 +45,5 @@ def family(bench: Bench) -> Family:
                     continue  # the gradient of an image is never wanted
                 maker = _conv(bench, shape, part)
                 yield operation(bench, maker, dtype, shape=words)
+                if number % 4 == 1 and not bench.cuda:
+                    yield operation(bench, maker, dtype, shape=words, cold=UNCACHED)

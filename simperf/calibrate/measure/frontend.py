@@ -8,6 +8,7 @@ from typing import Any
 from simperf.calibrate.dataset import Value
 from simperf.calibrate.measure.bench import Bench
 from simperf.calibrate.measure.task import Family, point
+from simperf.calibrate.measure.update import trained_by
 
 __all__ = ["family"]
 
@@ -73,6 +74,20 @@ def _chain(bench: Bench, module: bool, back: bool) -> Callable[[], Sequence[floa
     return take
 
 
+def _optimizer(bench: Bench, name: str, count: int) -> Callable[[], Sequence[float]]:
+    """Readings of one update of so many tiny parameters."""
+
+    def take() -> Sequence[float]:
+        weights = [bench.new("fp32")(8, grad=True) for _ in range(count)]
+        for weight in weights:
+            weight.grad = bench.new("fp32")(8)
+        optimizer = trained_by(name, weights)
+        optimizer.step()
+        return bench.host(optimizer.step)
+
+    return take
+
+
 def family(bench: Bench) -> Family:
     """Each operation type on tiny tensors; then chains with autograd."""
     calls = _calls(bench)
@@ -93,4 +108,8 @@ def family(bench: Bench) -> Family:
             yield point(f"frontend/{name}", at(**{"pass": "plain"}), plain(call))
     yield point("frontend/relu", at(**{"pass": "forward"}), _chain(bench, module=False, back=False))
     yield point("frontend/relu", at(**{"pass": "backward"}), _chain(bench, module=False, back=True))
+    for name in ("sgd", "momentum-decay", "adamw"):
+        for count in (10, 100):
+            take = _optimizer(bench, name, count)
+            yield point("frontend/optimizer", at(**{"pass": "plain", "optimizer": name, "parameters": count}), take)
     yield point("frontend/module", at(**{"pass": "forward"}), _chain(bench, module=True, back=False))

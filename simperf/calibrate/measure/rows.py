@@ -126,7 +126,7 @@ def _images(bench: Bench) -> dict[str, Callable[[int, int, int], Maker]]:
 def _shapes(count: int, low: float, high: float) -> Iterator[tuple[int, int]]:
     """Rows and columns of `count` arrays."""
     for i, n in enumerate(sizes(low, high, count)):
-        columns = (10, 128, 768, 1000, 3072)[i % 5]
+        columns = (256, 128, 768, 1000, 3072)[i % 5]
         yield max(2, n // columns), columns
 
 
@@ -141,7 +141,7 @@ def _pictures(count: int, low: float, high: float) -> Iterator[tuple[int, int, i
 def family(bench: Bench) -> Family:
     """Reductions, normalisations and pooling."""
     low, high = (2e4, 6e7) if bench.cuda else (4e3, 1.2e7)
-    count = 3 if bench.quick else 9
+    count = 3 if bench.quick else 12
     for name, shaped in _rowwise(bench).items():
         for rows, columns in _shapes(count, low, high):
             yield operation(

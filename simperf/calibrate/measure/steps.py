@@ -11,6 +11,7 @@ from simperf.calibrate.dataset import Measurement, Value
 from simperf.calibrate.measure.bench import Bench
 from simperf.calibrate.measure.clock import doubts
 from simperf.calibrate.measure.task import Family, Task
+from simperf.calibrate.measure.update import trained_by
 
 __all__ = ["MODELS", "family"]
 
@@ -37,7 +38,6 @@ class Trainer:
 
     def __init__(self, bench: Bench, name: str, batch: int) -> None:
         from simperf.workload.trace.target import parse_input
-        from simperf.workload.trace.update import _make
         from simperf.workload.zoo_source import ENTRIES
 
         torch, entry = bench.torch, ENTRIES[name]
@@ -57,9 +57,7 @@ class Trainer:
             if self.loss == "cross-entropy"
             else torch.zeros_like(output)
         )
-        self.optimizer = _make(entry.optimizer)(list(self.model.parameters()))
-        for group in self.optimizer.param_groups:
-            group["lr"] = 1e-6  # random data must not drive the weights to infinity
+        self.optimizer = trained_by(entry.optimizer, list(self.model.parameters()))
 
     def step(self, *, wait: bool) -> tuple[float, float, float, float]:
         """One step: time of all of it, of forward pass, backward pass and update [s].

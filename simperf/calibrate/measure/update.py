@@ -11,7 +11,7 @@ from simperf.calibrate.measure.task import Family, point
 from simperf.workload.op import Op
 from simperf.workload.optimizers import OPTIMIZERS, UpdateKernel
 
-__all__ = ["family", "update_op"]
+__all__ = ["family", "trained_by", "update_op"]
 
 
 def _calls(bench: Bench) -> dict[str, Callable[[list[Any]], Any]]:
@@ -55,6 +55,16 @@ def _fused(bench: Bench, name: str, count: int) -> Callable[[], Sequence[float]]
         return bench.kernel(optimizer.step)
 
     return take
+
+
+def trained_by(name: str, weights: Sequence[Any]) -> Any:
+    """The optimizer of the zoo of that name, which goes so small steps that no weight runs away."""
+    from simperf.workload.trace.update import _make
+
+    optimizer = _make(name)(list(weights))
+    for group in optimizer.param_groups:
+        group["lr"] = 1e-6
+    return optimizer
 
 
 def family(bench: Bench) -> Family:

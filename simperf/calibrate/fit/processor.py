@@ -1,0 +1,205 @@
+"""Operations of a CPU: threads, caches and the shapes of convolutions, as `simperf.cost.processor` has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from simperf.calibrate.dataset import Measurement
+from simperf.calibrate.fit.model import Array, Columns, Constant, Data, Model
+from simperf.calibrate.measure.amounts import op_of
+from simperf.cost.processor import amount, conv_shape, conv_time, product_time, spread_time
+from simperf.workload.op import Op
+
+__all__ = ["processor_models"]
+
+Starts = Callable[[Data], list[dict[str, float]]]
+
+_CONV = ("channels", "filters", "pixels", "side", "stride")
+#: what tells a profile's readers that the constants are those of a CPU's forms
+_MARK = {"processor": 1.0}
+
+
+def processor_models(name: str, points: Sequence[Measurement]) -> tuple[list[Model], Data]:
+    """Models for operations that were timed on a CPU, the plainest last, and the points for them.
+
+    Parameters
+    ----------
+    name : str
+        ``family-precision`` or ``family-precision:kind``.
+    points : sequence of Measurement
+        Of ``op/...``.
+    """
+    family = name.partition("-")[0]
+    if family == "conv" and all("gemm_m" in point.at for point in points):
+        return _conv(name, points)
+    if all("gemm_m" in point.at for point in points):
+        return _product(name, points)
+    return _spread(name, points)
+
+
+def _cold(point: Measurement) -> float:
+    return float(point.at.get("cache") == "cold")
+
+
+def _traffic(point: Measurement) -> float:
+    return op_of(point).nbytes
+
+
+# Elements and rows ---------------------------------------------------------------------
+
+
+def _spread_time(values: Mapping[str, float], columns: Columns) -> Array:
+    known = {key: value for key, value in values.items() if key != "processor"}
+    return np.asarray(spread_time(columns["nbytes"], columns["amount"], cold=columns["cold"] > 0, **known))
+
+
+def _spread_starts(data: Data) -> list[dict[str, float]]:
+    nbytes, time = data.columns["nbytes"], data.measured
+    floor = 0.9 * float(time.min())
+    rates = nbytes / np.maximum(time - floor, 0.05 * time)
+    large = float(np.median(rates[nbytes >= np.quantile(nbytes, 0.85)]))
+    middle = float(np.median(rates))
+    return [
+        {"overhead": floor, "serial": serial, "cached": cached, "rate": large, "capacity": 4e7, "fork": 3e-6}
+        for serial, cached in ((middle, middle), (0.5 * middle, 1.5 * large), (2.0 * middle, 2.0 * large))
+    ]
+
+
+def _spread(name: str, points: Sequence[Measurement]) -> tuple[list[Model], Data]:
+    data = Data.of(
+        points,
+        (),
+        nbytes=_traffic,
+        amount=lambda point: amount(op_of(point)),
+        cold=_cold,
+    )
+    rates = [Constant(key, 2e10, low=1e7, high=1e13, unit="B/s") for key in ("serial", "cached", "rate")]
+    whole = [
+        Constant("overhead", 3e-6, high=1e-2),
+        Constant("fork", 3e-6, high=1e-3),
+        Constant("capacity", 4e7, low=1e6, high=2e8, unit="B"),
+        *rates,
+    ]
+    title = f"elements and rows on a CPU: {name}"
+
+    def build(names: Sequence[str], **fixed: float) -> Model:
+        chosen = tuple(one for one in whole if one.name in names)
+
+        def function(values: Mapping[str, float], columns: Columns) -> Array:
+            every = dict(values)
+            every.setdefault("serial", every["rate"])
+            every.setdefault("cached", every["rate"])
+            return _spread_time(every, columns)
+
+        def starts(given: Data) -> list[dict[str, float]]:
+            return [{key: value for key, value in one.items() if key in names} for one in _spread_starts(given)]
+
+        return Model(
+            f"kernel.{name}", title, chosen, function, {**_MARK, **fixed}, starts, ("nbytes", "amount", "cold")
+        )
+
+    full = build([one.name for one in whole])
+    fewer = build(("overhead", "serial", "cached", "rate", "fork"), capacity=4e7)
+    return [full, fewer], data
+
+
+# Matrix products -----------------------------------------------------------------------
+
+
+def _product(name: str, points: Sequence[Measurement]) -> tuple[list[Model], Data]:
+    data = Data.of(
+        points,
+        ("flops",),
+        m=lambda point: point.number("gemm_m"),
+        n=lambda point: point.number("gemm_n"),
+        k=lambda point: point.number("gemm_k"),
+        nbytes=_traffic,
+        cold=_cold,
+    )
+
+    def function(values: Mapping[str, float], columns: Columns) -> Array:
+        known = {key: value for key, value in values.items() if key != "processor"}
+        sizes = (columns[key] for key in ("flops", "m", "n", "k"))
+        cold = columns["cold"] > 0
+        return np.asarray(product_time(*sizes, nbytes=columns["nbytes"], cold=cold, **known))
+
+    def starts(given: Data) -> list[dict[str, float]]:
+        rate = float(np.quantile(given.columns["flops"] / given.measured, 0.9))
+        floor = 0.5 * float(given.measured.min())
+        halves = [dict.fromkeys(("half_m", "half_n", "half_k"), half) for half in (1.0, 20.0)]
+        return [{"rate": 1.1 * rate, "overhead": floor, **half} for half in halves]
+
+    whole = (
+        Constant("rate", 1e11, low=1e8, high=1e15, unit="FLOP/s"),
+        Constant("overhead", 5e-6, high=1e-2),
+        *(Constant(f"half_{side}", 4.0, high=4096.0, unit="1") for side in "mnk"),
+        Constant("odd", 0.1, high=3.0, unit="1"),
+    )
+    if data.columns["cold"].any():
+        whole = (Constant("memory", 2e10, low=1e9, high=1e13, unit="B/s"), *whole)
+    title = f"matrix products on a CPU: {name}"
+    columns = ("flops", "m", "n", "k", "nbytes", "cold")
+    models = [
+        Model(f"kernel.{name}", title, whole[:count], function, _MARK, _only(starts, whole[:count]), columns)
+        for count in (len(whole), len(whole) - 1, len(whole) - 4)
+    ]
+    return models, data
+
+
+def _only(starts: Starts, constants: Sequence[Constant]) -> Starts:
+    """Starting values of these constants alone."""
+    names = {one.name for one in constants}
+
+    def chosen(given: Data) -> list[dict[str, float]]:
+        return [{key: value for key, value in one.items() if key in names} for one in starts(given)]
+
+    return chosen
+
+
+# Convolutions --------------------------------------------------------------------------
+
+
+def _part(ops: Mapping[str, Op], index: int) -> Callable[[Measurement], float]:
+    return lambda point: float(conv_shape(ops[point.key])[index])
+
+
+def _conv(name: str, points: Sequence[Measurement]) -> tuple[list[Model], Data]:
+    ops = {point.key: op_of(point) for point in points}
+    data = Data.of(
+        points,
+        ("flops",),
+        nbytes=_traffic,
+        cold=_cold,
+        **{key: _part(ops, index) for index, key in enumerate(_CONV)},
+    )
+
+    def function(values: Mapping[str, float], columns: Columns) -> Array:
+        known = {key: value for key, value in values.items() if key != "processor"}
+        shape = [columns[key] for key in _CONV]
+        return np.asarray(conv_time(columns["flops"], columns["nbytes"], *shape, cold=columns["cold"] > 0, **known))
+
+    def starts(given: Data) -> list[dict[str, float]]:
+        rate = float(np.quantile(given.columns["flops"] / given.measured, 0.95))
+        floor = 0.5 * float(given.measured.min())
+        return [{"rate": 1.2 * rate, "overhead": floor, "capacity": at} for at in (4e6, 2e7)]
+
+    whole = (
+        Constant("rate", 2e11, low=1e8, high=1e15, unit="FLOP/s"),
+        Constant("overhead", 3e-5, high=1e-2),
+        Constant("cached", 3e10, low=1e9, high=1e13, unit="B/s"),
+        Constant("memory", 8e9, low=1e9, high=1e13, unit="B/s"),
+        Constant("capacity", 6e6, low=5e5, high=1e8, unit="B"),
+        Constant("half_k", 20.0, high=1024.0, unit="1"),
+        Constant("strided", 0.5, high=10.0, unit="1"),
+        Constant("half_f", 1.0, high=1024.0, unit="1"),
+        Constant("half_p", 50.0, high=1e5, unit="1"),
+    )
+    title = f"convolutions on a CPU: {name}"
+    columns = ("flops", "nbytes", "cold", *_CONV)
+    models = [
+        Model(f"kernel.{name}", title, whole[:count], function, _MARK, _only(starts, whole[:count]), columns)
+        for count in (9, 7, 2)
+    ]
+    return models, data

@@ -1,0 +1,297 @@
+"""Times of operations on a CPU from fitted constants: threads, caches, and the shapes of convolutions.
+
+A GPU runs every kernel on all of itself; a CPU runs small ones on one core, because starting the others costs more
+than they would save, and its caches hold what large ones read. These forms take scalars or arrays; the fit and
+`simperf.cost.FittedRoofline` share them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from simperf.workload.op import Op
+from simperf.workload.precision import element_size
+
+__all__ = [
+    "COLD",
+    "GRAIN",
+    "amount",
+    "as_run",
+    "conv_shape",
+    "conv_time",
+    "processor_time",
+    "product_time",
+    "spread_time",
+    "window",
+]
+
+#: elements from which an operation is spread over threads (at::internal::GRAIN_SIZE of PyTorch)
+GRAIN = 32768
+#: ends the kind of an operation whose operands are in no cache
+COLD = "@cold"
+#: channels and filters that oneDNN lays side by side for AVX-512
+BLOCK = 16
+#: exponent with which traffic goes over from a cache to memory: between twice and half the capacity
+_SPILL = 3.0
+#: side of the window and stride, the usual ones first
+_WINDOWS = ((1, 1), (3, 1), (3, 2), (1, 2), (5, 1), (7, 2), (7, 1), (5, 2), (11, 4), (11, 1))
+
+
+def amount(op: Op) -> float:
+    """Elements by which the decision about threads is made: of the result, or of what is reduced."""
+    read = op.nbytes_read / element_size(op.dtype)
+    return max(op.elements, read if op.family == "reduction" else 0.0)
+
+
+def window(op: Op) -> tuple[int, int]:
+    """Side of a convolution's window and its stride, from what it reads and computes.
+
+    An image of P pixels that a window of side w and stride s goes over gives P / s^2 results, each of w^2 values of
+    a channel: elements of the image over elements of the implicit matrix are s^2 / w^2, which tells the usual pairs
+    apart.
+
+    Examples
+    --------
+    >>> from simperf.workload.kinds import conv2d
+    >>> window(conv2d(8, 64, filters=128, height=56, width=56, kernel=3, stride=2, padding=1))
+    (3, 2)
+    """
+    gemm = op.gemm
+    if gemm is None:
+        return 1, 1
+    size = element_size(op.dtype)
+    kind = op.kind.removesuffix(COLD)
+    if kind == "conv2d_dgrad":  # writes the image; k are the filters
+        image, unrolled = op.elements, float(gemm.m) * gemm.n
+    elif kind == "conv2d_wgrad":  # reads the image and the gradient; m are the filters, k the pixels
+        image, unrolled = op.nbytes_read / size - float(gemm.m) * gemm.k, float(gemm.n) * gemm.k
+    else:
+        image, unrolled = op.nbytes_read / size - float(gemm.n) * gemm.k, float(gemm.m) * gemm.k
+    if image <= 0 or unrolled <= 0:
+        return 1, 1
+    ratio = math.log(image / (unrolled * gemm.batch))
+    return min(_WINDOWS, key=lambda pair: abs(math.log(pair[1] ** 2 / pair[0] ** 2) - ratio))
+
+
+def conv_shape(op: Op) -> tuple[float, float, float, int, int]:
+    """Channels, filters, pixels of all results, side of the window and stride of a convolution or its gradients."""
+    side, stride = window(op)
+    gemm = op.gemm
+    if gemm is None:
+        return 1.0, 1.0, max(op.elements, 1.0), side, stride
+    filters, pixels, unrolled = {
+        "conv2d_dgrad": (gemm.k, gemm.m, gemm.n),
+        "conv2d_wgrad": (gemm.m, gemm.k, gemm.n),
+    }.get(op.kind.removesuffix(COLD), (gemm.n, gemm.m, gemm.k))
+    return unrolled / side**2, float(filters), float(pixels), side, stride
+
+
+def processor_time(op: Op, constants: Mapping[str, float]) -> float:
+    """Time of an operation from the constants that were fitted for its kind [s]."""
+    known = {key: value for key, value in constants.items() if key != "processor"}
+    cold = op.kind.endswith(COLD)
+    if op.family == "conv":
+        return float(conv_time(op.flops, op.nbytes, *conv_shape(op), cold=cold, **known))
+    if op.gemm is not None:
+        gemm = op.gemm
+        return float(product_time(op.flops, gemm.m, gemm.n, gemm.k, nbytes=op.nbytes, cold=cold, **known))
+    return float(spread_time(op.nbytes, amount(op), cold=cold, **known))
+
+
+def as_run(ops: Iterable[Op], *, cache: float = math.inf) -> tuple[Op, ...]:
+    """Operations of a traced step as PyTorch runs them on a CPU.
+
+    A trace has the kernels of a GPU. On a CPU, a convolution adds its bias and sums the bias's gradient itself
+    (oneDNN), and attention with dropout keeps its scores in memory, which is a kind of its own here:
+    ``attention:dropout``. The kind of an operation most of whose operands come from memory ends with `COLD`.
+
+    Parameters
+    ----------
+    ops : iterable of Op
+        A whole step, in order.
+    cache : float
+        what the last cache holds [B]
+    """
+    listed = tuple(ops)
+    summed = {tensor for op in listed if op.kind == "conv2d_wgrad" for tensor in op.inputs}
+    dropout = any(op.kind.startswith("native_dropout") for op in listed)
+    found = []
+    for op in listed:
+        if op.kind == "bias" or (op.kind == "sum" and summed.intersection(op.inputs)):
+            continue
+        found.append(replace(op, kind=f"{op.kind}:dropout") if dropout and op.family == "attention" else op)
+    return tuple(_chilled(found, cache))
+
+
+def _chilled(ops: Sequence[Op], cache: float) -> Iterator[Op]:
+    """Mark operations most of whose operands were last touched more than a cache ago.
+
+    Parameters
+    ----------
+    ops : sequence of Op
+    cache : float
+        [B]
+    """
+    whole = sum(op.nbytes for op in ops)
+    touched: dict[str, float] = {}
+    sizes: dict[str, float] = {}
+    now = 0.0
+    for op in ops:
+        unknown = [tensor for tensor in op.inputs if tensor not in sizes]
+        rest = op.nbytes_read - sum(sizes[tensor] for tensor in op.inputs if tensor in sizes)
+        sizes.update(dict.fromkeys(unknown, max(0.0, rest) / max(1, len(unknown))))
+        # what no operation of this step has touched was used a step ago
+        far = [tensor for tensor in op.inputs if now - touched.get(tensor, now - whole) > cache]
+        lost, all_read = (sum(sizes[tensor] for tensor in group) for group in (far, op.inputs))
+        now += op.nbytes
+        sizes.update(dict.fromkeys(op.outputs, op.nbytes_written / max(1, len(op.outputs))))
+        touched.update(dict.fromkeys((*op.inputs, *op.outputs), now))
+        yield replace(op, kind=op.kind + COLD) if lost > 0.5 * all_read else op
+
+
+def _spilled(nbytes: Any, capacity: float, cold: Any) -> Any:
+    """Share of the traffic that comes from memory [1]."""
+    if capacity <= 0:
+        return np.ones_like(np.asarray(nbytes, dtype=float))
+    share = 1.0 / (1.0 + (capacity / np.maximum(nbytes, 1.0)) ** _SPILL)
+    return np.where(cold, 1.0, share)
+
+
+def spread_time(
+    nbytes: Any,
+    elements: Any,
+    *,
+    overhead: float,
+    serial: float,
+    fork: float,
+    cached: float,
+    rate: float,
+    capacity: float,
+    cold: Any = False,
+) -> Any:
+    """Time of an operation on elements or rows [s].
+
+    One core: ``overhead + nbytes / serial``. From `GRAIN` elements on all threads: ``overhead + fork +
+    nbytes (s / rate + (1 - s) / cached)``, where s, the share that comes from memory, rises around `capacity`.
+
+    Parameters
+    ----------
+    nbytes : float or ndarray
+        traffic [B]
+    elements : float or ndarray
+        As `amount` has them.
+    overhead, fork : float
+        Fixed time of a call, and of starting the threads [s].
+    serial, cached, rate : float
+        Rates of one core, and of all from the caches and from memory [B/s].
+    capacity : float
+        Traffic of which half no longer fits the caches [B].
+    cold : bool or ndarray
+        Whether the operands are in no cache.
+
+    Examples
+    --------
+    >>> constants = dict(overhead=1e-6, serial=1e9, fork=2e-6, cached=2e9, rate=1e9, capacity=1e9)
+    >>> float(spread_time(1e3, 100, **constants)), round(float(spread_time(2e6, 1e6, **constants)) * 1e6, 3)
+    (2e-06, 1003.0)
+    """
+    share = _spilled(nbytes, capacity, cold)
+    spread = fork + nbytes * (share / rate + (1.0 - share) / cached)
+    return overhead + np.where(np.asarray(elements) <= GRAIN, nbytes / serial, spread)
+
+
+def product_time(
+    flops: Any,
+    m: Any,
+    n: Any,
+    k: Any,
+    *,
+    overhead: float,
+    rate: float,
+    half_m: float = 0.0,
+    half_n: float = 0.0,
+    half_k: float = 0.0,
+    odd: float = 0.0,
+    nbytes: Any = 0.0,
+    memory: float = math.inf,
+    cold: Any = False,
+) -> Any:
+    """Time of a matrix product [s].
+
+    ``overhead + flops / rate (1 + half_m/m + half_n/n + half_k/k) (1 + odd)``: packing the operands and writing the
+    result cost a time a face of the cuboid m x n x k; `odd` is lost where rows are no multiples of a cache line.
+    Operands that no cache holds come on top of that, ``nbytes / memory``.
+
+    Examples
+    --------
+    >>> product_time(2e9, 1000, 1000, 1000, overhead=0.0, rate=1e12, half_k=1000.0)
+    0.004
+    """
+    ragged = (np.asarray(n) % 16 > 0) | (np.asarray(k) % 16 > 0)
+    time = overhead + flops / rate * (1.0 + half_m / m + half_n / n + half_k / k) * (1.0 + odd * ragged)
+    time = time + np.where(cold, nbytes / memory, 0.0)
+    return time if np.ndim(time) else float(time)
+
+
+def conv_time(
+    flops: Any,
+    nbytes: Any,
+    channels: Any,
+    filters: Any,
+    pixels: Any,
+    side: Any,
+    stride: Any,
+    *,
+    overhead: float,
+    rate: float,
+    half_k: float = 0.0,
+    half_f: float = 0.0,
+    half_p: float = 0.0,
+    strided: float = 0.0,
+    cached: float = math.inf,
+    memory: float = math.inf,
+    capacity: float = 0.0,
+    cold: Any = False,
+) -> Any:
+    """Time of a convolution or of one of its gradients [s].
+
+    ``overhead + flops / (rate fill) (1 + half_k / (C w^2) + half_f/F + half_p/P)``, and beside it the traffic for
+    reordering the images into blocks of channels and back, ``nbytes (1 + strided [s > 1])`` from caches or memory.
+    `fill` is the share of those blocks, of `BLOCK` channels and filters, that is no padding (oneDNN, "Understanding
+    Memory Formats"); images of fewer channels than half a block are read as they are.
+
+    Parameters
+    ----------
+    flops, nbytes : float or ndarray
+        work [FLOP], traffic [B]
+    channels, filters, pixels, side, stride : float or ndarray
+        C, F, P (of the results of all images), w and s.
+    overhead : float
+        Fixed time of a call [s].
+    rate : float
+        Reached by large ones [FLOP/s].
+    half_k, half_f, half_p : float
+        Values a result, filters and pixels at which half the rate is reached, the others being large.
+    strided : float
+        Relative loss of reordering with a stride, whose gradient fills what was left out with zeros.
+    cached, memory : float
+        Rates of reordering [B/s].
+    capacity : float
+        Traffic of which half no longer fits the caches [B].
+    cold : bool or ndarray
+        Whether the operands are in no cache.
+    """
+    share = _spilled(nbytes, capacity, cold)
+    reorder = nbytes * (1.0 + strided * (np.asarray(stride) > 1)) * (share / memory + (1.0 - share) / cached)
+    loss = 1.0 + half_k / (channels * np.square(side)) + half_f / filters + half_p / pixels
+    fill = _filled(filters) * np.where(np.asarray(channels) < BLOCK / 2, 1.0, _filled(channels))
+    return overhead + flops / (rate * fill) * loss + reorder
+
+
+def _filled(channels: Any) -> Any:
+    return channels / (BLOCK * np.ceil(np.asarray(channels) / BLOCK))
