@@ -101,7 +101,7 @@ def kind_of(text: str) -> str:
 
     Examples
     --------
-    >>> kind_of("size [MiB],time [us]"), kind_of('{"traceEvents": []}'), kind_of("#  size  count  type  redop")
+    >>> kind_of("size [MiB],time [us]"), kind_of('{"traceEvents": []}'), kind_of("# size count time algbw busbw")
     ('csv', 'kineto', 'nccl-tests')
     """
     start = text.lstrip()[:1]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import platform
 import re
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import simperf
 from simperf.calibrate.dataset import Value
 
 __all__ = ["busy", "machine_facts", "version_facts"]
@@ -55,7 +55,7 @@ def machine_facts(torch: Any = None, device: str = "cpu") -> dict[str, Value]:
 
 def version_facts(torch: Any = None) -> dict[str, str]:
     """Versions of Python, simperf, torch, its libraries, the system's kernel and the GPU's driver."""
-    found = {"python": platform.python_version(), "simperf": simperf.__version__, "kernel": platform.release()}
+    found = {"python": platform.python_version(), "simperf": version("simperf"), "kernel": platform.release()}
     if torch is None:
         return found
     found["torch"] = str(torch.__version__)
