@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from simperf.scenario import Scenario, check_expectations, load_scenario, make_scenario
     from simperf.simulate import simulate
     from simperf.study.limits import limits
+    from simperf.study.planning import plan
     from simperf.study.sweep import sweep
     from simperf.study.uncertainty import predict
     from simperf.units import Bytes, Seconds, format_quantity, parse
@@ -62,6 +63,7 @@ _PUBLIC = {
     "load_scenario": "scenario",
     "make_scenario": "scenario",
     "parse": "units",
+    "plan": "study.planning",
     "predict": "study.uncertainty",
     "program": "programs",
     "record": "execution",
@@ -100,6 +102,7 @@ __all__ = [
     "load_scenario",
     "make_scenario",
     "parse",
+    "plan",
     "predict",
     "program",
     "record",

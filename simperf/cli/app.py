@@ -16,6 +16,7 @@ from simperf.cli import (
     compare,
     lesson,
     limits,
+    plan,
     programs,
     run,
     scenarios,
@@ -72,6 +73,7 @@ app.command("run")(run.run)
 app.command("compare")(compare.compare)
 app.command("sweep")(sweep.sweep)
 app.command("limits")(limits.limits)
+app.command("plan")(plan.plan)
 app.command("check")(check.check)
 app.command("show")(show.show)
 app.add_typer(scenarios.app, name="scenarios")

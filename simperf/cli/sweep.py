@@ -12,7 +12,7 @@ from simperf.cli.options import Engine, Format, Samples, Seed, Set, Vary
 if TYPE_CHECKING:
     from simperf.study.table import Table
 
-__all__ = ["sweep"]
+__all__ = ["Shown", "sweep"]
 
 
 def sweep(
@@ -51,7 +51,7 @@ def sweep(
 
     verify_outputs(plot=plot)
     scenario = load_scenario(file, changes or (), seed=seed)
-    shown = _Shown()
+    shown = Shown()
     try:
         table = run_sweep(
             scenario,
@@ -93,7 +93,7 @@ def _write(table: Table, output: str, file: Path | None) -> None:
         note(f"wrote {file}: {len(table)} points")
 
 
-class _Shown:
+class Shown:
     """Progress on a terminal, at most ten times a second."""
 
     def __init__(self) -> None:
@@ -102,6 +102,7 @@ class _Shown:
         self.done, self._terminal, self._last = 0, sys.stderr.isatty(), -1.0
 
     def __call__(self, progress: object) -> None:
+        """Show how far it is."""
         from simperf.study.sweep import Progress
 
         assert isinstance(progress, Progress)

@@ -214,6 +214,9 @@ def _pareto(table: Table, metric: str) -> Any:
         draw_front(axes, [1e6 * time for time in times], costs, labels)
         axes.set_xlabel("time of a million samples [s]")
         axes.set_ylabel("cost of a million samples [USD]")
+        axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0)
+        axes.legend(fontsize=7.5)
 
     return figure(fill)
 
@@ -229,9 +232,6 @@ def draw_front(axes: Any, times: Sequence[float], costs: Sequence[float], labels
         axes.annotate(
             labels[index], (times[index], costs[index]), fontsize=6.5, xytext=(4, 4), textcoords="offset points"
         )
-    axes.set_xlim(left=0)
-    axes.set_ylim(bottom=0)
-    axes.legend(fontsize=7.5)
 
 
 def _order(xs: Sequence[Any]) -> list[int]:

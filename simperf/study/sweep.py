@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simperf.errors import InputError, Problem
+from simperf.errors import InputError, Problem, SimperfError
 from simperf.scenario import Scenario, load_scenario
 from simperf.study.axes import Axis, Design, make_axes, make_points
 from simperf.study.cache import Cache, cache_folder, folder_hash, point_key
@@ -153,8 +153,9 @@ def check_axes(scenario: Scenario, axes: Sequence[Axis], tasks: Sequence[Task]) 
             try:
                 point_scenario({**task, "set": {axis.key: task["set"][axis.key]}})
                 break
-            except InputError as error:
-                first = first or list(error.problems)
+            except SimperfError as error:
+                wrong = error.problems if isinstance(error, InputError) else (Problem(str(error), key=axis.key),)
+                first = first or list(wrong)
             except Exception:
                 break  # what its code raises is a row's error
         else:
@@ -167,7 +168,7 @@ def _fits_together(tasks: Sequence[Task]) -> bool:
     """Whether the first point as a whole is sound: keys that only go together are sound too."""
     try:
         point_scenario(tasks[0])
-    except InputError:
+    except SimperfError:
         return False
     return True
 

@@ -22,7 +22,7 @@ from simperf.results import Result
 from simperf.run import run
 from simperf.scenario import Scenario
 from simperf.study.executors import executor as make_executor
-from simperf.study.points import spawn_seed
+from simperf.study.points import Task, make_tasks, point_scenario, spawn_seed
 
 __all__ = ["COVERAGE", "Duel", "beats", "distinguishable", "drawn", "interval", "predict"]
 
@@ -62,16 +62,20 @@ def predict(
     Raises
     ------
     InputError
-        Fewer than 2 samples, or a profile that has no draws.
+        Fewer than 2 samples.
     """
     if samples < 2:
         raise InputError(Problem("2 samples or more are expected", key="--samples", value=str(samples)))
     base = play(scenario, record=record)
-    scenarios = [drawn(scenario, index) for index in range(samples)]
-    pool = make_executor(executor) if isinstance(executor, str) else nullcontext(executor)
-    with pool as engine:
-        futures = [engine.submit(_numbers, one) for one in scenarios]
-        rows = [future.result() for future in futures]
+    if executor == "serial":
+        rows = [_numbers(drawn(scenario, index)) for index in range(samples)]
+    else:
+        (task,) = make_tasks(scenario, [{}], record=False)
+        pool = make_executor(executor) if isinstance(executor, str) else nullcontext(executor)
+        with pool as engine:
+            seed = scenario.seed
+            futures = [engine.submit(_draw_task, {**task, "seed": seed}, index) for index in range(samples)]
+            rows = [future.result() for future in futures]
     names = [name for name in rows[0] if all(name in row for row in rows)]
     draws = {name: tuple(row[name] for row in rows) for name in names}
     found = {name: interval(values) for name, values in draws.items()}
@@ -80,19 +84,18 @@ def predict(
         for name, metric in base.metrics.items()
     }
     notes = base.notes
-    if not _calibrated(scenario):
+    if not scenario.draws:
         notes = (*notes, "no [calibration]: the intervals hold the random numbers of the program, not the constants")
     return replace(base, intervals=found, draws=draws, metrics=metrics, notes=notes)
 
 
-def _calibrated(scenario: Scenario) -> bool:
-    return hasattr(scenario, "draw") and "calibration" in scenario.data
-
-
 def drawn(scenario: Scenario, index: int) -> Scenario:
     """The scenario with draw `index` of its constants, and a seed of its own."""
-    one = scenario.draw(index) if _calibrated(scenario) else scenario  # type: ignore[attr-defined]
-    return replace(one, seed=spawn_seed(scenario.seed, index))
+    return replace(scenario.draw(index), seed=spawn_seed(scenario.seed, index))
+
+
+def _draw_task(task: Task, index: int) -> dict[str, float]:
+    return _numbers(drawn(point_scenario(task), index))
 
 
 def _numbers(scenario: Scenario) -> dict[str, float]:

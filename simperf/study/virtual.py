@@ -171,14 +171,31 @@ def _part(part: Any, factor: Any) -> Any:
     return replace(part, **changed)
 
 
-def _node(node: Node, factors: Mapping[str, float]) -> Node:
-    part: Any = node.part
-    if part is None:
-        return node
-    if isinstance(part, GpuPart):
-        return replace(node, part=_part(part, lambda name: factors.get(f"{part.name} {_GPU_FIELDS.get(name)}", 1.0)))
-    x = factors.get(part.name, 1.0)
-    return node if x == 1.0 else replace(node, part=_part(part, lambda name: x))
+class _Parts:
+    """Parts made faster, each once: nodes that had one part in common still do, which makes them alike."""
+
+    def __init__(self, factors: Mapping[str, float]) -> None:
+        self.factors = factors
+        self._made: dict[int, tuple[Any, Any]] = {}
+
+    def node(self, node: Node) -> Node:
+        """The node with its part."""
+        part: Any = node.part
+        if part is None:
+            return node
+        if id(part) not in self._made:
+            self._made[id(part)] = part, self._faster(part)
+        made = self._made[id(part)][1]
+        return node if made is part else replace(node, part=made)
+
+    def _faster(self, part: Any) -> Any:
+        if isinstance(part, GpuPart):
+            names = {field: f"{part.name} {word}" for field, word in _GPU_FIELDS.items()}
+            if not any(name in self.factors for name in names.values()):
+                return part
+            return _part(part, lambda field: self.factors.get(names.get(field, ""), 1.0))
+        x = self.factors.get(part.name, 1.0)
+        return part if x == 1.0 else _part(part, lambda field: x)
 
 
 def _edge(edge: Edge, factors: Mapping[str, float]) -> Edge:
@@ -198,6 +215,7 @@ def _port(port: Port, factors: Mapping[str, float]) -> Port:
 
 def _machine(machine: Machine, factors: Mapping[str, float]) -> Machine:
     """A machine whose servers still share blueprints and ports where they did."""
+    parts = _Parts(factors)
     plans: dict[int, Blueprint] = {}
     ports: dict[int, tuple[Port, ...]] = {}
     slots = []
@@ -206,7 +224,7 @@ def _machine(machine: Machine, factors: Mapping[str, float]) -> Machine:
         if id(plan) not in plans:
             plans[id(plan)] = replace(
                 plan,
-                nodes={key: _node(node, factors) for key, node in plan.nodes.items()},
+                nodes={key: parts.node(node) for key, node in plan.nodes.items()},
                 edges={key: _edge(edge, factors) for key, edge in plan.edges.items()},
             )
         if id(slot.ports) not in ports:
@@ -216,7 +234,7 @@ def _machine(machine: Machine, factors: Mapping[str, float]) -> Machine:
     if machine.fabric is not None:
         inner = machine.fabric
         fabric = Fabric(
-            {key: _node(node, factors) for key, node in inner.nodes.items()},
+            {key: parts.node(node) for key, node in inner.nodes.items()},
             {key: _edge(edge, factors) for key, edge in inner.edges.items()},
             inner.lanes,
         )

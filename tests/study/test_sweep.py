@@ -99,7 +99,7 @@ def test_killed_at_random_moments_and_resumed(own, tmp_path, engine):
         began = len(log.read_bytes().splitlines()) if log.exists() else 0
         while process.poll() is None and (not log.exists() or len(log.read_bytes().splitlines()) <= began):
             time.sleep(0.01)
-        time.sleep(chance.random() * 0.1)
+        time.sleep(chance.random() * 0.08)
         process.send_signal(signal.SIGKILL)
         process.wait()
         held = journal.read_bytes()
@@ -110,7 +110,7 @@ def test_killed_at_random_moments_and_resumed(own, tmp_path, engine):
     sweep(quiet(own, log=f"'{tmp_path / 'other'}'", slow=0.004), ["program.n=1..300"], output=straight, cache=False)
     assert output.read_bytes() == straight.read_bytes()
     points = [json.loads(line)["point"] for line in kept.splitlines()[1:]]
-    assert len(points) == len(set(points)) > kills
+    assert 0 < len(points) == len(set(points)) < 300
     done = log.read_text().split()
     # what was under way when the process was killed is done again, and nothing else
     assert len(done) - len(set(done)) <= kills * (1 if engine == "serial" else 8)

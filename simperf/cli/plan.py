@@ -1,0 +1,57 @@
+"""`simperf plan`: which machines train a model in time and within a budget."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from simperf.cli.options import Engine, Format, Samples
+
+__all__ = ["plan"]
+
+
+def plan(
+    file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan's file (TOML).")],
+    explain: Annotated[
+        int, typer.Option("--explain", metavar="N", min=0, help="Show candidate N in detail, and what limits it.")
+    ] = 0,
+    engine: Engine = "serial",
+    samples: Samples = 0,
+    everything: Annotated[bool, typer.Option("--all", help="List every candidate.")] = False,
+    output: Format = "table",
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw time and cost.")] = None,
+    cache: Annotated[bool, typer.Option("--cache/--no-cache", help="Take runs that were made before.")] = True,
+) -> int:
+    """Rank the machines that train a model by a deadline and within a budget, and say why the others lose."""
+    from simperf.cli.sweep import Shown
+    from simperf.cli.work import note, play, verify_outputs
+    from simperf.report.limits import format_limits
+    from simperf.report.plans import format_candidate, format_plan, plot_plan
+    from simperf.study.limits import limits
+    from simperf.study.planning import plan as make_plan
+
+    verify_outputs(plot=plot)
+    shown = Shown()
+    try:
+        found = make_plan(file, engine=engine, samples=samples, cache=cache, progress=shown)
+    finally:
+        shown.end()
+    if explain:
+        scenario = found.scenario(explain)
+        typer.echo(format_candidate(found, explain, format_limits(limits(scenario, engine=engine, play=play))))
+    elif output == "json":
+        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+    elif output == "csv":
+        from simperf.cli.rows import write_rows
+
+        document = found.to_dict()
+        write_rows(document["ranked"] + document["pruned"], "csv")
+    else:
+        typer.echo(format_plan(found, most=10**6 if everything else 20))
+    if plot is not None:
+        plot_plan(found, plot)
+        note(f"wrote {plot}")
+    return 0

@@ -1,0 +1,115 @@
+"""What `simperf plan` shows: the ranking, what was ruled out and why, one candidate in detail, the picture."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from simperf.report.studies import rows_view
+from simperf.report.style import figure, save
+from simperf.report.sweeps import draw_front
+from simperf.report.terminal import to_text
+from simperf.study.planning.candidates import hours
+from simperf.study.planning.planner import Candidate, Plan
+from simperf.units import format_quantity
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["draw_plan", "format_candidate", "format_plan", "plot_plan"]
+
+_WIDE = 240
+
+
+def format_plan(found: Plan, *, most: int = 20) -> str:
+    """As text: the question, the ranked candidates (at most so many), and the others by the reason against them."""
+    import sys
+
+    from rich.console import Group
+    from rich.text import Text
+
+    request = found.request
+    asked = [f"{request.samples:.4g} samples of {request.model.name}, {request.precision}"]
+    asked += [f"in {hours(request.deadline)}"] if request.deadline != float("inf") else []
+    asked += [f"for {request.budget:.2f} USD"] if request.budget != float("inf") else []
+    header, rows = found.rows()
+    shown = rows[:most]
+    parts: list[RenderableType] = [
+        Text(request.title, style="bold"),
+        Text(", ".join(asked)),
+        Text(""),
+        rows_view(header, shown, left=("candidate", "time", "cost", "busiest", "verdict")),
+    ]
+    if len(rows) > most:
+        parts.append(Text(f"{len(rows) - most} more were simulated: --all lists them", style="dim"))
+    parts.append(Text("* beaten by none in both time and cost", style="dim"))
+    if found.pruned:
+        reasons: dict[str, list[str]] = {}
+        for one in found.pruned:
+            reasons.setdefault(one.reason, []).append(one.choice.name)
+        lines = [[reason, _listed(names)] for reason, names in reasons.items()]
+        rest = len(lines) - most
+        parts += [Text(""), Text(f"Not simulated ({len(found.pruned)})", style="bold")]
+        parts.append(rows_view(["why", "which"], lines[:most]))
+        parts += [Text(f"{rest} more reasons: --all lists them", style="dim")] if rest > 0 else []
+    sources = dict.fromkeys(
+        f"{name}: {found.request.prices.of(name):.3f} USD/h ({source})"
+        for name, source in request.prices.sources.items()
+    )
+    parts += [Text(""), Text("Prices", style="bold"), Text("\n".join(sources))]
+    return to_text(Group(*parts), width=None if sys.stdout.isatty() else _WIDE)
+
+
+def _listed(names: list[str]) -> str:
+    return "; ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def format_candidate(found: Plan, number: int, limits: str) -> str:
+    """One candidate in detail; `limits` is what `simperf.report.limits.format_limits` says of its steps."""
+    one: Candidate = found.ranked[number - 1]
+    request = found.request
+    price = request.prices.of(one.choice.instance)
+    lines = [
+        f"{one.number}  {one.choice.name}: {one.reason}",
+        f"time      {hours(one.time)}, of which {100 * one.goodput:.1f} % is training at {one.rate:.4g} samples/s",
+        f"cost      {one.cost:.2f} USD: {one.choice.nodes} x {price:.3f} USD/h x {one.time / 3600:.3f} h",
+        f"price     {request.prices.sources[one.choice.instance]}",
+        f"memory    {format_quantity(one.memory, 'B')} on each GPU",
+    ]
+    if request.failures:
+        failures = one.time * one.choice.nodes / request.failures.node_mtbf
+        lines.append(f"failures  {failures:.2g} expected on the way")
+    return "\n".join(lines) + "\n\nSome steps of it:\n" + limits
+
+
+def plot_plan(found: Plan, path: str | os.PathLike[str]) -> None:
+    """Write the picture; see `draw_plan`."""
+    save(draw_plan(found), path)
+
+
+def draw_plan(found: Plan) -> Any:
+    """Make a figure of time and cost of all candidates, the front that none beats, deadline and budget."""
+    times = [one.time / 3600 for one in found.ranked]
+    costs = [one.cost for one in found.ranked]
+    names = [f"{one.choice.nodes} x {one.choice.instance}" for one in found.ranked]
+
+    def fill(made: Any) -> None:
+        axes = made.subplots()
+        axes.set_title(found.request.title)
+        draw_front(axes, times, costs, names)
+        for one in found.ranked:
+            if one.time_interval and one.cost_interval:
+                axes.plot([end / 3600 for end in one.time_interval], list(one.cost_interval), color="#888888", lw=0.8)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        for value, line, name in (
+            (found.request.deadline / 3600, axes.axvline, "deadline"),
+            (found.request.budget, axes.axhline, "budget"),
+        ):
+            if value != float("inf"):
+                line(value, ls="--", lw=0.9, color="#D55E00" if name == "deadline" else "#0072B2", label=name)
+        axes.set_xlabel("time [h]")
+        axes.set_ylabel("cost [USD]")
+        axes.legend(fontsize=7.5)
+
+    return figure(fill)

@@ -1,0 +1,213 @@
+"""Scenarios side by side: what differs, which is best and by how much, why, and whether that can be told at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from typing import Any
+
+from simperf.analysis.comparison import compare as compare_results
+from simperf.analysis.limits import busiest
+from simperf.errors import InputError, Problem, SimperfError
+from simperf.results import Result
+from simperf.run import Attempt, run
+from simperf.scenario import Scenario, load_scenario
+from simperf.study.axes import make_axes, make_points
+from simperf.study.points import SPEED, make_tasks, point_scenario
+from simperf.study.sweep import check_axes
+from simperf.study.table import html_table
+from simperf.study.uncertainty import beats, distinguishable, predict
+from simperf.units import format_quantity
+
+__all__ = ["SideBySide", "Verdict", "compare", "differences", "variants_of", "verdict"]
+
+#: tables that say nothing about what is run
+_SILENT = ("scenario", "expect", "measured", "compare")
+#: times closer than this are the same [1]
+_SAME = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a result stands against the best.
+
+    Parameters
+    ----------
+    ratio : float
+        Its time over the best one's [1].
+    difference : float
+        [s]
+    category : str
+        In which it loses most; empty if no timelines are there.
+    loss : float
+        There [s].
+    resource : str
+        That rests least in it.
+    apart : bool or None
+        Whether the intervals leave no doubt; None without intervals.
+    chance : float or None
+        That the best is the better one, by the draws of both [1].
+    """
+
+    ratio: float
+    difference: float
+    category: str = ""
+    loss: float = 0.0
+    resource: str = ""
+    apart: bool | None = None
+    chance: float | None = None
+
+    def __str__(self) -> str:
+        if self.apart is False:
+            chance = "" if self.chance is None else f": better in {100 * self.chance:.0f} % of the draws"
+            return f"not distinguishable{chance}"
+        if abs(self.ratio - 1.0) < _SAME:
+            return "the same"
+        text = f"{self.ratio:.4g} times as long"
+        if self.category:
+            text += f"; +{format_quantity(self.loss, 's')} of {self.category}"
+            text += f" ({self.resource} is busiest)" if self.resource else ""
+        return text
+
+
+def verdict(best: Result, other: Result) -> Verdict:
+    """Hold `other` against `best`."""
+    found = compare_results(best, other)
+    category, loss = found.explained_by or ("", 0.0)
+    limit, apart = busiest(other), distinguishable(best, other)
+    chance = beats(best, other).probability if "time" in best.draws and "time" in other.draws else None
+    return Verdict(found.ratio, found.difference, category, loss, limit.name if limit else "", apart, chance)
+
+
+def differences(scenarios: Sequence[Scenario]) -> dict[str, tuple[str, ...]]:
+    """Keys of which the scenarios say different things: key to what each says, ``"-"`` if nothing."""
+    flats = [_flat({key: value for key, value in one.data.items() if key not in _SILENT}) for one in scenarios]
+    keys = dict.fromkeys(key for flat in flats for key in flat)
+    rows = {key: tuple(flat.get(key, "-") for flat in flats) for key in keys}
+    return {key: row for key, row in rows.items() if len(set(row)) > 1}
+
+
+def _flat(data: Mapping[str, Any], head: str = "") -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{head}{key}.")
+        else:
+            found[f"{head}{key}"] = value if isinstance(value, str) else json.dumps(value, default=str)
+    return found
+
+
+def variants_of(scenario: Scenario, vary: Mapping[str, Any] | Sequence[str]) -> list[Scenario]:
+    """The scenario with each combination of values, named by them.
+
+    Raises
+    ------
+    InputError
+        Keys or values that the scenario does not take.
+    """
+    axes = make_axes(vary)
+    points = make_points(axes)
+    if not points or not axes:
+        raise InputError(Problem("nothing is varied", file="--vary", expected='"program.gpus=8,16,32"'))
+    tasks = [{**task, "seed": task["set"].get("run.seed", scenario.seed)} for task in make_tasks(scenario, points)]
+    check_axes(scenario, axes, tasks)
+    made = []
+    for task, point in zip(tasks, points, strict=True):
+        one = point_scenario(task)
+        name = ", ".join(f"{key.rpartition('.')[2]} {value}" for key, value in point.items())
+        speeds = {key: value for key, value in point.items() if key.startswith(f"{SPEED}.")}
+        data = {key: value for key, value in one.data.items() if key != "run"} | speeds
+        made.append(replace(one, name=name, title=scenario.title, path=scenario.path, data=data))
+    return made
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """What came of a comparison: an attempt a scenario, and what they differ in."""
+
+    attempts: tuple[Attempt, ...]
+    differences: Mapping[str, tuple[str, ...]]
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """Those that gave one."""
+        return tuple(one.result for one in self.attempts if one.result is not None)
+
+    @property
+    def winner(self) -> Result | None:
+        """The quickest; None if every one failed."""
+        return min(self.results, key=lambda result: result.time, default=None)
+
+    def verdicts(self) -> list[Verdict | None]:
+        """How each attempt stands against the winner; None for the winner itself and for failures."""
+        best = self.winner
+        return [
+            None if one.result is None or best is None or one.result is best else verdict(best, one.result)
+            for one in self.attempts
+        ]
+
+    def rows(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows for people: the differences first."""
+        rows = []
+        for index, (one, told) in enumerate(zip(self.attempts, self.verdicts(), strict=True)):
+            time = "failed" if one.result is None else format_quantity(one.result.time, "s")
+            if one.result is not None and "time" in one.result.intervals:
+                low, high = one.result.intervals["time"]
+                time += f" [{format_quantity(low, 's')} .. {format_quantity(high, 's')}]"
+            text = str(one.error).splitlines()[0] if one.error else "best" if told is None else str(told)
+            rows.append([one.name, *(values[index] for values in self.differences.values()), time, text])
+        return ["name", *self.differences, "time", "verdict"], rows
+
+    def __repr__(self) -> str:
+        best = self.winner
+        return f"<{len(self.attempts)} side by side; best: {best.name!r}>" if best else "<all failed>"
+
+    def _repr_html_(self) -> str:
+        return html_table(*self.rows())
+
+
+def compare(
+    *scenarios: Scenario | str | os.PathLike[str],
+    vary: Mapping[str, Any] | Sequence[str] | None = None,
+    samples: int = 0,
+    engine: str | Executor = "serial",
+    play: Callable[..., Result] = run,
+) -> SideBySide:
+    """Run scenarios and hold them against the best.
+
+    Parameters
+    ----------
+    *scenarios : Scenario or path
+        A file's ``[[compare]]`` variants count as one each.
+    vary : mapping or sequence of str, optional
+        Values of keys: every combination of the one scenario that is given.
+    samples : int
+        Draws of the calibration, for intervals.
+    engine : str or Executor
+        Where draws are run.
+    play : callable
+        Runs one scenario.
+
+    Raises
+    ------
+    InputError
+        What cannot be read; `vary` with several scenarios.
+    """
+    loaded = [one if isinstance(one, Scenario) else load_scenario(one) for one in scenarios]
+    if vary is not None:
+        if len(loaded) != 1:
+            raise InputError(Problem("one scenario is varied at a time", file="--vary", value=str(len(loaded))))
+        chosen = variants_of(loaded[0], vary)
+    else:
+        chosen = [variant for one in loaded for variant in one.variants or (one,)]
+    attempts = []
+    for one in chosen:
+        try:
+            result = predict(one, samples=samples, executor=engine, play=play) if samples else play(one)
+            attempts.append(Attempt(one.name, one, result, None))
+        except SimperfError as error:
+            attempts.append(Attempt(one.name, one, None, error))
+    return SideBySide(tuple(attempts), differences(chosen))

@@ -1,0 +1,213 @@
+"""Candidates of a plan: every combination that is asked for, and those that bounds rule out before anything is run."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from simperf.cost import Roofline
+from simperf.errors import InputError
+from simperf.hardware import Catalog
+from simperf.hardware.processors import GpuPart
+from simperf.study.planning.request import Request
+from simperf.training.trainer import STRATEGIES
+from simperf.units import format_quantity
+from simperf.workload.model import TracedModel
+
+__all__ = ["Choice", "Verdict", "bound_of", "choices", "cluster_table", "scenario_data"]
+
+#: what NCCL and the framework keep of a GPU's memory for themselves is not modelled; a full device is full
+_LINKS = ("-jumbo", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One way to train: an instance, how many, how, and with which batch.
+
+    `batch` holds the samples a GPU, or of the whole step where the request is for a fixed one.
+    """
+
+    instance: str
+    nodes: int
+    strategy: str
+    batch: int
+    gpus: int
+
+    @property
+    def name(self) -> str:
+        """For tables, such as ``"4 x p3-16xlarge, ddp, batch 64"``."""
+        return f"{self.nodes} x {self.instance}, {self.strategy}, batch {self.batch}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What bounds say of a choice.
+
+    Parameters
+    ----------
+    time : float
+        That no execution beats: the textbook roofline's on all GPUs, without any communication [s].
+    memory : float
+        On each GPU [B].
+    reason : str
+        Why it is ruled out; empty if it is not.
+    """
+
+    time: float
+    memory: float
+    reason: str = ""
+
+
+def choices(request: Request) -> list[Choice]:
+    """Every combination, in the order of the file."""
+    found = []
+    for instance, nodes, strategy, batch in itertools.product(
+        request.instances, request.nodes, request.strategies, request.batches
+    ):
+        gpus = nodes * len(request.catalog.machine(instance).gpus)
+        found.append(Choice(instance, nodes, strategy, batch, gpus))
+    return found
+
+
+def bound_of(request: Request, choice: Choice) -> Verdict:
+    """Memory, limits, and the least that the job can take: what needs no run."""
+    limits = request.limits
+    whole = choice.batch if request.strong else choice.batch * choice.gpus
+    share, left = divmod(choice.batch, choice.gpus) if request.strong else (choice.batch, 0)
+    price = request.prices.of(choice.instance) * choice.nodes
+    if left or not share:
+        return Verdict(math.inf, 0.0, f"a batch of {choice.batch} does not divide among {choice.gpus} GPUs")
+    if STRATEGIES[choice.strategy] and choice.nodes > 1:
+        return Verdict(math.inf, 0.0, f"{choice.strategy} is one process: it drives one server")
+    for key, value, text in (
+        ("nodes", choice.nodes, f"{choice.nodes} nodes"),
+        ("gpus", choice.gpus, f"{choice.gpus} GPUs"),
+        ("batch", whole, f"a batch of {whole} in all"),
+        ("price", price, f"{price:.2f} USD/h"),
+    ):
+        if value > limits[key]:
+            return Verdict(math.inf, 0.0, f"{text}, more than the limit of {limits[key]:g}")
+    part = _gpu(request.catalog, choice.instance)
+    parts = request.model.memory(share, request.precision, optimizer=request.optimizer)
+    memory = parts["total"] + (parts["gradients"] if choice.gpus > 1 else 0.0)
+    capacity = min(part.memory_capacity, limits["memory"])
+    try:
+        step = _step_bound(request.model, part, share, request.precision, request.optimizer)
+    except InputError as error:  # arithmetic that the GPU does not have
+        return Verdict(math.inf, memory, error.problems[0].message.partition(";")[0])
+    time = math.ceil(request.samples / whole) * step
+    if parts["total"] > capacity:
+        have = format_quantity(capacity, "B")
+        return Verdict(time, memory, f"a batch of {share} a GPU needs {format_quantity(parts['total'], 'B')} of {have}")
+    if time > request.deadline:
+        least = f"at least {hours(time)}, more than the deadline of {hours(request.deadline)}"
+        return Verdict(time, memory, f"{least}, if every GPU ran at its peak")
+    cost = price * time / 3600
+    if cost > request.budget:
+        return Verdict(time, memory, f"at least {cost:.2f} USD, more than the budget of {request.budget:.2f} USD")
+    return Verdict(time, memory)
+
+
+def hours(seconds: float) -> str:
+    """A time of planning, in hours or days.
+
+    Examples
+    --------
+    >>> hours(5400), hours(10 * 86400.0), hours(30)
+    ('1.50 h', '10.0 d', '30.0 s')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    if seconds < 3600:
+        return f"{seconds / 60:.1f} min"
+    return f"{seconds / 3600:.2f} h" if seconds < 3 * 86400 else f"{seconds / 86400:.1f} d"
+
+
+def _gpu(catalog: Catalog, instance: str) -> GpuPart:
+    machine = catalog.machine(instance)
+    parts = [machine.nodes[gpu].part for gpu in machine.gpus]
+    return min((part for part in parts if isinstance(part, GpuPart)), key=lambda part: part.memory_capacity)
+
+
+def _step_bound(model: TracedModel, part: GpuPart, batch: int, precision: str, optimizer: str) -> float:
+    key = (id(model), part.name, batch, precision, optimizer)
+    if key not in _BOUNDS:
+        step = model.at(batch, precision, optimizer=optimizer)
+        sharp = Roofline.sharp(part)
+        _BOUNDS[key] = math.fsum(
+            max(cost.compute_time, cost.memory_time)
+            for cost in map(sharp.cost, (*step.forward, *step.backward, *step.update))
+        )
+    return _BOUNDS[key]
+
+
+_BOUNDS: dict[tuple[Any, ...], float] = {}
+
+
+@lru_cache(maxsize=256)
+def _fabric(catalog: Catalog, instance: str) -> tuple[tuple[str, Any], ...]:
+    """The network that the instance's cards are for: the slowest link of their technology that is no slower."""
+    machine = catalog.machine(instance)
+    cards = [machine.nodes[name].part for name in machine.ids("nic")]
+    if not cards:
+        return ()
+    card: Any = cards[0]
+    links = [catalog.link(name) for name in catalog.names("link")]
+    same = [
+        link
+        for link in links
+        if link.name.startswith(f"{card.technology}-")
+        and (card.technology != "ethernet" or link.name.endswith("-jumbo"))
+    ]
+    wide = sorted((link for link in same if link.raw >= card.bandwidth * 0.999), key=lambda link: (link.raw, link.name))
+    link = wide[0] if wide else max(same, key=lambda each: (each.raw, each.name), default=None)
+    if link is None:
+        return (("type", "star"), ("bandwidth", f"{card.bandwidth!r} B/s"), ("latency", f"{card.latency!r} s"))
+    found: dict[str, Any] = {"type": "rail" if len(cards) > 1 else "star", "link": link.name}
+    if not wide:
+        found["count"] = math.ceil(card.bandwidth / link.raw)
+    if card.technology != "infiniband":
+        found["switch"] = "ethernet-switch"
+    return tuple(found.items())
+
+
+def cluster_table(request: Request, choice: Choice) -> dict[str, Any]:
+    """The scenario's ``[machine]`` of a choice."""
+    table: dict[str, Any] = {"folder": request.toml.data["candidates"]["folder"]} if _own(request) else {}
+    if choice.nodes == 1:
+        return table | {"use": choice.instance}
+    fabric = dict(request.fabric) or dict(_fabric(request.catalog, choice.instance))
+    return table | {"server": choice.instance, "count": choice.nodes, "fabric": fabric}
+
+
+def _own(request: Request) -> bool:
+    return bool(request.toml.data.get("candidates", {}).get("folder"))
+
+
+def scenario_data(request: Request, choice: Choice) -> Mapping[str, Any]:
+    """The scenario that simulates a choice."""
+    program: dict[str, Any] = {
+        "use": "train",
+        "model": request.use,
+        "precision": request.precision,
+        "strategy": choice.strategy,
+        "steps": 3,
+    }
+    if request.optimizer:
+        program["optimizer"] = request.optimizer
+    if choice.strategy != "naive":
+        program["algorithm"] = request.algorithm
+    program["batch" if request.strong else "batch_per_gpu"] = choice.batch
+    data: dict[str, Any] = {
+        "scenario": {"title": choice.name},
+        "machine": cluster_table(request, choice),
+        "frontend": {"use": request.frontend},
+        "program": program,
+    }
+    if request.calibration:
+        data["calibration"] = {"use": request.calibration}
+    return data

@@ -1,0 +1,367 @@
+"""The plan: candidates are bounded, simulated, counted with their failures, ranked, and told why they lose."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from typing import Any
+
+from simperf.errors import InputError, Problem
+from simperf.scenario import Scenario, make_scenario
+from simperf.study.pareto import pareto_front
+from simperf.study.planning.candidates import Choice, Verdict, bound_of, choices, hours, scenario_data
+from simperf.study.planning.lifetime import Lifetime, lifetime
+from simperf.study.planning.request import Request, load_request
+from simperf.study.points import Row, Task, run_task
+from simperf.study.sweep import Progress, run_tasks
+from simperf.study.table import html_table
+from simperf.units import format_quantity
+
+__all__ = ["Candidate", "Plan", "plan"]
+
+_RATE, _EXPOSED, _STEP = "samples per second", "exposed communication", "time per step"
+#: share of a step's time from which waiting for communication is what a loser is told [1]
+_WAITS = 0.15
+#: relative width of an interval that is not worth its place in a table [1]
+_NARROW = 2e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A choice, what came of it, and where it stands.
+
+    Parameters
+    ----------
+    number : int
+        Rank among the candidates that were simulated, from 1; 0 for one that was not.
+    choice : Choice
+    time, cost : float
+        Of the whole job, failures and checkpoints included [s] and [USD]; of a pruned one, its bound.
+    time_interval, cost_interval : (float, float) or None
+        That hold 90 % of the draws and of the histories of failures.
+    rate : float
+        Samples a second while it trains [1/s].
+    goodput : float
+        Share of the time that is training [1].
+    memory : float
+        On each GPU [B].
+    limited_by : str
+        Resource that rests least.
+    feasible : bool
+        Within deadline and budget.
+    best : bool
+        No feasible candidate beats it in time and cost.
+    reason : str
+        Why it loses, or was not simulated; why it wins.
+    """
+
+    number: int
+    choice: Choice
+    time: float
+    cost: float
+    time_interval: tuple[float, float] | None = None
+    cost_interval: tuple[float, float] | None = None
+    rate: float = 0.0
+    goodput: float = 1.0
+    memory: float = 0.0
+    limited_by: str = ""
+    feasible: bool = False
+    best: bool = False
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Candidates in their order.
+
+    Parameters
+    ----------
+    request : Request
+    ranked : tuple of Candidate
+        Those that were simulated, the feasible ones first, by the objective.
+    pruned : tuple of Candidate
+        Those that bounds ruled out, and those whose run failed.
+    """
+
+    request: Request
+    ranked: tuple[Candidate, ...]
+    pruned: tuple[Candidate, ...]
+
+    @property
+    def winner(self) -> Candidate:
+        """The first."""
+        return self.ranked[0]
+
+    def scenario(self, number: int) -> Scenario:
+        """The scenario that simulated candidate `number`, for `simperf.run` and `simperf.limits`.
+
+        Raises
+        ------
+        InputError
+            No such candidate.
+        """
+        found = [one for one in self.ranked if one.number == number]
+        if not found:
+            raise InputError(
+                Problem(f"there is no candidate {number}", file="--explain", expected=f"1 to {len(self.ranked)}")
+            )
+        return make_scenario(scenario_data(self.request, found[0].choice), folder=self.request.folder)
+
+    def rows(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows of the ranking, for people."""
+        header = ["#", "candidate", "GPUs", "time", "cost", "samples/s", "memory/GPU", "busiest", "verdict"]
+        return header, [_row(one) for one in self.ranked]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, in SI units."""
+        return {
+            "title": self.request.title,
+            "samples": self.request.samples,
+            "deadline": _finite(self.request.deadline),
+            "budget": _finite(self.request.budget),
+            "objective": self.request.objective,
+            "ranked": [_plain(one, self.request) for one in self.ranked],
+            "pruned": [_plain(one, self.request) for one in self.pruned],
+        }
+
+    def __repr__(self) -> str:
+        first = self.winner
+        what = f"{first.choice.name}: {hours(first.time)}, {first.cost:.2f} USD"
+        return f"<Plan {self.request.title!r}: {len(self.ranked)} simulated, {len(self.pruned)} not; {what}>"
+
+    def _repr_html_(self) -> str:
+        return html_table(*self.rows(), caption=self.request.title)
+
+
+def plan(
+    request: Request | str | os.PathLike[str],
+    *,
+    engine: str | Executor = "serial",
+    samples: int = 0,
+    cache: bool = True,
+    progress: Callable[[Progress], None] | None = None,
+) -> Plan:
+    """Find the machines that train a model in time and within a budget.
+
+    Parameters
+    ----------
+    request : Request or path
+    engine, samples, cache, progress
+        As in `simperf.study.sweep.sweep`.
+
+    Raises
+    ------
+    InputError
+        The file is wrong, or nothing is feasible: then the nearest candidate is named, and what would have to give.
+    """
+    if not isinstance(request, Request):
+        request = load_request(request)
+    made = [(choice, bound_of(request, choice)) for choice in choices(request)]
+    kept = [(choice, verdict) for choice, verdict in made if not verdict.reason]
+    pruned = [_pruned(request, choice, verdict) for choice, verdict in made if verdict.reason]
+    tasks = [_task(request, index, choice, samples) for index, (choice, _) in enumerate(kept)]
+    rows = run_tasks(tasks, engine=engine, cache=cache, progress=progress, work=run_candidate)
+    simulated = []
+    for (choice, verdict), row in zip(kept, rows, strict=True):
+        if row["error"] is not None:
+            pruned.append(_pruned(request, choice, replace(verdict, reason=str(row["error"]).splitlines()[0])))
+        else:
+            simulated.append(_candidate(request, choice, row))
+    if not any(one.feasible for one in simulated):
+        raise _nothing(request, simulated, pruned)
+    return Plan(request, tuple(_ranked(request, simulated)), tuple(pruned))
+
+
+def run_candidate(task: Task) -> Row:
+    """Simulate a candidate's steps; what a worker does."""
+    return run_task(task)
+
+
+def _task(request: Request, index: int, choice: Choice, samples: int) -> Task:
+    return {
+        "point": index,
+        "set": {},
+        "seed": 0,
+        "samples": samples,
+        "record": False,
+        "data": scenario_data(request, choice),
+        "folder": request.folder,
+        "name": choice.name,
+    }
+
+
+def _candidate(request: Request, choice: Choice, row: Mapping[str, Any]) -> Candidate:
+    """From the pace of some steps to the whole job, its failures and its price."""
+    metrics = {name: value for name, (value, _) in row["metrics"].items()}
+    rate = metrics[_RATE]
+    work = request.samples / rate
+    price = request.prices.of(choice.instance) * choice.nodes / 3600
+    found = lifetime(request, choice.nodes, work) if request.failures else Lifetime(work, work, work)
+    interval = None
+    if request.failures:
+        interval = (found.low, found.high)
+    if "intervals" in row and _RATE in row["intervals"]:
+        low, high = row["intervals"][_RATE]
+        first, last = interval or (found.time, found.time)
+        interval = (first * rate / high, last * rate / low)
+    memory = math.fsum(value for name, value in metrics.items() if name.startswith("memory: "))
+    cost = found.time * price
+    feasible = found.time <= request.deadline and cost <= request.budget
+    share = metrics.get(_EXPOSED, 0.0) / metrics[_STEP] if metrics.get(_STEP) else 0.0
+    waits = f"; GPUs wait {100 * share:.0f} % of a step for communication" if share > _WAITS else ""
+    return Candidate(
+        0,
+        choice,
+        found.time,
+        cost,
+        interval,
+        None if interval is None else (interval[0] * price, interval[1] * price),
+        rate,
+        work / found.time,
+        memory,
+        row["limited_by"],
+        feasible,
+        False,
+        waits,
+    )
+
+
+def _pruned(request: Request, choice: Choice, verdict: Verdict) -> Candidate:
+    cost = verdict.time / 3600 * request.prices.of(choice.instance) * choice.nodes
+    return Candidate(0, choice, verdict.time, cost, memory=verdict.memory, reason=verdict.reason)
+
+
+def _ranked(request: Request, found: Sequence[Candidate]) -> list[Candidate]:
+    """Number, mark what nothing beats, and say in a line why each of the others loses."""
+
+    def order(one: Candidate) -> tuple[Any, ...]:
+        keys = (one.time, one.cost) if request.objective == "time" else (one.cost, one.time)
+        return not one.feasible, *keys, one.choice.name
+
+    ranked = sorted(found, key=order)
+    good = [one for one in ranked if one.feasible]
+    front = {good[index].choice for index in pareto_front([(one.time, one.cost) for one in good])}
+    first = ranked[0]
+    told = []
+    for number, one in enumerate(ranked, 1):
+        best = one.choice in front
+        told.append(
+            replace(one, number=number, best=best, reason=_reason(request, one, first, good, best) + one.reason)
+        )
+    return told
+
+
+def _reason(request: Request, one: Candidate, first: Candidate, good: Sequence[Candidate], best: bool) -> str:
+    if one is first:
+        return (
+            "the fastest"
+            if request.objective == "time"
+            else "the cheapest" + (" in time" if request.deadline < math.inf else "")
+        )
+    if not one.feasible:
+        late, dear = one.time - request.deadline, one.cost - request.budget
+        words = [f"{hours(late)} too late"] if late > 0 else []
+        words += [f"{dear:.2f} USD over the budget"] if dear > 0 else []
+        return " and ".join(words)
+    if _same(one, first):
+        return "not distinguishable from 1"
+    if best:
+        if request.objective == "time":
+            return f"{one.time / first.time:.2f} times as long, for {one.cost / first.cost:.2f} of the cost"
+        return f"{first.time / one.time:.2f} times as fast, for {one.cost / first.cost:.2f} times the cost"
+    better = min(
+        (each for each in good if each.time <= one.time and each.cost <= one.cost and each is not one),
+        key=lambda each: (each.time * each.cost, each.choice.name),
+        default=first,
+    )
+    slower, dearer = one.time / better.time, one.cost / better.cost
+    than = f"{better.choice.nodes} x {better.choice.instance}"
+    return f"{slower:.2f} times as long and {dearer:.2f} times the cost of {than}" + (
+        f", batch {better.choice.batch}" if better.choice.batch != one.choice.batch else ""
+    )
+
+
+def _same(one: Candidate, first: Candidate) -> bool:
+    """Whether the intervals of both time and cost overlap."""
+    pairs = ((one.time_interval, first.time_interval), (one.cost_interval, first.cost_interval))
+    return all(a is not None and b is not None and a[0] <= b[1] and b[0] <= a[1] for a, b in pairs)
+
+
+def _nothing(request: Request, simulated: Sequence[Candidate], pruned: Sequence[Candidate]) -> InputError:
+    """Nothing is feasible: name the nearest, and what would have to give."""
+
+    def miss(one: Candidate) -> float:
+        return max(one.time / request.deadline, one.cost / request.budget)
+
+    key = ("plan", "deadline" if request.deadline < math.inf else "budget")
+    near = sorted((one for one in simulated if math.isfinite(one.time)), key=lambda one: (miss(one), one.choice.name))
+    if not near:
+        near = sorted((one for one in pruned if math.isfinite(one.time)), key=lambda one: (miss(one), one.choice.name))
+    if not near:
+        reasons = dict.fromkeys(one.reason for one in pruned)
+        return InputError(
+            request.toml.problem(("candidates",), "no candidate can be run: " + "; ".join(list(reasons)[:4]))
+        )
+    one = near[0]
+    give = []
+    if one.time > request.deadline:
+        give.append(f"a deadline of {hours(one.time)}")
+    if one.cost > request.budget:
+        give.append(f"a budget of {one.cost:.2f} USD")
+    least = "" if one in simulated else "at least "
+    near_text = f"the nearest is {one.choice.name}: {least}{hours(one.time)}, {one.cost:.2f} USD"
+    message = f"no candidate is feasible; {near_text}"
+    if one not in simulated and not give:
+        message += f" ({one.reason})"
+    return InputError(request.toml.problem(key, message, expected=" and ".join(give) or "wider limits"))
+
+
+def _row(one: Candidate) -> list[str]:
+    time, cost = hours(one.time), f"{one.cost:.2f} USD"
+    if one.time_interval and one.cost_interval and one.time_interval[1] > one.time_interval[0] * (1 + _NARROW):
+        time += f" [{hours(one.time_interval[0])} .. {hours(one.time_interval[1])}]"
+        cost += f" [{one.cost_interval[0]:.2f} .. {one.cost_interval[1]:.2f}]"
+    memory, number = format_quantity(one.memory, "B", digits=3), f"{one.number}{'*' if one.best else ''}"
+    return [
+        number,
+        one.choice.name,
+        str(one.choice.gpus),
+        time,
+        cost,
+        f"{one.rate:.4g}",
+        memory,
+        one.limited_by,
+        one.reason,
+    ]
+
+
+def _plain(one: Candidate, request: Request) -> dict[str, Any]:
+    choice = one.choice
+    return {
+        "number": one.number,
+        "instance": choice.instance,
+        "nodes": choice.nodes,
+        "gpus": choice.gpus,
+        "strategy": choice.strategy,
+        "batch": choice.batch,
+        "time": _finite(one.time),
+        "time_interval": one.time_interval,
+        "cost": _finite(one.cost),
+        "cost_interval": one.cost_interval,
+        "samples_per_second": one.rate or None,
+        "goodput": one.goodput,
+        "memory": one.memory,
+        "limited_by": one.limited_by or None,
+        "feasible": one.feasible,
+        "best": one.best,
+        "reason": one.reason,
+        "price": request.prices.of(choice.instance),
+        "price_source": request.prices.sources[choice.instance],
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,97 @@
+"""What an hour of an instance costs: of the catalogue, with its date, or of a list of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from simperf.errors import InputError, UnitError
+from simperf.files import TomlFile, read_toml
+from simperf.hardware import Catalog
+from simperf.study.planning.reader import Reader
+from simperf.units import parse
+
+__all__ = ["PriceList", "read_prices"]
+
+_KINDS = ("on_demand", "capacity_block")
+
+
+@dataclass(frozen=True, slots=True)
+class PriceList:
+    """Prices by instance [USD/h], and for each who asked it, where and when."""
+
+    prices: Mapping[str, float]
+    sources: Mapping[str, str]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.prices
+
+    def of(self, name: str) -> float:
+        """Price of one instance [USD/h]."""
+        return self.prices[name]
+
+
+def read_prices(table: Reader, instances: Sequence[str], catalog: Catalog, folder: Path) -> PriceList:
+    """Prices of all instances: those of the file's ``own`` table, else of its price file, else of the catalogue.
+
+    A price file has ``date`` and ``source``, and a table ``[price]`` of instances. What is wrong, a price that is
+    missing above all, is added to the table's problems.
+    """
+    kind = table.choice("kind", _KINDS, "on_demand")
+    prices: dict[str, float] = {}
+    sources: dict[str, str] = {}
+    name = table.text("file")
+    if name:
+        try:
+            toml = read_toml(folder / name)
+        except InputError as error:
+            table.problems += error.problems
+        else:
+            found = _entries(toml, ("price",), toml.data.get("price", {}), table)
+            said = ", ".join(str(toml.data[key]) for key in ("source", "date") if key in toml.data)
+            if "date" not in toml.data:
+                table.problems.append(toml.problem((), "the prices have no date", expected='date = "2026-01"'))
+            prices |= found
+            sources |= dict.fromkeys(found, said or name)
+    own = _entries(table.toml, ("prices", "own"), table.data.get("own", {}), table)
+    prices |= own
+    sources |= dict.fromkeys(own, "the plan's file")
+    for instance in instances:
+        if instance in prices:
+            continue
+        price, source = _of_catalog(catalog, instance, kind)
+        if price is None:
+            what = "price" if kind == "on_demand" else f"price of kind {kind}"
+            message = f"there is no {what} for {instance!r}"
+            table.problems.append(
+                table.toml.problem(
+                    ("candidates", "instances"), message, expected=f'[prices] own = {{ {instance} = "10 USD/h" }}'
+                )
+            )
+            continue
+        prices[instance], sources[instance] = price, source
+    return PriceList(prices, sources)
+
+
+def _of_catalog(catalog: Catalog, instance: str, kind: str) -> tuple[float | None, str]:
+    quoted = catalog.file("server", instance).data.get("price") or {}
+    price = quoted.get(kind)
+    said = ", ".join(str(quoted[key]) for key in ("source", "region", "date") if quoted.get(key))
+    return (None if price is None else parse(price, "USD/h")), said
+
+
+def _entries(toml: TomlFile, at: tuple[str, ...], given: object, table: Reader) -> dict[str, float]:
+    if not isinstance(given, dict):
+        table.problems.append(toml.problem(at, "a table of prices is expected", value=given))
+        return {}
+    found = {}
+    for name, value in given.items():
+        try:
+            price = parse(value, "USD/h")
+            if price <= 0:
+                raise UnitError("a price is above 0")
+            found[str(name)] = price
+        except UnitError as error:
+            table.problems.append(toml.problem((*at, name), str(error), value=value))
+    return found

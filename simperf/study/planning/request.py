@@ -1,0 +1,317 @@
+"""What is asked for: a model and how much of it, by when and for how much, on which machines."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from simperf.errors import InputError, Problem, UnknownNameError, nearest
+from simperf.files import TomlFile, read_toml
+from simperf.hardware import Catalog
+from simperf.study.planning.prices import PriceList, read_prices
+from simperf.study.planning.reader import Reader
+from simperf.training.trainer import STRATEGIES
+from simperf.workload.mixed import TRAINING_PRECISIONS
+from simperf.workload.model import TracedModel
+
+__all__ = ["Failures", "Request", "load_request", "make_request"]
+
+_TABLES = {
+    "plan": (
+        "title", "model", "precision", "optimizer", "samples", "epochs", "tokens", "deadline", "budget", "objective",
+    ),
+    "candidates": (
+        "instances", "nodes", "strategies", "batch_per_gpu", "batch", "algorithm", "folder", "fabric", "frontend",
+    ),
+    "limits": ("nodes", "gpus", "batch", "memory", "price"),
+    "prices": ("file", "kind", "own"),
+    "failures": ("node_mtbf", "checkpoint", "restart", "repair", "interval", "runs"),
+    "calibration": ("use",),
+}  # fmt: skip
+_OBJECTIVES = ("auto", "time", "cost")
+#: nodes that are tried where the file names none
+_NODES = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """What goes wrong on the way.
+
+    Parameters
+    ----------
+    node_mtbf : float
+        Mean time between failures of one node [s].
+    bandwidth : float
+        Of the store of checkpoints [B/s]; infinite if they cost nothing.
+    restart : float
+        From a failure to the first step, without reading the checkpoint [s].
+    repair : float
+        Until a broken node is replaced [s].
+    interval : float
+        Between checkpoints [s]; 0 takes Young's formula.
+    runs : int
+        Histories that are played.
+    """
+
+    node_mtbf: float
+    bandwidth: float = math.inf
+    restart: float = 0.0
+    repair: float = 0.0
+    interval: float = 0.0
+    runs: int = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A plan's file, read and checked.
+
+    Parameters
+    ----------
+    title : str
+    model : TracedModel
+    use : str
+        Its name or file.
+    precision, optimizer : str
+    samples : float
+        To be trained in all.
+    deadline, budget : float
+        [s] and [USD]; infinite if there is none.
+    objective : str
+        ``"time"`` or ``"cost"``: what the feasible candidates are ranked by.
+    instances, nodes, strategies : tuple
+        What candidates are made of.
+    batches : tuple of int
+        Samples a GPU, or of the whole step where `strong`.
+    strong : bool
+    algorithm, frontend : str
+    fabric : mapping
+        Of clusters, instead of what fits the instance's network card.
+    limits : mapping of str to float
+        The most of ``nodes``, ``gpus``, ``batch``, ``memory`` [B a GPU] and ``price`` [USD/h].
+    prices : PriceList
+    failures : Failures or None
+    catalog : Catalog
+    toml : TomlFile
+    """
+
+    title: str
+    model: TracedModel
+    use: str
+    precision: str
+    optimizer: str
+    samples: float
+    deadline: float
+    budget: float
+    objective: str
+    instances: tuple[str, ...]
+    nodes: tuple[int, ...]
+    strategies: tuple[str, ...]
+    batches: tuple[int, ...]
+    strong: bool
+    algorithm: str
+    frontend: str
+    fabric: Mapping[str, Any]
+    limits: Mapping[str, float]
+    prices: PriceList
+    failures: Failures | None
+    catalog: Catalog
+    toml: TomlFile
+    calibration: str = ""
+
+    @property
+    def folder(self) -> str:
+        """Folder that paths of the file are relative to."""
+        return str(Path(self.toml.path).absolute().parent) if self.toml.path else str(Path.cwd())
+
+
+def load_request(path: str | os.PathLike[str]) -> Request:
+    """Read a plan's file.
+
+    Raises
+    ------
+    InputError
+        All that is wrong with it.
+    """
+    return _read(read_toml(path))
+
+
+def make_request(data: Mapping[str, Any]) -> Request:
+    """Make a request of plain data, which has the tables and keys of a file."""
+    return _read(TomlFile("", dict(data), ""))
+
+
+def _read(toml: TomlFile) -> Request:
+    problems: list[Problem] = [
+        toml.problem((name,), f"unknown table{nearest(name, _TABLES)}") for name in toml.data if name not in _TABLES
+    ]
+    head, candidates, limits, prices, failures, calibration = (
+        Reader(toml, name, keys, problems) for name, keys in _TABLES.items()
+    )
+    folder = Path(toml.path).parent if toml.path else Path()
+    catalog = _catalog(candidates, folder, problems)
+    model = _model(head, folder)
+    samples = _samples(head, model)
+    deadline, budget = head.quantity("deadline", "s", math.inf), head.quantity("budget", "USD", math.inf)
+    objective = head.choice("objective", _OBJECTIVES, "auto")
+    if objective == "auto":
+        objective = "cost" if deadline < math.inf else "time"
+    precision = head.choice("precision", tuple(TRAINING_PRECISIONS), "fp32")
+    strategies = candidates.texts("strategies", ("ddp",))
+    for name in strategies:
+        if name not in STRATEGIES:
+            candidates.wrong(("strategies",), str(UnknownNameError("strategy", name, STRATEGIES)))
+    instances = candidates.texts("instances")
+    if not instances and "instances" not in candidates:
+        candidates.wrong((), "no instances are named", expected='instances = ["p3-16xlarge", "p4d-24xlarge"]')
+    known = catalog.names("server")
+    for name in instances:
+        if name not in known:
+            candidates.wrong(("instances",), f"unknown instance {name!r}{nearest(name, known)}")
+    instances = tuple(name for name in instances if name in known)
+    if ("batch" in candidates) == ("batch_per_gpu" in candidates):
+        message = "batch and batch_per_gpu are both there" if "batch" in candidates else "the batch is missing"
+        candidates.wrong(("batch",) if "batch" in candidates else (), message, expected="batch_per_gpu = [32, 64, 128]")
+    strong = "batch" in candidates
+    batches = candidates.counts("batch" if strong else "batch_per_gpu", (32,))
+    most = {
+        "nodes": limits.count("nodes") or math.inf,
+        "gpus": limits.count("gpus") or math.inf,
+        "batch": limits.count("batch") or math.inf,
+        "memory": limits.quantity("memory", "B", math.inf),
+        "price": limits.quantity("price", "USD/h", math.inf),
+    }
+    default = tuple(count for count in _NODES if count <= most["nodes"]) or (1,)
+    nodes = candidates.counts("nodes", default)
+    listed = read_prices(prices, instances, catalog, folder)
+    _contradictions(limits, most, nodes, batches, instances, catalog, listed)
+    request = Request(
+        head.text("title", Path(toml.path).stem if toml.path else "plan"),
+        model or TracedModel("", "", "", "", (), (), (), (), (), 0, (), None),  # type: ignore[arg-type]
+        head.text("model"),
+        precision,
+        head.text("optimizer"),
+        samples,
+        deadline,
+        budget,
+        objective,
+        instances,
+        nodes,
+        strategies,
+        batches,
+        strong,
+        candidates.text("algorithm", "nccl"),
+        candidates.text("frontend", "pytorch"),
+        dict(candidates.data.get("fabric", {})),
+        most,
+        listed,
+        _failures(failures),
+        catalog,
+        toml,
+        calibration.text("use"),
+    )
+    if problems:
+        unique = dict.fromkeys(problems)
+        raise InputError(sorted(unique, key=lambda problem: (problem.file, problem.line)))
+    return request
+
+
+def _catalog(candidates: Reader, folder: Path, problems: list[Problem]) -> Catalog:
+    own = candidates.text("folder")
+    try:
+        return Catalog.load([folder / own] if own else [])
+    except InputError as error:
+        problems += error.problems
+        return Catalog.load()
+
+
+def _model(head: Reader, folder: Path) -> TracedModel | None:
+    from simperf.workload.zoo import load
+
+    name = head.text("model")
+    if not name:
+        if "model" not in head:
+            head.wrong((), "the model is missing", expected='model = "resnet50" (see `simperf zoo list`)')
+        return None
+    try:
+        model = load(str(folder / name) if (folder / name).is_file() else name)
+        if "optimizer" in head:
+            model.update(head.text("optimizer"))
+    except UnknownNameError as error:
+        head.wrong(("optimizer" if "optimizer" in str(error) else "model",), str(error))
+        return None
+    except InputError as error:
+        head.problems += error.problems
+        return None
+    return model
+
+
+def _samples(head: Reader, model: TracedModel | None) -> float:
+    """Samples in all, of epochs over a data set or of tokens."""
+    tokens, data, epochs = head.number("tokens"), head.number("samples"), head.number("epochs", 1.0)
+    if ("tokens" in head) == ("samples" in head):
+        message = "samples and tokens are both there" if "tokens" in head else "how much is to be trained is missing"
+        head.wrong(
+            ("tokens",) if "tokens" in head else (),
+            message,
+            expected="samples = 1_281_167 and epochs = 90, or tokens = 300e9",
+        )
+        return 1.0
+    if "tokens" not in head:
+        return data * epochs
+    if model is None:
+        return 1.0
+    first = model.inputs[0]
+    if "int" not in first.dtype or len(first.shape) != 1:
+        head.wrong(
+            ("tokens",), f"a sample of {model.name} is one {model.sample}: it has no tokens", expected="samples = ..."
+        )
+        return 1.0
+    return tokens * epochs / first.shape[0]
+
+
+def _contradictions(
+    limits: Reader,
+    most: Mapping[str, float],
+    nodes: tuple[int, ...],
+    batches: tuple[int, ...],
+    instances: tuple[str, ...],
+    catalog: Catalog,
+    prices: PriceList,
+) -> None:
+    """Limits that no candidate can meet, whatever it does."""
+
+    def against(key: str, least: float, what: str) -> None:
+        if least > most[key]:
+            limits.wrong((key,), f"it leaves no candidate: {what}", value=limits.data.get(key, ""))
+
+    against("nodes", min(nodes), f"the fewest nodes are {min(nodes)}")
+    sizes = {name: len(catalog.machine(name).gpus) for name in instances}
+    if not sizes:
+        return
+    for name, gpus in sizes.items():
+        if gpus == 0:
+            limits.problems.append(limits.toml.problem(("candidates", "instances"), f"{name} has no GPU"))
+    against("gpus", min(nodes) * min(sizes.values()), f"the smallest has {min(nodes) * min(sizes.values())} GPUs")
+    against("batch", min(batches), f"the smallest batch is {min(batches)}")
+    asked = [prices.of(name) * min(nodes) for name in instances if name in prices]
+    if asked:
+        against("price", min(asked), f"the cheapest asks {min(asked):.2f} USD/h")
+
+
+def _failures(table: Reader) -> Failures | None:
+    if not table.data:
+        return None
+    if "node_mtbf" not in table:
+        table.wrong((), "the time between failures of a node is missing", expected='node_mtbf = "1000 h"')
+    return Failures(
+        table.quantity("node_mtbf", "s", 3.6e6),
+        table.quantity("checkpoint", "B/s", math.inf),
+        table.quantity("restart", "s", zero=True),
+        table.quantity("repair", "s", zero=True),
+        table.quantity("interval", "s"),
+        table.count("runs", 40),
+    )
