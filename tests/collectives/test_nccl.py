@@ -90,8 +90,47 @@ def test_one_process_for_many_gpus_launches_one_after_the_other():
 
 
 def test_other_collectives():
-    for name in ("reduce-scatter", "all-gather"):
+    for name in ("reduce-scatter", "all-gather", "broadcast", "reduce"):
         assert Tuner(DGX, DGX.gpus, collective=name).best(1 << 30).algorithm == "ring"
+    assert Tuner(DGX, DGX.gpus, collective="all-to-all").best(1 << 30).algorithm == "direct"
     with pytest.raises(UnknownNameError, match="all-gather"):
-        Tuner(DGX, DGX.gpus, collective="broadcast")
+        Tuner(DGX, DGX.gpus, collective="gather")
+    with pytest.raises(UnknownNameError, match="ring"):
+        Tuner(DGX, DGX.gpus, only=["rings"])
     assert Tuner(DGX, DGX.gpus[:1]).best(1 << 20).run.time == pytest.approx(6.6e-6)
+
+
+@pytest.mark.parametrize("collective", ["all-reduce", "all-gather", "broadcast", "all-to-all"])
+@pytest.mark.parametrize("servers", [1, 2])
+def test_the_best_is_the_first_of_all(collective, servers):
+    """What is pruned without being played could not have won."""
+    machine = build_cluster("dgx-a100", servers, link="infiniband-hdr") if servers > 1 else DGX
+    tuner = Tuner(machine, machine.gpus, collective=collective)
+    for size in (8.0, 2.0**15, 2.0**21, 2.0**27):
+        assert tuner.best(size).time == tuner.choices(size)[0].time
+
+
+def test_chunks_that_are_not_played_follow_at_the_same_distance(monkeypatch):
+    machine = build_cluster("p4d-24xlarge", 2, link="efa-100g", fabric="rail")
+    few = Tuner(machine, machine.gpus, only=["tree"]).best(2.0**28).time
+    monkeypatch.setattr("simperf.collectives.nccl.MOST_CHUNKS", 32)
+    assert few == pytest.approx(Tuner(machine, machine.gpus, only=["tree"]).best(2.0**28).time, rel=1e-6)
+
+
+def test_what_is_held_to_an_algorithm_runs_it():
+    machine = build_cluster("dgx-a100", 2, link="infiniband-hdr")
+    ring, tree = (Tuner(machine, machine.gpus, only=[name]).best(2.0**30) for name in ("ring", "tree"))
+    assert (ring.algorithm, tree.algorithm) == ("ring", "tree")
+    assert ring.plan.algorithm == "multi-ring"
+
+
+def test_a_network_adds_its_latency_to_every_crossing():
+    machine = build_cluster("p4d-24xlarge", 2, link="efa-100g", fabric="rail")
+    slow, fast = (Tuner(machine, machine.gpus, network=name).best(8.0).time for name in ("efa", "rdma"))
+    assert 2 * 60e-6 < slow - fast < 2 * 75e-6, "up the tree and down it, less the wire that both have"
+
+
+def test_low_latency_protocols_have_a_limit_of_their_own():
+    tuner = Tuner(DGX, DGX.gpus)
+    found = {choice.name: choice for choice in tuner.choices(2.0**30)}
+    assert 2.0**30 * 1.75 / found["ring/LL"].time == pytest.approx(87.7e9, rel=0.02)

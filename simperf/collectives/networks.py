@@ -1,0 +1,166 @@
+"""What lies between NCCL and the wire, as data: verbs, the adapters of clouds, TCP sockets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from simperf.errors import InputError, UnknownNameError
+from simperf.files import TomlFile, read_toml
+from simperf.hardware import CpuPart, GpuPart, Machine, NicPart
+from simperf.units import parse
+
+__all__ = ["Network", "in_network_efficiency", "low_latency_limit", "network", "network_of", "tree_limit"]
+
+_FOLDER = Path(__file__).with_name("data")
+
+#: rows of NCCL's tables by architecture; older and newer ones read the row beside them
+_ROWS = {
+    "kepler": "volta",
+    "pascal": "volta",
+    "volta": "volta",
+    "turing": "volta",
+    "ampere": "ampere",
+    "ada": "ampere",
+    "hopper": "hopper",
+    "blackwell": "blackwell",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """How NCCL reaches another server.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``"rdma"`` or ``"socket"``.
+    latency : float
+        That a hop takes beyond what the constants of the protocols hold [s].
+    core : float
+        What one core moves where software does [B/s]; infinite where the adapter does.
+    sockets : int
+        Connections of one channel from GPU to GPU.
+    threads : int
+        Cores of a process: one sends and receives, more do one each.
+    copies : int
+        Times that a byte in host memory crosses the memory's bus.
+    nics : tuple of str
+        Adapters that are driven this way unasked.
+    source : str
+        Where the numbers come from.
+    """
+
+    name: str
+    latency: float = 0.0
+    core: float = math.inf
+    sockets: int = 1
+    threads: int = 1
+    copies: int = 2
+    nics: tuple[str, ...] = ()
+    source: str = ""
+
+
+def _read(toml: TomlFile, name: str, values: Mapping[str, Any]) -> Network:
+    return Network(
+        name,
+        parse(values["latency"], "s"),
+        parse(values["core"], "B/s") if "core" in values else math.inf,
+        int(values.get("sockets", 1)),
+        int(values.get("threads", 1)),
+        int(values["copies"]),
+        tuple(values.get("nics", ())),
+        str(values["source"]),
+    )
+
+
+@lru_cache(maxsize=1)
+def _networks() -> Mapping[str, Network]:
+    toml = read_toml(_FOLDER / "nccl_networks.toml")
+    found, problems = {}, []
+    for name, values in toml.data.items():
+        try:
+            found[name] = _read(toml, name, values)
+        except (KeyError, ValueError) as error:
+            problems.append(toml.problem((name,), str(error)))
+    if problems:
+        raise InputError(problems)
+    return found
+
+
+def network(name: str) -> Network:
+    """The network of a name.
+
+    Raises
+    ------
+    UnknownNameError
+        There is none.
+
+    Examples
+    --------
+    >>> network("efa").latency
+    7.5e-05
+    """
+    if name not in _networks():
+        raise UnknownNameError("network of NCCL", name, list(_networks()))
+    return _networks()[name]
+
+
+def network_of(machine: Machine, ranks: Sequence[str]) -> Network:
+    """The network that NCCL would take between the servers of a machine: the one that drives their adapters."""
+    away = next((rank for rank in ranks if machine.nodes[rank].server != machine.nodes[ranks[0]].server), None)
+    if away is not None:
+        for edge in machine.route(ranks[0], away).edges:
+            part = machine.nodes[edge.src].part
+            if isinstance(part, NicPart):
+                return next((one for one in _networks().values() if part.name in one.nics), network("rdma"))
+    return network("rdma")
+
+
+@lru_cache(maxsize=1)
+def _limits() -> Mapping[tuple[str, str, str], float]:
+    toml = read_toml(_FOLDER / "nccl_limits.toml")
+    tables = {name: table for name, table in toml.data.items() if isinstance(table, dict)}
+    return {
+        (name, where, key): float(value) if where == "efficiency" else parse(value, "B/s")
+        for name, table in tables.items()
+        for where, row in table.items()
+        for key, value in row.items()
+    }
+
+
+def _where(machine: Machine, ranks: Sequence[str]) -> str:
+    servers = len({machine.nodes[rank].server for rank in ranks})
+    return ("one", "two")[servers - 1] if servers <= 2 else "more"
+
+
+def _row(machine: Machine, rank: str) -> str:
+    part = machine.nodes[rank].part
+    return _ROWS.get(part.architecture, "") if isinstance(part, GpuPart) else ""
+
+
+def low_latency_limit(machine: Machine, ranks: Sequence[str]) -> float:
+    """The most that the LL protocol carries between these GPUs [B/s of bus bandwidth].
+
+    Inside a server it depends on the GPU, between servers on the maker of the processors.
+    """
+    where = _where(machine, ranks)
+    key = _row(machine, ranks[0])
+    if where != "one":
+        host = machine.nodes[machine.host_of(ranks[0])].part
+        key = "amd" if isinstance(host, CpuPart) and host.title.startswith("AMD") else "intel"
+    return _limits().get(("LL", where, key), math.inf)
+
+
+def tree_limit(machine: Machine, ranks: Sequence[str]) -> float:
+    """The most that one channel of trees carries between these GPUs [B/s of bus bandwidth]."""
+    return _limits().get(("tree", _where(machine, ranks), _row(machine, ranks[0])), math.inf)
+
+
+def in_network_efficiency(machine: Machine, ranks: Sequence[str]) -> float:
+    """What is left of the links where the switch between these GPUs adds up, 0 to 1; 0 if it is not known."""
+    return _limits().get(("in-network", "efficiency", _row(machine, ranks[0])), 0.0)
