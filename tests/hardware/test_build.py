@@ -54,7 +54,7 @@ def test_the_table_is_a_machine(tmp_path):
         ('part = "pcie3-x16"\n[[', 'part = "pcie3-x16"\nbandwidth = "3"\n[[', 15, "unit is missing"),
         ('part = "pcie3-x16"\n[[', 'part = "pcie3-x16"\nlatency = "3 GB"\n[[', 15, "unit of size"),
         ('part = "pcie3-x16"\n[[', 'part = "pcie3-x16"\nlength = "3 km"\n[[', 15, "no velocity"),
-        ('part = "pcie3-x16"\n[[', 'part = "pcie3-x16"\ncount = 0\n[[', 15, "greater than or equal to 1"),
+        ('part = "pcie3-x16"\n[[', 'part = "pcie3-x16"\ncount = 0\n[[', 15, "at least 1 is expected"),
         ('part = "pcie3-x16"\n[[', 'part = "nvlink2"\ncount = 7\n[[', 2, "a NVIDIA Tesla V100 SXM2 16 GB has 6"),
         ('id = "gpu{0..3}"', 'id = "gpu{3..0}"', 3, "no range"),
         ('id = "gpu{0..3}"', 'id = "gpu{0..3}{0..1}"', 3, "two ranges"),
@@ -68,7 +68,7 @@ def test_the_table_is_a_machine(tmp_path):
         ("plx-8796", "plx-8747", 2, None),
         ('a = "plx0"\nb = "cpu0"', 'a = "gpu0"\nb = "plx0"', 15, "linked twice"),
         ("[machine]\n", "[machine]\npeer_acces = true\n", 2, "did you mean 'peer_access'"),
-        ("[machine]\n", '[machine]\npeer_access = "yes please"\n', 2, "boolean"),
+        ("[machine]\n", '[machine]\npeer_access = "yes please"\n', 2, "true or false"),
     ],
 )
 def test_broken_tables(tmp_path, old, new, line, says):
@@ -111,7 +111,7 @@ CLUSTER = '[machine]\nserver = "dgx-1v"\n[machine.fabric]\ntype = "star"\nlink =
         (CLUSTER.replace("dgx-1v", "dgx-1w"), "did you mean"),
         (CLUSTER.replace("dgx-1v", "book-4gpu"), "no NIC"),
         (CLUSTER.replace('"star"', '"sta"'), "did you mean 'star'"),
-        (CLUSTER + "oversubscription = 0.5\n", "greater"),
+        (CLUSTER + "oversubscription = 0.5\n", "at least 1.0"),
         (CLUSTER + "servers_per_leave = 5\n", "did you mean 'servers_per_leaf'"),
         (CLUSTER.replace("hdr", "hdrr"), "did you mean"),
         (CLUSTER + 'uplink = "x"\n', "unknown link"),
