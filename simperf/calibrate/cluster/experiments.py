@@ -1,0 +1,168 @@
+"""What is measured on a boxed cluster: points, each with the order that the hosts get."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from simperf.calibrate.cluster.shape import Shape
+from simperf.calibrate.dataset import Value
+
+__all__ = ["ALGORITHMS", "FAMILIES", "MODEL", "Point", "points"]
+
+KIB, MIB = 1024, 1 << 20
+#: all-reduces by hand, as the plans of `simperf.collectives` have them; the last needs a host more than ranks
+ALGORITHMS = ("ring", "binomial-tree", "sharded", "central")
+#: what `--only` knows
+FAMILIES = ("send", "all-reduce", "crossing", "slow-host", "step", "ddp", "server")
+#: networks of equal linear layers that are trained
+MODEL: Mapping[str, Mapping[str, int]] = {
+    "mlp-8x512": {"layers": 8, "width": 512, "batch": 1024},
+    "mlp-8x256": {"layers": 8, "width": 256, "batch": 1024},
+}
+#: rate below which training takes too long to be measured [B/s]
+SLOWEST = 1e7
+#: steps of each worker in a repeat with a server
+STEPS = 4
+#: longest estimate of one repeat [s], and what all repeats of a point may take [s]
+LONGEST, BUDGET = 2.5, 1.2
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One measurement to be made.
+
+    Parameters
+    ----------
+    family, series : str
+    job : str
+        Function of `simperf.calibrate.cluster.jobs`.
+    shape : Shape
+        Of the links.
+    hosts : int
+        Hosts that take part.
+    at : mapping
+        Conditions that the data set keeps, besides those of the shape.
+    details : mapping
+        What the order says, besides the conditions.
+    estimate : float
+        Of one repeat [s].
+    """
+
+    family: str
+    series: str
+    job: str
+    shape: Shape
+    hosts: int
+    at: Mapping[str, Value] = field(default_factory=dict)
+    details: Mapping[str, Value] = field(default_factory=dict)
+    estimate: float = 0.0
+
+    @property
+    def conditions(self) -> dict[str, Value]:
+        """All conditions, those of the shape among them."""
+        found: dict[str, Value] = {**self.at, "rate": self.shape.rate}
+        for host, rate in sorted(self.shape.rate_of.items()):
+            found[f"rate_of_{host}"] = rate
+        return {**found, "burst": self.shape.burst, "queue": self.shape.queue, "threads": 1}
+
+    @property
+    def repeats(self) -> int:
+        """How often it is done."""
+        least = 3 if self.family == "server" else 4
+        return max(least, min(15, round(BUDGET / max(self.estimate, 1e-3))))
+
+
+def _all_reduce(family: str, algorithm: str, shape: Shape, ranks: int, nbytes: int) -> Point:
+    wire = nbytes / min(shape.rate, *shape.rate_of.values()) if shape.rate_of else nbytes / shape.rate
+    share = 2 * (ranks - 1) / ranks
+    passes = {"central": 2.0 * ranks, "binomial-tree": 2.0 * (ranks - 1).bit_length()}.get(algorithm, share)
+    at: dict[str, Value] = {"ranks": ranks, "nbytes": nbytes}
+    if algorithm == "gloo":
+        return Point(family, "all-reduce/gloo", "all_reduce", shape, ranks, at, {}, passes * wire)
+    hosts = ranks + (algorithm == "central")
+    details: dict[str, Value] = {"algorithm": algorithm, "workers": ranks}
+    return Point(family, f"all-reduce/{algorithm}", "plan", shape, hosts, at, details, passes * wire)
+
+
+def _counts(most: int, *, quick: bool) -> list[int]:
+    return sorted({2, most}) if quick else sorted({n for n in (2, 3, 4, 6, 8) if n < most} | {most})
+
+
+def points(
+    hosts: int, shape: Shape, *, rates: tuple[float, ...] = (), only: tuple[str, ...] = (), quick: bool = False
+) -> Iterator[Point]:
+    """Everything that is measured, in order.
+
+    Parameters
+    ----------
+    hosts : int
+        Most ranks; a server has a host of its own beside them.
+    shape : Shape
+        Of the links; constants are fitted at its rate.
+    rates : tuple of float
+        Further rates [B/s].
+    only : tuple of str
+        Some of `FAMILIES`; all if empty.
+    quick : bool
+        A small selection.
+    """
+    found = _every(hosts, shape, rates, quick=quick)
+    return (point for point in found if (not only or point.family in only) and point.estimate <= LONGEST)
+
+
+def _every(hosts: int, shape: Shape, rates: tuple[float, ...], *, quick: bool) -> Iterator[Point]:
+    even = replace(shape, rate_of={})
+    shapes = [even, *(replace(even, rate=rate) for rate in rates)]
+    sizes = [256 * KIB, MIB] if quick else [256 * KIB, MIB, 4 * MIB, 16 * MIB]
+    for size in [4, KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB, *sizes]:
+        for series, job, factor in (("send", "send", 1.0), ("round-trip", "round_trip", 2.0)):
+            for one in shapes if not quick and size >= MIB else shapes[:1]:
+                yield Point("send", series, job, one, 2, {"nbytes": size}, {}, factor * size / one.rate)
+    for count in (2, 4, 8, 16, 32, 64):
+        yield Point("send", "send-train", "train", even, 2, {"nbytes": 1024, "messages": count})
+    for size in (64 * KIB, MIB, 4 * MIB):
+        yield Point("send", "add", "add", even, 2, {"nbytes": size, "ranks": 2})
+    yield from _steps(hosts, even)
+    for one in shapes:
+        for ranks in _counts(hosts, quick=quick):
+            for size in sizes:
+                for algorithm in ("gloo", *ALGORITHMS):
+                    yield _all_reduce("all-reduce", algorithm, one, ranks, size)
+    for ranks in () if quick else sorted({min(4, hosts), hosts}):
+        for size in (4, KIB, 4 * KIB, 16 * KIB, 64 * KIB):
+            for algorithm in ("ring", "central"):
+                yield _all_reduce("crossing", algorithm, even, ranks, size)
+    for slow in [shape] if shape.rate_of else [] if quick else [replace(even, rate_of={1: even.rate / 4})]:
+        for ranks in sorted({min(4, hosts), hosts}):
+            for size in sizes[:3]:
+                for algorithm in ("gloo", *ALGORITHMS):
+                    yield _all_reduce("slow-host", algorithm, slow, ranks, size)
+    yield from _training(hosts, shapes, quick=quick)
+
+
+def _steps(hosts: int, shape: Shape) -> Iterator[Point]:
+    for name, details in MODEL.items():
+        for ranks in (1, 2, 4):
+            if ranks <= hosts:
+                at: dict[str, Value] = {"model": name, "ranks": ranks}
+                yield Point("step", "step", "step", shape, ranks, at, details, 0.1 * ranks)
+
+
+def _training(hosts: int, shapes: list[Shape], *, quick: bool) -> Iterator[Point]:
+    fast = [one for one in shapes if one.rate >= SLOWEST] or shapes[:1]
+    for one in fast:
+        for ranks in [2] if quick else [2, 4]:
+            for bucket in (MIB, 4 * MIB) if quick else (MIB // 4, MIB, 2 * MIB, 4 * MIB, 16 * MIB):
+                at: dict[str, Value] = {"model": "mlp-8x512", "ranks": ranks, "bucket": bucket}
+                if ranks <= hosts:
+                    details = MODEL["mlp-8x512"]
+                    yield Point("ddp", "ddp", "ddp", one, ranks, at, details, 8.4e6 / one.rate / 2 + 0.1)
+    for one in fast:
+        for workers in [2] if quick else [1, 2, 3, 4, 6]:
+            for series in ("server/asynchronous", "server/synchronous"):
+                at = {"model": "mlp-8x256", "ranks": workers, "steps": STEPS}
+                details = {**MODEL["mlp-8x256"], "synchronous": series.endswith("/synchronous")}
+                if workers <= hosts:
+                    estimate = STEPS * (2.1e6 * max(2, workers) / one.rate + 0.05)
+                    yield Point("server", series, "asynchronous", one, workers + 1, at, details, min(estimate, LONGEST))

@@ -1,0 +1,197 @@
+"""The boxed cluster as the simulator has it: shaped links around a switch, and cores that all hosts share.
+
+Everything that takes time is a flow on one network: a byte on its way draws on two links and, for the work of the two
+kernels, on the cores; computing draws on the cores alone. The cores count in bytes: so many as they could move if they
+did nothing else. So sharing, saturation and the trade of computing against communication are one max-min fairness.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+import simpy
+
+from simperf.calibrate.cluster.constants import Constants
+from simperf.calibrate.cluster.shape import Shape
+from simperf.engine.bucket import TokenBucket
+from simperf.engine.network import FlowNetwork
+
+__all__ = ["BoxedMachine", "Steps"]
+
+Steps = Generator[simpy.Event, Any, Any]
+CORES = "cores"
+
+
+@dataclass(slots=True)
+class _Slot:
+    """Sends and receives between two hosts that belong together, in order."""
+
+    sends: deque[tuple[float, simpy.Event]] = field(default_factory=deque)
+    receives: deque[simpy.Event] = field(default_factory=deque)
+    credits: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class _Lane:
+    """The connection from one host to another: messages in order, one at a time."""
+
+    src: int
+    dst: int
+    waiting: deque[tuple[float, simpy.Event, simpy.Event]] = field(default_factory=deque)
+    busy: bool = False
+    nbytes: float = 0.0
+    out: int = 1
+    into: int = 1
+
+
+class BoxedMachine:
+    """Hosts on a switch inside one machine.
+
+    Parameters
+    ----------
+    hosts : int
+    shape : Shape
+        Of the links.
+    constants : Constants
+    """
+
+    def __init__(self, hosts: int, shape: Shape, constants: Constants) -> None:
+        self.env = simpy.Environment()
+        self.shape, self.constants = shape, constants
+        links = [f"h{host}>" for host in range(hosts)] + [f">h{host}" for host in range(hosts)]
+        capacity = constants.cores / constants.byte
+        self.network = FlowNetwork(self.env, {CORES: capacity, **dict.fromkeys(links, 0.0)})
+        payload = constants.efficiency
+        for host in range(hosts):
+            for link in (f"h{host}>", f">h{host}"):
+                rate, burst = shape.of(host) * payload, constants.burst * payload
+                TokenBucket(self.network, link, rate=rate, burst=burst, peak=max(rate, capacity))
+        self._slots: dict[tuple[int, int, int], _Slot] = {}
+        self._lanes: dict[tuple[int, int], _Lane] = {}
+        self._active: list[_Lane] = []
+        self._busy = 0
+
+    def work(self, seconds: float) -> simpy.Event:
+        """Event that comes when one thread has done so much work [s alone]."""
+        core = 1.0 / self.constants.byte
+        event = self.network.transfer((CORES,), seconds * core, cap=core)
+        self._busy += 1
+        assert event.callbacks is not None
+        event.callbacks.append(self._rested)
+        return event
+
+    def _rested(self, _: simpy.Event) -> None:
+        self._busy -= 1
+
+    def _wake(self) -> simpy.Event:
+        """Event that comes when a message has found a core: one that sleeps has to be woken, a busy one has not."""
+        idle = max(0.0, 1.0 - self._busy / self.constants.cores)
+        return self.env.timeout(self.constants.latency * idle)
+
+    @property
+    def load(self) -> float:
+        """Share of the cores' time that has been asked for, 0 to 1."""
+        return self.network.moved[CORES] * self.constants.byte / (self.constants.cores * float(self.env.now))
+
+    def process(self, steps: Steps) -> simpy.Process:
+        """Start a thread."""
+        return self.env.process(steps)
+
+    # Messages -------------------------------------------------------------------------
+
+    def send(self, src: int, dst: int, nbytes: float, slot: int = 0) -> simpy.Event:
+        """Ask for a send; the event comes when the sender's socket has taken all in."""
+        sent = simpy.Event(self.env)
+        self._slot(src, dst, slot).sends.append((nbytes, sent))
+        self.process(self._traverse())  # tells the receiver, who does not wait for it
+        self._match(src, dst, slot)
+        return sent
+
+    def receive(self, src: int, dst: int, slot: int = 0) -> simpy.Event:
+        """Ask for what `src` sends next in a slot; the event comes when all of it is there."""
+        received = simpy.Event(self.env)
+        self._slot(src, dst, slot).receives.append(received)
+        self.process(self._ready(src, dst, slot))
+        return received
+
+    def _slot(self, src: int, dst: int, slot: int) -> _Slot:
+        return self._slots.setdefault((src, dst, slot), _Slot())
+
+    def _traverse(self) -> Steps:
+        yield self.work(self.constants.traversal)
+        yield self._wake()
+
+    def _ready(self, src: int, dst: int, slot: int) -> Steps:
+        """The receiver tells the sender that it has room: no byte leaves before.
+
+        On its way out the message stands behind what the receiver's own sends have in its adapter's queue.
+        """
+        yield self.work(self.constants.traversal)
+        standing = sum(min(self.constants.window, lane.nbytes / 2) for lane in self._active if lane.src == dst)
+        yield self.env.timeout(standing / (self.shape.of(dst) * self.constants.efficiency))
+        yield self._wake()
+        self._slot(src, dst, slot).credits += 1
+        self._match(src, dst, slot)
+
+    def _match(self, src: int, dst: int, slot: int) -> None:
+        asked = self._slot(src, dst, slot)
+        lane = self._lanes.setdefault((src, dst), _Lane(src, dst))
+        while asked.credits and asked.sends:
+            asked.credits -= 1
+            nbytes, sent = asked.sends.popleft()
+            lane.waiting.append((nbytes, sent, asked.receives.popleft()))
+        if lane.waiting and not lane.busy:
+            lane.busy = True
+            self.process(self._carry(lane))
+
+    def _carry(self, lane: _Lane) -> Steps:
+        route = (f"h{lane.src}>", f">h{lane.dst}", CORES)
+        cap = 2.0 / self.constants.byte
+        self._enter(lane)
+        while lane.waiting:
+            lane.nbytes, sent, received = lane.waiting.popleft()
+            yield self.work(self.constants.traversal / 2)
+            kept = min(lane.nbytes, self.constants.buffer)
+            if lane.nbytes > kept:
+                yield self.network.transfer(route, lane.nbytes - kept, cap=cap)
+            sent.succeed()
+            if kept:
+                yield self.network.transfer(route, kept, cap=cap)
+            lost = self._lost(lane)
+            if lost:
+                yield self.network.transfer(route[1:2], lost, cap=cap)
+            self.process(self._arrive(received))
+        lane.busy = False
+        self._active.remove(lane)
+
+    def _enter(self, lane: _Lane) -> None:
+        """Note how many connections share a link with others that go elsewhere, or that come from elsewhere."""
+        self._active.append(lane)
+        lane.out = lane.into = 1
+        beside = [other for other in self._active if other.src == lane.src]
+        for other in beside:
+            other.out = max(other.out, len(beside))
+        beside = [other for other in self._active if other.dst == lane.dst]
+        for other in beside:
+            other.into = max(other.into, len(beside))
+
+    def _lost(self, lane: _Lane) -> float:
+        """What a link loses to connections that have to share at both of their ends [B].
+
+        A window of each stands in the queue of one link while the other one runs dry, in turn with its neighbours. It
+        takes two links that hold the connection back about alike; where one does alone, the other is never waited for.
+        """
+        if lane.out < 2 or lane.into < 2:
+            return 0.0
+        ratio = (self.shape.of(lane.src) / lane.out) / (self.shape.of(lane.dst) / lane.into)
+        if not 0.5 < ratio < 2.0:
+            return 0.0
+        return lane.nbytes * self.constants.window / (lane.nbytes + self.constants.window)
+
+    def _arrive(self, received: simpy.Event) -> Steps:
+        yield self._wake()
+        yield self.work(self.constants.traversal / 2)
+        received.succeed()

@@ -1,0 +1,161 @@
+"""Hosts on a switch inside one machine: network namespaces, veth pairs, token buckets in both directions.
+
+A host's own end of its link is shaped by one token bucket (``tbf``: what the adapter sends), the switch's end by
+another (what the port sends to the host; its queue drops what does not fit, which is what incast does to a
+shallow switch). The switch is a bridge in a namespace of its own, so nothing is made outside namespaces, and
+taking the namespaces down takes everything down. Names carry the process's id and start, so that a later run
+can tell and remove what a killed one has left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+from simperf.calibrate.cluster.shape import SEGMENT, SOCKET, Shape
+from simperf.errors import SimperfError
+
+__all__ = ["PREFIX", "BoxError", "Network", "remove_stale"]
+
+PREFIX = "simperf"
+_OURS = re.compile(rf"^{PREFIX}-(\d+)-(\d+)-(?:s|h\d+)$")
+
+
+class BoxError(SimperfError):
+    """The kernel or its tools refused a part of the boxed cluster."""
+
+
+def _call(*words: str) -> str:
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BoxError(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip() or 'failed'}")
+    return done.stdout
+
+
+def _started(process: int) -> int:
+    """When a process was started, in the kernel's ticks; 0 if there is none."""
+    try:
+        text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return 0
+    return int(text.rsplit(")", 1)[1].split()[19])
+
+
+def _namespaces() -> list[str]:
+    return [line.split()[0] for line in _call("ip", "netns", "list").splitlines() if line.strip()]
+
+
+def _remove(name: str) -> None:
+    with contextlib.suppress(BoxError):
+        for process in _call("ip", "netns", "pids", name).split():
+            with contextlib.suppress(OSError):
+                os.kill(int(process), signal.SIGKILL)
+    with contextlib.suppress(BoxError):
+        _call("ip", "netns", "delete", name)
+
+
+def remove_stale() -> list[str]:
+    """Remove what runs that are no longer alive have left; returns the names of the namespaces."""
+    found = []
+    for name in _namespaces():
+        match = _OURS.match(name)
+        if match and _started(int(match[1])) != int(match[2]):
+            _remove(name)
+            found.append(name)
+    return found
+
+
+class Network:
+    """Hosts ``0 .. hosts - 1`` on a switch, as a context.
+
+    Parameters
+    ----------
+    hosts : int
+    shape : Shape
+        Of the links at the start; `reshape` changes it.
+    control : str
+        TCP's congestion control.
+    """
+
+    def __init__(self, hosts: int, shape: Shape, *, control: str = "cubic") -> None:
+        own = os.getpid()
+        self.base = f"{PREFIX}-{own}-{_started(own)}"
+        self.hosts, self.shape, self.control = hosts, shape, control
+        self._made: list[str] = []
+
+    def name(self, host: int) -> str:
+        """The namespace of a host."""
+        return f"{self.base}-h{host}"
+
+    @property
+    def switch(self) -> str:
+        """The namespace of the switch."""
+        return f"{self.base}-s"
+
+    def __enter__(self) -> Network:
+        remove_stale()
+        try:
+            self._build()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def inside(self, host: int, words: Sequence[str]) -> list[str]:
+        """The command that runs `words` on a host."""
+        return ["ip", "netns", "exec", self.name(host), *words]
+
+    def _build(self) -> None:
+        _call("ip", "netns", "add", self.switch)
+        self._made.append(self.switch)
+        _call("ip", "-n", self.switch, "link", "add", "br0", "type", "bridge", "stp_state", "0", "forward_delay", "0")
+        _call("ip", "-n", self.switch, "link", "set", "br0", "up")
+        for host in range(self.hosts):
+            name, port = self.name(host), f"p{host}"
+            _call("ip", "netns", "add", name)
+            self._made.append(name)
+            _call("ip", "-n", self.switch, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", name)
+            for where, device in ((self.switch, port), (name, "eth0")):
+                size = ("gso_max_size", str(SEGMENT), "gro_max_size", str(SEGMENT))
+                _call("ip", "-n", where, "link", "set", device, "up", *size)
+            _call("ip", "-n", self.switch, "link", "set", port, "master", "br0")
+            _call("ip", "-n", name, "address", "add", f"10.77.0.{host + 1}/24", "dev", "eth0")
+            _call("ip", "-n", name, "link", "set", "lo", "up")
+            # by route, because only the first namespace may choose a default that not everybody is allowed
+            own = ("src", f"10.77.0.{host + 1}", "congctl", self.control)
+            _call("ip", "-n", name, "route", "replace", "10.77.0.0/24", "dev", "eth0", *own)
+            # the kernel would let a socket's buffer grow to megabytes, by what it has sent before
+            buffer = f"net.ipv4.tcp_wmem=4096 {SOCKET // 2} {SOCKET}"
+            knobs = ("net.ipv4.tcp_slow_start_after_idle=0", "net.ipv4.tcp_no_metrics_save=1", buffer)
+            _call(*self.inside(host, ("sysctl", "-q", "-w", *knobs)))
+        self.reshape(self.shape)
+
+    def reshape(self, shape: Shape) -> None:
+        """Shape all links anew."""
+        self.shape = shape
+        for host in range(self.hosts):
+            for where, device, limit in (
+                (self.name(host), "eth0", 16 * shape.queue),
+                (self.switch, f"p{host}", shape.queue),
+            ):
+                words = ["rate", f"{shape.of(host) * 8:.0f}bit", "burst", f"{shape.burst:.0f}b"]
+                words += ["limit", f"{limit:.0f}b"]
+                _call("tc", "-n", where, "qdisc", "replace", "dev", device, "root", "tbf", *words)
+
+    def close(self) -> None:
+        """Take everything down; a second call does nothing."""
+        while self._made:
+            _remove(self._made.pop())
+        time.sleep(0)

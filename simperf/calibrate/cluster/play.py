@@ -1,0 +1,123 @@
+"""What the boxed hosts do, as the simulator plays it: the counterpart of `simperf.calibrate.cluster.jobs`.
+
+The ring of gloo is that of its source (``gloo/allreduce.cc``): the payload is cut into at least two segments a rank,
+none larger than 1 MiB; a rank has two segments under way at a time, so that one is added up while the other travels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import simpy
+
+from simperf.calibrate.cluster.machine import BoxedMachine, Steps
+from simperf.collectives import Plan
+
+__all__ = ["SEGMENT", "finish", "gloo_ring", "gloo_segments", "play_plan", "round_trip", "send", "train"]
+
+#: largest segment of gloo's ring [B]
+SEGMENT = 1024 * 1024
+
+
+def finish(machine: BoxedMachine, threads: list[Steps]) -> float:
+    """Run threads from the common start to the end of the last [s]."""
+
+    def entered(steps: Steps) -> Steps:
+        yield machine.env.timeout(machine.constants.start)
+        yield from steps
+
+    done = machine.env.all_of([machine.process(entered(steps)) for steps in threads])
+    machine.env.run(done)
+    return float(machine.env.now)
+
+
+def send(machine: BoxedMachine, rank: int, nbytes: float) -> Steps:
+    """Rank 0 sends to rank 1."""
+    yield machine.work(machine.constants.call)
+    yield machine.send(0, 1, nbytes) if rank == 0 else machine.receive(0, 1)
+
+
+def round_trip(machine: BoxedMachine, rank: int, nbytes: float, times: int = 1) -> Steps:
+    """Rank 0 sends to rank 1, which sends it back."""
+    for turn in range(2 * times):
+        yield machine.work(machine.constants.call)
+        src = turn % 2
+        yield machine.send(src, 1 - src, nbytes) if rank == src else machine.receive(src, 1 - src)
+
+
+def train(machine: BoxedMachine, rank: int, nbytes: float, messages: int) -> Steps:
+    """Rank 0 sends so many messages to rank 1 without waiting for any."""
+    events = []
+    for _ in range(messages):
+        yield machine.work(machine.constants.call)
+        events.append(machine.send(0, 1, nbytes) if rank == 0 else machine.receive(0, 1))
+    yield machine.env.all_of(events)
+
+
+def play_plan(machine: BoxedMachine, plan: Plan, rank: int, nbytes: float) -> Steps:
+    """One participant's part in a plan, round by round."""
+    (channel,) = plan.channels
+    constants = machine.constants
+    for phase in channel.phases:
+        for one in phase:
+            rows = list(one.rows())
+            takes, leaving = [], []
+            for src, dst, _, span, reduce in rows:
+                if dst == rank:
+                    yield machine.work(constants.call)
+                    takes.append((machine.receive(src, dst), nbytes * span / channel.nchunks, reduce))
+            for src, dst, _, span, _ in rows:
+                if src == rank:
+                    yield machine.work(constants.call)
+                    leaving.append(machine.send(src, dst, nbytes * span / channel.nchunks))
+            for event, size, reduce in takes:
+                yield event
+                if reduce:
+                    yield machine.work(constants.add * size)
+            for event in leaving:
+                yield event
+
+
+def gloo_ring(machine: BoxedMachine, rank: int, ranks: int, nbytes: float) -> Steps:
+    """One rank's part in gloo's all-reduce."""
+    yield machine.work(machine.constants.call)
+    yield from gloo_segments(machine, rank, ranks, nbytes)
+
+
+def gloo_segments(machine: BoxedMachine, rank: int, ranks: int, nbytes: float, slot: int = 0) -> Steps:
+    """Gloo's all-reduce from the moment at which its own thread takes it up."""
+    count = max(-(-int(nbytes) // SEGMENT), 2 * ranks)
+    count = -(-count // ranks) * ranks
+    each = count // ranks
+    size = 4 * -(-int(nbytes) // (4 * count))
+    before, after = (rank - 1) % ranks, (rank + 1) % ranks
+
+    def length(first: int, index: int) -> float:
+        offset = ((rank + first) * each + index) * size % (count * size)
+        return max(0.0, min(float(size), nbytes - offset))
+
+    def halves(first: int, added: Callable[[float], Steps]) -> Steps:
+        turns = count - each
+        under_way: list[tuple[simpy.Event | None, simpy.Event | None, float]] = []
+        for index in range(turns + 2):
+            if index >= 2:
+                received, sent, got = under_way[index - 2]
+                if received is not None:
+                    yield received
+                    yield from added(got)
+                if sent is not None:
+                    yield sent
+            if index < turns:
+                leaves, comes = length(first, index), length(first + 1, index)
+                received = machine.receive(after, rank, slot) if comes > 0 else None
+                sent = machine.send(rank, before, leaves, slot) if leaves > 0 else None
+                under_way.append((received, sent, comes))
+
+    def adding(nbytes: float) -> Steps:
+        yield machine.work(machine.constants.add * nbytes)
+
+    def nothing(_: float) -> Steps:
+        yield from ()
+
+    yield from halves(1, adding)
+    yield from halves(0, nothing)

@@ -1,0 +1,137 @@
+"""`simperf calibrate cluster`: a cluster of namespaces in this machine, real torch on it, prediction beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from simperf.calibrate.cluster.shape import Shape
+    from simperf.calibrate.dataset import Dataset
+
+__all__ = ["cluster"]
+
+
+def cluster(
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help=".json or .json.gz; continued if it is there."),
+    ] = None,
+    hosts: Annotated[int, typer.Option("--hosts", min=2, max=64, help="Most hosts that take part.")] = 4,
+    rate: Annotated[str, typer.Option("--rate", help="Of every host's link, such as 200mbit.")] = "200mbit",
+    rates: Annotated[
+        str, typer.Option("--rates", metavar="RATE,...", help="Further rates, to hold the prediction against.")
+    ] = "",
+    rate_of: Annotated[
+        list[str] | None, typer.Option("--rate-of", metavar="HOST=RATE", help="A host whose link differs.")
+    ] = None,
+    burst: Annotated[str, typer.Option("--burst", help="Size of the token buckets.")] = "32kb",
+    queue: Annotated[str, typer.Option("--queue", help="What a port of the switch keeps before it drops.")] = "512kb",
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer points: about a minute.")] = False,
+    only: Annotated[str, typer.Option("--only", metavar="FAMILY,...", help="Some families of points only.")] = "",
+    fresh: Annotated[bool, typer.Option("--fresh", help="Begin anew, whatever is in the file.")] = False,
+    replay: Annotated[
+        Path | None, typer.Option("--replay", metavar="FILE", help="Measure nothing: hold a recorded file against it.")
+    ] = None,
+    points: Annotated[bool, typer.Option("--points", help="Show every point, not only the summary.")] = False,
+) -> None:
+    """Measure collectives and training on hosts boxed into this machine, and show the prediction beside it."""
+    from simperf.calibrate.dataset import Dataset
+
+    if replay is not None:
+        _show(Dataset.load(replay), points=points)
+        return
+    from simperf.calibrate.cluster.needs import check
+    from simperf.cli.work import note, verify_outputs
+
+    shape, further = _shape(rate, rate_of or [], burst, queue, hosts), _rates(rates)
+    families = _families(only)
+    verify_outputs(save=output)
+    check()
+    before = Dataset.load(output) if output is not None and output.exists() and not fresh else None
+    if before is not None:
+        note(f"{output} holds {len(before)} points: they are kept (--fresh begins anew)")
+    data = _measure(hosts, shape, further, families, quick=quick, output=output, before=before)
+    doubtful = sum(1 for point in data if point.warnings)
+    note(f"{len(data)} points" + (f", {doubtful} of them unsteady (see their warnings)" if doubtful else ""))
+    if output is not None:
+        note(f"wrote {output}; to see it again: simperf calibrate cluster --replay {output}")
+    if {"send", "step"} <= set(families or ("send", "step")):
+        _show(data, points=points)
+
+
+def _measure(
+    hosts: int,
+    shape: Shape,
+    rates: tuple[float, ...],
+    families: tuple[str, ...],
+    *,
+    quick: bool,
+    output: Path | None,
+    before: Dataset | None,
+) -> Dataset:
+    import signal
+    import sys
+
+    from simperf.calibrate.cluster import experiments
+    from simperf.calibrate.cluster.measure import measure
+    from simperf.cli.work import note
+
+    def progress(done: int, of: int, what: str) -> None:
+        if sys.stderr.isatty():
+            typer.echo(f"\r\x1b[K[{done}/{of}] {what}", nl=done == of, err=True)
+        elif done % 20 == 0 or done == of:
+            typer.echo(f"[{done}/{of}] {what}", err=True)
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    wanted = list(experiments.points(hosts, shape, rates=rates, only=families, quick=quick))
+    command = " ".join(["simperf", *sys.argv[1:]])
+    servers = 1 if any(point.hosts > hosts for point in wanted) else 0
+    try:
+        return measure(hosts + servers, shape, wanted, output=output, before=before, progress=progress, command=command)
+    except KeyboardInterrupt:
+        note("interrupted; the cluster is taken down" + (f"; the same command goes on with {output}" if output else ""))
+        raise typer.Exit(130) from None
+
+
+def _show(data: Dataset, *, points: bool) -> None:
+    from simperf.calibrate.cluster.accuracy import hold_against
+    from simperf.calibrate.cluster.fitting import fit_constants
+    from simperf.report.cluster import cluster_text
+
+    found = fit_constants(data)
+    typer.echo(cluster_text(found, hold_against(data, found.constants), points=points))
+
+
+def _shape(rate: str, rate_of: list[str], burst: str, queue: str, hosts: int) -> Shape:
+    from simperf.calibrate.cluster.shape import Shape, read_rate, read_size
+    from simperf.errors import InputError, Problem
+
+    slow = {}
+    for text in rate_of:
+        host, _, value = text.partition("=")
+        if not value or not host.strip().isdigit() or int(host) >= hosts:
+            raise InputError(
+                Problem("no host and rate", key="--rate-of", value=text, expected=f"HOST=RATE, host 0 to {hosts - 1}")
+            )
+        slow[int(host)] = read_rate(value, "--rate-of")
+    return Shape(read_rate(rate, "--rate"), slow, read_size(burst, "--burst"), read_size(queue, "--queue"))
+
+
+def _rates(text: str) -> tuple[float, ...]:
+    from simperf.calibrate.cluster.shape import read_rate
+
+    return tuple(read_rate(part, "--rates") for part in text.split(",") if part.strip())
+
+
+def _families(text: str) -> tuple[str, ...]:
+    from simperf.calibrate.cluster.experiments import FAMILIES
+    from simperf.errors import UnknownNameError
+
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    for name in names:
+        if name not in FAMILIES:
+            raise UnknownNameError("family", name, FAMILIES)
+    return names

@@ -1,0 +1,60 @@
+"""Prediction beside measurement of a boxed cluster, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from simperf.report.terminal import to_text
+
+if TYPE_CHECKING:
+    from simperf.calibrate.cluster.accuracy import Row
+    from simperf.calibrate.cluster.fitting import FittedBox
+
+__all__ = ["cluster_markdown", "cluster_text"]
+
+
+def cluster_text(box: FittedBox, rows: Sequence[Row], *, points: bool = False) -> str:
+    """The fitted constants, the points if they are wanted, and a line a group."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from simperf.calibrate.cluster.accuracy import conditions, summaries
+
+    parts: list[Table | Text] = [Text(box.report()), Text("")]
+    if points:
+        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+        for title in ("series", "conditions", "measured", "predicted", "error", "cores"):
+            table.add_column(title, justify="left" if title in ("series", "conditions") else "right", no_wrap=True)
+        for row in rows:
+            measured, predicted = (_reading(value, row.point.unit) for value in (row.point.median, row.predicted))
+            mark = " (fitted)" if row.fitted else ""
+            error = f"{row.error:+.1%}{mark}"
+            table.add_row(row.point.series, conditions(row.point), measured, predicted, error, f"{row.load:.0%}")
+        parts += [table, Text("")]
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for title in ("prediction meets reality", "points", "mean error", "bias", "worst"):
+        table.add_column(title, justify="left" if title.startswith("prediction") else "right", no_wrap=True)
+    for line in summaries(rows):
+        table.add_row(line.group, str(line.points), f"{line.mape:.1%}", f"{line.bias:+.1%}", f"{line.worst:+.1%}")
+    parts.append(table)
+    return to_text(Group(*parts), width=160)
+
+
+def cluster_markdown(rows: Sequence[Row]) -> str:
+    """The lines of the groups as a table for a page."""
+    from simperf.calibrate.cluster.accuracy import summaries
+
+    lines = ["| boxed cluster | points | mean error | bias | worst |", "|---|--:|--:|--:|--:|"]
+    lines += [
+        f"| {one.group} | {one.points} | {one.mape:.1%} | {one.bias:+.1%} | {one.worst:+.1%} |"
+        for one in summaries(rows)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _reading(value: float, unit: str) -> str:
+    if unit != "s":
+        return f"{value:.2f} {unit}"
+    return f"{value * 1e3:.2f} ms"

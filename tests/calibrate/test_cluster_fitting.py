@@ -1,0 +1,121 @@
+"""Constants of a boxed cluster: what is put in comes out again, and nothing else than sends is looked at."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from simperf.calibrate.cluster.accuracy import conditions, hold_against, summaries
+from simperf.calibrate.cluster.constants import Constants
+from simperf.calibrate.cluster.experiments import MODEL, points
+from simperf.calibrate.cluster.fitting import fit_constants
+from simperf.calibrate.cluster.predict import predict, shape_of
+from simperf.calibrate.cluster.shape import Shape
+from simperf.calibrate.cluster.strategies import Compute
+from simperf.calibrate.dataset import Dataset, Measurement
+from simperf.errors import InputError
+
+pytest.importorskip("lmfit")
+
+RATE = 25e6
+TRUTH = Constants(
+    efficiency=0.94,
+    burst=30e3,
+    latency=60e-6,
+    traversal=9e-6,
+    call=15e-6,
+    byte=2e-9,
+    buffer=9e4,
+    start=30e-6,
+    cores=1.8,
+)
+COMPUTE = {"mlp-8x512": Compute.of(MODEL["mlp-8x512"], 0.05, 0.1, 0.001)}
+
+
+def synthesise(noise=0.01, seed=1):
+    """A data set that the simulator itself has made, with noise of the readings."""
+    rng = np.random.default_rng(seed)
+
+    def made(series, at, value, unit="s"):
+        return Measurement(series, at, tuple(value * np.exp(noise * rng.standard_normal(7))), unit)
+
+    found = []
+    for point in points(3, Shape(RATE), rates=(4 * RATE,), only=("send", "all-reduce", "ddp"), quick=True):
+        at = point.conditions
+        measurement = Measurement(point.series, at, (1.0,))
+        if point.series == "add":
+            found.append(made("add", at, 5e-6 + TRUTH.add * at["nbytes"]))
+            continue
+        value = predict(measurement, TRUTH, COMPUTE).value
+        found.append(made(point.series, at, value))
+        if point.series == "send":
+            nbytes = at["nbytes"]
+            found.append(made("cpu/send", at, 3e-4 + TRUTH.byte * nbytes))
+            found.append(made("send/left", at, max(1e-6, value - TRUTH.buffer / (at["rate"] * TRUTH.efficiency))))
+        if point.series == "send-train":
+            each = 2 * TRUTH.call
+            found.append(made("cpu/call", at, 1e-4 + each * at["messages"]))
+            found.append(made("cpu/send-train", at, 1e-4 + (each + 3 * TRUTH.traversal) * at["messages"]))
+    for ranks, slower in ((1, 1.0), (2, 2 / TRUTH.cores)):
+        for part, value in (("forward", 0.05), ("backward", 0.1), ("update", 0.001)):
+            found.append(made(f"step/{part}", {"model": "mlp-8x512", "ranks": ranks}, value * slower))
+    return Dataset("made", measurements=tuple(found))
+
+
+@pytest.fixture(scope="module")
+def data():
+    return synthesise()
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return fit_constants(data)
+
+
+def test_what_was_put_in_comes_out(fitted):
+    constants = fitted.constants
+    for name, tolerance in (("efficiency", 0.01), ("burst", 0.1), ("latency", 0.25), ("traversal", 0.15)):
+        assert getattr(constants, name) == pytest.approx(getattr(TRUTH, name), rel=tolerance), name
+    assert constants.byte == pytest.approx(TRUTH.byte, rel=0.05)
+    assert constants.call == pytest.approx(TRUTH.call, rel=0.1)
+    assert constants.buffer == pytest.approx(TRUTH.buffer, rel=0.3)
+    assert constants.cores == pytest.approx(TRUTH.cores, rel=0.03)
+    assert "efficiency" in fitted.report()
+
+
+def test_predictions_of_what_was_not_fitted_are_right(data, fitted):
+    rows = hold_against(data, fitted.constants)
+    groups = {one.group: one for one in summaries(rows)}
+    assert groups["gloo"].mape < 0.02
+    assert groups["ring"].mape < 0.02
+    assert groups["ddp"].mape < 0.03
+    assert {row.point.at["rate"] for row in rows if row.fitted} == {RATE}
+    assert all(row.point.series in ("send", "round-trip", "send-train") for row in rows if row.fitted)
+
+
+def test_collectives_are_not_looked_at(data, fitted):
+    """Readings of everything that is predicted may be anything: the constants stay the same."""
+    wrong = [
+        replace(point, samples=(1.0,)) if point.series.startswith(("all-reduce/", "ddp")) else point for point in data
+    ]
+    assert fit_constants(replace(data, measurements=tuple(wrong))).constants == fitted.constants
+
+
+def test_a_data_set_without_sends_says_so(data):
+    few = replace(data, measurements=tuple(point for point in data if point.series == "add"))
+    with pytest.raises(InputError, match="too few sends"):
+        fit_constants(few)
+    with pytest.raises(InputError, match="'add'"):
+        fit_constants(Dataset("empty"))
+
+
+def test_series_without_a_simulation_are_refused():
+    at = {"rate": RATE, "burst": 1.0, "queue": 1.0, "ranks": 2, "nbytes": 4}
+    with pytest.raises(InputError, match="no simulation"):
+        predict(Measurement("gemm", at, (1.0,)), TRUTH)
+
+
+def test_conditions_in_short():
+    at = {"ranks": 4, "nbytes": 262144, "rate": 25e6, "rate_of_1": 6.25e6, "burst": 32768.0, "queue": 1.0, "threads": 1}
+    assert conditions(Measurement("x", at, (1.0,))) == "ranks=4 nbytes=256KiB rate=200Mbit/s rate_of_1=50Mbit/s"
+    assert shape_of(at).of(1) == 6.25e6

@@ -1,0 +1,153 @@
+"""What is measured on a boxed cluster, in which order, and how answers become measurements; no namespaces here."""
+
+import pytest
+
+from simperf.calibrate.cluster import measure as measuring
+from simperf.calibrate.cluster.experiments import FAMILIES, Point, points
+from simperf.calibrate.cluster.measure import measure, read
+from simperf.calibrate.cluster.network import BoxError
+from simperf.calibrate.cluster.priority import COMPUTING, promptly
+from simperf.calibrate.cluster.shape import Shape, read_rate, read_size
+from simperf.calibrate.dataset import Dataset
+from simperf.errors import InputError
+
+RATE = 25e6
+
+
+def test_every_family_is_there_and_central_has_a_host_of_its_own():
+    found = list(points(8, Shape(RATE), rates=(4 * RATE,)))
+    assert {point.family for point in found} == set(FAMILIES)
+    assert {point.at["ranks"] for point in found if point.family == "all-reduce"} == {2, 3, 4, 6, 8}
+    assert all(point.hosts == point.at["ranks"] + 1 for point in found if point.series == "all-reduce/central")
+    sizes = {point.at["nbytes"] for point in found if point.family == "all-reduce"}
+    assert (min(sizes), max(sizes)) == (256 * 1024, 16 * 2**20)
+    assert len({(point.series, tuple(sorted(point.conditions.items()))) for point in found}) == len(found)
+
+
+def test_constants_need_one_rate_only():
+    found = points(4, Shape(RATE), rates=(2 * RATE,), only=("send", "step"))
+    small = [point for point in found if point.series == "round-trip" and point.at["nbytes"] < 2**20]
+    assert {point.shape.rate for point in small} == {RATE}
+
+
+def test_a_slow_host_that_was_asked_for_is_the_one_that_is_measured():
+    found = list(points(4, Shape(RATE, {2: 1e6}), only=("slow-host",), quick=True))
+    assert {point.conditions["rate_of_2"] for point in found} == {1e6}
+    assert not list(points(4, Shape(RATE), only=("slow-host",), quick=True))
+
+
+def test_long_points_are_left_out_and_quick_is_quick():
+    slow = points(8, Shape(1e6))
+    assert max(point.estimate for point in slow) <= 2.5
+    quick = list(points(4, Shape(RATE), quick=True))
+    assert sum(point.estimate * (point.repeats + 1) for point in quick) < 60
+
+
+def collective(series="all-reduce/ring", family="all-reduce", **at):
+    return Point(family, series, "plan", Shape(RATE), 2, {"ranks": 2, "nbytes": 4, **at})
+
+
+def test_a_collective_counts_from_the_first_to_the_last():
+    answers = [[[1.0, 2.0, 0.1, 0.1]], [[0.5, 1.75, 0.2, 0.1]], None]
+    (made,) = read(collective(), answers)
+    assert made.samples == (1.5,)
+    assert made.at["rate"] == RATE
+    assert not made.warnings
+
+
+def test_sends_tell_cpu_time_and_when_the_sender_went_on():
+    answers = [[[0.0, 1.0, 0.1, 0.05]], [[0.25, 2.0, 0.2, 0.05]]]
+    made = {point.series: point.samples for point in read(collective("send", "send"), answers)}
+    assert made["send"] == (2.0,)
+    assert made["send/left"] == (1.0,)
+    assert made["cpu/send"] == pytest.approx((0.3,))
+    made = {point.series: point.samples for point in read(collective("send-train", "send", messages=4), answers)}
+    assert made["cpu/call"] == pytest.approx((0.1,))
+
+
+def test_a_server_counts_updates_and_ddp_steps():
+    answers = [[[0.0, 2.0, 0.0, 0.0]], [[0.0, 1.0, 0.0, 0.0]], [[0.0, 2.0, 0.0, 0.0]]]
+    (made,) = read(collective("server/asynchronous", "server", steps=6), answers)
+    assert (made.samples, made.unit) == ((6.0,), "updates/s")
+    (made,) = read(collective("ddp", "ddp"), [[[0.0, 1.0], [1.0, 3.0]], [[0.0, 1.0], [1.0, 3.0]]])
+    assert made.samples == (1.0, 2.0)
+    forward, backward, update = read(collective("step", "step"), [[[0.0, 1.0, 3.0, 3.5]]])
+    assert (forward.samples, backward.samples, update.samples) == ((1.0,), (2.0,), (0.5,))
+
+
+def test_unsteady_readings_are_called_so():
+    answers = [[[0.0, 1.0 + index % 2, 0.0, 0.0] for index in range(8)]] * 2
+    assert "unsteady" in read(collective(), answers)[0].warnings[0]
+
+
+class FakeBox:
+    """Answers as if every order took 10 ms on every host; breaks at the order that it is told."""
+
+    fail: int | None = None
+    orders: list[str]
+
+    def __init__(self, hosts, shape):
+        self.hosts = hosts
+        FakeBox.orders = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        FakeBox.orders.append("down")
+
+    def reshape(self, shape):
+        pass
+
+    def order(self, job, **details):
+        if FakeBox.fail == len(FakeBox.orders):
+            raise BoxError("a host has ended")
+        FakeBox.orders.append(job)
+        return [[[0.0, 0.01, 0.001, 0.0005]] * int(details["repeats"])] * int(details["ranks"])
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    monkeypatch.setattr(measuring, "Box", FakeBox)
+    monkeypatch.setattr(measuring, "_empty", lambda hosts, command: Dataset("box", made={"command": command}))
+    FakeBox.fail = None
+
+
+def test_an_interrupted_run_keeps_its_points_and_goes_on(fake, tmp_path):
+    wanted = list(points(2, Shape(RATE), only=("all-reduce",), quick=True))
+    FakeBox.fail = 3
+    path = tmp_path / "cluster.json.gz"
+    with pytest.raises(BoxError):
+        measure(3, Shape(RATE), wanted, output=path)
+    kept = Dataset.load(path)
+    assert len(kept) == 3
+    assert FakeBox.orders[-1] == "down"
+    FakeBox.fail = None
+    whole = measure(3, Shape(RATE), wanted, output=path, before=kept)
+    assert len(whole) == len(wanted)
+    assert len(FakeBox.orders) - 1 == len(wanted) - 3
+
+
+def test_a_run_ends_when_its_time_is_over(fake):
+    wanted = list(points(2, Shape(RATE), only=("all-reduce",), quick=True))
+    assert len(measure(3, Shape(RATE), wanted, seconds=-1.0)) == 0
+
+
+def test_rates_and_sizes_as_tc_writes_them():
+    assert (read_rate("1gbit"), read_rate("25 MB/s"), read_size("32kb"), read_size("1mb")) == (
+        125e6,
+        25e6,
+        32768,
+        2**20,
+    )
+    for wrong in ("fast", "10", "5 GiB"):
+        with pytest.raises(InputError, match="200mbit"):
+            read_rate(wrong)
+    with pytest.raises(InputError, match="32kb"):
+        read_size("big")
+    with pytest.raises(InputError, match="rate_of"):
+        Shape(RATE, {1: 0.0})
+
+
+def test_asking_for_priority_never_fails():
+    promptly(COMPUTING)
