@@ -20,5 +20,6 @@ for _name in (
     "loss",
     "epochs",
     "uneven",
+    "rivals",
 ):
     import_module(f"simperf.programs.{_name}")

@@ -23,7 +23,8 @@ from simperf.training.replica import Traced, faster
 from simperf.training.servers import ServerWork
 from simperf.training.staleness import Consistency, Mode
 from simperf.training.step import TrainingStep, even_step
-from simperf.units import Bytes, BytesPerSecond, PerSecond, Seconds
+from simperf.training.variation import slowest
+from simperf.units import Bytes, BytesPerSecond, PerSecond, Ratio, Seconds
 from simperf.workload.zoo import load
 
 __all__ = ["train_with_servers"]
@@ -74,6 +75,7 @@ def train_with_servers(
     server_memory: BytesPerSecond = 0.0,
     message: Seconds = 0.0,
     rate: BytesPerSecond = 0.0,
+    variation: Ratio = 0.0,
     jitter: float = 0.0,
     family: Family = "lognormal",
     stragglers: int = 0,
@@ -161,6 +163,8 @@ def train_with_servers(
         time of a message beside the wire: software at both ends
     rate : float
         rate that one transfer cannot exceed; 0 for no limit
+    variation : float
+        standard deviation of the time that equal GPUs take for the same work; synchronous workers wait for the slowest
     jitter : float
         standard deviation of a step's computing time over its mean (weibull and exponential have their own)
     family : str
@@ -193,6 +197,8 @@ def train_with_servers(
         step = traced.step(m, m.simulation.device(gpus[0]), batch)
     if alone:
         step = _as_fast_as(step, alone)
+    if mode in ("synchronous", "backup"):
+        step = faster(step, slowest(len(gpus), variation, spared=backup))
     chosen = codec(compression, ratio=ratio)
     yes = {"yes": True, "no": False, "auto": None}
     options = StoreOptions(

@@ -57,6 +57,8 @@ def train(
     accumulate: int = 1,
     every: int = 1,
     broadcast: bool = False,
+    bucket_view: bool = True,
+    variation: Ratio = 0.0,
     loop: Seconds = 0.0,
     alone: PerSecond = 0.0,
     dataset: int = 0,
@@ -128,6 +130,10 @@ def train(
         local SGD: steps from one averaging of the weights to the next
     broadcast : bool
         give the weights of rank 0 to all at the start
+    bucket_view : bool
+        gradients lie in their buckets from the start; without it they are copied there and back (PyTorch's default)
+    variation : float
+        standard deviation of the time that equal devices take for the same work; all wait for the slowest
     loop : float
         work of each process for a batch beside launching: the data loader, the Python of the loop
     alone : float
@@ -173,6 +179,8 @@ def train(
         accumulate=accumulate,
         every=every,
         broadcast=broadcast,
+        bucket_view=bucket_view,
+        variation=variation,
         loop=loop,
         alone=alone,
         dataset=dataset,

@@ -2,20 +2,22 @@
 
 Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", VLDB 2020.
 
-Not modelled: the copies of gradients into their buckets (``gradient_as_bucket_view=True`` saves
-them), the search for unused parameters, and buffers that are broadcast before each step.
+Not modelled: the search for unused parameters, and buffers that are broadcast before each step.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
+from simperf.engine.kernel import Kernel
 from simperf.execution import Program, compute, launch, record, synchronize, wait
 from simperf.execution.session import Session
 from simperf.training.buckets import Bucket
 from simperf.training.group import Await, Group
 from simperf.training.loading import load
 from simperf.training.replica import Replica
+from simperf.workload import Op
 
 __all__ = ["COMMUNICATION", "ddp"]
 
@@ -32,6 +34,7 @@ def ddp(
     buckets: Sequence[Bucket],
     accumulate: int = 1,
     broadcast: bool = False,
+    bucket_view: bool = True,
     loop: float = 0.0,
 ) -> Program:
     """One rank's process.
@@ -51,11 +54,15 @@ def ddp(
         Micro-batches a step; all but the last run under ``no_sync``.
     broadcast : bool
         Whether the weights of rank 0 are given to all at the start, as the constructor does.
+    bucket_view : bool
+        Whether gradients lie in their buckets; otherwise a kernel a gradient copies it there, divided by the number
+        of ranks, when it is ready, and another one copies the sum back (``gradient_as_bucket_view=False``).
     loop : float
         The process's own work for a batch: the data loader and the Python of the loop [s].
     """
     gpu, step = replica.device, replica.step
     side = gpu.stream(COMMUNICATION)
+    copies = _copies(m, replica, buckets) if not bucket_view else {}
     if broadcast:  # net = DistributedDataParallel(net)
         weights = group.broadcast(replica, step.nbytes_gradients)
         yield launch(weights, side)
@@ -70,13 +77,29 @@ def ddp(
             works = []
             for index, kernel in enumerate(step.backward):  # l.backward()
                 yield launch(kernel, gpu)
+                for one in copies.get(index, ()) if pending else ():  # bucket.copy_(grad / world_size)
+                    yield launch(one, gpu)
                 while pending and pending[0].ready == index:  # the hook of a bucket's last gradient
                     yield wait((yield record(gpu, "bucket ready")), side)
                     works.append(group.all_reduce(replica, pending.pop(0).nbytes))
                     yield launch(works[-1], side)
         for work in works:
             yield launch(Await(work), gpu)
+        for one in itertools.chain.from_iterable(copies.values()):  # grad.copy_(bucket)
+            yield launch(one, gpu)
         for kernel in step.update:  # optimizer.step()
             yield launch(kernel, gpu)
         replica.mark((yield record(gpu, "step done")))
     yield synchronize(gpu)
+
+
+def _copies(m: Session, replica: Replica, buckets: Sequence[Bucket]) -> dict[int, list[Kernel]]:
+    """Kernels that copy gradients, by the backward kernel after which they can; none without a catalogued device."""
+    kernels: dict[int, list[Kernel]] = {}
+    if replica.device.part is None:
+        return kernels
+    for bucket in buckets:
+        for one in bucket.gradients:
+            op = Op("bucket copy", "copy", nbytes_read=one.nbytes, nbytes_written=one.nbytes)
+            kernels.setdefault(one.ready, []).append(m.kernel(op, replica.device))
+    return kernels

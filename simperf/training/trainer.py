@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,6 +25,7 @@ from simperf.training.outcome import step_time, tell
 from simperf.training.replica import Replica, Workload, faster
 from simperf.training.step import TrainingStep
 from simperf.training.symmetry import make_replicas
+from simperf.training.variation import slowest
 
 __all__ = ["STRATEGIES", "Training", "train"]
 
@@ -60,6 +62,11 @@ class Training:
         Of kernels beside a collective.
     broadcast : bool
         Whether the weights of rank 0 go to all at the start.
+    bucket_view : bool
+        Whether gradients lie in their buckets from the start; otherwise they are copied there and back.
+    variation : float
+        Standard deviation of the time that devices of one make take for the same work, of its mean; all wait for
+        the slowest, see `simperf.training.variation`.
     loop : float
         Work of each process for a batch, beside launching [s].
     alone : float
@@ -92,6 +99,8 @@ class Training:
     accumulate: int = 1
     every: int = 1
     broadcast: bool = False
+    bucket_view: bool = True
+    variation: float = 0.0
     loop: float = 0.0
     alone: float = 0.0
     dataset: int = 0
@@ -125,13 +134,21 @@ def train(m: Session, run: Training) -> Program:
         m.notes.append(f"kernels at {speed:.3f} times the catalogue's speed, so that one device does {run.alone:g}/s")
         scaled = {id(step): faster(step, speed) for step in steps}
         steps = [scaled[id(step)] for step in steps]
+    nominal = steps[0]
+    behind = slowest(len(steps), run.variation)
+    if behind < 1.0:
+        together = {id(step): faster(step, behind) for step in steps}
+        steps = [together[id(step)] for step in steps]
+        m.notes.append(f"all devices keep the pace of the slowest of {len(steps)}: {behind:.3f} times the mean")
     one_process = STRATEGIES[run.strategy]
     replicas, exact = make_replicas(m, run.nodes, steps, exact=True if one_process else run.exact)
+    group = _group(m, run, replicas, exact)
+    if run.exact is None and group.uneven(_works(run, steps[0])):
+        m.notes.append("every rank is simulated: they end a collective at different times")
+        replicas, exact = make_replicas(m, run.nodes, steps, exact=True)
+        group = _group(m, run, replicas, exact)
     for replica in replicas:
         _fit(run, replica)
-    group = Group(
-        m, run.nodes, replicas, algorithm=run.algorithm, slowdown=run.slowdown, exact=exact, options=run.options
-    )
     threads = [
         m.spawn(program, f"rank{replica.rank}", host=replica.host)
         for replica, program in _programs(m, run, replicas, group)
@@ -140,11 +157,26 @@ def train(m: Session, run: Training) -> Program:
         yield wait(thread.done, why="wait: ranks")
     group.settle()
     share = steps[0].samples * run.accumulate
-    alone = share / _time_alone(m, run, steps[0]) if len(steps) > 1 else 0.0
+    alone = share / _time_alone(m, run, nominal) if len(steps) > 1 else 0.0
     period = run.every if run.strategy == "local-sgd" else 1
     tell(m, replicas, samples=run.batch, alone=alone, group=group, period=period)
     if run.dataset:
         m.metric("time per epoch", math.ceil(run.dataset / run.batch) * step_time(replicas, period=period), "s")
+
+
+def _group(m: Session, run: Training, replicas: Sequence[Replica], exact: bool) -> Group:
+    return Group(
+        m, run.nodes, replicas, algorithm=run.algorithm, slowdown=run.slowdown, exact=exact, options=run.options
+    )
+
+
+def _works(run: Training, step: TrainingStep) -> dict[tuple[str, float], int]:
+    """Collectives of the run by name and payload [B]."""
+    if run.strategy == "local-sgd":
+        return {("all-reduce", step.nbytes_gradients): run.steps // max(1, run.every)}
+    sizes = Counter(bucket.nbytes for bucket in _buckets(run, step))
+    works = {("all-reduce", nbytes): run.steps * times for nbytes, times in sizes.items()}
+    return works | ({("broadcast", step.nbytes_gradients): 1} if run.broadcast else {})
 
 
 def _steps(m: Session, run: Training) -> list[TrainingStep]:
@@ -215,6 +247,7 @@ def _programs(m: Session, run: Training, replicas: Sequence[Replica], group: Gro
                 buckets=_buckets(run, one.step),
                 accumulate=run.accumulate,
                 broadcast=run.broadcast,
+                bucket_view=run.bucket_view,
                 loop=run.loop,
             ),
         )

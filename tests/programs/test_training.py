@@ -60,3 +60,18 @@ def test_without_a_price_nothing_is_said_of_cost(play, program):
 def test_all_servers_of_a_cluster_are_paid_for(play):
     m = play("p3-16xlarge-x8", "train", gpus=8, steps=2)
     assert m.metrics["cost per step"][0] == pytest.approx(8 * 24.48 / 3600 * m.metrics["time per step"][0])
+
+
+def test_servers_of_their_own_take_half_of_a_ring():
+    """Where the network limits, a ring moves almost twice the gradients over an adapter, as many servers once."""
+    vgg = load_scenario("training/byteps-20g", ["program.batch=8", "machine.fabric.bandwidth=2 Gbit/s"]).variants[1]
+    slow = run(vgg).metrics
+    rates = [slow[f"{way}: samples per second"].value for way in ("servers", "ring")]
+    assert slow["speed-up of servers"].value == pytest.approx(rates[0] / rates[1] - 1)
+    assert 0.2 < slow["speed-up of servers"].value < 1.0, "half of a ring at best: pull waits for push"
+
+
+@pytest.mark.parametrize("servers", [0, 8])
+def test_servers_must_leave_machines_to_train(servers):
+    with pytest.raises(ProgramError, match="at least one serves and one trains"):
+        run(load_scenario("training/byteps-20g", [f"program.servers={servers}"]).variants[0])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from simperf.workload import Op
 from tests.training.strategies import MIB, layers, metric, run, star
 
 WIRE = 50e9
@@ -80,6 +81,19 @@ def test_a_collective_slows_the_kernels_beside_it():
     slow = run(star(8), layers(), bucket=20 * MIB, steps=1, slowdown=1.25)
     hidden = 4 * ring(8, 20 * MIB)  # in which the device ran at 1/1.25
     assert slow.now - plain.now == pytest.approx(hidden * (1 - 1 / 1.25), rel=1e-9)
+
+
+def test_gradients_are_copied_into_buckets_and_back():
+    """Two kernels a gradient, each a read and a write of it, in the step of every rank."""
+    work = layers(backward=50e-3)
+    view, copied = (run(star(4), work, bucket=20 * MIB, bucket_view=view) for view in (True, False))
+    device = view.simulation.device("gpu0")
+    each = view.kernel(Op("copy", "copy", nbytes_read=20 * MIB, nbytes_written=20 * MIB), device).time
+    # of the copies into buckets, those of the gradients before the last are as much in the way as the others
+    assert metric(copied, "time per step") - metric(view, "time per step") == pytest.approx(10 * each, rel=1e-6)
+    assert each > 2 * 20 * MIB / device.part.memory_bandwidth
+    alone = [run(star(4), work, n=1, batch=1, bucket_view=view).now for view in (True, False)]
+    assert alone[0] == alone[1], "one device has no buckets"
 
 
 def test_weights_are_broadcast_once_before_the_first_step():

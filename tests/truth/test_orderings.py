@@ -1,7 +1,8 @@
 """Which of two measured set-ups is faster is predicted right, in every measured file about training.
 
 All pairs of figures of one kind in a file are compared, and pairs of files that measured two ways of doing the same.
-Equal figures say nothing. What comes out wrong is named here and in docs/explanation/training.md, and nothing else may.
+Equal figures say nothing, and neither do two that the source does not tell apart itself: files whose cases list
+several runs are compared only where the runs of one all lie below those of the other.
 """
 
 from itertools import combinations
@@ -18,17 +19,11 @@ FILES = [
     for name in shipped_scenarios()
     if name.startswith("measured/") and load_scenario(name).data["program"].get("use") in TRAINING
 ]
-#: file: pairs of variants in the order that was measured, faster first, and that is predicted the other way round
-WRONG = {
-    "ddp-resnet50": {("2 GPUs", "8 GPUs"), ("4 GPUs", "8 GPUs")},
-    "ddp-resnet50-small-buckets": {("2 GPUs", "4 GPUs"), ("2 GPUs", "8 GPUs")},
-    "ddp-resnext50": {("2 GPUs", "8 GPUs"), ("2 GPUs", "16 GPUs"), ("4 GPUs", "8 GPUs")},
-    "ddp-resnext50-small-buckets": {("2 GPUs", "8 GPUs")},
-}
 #: the faster of two files that measure two ways of doing the same, the slower one
 FASTER = [
     ("mxnet-kv-device-8gpu", "mxnet-kv-local-8gpu"),
     ("mxnet-kv-device-2gpu", "mxnet-kv-device-8gpu"),
+    ("mxnet-kv-device-8gpu", "mxnet-kv-dist-1server"),
     ("optcast-servers", "optcast-ring"),
 ]
 
@@ -60,7 +55,7 @@ def test_the_faster_of_two_variants_is_predicted_to_be_faster(name):
             (slow, low, less), (fast, high, more) = sorted(pair, key=lambda row: row[1])
             if low < high and not less < more:
                 wrong.add((fast, slow))
-    assert wrong == WRONG.get(name.removeprefix("measured/"), set())
+    assert not wrong
 
 
 @pytest.mark.parametrize(("fast", "slow"), FASTER)
@@ -70,5 +65,12 @@ def test_the_faster_of_two_ways_is_predicted_to_be_faster(fast, slow):
     assert more > less
 
 
-def test_every_file_with_a_wrong_order_is_there():
-    assert {f"measured/{name}" for name in WRONG} <= set(FILES)
+@pytest.mark.truth
+def test_two_stores_that_were_measured_alike_are_not_ordered(cases):
+    """Five runs through the CPU lie within the five through a socket: 0.290 to 0.294 s in 0.285 to 0.303 s."""
+    local, socket = (cases[f"mxnet-kv-{name}"]["measured"]["value"] for name in ("local-8gpu", "dist-1server"))
+    assert min(socket) < min(local)
+    assert max(local) < max(socket)
+    alone, both = (cases[f"mxnet-kv-device-{count}gpu"]["measured"]["value"] for count in (2, 8))
+    assert max(alone) < min(both), "the others are told apart by every run"
+    assert max(both) < min(local)

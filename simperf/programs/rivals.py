@@ -1,0 +1,120 @@
+"""Servers or a ring: the same model on the same machines, its gradients added up in two ways.
+
+"Dive into Deep Learning", section 12.7; Y. Jiang et al., "A unified architecture for accelerating
+distributed DNN training in heterogeneous GPU/CPU clusters" (BytePS), OSDI 2020.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from simperf.engine.simulation import Simulation
+from simperf.errors import ProgramError
+from simperf.execution import Program
+from simperf.execution.session import Session
+from simperf.programs.registry import program
+from simperf.programs.servers import train_with_servers
+from simperf.training.buckets import BUCKET
+from simperf.training.replica import Traced
+from simperf.training.trainer import Training
+from simperf.training.trainer import train as run_training
+from simperf.units import Bytes, PerSecond, Ratio
+from simperf.workload.zoo import load
+
+__all__ = ["servers_or_ring"]
+
+
+@program("servers-or-ring")
+def servers_or_ring(
+    m: Session,
+    *,
+    servers: int = 1,
+    model: str = "resnet50",
+    precision: str = "fp32",
+    batch: int = 32,
+    alone: PerSecond = 0.0,
+    bucket: Bytes = BUCKET,
+    algorithm: str = "nccl",
+    slice_size: Bytes = 4e6,
+    window: int = 8,
+    variation: Ratio = 0.0,
+    steps: int = 2,
+) -> Program:
+    """Hold parameter servers on machines of their own against an all-reduce without them (section 12.7).
+
+    The last machines are the servers; the GPUs of the others train with a collective, and in a run of their own with
+    servers: each machine adds up first, and its sum is cut into slices that all servers share.
+
+    Parameters
+    ----------
+    servers : int
+        machines that only serve
+    model : str
+        a model of the zoo
+    precision : str
+        of the model
+    batch : int
+        samples of a step on each GPU
+    alone : float
+        samples a second of one GPU alone, as measured
+    bucket : float
+        size at which a bucket of gradients is closed
+    algorithm : str
+        of the all-reduce
+    slice_size : float
+        keys above this are cut for the servers
+    window : int
+        slices of a machine on their way to servers at one time, as many back; the first layer's go first
+    variation : float
+        standard deviation of the time that equal GPUs take for the same work
+    steps : int
+        steps of the optimizer
+    """
+    machines = [slot.name for slot in m.machine.servers]
+    if not 0 < servers < len(machines):
+        raise ProgramError(f"servers is {servers}, but of {len(machines)} machines at least one serves and one trains")
+    gpus = tuple(gpu for gpu in m.machine.gpus if gpu.partition("/")[0] in machines[:-servers])
+    beside = Session(
+        Simulation(m.machine, seed=m.simulation.seed, depth=m.simulation.depth),
+        mode=m.mode,
+        profile=m.profile,
+        sharp=m.sharp,
+        efficiency=m.efficiency,
+    )
+    beside.play(
+        train_with_servers(
+            beside,
+            steps=steps,
+            servers=servers,
+            where="dedicated",
+            batch=batch,
+            model=model,
+            precision=precision,
+            alone=alone,
+            slice_size=slice_size,
+            reduction="sharded",
+            window=window,
+            priority=True,
+            variation=variation,
+        )
+    )
+    ring = Training(
+        Traced(load(model), precision),
+        gpus,
+        batch=batch * len(gpus),
+        steps=steps,
+        bucket=bucket,
+        first_bucket=bucket,
+        algorithm=algorithm,
+        bucket_view=False,
+        variation=variation,
+        alone=alone,
+    )
+    yield run_training(m, replace(ring, exact=False))
+    ways = {"servers": beside.metrics, "ring": m.metrics}
+    rates = {way: batch * len(gpus) / found["time per step"][0] for way, found in ways.items()}
+    own = rates["ring"] / len(gpus) / m.metrics["scaling efficiency"][0]  # of one GPU without the others
+    for way, rate in rates.items():
+        m.metric(f"{way}: samples per second", rate, "1/s")
+        m.metric(f"{way}: scaling efficiency", rate / (own * len(gpus)))
+    m.metric("speed-up of servers", rates["servers"] / rates["ring"] - 1)
