@@ -16,8 +16,8 @@ _HEAD = """## How right fitted models are
 
 Here constants are fitted to some of the published points and held against the others (`simperf.calibrate.fit`; see
 [calibration](explanation/calibration.md)). Errors are means of sizes, predicted over measured less one; *worst* is
-signed. *In 90 %* is the share of the points that were not fitted (of those that were, if all were) in their 90 % interval. *Two
-constants* is what a fixed time and one rate get on the same points."""
+signed. *In 90 %* is the share of the points that were not fitted (of those that were, if all were) in their 90 %
+interval. *Two constants* is what a fixed time and one rate get on the same points."""
 
 
 def _percent(value: float, *, sign: bool = False) -> str:

@@ -64,8 +64,7 @@ def draw_constants(
     if unknown == 0:
         return np.zeros((draws, 0))
     inverse = np.linalg.pinv(jacobian.T @ jacobian)
-    spread = residual / np.sqrt(1.0 - leverages(jacobian))
-    spread = spread - np.median(spread)
+    spread = residual / (1.0 - leverages(jacobian))
     resampled = spread[rng.integers(points, size=(draws, points))]
     own = _medians(data, draws, rng)
     if own is not None:
@@ -77,7 +76,7 @@ def draw_constants(
     slopes = slope(spread, scale)
     bent = slopes.mean()
     widen *= 1.0 + unknown / points * slopes.var() / bent**2  # Huber's correction for few points (his section 7.6)
-    steps = psi(resampled, scale) @ jacobian @ inverse / bent
+    steps = (psi(resampled, scale) - psi(spread, scale).mean()) @ jacobian @ inverse / bent
     return np.asarray(-steps * widen)
 
 

@@ -21,6 +21,10 @@ _WIDE = 512
 _BEND = 1.345
 #: least scale of the loss: readings that agree better than this are of no use
 _FINEST = 1e-4
+#: scale of the loss of the first search: residuals of more than 5 % count less
+_FIRST = 0.05
+#: searches in which the loss settles
+_PASSES = 8
 _STEP = 1e-6
 
 
@@ -160,21 +164,24 @@ def fit(model: Model, data: Data, *, seed: int = 0, draws: int = DRAWS) -> Fit:
     """
     _check(model, data)
     start = {one.name: one.value for one in model.constants}
-    more = model.starts(data) if model.starts is not None else ()
-    best, scale = None, 0.05
-    for guess in [{**start, **one} for one in more] or [start]:
-        found = _search(model, data, guess, scale=0.05)
-        if best is None or found[1] < best[1]:
-            best = found
-    assert best is not None
-    values, _, evaluations = best
-    for _ in range(3):
-        wanted = max(_BEND * _deviation(_residual(model, data, values), unknown=len(start)), _FINEST)
-        if 0.8 < wanted / scale < 1.25:
-            break
-        scale = wanted
-        values, _, more_evaluations = _search(model, data, values, scale=scale)
-        evaluations += more_evaluations
+    guesses = [{**start, **one} for one in (model.starts(data) if model.starts is not None else ())] or [start]
+    try:
+        import lmfit  # noqa: F401
+    except ImportError:
+        raise SimperfError('fitting needs lmfit and SciPy: pip install "simperf[fit]"') from None
+    try:
+        ends = (_descend(model, data, guess, scale=_FIRST, tolerance=1e-3) for guess in guesses)
+        values, _ = min(ends, key=lambda found: found[1])
+        before, scale = _FIRST, max(_bend(model, data, values), _FIRST / 4)
+        for _ in range(_PASSES):
+            if 0.8 < scale / before < 1.25:
+                break
+            values, _ = _descend(model, data, values, scale=scale, tolerance=1e-8)
+            # by steps: a loss that bends too soon takes points for outliers that are only not met yet
+            before, scale = scale, max(_bend(model, data, values), scale / 4)
+        values, evaluations = _search(model, data, values, scale=scale)
+    except ValueError as error:
+        raise SimperfError(f"{model.name} cannot be fitted: {error}") from None
     return _finish(model, data, values, scale=scale, evaluations=evaluations, seed=seed, draws=draws)
 
 
@@ -197,25 +204,59 @@ def _deviation(residual: Array, *, unknown: int = 0) -> float:
     return float(1.4826 * np.median(np.abs(residual)) * np.sqrt(len(residual) / freedom))
 
 
-def _search(
-    model: Model, data: Data, start: Mapping[str, float], *, scale: float
-) -> tuple[dict[str, float], float, int]:
-    try:
-        import lmfit
-    except ImportError:
-        raise SimperfError('fitting needs lmfit and SciPy: pip install "simperf[fit]"') from None
-    parameters = lmfit.Parameters()
+def _bend(model: Model, data: Data, values: Mapping[str, float]) -> float:
+    """Where the loss bends: in proportion to the residuals that are left."""
+    residual = _residual(model, data, values)
+    return max(_BEND * _deviation(residual, unknown=len(model.constants)), _FINEST)
+
+
+def _bounded(model: Model, start: Mapping[str, float]) -> dict[str, float]:
+    """Starting values inside their bounds."""
+    found = {}
     for one in model.constants:
-        low, high = one.low, one.high
-        value = min(max(start[one.name], low), high)
-        if value <= low:  # the search starts inside its bounds
-            value = low + 1e-3 * (min(high, max(one.value, 2 * abs(low), 1e-12)) - low)
-        parameters.add(one.name, value=value, min=low, max=high)
+        value = min(max(start[one.name], one.low), one.high)
+        if value <= one.low:
+            value = one.low + 1e-3 * (min(one.high, max(one.value, 2 * abs(one.low), 1e-12)) - one.low)
+        found[one.name] = value
+    return found
+
+
+def _descend(
+    model: Model, data: Data, start: Mapping[str, float], *, scale: float, tolerance: float
+) -> tuple[dict[str, float], float]:
+    """Where a search from `start` ends, and the cost there (without lmfit, which takes most of a small fit's time)."""
+    from scipy.optimize import least_squares
+
+    names = [one.name for one in model.constants]
+    values = _bounded(model, start)
+    found = least_squares(
+        lambda row: _residual(model, data, dict(zip(names, row, strict=True))),
+        [values[name] for name in names],
+        bounds=([one.low for one in model.constants], [one.high for one in model.constants]),
+        loss="soft_l1",
+        f_scale=scale,
+        x_scale="jac",
+        diff_step=_STEP,
+        ftol=tolerance,
+        xtol=tolerance,
+        max_nfev=100,
+    )
+    return {name: float(value) for name, value in zip(names, found.x, strict=True)}, float(found.cost)
+
+
+def _search(model: Model, data: Data, start: Mapping[str, float], *, scale: float) -> tuple[dict[str, float], int]:
+    """Values and evaluations of one search to its end."""
+    import lmfit
+
+    parameters = lmfit.Parameters()
+    values = _bounded(model, start)
+    for one in model.constants:
+        parameters.add(one.name, value=values[one.name], min=one.low, max=one.high)
 
     def residual(trial: lmfit.Parameters) -> Array:
         return _residual(model, data, {name: float(trial[name].value) for name in trial})
 
-    try:
+    with np.errstate(invalid="ignore"):  # lmfit's own errors of constants at a bound; simperf's are bootstrapped
         found = lmfit.minimize(
             residual,
             parameters,
@@ -224,14 +265,9 @@ def _search(
             f_scale=scale,
             x_scale="jac",
             diff_step=_STEP,
-            max_nfev=400 * len(parameters),
+            max_nfev=200,
         )
-    except ValueError as error:
-        raise SimperfError(f"{model.name} cannot be fitted: {error}") from None
-    values = {name: float(found.params[name].value) for name in found.params}
-    left = _residual(model, data, values)
-    cost = float((2.0 * scale**2 * (np.sqrt(1.0 + (left / scale) ** 2) - 1.0)).sum())
-    return values, cost, int(found.nfev)
+    return {name: float(found.params[name].value) for name in found.params}, int(found.nfev)
 
 
 def _finish(

@@ -1,0 +1,118 @@
+"""For each fitted model: constants that are true, and the conditions of points that can tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from simperf.calibrate.fit import Columns, Data, Model
+from simperf.calibrate.fit.kernels import matrix_model, row_model, stream_model
+from simperf.calibrate.fit.messages import alpha_beta, copy_model, piecewise_model
+from simperf.calibrate.fit.network import host_model, incast_model, shaped_model
+from simperf.calibrate.fit.ring import ring_model
+from simperf.calibrate.fit.waiting import constant_model, queue_model
+
+MIB = float(2**20)
+
+
+@dataclass(frozen=True)
+class Truth:
+    model: Model
+    values: Mapping[str, float]
+    columns: Columns
+
+    def measured(self, rng: np.random.Generator, *, noise: float = 0.03, outliers: float = 0.04) -> Data:
+        """Readings with lognormal noise, and some points up to three times too slow."""
+        exact = self.model.predict(self.values, self.columns)
+        spoiled = np.where(rng.random(len(exact)) < outliers, rng.uniform(1.3, 3.0, len(exact)), 1.0)
+        return Data.table(exact * np.exp(noise * rng.standard_normal(len(exact))) * spoiled, **self.columns)
+
+
+def _grid(**axes: np.ndarray) -> dict[str, np.ndarray]:
+    found = np.meshgrid(*axes.values(), indexing="ij")
+    return {name: values.ravel() for name, values in zip(axes, found, strict=True)}
+
+
+def _products() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(7)
+    m, n, k = np.exp(rng.uniform(np.log(32), np.log(8192), (3, 40))).round()
+    return {
+        "flops": 2 * m * n * k,
+        "nbytes": 4 * (m * n + n * k + m * k),
+        "m": m,
+        "n": n,
+        "k": k,
+        "share": np.ones(40),
+    }
+
+
+SIZES = np.geomspace(1e3, 1e9, 25)
+_TWO = piecewise_model(
+    "regimes",
+    "two regimes",
+    [64e3],
+    Data.table(np.where(SIZES < 64e3, 1e-5 + 1e-9 * SIZES, 5e-5 + 1e-10 * SIZES), nbytes=SIZES),
+)
+
+TRUTHS: dict[str, Truth] = {
+    "launch": Truth(constant_model("frontend", "launch", "t1"), {"launch": 5.2e-6}, {"one": np.ones(40)}),
+    "queue": Truth(
+        queue_model(),
+        {"launch": 4e-6, "kernel": 60e-6, "depth": 1024.0},
+        {"launches": np.linspace(100, 4000, 30)},
+    ),
+    "alpha-beta": Truth(alpha_beta("link", "a link"), {"alpha": 2e-5, "beta": 8e-11}, {"nbytes": SIZES}),
+    "copy": Truth(copy_model("copy", "pinned"), {"setup": 7e-6, "bandwidth": 12.4e9}, {"nbytes": SIZES}),
+    "regimes": Truth(_TWO, {"alpha_1": 1e-5, "beta_1": 1e-9, "alpha_2": 5e-5, "beta_2": 1e-10}, {"nbytes": SIZES}),
+    "stream": Truth(stream_model("k", "add"), {"overhead": 4e-6, "rate": 8e11}, {"nbytes": SIZES, "cold": 0 * SIZES}),
+    "stream with a cache": Truth(
+        stream_model("k", "add", cache=2.5e8),
+        {"overhead": 4e-6, "rate": 8e11, "cached": 3e12, "capacity": 3e7},
+        {"nbytes": np.geomspace(1e5, 1e9, 40), "cold": np.zeros(40)},
+    ),
+    "rows": Truth(
+        row_model("k", "softmax"),
+        {"rate": 7e11, "again": 1.0, "again_at": 4000.0, "overhead": 5e-6},
+        _grid(nbytes=np.geomspace(1e5, 1e9, 8), columns=np.geomspace(64, 65536, 8)),
+    ),
+    "product": Truth(
+        matrix_model("k", "gemm", faces="mk"),
+        {"rate": 1.4e13, "overhead": 1e-5, "half_m": 40.0, "half_k": 90.0},
+        _products(),
+    ),
+    "shaped link": Truth(
+        shaped_model(),
+        {"latency": 6e-5, "efficiency": 0.95, "burst": 6e4, "byte": 1.5e-9},
+        _grid(nbytes=np.geomspace(1e3, 1e7, 14), rate=np.array([6.25e6, 25e6, 2e9])),
+    ),
+    "host": Truth(
+        host_model(),
+        {"call": 3e-5, "byte": 1.2e-9, "cores": 2.0},
+        _grid(nbytes=np.geomspace(1e3, 1e7, 10), processes=np.array([1.0, 3.0, 4.0, 8.0])),
+    ),
+    "incast": Truth(
+        incast_model(),
+        {"latency": 8e-4, "loss": 0.1, "most": 4.0},
+        _grid(nbytes=np.geomspace(1e3, 1e7, 8), senders=np.array([1.0, 2.0, 4.0, 8.0, 16.0]), rate=np.array([25e6])),
+    ),
+    "ring": Truth(
+        ring_model("all-reduce.nccl", "NVSwitch"),
+        {
+            "bandwidth": 240e9,
+            "local": 0.45,
+            "start": 40e-6,
+            "hop": 3e-6,
+            "spill": 20e-6,
+            "kept": 8e5,
+            "loop": 40e-6,
+        },
+        _grid(nbytes=np.linspace(1, 1024, 40) * MIB, ranks=np.array([2.0, 3.0, 4.0, 6.0])),
+    ),
+    "ring with dispatch": Truth(
+        ring_model("all-reduce.nccl", "through torch", spill=False, dispatch=True),
+        {"bandwidth": 390e9, "local": 0.7, "start": 12e-6, "hop": 2e-6, "dispatch": 42e-6},
+        _grid(nbytes=np.geomspace(1, 64, 40) * MIB, ranks=np.array([2.0, 4.0, 8.0])),
+    ),
+}
