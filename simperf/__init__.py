@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from simperf.run import run, run_variants
     from simperf.scenario import Scenario, check_expectations, load_scenario, make_scenario
     from simperf.simulate import simulate
+    from simperf.study.compare import compare
     from simperf.study.limits import limits
     from simperf.study.planning import plan
     from simperf.study.sweep import sweep
@@ -54,6 +55,7 @@ _PUBLIC = {
     "breakdown": "analysis.breakdown",
     "build_machine": "hardware",
     "check_expectations": "scenario",
+    "compare": "study.compare",
     "compute": "execution",
     "copy": "execution",
     "format_quantity": "units",
@@ -93,6 +95,7 @@ __all__ = [
     "breakdown",
     "build_machine",
     "check_expectations",
+    "compare",
     "compute",
     "copy",
     "format_quantity",

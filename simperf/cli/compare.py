@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from simperf.cli.options import Format, Plot, Report, Seed, Set
+from simperf.cli.options import Engine, Format, Plot, Report, Samples, Seed, Set, Vary
 
 if TYPE_CHECKING:
     from simperf.analysis.check import Check
@@ -26,6 +27,9 @@ def compare(
         ),
     ],
     changes: Set = None,
+    vary: Vary = None,
+    samples: Samples = 0,
+    engine: Engine = "serial",
     output: Format = "table",
     plot: Plot = None,
     report: Report = None,
@@ -36,11 +40,13 @@ def compare(
     from simperf.report.tables import format_comparison
 
     verify_outputs(plot=plot, report=report)
-    found = _Comparison()
+    found = _Comparison(samples, engine)
     loaded = _load(files, changes or [], seed)
+    if vary:
+        loaded = [_varied(loaded, vary)]
     for item in loaded:
         found.add(item, several=len(loaded) > 1)
-    typer.echo(format_comparison(found.rows, output, checks=found.checks))
+    typer.echo(format_comparison(found.rows, output, checks=found.checks, differences=found.differences()))
     if plot is not None:
         from simperf.report.plots import plot_comparison
 
@@ -54,6 +60,22 @@ def compare(
     if found.overridden:
         note("the files' [expect] are not checked, as the command line changes what is run")
     return found.code
+
+
+def _varied(loaded: list[Scenario | Result], vary: list[str]) -> Scenario:
+    """The one scenario with the values of `vary` as its variants."""
+    from dataclasses import replace
+
+    from simperf.errors import InputError, Problem
+    from simperf.results import Result
+    from simperf.study.compare import variants_of
+
+    (first, *others) = loaded
+    if others or isinstance(first, Result):
+        raise InputError(Problem("one scenario is varied at a time", file="--vary", expected="one FILE"))
+    variants = variants_of(first, vary)
+    quiet = replace(first, expectations=(), measurements=())
+    return replace(quiet, variants=tuple(replace(one, expectations=(), measurements=()) for one in variants))
 
 
 def _load(files: list[str], changes: list[str], seed: int | None) -> list[Scenario | Result]:
@@ -78,7 +100,9 @@ def _load(files: list[str], changes: list[str], seed: int | None) -> list[Scenar
 class _Comparison:
     """Collects rows and the checks of each by position, and what the exit code will be."""
 
-    def __init__(self) -> None:
+    def __init__(self, samples: int = 0, engine: str = "serial") -> None:
+        self.samples, self.engine = samples, engine
+        self.datas: list[Mapping[str, Any]] = []
         self.rows: list[Result | Failure] = []
         self.checks: dict[int, list[Check]] = {}
         self.overridden = False
@@ -92,6 +116,7 @@ class _Comparison:
 
         if isinstance(item, Result):
             self.rows.append(item)
+            self.datas.append(item.scenario)
             return
         self.overridden |= item.overridden
         variants = {variant.name: variant for variant in item.variants or (item,)}
@@ -111,8 +136,9 @@ class _Comparison:
         from simperf.scenario import check_error, check_expectations
 
         place = len(self.rows)
+        self.datas.append(variant.data)
         try:
-            result = play(variant)
+            result = self._predict(variant) if self.samples else play(variant)
         except SimperfError as error:
             self.rows.append(Failure(prefix + variant.name, str(error)))
             checks = check_error(variant, error)
@@ -124,6 +150,18 @@ class _Comparison:
         self.rows.append(replace(result, name=prefix + result.name))
         self._judge(place, check_expectations(variant, result))
         return result
+
+    def _predict(self, variant: Scenario) -> Result:
+        from simperf.cli.work import play
+        from simperf.study.uncertainty import predict
+
+        return predict(variant, samples=self.samples, executor=self.engine, play=play)
+
+    def differences(self) -> dict[str, tuple[str, ...]]:
+        """What the rows differ in."""
+        from simperf.study.compare import differences
+
+        return differences(self.datas) if len(self.rows) > 1 else {}
 
     def _judge(self, place: int, checks: list[Check]) -> None:
         if checks:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simperf.cli.options import Format, Kind, Plot, Report, Seed, Set, Trace
+from simperf.cli.options import Engine, Format, Kind, Plot, Report, Samples, Seed, Set, Trace
 
 if TYPE_CHECKING:
+    from simperf.results import Result
     from simperf.scenario import Scenario
 
 __all__ = ["pick_variant", "run"]
@@ -20,6 +21,8 @@ def run(
         str, typer.Argument(metavar="FILE", help="A scenario's file, or a name of `simperf scenarios list`.")
     ],
     changes: Set = None,
+    samples: Samples = 0,
+    engine: Engine = "serial",
     variant: Annotated[
         str, typer.Option("--variant", metavar="NAME", help="Run this [[compare]] variant of the file.")
     ] = "",
@@ -47,7 +50,7 @@ def run(
     if variant:
         scenario = pick_variant(scenario, variant)
     try:
-        result = play(scenario)
+        result = _predict(scenario, samples, engine) if samples else play(scenario)
     except SimperfError as error:
         if not any(check.ok for check in check_error(scenario, error)):
             raise
@@ -71,6 +74,13 @@ def run(
         count = len(scenario.variants)
         note(f"the file has {count} variant{'s' if count > 1 else ''}: `simperf compare {file}` runs all")
     return 0 if all(check.ok for check in checks) else 1
+
+
+def _predict(scenario: Scenario, samples: int, engine: str) -> Result:
+    from simperf.cli.work import play
+    from simperf.study.uncertainty import predict
+
+    return predict(scenario, samples=samples, executor=engine, play=play)
 
 
 def pick_variant(scenario: Scenario, name: str) -> Scenario:

@@ -19,6 +19,7 @@ from simperf.analysis.comparison import compare
 from simperf.analysis.limits import busiest, headroom
 from simperf.analysis.overlap import overlap
 from simperf.analysis.regime import regime
+from simperf.analysis.verdict import verdict
 from simperf.results import Result
 
 __all__ = ["SCHEMA", "Failure", "comparison_document", "result_document", "to_csv", "to_json"]
@@ -47,6 +48,7 @@ def result_document(result: Result, checks: Checks = ()) -> dict[str, Any]:
         "question": result.question,
         "error": None,
         "time": result.time,
+        "intervals": {name: list(ends) for name, ends in result.intervals.items()},
         "regime": {"name": bound.name, "share": bound.share},
         "limited_by": limit._asdict() if limit else None,
         "floor": {"name": room.name, "time": room.floor, "ratio": room.ratio} if room else None,
@@ -100,11 +102,14 @@ def comparison_document(
             rows.append({"schema": SCHEMA, "name": result.name, "error": error, "checks": [_check(c) for c in mine]})
             continue
         row, found = result_document(result, mine), compare(best, result)
+        told = verdict(best, result)
         row["comparison"] = {
             "best": best.name,
             "ratio": found.ratio,
             "difference": found.difference,
             "changes": dict(found.changes),
+            "distinguishable": told.apart,
+            "chance": told.chance,
         }
         rows.append(row)
     return {"schema": SCHEMA, "results": rows}
@@ -130,6 +135,7 @@ def to_csv(results: Sequence[Result | Failure], checks: Mapping[int, Checks] | N
     good = [result for result in results if isinstance(result, Result)]
     best = min((result.time for result in good), default=0.0)
     metrics = list(dict.fromkeys(name for result in good for name in result.metrics))
+    drawn = any("time" in result.intervals for result in good)
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(
@@ -137,6 +143,7 @@ def to_csv(results: Sequence[Result | Failure], checks: Mapping[int, Checks] | N
         + [f"breakdown.{category}" for category in (*PRIORITY, IDLE)]
         + ["expectation", "error"]
         + [f"metrics.{name}" for name in metrics]
+        + (["time.low", "time.high"] if drawn else [])
     )
     for index, result in enumerate(results):
         mine = (checks or {}).get(index, ())
@@ -153,5 +160,6 @@ def to_csv(results: Sequence[Result | Failure], checks: Mapping[int, Checks] | N
             + [repr(parts[category]) if parts else "" for category in (*PRIORITY, IDLE)]
             + [verdict, ""]
             + [repr(result.metrics[name].value) if name in result.metrics else "" for name in metrics]
+            + ([repr(end) for end in result.intervals.get("time", ("", ""))] if drawn else [])
         )
     return stream.getvalue().rstrip("\n")

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from simperf.analysis.breakdown import breakdown
+from simperf.analysis.chance import distinguishable
 from simperf.analysis.check import Check
-from simperf.analysis.comparison import compare
 from simperf.analysis.limits import busiest, headroom, utilisation
 from simperf.analysis.overlap import overlap
 from simperf.analysis.regime import regime
+from simperf.analysis.verdict import verdict
 from simperf.engine.recorder import Category
 from simperf.report.data import Failure, comparison_document, result_document, to_csv, to_json
 from simperf.report.terminal import bar, to_text, unicode_output
@@ -42,6 +43,10 @@ COLORS: Mapping[str, str] = {
 }
 _CAPACITY = {"link": "B/s", "memory": "B", "device": "1", "host": "1"}
 _SHOWN = 8
+#: keys that have a column of their own where results differ in them
+_KEYS = 3
+#: letters that these columns may take together
+_WIDEST = 24
 _BAR = 28
 
 
@@ -76,15 +81,20 @@ def format_comparison(
     format: Format = "table",
     *,
     checks: Mapping[int, Sequence[Check]] | None = None,
+    differences: Mapping[str, Sequence[str]] | None = None,
     width: int | None = None,
     color: bool | None = None,
 ) -> str:
-    """Several results, and runs that failed, as text; `checks` by position, the rest as in `format_result`."""
+    """Several results, and runs that failed, as text.
+
+    `checks` by position; `differences` as `simperf.study.compare.differences` finds them; the rest as in
+    `format_result`.
+    """
     if format == "json":
         return to_json(comparison_document(results, checks))
     if format == "csv":
         return to_csv(results, checks)
-    return to_text(comparison_view(results, checks), width=width, color=color)
+    return to_text(comparison_view(results, checks, differences), width=width, color=color)
 
 
 def _grid() -> Table:
@@ -107,9 +117,7 @@ def result_view(result: Result, checks: Sequence[Check] = ()) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    parts: list[RenderableType] = [
-        Text.assemble((result.name, "bold"), "  ", (format_quantity(result.time, "s"), "bold green"))
-    ]
+    parts: list[RenderableType] = [Text.assemble((result.name, "bold"), "  ", (timed(result), "bold green"))]
     if result.question:
         parts.append(Text(result.question))
     if result.notes:
@@ -214,9 +222,11 @@ def _resources(result: Result) -> RenderableType:
 
 
 def comparison_view(
-    results: Sequence[Result | Failure], checks: Mapping[int, Sequence[Check]] | None = None
+    results: Sequence[Result | Failure],
+    checks: Mapping[int, Sequence[Check]] | None = None,
+    differences: Mapping[str, Sequence[str]] | None = None,
 ) -> RenderableType:
-    """A row a result: its time, how that compares with the best, what limits it, whether it was expected."""
+    """A row a result: what it differs in, its time, how that compares with the best, what limits it, and checks."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -224,6 +234,9 @@ def comparison_view(
     checks = checks or {}
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column("name", overflow="fold")
+    differing = _columns(results, differences or {})
+    for key in differing:
+        table.add_column(key.rpartition(".")[2], overflow="fold")
     for column in ("time", "to best"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("regime", no_wrap=True)
@@ -235,15 +248,22 @@ def comparison_view(
     best = min(good, key=lambda result: result.time, default=None)
     for index, result in enumerate(results):
         row = [Text(result.name, style="bold" if result is best else "")]
+        row += [Text(values[index]) for values in differing.values()]
         if isinstance(result, Failure):
             row += [Text("failed", style="bold red"), *[Text("-")] * 3]
         else:
             ratio = f"{result.time / best.time:.4g}x" if best is not None and best.time > 0 else "-"
-            row += [Text(format_quantity(result.time, "s")), Text("best" if result is best else ratio), *_bound(result)]
+            if best is not None and result is not best and distinguishable(best, result) is False:
+                ratio += " ~"
+            row += [Text(timed(result)), Text("best" if result is best else ratio), *_bound(result)]
         if any(checks.values()):
             row.append(_verdict(checks.get(index, ())))
         table.add_row(*row)
     parts: list[RenderableType] = [table]
+    if any(result.intervals for result in good):
+        parts.append(Text("~ not distinguishable from the best: their intervals overlap", style="dim"))
+    if differences and not differing and len(differences) > _KEYS:
+        parts[:0] = [*_titled("What differs", _differing(results, differences))[1:], Text("")]
     failures = [f"{result.name}: {result.error}" for result in results if isinstance(result, Failure)]
     misses = [f"{each.name}: {miss}" for i, each in enumerate(results) for miss in checks.get(i, ()) if not miss.ok]
     for title, lines in (("Failed", failures), ("Not as expected", misses)):
@@ -252,6 +272,40 @@ def comparison_view(
     if best is not None and len(good) > 1:
         parts += _why(best, good)
     return Group(*parts)
+
+
+def _columns(
+    results: Sequence[Result | Failure], differences: Mapping[str, Sequence[str]]
+) -> Mapping[str, Sequence[str]]:
+    """Differences that get columns: few, and not said by the names already."""
+    named = all(
+        value in result.name for values in differences.values() for value, result in zip(values, results, strict=True)
+    )
+    drawn = any(isinstance(result, Result) and result.intervals for result in results)
+    wide = sum(max(map(len, (key.rpartition(".")[2], *values))) for key, values in differences.items()) > _WIDEST
+    return {} if named or drawn or wide or len(differences) > _KEYS else differences
+
+
+def timed(result: Result) -> str:
+    """The time of a result, with its interval if it has one."""
+    text = format_quantity(result.time, "s")
+    if "time" not in result.intervals:
+        return text
+    low, high = (format_quantity(end, "s") for end in result.intervals["time"])
+    return f"{text} [{low} .. {high}]"
+
+
+def _differing(results: Sequence[Result | Failure], differences: Mapping[str, Sequence[str]]) -> RenderableType:
+    """A line a key, where there are too many for columns: what each result says."""
+    from rich.text import Text
+
+    grid = _grid()
+    for key, values in differences.items():
+        names: dict[str, list[str]] = {}
+        for result, value in zip(results, values, strict=True):
+            names.setdefault(value, []).append(result.name)
+        grid.add_row(key, Text("; ".join(f"{value} ({', '.join(those)})" for value, those in names.items())))
+    return grid
 
 
 def _bound(result: Result) -> list[Text]:
@@ -280,8 +334,10 @@ def _why(best: Result, results: Sequence[Result]) -> list[RenderableType]:
 
     grid = _grid()
     for result in results:
-        cause = compare(best, result).explained_by
-        if result is not best and cause is not None and result.time > best.time:
-            name, change = cause
-            grid.add_row(result.name, Text(f"+{format_quantity(change, 's')}", justify="right"), f"of {name}")
+        told = verdict(best, result)
+        if result is not best and told.category and result.time > best.time:
+            loss = Text(f"+{format_quantity(told.loss, 's')}", justify="right")
+            chance = "" if told.chance is None else f"; {best.name} is better in {100 * told.chance:.0f} % of the draws"
+            busy = f", where {told.resource} is busiest" if told.resource else ""
+            grid.add_row(result.name, loss, f"of {told.category}{busy}{chance}")
     return _titled(f"What makes most of the difference to {best.name!r}", grid) if grid.row_count else []

@@ -9,8 +9,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any
 
-from simperf.analysis.comparison import compare as compare_results
-from simperf.analysis.limits import busiest
+from simperf.analysis.verdict import Verdict, verdict
 from simperf.errors import InputError, Problem, SimperfError
 from simperf.results import Result
 from simperf.run import Attempt, run
@@ -19,72 +18,18 @@ from simperf.study.axes import make_axes, make_points
 from simperf.study.points import SPEED, make_tasks, point_scenario
 from simperf.study.sweep import check_axes
 from simperf.study.table import html_table
-from simperf.study.uncertainty import beats, distinguishable, predict
+from simperf.study.uncertainty import predict
 from simperf.units import format_quantity
 
-__all__ = ["SideBySide", "Verdict", "compare", "differences", "variants_of", "verdict"]
+__all__ = ["SideBySide", "compare", "differences", "variants_of"]
 
 #: tables that say nothing about what is run
 _SILENT = ("scenario", "expect", "measured", "compare")
-#: times closer than this are the same [1]
-_SAME = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """How a result stands against the best.
-
-    Parameters
-    ----------
-    ratio : float
-        Its time over the best one's [1].
-    difference : float
-        [s]
-    category : str
-        In which it loses most; empty if no timelines are there.
-    loss : float
-        There [s].
-    resource : str
-        That rests least in it.
-    apart : bool or None
-        Whether the intervals leave no doubt; None without intervals.
-    chance : float or None
-        That the best is the better one, by the draws of both [1].
-    """
-
-    ratio: float
-    difference: float
-    category: str = ""
-    loss: float = 0.0
-    resource: str = ""
-    apart: bool | None = None
-    chance: float | None = None
-
-    def __str__(self) -> str:
-        if self.apart is False:
-            chance = "" if self.chance is None else f": better in {100 * self.chance:.0f} % of the draws"
-            return f"not distinguishable{chance}"
-        if abs(self.ratio - 1.0) < _SAME:
-            return "the same"
-        text = f"{self.ratio:.4g} times as long"
-        if self.category:
-            text += f"; +{format_quantity(self.loss, 's')} of {self.category}"
-            text += f" ({self.resource} is busiest)" if self.resource else ""
-        return text
-
-
-def verdict(best: Result, other: Result) -> Verdict:
-    """Hold `other` against `best`."""
-    found = compare_results(best, other)
-    category, loss = found.explained_by or ("", 0.0)
-    limit, apart = busiest(other), distinguishable(best, other)
-    chance = beats(best, other).probability if "time" in best.draws and "time" in other.draws else None
-    return Verdict(found.ratio, found.difference, category, loss, limit.name if limit else "", apart, chance)
-
-
-def differences(scenarios: Sequence[Scenario]) -> dict[str, tuple[str, ...]]:
-    """Keys of which the scenarios say different things: key to what each says, ``"-"`` if nothing."""
-    flats = [_flat({key: value for key, value in one.data.items() if key not in _SILENT}) for one in scenarios]
+def differences(datas: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
+    """Keys of which scenarios' data say different things: key to what each says, ``"-"`` if nothing."""
+    flats = [_flat({key: value for key, value in data.items() if key not in _SILENT}) for data in datas]
     keys = dict.fromkeys(key for flat in flats for key in flat)
     rows = {key: tuple(flat.get(key, "-") for flat in flats) for key in keys}
     return {key: row for key, row in rows.items() if len(set(row)) > 1}
@@ -210,4 +155,4 @@ def compare(
             attempts.append(Attempt(one.name, one, result, None))
         except SimperfError as error:
             attempts.append(Attempt(one.name, one, None, error))
-    return SideBySide(tuple(attempts), differences(chosen))
+    return SideBySide(tuple(attempts), differences([one.data for one in chosen]))

@@ -10,13 +10,12 @@ against each other draw by draw: what both have wrong in the same way does not b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-import numpy as np
-
+from simperf.analysis.chance import interval
 from simperf.errors import InputError, Problem
 from simperf.results import Result
 from simperf.run import run
@@ -24,12 +23,7 @@ from simperf.scenario import Scenario
 from simperf.study.executors import executor as make_executor
 from simperf.study.points import Task, make_tasks, point_scenario, spawn_seed
 
-__all__ = ["COVERAGE", "Duel", "beats", "distinguishable", "drawn", "interval", "predict"]
-
-#: share of the draws that an interval holds [1]
-COVERAGE = 0.9
-#: two results closer than this are one [1]
-_ROUNDING = 1e-12
+__all__ = ["drawn", "predict"]
 
 
 def predict(
@@ -101,77 +95,3 @@ def _draw_task(task: Task, index: int) -> dict[str, float]:
 def _numbers(scenario: Scenario) -> dict[str, float]:
     result = run(scenario, record=False)
     return {"time": result.time, **{name: metric.value for name, metric in result.metrics.items() if name != "time"}}
-
-
-def interval(values: Sequence[float], *, coverage: float = COVERAGE) -> tuple[float, float]:
-    """Range that holds the middle `coverage` [1] of `values`.
-
-    Examples
-    --------
-    >>> interval(range(101))
-    (5.0, 95.0)
-    """
-    tail = (1.0 - coverage) / 2
-    low, high = np.quantile(np.asarray(values, dtype=np.float64), [tail, 1.0 - tail])
-    return float(low), float(high)
-
-
-@dataclass(frozen=True, slots=True)
-class Duel:
-    """Whether one result beats another.
-
-    Parameters
-    ----------
-    probability : float
-        That the first is better [1]; ties count half.
-    pairs : int
-        Draws that were held against each other; 0 if there are none and the numbers themselves decide.
-    """
-
-    probability: float
-    pairs: int
-
-
-def beats(first: Result, second: Result, *, metric: str = "time") -> Duel:
-    """How likely `first` is better than `second`: quicker, or higher in a metric that is a rate.
-
-    With the same number of draws, draw i of one is held against draw i of the other; otherwise all against all.
-
-    Raises
-    ------
-    InputError
-        A result lacks the metric.
-    """
-    ours, theirs = _values(first, metric), _values(second, metric)
-    more = metric != "time" and first.metrics[metric].unit in ("1/s", "B/s", "FLOP/s")
-    one, two = (np.asarray(values, dtype=np.float64) for values in (ours, theirs))
-    if not (metric in first.draws and metric in second.draws):
-        one, two = np.asarray([_value(first, metric)]), np.asarray([_value(second, metric)])
-    elif len(one) != len(two):
-        one, two = one[:, None], two[None, :]
-    gap = (one - two) * (1.0 if more else -1.0)
-    tie = np.abs(gap) <= _ROUNDING * np.maximum(np.abs(one), np.abs(two))
-    share = float(np.mean(np.where(tie, 0.5, gap > 0)))
-    pairs = int(gap.size) if metric in first.draws and metric in second.draws else 0
-    return Duel(share, pairs)
-
-
-def distinguishable(first: Result, second: Result, *, metric: str = "time") -> bool | None:
-    """Whether the intervals of two results leave no doubt which is better; None if one has no interval."""
-    ends = [result.intervals.get(metric) for result in (first, second)]
-    if ends[0] is None or ends[1] is None:
-        return None
-    return ends[0][1] < ends[1][0] or ends[1][1] < ends[0][0]
-
-
-def _value(result: Result, metric: str) -> float:
-    if metric == "time":
-        return result.time
-    if metric not in result.metrics:
-        raise InputError(Problem(f"{result.name} has no metric {metric!r}", expected=", ".join(result.metrics)))
-    return result.metrics[metric].value
-
-
-def _values(result: Result, metric: str) -> Sequence[float]:
-    value = _value(result, metric)
-    return result.draws.get(metric, (value,))

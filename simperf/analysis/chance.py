@@ -1,0 +1,92 @@
+"""Intervals of results, and how likely one of two is the better."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from simperf.errors import InputError, Problem
+from simperf.results import Result
+
+__all__ = ["COVERAGE", "Duel", "beats", "distinguishable", "interval"]
+
+#: share of the draws that an interval holds [1]
+COVERAGE = 0.9
+#: two results closer than this are one [1]
+_ROUNDING = 1e-12
+
+
+def interval(values: Sequence[float], *, coverage: float = COVERAGE) -> tuple[float, float]:
+    """Range that holds the middle `coverage` [1] of `values`.
+
+    Examples
+    --------
+    >>> interval(range(101))
+    (5.0, 95.0)
+    """
+    tail = (1.0 - coverage) / 2
+    low, high = np.quantile(np.asarray(values, dtype=np.float64), [tail, 1.0 - tail])
+    return float(low), float(high)
+
+
+@dataclass(frozen=True, slots=True)
+class Duel:
+    """Whether one result beats another.
+
+    Parameters
+    ----------
+    probability : float
+        That the first is better [1]; ties count half.
+    pairs : int
+        Draws that were held against each other; 0 if there are none and the numbers themselves decide.
+    """
+
+    probability: float
+    pairs: int
+
+
+def beats(first: Result, second: Result, *, metric: str = "time") -> Duel:
+    """How likely `first` is better than `second`: quicker, or higher in a metric that is a rate.
+
+    With the same number of draws, draw i of one is held against draw i of the other; otherwise all against all.
+
+    Raises
+    ------
+    InputError
+        A result lacks the metric.
+    """
+    ours, theirs = _values(first, metric), _values(second, metric)
+    more = metric != "time" and first.metrics[metric].unit in ("1/s", "B/s", "FLOP/s")
+    one, two = (np.asarray(values, dtype=np.float64) for values in (ours, theirs))
+    if not (metric in first.draws and metric in second.draws):
+        one, two = np.asarray([_value(first, metric)]), np.asarray([_value(second, metric)])
+    elif len(one) != len(two):
+        one, two = one[:, None], two[None, :]
+    gap = (one - two) * (1.0 if more else -1.0)
+    tie = np.abs(gap) <= _ROUNDING * np.maximum(np.abs(one), np.abs(two))
+    share = float(np.mean(np.where(tie, 0.5, gap > 0)))
+    pairs = int(gap.size) if metric in first.draws and metric in second.draws else 0
+    return Duel(share, pairs)
+
+
+def distinguishable(first: Result, second: Result, *, metric: str = "time") -> bool | None:
+    """Whether the intervals of two results leave no doubt which is better; None if one has no interval."""
+    ends = [result.intervals.get(metric) for result in (first, second)]
+    if ends[0] is None or ends[1] is None:
+        return None
+    return ends[0][1] < ends[1][0] or ends[1][1] < ends[0][0]
+
+
+def _value(result: Result, metric: str) -> float:
+    if metric == "time":
+        return result.time
+    if metric not in result.metrics:
+        raise InputError(Problem(f"{result.name} has no metric {metric!r}", expected=", ".join(result.metrics)))
+    return result.metrics[metric].value
+
+
+def _values(result: Result, metric: str) -> Sequence[float]:
+    value = _value(result, metric)
+    return result.draws.get(metric, (value,))
