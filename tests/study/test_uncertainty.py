@@ -1,0 +1,84 @@
+"""Predictions with intervals: from the random numbers of a program, and from draws of constants."""
+
+from dataclasses import replace
+
+import pytest
+
+from simperf import load_scenario, make_scenario, predict, run
+from simperf.errors import InputError
+from simperf.results import Result
+from simperf.scenario import Scenario
+from simperf.study.compare import compare, differences, variants_of
+from simperf.study.uncertainty import drawn
+
+NOISY = {"program": {"use": "async-chain", "n": 20, "t1": "2 us", "t2": "20 us", "jitter": 0.3}}
+
+
+def test_random_numbers_alone_give_an_interval_around_the_run(tmp_path):
+    scenario = make_scenario(NOISY)
+    found = predict(scenario, samples=40)
+    assert found.time == run(scenario).time
+    low, high = found.intervals["time"]
+    assert low < sorted(found.draws["time"])[20] < high
+    assert found.metrics["operations per second"].low < found.metrics["operations per second"].high
+    assert "no [calibration]" in found.notes[-1]
+    found.save(tmp_path / "r.json")
+    assert Result.load(tmp_path / "r.json") == found
+
+
+def test_the_same_draws_from_every_engine(own):
+    scenario = load_scenario(own, ["program.n=3"])
+    assert predict(scenario, samples=4).draws == predict(scenario, samples=4, executor="local:2").draws
+
+
+def test_draws_of_constants_are_those_of_the_profile(monkeypatch):
+    scenario = make_scenario({"program": {"use": "async-chain", "n": 10, "t1": "1 us", "t2": "10 us", "t3": "0 s"}})
+    factors = [0.8, 0.9, 1.0, 1.1, 1.2]
+    monkeypatch.setattr(Scenario, "draws", property(lambda self: len(factors)))
+    monkeypatch.setattr(
+        Scenario, "draw", lambda self, i: replace(self, parameters={**self.parameters, "t2": 10e-6 * factors[i % 5]})
+    )
+    found = predict(scenario, samples=5)
+    assert found.draws["time"] == pytest.approx([1e-6 + 10 * 10e-6 * factor for factor in factors])
+    assert drawn(scenario, 3).parameters["t2"] == pytest.approx(11e-6)
+    assert not any("no [calibration]" in note for note in found.notes)
+
+
+def test_too_few_samples():
+    with pytest.raises(InputError, match="2 samples"):
+        predict(make_scenario(NOISY), samples=1)
+
+
+def test_variants_of_a_key_are_named_by_their_values():
+    made = variants_of(make_scenario(NOISY), {"program.n": [1, 2], "program.t2": ["5 us"]})
+    assert [one.name for one in made] == ["n 1, t2 5 us", "n 2, t2 5 us"]
+    assert [one.parameters["n"] for one in made] == [1, 2]
+    assert {one.seed for one in made} == {0}
+    assert differences([one.data for one in made]) == {"program.n": ("1", "2")}
+
+
+def test_side_by_side_says_what_differs_who_wins_and_why():
+    found = compare("d2l/sync-160mb")
+    assert list(found.differences) == ["program.algorithm"]
+    assert found.winner.name == "a quarter on each GPU"
+    header, rows = found.rows()
+    assert header[:2] == ["name", "program.algorithm"]
+    assert [row[-1] == "best" for row in rows] == [False, False, True]
+    assert "4 times as long; +45.00 ms of communication (gpu0>hub0 is busiest)" in rows[0][-1]
+    assert "<table>" in found._repr_html_()
+
+
+def test_what_cannot_be_told_apart_is_not(tmp_path):
+    scenario = make_scenario({"program": {**NOISY["program"], "n": 50}})
+    found = compare(scenario, vary={"program.t2": ["20 us", "20.01 us", "90 us"]}, samples=20)
+    texts = [row[-1] for row in found.rows()[1]]
+    assert sum(text.startswith("not distinguishable: better in") for text in texts) == 1
+    assert "times as long" in texts[2]
+
+
+def test_a_failure_is_a_row():
+    found = compare(make_scenario({"program": {"use": "streams", "n": 2}}), vary={"program.demand": [0.5, 2.0]})
+    assert [one.error is None for one in found.attempts] == [True, False]
+    assert "failed" in found.rows()[1][1]
+    with pytest.raises(InputError, match="one scenario"):
+        compare("d2l/async", "d2l/sync-160mb", vary={"program.n": [1]})

@@ -1,0 +1,108 @@
+"""Virtual speed-ups: all at once by x give exactly x; the known bottleneck ranks first."""
+
+import pytest
+
+from simperf import limits, load_scenario, make_scenario, run
+from simperf.errors import InputError, SimperfError, UnknownNameError
+from simperf.study.limits import percent, speed_tasks
+from simperf.study.points import run_task
+from simperf.study.virtual import resources, speed_up
+
+EXACT = [
+    "d2l/async", "d2l/sync-160mb", "d2l/copy-overlap", "d2l/gpus", "d2l/packets",
+    "training/ddp-or-dataparallel", "training/heterogeneous", "training/ps-seven-steps", "training/jitter-stragglers",
+    "training/straggler", "training/kv-priority", "training/overlap", "training/fail-spares",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("factor", [1.1, 3.0])
+def test_everything_at_once_by_x_gives_exactly_x(name, factor):
+    scenario = load_scenario(name)
+    scenario = (scenario.variants or (scenario,))[-1]
+    base = run(scenario, record=False).time
+    row = run_task(speed_tasks(scenario, resources(scenario), factor)[-1])
+    assert row["error"] is None
+    assert row["time"] * factor == pytest.approx(base, rel=1e-9)
+
+
+def test_nothing_made_faster_changes_nothing():
+    for name in ("training/overlap", "d2l/copy-overlap"):
+        scenario = load_scenario(name)
+        scenario = (scenario.variants or (scenario,))[-1]
+        assert run(speed_up(scenario, {}), record=False).time == run(scenario, record=False).time
+
+
+@pytest.mark.parametrize(
+    ("data", "first"),
+    [
+        ({"program": {"use": "async-chain", "n": 200, "t1": "1 us", "t2": "9 us"}}, "program.t2"),
+        ({"program": {"use": "async-chain", "n": 200, "t1": "9 us", "t2": "1 us"}}, "program.t1"),
+        (
+            {
+                "machine": {"use": "book-4gpu"},
+                "program": {"use": "all-reduce", "nbytes": "160 MB", "algorithm": "naive"},
+            },
+            "book-pcie3-x16",
+        ),
+        (
+            {"machine": {"use": "dgx-1v"}, "program": {"use": "two-devices", "size": 4096, "n": 5}},
+            "v100-sxm2-16gb compute",
+        ),
+    ],
+)
+def test_the_known_bottleneck_ranks_first(data, first):
+    found = limits(make_scenario(data), cache=False)
+    assert found.limiting is not None
+    assert found.limiting.resource.name == first
+    assert found.together.time * 1.1 == pytest.approx(found.result.time, rel=1e-9)
+    assert found.limiting.share > 0.8
+
+
+def test_a_share_is_what_the_resource_has_of_the_time():
+    data = {
+        "execution": {"mode": "synchronous"},
+        "program": {"use": "async-chain", "n": 50, "t1": "2 us", "t2": "5 us", "t3": "3 us"},
+    }
+    shares = {one.resource.name: one.share for one in limits(make_scenario(data), cache=False).speed_ups}
+    total = 50 * (2 + 5 + 3) + 3  # the last result is fetched twice: by its operation, and by the final synchronisation
+    expected = {"program.t1": 50 * 2 / total, "program.t2": 50 * 5 / total, "program.t3": 51 * 3 / total}
+    assert shares == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_time_of_every_speed_up_is_that_of_a_run():
+    scenario = load_scenario("d2l/sync-160mb", ["program.algorithm=ring"])
+    found = limits(scenario, faster=2.0, cache=False)
+    one = found.speed_ups[0]
+    assert one.time == run(speed_up(scenario, {one.resource.name: 2.0}), record=False).time
+    assert one.change == pytest.approx(-0.5)
+
+
+def test_nodes_that_had_a_part_in_common_still_do():
+    machine = speed_up(
+        load_scenario("training/ddp-or-dataparallel").variants[-1], {"v100-sxm2-16gb compute": 2.0}
+    ).machine
+    assert machine is not None
+    assert len({id(machine.nodes[gpu].part) for gpu in machine.gpus}) == 1
+
+
+@pytest.mark.parametrize(("factors", "error"), [({"warp": 2.0}, UnknownNameError), ({"program.t1": 0.0}, InputError)])
+def test_what_cannot_be_made_faster(factors, error):
+    with pytest.raises(error):
+        speed_up(make_scenario({"program": {"use": "async-chain"}}), factors)
+
+
+def test_a_factor_that_makes_nothing_faster():
+    with pytest.raises(SimperfError, match="above 1"):
+        limits(make_scenario({"program": {"use": "async-chain"}}), faster=1.0)
+
+
+def test_changes_are_written_for_people():
+    assert [percent(x) for x in (-0.0611, 0.0, 0.5)] == ["-6.11 %", "0 %", "+50 %"]
+
+
+def test_limits_are_plain_data_and_a_table():
+    found = limits(make_scenario({"program": {"use": "async-chain", "n": 20}}), cache=False)
+    assert found.to_dict()["speed_ups"][0]["resource"] == "program.t2"
+    assert "program.t2 limits" in repr(found)
+    assert "<table>" in found._repr_html_()
