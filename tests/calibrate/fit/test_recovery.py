@@ -26,7 +26,7 @@ def test_intervals_cover_the_truth(name: str) -> None:
     """90 % intervals hold the true constants in 85 to 95 % of repetitions with noise of 3 % and outliers."""
     truth = TRUTHS[name]
     rng = np.random.default_rng(3)
-    held = {key: 0 for key in truth.values}
+    held = dict.fromkeys(truth.values, 0)
     errors: dict[str, list[float]] = {key: [] for key in truth.values}
     for repetition in range(REPETITIONS):
         found = fit(truth.model, truth.measured(rng), seed=repetition)
