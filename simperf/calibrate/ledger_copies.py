@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from simperf.calibrate.fit import Data, fit
-from simperf.calibrate.fit.messages import alpha_beta, piecewise, piecewise_model
-from simperf.calibrate.ledger_rows import FitRow, row_of
+from simperf.calibrate.fit.messages import piecewise, piecewise_model
+from simperf.calibrate.ledger_rows import FitRow, row_of, two_constants
 
 __all__ = ["copy_rows"]
 
@@ -36,13 +36,12 @@ def copy_rows(cases: Sequence[Mapping[str, Any]]) -> Iterator[FitRow]:
         known, away = every.take(np.arange(len(size)) % 2 == 0), every.take(np.arange(len(size)) % 2 == 1)
         limits = piecewise(known)
         found = fit(piecewise_model("copy", "copy by regime", limits, known), known)
-        plain = fit(alpha_beta("plain", "two constants"), known)
         yield row_of(
             _SECTION,
             str(case["id"]),
             "every second size",
             [(found, away)],
-            plain=plain.mape(away),
+            plain=float(np.abs(two_constants(known, away)).mean()),
             goal=_GOAL,
             note=f"{len(limits) + 1} regime{'s' if limits else ''}",
             source=str(case.get("source", {}).get("repo", "")),

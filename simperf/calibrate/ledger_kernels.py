@@ -10,7 +10,7 @@ import numpy as np
 from simperf.analysis.truth_roofline import GPUS, HARNESS, measured_ops
 from simperf.calibrate.fit import Data, Fit, Model
 from simperf.calibrate.fit.kernels import matrix_model, row_model, stream_model
-from simperf.calibrate.ledger_rows import FitRow, best_fit, row_of
+from simperf.calibrate.ledger_rows import FitRow, best_fit, row_of, two_constants
 from simperf.cost import Roofline, tiling
 from simperf.hardware import Catalog, GpuPart
 from simperf.workload.op import Op
@@ -100,7 +100,7 @@ def kernel_rows(cases: Sequence[Mapping[str, Any]]) -> Iterator[FitRow]:
             fixed = _added(case, group[0][1]) + part.kernel_floor
             models = _models(kind, known, memory=part.memory_bandwidth, known=fixed)
             fits.append((best_fit(models, known, strict=kind == "product"), away))
-            plain += list(np.abs(_two_constants(known, away, product=kind == "product")))
+            plain += list(np.abs(two_constants(known, away, column="flops" if kind == "product" else "nbytes")))
         mean = float(np.mean(plain))
         source = str(case["source"].get("repo", ""))
         yield row_of(
@@ -112,14 +112,6 @@ def kernel_rows(cases: Sequence[Mapping[str, Any]]) -> Iterator[FitRow]:
         counts = [len(away) if away is not None else 0 for _, away in whole]
         mean = float(np.average([plain_ for _, _, plain_ in rows_], weights=counts))
         yield row_of(_HALF, f"all of {gpu}", "every second shape", whole, plain=mean, goal=_GOAL_HALF)
-
-
-def _two_constants(known: Data, away: Data, *, product: bool) -> Any:
-    """Errors of a fixed time and one rate, fitted to the same points in relative terms."""
-    key = "flops" if product else "nbytes"
-    design = np.stack((np.ones(len(known)), known.columns[key]), axis=1) / known.measured[:, None]
-    fixed, slope = np.linalg.lstsq(design, np.ones(len(known)), rcond=None)[0]
-    return (fixed + slope * away.columns[key]) / away.measured - 1.0
 
 
 def left_out_rows(cases: Sequence[Mapping[str, Any]]) -> Iterator[FitRow]:

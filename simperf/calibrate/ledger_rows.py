@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from simperf.calibrate.fit import Data, Fit, Model, fit
+from simperf.calibrate.fit.model import Array
 
-__all__ = ["FitRow", "best_fit", "row_of"]
+__all__ = ["FitRow", "best_fit", "row_of", "two_constants"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,3 +106,10 @@ def row_of(
         note,
         source,
     )
+
+
+def two_constants(known: Data, away: Data, *, column: str = "nbytes") -> Array:
+    """Errors on `away` of a fixed time and one rate that meet `known` best (least squares of relative errors)."""
+    design = np.stack((np.ones(len(known)), known.columns[column]), axis=1) / known.measured[:, None]
+    fixed, slope = np.linalg.lstsq(design, np.ones(len(known)), rcond=None)[0]
+    return np.asarray((fixed + slope * away.columns[column]) / away.measured - 1.0)

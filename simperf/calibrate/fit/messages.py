@@ -47,9 +47,12 @@ def copy_model(name: str, title: str) -> Model:
 
 
 def _segment(size: Array, time: Array) -> tuple[float, float, float]:
-    """Alpha and beta, neither negative, by least squares of relative errors that count outliers less; and the cost."""
+    """Alpha and beta, neither negative, by least squares of relative errors that count outliers less; and the cost.
+
+    The cost is the sum of squared log residuals, each at most 1.
+    """
     weight = np.ones_like(time)
-    alpha = beta = 0.0
+    best = (0.0, 0.0, np.inf)
     for _ in range(4):
         a, b = weight / time, weight * size / time
         matrix = np.array([[a @ a, a @ b], [a @ b, b @ b]])
@@ -59,11 +62,14 @@ def _segment(size: Array, time: Array) -> tuple[float, float, float]:
             alpha, beta = 0.0, right[1] / matrix[1, 1]
         elif beta < 0:
             alpha, beta = right[0] / matrix[0, 0], 0.0
+        off = np.abs(np.log(np.maximum(alpha + beta * size, 1e-300) / time))
+        cost = float(np.minimum(off, 1.0) @ np.minimum(off, 1.0))
+        if cost < best[2]:
+            best = (float(alpha), float(beta), cost)
         residual = (alpha + beta * size) / time - 1.0
-        spread = max(1.4826 * float(np.median(np.abs(residual))), 1e-3)
+        spread = max(float(np.quantile(np.abs(residual), 0.75)) / 1.1503, 5e-3)
         weight = (1.0 + (residual / (1.345 * spread)) ** 2) ** -0.25
-    size_ = np.abs(np.log(np.maximum(alpha + beta * size, 1e-300) / time))
-    return float(alpha), float(beta), float(np.minimum(size_, 1.0) @ np.minimum(size_, 1.0))
+    return best
 
 
 def piecewise(data: Data, *, most: int = 4) -> tuple[float, ...]:
@@ -108,6 +114,7 @@ def piecewise_model(name: str, title: str, limits: Sequence[float], data: Data) 
     constants = []
     for i in range(len(edges) + 1):
         alpha, beta, _ = _segment(data.columns["nbytes"][place == i], data.measured[place == i])
+        alpha = max(alpha, 0.02 * float(data.measured[place == i].min()))  # a search from zero would stay there
         constants.append(Constant(f"alpha_{i + 1}", alpha, high=max(10.0, 10 * alpha)))
         constants.append(Constant(f"beta_{i + 1}", beta, high=1.0, unit="s/B"))
 

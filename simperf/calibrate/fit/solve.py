@@ -19,8 +19,8 @@ DRAWS = 64
 _WIDE = 512
 #: the loss bends at so many standard deviations of the residuals (Huber's constant for 95 % efficiency)
 _BEND = 1.345
-#: least scale of the loss: readings that agree better than this are of no use
-_FINEST = 1e-4
+#: least scale of the loss: models are not held to more than this
+_FINEST = 5e-3
 #: scale of the loss of the first search: residuals of more than 5 % count less
 _FIRST = 0.05
 #: searches in which the loss settles
@@ -205,9 +205,15 @@ def _deviation(residual: Array, *, unknown: int = 0) -> float:
 
 
 def _bend(model: Model, data: Data, values: Mapping[str, float]) -> float:
-    """Where the loss bends: in proportion to the residuals that are left."""
-    residual = _residual(model, data, values)
-    return max(_BEND * _deviation(residual, unknown=len(model.constants)), _FINEST)
+    """Where the loss bends: in proportion to the residuals that are left.
+
+    Their upper quartile says how large they are, not their median: more than a quarter of points that a model does
+    not meet are a defect of the model, which it should share among all points, and no outliers.
+    """
+    size = np.abs(_residual(model, data, values))
+    freedom = max(1, len(size) - len(model.constants))
+    spread = float(np.quantile(size, 0.75)) / 1.1503 * float(np.sqrt(len(size) / freedom))
+    return max(_BEND * spread, _FINEST)
 
 
 def _bounded(model: Model, start: Mapping[str, float]) -> dict[str, float]:
@@ -215,8 +221,8 @@ def _bounded(model: Model, start: Mapping[str, float]) -> dict[str, float]:
     found = {}
     for one in model.constants:
         value = min(max(start[one.name], one.low), one.high)
-        if value <= one.low:
-            value = one.low + 1e-3 * (min(one.high, max(one.value, 2 * abs(one.low), 1e-12)) - one.low)
+        least = one.low + 1e-3 * (min(one.high, max(one.value, 2 * abs(one.low))) - one.low)
+        value = max(value, least)  # from a bound, or next to it, a search does not come away
         found[one.name] = value
     return found
 
@@ -228,11 +234,15 @@ def _descend(
     from scipy.optimize import least_squares
 
     names = [one.name for one in model.constants]
-    values = _bounded(model, start)
+    begin = _bounded(model, start)
+    unit = np.array([abs(begin[name]) or 1.0 for name in names])
     found = least_squares(
-        lambda row: _residual(model, data, dict(zip(names, row, strict=True))),
-        [values[name] for name in names],
-        bounds=([one.low for one in model.constants], [one.high for one in model.constants]),
+        lambda row: _residual(model, data, dict(zip(names, row * unit, strict=True))),
+        np.array([begin[name] for name in names]) / unit,
+        bounds=(
+            np.array([one.low for one in model.constants]) / unit,
+            np.array([one.high for one in model.constants]) / unit,
+        ),
         loss="soft_l1",
         f_scale=scale,
         x_scale="jac",
@@ -241,20 +251,23 @@ def _descend(
         xtol=tolerance,
         max_nfev=100,
     )
-    return {name: float(value) for name, value in zip(names, found.x, strict=True)}, float(found.cost)
+    return {name: float(value) for name, value in zip(names, found.x * unit, strict=True)}, float(found.cost)
 
 
 def _search(model: Model, data: Data, start: Mapping[str, float], *, scale: float) -> tuple[dict[str, float], int]:
     """Values and evaluations of one search to its end."""
     import lmfit
 
+    # in units of the start: SciPy keeps a distance of 1e-10 from bounds, which is much for a time a byte
+    begin = _bounded(model, start)
+    unit = {name: abs(value) or 1.0 for name, value in begin.items()}
     parameters = lmfit.Parameters()
-    values = _bounded(model, start)
     for one in model.constants:
-        parameters.add(one.name, value=values[one.name], min=one.low, max=one.high)
+        scale_ = unit[one.name]
+        parameters.add(one.name, value=begin[one.name] / scale_, min=one.low / scale_, max=one.high / scale_)
 
     def residual(trial: lmfit.Parameters) -> Array:
-        return _residual(model, data, {name: float(trial[name].value) for name in trial})
+        return _residual(model, data, {name: float(trial[name].value) * unit[name] for name in trial})
 
     with np.errstate(invalid="ignore"):  # lmfit's own errors of constants at a bound; simperf's are bootstrapped
         found = lmfit.minimize(
@@ -267,7 +280,8 @@ def _search(model: Model, data: Data, start: Mapping[str, float], *, scale: floa
             diff_step=_STEP,
             max_nfev=200,
         )
-    return {name: float(found.params[name].value) for name in found.params}, int(found.nfev)
+    values = {name: float(found.params[name].value) * unit[name] for name in found.params}
+    return values, int(found.nfev)
 
 
 def _finish(
