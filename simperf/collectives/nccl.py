@@ -28,7 +28,7 @@ from simperf.collectives.networks import (
 from simperf.collectives.pace import paces
 from simperf.collectives.placement import Placement, Transport, place
 from simperf.collectives.plan import Plan
-from simperf.collectives.protocols import PROTOCOLS, protocol_transport
+from simperf.collectives.protocols import PROTOCOLS, paced, protocol_transport
 from simperf.collectives.staging import StagedMachine
 from simperf.errors import UnknownNameError
 from simperf.hardware import GpuPart, Machine
@@ -139,7 +139,7 @@ class Tuner:
         self.network = _network(network, machine, self.ranks)
         self.only = tuple(only)
         self.in_network = in_network
-        self.floor = launches * LAUNCH
+        self.floor = launches * LAUNCH / paced()
         self.staged = StagedMachine(machine, self.network)
         self._inside = StagedMachine(machine, self.network, inside=True)
         self.shape = Shape(machine, self.ranks, collective, spread=spread)
@@ -267,7 +267,7 @@ class Tuner:
         if away is None:
             return 0.0
         wire = self.machine.route(self.ranks[0], self.ranks[away]).latency
-        return max(self.network.latency, wire - REFERENCE, 0.0)
+        return max(self.network.latency, wire - REFERENCE / paced(), 0.0)
 
     def _pace(self, algorithm: str, plan: Plan, placement: Placement) -> Pace:
         if algorithm not in self._caps:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from simperf.collectives.protocols import paced
 from simperf.errors import InputError, UnknownNameError
 from simperf.files import TomlFile, read_toml
 from simperf.hardware import CpuPart, GpuPart, Machine, NicPart
@@ -107,7 +108,13 @@ def network(name: str) -> Network:
     """
     if name not in _networks():
         raise UnknownNameError("network of NCCL", name, list(_networks()))
-    return _networks()[name]
+    return _paced(_networks()[name])
+
+
+def _paced(found: Network) -> Network:
+    """The network with its constants as fast as those of the protocols are just now."""
+    factor = paced()
+    return found if factor == 1.0 else replace(found, latency=found.latency / factor, core=found.core * factor)
 
 
 def network_of(machine: Machine, ranks: Sequence[str]) -> Network:
@@ -117,7 +124,8 @@ def network_of(machine: Machine, ranks: Sequence[str]) -> Network:
         for edge in machine.route(ranks[0], away).edges:
             part = machine.nodes[edge.src].part
             if isinstance(part, NicPart):
-                return next((one for one in _networks().values() if part.name in one.nics), network("rdma"))
+                named = next((one for one in _networks().values() if part.name in one.nics), None)
+                return _paced(named) if named is not None else network("rdma")
     return network("rdma")
 
 
@@ -153,12 +161,12 @@ def low_latency_limit(machine: Machine, ranks: Sequence[str]) -> float:
     if where != "one":
         host = machine.nodes[machine.host_of(ranks[0])].part
         key = "amd" if isinstance(host, CpuPart) and host.title.startswith("AMD") else "intel"
-    return _limits().get(("LL", where, key), math.inf)
+    return _limits().get(("LL", where, key), math.inf) * paced()
 
 
 def tree_limit(machine: Machine, ranks: Sequence[str]) -> float:
     """The most that one channel of trees carries between these GPUs [B/s of bus bandwidth]."""
-    return _limits().get(("tree", _where(machine, ranks), _row(machine, ranks[0])), math.inf)
+    return _limits().get(("tree", _where(machine, ranks), _row(machine, ranks[0])), math.inf) * paced()
 
 
 def in_network_efficiency(machine: Machine, ranks: Sequence[str]) -> float:

@@ -14,7 +14,7 @@ from simperf.errors import InputError, UnknownNameError
 from simperf.files import read_toml
 from simperf.units import parse
 
-__all__ = ["PROTOCOLS", "family", "pace", "protocol_transport"]
+__all__ = ["PROTOCOLS", "family", "pace", "paced", "protocol_transport"]
 
 #: lowest latency first
 PROTOCOLS = ("LL", "LL128", "Simple")
@@ -34,6 +34,11 @@ def pace(factor: float) -> Iterator[None]:
         yield
     finally:
         _PACE.reset(token)
+
+
+def paced() -> float:
+    """How many times as fast the constants of protocols are just now."""
+    return _PACE.get()
 
 
 def family(algorithm: str) -> str:
@@ -86,7 +91,7 @@ def protocol_transport(algorithm: str, protocol: str) -> Transport:
     if (family(algorithm), protocol) not in table:
         known = [variant for name, variant in table if name == family(algorithm)]
         raise UnknownNameError("protocol", protocol, known)
-    found, factor = table[family(algorithm), protocol], _PACE.get()
+    found, factor = table[family(algorithm), protocol], paced()
     if factor == 1.0:
         return found
     media = {medium: latency / factor for medium, latency in found.media.items()}

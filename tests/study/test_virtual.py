@@ -11,7 +11,7 @@ from simperf.study.virtual import resources, speed_up
 EXACT = [
     "d2l/async", "d2l/sync-160mb", "d2l/copy-overlap", "d2l/gpus", "d2l/packets",
     "training/ddp-or-dataparallel", "training/heterogeneous", "training/ps-seven-steps", "training/jitter-stragglers",
-    "training/straggler", "training/kv-priority", "training/overlap", "training/fail-spares",
+    "training/buckets", "training/straggler", "training/kv-priority", "training/overlap", "training/fail-spares",
 ]  # fmt: skip
 
 
