@@ -43,7 +43,7 @@ def compare(
     found = _Comparison(samples, engine)
     loaded = _load(files, changes or [], seed)
     if vary:
-        loaded = [_varied(loaded, vary)]
+        loaded = [_varied(loaded, vary, samples)]
     for item in loaded:
         found.add(item, several=len(loaded) > 1)
     typer.echo(format_comparison(found.rows, output, checks=found.checks, differences=found.differences()))
@@ -62,7 +62,7 @@ def compare(
     return found.code
 
 
-def _varied(loaded: list[Scenario | Result], vary: list[str]) -> Scenario:
+def _varied(loaded: list[Scenario | Result], vary: list[str], samples: int) -> Scenario:
     """The one scenario with the values of `vary` as its variants."""
     from dataclasses import replace
 
@@ -73,7 +73,7 @@ def _varied(loaded: list[Scenario | Result], vary: list[str]) -> Scenario:
     (first, *others) = loaded
     if others or isinstance(first, Result):
         raise InputError(Problem("one scenario is varied at a time", file="--vary", expected="one FILE"))
-    variants = variants_of(first, vary)
+    variants = variants_of(first, vary, samples=samples)
     quiet = replace(first, expectations=(), measurements=())
     return replace(quiet, variants=tuple(replace(one, expectations=(), measurements=()) for one in variants))
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from simperf.cli.options import Engine, Format, Seed, Set, Vary
+from simperf.cli.options import Engine, Format, Samples, Seed, Set, Vary
 
 __all__ = ["limits"]
 
@@ -37,6 +37,7 @@ def limits(
     changes: Set = None,
     variant: Annotated[str, typer.Option("--variant", metavar="NAME", help="Take this [[compare]] variant.")] = "",
     everything: Annotated[bool, typer.Option("--all", help="List resources that would change nothing, too.")] = False,
+    samples: Samples = 0,
     engine: Engine = "serial",
     output: Format = "table",
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the tornado.")] = None,
@@ -55,7 +56,7 @@ def limits(
     scenario = load_scenario(file, changes or (), seed=seed)
     if variant:
         scenario = pick_variant(scenario, variant)
-    found = find_limits(scenario, faster=faster, engine=engine, play=play)
+    found = find_limits(scenario, faster=faster, samples=samples, engine=engine, play=play)
     turns = flips(scenario, flip, by=by, faster=faster, engine=engine) if flip else None
     influences = sensitivity(scenario, vary, method=method, samples=trajectories, engine=engine) if vary else None
     if output == "json":

@@ -45,8 +45,8 @@ def _flat(data: Mapping[str, Any], head: str = "") -> dict[str, str]:
     return found
 
 
-def variants_of(scenario: Scenario, vary: Mapping[str, Any] | Sequence[str]) -> list[Scenario]:
-    """The scenario with each combination of values, named by them.
+def variants_of(scenario: Scenario, vary: Mapping[str, Any] | Sequence[str], *, samples: int = 0) -> list[Scenario]:
+    """The scenario with each combination of values, named by them; `samples` says how often each will be drawn.
 
     Raises
     ------
@@ -55,6 +55,9 @@ def variants_of(scenario: Scenario, vary: Mapping[str, Any] | Sequence[str]) -> 
     """
     axes = make_axes(vary)
     points = make_points(axes)
+    if samples and any(axis.key.startswith(f"{SPEED}.") for axis in axes):
+        message = "draws are made before a resource is made faster"
+        raise InputError(Problem(message, file="--samples", expected="simperf limits FILE --samples N"))
     if not points or not axes:
         raise InputError(Problem("nothing is varied", file="--vary", expected='"program.gpus=8,16,32"'))
     tasks = [{**task, "seed": task["set"].get("run.seed", scenario.seed)} for task in make_tasks(scenario, points)]
@@ -63,8 +66,7 @@ def variants_of(scenario: Scenario, vary: Mapping[str, Any] | Sequence[str]) -> 
     for task, point in zip(tasks, points, strict=True):
         one = point_scenario(task)
         name = ", ".join(f"{key.rpartition('.')[2]} {value}" for key, value in point.items())
-        speeds = {key: value for key, value in point.items() if key.startswith(f"{SPEED}.")}
-        data = {key: value for key, value in one.data.items() if key != "run"} | speeds
+        data = {key: value for key, value in one.data.items() if key != "run"}
         made.append(replace(one, name=name, title=scenario.title, path=scenario.path, data=data))
     return made
 
@@ -145,7 +147,7 @@ def compare(
     if vary is not None:
         if len(loaded) != 1:
             raise InputError(Problem("one scenario is varied at a time", file="--vary", value=str(len(loaded))))
-        chosen = variants_of(loaded[0], vary)
+        chosen = variants_of(loaded[0], vary, samples=samples)
     else:
         chosen = [variant for one in loaded for variant in one.variants or (one,)]
     attempts = []

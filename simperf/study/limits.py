@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from simperf.analysis.chance import interval
 from simperf.analysis.critical import CriticalPath, critical_path
 from simperf.errors import InputError, Problem, SimperfError
 from simperf.results import Result
@@ -151,6 +152,7 @@ def limits(
     scenario: Scenario,
     *,
     faster: float = FASTER,
+    samples: int = 0,
     engine: str | Executor = "serial",
     cache: bool = True,
     progress: Callable[[Progress], None] | None = None,
@@ -163,6 +165,8 @@ def limits(
     scenario : Scenario
     faster : float
         How many times as fast each resource is made, one at a time [1].
+    samples : int
+        Draws of the calibration's constants, for an interval of every change: each draw meets all speed-ups.
     engine, cache, progress
         As in `simperf.study.sweep.sweep`.
     play : callable
@@ -177,33 +181,48 @@ def limits(
         raise InputError(Problem("a factor above 1 is expected", key="--faster", value=f"{faster:g}"))
     result = play(scenario)
     found = resources(scenario)
-    rows = run_tasks(speed_tasks(scenario, found, faster), engine=engine, cache=cache, progress=progress)
-    made = [_speed_up(one, faster, row, result.time) for one, row in zip(found, rows, strict=False)]
-    together = _speed_up(Resource("everything", "all of these at once"), faster, rows[-1], result.time)
+    tasks = speed_tasks(scenario, found, faster, samples=samples)
+    if samples:
+        tasks.append({**make_tasks(scenario, [{}], samples=samples, record=False)[0], "seed": scenario.seed})
+    tasks = [{**task, "point": number} for number, task in enumerate(tasks)]
+    rows = run_tasks(tasks, engine=engine, cache=cache, progress=progress)
+    draws = rows.pop().get("draws", ()) if samples else ()
+    made = [_speed_up(one, faster, row, result.time, draws) for one, row in zip(found, rows, strict=False)]
+    together = _speed_up(Resource("everything", "all of these at once"), faster, rows[-1], result.time, draws)
     made.sort(key=lambda one: (round(one.change, 9) if not one.error else 1.0, one.resource.name))
     return Limits(result, critical_path(result), tuple(made), together)
 
 
 def speed_tasks(
-    scenario: Scenario, found: Sequence[Resource], faster: float, *, point: Mapping[str, Any] | None = None
+    scenario: Scenario,
+    found: Sequence[Resource],
+    faster: float,
+    *,
+    point: Mapping[str, Any] | None = None,
+    samples: int = 0,
 ) -> list[Task]:
     """A task for each resource made faster, and one for all of them; `point` is changed in each."""
     base = dict(point or {})
     points = [{**base, _key(one): faster} for one in found]
     points.append({**base, **{_key(one): faster for one in found}})
     seed = base.get("run.seed", scenario.seed)
-    return [{**task, "seed": seed} for task in make_tasks(replace(scenario), points, record=False)]
+    return [{**task, "seed": seed} for task in make_tasks(scenario, points, samples=samples, record=False)]
 
 
 def _key(resource: Resource) -> str:
     return f'speed."{resource.name}"'
 
 
-def _speed_up(resource: Resource, factor: float, row: Mapping[str, Any], base: float) -> SpeedUp:
+def _speed_up(
+    resource: Resource, factor: float, row: Mapping[str, Any], base: float, draws: Sequence[float] = ()
+) -> SpeedUp:
     if row["error"] is not None:
         return SpeedUp(resource, factor, base, 0.0, error=str(row["error"]))
     change = row["time"] / base - 1.0 if base > 0 else 0.0
-    return SpeedUp(resource, factor, row["time"], change)
+    ends: tuple[float | None, float | None] = (None, None)
+    if draws:
+        ends = interval([after / before - 1.0 for after, before in zip(row["draws"], draws, strict=True)])
+    return SpeedUp(resource, factor, row["time"], change, *ends)
 
 
 def limiting(rows: Sequence[Mapping[str, Any]], found: Sequence[Resource], base: float) -> str:

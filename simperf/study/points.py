@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,7 @@ def make_tasks(
             "record": record,
             "data": data,
             "folder": folder,
+            "path": str(Path(scenario.path).absolute()) if scenario.path else "",
             "name": scenario.name,
         }
         for index, point in enumerate(points)
@@ -91,19 +93,29 @@ def point_scenario(task: Mapping[str, Any]) -> Scenario:
     InputError
         The point's values do not fit the scenario.
     """
-    speeds = _speeds(task)
+    return _faster(_base(task), task)
+
+
+def _base(task: Mapping[str, Any]) -> Scenario:
+    """The scenario with the point's values, without its speed-ups."""
     changes = {key: value for key, value in task["set"].items() if parse_path(key)[0] != SPEED}
     overrides = [Override(parse_path(key), value) for key, value in {**changes, "run.seed": task["seed"]}.items()]
     problems: list[Any] = []
     data, _ = apply(task["data"], TomlFile("", dict(task["data"]), ""), overrides, problems)
     if problems:
         raise InputError(problems)
-    scenario = _with_machine(make_scenario(data, folder=task["folder"]), data, task["folder"])
-    if speeds:
-        from simperf.study.virtual import speed_up
+    made = _with_machine(make_scenario(data, folder=task["folder"]), data, task["folder"])
+    return replace(made, path=task["path"])
 
-        scenario = speed_up(scenario, speeds)
-    return scenario
+
+def _faster(scenario: Scenario, task: Mapping[str, Any]) -> Scenario:
+    """The scenario with the point's speed-ups."""
+    speeds = _speeds(task)
+    if not speeds:
+        return scenario
+    from simperf.study.virtual import speed_up
+
+    return speed_up(scenario, speeds)
 
 
 def _speeds(task: Mapping[str, Any]) -> dict[str, float]:
@@ -115,14 +127,16 @@ def _speeds(task: Mapping[str, Any]) -> dict[str, float]:
 def run_task(task: Mapping[str, Any]) -> Row:
     """Run one point; whatever goes wrong is in its row, and nothing is raised."""
     try:
-        scenario = point_scenario(task)
         with pace(_speeds(task).get("nccl protocols", 1.0)):
             if task["samples"]:
                 from simperf.study.uncertainty import predict
 
-                result = predict(scenario, samples=task["samples"], record=task["record"])
+                made = _base(task)
+                result = predict(
+                    made, samples=task["samples"], record=task["record"], change=lambda one: _faster(one, task)
+                )
             else:
-                result = run(scenario, record=task["record"])
+                result = run(point_scenario(task), record=task["record"])
         return result_row(task, result)
     except SimperfError as error:
         return failed_row(task, str(error))
@@ -146,6 +160,7 @@ def result_row(task: Mapping[str, Any], result: Result) -> Row:
     }
     if result.intervals:
         row["intervals"] = {name: list(ends) for name, ends in result.intervals.items()}
+        row["draws"] = list(result.draws.get("time", ()))
     return row
 
 
@@ -164,11 +179,9 @@ def _finite(value: float) -> float | None:
 
 def _with_machine(scenario: Scenario, data: Mapping[str, Any], folder: str) -> Scenario:
     """Give a scenario the machine that an earlier point of the same table had, whose routes are known already."""
-    from dataclasses import replace
-
     if scenario.machine is None:
         return scenario
-    table = json.dumps([data["machine"], folder], sort_keys=True, default=str)
+    table = json.dumps([data["machine"], data.get("calibration"), folder], sort_keys=True, default=str)
     if len(_MACHINES) >= _KEPT:
         _MACHINES.clear()
     return replace(scenario, machine=_MACHINES.setdefault(table, scenario.machine))

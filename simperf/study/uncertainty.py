@@ -32,6 +32,7 @@ def predict(
     samples: int = 100,
     executor: str | Executor = "serial",
     record: bool = True,
+    change: Callable[[Scenario], Scenario] | None = None,
     play: Callable[..., Result] = run,
 ) -> Result:
     """Run a scenario, and again with each of `samples` sets of constants.
@@ -45,6 +46,8 @@ def predict(
         Where the draws are run, as in `simperf.study.sweep.sweep`.
     record : bool
         Keep the timeline of the run with the fitted constants.
+    change : callable, optional
+        What is done to the scenario after its constants are drawn; draws are then run in this process.
     play : callable
         Runs the scenario with the fitted constants.
 
@@ -60,9 +63,10 @@ def predict(
     """
     if samples < 2:
         raise InputError(Problem("2 samples or more are expected", key="--samples", value=str(samples)))
-    base = play(scenario, record=record)
-    if executor == "serial":
-        rows = [_numbers(drawn(scenario, index)) for index in range(samples)]
+    then = change or (lambda one: one)
+    base = play(then(scenario), record=record)
+    if executor == "serial" or change is not None:
+        rows = [_numbers(then(drawn(scenario, index))) for index in range(samples)]
     else:
         (task,) = make_tasks(scenario, [{}], record=False)
         pool = make_executor(executor) if isinstance(executor, str) else nullcontext(executor)

@@ -106,3 +106,14 @@ def test_limits_are_plain_data_and_a_table():
     assert found.to_dict()["speed_ups"][0]["resource"] == "program.t2"
     assert "program.t2 limits" in repr(found)
     assert "<table>" in found._repr_html_()
+
+
+def test_draws_give_intervals_of_the_changes():
+    data = {"program": {"use": "async-chain", "n": 20, "t1": "9 us", "t2": "10 us", "jitter": 0.4}}
+    found = limits(make_scenario(data), samples=10, cache=False)
+    one = found.limiting
+    assert one is not None
+    assert one.low < one.high <= 0
+    # what all have in common does not blur: all at once is exact in every draw
+    assert (found.together.low, found.together.high) == pytest.approx((1 / 1.1 - 1, 1 / 1.1 - 1), rel=1e-9)
+    assert " .. " in found.rows()[1][0][4]

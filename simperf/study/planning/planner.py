@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from simperf.errors import InputError, Problem
@@ -189,6 +190,7 @@ def _task(request: Request, index: int, choice: Choice, samples: int) -> Task:
         "record": False,
         "data": scenario_data(request, choice),
         "folder": request.folder,
+        "path": str(Path(request.toml.path).absolute()) if request.toml.path else "",
         "name": choice.name,
     }
 
