@@ -75,8 +75,9 @@ def _segment(size: Array, time: Array) -> tuple[float, float, float]:
 def piecewise(data: Data, *, most: int = 4) -> tuple[float, ...]:
     """Sizes at which the constants change, found in the data [B].
 
-    Every choice of up to `most` regimes over candidate sizes is weighed by Schwarz's criterion (BIC: two constants and
-    a breakpoint a regime against the residuals that are left); a breakpoint lies in the geometric middle of two sizes.
+    Every choice of up to `most` regimes over candidate sizes is weighed by Schwarz's criterion (BIC: two constants a
+    regime and two for a breakpoint that is searched, against the residuals); a breakpoint lies in the geometric middle
+    of two sizes.
     """
     order = np.argsort(data.columns["nbytes"], kind="stable")
     size, time = data.columns["nbytes"][order], data.measured[order]
@@ -98,7 +99,7 @@ def piecewise(data: Data, *, most: int = 4) -> tuple[float, ...]:
             if any(b - a < _LEAST for a, b in pairwise(ends)):
                 continue
             left = sum(weigh(a, b) for a, b in pairwise(ends))
-            criterion = len(size) * np.log(left / len(size) + 1e-8) + (3 * count + 2) * np.log(len(size))
+            criterion = len(size) * np.log(left / len(size) + 1e-8) + (4 * count + 2) * np.log(len(size))
             if criterion < best - 1e-9:
                 best, found = criterion, chosen
     return tuple(float(np.sqrt(size[i - 1] * size[i])) for i in found)

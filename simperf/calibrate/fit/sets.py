@@ -91,11 +91,13 @@ def fit_dataset(
         Nothing in the data set can be fitted.
     """
     fits, skipped = [], []
-    for choice in choose(dataset, part=part):
+    choices = list(choose(dataset, part=part))
+    out = _held_out(choices, hold_out)
+    for choice in choices:
         if choice.model is None or choice.data is None:
             skipped.append(choice)
             continue
-        data, kept_out = split(choice.data, hold_out, least=len(choice.model.constants) + 1)
+        data, kept_out = _apart(choice.data, out, least=len(choice.model.constants) + 1)
         if progress is not None:
             progress(choice.model.name)
         try:
@@ -119,6 +121,28 @@ def fit_dataset(
 def _enough(model: Model, data: Data) -> bool:
     """Whether there are clearly more points than constants."""
     return len(data) >= len(model.constants) + 2
+
+
+def _held_out(choices: list[Choice], every: int) -> frozenset[str]:
+    """Keys of the points that are held out of all models: chosen among the points of the smallest model of each."""
+    decided: dict[str, bool] = {}
+    for choice in sorted(choices, key=lambda one: len(one.keys)):
+        if choice.model is None or choice.data is None or len(choice.data.keys) != len(choice.data):
+            continue
+        fresh = np.array([key not in decided for key in choice.data.keys], dtype=bool)
+        if fresh.any():
+            known, away = split(choice.data.take(fresh), every, least=len(choice.model.constants) + 1)
+            decided.update(dict.fromkeys(known.keys, False))
+            decided.update(dict.fromkeys(away.keys if away is not None else (), True))
+    return frozenset(key for key, out in decided.items() if out)
+
+
+def _apart(data: Data, out: frozenset[str], *, least: int) -> tuple[Data, Data | None]:
+    """Points to fit and points that are held out; all are fitted if too few would be left."""
+    where = np.array([key in out for key in data.keys], dtype=bool)
+    if len(data.keys) != len(data) or not where.any() or len(data) - where.sum() < least:
+        return data, None
+    return data.take(~where), data.take(where)
 
 
 def split(data: Data, every: int, *, least: int = 2) -> tuple[Data, Data | None]:

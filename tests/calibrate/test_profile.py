@@ -1,0 +1,201 @@
+"""From a fit to a profile, back into a scenario, and against measurements."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from simperf.calibrate.fit import fit_dataset
+from simperf.calibrate.machines import find_gpu
+from simperf.calibrate.profile import profile_text, write_profile
+from simperf.calibrate.steps import MeasuredDevice, step_predictor
+from simperf.calibrate.validate import validate
+from simperf.errors import InputError, UnknownNameError
+from simperf.hardware import Catalog, FrontendPart, LinkPart
+from simperf.report.calibration import (
+    draw_fit,
+    draw_validation,
+    plot_fits,
+    validation_csv,
+    validation_json,
+    validation_text,
+)
+from simperf.run import run
+from simperf.scenario import load_scenario
+from tests.calibrate.synthetic import LAUNCH, PINNED, RATE, gpu_dataset
+
+pytest.importorskip("lmfit")
+
+
+@pytest.fixture(scope="module")
+def found():
+    return fit_dataset(gpu_dataset(), hold_out=3)
+
+
+@pytest.fixture(scope="module")
+def path(found, tmp_path_factory):
+    file = tmp_path_factory.mktemp("profile") / "mine.toml"
+    write_profile(file, found, made={"command": "test", "date": "2026-01-02"})
+    return file
+
+
+@pytest.fixture(scope="module")
+def profile(path):
+    return Catalog.load().profile(str(path))
+
+
+def test_a_profile_says_where_it_comes_from(profile):
+    assert profile.dataset == "a GPU that never was"
+    assert profile.machine["gpu"] == "NVIDIA Imaginary 9000"
+    assert profile.versions == {"torch": "2.9"}
+    assert profile.made["date"] == "2026-01-02"
+    assert profile.made["measured command"] == "by formulas"
+    assert profile.made["points"] > 40
+
+
+def test_constants_come_back_with_intervals_and_draws(profile, found):
+    fitted = found["kernel.gemm-fp32"].fit.constants["rate"]
+    read = profile.model["kernel.gemm-fp32"].constant["rate"]
+    assert (read.value, read.low, read.high) == pytest.approx((fitted.value, fitted.low, fitted.high), rel=1e-6)
+    assert profile.draws == 64
+    drawn = [read.at(i + 1) for i in range(64)]
+    assert drawn == pytest.approx(list(fitted.draws), rel=1e-3)
+    assert read.at(0) == read.value
+
+
+def test_the_same_fit_writes_the_same_bytes(found):
+    assert profile_text(found) == profile_text(found)
+
+
+def test_a_profile_changes_parts(profile):
+    catalog = Catalog.load()
+    frontend = profile.adjusted(catalog.frontend("pytorch"))
+    assert isinstance(frontend, FrontendPart)
+    assert frontend.launch == pytest.approx(LAUNCH, rel=0.02)
+    assert frontend.depth == 1024
+    assert "mine" in frontend.source("launch")
+    link = profile.adjusted(catalog.link("pcie3-x16"))
+    assert isinstance(link, LinkPart)
+    assert link.bandwidth == pytest.approx(PINNED, rel=0.02)
+    nvlink = catalog.link("nvlink2")
+    assert profile.adjusted(nvlink) is nvlink
+
+
+SCENARIO = """
+[machine]
+use = "dgx-1v"
+[calibration]
+use = "mine.toml"
+[frontend]
+use = "pytorch"
+[program]
+use = "{program}"
+"""
+
+
+@pytest.fixture(scope="module")
+def scenario(path):
+    from simperf.hardware import Catalog
+
+    servers = Catalog.load().names("server")
+    machine = (
+        "book-1gpu" if "book-1gpu" in servers else next(name for name in servers if "v100" in name or "dgx-1" in name)
+    )
+    text = SCENARIO.replace("book-1gpu", machine).format(program="async-chain") + "n = 2000\n"
+    file = path.parent / "chain.toml"
+    file.write_text(text)
+    return file
+
+
+def test_a_scenario_takes_the_fitted_constants(scenario):
+    one = load_scenario(scenario)
+    assert one.frontend.launch == pytest.approx(LAUNCH, rel=0.02)
+    assert one.cost.kernels["gemm-fp32"]["rate"] == pytest.approx(RATE, rel=0.02)
+    assert one.draws == 64
+
+
+def test_draws_differ_and_repeat(scenario):
+    one = load_scenario(scenario)
+    first, second = one.draw(0), one.draw(1)
+    assert first.frontend.launch != second.frontend.launch
+    assert one.draw(64).frontend == first.frontend
+    assert first.name == one.name
+    assert np.std([one.draw(i).frontend.launch for i in range(8)]) < 0.01 * LAUNCH
+
+
+def test_what_a_scenario_says_goes_before(scenario):
+    one = load_scenario(scenario, ["frontend.launch=7 us", "cost.efficiency.gemm=0.5"])
+    assert one.frontend.launch == 7e-6
+    assert "gemm-fp32" not in one.cost.kernels
+    assert "elementwise-fp32" in one.cost.kernels
+
+
+def test_a_scenario_without_a_profile_is_its_own_draw():
+    one = load_scenario("d2l/async")
+    assert one.draw(3) is one
+
+
+def test_a_drawn_scenario_runs(scenario):
+    assert run(load_scenario(scenario).draw(2)).time > 0
+
+
+def test_a_profile_that_is_not_there(scenario):
+    with pytest.raises(InputError, match="unknown profile 'minne'"):
+        load_scenario(scenario, ["calibration.use=minne"])
+
+
+def test_validation_tells_held_out_points_apart(profile):
+    check = validate(profile, gpu_dataset())
+    out = check.held_out
+    assert out is not None
+    assert out.points >= 8
+    assert out.mape < 0.08
+    assert out.coverage > 0.5
+    fitted = {point.key for point in check.points if point.fitted}
+    kept = {key for model in profile.model.values() for key in model.held_out}
+    assert not fitted & kept
+    assert "no model reads" in check.skipped["tea/brewing"]
+
+
+def test_another_data_set_is_held_out_whole(profile):
+    check = validate(profile, gpu_dataset(3, title="measured again"))
+    assert not any(point.fitted for point in check.points)
+
+
+def test_a_profile_that_predicts_nothing_is_refused(profile):
+    with pytest.raises(InputError, match="no point"):
+        validate(replace(profile, model={}), gpu_dataset())
+
+
+def test_reports_for_eyes(profile, found, tmp_path):
+    check = validate(profile, gpu_dataset())
+    text = validation_text(check, points=True)
+    assert "held out" in text
+    assert "all" in text
+    assert validation_csv(check).splitlines()[0].startswith("series,model,point")
+    assert '"predicted"' in validation_json(check)
+    assert draw_validation(check) is not None
+    assert draw_fit(found["copy.h2d-pinned"]) is not None
+    written = plot_fits(replace(found, fits=found.fits[:2]), tmp_path / "plots")
+    assert [file.suffix for file in written] == [".svg", ".svg"]
+    assert all(file.stat().st_size > 1000 for file in written)
+
+
+def test_the_gpu_is_found_by_its_name():
+    dataset = replace(gpu_dataset(), machine={"gpu": "NVIDIA A100-SXM4-40GB"})
+    part = find_gpu(dataset)
+    assert part is not None
+    assert part.name == "a100-sxm4-40gb"
+    assert find_gpu(gpu_dataset()) is None
+    with pytest.raises(UnknownNameError, match="a100"):
+        find_gpu(gpu_dataset(), "a100-sxm4-41gb")
+
+
+def test_steps_are_predicted_on_a_cpu_only(profile):
+    (point,) = gpu_dataset().select("step/lenet")
+    predict = step_predictor(profile)
+    assert predict(point) is None
+    here = replace(point, at={**point.at, "device": "cpu", "part": "forward", "precision": "fp32", "optimizer": "sgd"})
+    best, low, high = predict(here)
+    assert 0 < low <= best <= high
+    assert MeasuredDevice.of(profile).peak["fp32"] == pytest.approx(RATE, rel=0.02)

@@ -1,0 +1,63 @@
+"""Costs from fitted constants, and the formulas behind them."""
+
+import numpy as np
+import pytest
+
+from simperf.cost import FittedRoofline, Roofline, matrix_time, stream_time
+from simperf.hardware import Catalog
+from simperf.workload.kinds import matmul, unary
+
+GPU = Catalog.load().gpu("v100-sxm2-16gb")
+
+
+def test_the_most_special_constants_hold():
+    kernels = {
+        "elementwise": {"overhead": 0.0, "rate": 1e11},
+        "elementwise-fp32": {"overhead": 0.0, "rate": 2e11},
+        "elementwise-fp32:relu": {"overhead": 0.0, "rate": 4e11},
+    }
+    model = FittedRoofline(GPU, kernels)
+    assert model.cost(unary("relu", 10**6)).time == pytest.approx(8e6 / 4e11)
+    assert model.cost(unary("tanh", 10**6)).time == pytest.approx(8e6 / 2e11)
+    assert model.cost(unary("relu", 10**6, dtype="fp16")).time == pytest.approx(4e6 / 1e11)
+
+
+def test_what_was_not_fitted_is_costed_by_the_catalogue():
+    model = FittedRoofline(GPU, {"elementwise": {"overhead": 0.0, "rate": 1e11}})
+    op = matmul(512, 512, k=512)
+    assert model.cost(op) == Roofline(GPU).cost(op)
+
+
+def test_a_product_is_slower_where_a_side_is_short():
+    kernels = {"gemm": {"rate": 1e13, "half_k": 100.0, "overhead": 1e-6}}
+    model = FittedRoofline(GPU, kernels)
+    short, long = model.cost(matmul(1024, 1024, k=100)), model.cost(matmul(1024, 1024, k=10000))
+    assert short.time - 1e-6 == pytest.approx(2 * short.flops / 1e13)
+    assert long.time - 1e-6 == pytest.approx(1.01 * long.flops / 1e13)
+    assert long.regime == "compute"
+
+
+def test_a_tiny_kernel_is_overhead():
+    cost = FittedRoofline(GPU, {"elementwise": {"overhead": 1e-5, "rate": 1e12}}).cost(unary("relu", 10))
+    assert cost.regime == "overhead"
+    assert cost.memory_time == pytest.approx(8e-11, rel=0.3)
+
+
+def test_traffic_spills_from_the_cache():
+    inside, outside = stream_time(np.array([1e5, 1e9]), overhead=0.0, rate=1e11, cached=1e12, capacity=1e7)
+    assert inside == pytest.approx(1e5 / 1e12, rel=0.01)
+    assert outside == pytest.approx(1e9 / 1e11, rel=0.01)
+    cold = stream_time(1e5, overhead=0.0, rate=1e11, cached=1e12, capacity=1e7, cold=True)
+    assert cold == pytest.approx(1e5 / 1e11)
+
+
+def test_the_corner_of_a_product_is_rounded():
+    equal = matrix_time(1e9, 1e9, 1e3, 1e3, 1e3, rate=1e12, memory=1e12)
+    assert equal == pytest.approx(1e-3 * 2 ** (1 / 8))
+
+
+def test_wide_results_lose():
+    narrow = matrix_time(1e12, 0.0, 1e3, 1e3, 1e3, rate=1e12, wide=1.0, wide_at=16384.0)
+    wide = matrix_time(1e12, 0.0, 1e3, 1e5, 1e3, rate=1e12, wide=1.0, wide_at=16384.0)
+    assert narrow == pytest.approx(1.0, rel=1e-3)
+    assert wide == pytest.approx(2.0, rel=1e-3)
