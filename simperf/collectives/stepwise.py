@@ -242,6 +242,8 @@ class Stepwise:
         `enter` will be called for.
     recorder : Recorder, optional
         Is told of every send.
+    released : callable, optional
+        Called with the number of a participant when it is done with all channels.
 
     Attributes
     ----------
@@ -262,8 +264,9 @@ class Stepwise:
         transport: Transport,
         entry: Sequence[float],
         recorder: Recorder | None = None,
+        released: Callable[[int], None] | None = None,
     ) -> None:
-        self.recorder = recorder
+        self.recorder, self._released = recorder, released
         self.env, self.network, self.plan, self.placement = env, network, plan, placement
         self.nbytes, self.transport = nbytes, transport
         self.done = env.event()
@@ -271,7 +274,8 @@ class Stepwise:
         self.sends = 0
         self.reducing = transport.reduce_rate != float("inf")
         self._reducer = [0.0] * plan.nparticipants
-        self._left = plan.nparticipants * len(plan.channels)
+        self._open = [len(plan.channels)] * plan.nparticipants
+        self._left = plan.nparticipants
         self._runs = [_Run(self, number, channel) for number, channel in enumerate(plan.channels)]
         groups: dict[float, list[int]] = {}
         for who, delay in enumerate(entry):
@@ -317,7 +321,12 @@ class Stepwise:
 
     def finished(self, who: int) -> None:
         """Note that a participant is done with a channel."""
-        self.finish[who] = max(self.finish[who], self.env.now)
+        self._open[who] -= 1
+        if self._open[who]:
+            return
+        self.finish[who] = self.env.now
+        if self._released is not None:
+            self._released(who)
         self._left -= 1
         if self._left == 0:
             self.done.succeed(self.env.now)

@@ -1,14 +1,16 @@
 """A process group: the ranks that do collectives together while they train.
 
 The n-th collective that a rank starts is the n-th of all ranks, as with NCCL. It begins on
-a rank when the rank's communication stream comes to it, and it ends on all ranks when the
-last one is done (that single ranks are done some microseconds earlier is left out: the next
-collective could not get far without the others).
+a rank when the rank's communication stream comes to it, and ends there when the rank has
+sent and received all that it has to.
 
 There are two ways to find out when that is. Step by step, every send is a flow of the
-simulation, beside whatever else is on its links. As a whole, the collective is reckoned
-alone when its last rank has come, from the times at which the ranks came; then one replica
-may stand for any number of ranks that do the same at the same time.
+simulation, beside whatever else is on its links, and every rank goes on at its own end. As a
+whole, the collective is reckoned alone when its last rank has come, from the times at which
+the ranks came; then one replica may stand for any number of ranks that do the same at the
+same time, and all go on together when the last one is done. That is the same where all ranks
+end at one time, as on equal links; where they do not, a small run is simulated rank by rank, and
+of a large one a note says by how much.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import Any
 import simpy
 
 from simperf.collectives import Execution, Plan, Transport, execute, options_of
+from simperf.collectives.moved import add_up
 from simperf.collectives.nccl import Tuner
 from simperf.collectives.placement import PLAIN, Placement, place
 from simperf.collectives.stepwise import Stepwise
@@ -32,6 +35,12 @@ from simperf.execution.session import Session
 from simperf.training.replica import Replica
 
 __all__ = ["Group", "Work"]
+
+#: part of a time that is rounding
+ROUNDING = 1e-10
+
+#: ranks, and sends in all, up to which every rank is simulated where ranks end collectives at different times
+MOST_RANKS, MOST_SENDS = 64, 10_000
 
 #: ranks up to which a broadcast is a pipelined chain; beyond, a tree has fewer hops
 LONGEST_CHAIN = 256
@@ -59,7 +68,7 @@ class Work:
         self.group.enter(self)
 
     def finish(self, event: simpy.Event, path: float) -> None:
-        """The collective is over on all ranks."""
+        """The collective is over on this rank."""
         assert self.stream is not None
         self.path = self.stream.path = path
         if self.stream.index == 0:  # nothing else runs there meanwhile
@@ -104,6 +113,7 @@ class _Meeting:
     nbytes: float
     works: list[Work] = field(default_factory=list)
     run: Stepwise | None = None
+    over: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +182,7 @@ class Group:
         self._met: dict[int, int] = {}
         self._meetings: dict[int, _Meeting] = {}
         self._tuner: Tuner | None = None
+        self.spread = 0.0  # most by which ranks of one collective ended before the last one, and were kept [s]
 
     @property
     def size(self) -> int:
@@ -225,10 +236,21 @@ class Group:
                 transport=way.transport,
                 entry=[math.inf] * self.size + [0.0] * way.plan.nservers,
                 recorder=self.m.simulation.recorder,
+                released=lambda who: self._release(number, who),
             )
-            assert meeting.run.done.callbacks is not None
-            meeting.run.done.callbacks.append(lambda event: self._end(number, event, 0.0))
         meeting.run.enter([rank])
+
+    def _release(self, number: int, who: int) -> None:
+        """One rank is done, whatever the others do."""
+        if who >= self.size:
+            return
+        meeting = self._meetings[number]
+        work = next(work for work in meeting.works if work.replica.rank == who)
+        meeting.over += 1
+        if meeting.over == self.size:
+            self._close(number)
+        work.replica.device.share.reserve(-self.held)
+        work.finish(work.done, max(work.path for work in meeting.works))
 
     def _as_a_whole(self, number: int, meeting: _Meeting) -> None:
         way = self._way(meeting.name, meeting.nbytes)
@@ -245,29 +267,71 @@ class Group:
                 for work, delay in zip(meeting.works, late, strict=True):
                     for rank in work.replica.members:
                         entry[rank] = delay
-            run = self._known[key] = execute(
-                way.plan,
-                self.m.machine,
-                nbytes=meeting.nbytes,
-                entry_times=entry,
-                transport=way.transport,
-                placement=way.placement,
-            )
+            run = self._known[key] = self._run(way, meeting.nbytes, entry)
+        self.spread = max(self.spread, self._spread(run))
         self._uses[key] = self._uses.get(key, 0) + 1
         left = max(0.0, first + run.time - self.env.now)
         end = self.env.timeout(left)
         assert end.callbacks is not None
         end.callbacks.append(lambda event: self._end(number, event, run.time if together else 0.0))
 
+    def _run(self, way: _Way, nbytes: float, entry: Sequence[float] | None) -> Execution:
+        return execute(
+            way.plan,
+            self.m.machine,
+            nbytes=nbytes,
+            entry_times=entry,
+            transport=way.transport,
+            placement=way.placement,
+        )
+
+    def _spread(self, run: Execution) -> float:
+        """Time between the end of the first rank and that of the last [s]; 0 for rounding."""
+        spread = run.time - min(run.finish[: self.size])
+        return spread if spread > ROUNDING * run.time else 0.0
+
+    def uneven(self, works: Mapping[tuple[str, float], int]) -> bool:
+        """Whether ranks would go on at different times after these collectives, in a run that is small enough for that.
+
+        Looked at where all ranks enter together, and where those of one replica are late by a part of the
+        time that it takes, or by more than that.
+
+        Parameters
+        ----------
+        works : mapping of (str, float) to int
+            Name and payload [B] of collectives, and how many of them there are.
+        """
+        if self.exact or not 1 < self.size <= MOST_RANKS:
+            return False
+        ways = {work: self._way(*work) for work in works}
+        if sum(ways[work].plan.nsends * times for work, times in works.items()) > MOST_SENDS:
+            return False
+        return any(self._apart(way, *work) for work, way in ways.items())
+
+    def _apart(self, way: _Way, name: str, nbytes: float) -> bool:
+        run = self._known[name, nbytes, ()] = self._run(way, nbytes, None)
+        if self._spread(run):
+            return True
+        for replica in self.replicas if len(self.replicas) > 1 else ():
+            for part in (0.3, 3.0):
+                late = [part * run.time * (rank in replica.members) for rank in range(self.size)]
+                if self._spread(self._run(way, nbytes, late)):
+                    return True
+        return False
+
     def _end(self, number: int, event: simpy.Event, path: float) -> None:
-        meeting = self._meetings.pop(number)
-        self.busy += self.env.now - max(work.entered for work in meeting.works)
-        self.moved += meeting.nbytes
+        meeting = self._close(number)
         path += max(work.path for work in meeting.works)
         for work in meeting.works:
             work.replica.device.share.reserve(-self.held)
         for work in meeting.works:
             work.finish(event, path)
+
+    def _close(self, number: int) -> _Meeting:
+        meeting = self._meetings.pop(number)
+        self.busy += self.env.now - max(work.entered for work in meeting.works)
+        self.moved += meeting.nbytes
+        return meeting
 
     def _way(self, name: str, nbytes: float) -> _Way:
         algorithm, options = self._asked(name)
@@ -298,7 +362,9 @@ class Group:
 
     def settle(self) -> None:
         """Count the bytes of collectives that were reckoned as a whole on the links that they went over."""
-        for key, uses in self._uses.items():
-            moved = self._known[key].moved
-            self.m.simulation.network.count({name: nbytes * uses for name, nbytes in moved.items() if nbytes})
+        self.m.simulation.network.count(add_up((self._known[key].moved, uses) for key, uses in self._uses.items()))
         self._uses.clear()
+        if self.spread:
+            self.m.notes.append(
+                f"ranks that end a collective up to {self.spread * 1e6:.3g} us before the last one go on with it"
+            )

@@ -2,6 +2,7 @@
 
 import pytest
 
+from simperf.collectives import execute, make_plan
 from simperf.errors import InputError
 from simperf.execution import launch, synchronize
 from simperf.training.group import Group
@@ -55,6 +56,46 @@ def test_nothing_starts_before_the_last_rank_has_come():
     assert m.now == pytest.approx(1.0 + 2 * (0.5e6 / 50e9 + 500e-9), rel=1e-9)
     assert replicas[0].exposed > 1.0
     assert replicas[1].exposed < 0.01
+
+
+@pytest.mark.parametrize("algorithm", ["naive", "binomial-tree", "halving-doubling", "ring"])
+@pytest.mark.parametrize("late", [0, 3])
+def test_every_rank_goes_on_at_its_own_end(algorithm, late):
+    n, nbytes = 6, 12e6
+    m, replicas, ranks = group(n, algorithm=algorithm)
+    entry = [0.4e-3 if rank == late else 0.0 for rank in range(n)]
+    ends = {}
+
+    def program(replica):
+        yield m.simulation.env.timeout(entry[replica.rank])
+        yield from one(ranks.all_reduce(replica, nbytes), replica.device)
+        ends[replica.rank] = m.now
+
+    play(m, *(program(replica) for replica in replicas))
+    plan = make_plan("all-reduce", algorithm, nranks=n)
+    alone = execute(plan, m.machine, nbytes=nbytes, entry_times=entry, exact=True)
+    assert [ends[rank] for rank in range(n)] == pytest.approx(alone.finish, rel=1e-9)
+    together = max(ends.values()) == pytest.approx(min(ends.values()))
+    assert together == (algorithm in ("naive", "ring"))
+    assert ranks.busy == pytest.approx(alone.time - 0.4e-3, rel=1e-9)
+
+
+def test_a_rank_that_is_done_starts_the_next_collective_while_others_are_at_the_first():
+    m, replicas, ranks = group(4)
+
+    def program(replica):
+        works = [ranks.broadcast(replica, 50e6), ranks.broadcast(replica, 50e6)]
+        for work in works:
+            yield launch(work, replica.device)
+        yield synchronize(replica.device)
+
+    play(m, *map(program, replicas))
+    twice = m.now
+    m, replicas, ranks = group(4)
+    play(m, *(one(ranks.broadcast(replica, 50e6), replica.device) for replica in replicas))
+    # 50 MB at 50 GB/s follow 50 MB: only the first ones have to fill the pipeline
+    assert twice == pytest.approx(m.now + 1e-3, rel=1e-3)
+    assert twice < 2 * m.now - 2e-5
 
 
 def test_ranks_that_do_not_agree_are_told():
