@@ -9,9 +9,8 @@ from statistics import median
 
 import pytest
 
-from simperf.run import run_variants
-from simperf.scenario import load_scenario
 from simperf.units import parse
+from tests.truth.runs import attempts
 
 #: scenario: largest absolute error of its variants
 LIMITS = {
@@ -65,7 +64,7 @@ LIMITS = {
 
 def pairs(name):
     """Predicted and measured figures of a scenario."""
-    for attempt in run_variants(load_scenario(f"measured/{name}"), record=False):
+    for attempt in attempts(f"measured/{name}"):
         for one in attempt.scenario.measurements:
             found = attempt.result.metrics[one.key.removeprefix("metrics.")]
             yield found.value, parse(one.value, found.unit)

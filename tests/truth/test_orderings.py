@@ -9,9 +9,9 @@ from itertools import combinations
 
 import pytest
 
-from simperf.run import run_variants
 from simperf.scenario import load_scenario, shipped_scenarios
 from simperf.units import parse
+from tests.truth.runs import attempts
 
 TRAINING = ("train", "parameter-server")
 FILES = [
@@ -31,7 +31,7 @@ FASTER = [
 def figures(name):
     """By metric: measured and predicted value of each variant, larger for faster; one device is as it was fitted."""
     found = {}
-    for attempt in run_variants(load_scenario(name), record=False):
+    for attempt in attempts(name):
         for one in attempt.scenario.measurements:
             if one.value is None:
                 continue
