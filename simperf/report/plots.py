@@ -165,9 +165,14 @@ def draw_comparison(results: Sequence[Result | Failure]) -> Any:
                 bar = axes.barh(y, time / scale.factor, 0.65, left=left / scale.factor, linewidth=0.5, **style)
                 shown[name] = bar
                 left += time
+            reach = result.time
+            if "time" in result.intervals:
+                ends = [end / scale.factor for end in result.intervals["time"]]
+                axes.plot(ends, [y, y], color="black", lw=1, marker="|", ms=6)
+                reach = max(reach, *result.intervals["time"])
             ratio = "" if result.time == best or best <= 0 else f"  ({result.time / best:.3g}x)"
             text = f" {written(result.time, 's')}{ratio}"
-            axes.text(result.time / scale.factor, y, text, va="center", ha="left", fontsize=8)
+            axes.text(reach / scale.factor, y, text, va="center", ha="left", fontsize=8)
         axes.set_yticks(range(len(results)), [result.name for result in results])
         axes.set_ylim(len(results) - 0.45, -0.55)
         axes.set_xlim(0, longest / scale.factor * 1.22 if longest > 0 else 1)

@@ -7,6 +7,7 @@ the time that is saved is the answer.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from simperf.analysis.critical import CriticalPath, critical_path
 from simperf.errors import InputError, Problem, SimperfError
 from simperf.results import Result
 from simperf.run import run
-from simperf.scenario import Scenario
+from simperf.scenario import Scenario, load_scenario
 from simperf.study.points import Task, make_tasks
 from simperf.study.sweep import Progress, run_tasks
 from simperf.study.table import html_table
@@ -149,7 +150,7 @@ def _plain(one: SpeedUp) -> dict[str, Any]:
 
 
 def limits(
-    scenario: Scenario,
+    scenario: Scenario | str | os.PathLike[str],
     *,
     faster: float = FASTER,
     samples: int = 0,
@@ -162,7 +163,7 @@ def limits(
 
     Parameters
     ----------
-    scenario : Scenario
+    scenario : Scenario or path
     faster : float
         How many times as fast each resource is made, one at a time [1].
     samples : int
@@ -179,6 +180,8 @@ def limits(
     """
     if not 1.0 < faster <= 1e6:
         raise InputError(Problem("a factor above 1 is expected", key="--faster", value=f"{faster:g}"))
+    if not isinstance(scenario, Scenario):
+        scenario = load_scenario(scenario)
     result = play(scenario)
     found = resources(scenario)
     tasks = speed_tasks(scenario, found, faster, samples=samples)
