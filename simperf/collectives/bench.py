@@ -12,6 +12,7 @@ from simperf.collectives.effort import ASKED, Effort
 from simperf.collectives.execute import Execution, execute
 from simperf.collectives.floor import floor
 from simperf.collectives.placement import PLAIN, Transport, Wired, place
+from simperf.collectives.rotation import turns
 from simperf.collectives.suit import plan_for
 from simperf.errors import FloorError, InputError, Problem
 
@@ -139,7 +140,7 @@ def measure(
             machine, collective, algorithm, ranks=ranks, nbytes=nbytes, transport=transport, effort=effort, **chosen
         )
         placement = place(plan, machine, ranks=ranks, servers=sites)
-        if not exact:
+        if not exact and (background or not turns(plan, placement, nbytes, transport, entry_times or (0.0,))):
             effort.check(plan, placement)
         run = execute(
             plan,

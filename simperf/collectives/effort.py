@@ -10,6 +10,9 @@ from simperf.collectives.placement import Placement
 from simperf.collectives.plan import Plan
 from simperf.errors import InputError, Problem
 
+#: memory of a send that waits in a pipeline, and of one of a round of steps with its route [B], as measured
+ITEM, SEND = 600, 2_400
+
 __all__ = ["ASKED", "MAP", "SURVEY", "Effort", "EffortError", "crossings"]
 
 
@@ -30,11 +33,14 @@ class Effort:
         of some 100 B each.
     sends : int
         Sends of a pipelined plan that chunks chosen unasked may make, roughly.
+    memory : float
+        Most that the step-exact executor may take for sends that it knows at one time [B].
     """
 
     events: int = 2_000_000
     crossings: int = 20_000_000
     sends: int = 65_536
+    memory: float = 8e9
 
     def check(self, plan: Plan, placement: Placement) -> None:
         """Refuse a plan that is too large to be laid out.
@@ -61,6 +67,31 @@ class Effort:
             message = f"its sends share links with others, so that each of {sends:,} (more than {self.events:,})"
             expected = "fewer ranks or chunks, another algorithm, or the step-exact executor by name"
             raise EffortError(Problem(f"{message} has to be simulated", expected=expected))
+
+    def check_memory(self, plan: Plan) -> None:
+        """Refuse to lay out send by send what does not fit into the memory.
+
+        Raises
+        ------
+        EffortError
+            The sends that are known at one time need more than `memory`.
+        """
+        pipelined, most = 0, 0
+        for channel in plan.channels:
+            for phase in channel.phases:
+                counts = [phase.count(index, plan.nranks) for index in range(1 if phase.repeats else phase.nrounds)]
+                if phase.style == "pipeline":
+                    pipelined = max(pipelined, sum(counts) * (phase.nrounds if phase.repeats else 1))
+                else:
+                    most = max(most, *counts, 0)
+        need = (pipelined * ITEM + most * SEND) * len(plan.channels)
+        if need > self.memory:
+            sends = (pipelined or most) * len(plan.channels)
+            message = f"step by step, {sends:,} sends are known at one time and need some {need / 1e9:,.0f} GB"
+            fits = int(sends * self.memory / need)
+            expected = f"at most some {fits:,} of them, which fit into {self.memory / 1e9:g} GB: fewer ranks"
+            expected += " or chunks" if pipelined else ""
+            raise EffortError(Problem(message, expected=f"{expected}, or the fast executor, which is not step-exact"))
 
 
 #: of an algorithm that was asked for by name
@@ -106,6 +137,8 @@ def crossings(plan: Plan, placement: Placement, *, most: float = float("inf")) -
     for channel in plan.channels:
         for phase in channel.phases:
             for index in range(min(1, phase.nrounds) if phase.repeats else phase.nrounds):
+                if total + phase.count(index, plan.nranks) > most:  # every send crosses a link
+                    return total + phase.count(index, plan.nranks)
                 one = phase.make(index)
                 # routes between servers of a cluster cross some six links: GPU, switch, NIC, and back
                 total += 6 * len(one) if count is None else count(node[one.src], node[one.dst])

@@ -14,6 +14,7 @@ from simperf.collectives.effort import ASKED, Effort
 from simperf.collectives.moved import Moved
 from simperf.collectives.placement import PLAIN, Placement, Transport, Wired, place
 from simperf.collectives.plan import Plan
+from simperf.collectives.rotation import rotate
 from simperf.collectives.stepwise import Stepwise
 from simperf.engine.network import FlowNetwork
 from simperf.errors import InputError, Problem
@@ -131,11 +132,16 @@ def execute(
     if touched and not exact:
         effort.check_events(plan)
     elif not exact:
+        turned = rotate(plan, placement=placement, nbytes=nbytes, transport=transport, entry=entry)
+        if turned is not None:
+            return Execution(turned.time, (turned.time,) * plan.nranks, "collapsed", turned.moved())
         run = collapse(plan, placement=placement, nbytes=nbytes, transport=transport, entry=entry)
         if run is not None:
             finish = run.finish().tolist()
             return Execution(max(finish), tuple(finish), "collapsed", Moved(run.links, run.moved))
         effort.check_events(plan)
+    effort.check_memory(plan)
+    effort.check_memory(plan)
     names = sorted(_used(plan, placement).union(*(flow for flow, _ in traffic)))
     env = simpy.Environment()
     network = FlowNetwork(env, {name: machine.resources[name] for name in names})

@@ -96,12 +96,20 @@ class Phase:
     repeats : bool
         All rounds have the same sources, destinations and spans, in the same order; only
         the chunks move on. A ring does; executors jump over what repeats.
+    turning : callable, optional
+        Makes the sends of rank 0 in the round of a number, if every rank r sends to r + k
+        (modulo the number of ranks) what rank 0 sends to k.
     """
 
     nrounds: int
     make: Callable[[int], Round]
     style: Style = "steps"
     repeats: bool = False
+    turning: Callable[[int], Round] | None = None
+
+    def count(self, index: int, nranks: int) -> int:
+        """Sends in the round of a number among `nranks` ranks; counted without making them where ranks are alike."""
+        return len(self.make(index)) if self.turning is None else nranks * len(self.turning(index))
 
     def __iter__(self) -> Iterator[Round]:
         return (self.make(index) for index in range(self.nrounds))
@@ -205,9 +213,9 @@ class Plan:
         for channel in self.channels:
             for phase in channel.phases:
                 if phase.repeats and phase.nrounds:
-                    total += phase.nrounds * len(phase.make(0))
+                    total += phase.nrounds * phase.count(0, self.nranks)
                 else:
-                    total += sum(len(one) for one in phase)
+                    total += sum(phase.count(index, self.nranks) for index in range(phase.nrounds))
         return total
 
 

@@ -9,6 +9,7 @@ import pytest
 import simpy
 
 from simperf.collectives import Wiring, execute, make_plan
+from simperf.hardware import build_cluster
 
 S = 104_857_600
 
@@ -43,6 +44,12 @@ def ring(n, **options):
     return Wiring("ring", n, bandwidth=50e9, latency=500e-9, **options)
 
 
+def fat_tree(servers):
+    """Servers of eight GPUs, 32 below a leaf switch, whose links to the spine carry half of theirs."""
+    options = {"link": "infiniband-ndr", "servers_per_leaf": 32, "oversubscription": 2.0}
+    return build_cluster("dgx-h100", servers, fabric="fat-tree", **options)
+
+
 def run(n, machine, algorithm="ring", entry=None, exact=False, **options):
     plan = make_plan("all-reduce", algorithm, nranks=n, **options)
     return execute(plan, machine, nbytes=S, entry_times=entry, exact=exact)
@@ -60,9 +67,20 @@ def late(n):
         (lambda: run(1024, ring(1024, changed={"r7>r8": 12.5e9})), 3.0, None),
         (lambda: run(1024, ring(1024), entry=late(1024)), 3.0, 6213.208e-6),
         (lambda: run(16_384, Wiring("star", 16_384, 50e9, 250e-9), "hierarchical", group=8), 2.0, None),
+        (lambda: run(16_384, fat_tree(2048), "hierarchical", group=8), 2.0, None),
         (lambda: run(256, ring(256), exact=True), 2.0, 4432.920e-6),
+        (lambda: run(16_384, Wiring("star", 16_384, 50e9, 250e-9), "sharded"), 1.0, 4195.048e-6),
     ],
-    ids=["ring-1024", "ring-16384", "slow-link-1024", "late-rank-1024", "hierarchical-2048x8", "step-exact-256"],
+    ids=[
+        "ring-1024",
+        "ring-16384",
+        "slow-link-1024",
+        "late-rank-1024",
+        "hierarchical-2048x8",
+        "hierarchical-2048x8-fat-tree",
+        "step-exact-256",
+        "sharded-16384",
+    ],
 )
 def test_executors(benchmark, case, limit, expected):
     case()  # imports and caches

@@ -3,7 +3,7 @@
     pytest tests/benchmarks/test_servers.py --benchmark-enable --benchmark-columns=min,median
 
 Goal: 256 asynchronous workers, 100 steps each, with jitter, in 10 s or less, whether the server is idle
-most of the time, its port is full (eight transfers at a time) or its memory is.
+most of the time, its port is full (all transfers at once, or eight at a time) or its memory is.
 """
 
 import random
@@ -20,6 +20,7 @@ from simperf.programs import PROGRAMS
 WORKERS, STEPS, PORT = 256, 100, 50e9
 CASES = {
     "idle": {"weights": 1e6},
+    "port-shared": {"weights": 100e6},
     "port-full": {"weights": 100e6, "accepts": 8},
     "memory-full": {"weights": 1e6, "apply": 3.0, "server_memory": 1e9},
 }

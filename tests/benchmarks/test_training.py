@@ -16,9 +16,12 @@ from simperf.workload.zoo import load
 CATALOG = Catalog.load()
 
 
-def machine(servers):
+def machine(servers, fabric="rail"):
     if servers == 1:
         return CATALOG.machine("dgx-h100")
+    if fabric == "fat-tree":
+        options = {"link": "infiniband-ndr", "servers_per_leaf": 32, "oversubscription": 2.0}
+        return build_cluster("dgx-h100", servers, fabric=fabric, **options)
     return build_cluster("dgx-h100", servers, fabric="rail", switch="infiniband-ndr-switch", link="infiniband-ndr")
 
 
@@ -57,10 +60,13 @@ def seconds(call):
     return time.perf_counter() - start
 
 
-@pytest.mark.parametrize(("servers", "limit"), [(1, 0.1), (128, 1.0), (2048, 5.0)])
-def test_a_ddp_step(benchmark, servers, limit):
+@pytest.mark.parametrize(
+    ("servers", "fabric", "limit"),
+    [(1, "", 0.1), (128, "rail", 1.0), (2048, "rail", 5.0), (128, "fat-tree", 1.0), (2048, "fat-tree", 5.0)],
+)
+def test_a_ddp_step(benchmark, servers, fabric, limit):
     step(machine(1))  # imports and the model
-    wired = machine(servers)
+    wired = machine(servers, fabric)
     taken = seconds(lambda: step(wired))
     benchmark.extra_info["seconds"] = taken
     benchmark.pedantic(lambda: step(wired), rounds=1)

@@ -75,13 +75,13 @@ def test_what_is_refused_with_a_reason(capsys, words, texts):
 
 
 def test_what_is_too_large_is_left_out_and_said(capsys, monkeypatch):
-    monkeypatch.setattr("simperf.collectives.effort.SURVEY", Effort(events=100, crossings=100))
+    monkeypatch.setattr("simperf.collectives.effort.SURVEY", Effort(events=100, crossings=90))
     code, out, err = run(capsys, *STAR, "--best")
     assert code == 0
-    assert "halving-doubling at 1M" in out
-    assert "left out: sharded: its sends over 8 ranks cross more than 100 links" in err
-    assert "--algo sharded grants it more, and --exact all" in err
-    assert run(capsys, *STAR, "--algo", "sharded")[0] == 0
+    assert "sharded at 1M" in out
+    assert "left out: halving-doubling: its sends over 8 ranks cross more than 90 links" in err
+    assert "--algo halving-doubling grants it more, and --exact all" in err
+    assert run(capsys, *STAR, "--algo", "halving-doubling")[0] == 0
     code, out, err = run(capsys, *STAR, "--best", "--exact")
     assert "sharded at 1M" in out
     assert "cross more than" not in err
@@ -89,7 +89,7 @@ def test_what_is_too_large_is_left_out_and_said(capsys, monkeypatch):
 
 def test_a_map_leaves_out_what_is_too_large(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr("simperf.collectives.effort.MAP", Effort(crossings=50))
-    code, _, err = run(capsys, *STAR, "--map", str(tmp_path / "m.svg"), "--algo", "ring,sharded")
+    code, _, err = run(capsys, *STAR, "--map", str(tmp_path / "m.svg"), "--algo", "ring,halving-doubling")
     assert code == 0
-    assert "left out: sharded over 8:" in err
-    assert "sharded over 2:" not in err
+    assert "left out: halving-doubling over 8:" in err
+    assert "halving-doubling over 2:" not in err

@@ -41,7 +41,7 @@ def test_a_chain_of_many_ranks_counts_its_rounds():
 
 
 def test_a_plan_beyond_the_effort_is_refused_unless_it_is_forced():
-    star = Wiring("star", 8, bandwidth=1e9)
+    star = Wiring("star", 8, bandwidth=1e9, changed={"r3>": 5e8})
     given = {"nbytes": 1e6, "ranks": star.gpus, "effort": Effort(crossings=50)}
     with pytest.raises(EffortError, match="cross more than 50 links"):
         measure(star, "all-reduce", "sharded", **given)

@@ -42,14 +42,18 @@ def scatter(nranks: int, *, root: int = 0) -> Plan:
 @collective("all-to-all", "direct")
 def all_to_all(nranks: int) -> Plan:
     """Every rank sends every other its chunk; chunk ``i * n + j`` goes from i to j."""
-    check_exchange(nranks)
 
     def make(index: int) -> Round:
+        check_exchange(nranks)
         src = np.repeat(np.arange(nranks, dtype=np.int64), nranks - 1)
         dst = (src + np.tile(np.arange(1, nranks, dtype=np.int64), nranks)) % nranks
         return Round(src, dst, src * nranks + dst)
 
-    phases = (Phase(1, make),) if nranks > 1 else ()
+    def turning(index: int) -> Round:
+        dst = np.arange(1, nranks, dtype=np.int64)
+        return Round(np.zeros_like(dst), dst, dst)
+
+    phases = (Phase(1, make, turning=turning),) if nranks > 1 else ()
     sent = (nranks - 1) / nranks
     channel = Channel(phases, nranks * nranks)
     return Plan("all-to-all", "direct", nranks, (channel,), len(phases), sent, copies=nranks)

@@ -23,6 +23,10 @@ def all_to_all(nranks: int) -> Plan:
         partner = (rank + index + 1) % nranks
         return Round(rank, partner, rank * nranks + partner)
 
-    channel = Channel((Phase(nranks - 1, make),), nranks * nranks)
+    def turning(index: int) -> Round:
+        partner = np.array([index + 1], dtype=np.int64)
+        return Round(np.zeros_like(partner), partner, partner)
+
+    channel = Channel((Phase(nranks - 1, make, turning=turning),), nranks * nranks)
     sent = (nranks - 1) / nranks
     return Plan("all-to-all", "pairwise", nranks, (channel,), nranks - 1, sent, copies=nranks)

@@ -20,15 +20,19 @@ __all__ = ["all_gather", "all_reduce", "reduce_scatter"]
 
 def _exchange(nranks: int, *, gather: bool) -> Phase:
     """One round in which every rank sends to every other: its chunk, or the chunk of the receiver."""
-    check_exchange(nranks)
 
     def make(index: int) -> Round:
+        check_exchange(nranks)
         src = np.repeat(np.arange(nranks, dtype=np.int64), nranks - 1)
         turn = np.tile(np.arange(1, nranks, dtype=np.int64), nranks)
         dst = (src + turn) % nranks
         return Round(src, dst, src if gather else dst, reduce=not gather)
 
-    return Phase(1, make)
+    def turning(index: int) -> Round:
+        dst = np.arange(1, nranks, dtype=np.int64)
+        return Round(np.zeros_like(dst), dst, np.zeros_like(dst) if gather else dst, reduce=not gather)
+
+    return Phase(1, make, turning=turning)
 
 
 def _plan(name: str, nranks: int, phases: tuple[Phase, ...]) -> Plan:
