@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from simperf.cli.options import Report
+
 if TYPE_CHECKING:
     from simperf.cli.bench import Bench
     from simperf.collectives.bench import Row
@@ -138,6 +140,7 @@ def collective(
         Path | None,
         typer.Option(metavar="FILE", help="Draw the machine with the load of every link.", rich_help_panel=Output),
     ] = None,
+    report: Report = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="The JSON of nccl-tests (us, GB/s).", rich_help_panel=Output)
     ] = False,
@@ -150,7 +153,7 @@ def collective(
     from simperf.cli.bench import Bench
     from simperf.cli.work import verify_outputs
 
-    verify_outputs(plot=plot, map_file=map_file)
+    verify_outputs(plot=plot, map_file=map_file, report=report)
     typed = [key for key in context.params if getattr(context.get_parameter_source(key), "name", "") == "COMMANDLINE"]
     _refuse_together(typed)
     if own is not None:
@@ -204,6 +207,14 @@ def collective(
     if plot is not None:
         bench.draw_load(plot, tables)
         typer.echo(f"wrote {plot}", err=True)
+    if report is not None:
+        from simperf.cli.work import typed as words
+        from simperf.report.html import collective_report, save_page
+
+        title = f"{name}: {len(bench.ranks)} ranks on {getattr(bench.machine, 'name', '') or wiring}"
+        page = collective_report(tables, bench.machine, title=title, refusals=bench.refusals, command=words())
+        save_page(page, report)
+        typer.echo(f"wrote {report}: open it in a browser", err=True)
 
 
 def _refuse_together(typed: Collection[str]) -> None:
@@ -213,7 +224,7 @@ def _refuse_together(typed: Collection[str]) -> None:
     wrong = []
     if "as_json" in typed and "output" in typed:
         wrong.append(Problem("nccl-tests' JSON goes to the same stream", key="--format", expected="--json alone"))
-    for key in ("plot", "as_json", "output", "best") if "map_file" in typed else ():
+    for key in ("plot", "report", "as_json", "output", "best") if "map_file" in typed else ():
         option = {"as_json": "--json", "output": "--format"}.get(key, f"--{key}")
         if key in typed:
             wrong.append(Problem("a map is all that --map makes", key=option, expected="--map alone"))

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from simperf.cli.options import Engine, Format, Samples
+from simperf.cli.options import Engine, Format, Report, Samples
 
 __all__ = ["plan"]
 
@@ -23,17 +23,18 @@ def plan(
     everything: Annotated[bool, typer.Option("--all", help="List every candidate.")] = False,
     output: Format = "table",
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw time and cost.")] = None,
+    report: Report = None,
     cache: Annotated[bool, typer.Option("--cache/--no-cache", help="Take runs that were made before.")] = True,
 ) -> int:
     """Rank the machines that train a model by a deadline and within a budget, and say why the others lose."""
     from simperf.cli.sweep import Shown
-    from simperf.cli.work import note, play, verify_outputs
+    from simperf.cli.work import note, play, typed, verify_outputs
     from simperf.report.limits import format_limits
     from simperf.report.plans import format_candidate, format_plan, plot_plan
     from simperf.study.limits import limits
     from simperf.study.planning import plan as make_plan
 
-    verify_outputs(plot=plot)
+    verify_outputs(plot=plot, report=report)
     shown = Shown()
     try:
         found = make_plan(file, engine=engine, samples=samples, cache=cache, progress=shown)
@@ -54,4 +55,9 @@ def plan(
     if plot is not None:
         plot_plan(found, plot)
         note(f"wrote {plot}")
+    if report is not None:
+        from simperf.report.html import plan_report, save_page
+
+        save_page(plan_report(found, command=typed()), report)
+        note(f"wrote {report}: open it in a browser")
     return 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from simperf.cli.options import Engine, Format, Samples, Seed, Set, Vary
+from simperf.cli.options import Engine, Format, Report, Samples, Seed, Set, Vary
 
 if TYPE_CHECKING:
     from simperf.study.table import Table
@@ -37,6 +37,7 @@ def sweep(
     kind: Annotated[
         Literal["auto", "lines", "scaling", "heatmap", "pareto"], typer.Option("--plot-kind", help="What to draw.")
     ] = "auto",
+    report: Report = None,
     metric: Annotated[str, typer.Option("--metric", help="What lines and heat maps show.")] = "",
     fast: Annotated[bool, typer.Option("--fast", help="Record no timelines: quicker, without regimes.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Throw away what an interrupted sweep has kept.")] = False,
@@ -44,12 +45,12 @@ def sweep(
     seed: Seed = None,
 ) -> int:
     """Run a scenario at many points; what is done is kept, and the same command goes on after an interruption."""
-    from simperf.cli.work import note, verify_outputs
+    from simperf.cli.work import note, typed, verify_outputs
     from simperf.scenario import load_scenario
     from simperf.study.sweep import journal_of
     from simperf.study.sweep import sweep as run_sweep
 
-    verify_outputs(plot=plot)
+    verify_outputs(plot=plot, report=report)
     scenario = load_scenario(file, changes or (), seed=seed)
     shown = Shown()
     try:
@@ -78,6 +79,11 @@ def sweep(
 
         plot_table(table, plot, kind, metric=metric)
         note(f"wrote {plot}")
+    if report is not None:
+        from simperf.report.html import save_page, sweep_report
+
+        save_page(sweep_report(table, question=scenario.question, command=typed()), report)
+        note(f"wrote {report}: open it in a browser")
     if table.failed:
         note(f"{len(table.failed)} of {len(table)} points failed; their errors are in the table")
     return 1 if len(table.failed) == len(table) else 0

@@ -138,7 +138,7 @@ def switch_sites(machine: Machine, ranks: Sequence[str], heads: Sequence[int] = 
     Raises
     ------
     InputError
-        A server does not have exactly one switch that joins its GPUs.
+        A server does not have exactly one switch that joins its GPUs, or that switch cannot add up.
     """
     groups: dict[str, list[str]] = {}
     for node in ranks:
@@ -149,5 +149,10 @@ def switch_sites(machine: Machine, ranks: Sequence[str], heads: Sequence[int] = 
     if any(len(switches.get(server, ())) != 1 for server in groups):
         message = "reduction in the network needs one NVSwitch in each server"
         raise InputError(Problem(message, expected="a server such as dgx-h100"))
+    for server in groups:
+        switch = machine.nodes[switches[server][0]]
+        if not getattr(switch.part, "reduces", False):
+            part = getattr(switch.part, "name", switch.id)
+            raise InputError(Problem(f"the switch {part} cannot add up", expected="a server such as dgx-h100"))
     asking = [members[head] for members in groups.values() for head in (heads or range(len(members)))]
     return (*(switches[server][0] for server in groups), *asking)

@@ -89,9 +89,24 @@ def _full(table: Table, metric: str) -> str:
 
 
 def _label(table: Table, column: str) -> str:
-    unit = table.unit(column)
+    unit = table.unit(column) or _unit_of(table.column(column))
     name = column.removeprefix("metrics.")
     return f"{name} [{unit}]" if unit not in ("", "1") else name
+
+
+def _unit_of(values: Sequence[Any]) -> str:
+    """SI unit of quantities that a file writes, such as ``"10 MB"``; empty for anything else."""
+    from simperf.errors import UnitError
+    from simperf.units import DIMENSIONS, parse
+
+    for dimension in DIMENSIONS if all(isinstance(value, str) for value in values) else ():
+        try:
+            for value in values:
+                parse(value, dimension)
+        except UnitError:
+            continue
+        return dimension
+    return ""
 
 
 def _series(table: Table, column: str) -> dict[str, tuple[list[Any], list[float], list[tuple[float, float]]]]:
@@ -128,7 +143,7 @@ def _lines(table: Table, metric: str) -> Any:
             if any(low != high for low, high in ends):
                 lows, highs = [ends[i][0] for i in order], [ends[i][1] for i in order]
                 axes.fill_between(places, lows, highs, color=colour, alpha=0.2, lw=0)
-        axes.set_xlabel(table.keys[0])
+        axes.set_xlabel(_label(table, table.keys[0]))
         axes.set_ylabel(_label(table, column))
         axes.set_ylim(bottom=0)
         if len(series) > 1:
@@ -156,7 +171,7 @@ def _scaling(table: Table, metric: str) -> Any:
             shares = [100 * rate / best for rate, best in zip(rates, ideal, strict=True)]
             right.plot(numbers, shares, "o-", ms=3.5, lw=1.2, color=colour)
         for axes in (left, right):
-            axes.set_xlabel(table.keys[0])
+            axes.set_xlabel(_label(table, table.keys[0]))
             axes.set_ylim(bottom=0)
         left.set_ylabel("1 / time [1/s]" if inverse else _label(table, column))
         right.set_ylabel("efficiency [%]")
@@ -186,7 +201,7 @@ def _heatmap(table: Table, metric: str) -> Any:
         picture = axes.imshow(cells, origin="lower", aspect="auto", cmap="viridis_r" if column == "time" else "viridis")
         axes.set_xticks(range(len(first)), first, rotation=30 if max(map(len, first)) > 5 else 0)
         axes.set_yticks(range(len(second)), second)
-        axes.set_xlabel(table.keys[0])
+        axes.set_xlabel(_label(table, table.keys[0]))
         axes.set_ylabel(table.keys[1])
         axes.grid(visible=False)
         made.colorbar(picture, label=_label(table, column))

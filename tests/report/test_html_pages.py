@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from simperf.cli import main
 from simperf.engine.recorder import Sample, Span
 from simperf.errors import InputError
 from simperf.report.data import Failure
@@ -33,7 +34,7 @@ class _Checker(HTMLParser):
             value = given.get(key) or ""
             if value.startswith("#"):
                 self.links.append(value[1:])
-            elif value and value != "data:,":
+            elif value and not value.startswith("data:"):
                 self.outside.append(value)
         if tag not in self.VOID:
             self.open.append(tag)
@@ -134,3 +135,18 @@ def test_the_name_of_a_page(tmp_path):
     assert (tmp_path / "p.html").read_text("utf-8") == text
     with pytest.raises(InputError, match=r"\.html"):
         save_page(text, tmp_path / "p.txt")
+
+
+def test_a_sweep_a_plan_and_a_collective(tmp_path, capsys):
+    out = {name: tmp_path / f"{name}.html" for name in ("sweep", "collective", "wiring")}
+    vary = ["--vary", "program.t1=5 us,20 us", "--vary", "program.n=10,20,40"]
+    assert main(["sweep", "d2l/async", *vary, "--no-cache", "--report", str(out["sweep"])]) == 0
+    some = ["-b", "1M", "-e", "4M", "-f", "2", "--report"]
+    assert main(["collective", "all-reduce", "--server", "dgx-1v", "--algo", "all", *some, str(out["collective"])]) == 0
+    plain = ["--ranks", "4", "--wiring", "ring", "--bandwidth", "1 GB/s", "--latency", "1 us"]
+    assert main(["collective", "all-reduce", *plain, *some, str(out["wiring"])]) == 0
+    pages = {name: checked(path.read_text("utf-8")) for name, path in out.items()}
+    assert "Fastest:" in pages["sweep"]
+    assert "heatmap" in pages["sweep"]
+    assert "cannot add up" in pages["collective"] or "needs one NVSwitch" in pages["collective"]
+    assert "busbw" in pages["wiring"]

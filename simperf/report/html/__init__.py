@@ -3,5 +3,15 @@
 from simperf.report.html.comparison import comparison_report
 from simperf.report.html.page import Section, page, save_page
 from simperf.report.html.result import result_report
+from simperf.report.html.studies import collective_report, plan_report, sweep_report
 
-__all__ = ["Section", "comparison_report", "page", "result_report", "save_page"]
+__all__ = [
+    "Section",
+    "collective_report",
+    "comparison_report",
+    "page",
+    "plan_report",
+    "result_report",
+    "save_page",
+    "sweep_report",
+]
