@@ -181,6 +181,8 @@ def train_with_servers(
     count = len(nodes) if nodes else servers
     gpus = worker_gpus(m.machine, workers, servers=count, where="cpu" if nodes else where)
     places = tuple(nodes) or server_nodes(m.machine, gpus, servers=servers, where=where)
+    if len(set(places)) < len(places):
+        m.notes.append(f"{len(places)} servers live on {len(set(places))} nodes and share their ports")
     traced = Traced(load(model), precision) if model else None
     step = even_step(
         layers,
