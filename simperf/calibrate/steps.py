@@ -62,7 +62,7 @@ def step_predictor(
     known: dict[tuple[str, int, str, str], Mapping[str, Sequence[Op]]] = {}
 
     def predict(point: Measurement) -> tuple[float, float, float] | None:
-        if point.at.get("device", "cpu") != "cpu":
+        if point.at.get("device", "cpu") != "cpu" or "batch" not in point.at:
             return None
         part_name = str(point.at.get("part", "step"))
         key = (str(point.at.get("model", "")), int(point.number("batch")), *_words(point))

@@ -12,7 +12,7 @@ from simperf.execution import MODES
 from simperf.hardware.schema import MODELS
 from simperf.programs import PROGRAMS, Parameter, ProgramSpec
 from simperf.scenario.parameters import adapter
-from simperf.scenario.schema import CostTable, ExecutionTable, HeadTable, RunTable, VariantTable
+from simperf.scenario.schema import CalibrationTable, CostTable, ExecutionTable, HeadTable, RunTable, VariantTable
 from simperf.units import DIMENSIONS
 
 __all__ = ["json_schema"]
@@ -104,6 +104,7 @@ def _scenario() -> Schema:
     definitions: Schema = {}
     tables: dict[str, type[BaseModel]] = {
         "scenario": HeadTable,
+        "calibration": CalibrationTable,
         "execution": ExecutionTable,
         "cost": CostTable,
         "run": RunTable,

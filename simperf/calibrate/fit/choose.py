@@ -261,6 +261,11 @@ def _collective(series: str, points: Sequence[Measurement]) -> Iterator[Choice]:
     points = [point for point in points if point.number("nbytes") > 0]
     name = series.replace("/", ".")
     groups: dict[tuple[float, ...], list[Measurement]] = {}
+    uneven = [point for point in points if any(word.startswith("rate_of") for word in point.at)]
+    if uneven:
+        reason = "links of different rates: the simulator predicts them, no closed form does"
+        yield Choice(series, reason=reason, keys=_keys(uneven))
+        points = [point for point in points if point not in uneven]
     for point in points:
         key = tuple(float(str(point.at.get(word, 0.0) or 0.0)) for word in ("ranks", "rate"))
         groups.setdefault(key, []).append(point)
