@@ -9,7 +9,7 @@ import numpy as np
 
 from simperf.calibrate.dataset import Measurement
 from simperf.cost import Device, FittedRoofline
-from simperf.cost.processor import as_run
+from simperf.cost.processor import step_as_run
 from simperf.errors import SimperfError
 from simperf.hardware import ProfilePart
 from simperf.workload.op import Op
@@ -72,8 +72,9 @@ def step_predictor(
         except SimperfError:
             return None
         parts = ("forward", "backward", "update") if part_name == "step" else (part_name,)
+        host = _update(profile, key) if "update" in parts else 0.0
         times = [
-            sum(model.cost(op).time + extra.get(each, 0.0) for each in parts for op in known[key][each])
+            host + sum(model.cost(op).time + extra.get(each, 0.0) for each in parts for op in known[key][each])
             for model in models
         ]
         spread = np.log(np.array(times[1:])).std() if draws > 1 else 0.0
@@ -91,11 +92,7 @@ def _operations(name: str, batch: int, precision: str, optimizer: str, *, cache:
     from simperf.workload.zoo import load
 
     step = load(name).at(batch, precision, optimizer=optimizer)
-    found: dict[str, list[Op]] = {"forward": [], "backward": [], "update": []}
-    places = {op.name: part for part in found for op in getattr(step, part)}
-    for op in as_run(step.ops, cache=cache):
-        found[places[op.name]].append(op)
-    return found
+    return step_as_run(step, cache=cache)
 
 
 def _shared(profile: ProfilePart) -> float:
@@ -110,4 +107,20 @@ def _autograd(profile: ProfilePart) -> dict[str, float]:
     times = {name: model.at()[name] for name, model in models.items() if model is not None}
     if len(times) < len(models):
         return {}
+    module = profile.model.get("call.module.forward")  # a layer is called as a module
+    if module is not None:
+        times["forward"] = max(times["forward"], module.at()["forward"])
     return {name: max(0.0, times[name] - times["plain"]) for name in ("forward", "backward")}
+
+
+def _update(profile: ProfilePart, key: tuple[str, int, str, str]) -> float:
+    """What the optimizer's Python takes for a step of the model, whatever the sizes of its parameters [s]."""
+    from simperf.workload.zoo import load
+
+    name, _, _, optimizer = key
+    model = load(name)
+    line = profile.model.get(f"update.{optimizer or model.optimizer.name}")
+    if line is None:
+        return 0.0
+    found = line.at()
+    return found["alpha"] + found["beta"] * len(model.gradients)

@@ -64,7 +64,7 @@ def measure(
         with _Progress(count) as progress:
             data = session.run(listed, tell=progress)
     except Interrupted as stop:
-        note(f"interrupted: {len(stop.dataset)} of {count} points are in {output}; the same command continues")
+        note(f"interrupted: {output} has {len(stop.dataset)} points; the same command continues")
         raise typer.Exit(130) from None
     doubtful = sum(1 for point in data if point.warnings)
     for text in data.notes:

@@ -53,6 +53,11 @@ class FittedRoofline:
                 return self.kernels[key]
         return None
 
+    @property
+    def processor(self) -> bool:
+        """Whether the constants are those of a CPU, which runs a traced step in its own way."""
+        return any(constants.get("processor", 0.0) > 0 for constants in self.kernels.values())
+
     def cost(self, op: Op) -> OpCost:
         """Cost of `op` alone on the device."""
         found = self.constants(op)

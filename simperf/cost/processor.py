@@ -16,17 +16,20 @@ import numpy as np
 
 from simperf.workload.op import Op
 from simperf.workload.precision import element_size
+from simperf.workload.step import TrainingStep
 
 __all__ = [
     "COLD",
     "GRAIN",
     "amount",
     "as_run",
+    "attention_time",
     "conv_shape",
     "conv_time",
     "processor_time",
     "product_time",
     "spread_time",
+    "step_as_run",
     "window",
 ]
 
@@ -97,6 +100,9 @@ def processor_time(op: Op, constants: Mapping[str, float]) -> float:
     cold = op.kind.endswith(COLD)
     if op.family == "conv":
         return float(conv_time(op.flops, op.nbytes, *conv_shape(op), cold=cold, **known))
+    if op.family == "attention" and op.gemm is not None:
+        scores = float(op.gemm.batch) * op.gemm.m * op.gemm.k
+        return float(attention_time(scores, op.gemm.n, **known))
     if op.gemm is not None:
         gemm = op.gemm
         return float(product_time(op.flops, gemm.m, gemm.n, gemm.k, nbytes=op.nbytes, cold=cold, **known))
@@ -128,6 +134,15 @@ def as_run(ops: Iterable[Op], *, cache: float = math.inf) -> tuple[Op, ...]:
     return tuple(_chilled(found, cache))
 
 
+def step_as_run(step: TrainingStep, *, cache: float = math.inf) -> dict[str, tuple[Op, ...]]:
+    """The ``forward``, ``backward`` and ``update`` of a traced step as `as_run` has them."""
+    parts: dict[str, list[Op]] = {"forward": [], "backward": [], "update": []}
+    places = {op.name: part for part in parts for op in getattr(step, part)}
+    for op in as_run(step.ops, cache=cache):
+        parts[places[op.name]].append(op)
+    return {part: tuple(ops) for part, ops in parts.items()}
+
+
 def _chilled(ops: Sequence[Op], cache: float) -> Iterator[Op]:
     """Mark operations most of whose operands were last touched more than a cache ago.
 
@@ -154,12 +169,11 @@ def _chilled(ops: Sequence[Op], cache: float) -> Iterator[Op]:
         yield replace(op, kind=op.kind + COLD) if lost > 0.5 * all_read else op
 
 
-def _spilled(nbytes: Any, capacity: float, cold: Any) -> Any:
+def _spilled(nbytes: Any, capacity: float) -> Any:
     """Share of the traffic that comes from memory [1]."""
     if capacity <= 0:
         return np.ones_like(np.asarray(nbytes, dtype=float))
-    share = 1.0 / (1.0 + (capacity / np.maximum(nbytes, 1.0)) ** _SPILL)
-    return np.where(cold, 1.0, share)
+    return 1.0 / (1.0 + (capacity / np.maximum(nbytes, 1.0)) ** _SPILL)
 
 
 def spread_time(
@@ -172,6 +186,7 @@ def spread_time(
     cached: float,
     rate: float,
     capacity: float,
+    far: float = 0.0,
     cold: Any = False,
 ) -> Any:
     """Time of an operation on elements or rows [s].
@@ -191,6 +206,8 @@ def spread_time(
         Rates of one core, and of all from the caches and from memory [B/s].
     capacity : float
         Traffic of which half no longer fits the caches [B].
+    far : float
+        Rate where the operands are in no cache, but the result takes the place of an earlier one; 0: as `rate` [B/s].
     cold : bool or ndarray
         Whether the operands are in no cache.
 
@@ -200,8 +217,9 @@ def spread_time(
     >>> float(spread_time(1e3, 100, **constants)), round(float(spread_time(2e6, 1e6, **constants)) * 1e6, 3)
     (2e-06, 1003.0)
     """
-    share = _spilled(nbytes, capacity, cold)
-    spread = fork + nbytes * (share / rate + (1.0 - share) / cached)
+    share = _spilled(nbytes, capacity)
+    each = np.where(cold, 1.0 / (far or rate), share / rate + (1.0 - share) / cached)
+    spread = fork + nbytes * each
     return overhead + np.where(np.asarray(elements) <= GRAIN, nbytes / serial, spread)
 
 
@@ -238,6 +256,27 @@ def product_time(
     return time if np.ndim(time) else float(time)
 
 
+def attention_time(scores: Any, width: Any, *, overhead: float, rate: float, scored: float) -> Any:
+    """Time of attention: its products, and what each score costs beside them (softmax, dropout, mask) [s].
+
+    A CPU's kernels leave out no half of a causal mask: ``overhead + 2 scores width / rate + scores / scored``.
+
+    Parameters
+    ----------
+    scores : float or ndarray
+        Scores times the number of products.
+    width : float or ndarray
+        Of a head.
+    overhead : float
+        Fixed time of a call [s].
+    rate : float
+        Of the products [FLOP/s].
+    scored : float
+        Scores in a second [1/s].
+    """
+    return overhead + 2.0 * scores * width / rate + scores / scored
+
+
 def conv_time(
     flops: Any,
     nbytes: Any,
@@ -256,6 +295,7 @@ def conv_time(
     cached: float = math.inf,
     memory: float = math.inf,
     capacity: float = 0.0,
+    far: float = math.inf,
     cold: Any = False,
 ) -> Any:
     """Time of a convolution or of one of its gradients [s].
@@ -283,11 +323,14 @@ def conv_time(
         Rates of reordering [B/s].
     capacity : float
         Traffic of which half no longer fits the caches [B].
+    far : float
+        Rate of reordering at best where no cache holds the operands [B/s].
     cold : bool or ndarray
-        Whether the operands are in no cache.
+        Whether they are in none.
     """
-    share = _spilled(nbytes, capacity, cold)
-    reorder = nbytes * (1.0 + strided * (np.asarray(stride) > 1)) * (share / memory + (1.0 - share) / cached)
+    share = _spilled(nbytes, capacity)
+    each = share / memory + (1.0 - share) / cached
+    reorder = nbytes * (1.0 + strided * (np.asarray(stride) > 1)) * np.where(cold, np.maximum(each, 1.0 / far), each)
     loss = 1.0 + half_k / (channels * np.square(side)) + half_f / filters + half_p / pixels
     fill = _filled(filters) * np.where(np.asarray(channels) < BLOCK / 2, 1.0, _filled(channels))
     return overhead + flops / (rate * fill) * loss + reorder

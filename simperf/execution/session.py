@@ -164,6 +164,11 @@ class Session:
                 self._models[device.name] = model
         return self._models[device.name]
 
+    def on_processor(self, device: Device) -> bool:
+        """Whether `device` stands for a CPU: operations on it cost what was measured on one."""
+        model = self.model(device)
+        return isinstance(model, FittedRoofline) and model.processor
+
     def kernel(self, op: Op, device: Device | None = None, *, holds: float = 0.0) -> Kernel:
         """`op` as a kernel of `device` (default: the first GPU)."""
         device = device or self.gpu()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
 import simpy
 
+from simperf.cost.processor import step_as_run
 from simperf.engine.device import Device
 from simperf.engine.kernel import Kernel, Marker
 from simperf.errors import InputError, Problem
@@ -209,16 +212,23 @@ def training_step(
     """
     traced = model.at(batch, precision, optimizer=optimizer)
 
+    parts = {"forward": traced.forward, "backward": traced.backward, "update": traced.update}
+    places = list(range(len(traced.backward)))
+    if m.on_processor(device):
+        parts = step_as_run(traced, cache=getattr(device.part, "l2", 0.0) or math.inf)
+        kept = {op.name for op in parts["backward"]}
+        places = [max(0, count - 1) for count in accumulate(op.name in kept for op in traced.backward)]
+
     def kernels(ops: Sequence[Op]) -> tuple[Kernel, ...]:
         return tuple(m.kernel(op, device) for op in ops)
 
-    gradients = [Gradient(one.name, one.nbytes, one.after) for one in traced.gradients]
+    gradients = [Gradient(one.name, one.nbytes, places[one.after]) for one in traced.gradients]
     return TrainingStep(
         model.name,
         float(batch),
-        kernels(traced.forward),
-        kernels(traced.backward),
-        kernels(traced.update),
+        kernels(parts["forward"]),
+        kernels(parts["backward"]),
+        kernels(parts["update"]),
         tuple(sorted(gradients, key=lambda gradient: gradient.ready)),
         nbytes_input=traced.input_nbytes,
         nbytes_output=next((op.nbytes_written for op in traced.forward if op.kind == "log_softmax"), 0.0),

@@ -116,6 +116,8 @@ def _kernels(series: str, points: Sequence[Measurement], part: Device | None) ->
             continue  # the family's constants hold
         family = name.partition("-")[0]
         if all(point.at.get("device") == "cpu" for point in found):
+            if ":" in name and family in MATRIX_FAMILIES and len(found) < 2 * _OWN:
+                continue
             models, data = processor_models(name, found)
             yield _given(series, models[0], found, data, *models[1:])
         elif family in MATRIX_FAMILIES and all("gemm_m" in point.at for point in found):
@@ -184,6 +186,13 @@ def _frontend(series: str, points: Sequence[Measurement], dataset: Dataset) -> I
     kinds: dict[tuple[str, str], list[Measurement]] = {}
     for point in dataset.select("frontend/"):
         kinds.setdefault((point.series, str(point.at.get("pass", "plain"))), []).append(point)
+    updates = kinds.pop(("frontend/optimizer", "plain"), [])
+    for optimizer in dict.fromkeys(str(point.at["optimizer"]) for point in updates):
+        found = [point for point in updates if point.at["optimizer"] == optimizer]
+        data = Data.of(found, ("parameters",))
+        data = Data({"nbytes": data.columns["parameters"]}, data.measured, data.samples, data.keys)
+        model = alpha_beta(f"update.{optimizer}", f"one update by {optimizer}: alpha once, beta a parameter tensor")
+        yield _given("frontend/optimizer", model, found, data)
     for (name, mode), found in kinds.items():
         plain_name = name.removeprefix("frontend/")
         yield _same(f"call.{plain_name}.{mode}", mode, f"time of the host for {plain_name}, {mode}", name, found)

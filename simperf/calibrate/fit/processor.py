@@ -9,7 +9,14 @@ import numpy as np
 from simperf.calibrate.dataset import Measurement
 from simperf.calibrate.fit.model import Array, Columns, Constant, Data, Model
 from simperf.calibrate.measure.amounts import op_of
-from simperf.cost.processor import amount, conv_shape, conv_time, product_time, spread_time
+from simperf.cost.processor import (
+    amount,
+    attention_time,
+    conv_shape,
+    conv_time,
+    product_time,
+    spread_time,
+)
 from simperf.workload.op import Op
 
 __all__ = ["processor_models"]
@@ -34,6 +41,8 @@ def processor_models(name: str, points: Sequence[Measurement]) -> tuple[list[Mod
     family = name.partition("-")[0]
     if family == "conv" and all("gemm_m" in point.at for point in points):
         return _conv(name, points)
+    if family == "attention" and all("gemm_m" in point.at for point in points):
+        return _attention(name, points)
     if all("gemm_m" in point.at for point in points):
         return _product(name, points)
     return _spread(name, points)
@@ -78,10 +87,14 @@ def _spread(name: str, points: Sequence[Measurement]) -> tuple[list[Model], Data
     rates = [Constant(key, 2e10, low=1e7, high=1e13, unit="B/s") for key in ("serial", "cached", "rate")]
     whole = [
         Constant("overhead", 3e-6, high=1e-2),
-        Constant("fork", 3e-6, high=1e-3),
-        Constant("capacity", 4e7, low=1e6, high=2e8, unit="B"),
+        Constant("fork", 3e-6, high=2e-5),
+        Constant("capacity", 4e7, low=8e6, high=1.2e8, unit="B"),
         *rates,
     ]
+    more: tuple[str, ...] = ()
+    if data.columns["cold"].any():
+        whole.append(Constant("far", 5e10, low=1e7, high=1e13, unit="B/s"))
+        more = ("far",)
     title = f"elements and rows on a CPU: {name}"
 
     def build(names: Sequence[str], **fixed: float) -> Model:
@@ -101,7 +114,7 @@ def _spread(name: str, points: Sequence[Measurement]) -> tuple[list[Model], Data
         )
 
     full = build([one.name for one in whole])
-    fewer = build(("overhead", "serial", "cached", "rate", "fork"), capacity=4e7)
+    fewer = build(("overhead", "serial", "cached", "rate", "fork", *more), capacity=4e7)
     return [full, fewer], data
 
 
@@ -131,7 +144,7 @@ def _product(name: str, points: Sequence[Measurement]) -> tuple[list[Model], Dat
         halves = [dict.fromkeys(("half_m", "half_n", "half_k"), half) for half in (1.0, 20.0)]
         return [{"rate": 1.1 * rate, "overhead": floor, **half} for half in halves]
 
-    whole = (
+    whole: tuple[Constant, ...] = (
         Constant("rate", 1e11, low=1e8, high=1e15, unit="FLOP/s"),
         Constant("overhead", 5e-6, high=1e-2),
         *(Constant(f"half_{side}", 4.0, high=4096.0, unit="1") for side in "mnk"),
@@ -146,6 +159,29 @@ def _product(name: str, points: Sequence[Measurement]) -> tuple[list[Model], Dat
         for count in (len(whole), len(whole) - 1, len(whole) - 4)
     ]
     return models, data
+
+
+def _attention(name: str, points: Sequence[Measurement]) -> tuple[list[Model], Data]:
+    def scores(point: Measurement) -> float:
+        return point.number("gemm_batch") * point.number("gemm_m") * point.number("gemm_k")
+
+    def function(values: Mapping[str, float], columns: Columns) -> Array:
+        known = {key: value for key, value in values.items() if key != "processor"}
+        return np.asarray(attention_time(columns["scores"], columns["width"], **known))
+
+    def starts(given: Data) -> list[dict[str, float]]:
+        rate = float(np.quantile(2.0 * given.columns["scores"] * given.columns["width"] / given.measured, 0.9))
+        each = float(np.median(given.columns["scores"] / given.measured))
+        return [{"rate": 2.0 * rate, "scored": each}, {"rate": 1.2 * rate, "scored": 5.0 * each}]
+
+    constants = (
+        Constant("rate", 1e11, low=1e8, high=1e15, unit="FLOP/s"),
+        Constant("scored", 1e9, low=1e5, high=1e14, unit="1/s"),
+        Constant("overhead", 2e-5, high=1e-2),
+    )
+    data = Data.of(points, ("flops",), scores=scores, width=lambda point: point.number("gemm_n"))
+    title = f"attention on a CPU: {name}"
+    return [Model(f"kernel.{name}", title, constants, function, _MARK, starts, ("scores", "width"))], data
 
 
 def _only(starts: Starts, constants: Sequence[Constant]) -> Starts:
@@ -185,7 +221,7 @@ def _conv(name: str, points: Sequence[Measurement]) -> tuple[list[Model], Data]:
         floor = 0.5 * float(given.measured.min())
         return [{"rate": 1.2 * rate, "overhead": floor, "capacity": at} for at in (4e6, 2e7)]
 
-    whole = (
+    whole: tuple[Constant, ...] = (
         Constant("rate", 2e11, low=1e8, high=1e15, unit="FLOP/s"),
         Constant("overhead", 3e-5, high=1e-2),
         Constant("cached", 3e10, low=1e9, high=1e13, unit="B/s"),
@@ -196,10 +232,12 @@ def _conv(name: str, points: Sequence[Measurement]) -> tuple[list[Model], Data]:
         Constant("half_f", 1.0, high=1024.0, unit="1"),
         Constant("half_p", 50.0, high=1e5, unit="1"),
     )
+    if data.columns["cold"].any():
+        whole = (Constant("far", 3e10, low=1e9, high=1e13, unit="B/s"), *whole)
     title = f"convolutions on a CPU: {name}"
     columns = ("flops", "nbytes", "cold", *_CONV)
     models = [
         Model(f"kernel.{name}", title, whole[:count], function, _MARK, _only(starts, whole[:count]), columns)
-        for count in (9, 7, 2)
+        for count in (len(whole), len(whole) - 2, len(whole) - 7)
     ]
     return models, data

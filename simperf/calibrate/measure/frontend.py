@@ -109,7 +109,7 @@ def family(bench: Bench) -> Family:
     yield point("frontend/relu", at(**{"pass": "forward"}), _chain(bench, module=False, back=False))
     yield point("frontend/relu", at(**{"pass": "backward"}), _chain(bench, module=False, back=True))
     for name in ("sgd", "momentum-decay", "adamw"):
-        for count in (10, 100):
+        for count in (3, 10, 30, 100):
             take = _optimizer(bench, name, count)
             yield point("frontend/optimizer", at(**{"pass": "plain", "optimizer": name, "parameters": count}), take)
     yield point("frontend/module", at(**{"pass": "forward"}), _chain(bench, module=True, back=False))

@@ -1,0 +1,84 @@
+"""What the profile of the recorded CPU says about operations and training steps that it was not fitted to.
+
+The recording and the profile are in calibration/; nothing here needs torch.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import simperf
+from simperf.calibrate.dataset import Dataset
+from simperf.calibrate.steps import step_predictor
+from simperf.calibrate.validate import validate
+from simperf.hardware import Catalog
+
+FOLDER = Path(__file__).parents[2] / "calibration"
+NAME = "cpu-epyc-zen5-2c"
+#: how much of the mean error was allowed before anything was measured
+OPERATIONS, STEPS = 0.10, 0.12
+
+
+@pytest.fixture(scope="module")
+def data():
+    return Dataset.load(FOLDER / f"{NAME}.json.gz")
+
+
+@pytest.fixture(scope="module")
+def profile():
+    return Catalog.load().profile(str(FOLDER / f"{NAME}.toml"))
+
+
+@pytest.fixture(scope="module")
+def checked(profile, data):
+    return validate(profile, data, steps=step_predictor(profile))
+
+
+def mape(points):
+    return float(np.mean([abs(point.error) for point in points]))
+
+
+def test_the_recording_says_how_it_was_made_and_keeps_raw_readings(data):
+    assert data.made["memory_kept"] is True
+    assert data.machine["cores"] == 2
+    assert "torch" in data.versions
+    assert min(len(point.samples) for point in data) >= 3
+    assert (FOLDER / f"{NAME}.json.gz").stat().st_size < 1e6
+
+
+def test_shapes_that_were_held_out_are_predicted(checked):
+    held = [point for point in checked.points if not point.fitted and point.series.startswith("op/")]
+    assert len(held) > 120
+    assert mape(held) < OPERATIONS
+    for family in ("op/gemm", "op/conv"):
+        assert mape([point for point in held if point.series == family]) < 1.3 * OPERATIONS, family
+
+
+def test_whole_training_steps_are_predicted(checked):
+    steps = [point for point in checked.points if point.series.startswith("step/") and '"part": "step"' in point.key]
+    assert not any(point.fitted for point in steps)
+    assert len({point.series for point in steps}) >= 3
+    assert len(steps) >= 9
+    assert mape(steps) < STEPS
+
+
+def test_running_a_scenario_gives_the_same_steps(profile, data):
+    """Through the simulator: a machine whose one device is this CPU, and a program that trains on it."""
+    predict = step_predictor(profile)
+    for point in data.select("step/resnet18", part="step"):
+        scenario = simperf.make_scenario(
+            {
+                "machine": {
+                    "folder": str(Path(__file__).parent / "parts"),
+                    "node": [{"id": "gpu0", "gpu": "two-cores"}, {"id": "cpu0", "cpu": "xeon-8168"}],
+                    "link": [{"a": "cpu0", "b": "gpu0", "bandwidth": "1000 TB/s", "latency": "0 s"}],
+                },
+                "calibration": {"use": str(FOLDER / f"{NAME}.toml")},
+                "program": {"use": "train", "model": "resnet18", "batch": int(point.number("batch")), "steps": 2},
+            }
+        )
+        result = simperf.run(scenario)
+        best, low, high = predict(point)
+        assert result.metrics["time per step"].value == pytest.approx(best, rel=0.05)
+        assert low < point.median < high

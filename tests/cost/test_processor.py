@@ -1,0 +1,183 @@
+"""Operations of a CPU: the forms, what a step runs there, and constants that come back from synthetic readings."""
+
+import numpy as np
+import pytest
+
+from simperf.calibrate.dataset import Measurement
+from simperf.calibrate.fit.processor import processor_models
+from simperf.calibrate.fit.solve import fit
+from simperf.calibrate.measure.amounts import amounts
+from simperf.cost import FittedRoofline, OpCost
+from simperf.cost.processor import (
+    COLD,
+    GRAIN,
+    amount,
+    as_run,
+    conv_shape,
+    conv_time,
+    processor_time,
+    product_time,
+    spread_time,
+    step_as_run,
+    window,
+)
+from simperf.hardware import Catalog
+from simperf.workload import zoo
+from simperf.workload.kinds import conv2d, matmul, reduction, unary
+
+SPREAD = {"overhead": 2e-6, "fork": 4e-6, "serial": 8e10, "cached": 1.4e11, "rate": 6e10, "capacity": 4e7}
+PRODUCT = {"rate": 1.7e11, "overhead": 4e-6, "half_m": 9.0, "half_n": 3.0, "half_k": 2.0, "odd": 0.2}
+CONV = {
+    "rate": 3.2e11,
+    "overhead": 7e-5,
+    "cached": 6e10,
+    "memory": 9e9,
+    "capacity": 8e6,
+    "half_k": 20.0,
+    "strided": 0.8,
+}
+
+
+@pytest.mark.parametrize(("side", "stride"), [(1, 1), (1, 2), (3, 1), (3, 2), (5, 1), (5, 2), (7, 2), (11, 4)])
+@pytest.mark.parametrize("image", [32, 56, 224])
+def test_the_window_follows_from_what_a_convolution_reads_and_computes(side, stride, image):
+    op = conv2d(4, 24, filters=40, height=image, width=image, kernel=side, stride=stride, padding=side // 2)
+    assert window(op) == (side, stride)
+    channels, filters, pixels, *_ = conv_shape(op)
+    out = (image + 2 * (side // 2) - side) // stride + 1
+    assert (channels, filters, pixels) == (24, 40, 4 * out * out)
+
+
+def test_traced_convolutions_and_their_gradients_have_the_shapes_of_the_model():
+    step = zoo.load("resnet18").at(4)
+    found = {kind: set() for kind in ("conv2d", "conv2d_dgrad", "conv2d_wgrad")}
+    for op in step.ops:
+        if op.kind in found:
+            channels, filters, _, side, stride = conv_shape(op)
+            found[op.kind].add((round(channels), round(filters), side, stride))
+    assert found["conv2d"] == found["conv2d_wgrad"] == found["conv2d_dgrad"] | {(3, 64, 7, 2)}
+    assert {(64, 64, 3, 1), (64, 128, 3, 2), (64, 128, 1, 2), (512, 512, 3, 1)} <= found["conv2d"]
+
+
+def test_small_operations_run_on_one_core_and_large_ones_from_memory():
+    small, large = unary("relu", GRAIN), unary("relu", 10**8)
+    assert processor_time(small, SPREAD) == pytest.approx(2e-6 + small.nbytes / 8e10)
+    assert processor_time(large, SPREAD) == pytest.approx(6e-6 + large.nbytes / 6e10, rel=1e-3)
+    middle = unary("relu", 10**6)
+    assert processor_time(middle, SPREAD) == pytest.approx(6e-6 + middle.nbytes / 1.4e11, rel=0.02)
+    assert float(spread_time(middle.nbytes, 10**6, **SPREAD, cold=True)) == pytest.approx(6e-6 + middle.nbytes / 6e10)
+    assert amount(reduction(10, 10_000)) == 100_000
+
+
+def test_padding_strides_and_ragged_rows_cost():
+    full, padded = (conv_time(1e9, 1e6, 64, filters, 10**4, 3, 1, **CONV) for filters in (64, 72))
+    assert float(padded) > 1.05 * float(full)
+    assert float(conv_time(1e9, 1e6, 64, 64, 10**4, 3, 2, **CONV)) > float(full)
+    assert product_time(2e9, 1000, 1001, 1000, **PRODUCT) == pytest.approx(
+        1.2 * product_time(2e9, 1000, 1008, 1008, **PRODUCT), rel=0.01
+    )
+
+
+def test_a_step_on_a_cpu_has_no_kernels_for_biases_of_convolutions():
+    step = zoo.load("lenet").at(16)
+    run = step_as_run(step)
+    kinds = [op.kind for ops in run.values() for op in ops]
+    assert "bias" not in kinds
+    assert kinds.count("sum") == sum(op.kind == "linear" for op in step.ops)  # biases of linear layers only
+    assert [op.name for op in run["update"]] == [op.name for op in step.update]
+
+
+def test_attention_with_dropout_is_a_kind_of_its_own():
+    kinds = {op.kind for op in as_run(zoo.load("bert-base-128").at(1).ops)}
+    assert {"attention:dropout", "attention_backward:dropout"} <= kinds
+    assert "attention" not in kinds
+    assert "attention" in {op.kind for op in as_run(zoo.load("llama2-7b").at(1).ops)}
+
+
+def test_what_a_step_touched_longer_ago_than_a_cache_holds_is_cold():
+    ops = zoo.load("resnet18").at(2).ops
+    share = []
+    for cache in (np.inf, 64e6, 1e6, 0.0):
+        run = as_run(ops, cache=cache)
+        share.append(sum(op.kind.endswith(COLD) for op in run) / len(run))
+    assert share[0] == 0.0
+    assert 0.1 < share[1] < share[2] <= share[3]
+    forward = [op for op in as_run(ops, cache=64e6)[:60] if op.kind.startswith("relu")]
+    assert all(op.kind == "relu" for op in forward)  # reads what was written just before
+
+
+def test_fitted_roofline_takes_the_forms_of_a_cpu_where_the_constants_say_so():
+    gpu = Catalog.load().gpu("t4")
+    model = FittedRoofline(gpu, {"elementwise-fp32": {"processor": 1.0, **SPREAD}})
+    op = unary("relu", 10**6)
+    cost = model.cost(op)
+    assert isinstance(cost, OpCost)
+    assert cost.time == processor_time(op, SPREAD)
+    assert model.processor
+    assert not FittedRoofline(gpu, {"elementwise-fp32": {"overhead": 1e-6, "rate": 1e11}}).processor
+    from dataclasses import replace
+
+    cold = model.cost(replace(op, kind="relu" + COLD))
+    assert cold.time > cost.time
+
+
+def readings(ops, constants, *, noise=0.02, seed=0, cold=()):
+    rng = np.random.default_rng(seed)
+    points = []
+    for i, op in enumerate(ops):
+        true = processor_time(op, constants)
+        samples = true * np.exp(noise * rng.standard_normal() + 0.01 * rng.standard_normal(7))
+        if i % 17 == 5:
+            samples = samples * 1.6  # something else ran
+        at = {**amounts(op), "device": "cpu", "cache": "warm", "number": i}
+        points.append(Measurement(f"op/{op.family}", at, tuple(samples)))
+    return points
+
+
+def recovered(name, ops, constants):
+    models, data = processor_models(name, readings(ops, constants))
+    found = fit(models[0], data)
+    assert found.mape() < 0.08
+    return found.values
+
+
+def test_constants_of_elements_come_back():
+    found = recovered("elementwise-fp32:relu", [unary("relu", round(2e3 * 1.25**i)) for i in range(44)], SPREAD)
+    for name in ("overhead", "serial", "cached", "rate"):
+        assert found[name] == pytest.approx(SPREAD[name], rel=0.12), name
+    assert found["capacity"] == pytest.approx(SPREAD["capacity"], rel=0.3)
+
+
+def test_constants_of_products_come_back():
+    rng = np.random.default_rng(1)
+    ops = [
+        matmul(*(int(16 * rng.integers(1, 120)) + (i % 10 == 9) for _ in range(2)), k=int(16 * rng.integers(1, 120)))
+        for i in range(60)
+    ]
+    found = recovered("gemm-fp32:matmul", ops, PRODUCT)
+    for name, rel in (("rate", 0.05), ("half_m", 0.5), ("odd", 0.35)):
+        assert found[name] == pytest.approx(PRODUCT[name], rel=rel), name
+
+
+def test_constants_of_convolutions_come_back():
+    rng = np.random.default_rng(2)
+    ops = []
+    for i in range(70):
+        side, stride = [(1, 1), (3, 1), (3, 1), (3, 2), (5, 1)][i % 5]
+        channels, filters = (int(16 * rng.integers(1, 20)) for _ in range(2))
+        image, batch = int(rng.choice([14, 28, 56])), int(rng.integers(1, 40))
+        ops.append(
+            conv2d(
+                batch,
+                channels,
+                filters=filters,
+                height=image,
+                width=image,
+                kernel=side,
+                stride=stride,
+                padding=side // 2,
+            )
+        )
+    found = recovered("conv-fp32:conv2d", ops, CONV)
+    for name, rel in (("rate", 0.05), ("memory", 0.15), ("strided", 0.3)):
+        assert found[name] == pytest.approx(CONV[name], rel=rel), name
