@@ -143,3 +143,21 @@ def test_models_of_ones_own():
     model = Model("own", "a power", (Constant("a", 1.0), Constant("p", 1.0)), lambda v, c: v["a"] * c["x"] ** v["p"])
     x = np.linspace(1, 9, 12)
     assert fit(model, Data.table(3 * x**1.5, x=x)).values == pytest.approx({"a": 3.0, "p": 1.5})
+
+
+def test_a_model_may_call_the_simulator():
+    """Latency and bandwidth of a ring's links, from all-reduces that the executor plays."""
+    from simperf.collectives import Wiring, execute, make_plan
+
+    plan = make_plan("all-reduce", "ring", nranks=4)
+
+    def play(values, columns):
+        wiring = Wiring("ring", 4, bandwidth=values["bandwidth"], latency=values["latency"])
+        return np.array([execute(plan, wiring, nbytes=size).time for size in columns["nbytes"]])
+
+    constants = (Constant("bandwidth", 1e10, low=1e6), Constant("latency", 1e-5))
+    size = np.geomspace(1e3, 1e8, 7)
+    truth = play({"bandwidth": 25e9, "latency": 3e-6}, {"nbytes": size})
+    found = fit(Model("ring", "played", constants, play), Data.table(truth, nbytes=size))
+    assert found.values["bandwidth"] == pytest.approx(25e9, rel=1e-3)
+    assert found.values["latency"] == pytest.approx(3e-6, rel=1e-3)
