@@ -1,6 +1,7 @@
 """Lessons: texts whole in both languages, notebooks that run, and exercises whose checkers can tell."""
 
 import re
+import runpy
 import subprocess
 import sys
 
@@ -54,11 +55,21 @@ def test_lessons_are_numbered_without_gaps():
     assert find_lesson("1").name == LESSONS[0].name
 
 
-@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
-def test_the_notebook_runs_as_a_script(lesson):
+def test_a_notebook_runs_as_a_script():
     pytest.importorskip("marimo", reason="marimo is not installed")
-    done = subprocess.run([sys.executable, str(lesson.notebook)], capture_output=True, text=True, check=False)
+    words = [sys.executable, str(LESSONS[0].notebook)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+def test_every_cell_of_the_notebook_runs(lesson):
+    pytest.importorskip("marimo", reason="marimo is not installed")
+    app = runpy.run_path(str(lesson.notebook))["app"]
+    _, names = app.run()
+    assert names["lesson"].name == lesson.name
+    assert len(names["answers"].value) == len(lesson.exercises)
+    assert callable(names["program"])
 
 
 def test_an_unknown_lesson_and_a_broken_file(tmp_path):
