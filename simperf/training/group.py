@@ -19,6 +19,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import simpy
 
@@ -26,6 +27,7 @@ from simperf.collectives import Execution, Plan, Transport, execute, options_of
 from simperf.collectives.moved import add_up
 from simperf.collectives.nccl import Tuner
 from simperf.collectives.placement import PLAIN, Placement, place
+from simperf.collectives.protocols import paced
 from simperf.collectives.stepwise import Stepwise
 from simperf.collectives.suit import plan_for
 from simperf.engine.recorder import Category
@@ -44,6 +46,11 @@ MOST_RANKS, MOST_SENDS = 64, 10_000
 
 #: ranks up to which a broadcast is a pipelined chain; beyond, a tree has fewer hops
 LONGEST_CHAIN = 256
+
+#: what NCCL's tuner chose on a machine, by ranks, size and pace: runs on one machine ask for the same again
+_TUNED: WeakKeyDictionary[Any, dict[tuple[Any, ...], tuple[Plan, Transport, tuple[str, ...] | None]]] = (
+    WeakKeyDictionary()
+)
 
 
 class Work:
@@ -351,9 +358,13 @@ class Group:
         machine = self.m.machine
         algorithm, options = self._asked(name)
         if algorithm == "nccl":
-            self._tuner = self._tuner or Tuner(machine, self.nodes)
-            choice = self._tuner.best(nbytes)
-            return self._placed(choice.plan, choice.transport, choice.servers)
+            known = _TUNED.setdefault(machine, {})
+            key = (self.nodes, nbytes, paced())
+            if key not in known:
+                self._tuner = self._tuner or Tuner(machine, self.nodes)
+                choice = self._tuner.best(nbytes)
+                known[key] = choice.plan, choice.transport, choice.servers
+            return self._placed(*known[key])
         plan = plan_for(machine, name, algorithm, ranks=self.nodes, nbytes=nbytes, transport=self.transport, **options)
         return self._placed(plan, self.transport, None)
 
