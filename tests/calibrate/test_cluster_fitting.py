@@ -46,6 +46,9 @@ def synthesise(noise=0.01, seed=1):
         if point.series == "add":
             found.append(made("add", at, 5e-6 + TRUTH.add * at["nbytes"]))
             continue
+        if point.series == "send-flood":
+            found.append(made("cpu/send-flood", at, 3e-4 + TRUTH.batched * at["nbytes"]))
+            continue
         value = predict(measurement, TRUTH, COMPUTE).value
         found.append(made(point.series, at, value))
         if point.series == "send":
@@ -74,9 +77,11 @@ def fitted(data):
 
 def test_what_was_put_in_comes_out(fitted):
     constants = fitted.constants
-    for name, tolerance in (("efficiency", 0.01), ("burst", 0.1), ("latency", 0.25), ("traversal", 0.15)):
+    for name, tolerance in (("efficiency", 0.01), ("burst", 0.1), ("latency", 0.4), ("traversal", 0.15)):
         assert getattr(constants, name) == pytest.approx(getattr(TRUTH, name), rel=tolerance), name
     assert constants.byte == pytest.approx(TRUTH.byte, rel=0.05)
+    assert constants.batched == pytest.approx(TRUTH.batched, rel=0.05)
+    assert constants.batched < constants.behind < constants.byte
     assert constants.call == pytest.approx(TRUTH.call, rel=0.1)
     assert constants.buffer == pytest.approx(TRUTH.buffer, rel=0.3)
     assert constants.cores == pytest.approx(TRUTH.cores, rel=0.03)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from simperf.calibrate.cluster.shape import SEGMENT
@@ -26,7 +27,10 @@ class Constants:
     call : float
         CPU time of asking for a send or a receive [s].
     byte : float
-        CPU time a byte of payload: both kernels' work, and the copies into and out of the socket [s/B].
+        CPU time a byte of payload at the pace of a link: both kernels' work, the copies into and out of the socket, and
+        a thread that is woken for every segment [s/B].
+    batched : float
+        The same where nothing holds the bytes back: threads that come late find more to do at once [s/B].
     add : float
         CPU time a byte that is added to another [s/B].
     buffer : float
@@ -34,7 +38,7 @@ class Constants:
     window : float
         What a connection keeps under way, in the queues of adapters and switch [B]: two segments (TCP small queues).
     start : float
-        From the common start until a process is at work [s].
+        CPU time of a process that wakes up at the common start until it is at work [s].
     cores : float
         Cores that all hosts share.
     """
@@ -44,9 +48,19 @@ class Constants:
     latency: float = 30e-6
     traversal: float = 15e-6
     call: float = 20e-6
-    byte: float = 1.6e-9
+    byte: float = 4e-9
+    batched: float = 2e-9
     add: float = 0.08e-9
     buffer: float = 0.0
     window: float = 2 * SEGMENT
     start: float = 0.0
     cores: float = 2.0
+
+    @property
+    def behind(self) -> float:
+        """CPU time a byte where links pace the bytes and the cores fall behind them [s/B].
+
+        Some threads come late and find more to do, some do not: the geometric middle of the two costs, which is no
+        more than a choice between two bounds that were measured.
+        """
+        return math.sqrt(self.byte * min(self.byte, self.batched))

@@ -24,6 +24,8 @@ MODEL: Mapping[str, Mapping[str, int]] = {
 SLOWEST = 1e7
 #: steps of each worker in a repeat with a server
 STEPS = 4
+#: a burst that a whole message passes in, so that nothing but the cores holds it back [B]
+FLOOD = 1024.0 * MIB
 #: longest estimate of one repeat [s], and what all repeats of a point may take [s]
 LONGEST, BUDGET = 2.5, 1.2
 
@@ -119,6 +121,9 @@ def _every(hosts: int, shape: Shape, rates: tuple[float, ...], *, quick: bool) -
         for series, job, factor in (("send", "send", 1.0), ("round-trip", "round_trip", 2.0)):
             for one in shapes if not quick and size >= MIB else shapes[:1]:
                 yield Point("send", series, job, one, 2, {"nbytes": size}, {}, factor * size / one.rate)
+    open_ = replace(even, burst=FLOOD)
+    for size in (MIB, 4 * MIB, 16 * MIB):
+        yield Point("send", "send-flood", "send", open_, 2, {"nbytes": size})
     for count in (2, 4, 8, 16, 32, 64):
         yield Point("send", "send-train", "train", even, 2, {"nbytes": 1024, "messages": count})
     for size in (64 * KIB, MIB, 4 * MIB):

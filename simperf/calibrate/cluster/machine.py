@@ -12,11 +12,12 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import simpy
 
 from simperf.calibrate.cluster.constants import Constants
 from simperf.calibrate.cluster.shape import Shape
-from simperf.engine.bucket import TokenBucket
+from simperf.engine.bucket import PACKET, TokenBucket
 from simperf.engine.network import FlowNetwork
 
 __all__ = ["BoxedMachine", "Steps"]
@@ -56,27 +57,47 @@ class BoxedMachine:
     shape : Shape
         Of the links.
     constants : Constants
+    computing : bool
+        The hosts compute as well. Then every segment wakes a thread, which preempts what computes; where nothing but
+        sends goes on, cores that fall behind have less to do for a byte.
+    uneven : float
+        Standard deviation of the logarithm of what messages claim of a link that they share [1].
+    seed : int
+        Of these claims.
     """
 
-    def __init__(self, hosts: int, shape: Shape, constants: Constants) -> None:
+    def __init__(
+        self,
+        hosts: int,
+        shape: Shape,
+        constants: Constants,
+        *,
+        computing: bool = False,
+        uneven: float = 0.0,
+        seed: int = 0,
+    ) -> None:
         self.env = simpy.Environment()
         self.shape, self.constants = shape, constants
         links = [f"h{host}>" for host in range(hosts)] + [f">h{host}" for host in range(hosts)]
-        capacity = constants.cores / constants.byte
+        self.byte = constants.byte if computing else constants.behind
+        capacity = constants.cores / self.byte
         self.network = FlowNetwork(self.env, {CORES: capacity, **dict.fromkeys(links, 0.0)})
         payload = constants.efficiency
+        self._buckets: dict[str, TokenBucket] = {}
         for host in range(hosts):
             for link in (f"h{host}>", f">h{host}"):
                 rate, burst = shape.of(host) * payload, constants.burst * payload
-                TokenBucket(self.network, link, rate=rate, burst=burst, peak=max(rate, capacity))
+                self._buckets[link] = TokenBucket(self.network, link, rate=rate, burst=burst, peak=max(rate, capacity))
         self._slots: dict[tuple[int, int, int], _Slot] = {}
         self._lanes: dict[tuple[int, int], _Lane] = {}
         self._active: list[_Lane] = []
         self._busy = 0
+        self._uneven = uneven
+        self._claims = np.random.default_rng(seed)
 
     def work(self, seconds: float) -> simpy.Event:
         """Event that comes when one thread has done so much work [s alone]."""
-        core = 1.0 / self.constants.byte
+        core = 1.0 / self.byte
         event = self.network.transfer((CORES,), seconds * core, cap=core)
         self._busy += 1
         assert event.callbacks is not None
@@ -94,7 +115,7 @@ class BoxedMachine:
     @property
     def load(self) -> float:
         """Share of the cores' time that has been asked for, 0 to 1."""
-        return self.network.moved[CORES] * self.constants.byte / (self.constants.cores * float(self.env.now))
+        return self.network.moved[CORES] * self.byte / (self.constants.cores * float(self.env.now))
 
     def process(self, steps: Steps) -> simpy.Process:
         """Start a thread."""
@@ -127,11 +148,13 @@ class BoxedMachine:
     def _ready(self, src: int, dst: int, slot: int) -> Steps:
         """The receiver tells the sender that it has room: no byte leaves before.
 
-        On its way out the message stands behind what the receiver's own sends have in its adapter's queue.
+        On its way out the message stands behind what the receiver's own sends have in its adapter's queue, unless
+        there are tokens, so that nothing stands there.
         """
         yield self.work(self.constants.traversal)
-        standing = sum(min(self.constants.window, lane.nbytes / 2) for lane in self._active if lane.src == dst)
-        yield self.env.timeout(standing / (self.shape.of(dst) * self.constants.efficiency))
+        if self._buckets[f"h{dst}>"].tokens < PACKET:
+            standing = sum(min(self.constants.window, lane.nbytes / 2) for lane in self._active if lane.src == dst)
+            yield self.env.timeout(standing / (self.shape.of(dst) * self.constants.efficiency))
         yield self._wake()
         self._slot(src, dst, slot).credits += 1
         self._match(src, dst, slot)
@@ -149,17 +172,18 @@ class BoxedMachine:
 
     def _carry(self, lane: _Lane) -> Steps:
         route = (f"h{lane.src}>", f">h{lane.dst}", CORES)
-        cap = 2.0 / self.constants.byte
+        cap = 2.0 / self.byte
         self._enter(lane)
         while lane.waiting:
             lane.nbytes, sent, received = lane.waiting.popleft()
             yield self.work(self.constants.traversal / 2)
+            weight = float(np.exp(self._uneven * self._claims.standard_normal())) if self._uneven else 1.0
             kept = min(lane.nbytes, self.constants.buffer)
             if lane.nbytes > kept:
-                yield self.network.transfer(route, lane.nbytes - kept, cap=cap)
+                yield self.network.transfer(route, lane.nbytes - kept, cap=cap, weight=weight)
             sent.succeed()
             if kept:
-                yield self.network.transfer(route, kept, cap=cap)
+                yield self.network.transfer(route, kept, cap=cap, weight=weight)
             lost = self._lost(lane)
             if lost:
                 yield self.network.transfer(route[1:2], lost, cap=cap)

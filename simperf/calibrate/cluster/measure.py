@@ -18,6 +18,8 @@ __all__ = ["measure", "read"]
 
 #: interquartile range over the median from which on a reading is called unsteady
 UNSTEADY = 0.1
+#: most that is waited for buckets to fill [s]
+LONGEST_GAP = 0.1
 Progress = Callable[[int, int, str], None]
 
 
@@ -115,7 +117,7 @@ def _take(box: Box, point: Point) -> list[Measurement]:
     """Measure a point; once more if the readings were unsteady, and keep the steadier ones."""
     box.reshape(point.shape)
     details = {**point.at, **point.details, "ranks": point.hosts, "repeats": point.repeats}
-    gap = 2.0 * point.shape.burst / min((point.shape.rate, *point.shape.rate_of.values()))
+    gap = min(LONGEST_GAP, 2.0 * point.shape.burst / min((point.shape.rate, *point.shape.rate_of.values())))
     best: list[Measurement] = []
     for _ in range(2):
         made = read(point, box.order(point.job, **details, gap=gap))

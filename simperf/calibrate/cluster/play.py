@@ -23,7 +23,7 @@ def finish(machine: BoxedMachine, threads: list[Steps]) -> float:
     """Run threads from the common start to the end of the last [s]."""
 
     def entered(steps: Steps) -> Steps:
-        yield machine.env.timeout(machine.constants.start)
+        yield machine.work(machine.constants.start)
         yield from steps
 
     done = machine.env.all_of([machine.process(entered(steps)) for steps in threads])

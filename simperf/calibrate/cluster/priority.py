@@ -9,7 +9,7 @@ from typing import Any
 __all__ = ["COMPUTING", "SENDING", "give_way", "promptly"]
 
 #: real-time priorities; a thread has that of the one that has started it
-COMPUTING, SENDING = 1, 2
+COMPUTING, SENDING = 21, 22
 
 
 def promptly(priority: int) -> None:

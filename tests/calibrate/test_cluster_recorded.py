@@ -1,0 +1,148 @@
+"""The recorded boxed cluster: constants from sends between two hosts at one rate, everything else predicted."""
+
+from pathlib import Path
+
+import pytest
+
+from simperf.calibrate.cluster.accuracy import hold_against, summaries
+from simperf.calibrate.cluster.fitting import fit_constants
+from simperf.calibrate.dataset import Dataset
+from simperf.report.cluster import cluster_markdown, cluster_text
+
+pytest.importorskip("lmfit")
+
+FILE = Path(__file__).parents[2] / "calibration" / "boxed-cluster-zen5-2c.json.gz"
+
+
+@pytest.fixture(scope="module")
+def data():
+    return Dataset.load(FILE)
+
+
+@pytest.fixture(scope="module")
+def box(data):
+    return fit_constants(data)
+
+
+@pytest.fixture(scope="module")
+def rows(data, box):
+    return hold_against(data, box.constants)
+
+
+def error(rows, group):
+    found = {one.group: one for one in summaries(rows)}
+    return found[group].mape
+
+
+def test_the_constants_are_physical(box):
+    one = box.constants
+    assert one.efficiency == pytest.approx(1448 / 1514, rel=0.01)  # Ethernet, IP and TCP with time stamps
+    assert one.burst == pytest.approx(32768, rel=0.15)  # as it was set
+    assert 10e-6 < one.latency < 500e-6
+    assert 0.3e-9 < one.byte < 10e-9
+    assert 1.5 < one.cores <= 2.0
+
+
+def test_only_sends_at_one_rate_were_fitted(rows):
+    fitted = [row for row in rows if row.fitted]
+    assert {row.point.at["rate"] for row in fitted} == {25e6}
+    assert {row.point.series for row in fitted} == {"send", "round-trip", "send-train"}
+
+
+@pytest.mark.parametrize(
+    ("group", "limit"),
+    [
+        ("gloo", 0.05),
+        ("ring", 0.05),
+        ("central", 0.05),
+        ("binomial-tree", 0.05),
+        ("sharded", 0.10),
+        ("gloo, cores saturated", 0.17),  # 10 % was hoped for; see docs/how-to/boxed-cluster.md
+        ("ring, cores saturated", 0.18),
+        ("sharded, cores saturated", 0.14),
+        ("gloo, one slow host", 0.10),
+        ("ring, one slow host", 0.10),
+        ("central, one slow host", 0.10),
+        ("sharded, one slow host", 0.10),
+        ("binomial-tree, one slow host", 0.10),
+        ("ddp", 0.08),
+        ("server/asynchronous", 0.10),
+        ("server/synchronous", 0.10),
+    ],
+)
+def test_mean_errors(rows, group, limit):
+    assert error(rows, group) <= limit
+
+
+def faster(points):
+    return min(points, key=lambda pair: pair[1])[0]
+
+
+def test_ring_and_central_cross_where_they_do(rows):
+    """Wherever one is faster by more than a fifth, the prediction says which."""
+    told = 0
+    chosen = [row for row in rows if row.point.series in ("all-reduce/ring", "all-reduce/central")]
+    pairs = {}
+    for row in chosen:
+        at = row.point.at
+        if not any(key.startswith("rate_of_") for key in at):
+            pairs.setdefault((at["rate"], at["ranks"], at["nbytes"]), {})[row.point.series] = row
+    for both in pairs.values():
+        if len(both) == 2:
+            ring, central = both["all-reduce/ring"], both["all-reduce/central"]
+            if not 1 / 1.2 < ring.point.median / central.point.median < 1.2:
+                told += 1
+                assert (ring.predicted < central.predicted) == (ring.point.median < central.point.median), ring.point.at
+    assert told > 20
+    sizes = {key[2] for key, both in pairs.items() if len(both) == 2}
+    assert min(sizes) < 16384 < max(sizes)  # on both sides of the crossing
+
+
+def test_the_best_bucket_size_is_predicted(rows):
+    """What is predicted to be best is, as measured, next to the best.
+
+    Not so for four processes on two cores at 1 Gbit/s: there all sizes are predicted to be alike within 2 %, and one
+    bucket for all is in truth a tenth slower.
+    """
+    steps = {}
+    for row in rows:
+        if row.point.series == "ddp":
+            steps.setdefault((row.point.at["rate"], row.point.at["ranks"]), []).append(row)
+    assert len(steps) >= 4
+    for (rate, ranks), group in steps.items():
+        best = min(row.point.median for row in group)
+        chosen = min(group, key=lambda row: (row.predicted, row.point.at["bucket"]))
+        assert chosen.point.median <= (1.12 if (rate, ranks) == (125e6, 4) else 1.08) * best
+
+
+def naive(point):
+    """Hockney's formula: the latency of a send, and bytes over the rate that was set."""
+    ranks, wire, latency = point.at["ranks"], point.at["nbytes"] / point.at["rate"], 0.24e-3
+    return {
+        "gloo": 2 * (ranks - 1) * (latency + wire / ranks),
+        "ring": 2 * (ranks - 1) * (latency + wire / ranks),
+        "sharded": 2 * latency + 2 * (ranks - 1) / ranks * wire,
+        "central": 2 * (latency + ranks * wire),
+        "binomial-tree": 2 * (ranks - 1).bit_length() * (latency + wire),
+    }[point.series.removeprefix("all-reduce/")]
+
+
+def test_the_naive_formula_is_further_off(rows):
+    """From 256 KiB up, on links that are all alike."""
+    formula, simulated = [], []
+    for row in rows:
+        at = row.point.at
+        if row.point.series.startswith("all-reduce/") and at["nbytes"] >= 262144 and "rate_of_1" not in at:
+            formula.append(abs(naive(row.point) / row.point.median - 1))
+            simulated.append(abs(row.error))
+    assert sum(simulated) < 0.6 * sum(formula)
+    assert max(formula) > 0.4
+
+
+def test_the_tables(box, rows):
+    text = cluster_text(box, rows, points=True)
+    assert "prediction meets reality" in text
+    assert "ranks=8" in text
+    page = cluster_markdown(rows)
+    assert page.splitlines()[0].startswith("| boxed cluster | points |")
+    assert "| gloo |" in page
