@@ -38,6 +38,8 @@ def cluster(
     points: Annotated[bool, typer.Option("--points", help="Show every point, not only the summary.")] = False,
 ) -> None:
     """Measure collectives and training on hosts boxed into this machine, and show the prediction beside it."""
+    from importlib.util import find_spec
+
     from simperf.calibrate.dataset import Dataset
 
     if replay is not None:
@@ -50,6 +52,8 @@ def cluster(
     families = _families(only)
     verify_outputs(save=output)
     check()
+    if find_spec("lmfit") is None:
+        note('to see the prediction beside it, fitting needs lmfit and SciPy: pip install "simperf[fit]"')
     before = Dataset.load(output) if output is not None and output.exists() and not fresh else None
     if before is not None:
         note(f"{output} holds {len(before)} points: they are kept (--fresh begins anew)")
@@ -58,7 +62,7 @@ def cluster(
     note(f"{len(data)} points" + (f", {doubtful} of them unsteady (see their warnings)" if doubtful else ""))
     if output is not None:
         note(f"wrote {output}; to see it again: simperf calibrate cluster --replay {output}")
-    if {"send", "step"} <= set(families or ("send", "step")):
+    if {"send", "step"} <= set(families or ("send", "step")) and find_spec("lmfit") is not None:
         _show(data, points=points)
 
 
