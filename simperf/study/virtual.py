@@ -22,16 +22,18 @@ from simperf.hardware.blueprint import Blueprint, Edge, Node
 from simperf.hardware.fabric import Fabric, Port, ServerSlot
 from simperf.hardware.part import Part
 from simperf.hardware.processors import GpuPart
-from simperf.scenario import Scenario
+from simperf.scenario import CostSettings, Scenario
 from simperf.units import Unit
 
 __all__ = ["PROTOCOLS", "Resource", "resources", "speed_up"]
 
 #: exponent of time in a unit: rates go up, times go down
-_POWER = {"s": -1, "B/s": 1, "FLOP/s": 1, "1/s": 1, "m/s": 1}
+_POWER = {"s": -1, "s/B": -1, "B/s": 1, "FLOP/s": 1, "1/s": 1, "m/s": 1}
 #: constants of NCCL's protocols, where a program asks for its tuner
 PROTOCOLS = "nccl protocols"
 _FRONTEND = "frontend"
+#: constants that a profile gives for kernels, in place of the catalogue's
+_FITTED = "fitted kernels"
 _GPU_FIELDS = {"peak": "compute", "memory_bandwidth": "memory", "kernel_floor": "kernel floor"}
 
 
@@ -51,6 +53,8 @@ def resources(scenario: Scenario) -> list[Resource]:
     front = scenario.frontend
     if any(_moves(getattr(front, field)) for field in front.UNITS):
         found[_FRONTEND] = "frontend"
+    if scenario.cost.kernels:
+        found[_FITTED] = "device"
     for name, power in _timed(scenario).items():
         if power and _moves(scenario.parameters[name]):
             found[f"program.{name}"] = "program"
@@ -94,7 +98,26 @@ def speed_up(scenario: Scenario, factors: Mapping[str, float]) -> Scenario:
         frontend = _part(frontend, lambda field: factors[_FRONTEND])
     if machine is not None:
         machine = _machine(machine, factors)
-    return replace(scenario, parameters=changed, machine=machine, frontend=frontend)
+    cost = _cost(scenario, factors[_FITTED]) if _FITTED in factors else scenario.cost
+    return replace(scenario, parameters=changed, machine=machine, frontend=frontend, cost=cost)
+
+
+def _cost(scenario: Scenario, factor: float) -> CostSettings:
+    """The costs with fitted constants made faster, each by the unit that a profile gives to its name."""
+    units = {
+        name: constant.unit
+        for profile in scenario.profiles
+        for key, model in profile.model.items()
+        if key.startswith("kernel.")
+        for name, constant in model.constant.items()
+    }
+    kernels = {
+        family: {
+            name: _scaled(value, factor ** _POWER.get(units.get(name, ""), 0)) for name, value in constants.items()
+        }
+        for family, constants in scenario.cost.kernels.items()
+    }
+    return replace(scenario.cost, kernels=kernels)
 
 
 # -- what there is ---------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """Virtual speed-ups: all at once by x give exactly x; the known bottleneck ranks first."""
 
+from pathlib import Path
+
 import pytest
 
 from simperf import limits, load_scenario, make_scenario, run
@@ -117,3 +119,18 @@ def test_draws_give_intervals_of_the_changes():
     # what all have in common does not blur: all at once is exact in every draw
     assert (found.together.low, found.together.high) == pytest.approx((1 / 1.1 - 1, 1 / 1.1 - 1), rel=1e-9)
     assert " .. " in found.rows()[1][0][4]
+
+
+def test_constants_of_a_profile_are_a_resource():
+    profile = Path(__file__).parents[2] / "calibration" / "cpu-epyc-zen5-2c.toml"
+    if not profile.is_file():
+        pytest.skip(f"no profile {profile}")
+    program = {"use": "train", "model": "lenet", "gpus": 2, "batch_per_gpu": 8}
+    data = {"machine": {"use": "dgx-1v"}, "calibration": {"use": str(profile)}, "program": program}
+    scenario = make_scenario(data)
+    assert "fitted kernels" in [one.name for one in resources(scenario)]
+    row = run_task(speed_tasks(scenario, resources(scenario), 1.5)[-1])
+    assert row["time"] * 1.5 == pytest.approx(run(scenario, record=False).time, rel=1e-9)
+    found = limits(scenario, samples=3, cache=False)
+    assert found.limiting is not None
+    assert (found.together.low, found.together.high) == pytest.approx((1 / 1.1 - 1, 1 / 1.1 - 1), rel=1e-9)
