@@ -33,13 +33,12 @@ def fit_ledger(folder: Path, cases: Sequence[Mapping[str, Any]]) -> list[FitRow]
 
 
 def recorded() -> Iterator[tuple[str, Validation]]:
-    """Shipped profiles beside their data set (``NAME.toml`` and ``NAME.json`` or ``.json.gz``), held against it."""
+    """Shipped profiles (``NAME.toml``) held against all that was recorded (``NAME.json.gz``, ``NAME-later.json.gz``)."""
     catalog = Catalog.load()
     for name in catalog.names("profile"):
         path = Path(catalog.path("profile", name))
-        data = next((found for end in (".json.gz", ".json") if (found := path.with_suffix(end)).is_file()), None)
-        if data is not None:
+        for data in sorted(path.parent.glob(f"{name}*.json*"), key=lambda found: (len(found.name), found.name)):
             profile, dataset = catalog.profile(name), Dataset.load(data)
             part = find_gpu(dataset, profile.gpu)
             steps = step_predictor(profile, part=part)
-            yield name, validate(profile, dataset, part=part, steps=steps)
+            yield data.name.partition(".")[0], validate(profile, dataset, part=part, steps=steps)
