@@ -2,6 +2,7 @@
 
 import pytest
 
+from simperf.calibrate.cluster import jobs, training
 from simperf.calibrate.cluster import measure as measuring
 from simperf.calibrate.cluster.experiments import FAMILIES, Point, points
 from simperf.calibrate.cluster.measure import measure, read
@@ -22,6 +23,13 @@ def test_every_family_is_there_and_central_has_a_host_of_its_own():
     sizes = {point.at["nbytes"] for point in found if point.family == "all-reduce"}
     assert (min(sizes), max(sizes)) == (256 * 1024, 16 * 2**20)
     assert len({(point.series, tuple(sorted(point.conditions.items()))) for point in found}) == len(found)
+
+
+def test_hosts_know_every_job_that_is_ordered():
+    found = {point.job for point in points(8, Shape(RATE), rates=(4 * RATE,))}
+    assert found == set(jobs.__all__)
+    assert jobs.ddp is training.ddp
+    assert jobs.asynchronous is training.asynchronous
 
 
 def test_constants_need_one_rate_only():
