@@ -33,7 +33,7 @@ def fit_ledger(folder: Path, cases: Sequence[Mapping[str, Any]]) -> list[FitRow]
 
 
 def recorded() -> Iterator[tuple[str, Validation]]:
-    """Shipped profiles (``NAME.toml``) held against all that was recorded (``NAME.json.gz``, ``NAME-later.json.gz``)."""
+    """Shipped profiles (``NAME.toml``) held against what was recorded (``NAME.json.gz``, ``NAME-later.json.gz``)."""
     catalog = Catalog.load()
     for name in catalog.names("profile"):
         path = Path(catalog.path("profile", name))
