@@ -50,15 +50,18 @@ def _(launch, simperf, synchronize, wait):
     def program(m, *, workers: int = 8, servers: int = 1, synchronous: bool = True, slow: float = 1.0, steps: int = 4):
         together, names = m.simulation.env.all_of, [f"cpu{j}" for j in range(servers)]
 
-        def work(i, count):
-            for _ in range(count):
+        def work(i, todo):
+            while todo:
+                todo.pop()
                 yield launch(simperf.Kernel("compute", time=10e-3 * (slow if i == 0 else 1)), m.gpu(i))
                 yield synchronize(m.gpu(i))
                 yield wait(together([m.send(f"gpu{i}", name, 100e6 / servers) for name in names]), why="push")
                 yield wait(together([m.send(name, f"gpu{i}", 100e6 / servers) for name in names]), why="pull")
 
-        for count in [1] * steps if synchronous else [steps]:
-            yield wait(together([m.spawn(work(i, count), f"worker {i}").done for i in range(workers)]))
+        for _ in range(steps if synchronous else 1):
+            pot = [1] * workers * steps  # asynchronous: whoever is ready takes the next step
+            ways = [work(i, [1] if synchronous else pot) for i in range(workers)]
+            yield wait(together([m.spawn(way, f"worker {i}").done for i, way in enumerate(ways)]))
         m.metric("steps per second", workers * steps / m.now, "1/s")
 
     return (program,)
@@ -72,7 +75,7 @@ def _(code, program):
 
 @app.cell
 def _(mo):
-    workers = mo.ui.slider(1, 8, value=8, label="workers / 工作机", show_value=True)
+    workers = mo.ui.slider(1, 8, value=4, label="workers / 工作机", show_value=True)
     servers = mo.ui.slider(steps=[1, 2, 4, 8], value=1, label="servers / 服务器", show_value=True)
     slow = mo.ui.slider(1, 10, value=1, label="worker 0 slower / 工作机 0 慢 (x)", show_value=True)
     synchronous = mo.ui.switch(value=True, label="all wait for all / 互相等待")
@@ -111,7 +114,7 @@ def _(draw, headline, language, lesson, mo, result):
     mo.vstack(
         [
             mo.md(f"## {headline}"),
-            draw(result),
+            draw(result, "gantt"),
             mo.md(lesson.text[language.value].picture),
             mo.md(lesson.text[language.value].surprise),
         ]

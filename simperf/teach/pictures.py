@@ -53,6 +53,7 @@ def draw_curves(
             axes.plot(*here, marker="D", ms=9, color="#D55E00", ls="none", label="the sliders' choice", zorder=5)
         for axis in log:
             getattr(axes, f"set_{axis}scale")("log")
+            getattr(axes, f"{axis}axis").set_major_formatter(lambda value, _: f"{value:g}")
         if "y" not in log:
             axes.set_ylim(bottom=0)
         axes.set_xlabel(x)
