@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from simperf.calibrate.cluster.accuracy import Row, hold_against
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.ledger_copies import copy_rows
 from simperf.calibrate.ledger_kernels import kernel_rows, left_out_rows
@@ -15,8 +16,9 @@ from simperf.calibrate.machines import find_gpu
 from simperf.calibrate.steps import step_predictor
 from simperf.calibrate.validate import Validation, validate
 from simperf.hardware import Catalog
+from simperf.hardware.catalog import CALIBRATION
 
-__all__ = ["fit_ledger", "recorded"]
+__all__ = ["boxed_clusters", "fit_ledger", "recorded"]
 
 
 def fit_ledger(folder: Path, cases: Sequence[Mapping[str, Any]]) -> list[FitRow]:
@@ -42,3 +44,10 @@ def recorded() -> Iterator[tuple[str, Validation]]:
             part = find_gpu(dataset, profile.gpu)
             steps = step_predictor(profile, part=part)
             yield data.name.partition(".")[0], validate(profile, dataset, part=part, steps=steps)
+
+
+def boxed_clusters() -> Iterator[tuple[str, tuple[Row, ...]]]:
+    """Recorded clusters in a box beside their prediction, every point."""
+    for folder in CALIBRATION:
+        for data in sorted(folder.glob("boxed-*.json*")) if folder.is_dir() else ():
+            yield data.name.partition(".")[0], hold_against(Dataset.load(data))

@@ -39,12 +39,15 @@ def accuracy(
     if form == "markdown":
         text = accuracy_page(sections).rstrip("\n")
         if not files:
-            from simperf.calibrate.ledger import fit_ledger, recorded
+            from simperf.calibrate.ledger import boxed_clusters, fit_ledger, recorded
+            from simperf.report.cluster import cluster_markdown
             from simperf.report.fits import fits_markdown
             from simperf.study.truth import read_cases
 
             fits = fit_ledger(truth, read_cases(truth)) if truth is not None else []
             text += "\n\n" + fits_markdown(fits, dict(recorded()))
+            for name, points in boxed_clusters():
+                text += "\n" + cluster_markdown(points, title=f"A cluster in one box, {name}: prediction meets reality")
     else:
         text = {"table": ledger_text, "csv": ledger_csv, "json": ledger_json}[form](rows)
     if output is None:

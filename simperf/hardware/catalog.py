@@ -47,8 +47,8 @@ PART_KINDS: Mapping[str, type[Part]] = {
 }
 KINDS = (*PART_KINDS, "server", "cluster")
 _BUILTIN = Path(__file__).parent / "data"
-#: shipped profiles: in the wheel, or in the repository beside the package
-_CALIBRATION = (Path(__file__).parents[1] / "_shipped" / "calibration", Path(__file__).parents[2] / "calibration")
+#: where recorded data sets and profiles are: in the wheel, or in the repository beside the package
+CALIBRATION = (Path(__file__).parents[1] / "_shipped" / "calibration", Path(__file__).parents[2] / "calibration")
 _KIND_LINE = re.compile(r"^\s*kind\s*=\s*[\"']([^\"']*)[\"']", re.MULTILINE)
 P = TypeVar("P", bound=Part)
 
@@ -309,7 +309,7 @@ def _builtin() -> dict[str, dict[str, _Entry]]:
             entries[kind] = {
                 path.stem: _Entry(kind, path.stem, str(path)) for path in folder.iterdir() if path.suffix == ".toml"
             }
-    shipped = next((folder for folder in _CALIBRATION if folder.is_dir()), None)
+    shipped = next((folder for folder in CALIBRATION if folder.is_dir()), None)
     for path in sorted(shipped.rglob("*.toml")) if shipped is not None else ():
         entries["profile"][path.stem] = _Entry("profile", path.stem, str(path))
     return entries

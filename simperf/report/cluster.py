@@ -42,16 +42,24 @@ def cluster_text(box: FittedBox, rows: Sequence[Row], *, points: bool = False) -
     return to_text(Group(*parts), width=160)
 
 
-def cluster_markdown(rows: Sequence[Row]) -> str:
-    """The lines of the groups as a table for a page."""
-    from simperf.calibrate.cluster.accuracy import summaries
+def cluster_markdown(rows: Sequence[Row], *, title: str = "") -> str:
+    """The groups and then every point as tables for a page, under a heading if there is a title."""
+    from simperf.calibrate.cluster.accuracy import conditions, summaries
 
     lines = ["| boxed cluster | points | mean error | bias | worst |", "|---|--:|--:|--:|--:|"]
     lines += [
         f"| {one.group} | {one.points} | {one.mape:.1%} | {one.bias:+.1%} | {one.worst:+.1%} |"
         for one in summaries(rows)
     ]
-    return "\n".join(lines) + "\n"
+    lines += ["", "| series | conditions | measured | predicted | error | cores |", "|---|---|--:|--:|--:|--:|"]
+    for row in rows:
+        measured, predicted = (_reading(value, row.point.unit) for value in (row.point.median, row.predicted))
+        mark = " (fitted)" if row.fitted else ""
+        where = conditions(row.point).replace("|", "\\|")
+        lines.append(
+            f"| {row.point.series} | {where} | {measured} | {predicted} | {row.error:+.1%}{mark} | {row.load:.0%} |"
+        )
+    return "\n".join([f"## {title}", "", *lines] if title else lines) + "\n"
 
 
 def _reading(value: float, unit: str) -> str:
