@@ -201,6 +201,8 @@ class Life:
                 back = start if fleet.ready else fleet.next_repair
                 turns = math.ceil((back - start) / (spacing + pause) * (1 - _ROUNDING))
                 join = start + max(1, turns) * (spacing + pause)
+                if end <= join * (1 + _ROUNDING):  # the work is done when the node would come back
+                    join = math.inf
             stop = min(end, join, job.horizon)
             while self._coming.time < stop and not self._strikes(self._coming):
                 self._pass_over()

@@ -7,7 +7,7 @@ times are whole seconds, so that both are exact.
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from simperf.engine.simulation import Simulation
@@ -107,6 +107,7 @@ def ticking(nodes, work, interval, pause, write, timeout, restart, spares, warm,
     st.integers(1, 120),
     st.dictionaries(st.integers(1, 300), st.integers(0, 4), max_size=8),
 )
+@example(2, 5, 0, 0, 0, 0, 0, 0, True, 1, 1, {1: 0, 123: 0})  # the work ends when a node would come back
 @settings(max_examples=300, deadline=None)
 def test_events_give_the_times_of_a_clock_that_ticks(
     nodes, interval, pause, write, timeout, restart, spares, warm, shrink, reassign, repair, trace
