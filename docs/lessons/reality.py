@@ -51,6 +51,7 @@ def _():
 
         import torch
 
+        torch.set_num_threads(1)  # one core computes, as one device does
         x = torch.rand(size, size)
 
         def taken(work, *given):
@@ -67,6 +68,7 @@ def _():
             jobs = queue.Queue()
 
             def backend():
+                torch.set_num_threads(1)  # holds for each thread
                 while (job := jobs.get()) is not None:
                     torch.mm(job, job)
 
