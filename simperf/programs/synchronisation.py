@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from simperf.collectives import collective_event, make_plan
@@ -13,7 +14,7 @@ from simperf.execution import Program, wait
 from simperf.execution.session import Session
 from simperf.hardware import find_rings
 from simperf.programs.registry import Count, program
-from simperf.units import Bytes, format_quantity
+from simperf.units import Bytes, BytesPerSecond, format_quantity
 
 __all__ = ["all_reduce"]
 
@@ -28,6 +29,8 @@ def all_reduce(
     servers: list[str] = [],
     options: dict[str, Any] = {},
     times: Count = 1,
+    together: Count = 1,
+    background: BytesPerSecond = 0.0,
 ) -> Program:
     """Add up one gradient of every GPU and give the sum to all (sections 12.7.1 and 12.7.2).
 
@@ -45,6 +48,10 @@ def all_reduce(
         options of the algorithm
     times : int
         repetitions, one after the other
+    together : int
+        all-reduces at the same time, which share the links
+    background : float
+        rate of others' traffic from each GPU to the next one
     """
     nodes = m.machine.gpus[: gpus or None]
     if gpus > len(m.machine.gpus):
@@ -63,11 +70,17 @@ def all_reduce(
         m.notes += [f"{' '.join(ring.order)} at {format_quantity(ring.bandwidth, 'B/s')}" for ring in rings]
     plan = make_plan("all-reduce", algorithm, nranks=len(nodes), **options)
     places = servers or [m.host] * plan.nservers
+    others = [
+        m.simulation.network.background(m.machine.route(src, dst).resources, background)
+        for src, dst in pairwise((*nodes, nodes[0]))
+        if background and src != dst
+    ]
     for _ in range(times):
-        yield wait(
-            collective_event(m.simulation, plan, nodes, nbytes, servers=places or None),
-            why=f"wait: all-reduce, {algorithm}",
-        )
+        running = [collective_event(m.simulation, plan, nodes, nbytes, servers=places or None) for _ in range(together)]
+        for done in running:
+            yield wait(done, why=f"wait: all-reduce, {algorithm}")
+    for traffic in others:
+        traffic.stop()
     took = m.now / times
     m.metric("algbw", nbytes / took if took else 0.0, "B/s")
     m.metric("busbw", nbytes / took * 2 * (len(nodes) - 1) / len(nodes) if took else 0.0, "B/s")

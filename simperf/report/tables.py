@@ -17,7 +17,7 @@ from simperf.analysis.regime import regime
 from simperf.analysis.verdict import verdict
 from simperf.engine.recorder import Category
 from simperf.report.data import Failure, comparison_document, result_document, to_csv, to_json
-from simperf.report.terminal import bar, to_text, unicode_output
+from simperf.report.terminal import bar, columns, to_text, unicode_output
 from simperf.results import Result
 from simperf.units import format_quantity
 
@@ -234,14 +234,16 @@ def comparison_view(
     checks = checks or {}
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column("name", overflow="fold")
-    differing = _columns(results, differences or {})
+    words = [str(_bound(result)[1]) for result in results if isinstance(result, Result)]
+    # what the other columns leave, with room for some letters of the names
+    taken = 52 + min(16, max(map(len, words), default=0)) + (10 if any(checks.values()) else 0)
+    differing = _columns(results, differences or {}, room=columns() - taken)
     for key in differing:
         table.add_column(key.rpartition(".")[2], overflow="fold")
     for column in ("time", "to best"):
         table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("regime", no_wrap=True)
-    words = [str(_bound(result)[1]) for result in results if isinstance(result, Result)]
-    table.add_column("busiest", overflow="fold", min_width=min(24, max(map(len, words), default=0)))
+    table.add_column("bound by", no_wrap=True)
+    table.add_column("busiest", overflow="fold", min_width=min(16, max(map(len, words), default=0)))
     if any(checks.values()):
         table.add_column("expected", no_wrap=True)
     good = [result for result in results if isinstance(result, Result)]
@@ -262,8 +264,8 @@ def comparison_view(
     parts: list[RenderableType] = [table]
     if any(result.intervals for result in good):
         parts.append(Text("~ not distinguishable from the best: their intervals overlap", style="dim"))
-    if differences and not differing and len(differences) > _KEYS:
-        parts[:0] = [*_titled("What differs", _differing(results, differences))[1:], Text("")]
+    if differences and not differing and not _said(results, differences):
+        parts += _titled("What differs", _differing(results, differences))
     failures = [f"{result.name}: {result.error}" for result in results if isinstance(result, Failure)]
     misses = [f"{each.name}: {miss}" for i, each in enumerate(results) for miss in checks.get(i, ()) if not miss.ok]
     for title, lines in (("Failed", failures), ("Not as expected", misses)):
@@ -275,15 +277,20 @@ def comparison_view(
 
 
 def _columns(
-    results: Sequence[Result | Failure], differences: Mapping[str, Sequence[str]]
+    results: Sequence[Result | Failure], differences: Mapping[str, Sequence[str]], *, room: int
 ) -> Mapping[str, Sequence[str]]:
-    """Differences that get columns: few, and not said by the names already."""
-    named = all(
+    """Differences that get columns: few, short enough for `room` letters, and not said by the names already."""
+    drawn = any(isinstance(result, Result) and result.intervals for result in results)
+    letters = sum(2 + max(map(len, (key.rpartition(".")[2], *values))) for key, values in differences.items())
+    wide = letters > min(room, _WIDEST)
+    return {} if _said(results, differences) or drawn or wide or len(differences) > _KEYS else differences
+
+
+def _said(results: Sequence[Result | Failure], differences: Mapping[str, Sequence[str]]) -> bool:
+    """Whether the names say all differences."""
+    return all(
         value in result.name for values in differences.values() for value, result in zip(values, results, strict=True)
     )
-    drawn = any(isinstance(result, Result) and result.intervals for result in results)
-    wide = sum(max(map(len, (key.rpartition(".")[2], *values))) for key, values in differences.items()) > _WIDEST
-    return {} if named or drawn or wide or len(differences) > _KEYS else differences
 
 
 def timed(result: Result) -> str:
@@ -314,7 +321,7 @@ def _bound(result: Result) -> list[Text]:
 
     limit = busiest(result)
     return [
-        Text(regime(result).name if result.spans else "-"),
+        Text(regime(result).name.removesuffix("-bound") if result.spans else "-"),
         Text(f"{limit.name} {limit.utilisation * 100:.0f} %" if limit else "-"),
     ]
 

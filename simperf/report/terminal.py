@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["bar", "to_text", "unicode_output"]
+__all__ = ["bar", "columns", "to_text", "unicode_output"]
 
 #: columns of a file, a pipe, or a terminal that does not say
 WIDTH = 80
@@ -35,6 +35,11 @@ def bar(share: float, width: int, *, unicode: bool) -> str:
     return ("█" if unicode else "#") * min(filled, width) + " " * max(0, width - filled)
 
 
+def columns() -> int:
+    """Width of the terminal, or 80 where standard output is none."""
+    return max(40, shutil.get_terminal_size((WIDTH, 24)).columns) if sys.stdout.isatty() else WIDTH
+
+
 def to_text(view: RenderableType, *, width: int | None = None, color: bool | None = None) -> str:
     """Text of a rich view, without blanks at the ends of lines.
 
@@ -51,7 +56,7 @@ def to_text(view: RenderableType, *, width: int | None = None, color: bool | Non
 
     terminal = sys.stdout.isatty()
     if width is None:
-        width = max(40, shutil.get_terminal_size((WIDTH, 24)).columns) if terminal else WIDTH
+        width = columns()
     if color is None:
         color = terminal and not os.environ.get("NO_COLOR")
     stream = io.StringIO()
