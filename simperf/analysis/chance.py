@@ -23,7 +23,8 @@ def interval(values: Sequence[float], *, coverage: float = COVERAGE) -> tuple[fl
 
     Examples
     --------
-    >>> interval(range(101))
+    >>> low, high = interval(range(101))
+    >>> round(low, 9), round(high, 9)
     (5.0, 95.0)
     """
     tail = (1.0 - coverage) / 2

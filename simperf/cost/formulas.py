@@ -99,7 +99,7 @@ def matrix_time(
 
     Examples
     --------
-    >>> matrix_time(2e9, 0.0, 1000, 1000, 1000, rate=1e12, half_k=1000.0)
+    >>> round(float(matrix_time(2e9, 0.0, 1000, 1000, 1000, rate=1e12, half_k=1000.0)), 9)
     0.004
     """
     compute = flops / (rate * share) * (1.0 + half_m / m + half_n / n + half_k / k)

@@ -77,6 +77,7 @@ class Axis:
         value = min(max(value, min(self.low, self.high)), max(self.low, self.high))
         if self.whole:
             return round(value)
+        value = float(f"{value:.12g}")  # the same on every computer, and readable
         return f"{value!r} {self.unit}" if self.unit else value
 
 

@@ -29,7 +29,7 @@ def expected_deviation(rank: int, count: int) -> float:
     Examples
     --------
     >>> [round(expected_deviation(n, n), 2) for n in (1, 2, 8, 64)]
-    [0.0, 0.59, 1.43, 2.35]
+    [0.0, 0.59, 1.43, 2.34]
     """
     return NormalDist().inv_cdf((rank - _ALPHA) / (count - 2 * _ALPHA + 1))
 
