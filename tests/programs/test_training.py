@@ -64,7 +64,7 @@ def test_all_servers_of_a_cluster_are_paid_for(play):
 
 def test_servers_of_their_own_take_half_of_a_ring():
     """Where the network limits, a ring moves almost twice the gradients over an adapter, as many servers once."""
-    vgg = load_scenario("training/byteps-20g", ["program.batch=8", "machine.fabric.bandwidth=2 Gbit/s"]).variants[1]
+    vgg = load_scenario("measured/byteps-20g", ["program.batch=8", "machine.fabric.bandwidth=2 Gbit/s"]).variants[1]
     slow = run(vgg).metrics
     rates = [slow[f"{way}: samples per second"].value for way in ("servers", "ring")]
     assert slow["speed-up of servers"].value == pytest.approx(rates[0] / rates[1] - 1)
@@ -74,4 +74,4 @@ def test_servers_of_their_own_take_half_of_a_ring():
 @pytest.mark.parametrize("servers", [0, 8])
 def test_servers_must_leave_machines_to_train(servers):
     with pytest.raises(ProgramError, match="at least one serves and one trains"):
-        run(load_scenario("training/byteps-20g", [f"program.servers={servers}"]).variants[0])
+        run(load_scenario("measured/byteps-20g", [f"program.servers={servers}"]).variants[0])
