@@ -90,7 +90,7 @@ def test_executors(benchmark, case, limit, expected):
     benchmark.extra_info["seconds"] = taken
     benchmark.pedantic(case, rounds=1)
     # Twice the aim, because a test machine may be busy.
-    assert taken < 2 * limit
+    assert benchmark.disabled or taken < 2 * limit
 
 
 def test_the_fast_executor_beats_a_process_a_rank(benchmark):
@@ -99,7 +99,7 @@ def test_the_fast_executor_beats_a_process_a_rank(benchmark):
     assert result.time == pytest.approx(answer, rel=1e-9)
     benchmark.extra_info.update(plain=plain, collapsed=taken)
     benchmark.pedantic(lambda: run(128, ring(128)), rounds=1)
-    assert taken < plain / 20
+    assert benchmark.disabled or taken < plain / 20
 
 
 def test_the_step_exact_executor_is_no_slower_than_a_process_a_rank(benchmark):
@@ -108,7 +108,7 @@ def test_the_step_exact_executor_is_no_slower_than_a_process_a_rank(benchmark):
     assert result.time == pytest.approx(answer, rel=1e-9)
     benchmark.extra_info.update(plain=plain, step_exact=taken)
     benchmark.pedantic(lambda: run(64, ring(64), exact=True), rounds=1)
-    assert taken < 3 * plain
+    assert benchmark.disabled or taken < 3 * plain
 
 
 def test_cost_grows_no_faster_than_the_number_of_ranks(benchmark):
@@ -116,7 +116,7 @@ def test_cost_grows_no_faster_than_the_number_of_ranks(benchmark):
     large, _ = seconds(lambda: run(65_536, ring(65_536)))
     benchmark.extra_info.update(small=small, large=large)
     benchmark.pedantic(lambda: run(65_536, ring(65_536)), rounds=1)
-    assert large < 16 * 4 * small
+    assert benchmark.disabled or large < 16 * 4 * small
 
 
 def test_a_whole_command_over_1024_ranks(benchmark):
@@ -131,7 +131,7 @@ def test_a_whole_command_over_1024_ranks(benchmark):
     assert "5213.21" in out
     benchmark.extra_info["seconds"] = taken
     benchmark.pedantic(call, rounds=1)
-    assert taken < 2.0
+    assert benchmark.disabled or taken < 2.0
 
 
 def test_memory_of_16384_ranks(benchmark):

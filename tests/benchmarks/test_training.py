@@ -70,8 +70,9 @@ def test_a_ddp_step(benchmark, servers, fabric, limit):
     taken = seconds(lambda: step(wired))
     benchmark.extra_info["seconds"] = taken
     benchmark.pedantic(lambda: step(wired), rounds=1)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 1e6 * 1.5  # [KiB], of all benchmarks so far
-    assert taken < 2 * limit  # twice the aim, because a test machine may be busy
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # [KiB], of all benchmarks so far
+    assert benchmark.disabled or peak < 1e6 * 1.5
+    assert benchmark.disabled or taken < 2 * limit  # twice the aim, because a test machine may be busy
 
 
 def test_a_thousand_ranks_cost_less_than_raw_simpy_of_their_kernels(benchmark):
@@ -81,7 +82,7 @@ def test_a_thousand_ranks_cost_less_than_raw_simpy_of_their_kernels(benchmark):
     taken, raw = seconds(lambda: step(wired)), seconds(lambda: raw_simpy(1024, kernels))
     benchmark.extra_info.update(seconds=taken, raw=raw)
     benchmark.pedantic(lambda: step(wired), rounds=1)
-    assert taken < raw
+    assert benchmark.disabled or taken < raw
 
 
 def test_every_rank_simulated_is_no_slower_than_twelve_times_raw_simpy(benchmark):
@@ -91,4 +92,4 @@ def test_every_rank_simulated_is_no_slower_than_twelve_times_raw_simpy(benchmark
     taken, raw = seconds(lambda: step(wired, exact=True)), seconds(lambda: raw_simpy(8, 2 * kernels))
     benchmark.extra_info.update(seconds=taken, raw=raw)
     benchmark.pedantic(lambda: step(wired, exact=True), rounds=1)
-    assert taken < 12 * raw
+    assert benchmark.disabled or taken < 12 * raw
