@@ -236,7 +236,8 @@ def comparison_view(
     table.add_column("name", overflow="fold")
     words = [str(_bound(result)[1]) for result in results if isinstance(result, Result)]
     # what the other columns leave, with room for some letters of the names
-    taken = 46 + min(16, max(map(len, words), default=0)) + (10 if any(checks.values()) else 0)
+    longest = max((len(result.name) for result in results), default=0)
+    taken = 38 + min(20, longest) + min(16, max(map(len, words), default=0)) + (10 if any(checks.values()) else 0)
     differing = _columns(results, differences or {}, room=columns() - taken)
     for key in differing:
         table.add_column(key.rpartition(".")[2], overflow="fold")
