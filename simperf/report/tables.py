@@ -238,7 +238,8 @@ def comparison_view(
     bound, words = max((len(one) for one, _ in bounds), default=0), [word for _, word in bounds]
     # what the other columns leave, with room for some letters of the names
     longest = max((len(result.name) for result in results), default=0)
-    taken = 25 + bound + min(20, longest) + min(16, max(map(len, words), default=0)) + (10 if any(checks.values()) else 0)
+    taken = 25 + bound + min(20, longest) + min(16, max(map(len, words), default=0))
+    taken += 10 if any(checks.values()) else 0
     differing = _columns(results, differences or {}, room=columns() - taken)
     for key in differing:
         table.add_column(key.rpartition(".")[2], overflow="fold")
