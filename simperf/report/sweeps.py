@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from simperf.errors import InputError, Problem, UnknownNameError
@@ -109,6 +109,15 @@ def _unit_of(values: Sequence[Any]) -> str:
     return ""
 
 
+def _ends(record: Mapping[str, Any], column: str) -> tuple[float, float] | None:
+    """Interval of a column in a row, if it has one."""
+    low, high = record.get(f"{column}.low"), record.get(f"{column}.high")
+    if low is None or high is None:  # the table names the intervals of metrics without their prefix
+        plain = column.removeprefix("metrics.")
+        low, high = record.get(f"{plain}.low"), record.get(f"{plain}.high")
+    return None if low is None or high is None else (low, high)
+
+
 def _series(table: Table, column: str) -> dict[str, tuple[list[Any], list[float], list[tuple[float, float]]]]:
     """For each combination of the keys but the first: its values, the column's, and its intervals."""
     xs = _numbers(table, table.keys[0])
@@ -160,9 +169,13 @@ def _scaling(table: Table, metric: str) -> Any:
     def fill(made: Any) -> None:
         left, right = made.subplots(1, 2, width_ratios=[3, 2])
         made.suptitle(table.title, x=0.01, ha="left", fontsize=10, weight="bold")
-        for number, (label, (xs, values, _)) in enumerate(series.items()):
+        for number, (label, (xs, values, ends)) in enumerate(series.items()):
             order = _order(xs)
             numbers = [float(xs[i]) for i in order]
+            if any(low != high for low, high in ends):
+                bounds = [[1.0 / end if inverse else end for end in ends[i]] for i in order]
+                band = [min(pair) for pair in bounds], [max(pair) for pair in bounds]
+                left.fill_between(numbers, *band, color=_LINES[number % len(_LINES)], alpha=0.2, lw=0)
             rates = [1.0 / values[i] if inverse else values[i] for i in order]
             ideal = [rates[0] / numbers[0] * x for x in numbers]
             colour = _LINES[number % len(_LINES)]
@@ -190,10 +203,14 @@ def _heatmap(table: Table, metric: str) -> Any:
         raise InputError(problem)
     first, second = (_distinct(table.column(key)) for key in table.keys)
     cells = [[float("nan")] * len(first) for _ in second]
-    for row, value in zip(table.rows, table.column(column), strict=True):
-        if value is not None:
+    ends: dict[tuple[int, int], tuple[float, float]] = {}
+    for row, record in zip(table.rows, table.records(), strict=True):
+        if record[column] is not None:
             place = second.index(str(row["set"][table.keys[1]])), first.index(str(row["set"][table.keys[0]]))
-            cells[place[0]][place[1]] = value
+            cells[place[0]][place[1]] = record[column]
+            found = _ends(record, column)
+            if found:
+                ends[place] = found
 
     def fill(made: Any) -> None:
         axes = made.subplots()
@@ -208,7 +225,10 @@ def _heatmap(table: Table, metric: str) -> Any:
         if len(first) * len(second) <= 100:
             for y, line in enumerate(cells):
                 for x, value in enumerate(line):
-                    text = "failed" if math.isnan(value) else written(value, table.unit(column) or "1", digits=3)
+                    unit = table.unit(column) or "1"
+                    text = "failed" if math.isnan(value) else written(value, unit, digits=3)
+                    if (y, x) in ends:
+                        text += "\n" + " .. ".join(written(end, unit, digits=3) for end in ends[y, x])
                     box = {"facecolor": "white", "alpha": 0.7, "lw": 0, "pad": 1}
                     axes.text(x, y, text, ha="center", va="center", fontsize=6.5, bbox=box)
 
@@ -227,6 +247,12 @@ def _pareto(table: Table, metric: str) -> Any:
         axes = made.subplots()
         axes.set_title(table.title)
         draw_front(axes, [1e6 * time for time in times], costs, labels)
+        for record, time, cost in zip(rows, times, costs, strict=True):
+            rates, prices = _ends(record, _RATE), _ends(record, "metrics.cost per million samples")
+            if rates:
+                axes.plot([1e6 / rate for rate in rates], [cost, cost], color=_GREY, lw=0.8)
+            if prices:
+                axes.plot([1e6 * time, 1e6 * time], prices, color=_GREY, lw=0.8)
         axes.set_xlabel("time of a million samples [s]")
         axes.set_ylabel("cost of a million samples [USD]")
         axes.set_xlim(left=0)

@@ -128,3 +128,18 @@ def test_a_plan_in_words_and_as_a_picture():
     for words in ("Job", "5.00 h", "90.00 USD", "Not simulated (2)", "needs", "AWS EC2 on-demand price list"):
         assert words in text
     assert draw_plan(found).axes[0].get_xlabel() == "time [h]"
+
+
+def test_scaling_heat_map_and_pareto_show_intervals_too():
+    def around(value):
+        return [value * 0.9, value * 1.1]
+
+    rows = tuple(
+        r | {"intervals": {"time": around(r["time"])} | {name: around(v) for name, (v, _) in r["metrics"].items()}}
+        for r in ROWS
+    )
+    table = Table(rows, TABLE.keys)
+    assert any(".." in text.get_text() for text in draw_table(table, "heatmap").axes[0].texts)
+    assert draw_table(table, "scaling").axes[0].collections
+    drawn, bare = (len(draw_table(one, "pareto").axes[0].lines) for one in (table, TABLE))
+    assert drawn == bare + 2 * len(rows)
