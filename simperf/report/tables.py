@@ -268,7 +268,7 @@ def comparison_view(
     if any(result.intervals for result in good):
         parts.append(Text("~ not distinguishable from the best: their intervals overlap", style="dim"))
     if differences and not differing and not _said(results, differences):
-        parts += _titled("What differs", _differing(results, differences))
+        parts[:0] = [*_titled("What differs", _differing(results, differences))[1:], Text("")]
     failures = [f"{result.name}: {result.error}" for result in results if isinstance(result, Failure)]
     misses = [f"{each.name}: {miss}" for i, each in enumerate(results) for miss in checks.get(i, ()) if not miss.ok]
     for title, lines in (("Failed", failures), ("Not as expected", misses)):
