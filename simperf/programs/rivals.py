@@ -15,6 +15,8 @@ from simperf.execution.session import Session
 from simperf.programs.registry import program
 from simperf.programs.servers import train_with_servers
 from simperf.training.buckets import BUCKET
+from simperf.training.local_rings import GROUPED
+from simperf.training.multi_machine import Reduction
 from simperf.training.replica import Traced
 from simperf.training.trainer import Training
 from simperf.training.trainer import train as run_training
@@ -35,15 +37,18 @@ def servers_or_ring(
     alone: PerSecond = 0.0,
     bucket: Bytes = BUCKET,
     algorithm: str = "nccl",
-    slice_size: Bytes = 4e6,
-    window: int = 8,
+    slice_size: Bytes = 4.096e6,
+    reduction: Reduction = "ring",
+    grouped: int = GROUPED,
+    connections: int = 1,
     variation: Ratio = 0.0,
     steps: int = 2,
 ) -> Program:
     """Hold parameter servers on machines of their own against an all-reduce without them (section 12.7).
 
     The last machines are the servers; the GPUs of the others train with a collective, and in a run of their own with
-    servers: each machine adds up first, and its sum is cut into slices that all servers share.
+    servers, as BytePS does: keys are cut into slices, each machine adds a slice up first, servers only add up, and
+    every connection between a machine and a server carries one slice after the other.
 
     Parameters
     ----------
@@ -63,8 +68,12 @@ def servers_or_ring(
         of the all-reduce
     slice_size : float
         keys above this are cut for the servers
-    window : int
-        slices of a machine on their way to servers at one time, as many back; the first layer's go first
+    reduction : str
+        where a machine adds up first
+    grouped : int
+        slices of one call of the collectives inside a machine
+    connections : int
+        slices between a machine and one server under way at one time each way, 0 for all
     variation : float
         standard deviation of the time that equal GPUs take for the same work
     steps : int
@@ -92,9 +101,10 @@ def servers_or_ring(
             precision=precision,
             alone=alone,
             slice_size=slice_size,
-            reduction="sharded",
-            window=window,
-            priority=True,
+            reduction=reduction,
+            grouped=grouped,
+            connections=connections,
+            apply=0.0,
             variation=variation,
         )
     )

@@ -16,6 +16,7 @@ from simperf.training.asynchronous import Loop, Pace
 from simperf.training.compression import codec
 from simperf.training.jitter import Constant, distribution
 from simperf.training.kvstore import StoreOptions
+from simperf.training.local_rings import GROUPED
 from simperf.training.multi_machine import Reduction
 from simperf.training.parameter_server import parameter_server, report
 from simperf.training.placement import Placement, Where, server_nodes, worker_gpus
@@ -66,6 +67,8 @@ def train_with_servers(
     window: int = 0,
     duplex: bool = True,
     accepts: int = 0,
+    connections: int = 0,
+    grouped: int = GROUPED,
     priority: bool = False,
     compression: str = "none",
     ratio: float = 0.01,
@@ -124,7 +127,8 @@ def train_with_servers(
     slice_size : float
         keys above this are cut; 0 for none
     reduction : str
-        where a machine adds up first: nowhere, on one GPU, on its CPU, on all its GPUs in turn
+        where a machine adds up first: nowhere, on one GPU, on its CPU, on all its GPUs in turn, or part by part
+        on all GPUs around NCCL's ring, or around one below each PCIe switch
     via_host : str
         whether gradients go to the machine's CPU before the network; auto: if it adds up first
     spread : str
@@ -145,6 +149,10 @@ def train_with_servers(
         the window holds for each direction, not for both together
     accepts : int
         transfers of a server under way at one time each way, 0 for all
+    connections : int
+        transfers between one worker and one server under way at one time each way, 0 for all
+    grouped : int
+        slices of one call of the collectives inside a machine, where it adds up around rings
     priority : bool
         of those that wait, the first layer's go first
     compression : str
@@ -216,6 +224,8 @@ def train_with_servers(
         window=window,
         duplex=duplex,
         accepts=accepts,
+        connections=connections,
+        grouped=grouped,
         priority=priority,
         message=message,
         rate=rate or math.inf,

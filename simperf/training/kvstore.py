@@ -14,18 +14,22 @@ for a particular worker.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import simpy
 
 from simperf.errors import InputError, Problem
 from simperf.execution.session import Session
+from simperf.training.alike import sharers
 from simperf.training.compression import DENSE, Codec
 from simperf.training.kvworker import KVWorker
-from simperf.training.multi_machine import Team, make_routes
+from simperf.training.local_rings import GROUPED, LocalRings
+from simperf.training.multi_machine import AROUND, Route, Team, make_routes
 from simperf.training.placement import Shard, place_keys
+from simperf.training.ring_team import RingTeam, ring_groups
 from simperf.training.servers import ServerWork, ShardServer
 from simperf.training.sites import Courier, Lane, Site
 from simperf.training.staleness import Consistency, Staleness
@@ -58,8 +62,13 @@ class StoreOptions:
         The window holds for each direction, not for both together.
     accepts : int
         Transfers of a server under way at one time, each way; 0 for all.
+    connections : int
+        Transfers between one worker and one server under way at one time, each way; 0 for all. A connection
+        carries one message after the other.
+    grouped : int
+        Slices of one call of the collectives inside a machine, where it adds up around rings.
     priority : bool
-        Those of a lower key go first (weights that the next forward pass needs first); needs a window.
+        Those of a lower key go first (weights that the next forward pass needs first); needs a window or connections.
     message : float
         Time of a message beside the wire [s].
     rate : float
@@ -78,16 +87,18 @@ class StoreOptions:
     window: int = 0
     duplex: bool = True
     accepts: int = 0
+    connections: int = 0
+    grouped: int = GROUPED
     priority: bool = False
     message: float = 0.0
     rate: float = math.inf
 
     def __post_init__(self) -> None:
         problems = []
-        if self.priority and not self.window:
-            message = "a priority decides who goes next: it needs a window of transfers"
+        if self.priority and not (self.window or self.connections):
+            message = "a priority decides who goes next: it needs a window of transfers, or connections"
             problems.append(Problem(message, key="window", expected="1 or more"))
-        for key, value in (("window", self.window), ("accepts", self.accepts)):
+        for key, value in (("window", self.window), ("accepts", self.accepts), ("connections", self.connections)):
             if value < 0:
                 problems.append(Problem("it is a number of transfers, 0 or more", key=key, value=str(value)))
         if problems:
@@ -107,6 +118,13 @@ class KVStore:
     servers : sequence of str
         Node of each server.
     options : StoreOptions
+    alike : bool
+        All workers do the same at the same time: of machines that are wired alike one is simulated for all.
+
+    Attributes
+    ----------
+    copies : int
+        Machines that each simulated one stands for.
 
     Raises
     ------
@@ -124,6 +142,7 @@ class KVStore:
         gpus: Sequence[str],
         servers: Sequence[str],
         options: StoreOptions | None = None,
+        alike: bool = False,
     ) -> None:
         self.m, self.sizes, self.servers = m, tuple(sizes), tuple(servers)
         self.options = options = options or StoreOptions()
@@ -143,6 +162,14 @@ class KVStore:
             via_host=options.via_host,
             spread=options.spread,
         )
+        together = len(routes)
+        self._sharers = self._share(routes) if alike else {}
+        self.copies = together if self._sharers else 1
+        self._others = [route.host.rpartition("/")[0] for route in routes[1:]] if self._sharers else []
+        if self._sharers:
+            routes = routes[:1]
+            for name, count in self._sharers.items():
+                m.simulation.network.set_capacity(name, m.machine.resources[name] / count)
         codec = options.codec
         sums = options.rule.collects  # else the answer is the weights, and they are dense
         work = ServerWork(
@@ -157,6 +184,7 @@ class KVStore:
                 self.site(self.servers[shard.server], options.server_bandwidth),
                 options.rule,
                 workers=len(routes),
+                copies=self.copies,
                 work=work,
                 staleness=self.staleness,
                 updated=self._updated,
@@ -168,17 +196,8 @@ class KVStore:
             by_key[shard.key].append(shard)
         self.by_key = {key: tuple(parts) for key, parts in by_key.items()}
         self.teams = [
-            Team(
-                number,
-                route,
-                self.courier,
-                sites=self.site,
-                codec=codec,
-                back=partial(codec.back, workers=options.rule.needed(len(routes))) if sums else float,
-                unpack=codec.decoding if sums else lambda nbytes: 0.0,
-                window=options.window,
-                duplex=options.duplex,
-                add=options.work.add,
+            self._team(
+                number, route, back=partial(codec.back, workers=options.rule.needed(together)) if sums else float
             )
             for number, route in enumerate(routes)
         ]
@@ -197,6 +216,48 @@ class KVStore:
         self._goal = -1
         self._behind = 0
         self._reached: simpy.Event | None = None
+
+    def _team(self, number: int, route: Route, *, back: Callable[[float], float]) -> Team:
+        """A worker as the servers see it, with what moves its gradients."""
+        options = self.options
+        given: dict[str, Any] = {
+            "sites": self.site,
+            "codec": options.codec,
+            "back": back,
+            "unpack": options.codec.decoding if options.rule.collects else lambda nbytes: 0.0,
+            "window": options.window,
+            "duplex": options.duplex,
+            "connections": options.connections,
+            "add": options.work.add,
+        }
+        if options.reduction not in AROUND:
+            return Team(number, route, self.courier, **given)
+        groups = ring_groups(self.m.machine, route.gpus, reduction=options.reduction)
+        rings = [LocalRings(self.m, group, grouped=options.grouped) for group in groups]
+        return RingTeam(number, route, self.courier, rings=rings, **given)
+
+    def _share(self, routes: Sequence[Route]) -> dict[str, int]:
+        """Machines that share each link with the first one; none if they are not taken together.
+
+        A server adds up in the order of arrival: slices that come at one instant must not be of several keys.
+        """
+        options = self.options
+        in_turn = options.connections == 1 and len(set(self.servers)) == len(self.servers)
+        free = not (options.work.add or options.work.decode or options.codec.decoding(1.0))
+        if len(routes) < 2 or options.rule.mode != "synchronous" or options.accepts or options.reduction == "none":
+            return {}
+        return (sharers(self.m.machine, routes, self.servers) or {}) if in_turn or free else {}
+
+    def settle(self) -> None:
+        """Count the bytes of the machines that were not simulated, once, at the end."""
+        network, first = self.m.simulation.network, f"{self.teams[0].route.host.rpartition('/')[0]}/"
+        for name, nbytes in network.moved.items() if self.copies > 1 else ():
+            others = self._sharers.get(name, 1) - 1
+            if others:
+                network.count({name: others * nbytes})
+            elif first in name:
+                network.count({name.replace(first, f"{home}/"): nbytes for home in self._others})
+        self.courier.carried *= self.copies
 
     def site(self, node: str, bandwidth: float = 0.0) -> Site:
         """The memory at `node`, with a bandwidth of its own or the part's [B/s]."""

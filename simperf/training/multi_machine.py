@@ -21,12 +21,15 @@ from simperf.training.placement import Shard
 from simperf.training.servers import ShardServer
 from simperf.training.sites import Courier, Lane, Site
 
-__all__ = ["REDUCTIONS", "Route", "Team", "make_routes"]
+__all__ = ["AROUND", "REDUCTIONS", "Route", "Team", "make_routes"]
 
-Reduction = Literal["none", "gpu", "cpu", "sharded"]
+Reduction = Literal["none", "gpu", "cpu", "sharded", "ring", "switch-rings"]
 
 #: where gradients are added up inside a machine
 REDUCTIONS: tuple[str, ...] = get_args(Reduction)
+
+#: those that cut every slice over all GPUs
+AROUND = ("ring", "switch-rings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,8 @@ class Route:
         CPU of its machine.
     reduction : str
         Where they are added up first: ``"gpu"`` on the team's first GPU, ``"sharded"`` shard by shard on a GPU
-        in turn, ``"cpu"`` on the host, ``"none"`` nowhere (the team is one GPU).
+        in turn, ``"cpu"`` on the host, ``"ring"`` and ``"switch-rings"`` part by part on all GPUs (see
+        `simperf.training.ring_team`), ``"none"`` nowhere (the team is one GPU).
     via_host : bool
         The sum goes to the CPU's memory before the network (steps 3 and 6).
     spread : bool
@@ -85,6 +89,8 @@ class Team:
         Transfers that it has under way at one time; 0 for all.
     duplex : bool
         The window holds for each direction, not for both together.
+    connections : int
+        Transfers between it and one server under way at one time, each way; 0 for all.
     add : float
         Memory traffic of adding up, for each byte [1].
     """
@@ -101,12 +107,14 @@ class Team:
         unpack: Callable[[float], float],
         window: int = 0,
         duplex: bool = True,
+        connections: int = 0,
         add: float = 3.0,
     ) -> None:
         self.number, self.route, self.courier, self.sites, self.codec = number, route, courier, sites, codec
         self.back, self.unpack, self.add = back, unpack, add
         self.out = Lane(window)
         self.home = Lane(window) if duplex else self.out
+        self.connections = connections
         self.steps = [0]
         self.servers: Sequence[ShardServer] = ()
         self.nodes: Sequence[str] = ()
@@ -115,6 +123,7 @@ class Team:
         self.priority: Callable[[Shard], float] = lambda shard: 0.0
         self.receivers: dict[str, Callable[[Shard], None]] = {}
         self._engines: dict[tuple[str, str], Lane] = {}
+        self._lines: dict[tuple[str, int], Lane] = {}
         self._came: dict[int, int] = {}
         self._summed: dict[int, int] = {}
 
@@ -144,6 +153,20 @@ class Team:
         nbytes = self.codec.wire(shard.nbytes)
         self._copy("to cpu", root, door, shard, nbytes, partial(self._push, shard, clock))
 
+    def _lanes(self, way: str, shard: Shard, port: Lane) -> tuple[Lane, ...]:
+        """What a transfer waits for: the connection to the server, the team's window, the server's port."""
+        own = self.out if way == "out" else self.home
+        if not self.connections:
+            return own, port
+        return self._lines.setdefault((way, shard.server), Lane(self.connections)), own, port
+
+    def _start(self, lanes: Sequence[Lane], urgency: float, start: Callable[[], None]) -> None:
+        """Start a transfer when one lane after the other lets it."""
+        if lanes:
+            lanes[0].submit(urgency, partial(self._start, lanes[1:], urgency, start))
+        else:
+            start()
+
     def _push(self, shard: Shard, clock: int) -> None:
         """Step 4: to the server, when the port's turn comes; it will answer when its weights are fresh enough."""
         door, node = self.route.door(shard), self.nodes[shard.server]
@@ -152,14 +175,14 @@ class Team:
             self.courier.send(door, node, self.codec.wire(shard.nbytes), arrived, name=f"push {shard.key}")
 
         def arrived() -> None:
-            inbox.free()
-            self.out.free()
+            for lane in reversed(lanes):
+                lane.free()
             server = self.servers[shard.index]
             server.push(self.number, clock)
             server.pull(self.number, clock + 1, partial(self._reply, shard))
 
-        urgency, inbox = self.priority(shard), self.inboxes[shard.server]
-        self.out.submit(urgency, lambda: inbox.submit(urgency, start))
+        lanes = self._lanes("out", shard, self.inboxes[shard.server])
+        self._start(lanes, self.priority(shard), start)
 
     def _reply(self, shard: Shard) -> None:
         """Step 5: weights on their way back."""
@@ -169,12 +192,12 @@ class Team:
             self.courier.send(node, door, self.back(shard.nbytes), arrived, name=f"pull {shard.key}")
 
         def arrived() -> None:
-            outbox.free()
-            self.home.free()
+            for lane in reversed(lanes):
+                lane.free()
             self._returned(shard, door)
 
-        urgency, outbox = self.priority(shard), self.outboxes[shard.server]
-        self.home.submit(urgency, lambda: outbox.submit(urgency, start))
+        lanes = self._lanes("home", shard, self.outboxes[shard.server])
+        self._start(lanes, self.priority(shard), start)
 
     def _returned(self, shard: Shard, door: str) -> None:
         """Steps 6 and 7: to one GPU and on to the others, or to each at once."""
@@ -233,15 +256,18 @@ def make_routes(
     Raises
     ------
     InputError
-        No such reduction.
+        No such reduction, or parts around a ring that are not to go by the CPU.
     """
     if reduction not in REDUCTIONS:
         raise InputError(
             Problem(f"no such reduction{nearest(reduction, REDUCTIONS)}", key="reduction", value=reduction)
         )
+    if reduction in AROUND and (via_host is False or spread is False):
+        message = "what goes around the ring leaves by the CPU and comes back part by part"
+        raise InputError(Problem(message, key="via_host" if via_host is False else "spread", value="no"))
     teams: dict[str, list[str]] = {}
     for gpu in gpus:
         teams.setdefault(gpu if reduction == "none" else host_of(gpu), []).append(gpu)
     by_host = reduction != "none" if via_host is None else via_host
-    by_gpu = reduction in ("gpu", "sharded") if spread is None else spread
+    by_gpu = reduction in ("gpu", "sharded", *AROUND) if spread is None else spread
     return tuple(Route(tuple(team), host_of(team[0]), reduction, by_host, by_gpu) for team in teams.values())

@@ -10,6 +10,7 @@ from simperf.errors import InputError, Problem
 from simperf.execution import Program, wait
 from simperf.execution.session import Session
 from simperf.training.asynchronous import Loop, Pace, Pool, Reader, worker
+from simperf.training.jitter import Constant
 from simperf.training.kvstore import KVStore, StoreOptions
 from simperf.training.memory import hold
 from simperf.training.outcome import tell_cost
@@ -97,11 +98,14 @@ def parameter_server(
     if steps < 1:
         raise InputError(Problem("at least one step is needed", key="steps", value=str(steps)))
     sizes = [gradient.nbytes for gradient in reversed(step.gradients)]
-    store = KVStore(m, sizes, gpus=gpus, servers=servers, options=options)
+    if pace.stragglers > len(gpus):
+        raise InputError(Problem(f"{pace.stragglers} stragglers of {len(gpus)} workers", key="stragglers"))
+    alike = isinstance(pace.jitter, Constant) and not pace.stragglers and not disk
+    store = KVStore(m, sizes, gpus=gpus, servers=servers, options=options, alike=alike)
     pool = Pool(store, steps)
     count = len(store.workers)
-    if pace.stragglers > count:
-        raise InputError(Problem(f"{pace.stragglers} stragglers of {count} workers", key="stragglers"))
+    if store.copies > 1:
+        m.notes.append(f"{store.copies} machines do the same at the same time: one is simulated for all")
     readers: dict[str, Reader] = {}
     began, finished, ended, first_end = m.now, [0], [m.now], [m.now]
 
@@ -135,6 +139,7 @@ def parameter_server(
     else:
         for thread in threads:
             yield wait(thread.done, why="wait: workers")
+    store.settle()
     time = m.now - began
     rounds = max(1, pool.taken // max(1, len(store.teams)))
     if options.rule.backup:
@@ -142,12 +147,12 @@ def parameter_server(
         step_time = time / steps
         trained = steps * options.rule.needed(len(store.teams)) * (count / len(store.teams))
     else:
-        trained = pool.taken * count / len(store.teams)
+        trained = pool.taken * store.copies * count / len(store.teams)
         step_time = (ended[0] - first_end[0]) / (rounds - 1) if rounds > 1 else time
     return ServerRun(
         store,
-        count,
-        pool.taken,
+        count * store.copies,
+        pool.taken * store.copies,
         time,
         step_time,
         trained * step.samples / time if time else 0.0,

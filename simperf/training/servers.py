@@ -56,6 +56,8 @@ class ShardServer:
         Memory of the server.
     rule : Consistency
     workers : int
+    copies : int
+        Workers that each of them stands for: as many gradients come at once.
     work : ServerWork
     staleness : Staleness
         Is told the age of every gradient that is applied.
@@ -66,6 +68,7 @@ class ShardServer:
     __slots__ = (
         "_added",
         "_arrived",
+        "_copies",
         "_needed",
         "_read",
         "_rule",
@@ -87,12 +90,13 @@ class ShardServer:
         rule: Consistency,
         *,
         workers: int,
+        copies: int = 1,
         work: ServerWork,
         staleness: Staleness,
         updated: Callable[[ShardServer], None],
     ) -> None:
         self.shard, self.site, self._rule, self._work = shard, site, rule, work
-        self._needed = rule.needed(workers)
+        self._needed, self._copies = rule.needed(workers), copies
         self._staleness, self._updated = staleness, updated
         self.clocks = Clocks(workers)
         self.version = self.dropped = 0
@@ -109,7 +113,8 @@ class ShardServer:
             self.dropped += 1
         else:
             self._arrived += 1
-            traffic = (self._work.decode + (self._work.add if self._arrived > 1 else 0.0)) * self.shard.nbytes
+            sums = self._copies - (self._arrived == 1)  # the first gradient is not added to anything
+            traffic = (self._copies * self._work.decode + sums * self._work.add) * self.shard.nbytes
             self.site.work("add", traffic, self._summed)
 
     def pull(self, worker: int, clock: int, reply: Reply) -> None:
