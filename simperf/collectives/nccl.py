@@ -13,8 +13,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 from simperf.collectives.execute import Execution, execute
+from simperf.collectives.forwarding import Forwarding
 from simperf.collectives.nccl_plans import ALGORITHMS, Shape
 from simperf.collectives.nccl_rings import PASSES, Pace, ring_time
 from simperf.collectives.networks import (
@@ -140,8 +142,9 @@ class Tuner:
         self.only = tuple(only)
         self.in_network = in_network
         self.floor = launches * LAUNCH / paced()
-        self.staged = StagedMachine(machine, self.network)
-        self._inside = StagedMachine(machine, self.network, inside=True)
+        passed: Any = Forwarding(machine) if collective == "all-to-all" else machine
+        self.staged = StagedMachine(passed, self.network)
+        self._inside = StagedMachine(passed, self.network, inside=True)
         self.shape = Shape(machine, self.ranks, collective, spread=spread)
         self._made: dict[tuple[str, int], tuple[Plan, Placement]] = {}
         self._caps: dict[str, Pace] = {}

@@ -21,5 +21,6 @@ for _name in (
     "epochs",
     "uneven",
     "rivals",
+    "recommender",
 ):
     import_module(f"simperf.programs.{_name}")

@@ -61,6 +61,7 @@ def train(
     variation: Ratio = 0.0,
     loop: Seconds = 0.0,
     alone: PerSecond = 0.0,
+    counted: float = 1.0,
     dataset: int = 0,
     exact: Literal["auto", "yes", "no"] = "auto",
 ) -> Program:
@@ -138,6 +139,8 @@ def train(
         work of each process for a batch beside launching: the data loader, the Python of the loop
     alone : float
         samples a second of one device with its share, as measured; scales the kernels
+    counted : float
+        what is counted of a sample, such as the tokens of a sentence: samples a second are in that, alone too
     dataset : int
         samples of an epoch, whose time is reported then
     exact : str
@@ -183,6 +186,7 @@ def train(
         variation=variation,
         loop=loop,
         alone=alone,
+        counted=counted,
         dataset=dataset,
         exact={"auto": None, "yes": True, "no": False}[exact],
     )

@@ -24,6 +24,7 @@ from weakref import WeakKeyDictionary
 import simpy
 
 from simperf.collectives import Execution, Plan, Transport, execute, options_of
+from simperf.collectives.forwarding import Forwarding
 from simperf.collectives.moved import add_up
 from simperf.collectives.nccl import Tuner
 from simperf.collectives.placement import PLAIN, Placement, place
@@ -188,7 +189,7 @@ class Group:
         self._uses: dict[tuple[Any, ...], int] = {}
         self._met: dict[int, int] = {}
         self._meetings: dict[int, _Meeting] = {}
-        self._tuner: Tuner | None = None
+        self._tuners: dict[str, Tuner] = {}
         self.spread = 0.0  # most by which ranks of one collective ended before the last one, and were kept [s]
 
     @property
@@ -203,6 +204,10 @@ class Group:
     def broadcast(self, replica: Replica, nbytes: float) -> Work:
         """Give `nbytes` [B] of rank 0 to all."""
         return Work(self, replica, "broadcast", nbytes)
+
+    def all_to_all(self, replica: Replica, nbytes: float) -> Work:
+        """Give every rank an equal part of `nbytes` [B] of every rank."""
+        return Work(self, replica, "all-to-all", nbytes)
 
     def reduce(self, replica: Replica, nbytes: float) -> Work:
         """Add up `nbytes` [B] of every rank on rank 0."""
@@ -352,6 +357,8 @@ class Group:
         """Algorithm and options of a collective."""
         if name == "all-reduce":
             return self.algorithm, self.options
+        if name == "all-to-all":
+            return "nccl" if self.algorithm == "nccl" else "direct", {}
         return ("pipelined-tree", {"degree": 1}) if self.size <= LONGEST_CHAIN else ("binomial-tree", {})
 
     def _find_way(self, name: str, nbytes: float) -> _Way:
@@ -359,17 +366,17 @@ class Group:
         algorithm, options = self._asked(name)
         if algorithm == "nccl":
             known = _TUNED.setdefault(machine, {})
-            key = (self.nodes, nbytes, paced())
+            key = (name, self.nodes, nbytes, paced())
             if key not in known:
-                self._tuner = self._tuner or Tuner(machine, self.nodes)
-                choice = self._tuner.best(nbytes)
+                if name not in self._tuners:
+                    self._tuners[name] = Tuner(machine, self.nodes, collective=name)
+                choice = self._tuners[name].best(nbytes)
                 known[key] = choice.plan, choice.transport, choice.servers
-            return self._placed(*known[key])
+            plan, transport, servers = known[key]
+            wired = Forwarding(machine) if name == "all-to-all" else machine
+            return _Way(plan, transport, place(plan, wired, ranks=self.nodes, servers=servers))
         plan = plan_for(machine, name, algorithm, ranks=self.nodes, nbytes=nbytes, transport=self.transport, **options)
-        return self._placed(plan, self.transport, None)
-
-    def _placed(self, plan: Plan, transport: Transport, servers: tuple[str, ...] | None) -> _Way:
-        return _Way(plan, transport, place(plan, self.m.machine, ranks=self.nodes, servers=servers))
+        return _Way(plan, self.transport, place(plan, machine, ranks=self.nodes))
 
     def settle(self) -> None:
         """Count the bytes of collectives that were reckoned as a whole on the links that they went over."""

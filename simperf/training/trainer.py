@@ -72,6 +72,8 @@ class Training:
     alone : float
         Samples a second of one device by itself on its share of the batch, as measured; scales the kernels
         [1/s]. 0 takes them as they are.
+    counted : float
+        What is counted of a sample, such as the tokens of a sentence: rates, `alone` too, are in that.
     dataset : int
         Samples of an epoch, whose time is reported then.
     exact : bool or None
@@ -103,6 +105,7 @@ class Training:
     variation: float = 0.0
     loop: float = 0.0
     alone: float = 0.0
+    counted: float = 1.0
     dataset: int = 0
     exact: bool | None = None
 
@@ -118,6 +121,7 @@ class Training:
                 ("accumulate", self.accumulate, whole, f"a divisor of the batch of {self.batch} is expected"),
                 ("devices", ranks, ranks >= 1, "one device or more is expected"),
                 ("devices", ranks, len(set(self.nodes)) == ranks, "a device takes part once"),
+                ("counted", self.counted, 0 < self.counted < math.inf, "a number above 0 is expected"),
                 ("speeds", len(self.speeds), len(self.speeds) <= ranks, f"there are more speeds than {ranks} devices"),
             )
             if not right
@@ -130,7 +134,8 @@ def train(m: Session, run: Training) -> Program:
     """Play a run through and report what came of it."""
     steps = _steps(m, run)
     if run.alone:
-        speed = fit_speed(steps[0], run.alone, lambda step: _time_alone(m, run, step) / run.accumulate)
+        rate = run.alone / run.counted
+        speed = fit_speed(steps[0], rate, lambda step: _time_alone(m, run, step) / run.accumulate)
         m.notes.append(f"kernels at {speed:.3f} times the catalogue's speed, so that one device does {run.alone:g}/s")
         scaled = {id(step): faster(step, speed) for step in steps}
         steps = [scaled[id(step)] for step in steps]
@@ -156,10 +161,10 @@ def train(m: Session, run: Training) -> Program:
     for thread in threads:
         yield wait(thread.done, why="wait: ranks")
     group.settle()
-    share = steps[0].samples * run.accumulate
+    share = steps[0].samples * run.accumulate * run.counted
     alone = share / _time_alone(m, run, nominal) if len(steps) > 1 else 0.0
     period = run.every if run.strategy == "local-sgd" else 1
-    tell(m, replicas, samples=run.batch, alone=alone, group=group, period=period)
+    tell(m, replicas, samples=run.batch * run.counted, alone=alone, group=group, period=period)
     if run.dataset:
         m.metric("time per epoch", math.ceil(run.dataset / run.batch) * step_time(replicas, period=period), "s")
 

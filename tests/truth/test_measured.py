@@ -10,8 +10,6 @@ from simperf.units import parse
 
 #: cases of training that no scenario stands for; docs/explanation/training.md says why
 LEFT_OUT = {
-    "dle-058-pytorch-recommendation-dlrm",
-    "dle-059-pytorch-recommendation-dlrm",
     "byteps-bert-large-256",
     "alcf-resnet50-tcp-vs-ofi",
     "mxnet-train-bs-k80",
@@ -37,7 +35,7 @@ def numbers(value):
     if isinstance(value, str):
         return {
             float(word)
-            for word in value.replace("~", " ").replace("(", " ").replace(")", " ").split()
+            for word in value.replace(",", "").replace("~", " ").replace("(", " ").replace(")", " ").split()
             if word.replace(".", "", 1).isdigit()
         }
     return {float(value)} if isinstance(value, int | float) and not isinstance(value, bool) else set()

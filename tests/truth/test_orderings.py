@@ -13,7 +13,7 @@ from simperf.scenario import load_scenario, shipped_scenarios
 from simperf.units import parse
 from tests.truth.runs import attempts
 
-TRAINING = ("train", "parameter-server")
+TRAINING = ("train", "parameter-server", "recommender")
 FILES = [
     name
     for name in shipped_scenarios()

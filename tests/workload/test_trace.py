@@ -138,7 +138,17 @@ def test_updates_are_as_torch_runs_them(name):
     assert trace_optimizer(name) == OPTIMIZERS[name]
 
 
-@pytest.mark.parametrize("name", ["lenet", "resnet18", "bert-base-128"])
+def test_waveglow_has_the_parameters_of_the_paper_at_its_width():
+    """87.9 million with 256 channels (NVIDIA/waveglow, config.json); NVIDIA's training example has 512."""
+    from simperf.workload.zoo_source.waveglow import WaveGlow
+
+    with torch.device("meta"), pytest.warns(FutureWarning):
+        paper = WaveGlow(256)
+    assert sum(weight.numel() for weight in paper.parameters()) == 87_879_272
+    assert zoo.load("waveglow").parameter_count == 268_294_760
+
+
+@pytest.mark.parametrize("name", ["lenet", "resnet18", "bert-base-128", "gnmt"])
 def test_the_zoo_is_what_its_source_gives(name, tmp_path):
     shipped, fresh = zoo.load(name), trace_entry(name)
     assert fresh.parameters == shipped.parameters

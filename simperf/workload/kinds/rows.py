@@ -44,6 +44,7 @@ def softmax(rows: int, columns: int, *, dtype: str = "fp32") -> Op:
         dtype=dtype,
         family="normalization",
         elements=float(rows * columns),
+        row=float(columns),
     )
 
 
@@ -64,6 +65,7 @@ def layernorm(rows: int, columns: int, *, dtype: str = "fp32") -> Op:
         dtype=dtype,
         family="normalization",
         elements=float(rows * columns),
+        row=float(columns),
     )
 
 

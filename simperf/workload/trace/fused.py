@@ -8,7 +8,7 @@ __all__ = ["fused_functions"]
 
 
 def fused_functions(notes: dict[str, None]) -> Any:
-    """A mode under which attention and dropout are one operation, forward and backward.
+    """A mode under which attention, dropout and an LSTM's layer are one operation, forward and backward.
 
     Parameters
     ----------
@@ -18,6 +18,8 @@ def fused_functions(notes: dict[str, None]) -> Any:
     import torch
     from torch.nn import functional
     from torch.overrides import TorchFunctionMode
+
+    from simperf.workload.trace.recurrent import lstm
 
     aten = torch.ops.aten
 
@@ -46,7 +48,11 @@ def fused_functions(notes: dict[str, None]) -> Any:
             return input
         return aten.native_dropout.default(input, p, True)[0]
 
-    table = {functional.scaled_dot_product_attention: attention, functional.dropout: dropout}
+    table = {
+        functional.scaled_dot_product_attention: attention,
+        functional.dropout: dropout,
+        torch.lstm: lstm(notes, torch.lstm),
+    }
 
     class Mode(TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

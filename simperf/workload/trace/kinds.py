@@ -101,6 +101,8 @@ def _pointwise() -> dict[str, Kind]:
         "sin": 8,
         "softplus": 17,
         "softplus_backward": 14,
+        "smooth_l1_loss": 5,
+        "smooth_l1_loss_backward": 5,
         "sqrt": 4,
         "square": 1,
         "sub": 1,
@@ -132,7 +134,13 @@ def _moves() -> dict[str, Kind]:
     }
     backwards = {
         name: Kind(name, "copy", 0.0, reads=False)
-        for name in ("slice_backward", "select_backward", "embedding_dense_backward", "constant_pad_nd_backward")
+        for name in (
+            "slice_backward",
+            "select_backward",
+            "unfold_backward",
+            "embedding_dense_backward",
+            "constant_pad_nd_backward",
+        )
     }
     masks = {name: Kind(name, "elementwise", 0.0) for name in ("masked_fill", "tril", "triu")}
     return {**copies, **gathers, **scatters, **backwards, **masks}
@@ -162,6 +170,8 @@ def _rows() -> dict[str, Kind]:
         "native_batch_norm_backward": Kind("batchnorm_backward", norm, 11, passes=2),
         "native_group_norm": Kind("groupnorm", norm, 7, passes=2),
         "native_group_norm_backward": Kind("groupnorm_backward", norm, 14, passes=2),
+        "_weight_norm_interface": Kind("weight_norm", norm, 4, passes=2),
+        "_weight_norm_interface_backward": Kind("weight_norm_backward", norm, 6, passes=2),
         # rows stay on chip forward; backward, one kernel for the input, another for scale and shift
         "native_layer_norm": Kind("layernorm", norm, 7),
         "native_layer_norm_backward": Kind("layernorm_backward", norm, 14, passes=2),

@@ -16,6 +16,7 @@ from typing import Any
 from simperf.workload.model import NEVER
 from simperf.workload.trace.kernels import Kernel, kernels
 from simperf.workload.trace.kinds import FREE
+from simperf.workload.trace.recurrent import KERNELS
 
 __all__ = ["Recorded", "RecordedOp", "Recorder", "recording"]
 
@@ -131,7 +132,10 @@ class Recorder:
             return
         node = torch._C._current_autograd_node()
         place = self._place(node)
-        found = kernels(name, args, operands=operands, results=results, out=out)
+        if name in KERNELS:
+            found = KERNELS[name](args, out)
+        else:
+            found = kernels(name, args, operands=operands, results=results, out=out)
         for tensor in operands:
             self.storage(tensor)
         for kernel in found:
