@@ -8,14 +8,14 @@ in each other, since neither is part of the other.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from simperf.analysis.timeline import split_track
 from simperf.engine.recorder import Span
 from simperf.results import Result
 
-__all__ = ["Row", "allocate", "natural", "rows"]
+__all__ = ["Row", "allocate", "natural", "ordered", "rows"]
 
 _FLAT = frozenset(("communication", "copy", "storage", "compute", "memory"))
 
@@ -94,4 +94,9 @@ def rows(result: Result) -> list[Row]:
         storage = all(span.category == "storage" for span in spans)
         owner, name = (track, "") if storage else split_track(track, result.resources)
         found += [Row(owner, name, lane, members) for lane, members in enumerate(allocate(spans))]
+    return ordered(found)
+
+
+def ordered(found: Iterable[Row]) -> list[Row]:
+    """Rows in the order in which people expect them."""
     return sorted(found, key=lambda row: (_owner_order(row.owner), natural(row.name), row.lane))

@@ -1,12 +1,15 @@
 """The timeline as a trace for Perfetto (ui.perfetto.dev) and chrome://tracing.
 
-Format: N. Duca and D. Sinclair, "Trace Event Format" (2016). Spans become begin and end events
-rather than complete ones, so that both of their times are written as they are and
-neighbours that touch do not overlap by a rounding of their duration. Times are
-microseconds, as the format has it, at full precision. Spans of no length are instant events.
+Format: N. Duca and D. Sinclair, "Trace Event Format" (2016), as Perfetto's trace processor reads it:
 
-Arrows are bound to the spans that they leave and reach; one that starts at no span (a launch
-that takes no time) cannot be drawn in this format and is counted in ``otherData``.
+- Times are microseconds with three decimals: whole nanoseconds, which is what trace processors keep.
+- A span is a begin and an end event. Of all that happens within one nanosecond, ends are taken
+  first; so a span that has no length on this grid is a complete event of length 0.
+- An arrow is bound to the span that is open where it is written: its start follows the begin of
+  its cause at once, its end that of its effect.
+- A thread ``receive`` of each node has the moments at which bytes have arrived there.
+
+What a viewer could not show is left out and counted in ``otherData``.
 """
 
 from __future__ import annotations
@@ -15,23 +18,25 @@ import gzip
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 from simperf.analysis.timeline import split_track
 from simperf.files import write_bytes
-from simperf.report.lanes import Row, natural, rows
+from simperf.report.flows import Flow, Spot, arrivals, launches
+from simperf.report.lanes import Row, natural, ordered, rows
 from simperf.results import Result
 
 __all__ = ["save_trace", "trace_bytes"]
 
-_MICRO = 1e6
 _UNITS = {"memory held": "B", "rate": "B/s", "queue length": "launches"}
-#: order of what happens on a thread at one instant: a flow leaves its span before that ends
-_LEAVE, _END, _BEGIN, _REACH = range(4)
+#: moments within one nanosecond of one row; trace processors nest them, and no deeper than 512
+_PILE = 256
+#: order of what happens within one nanosecond
+_END, _BEGIN, _REACH = range(3)
 
-Timed = tuple[float, int, str]  # time [s], order, the event as JSON
+Timed = tuple[int, int, str]  # time [ns], order, the events as JSON
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 _text = lru_cache(maxsize=65536)(_encode)
 
@@ -39,24 +44,29 @@ _text = lru_cache(maxsize=65536)(_encode)
 def trace_bytes(result: Result) -> bytes:
     """The trace as JSON, one event a line; the same result gives the same bytes."""
     layout = rows(result)
+    received, sends = arrivals(layout)
+    flows = [*launches(result, layout), *sends]
+    layout = ordered([*layout, *received])
     owners = list(dict.fromkeys(row.owner for row in layout))
-    counted = {split_track(track, result.resources)[0] for track in {sample.track for sample in result.samples}}
+    counted = {_counter_place(track, name, result)[0] for track, name in {sample[:2] for sample in result.samples}}
     owners += sorted(counted - set(owners), key=natural)
     processes = {name: index for index, name in enumerate(owners, 1)}
     places = {id(row): f'"pid":{processes[row.owner]},"tid":{index}' for index, row in enumerate(layout, 1)}
+    hidden = _hidden(layout)
+    leave, reach, late = _bound(flows, {id(row): row for row in layout}, places, hidden)
     timed: list[Timed] = []
     for row in layout:
-        timed += _spans(row, places[id(row)])
-    arrows = _arrows(result, layout, places)
-    timed += arrows
+        timed += _spans(row, places[id(row)], hidden, leave, reach)
+    timed += late
     timed += _counters(result, processes)
-    timed.sort(key=lambda entry: entry[:2])  # stable: each thread's own order within an instant stays
+    timed.sort(key=lambda entry: entry[:2])  # stable: each thread's own order within a nanosecond stays
     other = {
         "name": result.name,
         "time": f"{result.time!r} s",
         "seed": result.seed,
         "version": result.version,
-        "arrows not drawn": len(result.arrows) - len(arrows) // 2,
+        "arrows not drawn": len(flows) - sum(len(lines) for lines in leave.values()),
+        "moments not drawn": len(hidden),
     }
     lines = [*_names(layout, processes), *(line for _, _, line in timed)]
     text = f'{{"displayTimeUnit":"ns","otherData":{_encode(other)},"traceEvents":[\n' + ",\n".join(lines) + "\n]}\n"
@@ -77,7 +87,16 @@ def save_trace(result: Result, path: str | os.PathLike[str]) -> None:
     write_bytes(path, data)
 
 
-def _names(layout: Iterable[Row], processes: dict[str, int]) -> Iterator[str]:
+def _grid(time: float) -> int:
+    """`time` [s] in whole ns."""
+    return round(time * 1e9)
+
+
+def _stamp(grid: int) -> str:
+    return f'"ts":{grid // 1000}.{grid % 1000:03d}'
+
+
+def _names(layout: Iterable[Row], processes: Mapping[str, int]) -> Iterator[str]:
     def name(what: str, pid: int, tid: int, **args: Any) -> str:
         return _encode({"ph": "M", "name": what, "pid": pid, "tid": tid, "args": args})
 
@@ -89,54 +108,109 @@ def _names(layout: Iterable[Row], processes: dict[str, int]) -> Iterator[str]:
         yield name("thread_sort_index", processes[row.owner], tid, sort_index=tid)
 
 
-def _spans(row: Row, place: str) -> Iterator[Timed]:
-    """Begin and end of each span; of those that end at one instant the inner one first."""
-    stack: list[float] = []
+def _hidden(layout: Iterable[Row]) -> set[Spot]:
+    """Moments that come after `_PILE` others within the same nanosecond of a row."""
+    found: set[Spot] = set()
+    for row in layout:
+        now, piled = -1, 0
+        for index, span in enumerate(row.spans):
+            start = _grid(span.start)
+            if start == _grid(span.end):
+                now, piled = start, piled + 1 if start == now else 1
+                if piled > _PILE:
+                    found.add((id(row), index))
+    return found
 
-    def end(time: float) -> Timed:
-        return time, _END, f'{{"ph":"E","ts":{time * _MICRO!r},{place}}}'
 
-    for span in row.spans:
-        while stack and stack[-1] <= span.start:
-            yield end(stack.pop())
-        what = f'"name":{_text(span.name)},"cat":"{span.category}","ts":{span.start * _MICRO!r},{place}'
-        if span.end > span.start:
-            stack.append(span.end)
-            yield span.start, _BEGIN, f'{{"ph":"B",{what}}}'
+def _bound(
+    flows: Iterable[Flow], layout: Mapping[int, Row], places: Mapping[int, str], hidden: set[Spot]
+) -> tuple[dict[Spot, list[str]], dict[Spot, list[str]], list[Timed]]:
+    """Events of all arrows that can be drawn: starts and ends by the span that they follow, and the late ends.
+
+    An effect may begin with its cause. Its arrow's end then waits for all starts of the same
+    nanosecond, and is bound to what is open by then, which a moment is not.
+    """
+    leave: dict[Spot, list[str]] = {}
+    reach: dict[Spot, list[str]] = {}
+    late: list[Timed] = []
+    for number, (kind, source, target) in enumerate(flows):
+        if source is None or target is None or source in hidden or target in hidden:
+            continue
+        cause, effect = (layout[row].spans[index] for row, index in (source, target))
+        start, end = _grid(cause.start), _grid(effect.start)
+        if start > end or (start == end == _grid(effect.end)):
+            continue
+        what = f'"name":"{kind}","cat":"{kind}","id":{number}'
+        leave.setdefault(source, []).append(f'{{"ph":"s",{what},{_stamp(start)},{places[source[0]]}}}')
+        line = f'{{"ph":"f","bp":"e",{what},{_stamp(end)},{places[target[0]]}}}'
+        if start < end:
+            reach.setdefault(target, []).append(line)
         else:
-            yield span.start, _BEGIN, f'{{"ph":"i","s":"t",{what}}}'
+            late.append((end, _REACH, line))
+    return leave, reach, late
+
+
+def _spans(
+    row: Row, place: str, hidden: set[Spot], leave: Mapping[Spot, list[str]], reach: Mapping[Spot, list[str]]
+) -> Iterator[Timed]:
+    """Begin and end of each span, with the arrows that it has; of those that end together the inner one first."""
+    stack: list[int] = []
+
+    def end(time: int) -> Timed:
+        return time, _END, f'{{"ph":"E",{_stamp(time)},{place}}}'
+
+    for index, span in enumerate(row.spans):
+        spot, start, stop = (id(row), index), _grid(span.start), _grid(span.end)
+        while stack and stack[-1] <= start:
+            yield end(stack.pop())
+        if spot in hidden:
+            continue
+        what = f'"name":{_text(span.name)},"cat":"{span.category}",{_stamp(start)},{place}'
+        if stop > start:
+            stack.append(stop)
+            begin = f'{{"ph":"B",{what}}}'
+        else:
+            begin = f'{{"ph":"X","dur":0,{what}}}'
+        yield start, _BEGIN, ",\n".join((begin, *leave.get(spot, ()), *reach.get(spot, ())))
     while stack:
         yield end(stack.pop())
 
 
-def _arrows(result: Result, layout: Iterable[Row], places: dict[int, str]) -> list[Timed]:
-    """Pairs of flow events for the arrows that leave and reach a span."""
-    leaves: dict[tuple[str, float], str] = {}
-    reaches: dict[tuple[str, float, str], str] = {}
-    for row in layout:
-        place = places[id(row)]
-        for span in row.spans:
-            if span.end > span.start:
-                leaves[span.track, span.end] = place
-                reaches[span.track, span.start, span.name] = place
-    found: list[Timed] = []
-    for number, (name, from_track, from_time, to_track, to_time) in enumerate(result.arrows):
-        source, target = leaves.get((from_track, from_time)), reaches.get((to_track, to_time, name))
-        if source is not None and target is not None:
-            what = f'"name":"launch","cat":"launch","id":{number}'
-            found.append((from_time, _LEAVE, f'{{"ph":"s",{what},"ts":{from_time * _MICRO!r},{source}}}'))
-            found.append((to_time, _REACH, f'{{"ph":"f","bp":"e",{what},"ts":{to_time * _MICRO!r},{target}}}'))
-    return found
+def _counter_place(track: str, name: str, result: Result) -> tuple[str, str, str]:
+    """Process, name and unit of a counter; a link's capacity is shown beside its rate."""
+    if name == "capacity":
+        return "network", f"{name} {track}", "B/s"
+    owner, lane = split_track(track, result.resources)
+    unit = next((unit for start, unit in _UNITS.items() if name.startswith(start)), "value")
+    return owner, f"{lane} {name}".strip(), unit
 
 
-def _counters(result: Result, processes: dict[str, int]) -> Iterator[Timed]:
-    known: dict[tuple[str, str], tuple[str, str]] = {}
+def _counters(result: Result, processes: Mapping[str, int]) -> Iterator[Timed]:
+    """Every sample; for links of known capacity also the share of it that is used."""
+    capacity = {name: use.capacity for name, use in result.resources.items() if use.kind == "link"}
+    rates: dict[str, float] = {}
+    shares: dict[tuple[int, str], tuple[str, float]] = {}
+    known: dict[tuple[str, str], tuple[str, str, str]] = {}
+
+    def event(grid: int, what: str, unit: str, value: float) -> Timed:
+        return grid, _REACH, f'{{"ph":"C",{what},{_stamp(grid)},"args":{{"{unit}":{value!r}}}}}'
+
     for track, name, time, value in result.samples:
         if not math.isfinite(value):
             continue
         if (track, name) not in known:
-            owner, lane = split_track(track, result.resources)
-            unit = next((unit for start, unit in _UNITS.items() if name.startswith(start)), "value")
-            known[track, name] = (f'"name":{_text(f"{lane} {name}".strip())},"pid":{processes[owner]}', unit)
-        what, unit = known[track, name]
-        yield time, _REACH, f'{{"ph":"C",{what},"ts":{time * _MICRO!r},"args":{{"{unit}":{value!r}}}}}'
+            owner, label, unit = _counter_place(track, name, result)
+            pid = f'"pid":{processes[owner]}'
+            known[track, name] = f'"name":{_text(label)},{pid}', unit, pid
+        what, unit, pid = known[track, name]
+        grid = _grid(time)
+        yield event(grid, what, unit, value)
+        link = track if name == "capacity" else name.removeprefix("rate ") if name.startswith("rate ") else ""
+        if not link:
+            continue
+        (capacity if name == "capacity" else rates)[link] = value
+        limit, rate = capacity.get(link, math.inf), rates.get(link)
+        if rate is not None and math.isfinite(limit):  # rate and capacity may change together: the last values hold
+            shares[grid, link] = pid, 100 * rate / limit if limit > 0 else 0.0
+    for (grid, link), (pid, share) in shares.items():
+        yield event(grid, f'"name":{_text(f"utilisation {link}")},{pid}', "%", share)

@@ -1,7 +1,7 @@
-"""The trace against the rules of the Trace Event Format, by a reader written here."""
+"""The trace against what Perfetto's importer does with it, by the reader beside this file."""
 
 import gzip
-import json
+import math
 import random
 
 import pytest
@@ -16,42 +16,8 @@ from simperf.execution import launch, synchronize
 from simperf.execution.session import Session
 from simperf.report.lanes import allocate, natural, rows
 from simperf.report.trace import save_trace, trace_bytes
-from simperf.results import Result
-
-
-def read(data):
-    """Spans as (process, thread, name, begin, end) [us], after checking the stack of every thread."""
-    document = json.loads(data)
-    names, spans, stacks, flows, counters = {}, [], {}, {}, []
-    last = -1.0
-    for event in document["traceEvents"]:
-        place = event["pid"], event.get("tid")
-        if event["ph"] == "M":
-            names[event["name"], *place] = event["args"].get("name")
-            continue
-        assert event["ts"] >= last, "events are in order of time"
-        last = event["ts"]
-        stack = stacks.setdefault(place, [])
-        if event["ph"] == "B":
-            stack.append(event)
-        elif event["ph"] == "E":
-            begin = stack.pop()
-            thread = names["thread_name", *place]
-            spans.append((names["process_name", place[0], 0], thread, begin["name"], begin["ts"], event["ts"]))
-        elif event["ph"] == "s":
-            assert stack, "a flow starts inside a span"
-            flows[event["id"]] = [stack[-1]["name"]]
-        elif event["ph"] == "f":
-            assert event["bp"] == "e"
-            assert stack, "a flow ends inside a span"
-            assert stack[-1]["ts"] == event["ts"]
-            flows[event["id"]].append(stack[-1]["name"])
-        elif event["ph"] == "C":
-            counters.append((names["process_name", place[0], 0], event["name"], event["ts"], event["args"]))
-        else:
-            assert event["ph"] == "i"
-    assert not any(stacks.values()), "every span that begins ends"
-    return document, spans, flows, counters
+from simperf.results import ResourceUse, Result
+from tests.report.importer import read
 
 
 @pytest.fixture(scope="module")
@@ -74,38 +40,115 @@ def chain():
 
 
 def test_round_trip_keeps_every_span_and_its_times(chain):
-    _, spans, _, _ = read(trace_bytes(chain))
-    assert len(spans) == len(chain.spans)
-    found = sorted((f"{process}/{thread}", name, begin, end) for process, thread, name, begin, end in spans)
+    trace = read(trace_bytes(chain))
+    assert not trace.errors
+    found = sorted((f"{one.process}/{one.thread}", one.name, one.start, one.start + one.length) for one in trace.slices)
     wanted = sorted((span.track, span.name, span.start, span.end) for span in chain.spans)
+    assert len(found) == len(wanted)
     for mine, span in zip(found, wanted, strict=True):
         assert mine[:2] == span[:2]
-        assert mine[2] / 1e6 == pytest.approx(span[2], rel=1e-9, abs=0)
-        assert mine[3] / 1e6 == pytest.approx(span[3], rel=1e-9, abs=0)
+        assert mine[2:] == pytest.approx([span[2] * 1e9, span[3] * 1e9], rel=0, abs=0.5001)
 
 
 def test_arrows_go_from_the_launch_to_its_kernel(chain):
-    document, _, flows, _ = read(trace_bytes(chain))
-    assert len(flows) == 50 - document["otherData"]["arrows not drawn"] == 50
-    for source, target in flows.values():
-        assert target.startswith("k")
-        assert source in (f"launch {target}", "wait: launch queue full")
+    trace = read(trace_bytes(chain))
+    assert not trace.errors
+    assert len(trace.flows) == 50 - trace.other["arrows not drawn"] == 50
+    for name, source, target in trace.flows:
+        assert name == "launch"
+        assert target.name.startswith("k")
+        assert source.name in (f"launch {target.name}", "wait: launch queue full")
+        assert source.start + source.length <= target.start
 
 
 def test_counters_have_names_and_units(chain):
-    _, _, _, counters = read(trace_bytes(chain))
-    assert {(process, name, *args) for process, name, _, args in counters} == {
-        ("gpu0", "stream0 queue length", "launches"),
-        ("gpu0", "stream1 queue length", "launches"),
-        ("gpu0", "memory held", "B"),
+    trace = read(trace_bytes(chain))
+    assert set(trace.counters) == {
+        ("gpu0", "stream0 queue length launches"),
+        ("gpu0", "stream1 queue length launches"),
+        ("gpu0", "memory held B"),
     }
-    assert len(counters) == len(chain.samples)
+    assert sum(len(values) for values in trace.counters.values()) == len(chain.samples)
 
 
 def test_processes_and_threads_are_named_in_order(chain):
-    document, *_ = read(trace_bytes(chain))
-    named = [event for event in document["traceEvents"] if event.get("name") in ("process_name", "thread_name")]
-    assert [event["args"]["name"] for event in named] == ["cpu0", "gpu0", "python", "stream0", "stream1"]
+    assert read(trace_bytes(chain)).order == ["cpu0", "gpu0", "python", "stream0", "stream1"]
+
+
+def test_launches_that_take_no_time_have_their_arrows():
+    launches = [Span("cpu0/python", "launch k", 0.0, 0.0, "overhead")] * 3
+    kernels = [Span("gpu0/stream0", "k", float(i), i + 1.0, "compute") for i in range(3)]
+    arrows = tuple(Arrow("k", "cpu0/python", 0.0, "gpu0/stream0", float(i)) for i in range(3))
+    trace = read(trace_bytes(Result("free", 3.0, spans=(*launches, *kernels), arrows=arrows)))
+    assert not trace.errors
+    assert [target.start for _, _, target in trace.flows] == [0, 1e9, 2e9]
+    assert len({id(source) for _, source, _ in trace.flows}) == 3
+    assert all(source.length == 0 for _, source, _ in trace.flows)
+
+
+def test_more_moments_than_a_viewer_nests_are_counted():
+    launches = [Span("cpu0/python", "launch k", 0.0, 0.0, "overhead")] * 700
+    kernels = [Span("gpu0/stream0", "k", float(i), i + 1.0, "compute") for i in range(700)]
+    arrows = tuple(Arrow("k", "cpu0/python", 0.0, "gpu0/stream0", float(i)) for i in range(700))
+    trace = read(trace_bytes(Result("free", 700.0, spans=(*launches, *kernels), arrows=arrows)))
+    assert not trace.errors
+    assert len(trace.of("python")) == 700 - trace.other["moments not drawn"] == 256
+    assert len(trace.flows) == 700 - trace.other["arrows not drawn"] == 256
+
+
+def test_sends_lead_to_where_their_bytes_arrive():
+    spans = (
+        Span("gpu0/send", "to gpu1", 0.0, 2e-6, "communication"),
+        Span("gpu2/to gpu1", "push", 1e-6, 2e-6, "communication"),
+        Span("cpu0/to gpu1", "batch", 1e-6, 3e-6, "copy"),
+        Span("gpu1/to gpu1", "nowhere", 1e-6, 3e-6, "communication"),
+        Span("gpu0/stream0", "to gpu1", 1e-6, 3e-6, "compute"),
+        Span("gpu1/to gpu3", "in no time", 3e-6, 3e-6, "communication"),
+    )
+    trace = read(trace_bytes(Result("sends", 3e-6, spans=spans)))
+    assert not trace.errors
+    arrived = [(one.process, one.name, one.start, one.length) for one in trace.of("receive")]
+    assert arrived == [
+        ("gpu1", "from gpu0", 2000, 0),
+        ("gpu1", "push from gpu2", 2000, 0),
+        ("gpu1", "batch from cpu0", 3000, 0),
+        ("gpu3", "in no time from gpu1", 3000, 0),
+    ]
+    pairs = [(name, source.process, target.process, target.name) for name, source, target in trace.flows]
+    assert pairs == [
+        ("send", "gpu0", "gpu1", "from gpu0"),
+        ("send", "gpu2", "gpu1", "push from gpu2"),
+        ("send", "cpu0", "gpu1", "batch from cpu0"),
+    ]
+    assert trace.other["arrows not drawn"] == 1  # an arrow within one moment cannot be bound
+
+
+def test_an_effect_may_begin_with_its_cause():
+    spans = (Span("cpu0/python", "launch k", 0.0, 1e-10, "overhead"), Span("gpu0/stream0", "k", 1e-10, 1.0, "compute"))
+    arrow = Arrow("k", "cpu0/python", 1e-10, "gpu0/stream0", 1e-10)
+    for arranged in (spans, spans[::-1]):
+        trace = read(trace_bytes(Result("at once", 1.0, spans=arranged, arrows=(arrow,))))
+        assert not trace.errors
+        assert [(source.name, target.name) for _, source, target in trace.flows] == [("launch k", "k")]
+
+
+def test_links_show_the_share_that_is_used():
+    samples = [
+        Sample("network", "rate sw0", 0.0, 4e9),
+        Sample("network", "rate other", 0.0, 4e9),
+        Sample("sw0", "capacity", 1.0, 4e9),
+        Sample("sw0", "capacity", 2.0, 0.0),
+        Sample("network", "rate sw0", 2.0, 0.0),
+    ]
+    links = {"sw0": ResourceUse("link", 8e9, 8e9), "other": ResourceUse("link", math.inf, 1.0)}
+    trace = read(trace_bytes(Result("links", 3.0, samples=tuple(samples), resources=links)))
+    assert not trace.errors
+    assert trace.counters == {
+        ("network", "rate sw0 B/s"): [(0, 4e9), (2e9, 0.0)],
+        ("network", "rate other B/s"): [(0, 4e9)],
+        ("network", "capacity sw0 B/s"): [(1e9, 4e9), (2e9, 0.0)],
+        ("network", "utilisation sw0 %"): [(0, 50.0), (1e9, 100.0), (2e9, 0.0)],
+    }
 
 
 def test_the_same_result_gives_the_same_bytes(chain, tmp_path):
@@ -127,11 +170,12 @@ def test_an_arrow_without_a_span_is_counted_not_invented():
         arrows=(Arrow("k", "cpu0/python", 0.5, "gpu0/stream0", 1.0),),
         samples=(Sample("network", "rate sw0", 1.0, 16e9), Sample("network", "rate sw0", 1.5, float("inf"))),
     )
-    document, spans, flows, counters = read(trace_bytes(result))
-    assert len(spans) == 1
-    assert not flows
-    assert document["otherData"]["arrows not drawn"] == 1
-    assert counters == [("network", "rate sw0", 1e6, {"B/s": 16e9})]
+    trace = read(trace_bytes(result))
+    assert not trace.errors
+    assert [one.name for one in trace.slices] == ["mark", "k"]
+    assert not trace.flows
+    assert trace.other["arrows not drawn"] == 1
+    assert trace.counters == {("network", "rate sw0 B/s"): [(1e9, 16e9)]}
 
 
 intervals = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=30)
@@ -151,9 +195,26 @@ def test_lanes_never_overlap(pairs, category):
                 nested = one.start <= other.start and other.end <= one.end
                 assert apart or (nested and category == "host")
     result = Result("lanes", 30.0, spans=tuple(spans))
-    document, found, _, _ = read(trace_bytes(result))
-    instants = sum(event["ph"] == "i" for event in document["traceEvents"])
-    assert len(found) + instants == len(spans)
+    trace = read(trace_bytes(result))
+    assert not trace.errors
+    assert sorted((one.name, one.length) for one in trace.slices) == sorted(
+        (span.name, (span.end - span.start) * 1e9) for span in spans
+    )
+
+
+short = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=40)
+
+
+@given(pairs=short, category=st.sampled_from(["host", "communication"]))
+@settings(max_examples=150, deadline=None)
+def test_times_below_a_nanosecond_break_nothing(pairs, category):
+    spans = [Span("t", f"s{i}", min(p) * 1.3e-10, max(p) * 1.3e-10, category) for i, p in enumerate(pairs)]
+    trace = read(trace_bytes(Result("short", 6e-9, spans=tuple(spans))))
+    assert not trace.errors
+    assert len(trace.slices) == len(spans)
+    times = {span.name: (span.start, span.end) for span in spans}
+    for one in trace.slices:
+        assert (one.start, one.start + one.length) == tuple(round(time * 1e9) for time in times[one.name])
 
 
 def test_transfers_at_the_same_time_are_beside_each_other_not_inside():

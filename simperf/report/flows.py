@@ -1,0 +1,95 @@
+"""Arrows of a timeline, from cause to effect: a launch to its kernel, a send to the arrival of its bytes.
+
+Spans are named by where they are drawn, since two of them may be equal in everything else.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from simperf.engine.recorder import Span
+from simperf.report.lanes import Row
+from simperf.results import Result
+
+__all__ = ["RECEIVE", "Flow", "Spot", "arrivals", "launches", "receiver"]
+
+#: the row of a node on which arrivals are shown
+RECEIVE = "receive"
+_TO = "to "
+_SENT = frozenset(("communication", "copy"))
+
+Spot = tuple[int, int]  # identity of the row, index of the span on it
+
+
+class Flow(NamedTuple):
+    """One arrow; an end is None where no span on the timeline stands for it."""
+
+    kind: str
+    source: Spot | None
+    target: Spot | None
+
+
+def receiver(span: Span, lane: str) -> str:
+    """Node that the bytes of a send go to, empty for what is no send.
+
+    Parameters
+    ----------
+    span : Span
+    lane : str
+        Its track within its owner, such as ``"to gpu1"`` or, with the target in the span's name, ``"send"``.
+    """
+    if span.category not in _SENT:
+        return ""
+    what = span.name if lane == "send" else lane
+    return what.removeprefix(_TO) if what.startswith(_TO) else ""
+
+
+def arrivals(layout: Sequence[Row]) -> tuple[list[Row], list[Flow]]:
+    """One row a node with the moments at which bytes have arrived there, and an arrow to each from its send."""
+    found: dict[str, list[tuple[float, Spot, Span]]] = {}
+    for row in layout:
+        for index, span in enumerate(row.spans):
+            target = receiver(span, row.name)
+            if target and target != row.owner:
+                name = f"from {row.owner}"
+                if span.name != f"{_TO}{target}":
+                    name = f"{span.name} {name}"
+                moment = Span(f"{target}/{RECEIVE}", name, span.end, span.end, span.category)
+                found.setdefault(target, []).append((span.end, (id(row), index), moment))
+    received, flows = [], []
+    for target, moments in found.items():
+        moments.sort(key=lambda moment: moment[0])
+        row = Row(target, RECEIVE, 0, [moment for _, _, moment in moments])
+        received.append(row)
+        flows += [Flow("send", source, (id(row), index)) for index, (_, source, _) in enumerate(moments)]
+    return received, flows
+
+
+def launches(result: Result, layout: Sequence[Row]) -> Iterator[Flow]:
+    """Arrows that the engine recorded, each with what led to it and the kernel that it leads to.
+
+    A kernel comes from its launch; after a wait for a place in the queue, from that wait.
+    """
+    leave = {arrow.from_track for arrow in result.arrows}
+    reach = {arrow.to_track for arrow in result.arrows}
+    launched: dict[tuple[str, float, str], Spot] = {}
+    ended: dict[tuple[str, float], Spot] = {}
+    instants: dict[tuple[str, float, str], deque[Spot]] = {}
+    begun: dict[tuple[str, float, str], Spot] = {}
+    for row in layout:
+        for index, span in enumerate(row.spans):
+            spot, lasts = (id(row), index), span.end > span.start
+            if span.track in leave and lasts:
+                launched[span.track, span.end, span.name] = ended[span.track, span.end] = spot
+            elif span.track in leave:
+                instants.setdefault((span.track, span.end, span.name), deque()).append(spot)
+            if span.track in reach and lasts:
+                begun[span.track, span.start, span.name] = spot
+    for name, from_track, from_time, to_track, to_time in result.arrows:
+        launch = from_track, from_time, f"launch {name}"
+        source = launched.get(launch) or ended.get((from_track, from_time))
+        if source is None and launch in instants:  # one launch for each kernel, in order
+            source = instants[launch].popleft() if len(instants[launch]) > 1 else instants[launch][0]
+        yield Flow("launch", source, begun.get((to_track, to_time, name)))
