@@ -10,7 +10,6 @@ from simperf.units import parse
 
 #: cases of training that no scenario stands for; docs/explanation/training.md says why
 LEFT_OUT = {
-    "byteps-bert-large-256",
     "alcf-resnet50-tcp-vs-ofi",
     "mxnet-train-bs-k80",
     "mxnet-train-bs-m60",
