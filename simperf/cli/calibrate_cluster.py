@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -76,7 +78,6 @@ def _measure(
     output: Path | None,
     before: Dataset | None,
 ) -> Dataset:
-    import signal
     import sys
 
     from simperf.calibrate.cluster import experiments
@@ -89,15 +90,35 @@ def _measure(
         elif done % 20 == 0 or done == of:
             typer.echo(f"[{done}/{of}] {what}", err=True)
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     wanted = list(experiments.points(hosts, shape, rates=rates, only=families, quick=quick))
     command = " ".join(["simperf", *sys.argv[1:]])
     servers = 1 if any(point.hosts > hosts for point in wanted) else 0
     try:
-        return measure(hosts + servers, shape, wanted, output=output, before=before, progress=progress, command=command)
+        with _interruptible():
+            return measure(
+                hosts + servers, shape, wanted, output=output, before=before, progress=progress, command=command
+            )
     except KeyboardInterrupt:
         note("interrupted; the cluster is taken down" + (f"; the same command goes on with {output}" if output else ""))
         raise typer.Exit(130) from None
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Take a request to end, and a terminal that is closed, like Ctrl-C, so that the cluster is taken down."""
+    import signal
+    import threading
+
+    numbers = (signal.SIGTERM, signal.SIGHUP) if threading.current_thread() is threading.main_thread() else ()
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number, handler in before.items():
+        if handler != signal.SIG_IGN:  # as under nohup
+            signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _show(data: Dataset, *, points: bool) -> None:

@@ -94,7 +94,8 @@ class FakeBox:
     fail: int | None = None
     orders: list[str]
 
-    def __init__(self, hosts, shape):
+    def __init__(self, hosts, shape, *, alone):
+        assert alone
         self.hosts = hosts
         FakeBox.orders = []
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from simperf.calibrate.cluster.network import BoxError, Network
+from simperf.calibrate.cluster.network import BoxError, Network, others
 from simperf.calibrate.cluster.shape import Shape
 
 __all__ = ["Box"]
@@ -31,15 +31,23 @@ class Box:
     ----------
     hosts : int
     shape : Shape
+    alone : bool
+        Refuse while another process has a boxed cluster up: its hosts would share the cores with these.
     """
 
-    def __init__(self, hosts: int, shape: Shape) -> None:
+    def __init__(self, hosts: int, shape: Shape, *, alone: bool = False) -> None:
         self.network = Network(hosts, shape)
+        self.alone = alone
         self._stack = contextlib.ExitStack()
         self.workers: list[subprocess.Popen[bytes]] = []
         self._pending: list[bytes] = []
 
     def __enter__(self) -> Box:
+        if self.alone and (busy := others()):
+            whose = ", ".join(f"process {one}" for one in busy)
+            raise BoxError(
+                f"another boxed cluster is up ({whose}), and two would disturb each other's times: wait for it"
+            )
         with self._stack:
             folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="simperf-"))
             self._stack.enter_context(self.network)

@@ -96,7 +96,7 @@ def measure(
     queue = [point for point in wanted if not _measured(point, done)]
     began = saved = time.monotonic()
     try:
-        with Box(hosts, shape) as box:
+        with Box(hosts, shape, alone=True) as box:
             for index, point in enumerate(queue):
                 if time.monotonic() - began > seconds:
                     break

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 
+from simperf.calibrate.cluster.network import base_name
 from simperf.errors import InputError, Problem
 
 __all__ = ["check", "missing"]
@@ -33,7 +34,7 @@ def missing() -> list[Problem]:
 
 def _kernel() -> list[Problem]:
     """Try a namespace with a shaped link: kernels without tbf or veth, and containers without rights, refuse."""
-    name = f"simperf-{os.getpid()}-0-s"
+    name = f"{base_name()}-s"
     steps = (
         ("network namespaces", f"ip netns add {name}"),
         ("veth pairs", f"ip -n {name} link add v0 type veth peer name v1"),

@@ -14,7 +14,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +21,7 @@ from types import TracebackType
 from simperf.calibrate.cluster.shape import SEGMENT, SOCKET, Shape
 from simperf.errors import SimperfError
 
-__all__ = ["PREFIX", "BoxError", "Network", "remove_stale"]
+__all__ = ["PREFIX", "BoxError", "Network", "base_name", "others", "remove_stale"]
 
 PREFIX = "simperf"
 _OURS = re.compile(rf"^{PREFIX}-(\d+)-(\d+)-(?:s|h\d+)$")
@@ -33,7 +32,8 @@ class BoxError(SimperfError):
 
 
 def _call(*words: str) -> str:
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    # in a session of its own, so that Ctrl-C on a terminal does not end it halfway
+    done = subprocess.run(words, capture_output=True, text=True, check=False, start_new_session=True)
     if done.returncode:
         raise BoxError(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip() or 'failed'}")
     return done.stdout
@@ -61,14 +61,28 @@ def _remove(name: str) -> None:
         _call("ip", "netns", "delete", name)
 
 
+def base_name() -> str:
+    """What the names of all namespaces of this process begin with."""
+    own = os.getpid()
+    return f"{PREFIX}-{own}-{_started(own)}"
+
+
+def _owners() -> dict[str, int | None]:
+    """Namespaces of boxed clusters, and the process that has made each; None if it has ended."""
+    matches = [match for match in map(_OURS.match, _namespaces()) if match]
+    return {match[0]: int(match[1]) if _started(int(match[1])) == int(match[2]) else None for match in matches}
+
+
+def others() -> list[int]:
+    """Other processes that have a boxed cluster up now."""
+    return sorted({owner for owner in _owners().values() if owner is not None} - {os.getpid()})
+
+
 def remove_stale() -> list[str]:
     """Remove what runs that are no longer alive have left; returns the names of the namespaces."""
-    found = []
-    for name in _namespaces():
-        match = _OURS.match(name)
-        if match and _started(int(match[1])) != int(match[2]):
-            _remove(name)
-            found.append(name)
+    found = [name for name, owner in _owners().items() if owner is None]
+    for name in found:
+        _remove(name)
     return found
 
 
@@ -85,8 +99,7 @@ class Network:
     """
 
     def __init__(self, hosts: int, shape: Shape, *, control: str = "cubic") -> None:
-        own = os.getpid()
-        self.base = f"{PREFIX}-{own}-{_started(own)}"
+        self.base = base_name()
         self.hosts, self.shape, self.control = hosts, shape, control
         self._made: list[str] = []
 
@@ -101,6 +114,8 @@ class Network:
 
     def __enter__(self) -> Network:
         remove_stale()
+        if self.switch in _namespaces():
+            raise BoxError("this process has a boxed cluster already")
         try:
             self._build()
         except BaseException:
@@ -118,14 +133,12 @@ class Network:
         return ["ip", "netns", "exec", self.name(host), *words]
 
     def _build(self) -> None:
-        _call("ip", "netns", "add", self.switch)
-        self._made.append(self.switch)
+        self._add(self.switch)
         _call("ip", "-n", self.switch, "link", "add", "br0", "type", "bridge", "stp_state", "0", "forward_delay", "0")
         _call("ip", "-n", self.switch, "link", "set", "br0", "up")
         for host in range(self.hosts):
             name, port = self.name(host), f"p{host}"
-            _call("ip", "netns", "add", name)
-            self._made.append(name)
+            self._add(name)
             _call("ip", "-n", self.switch, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", name)
             for where, device in ((self.switch, port), (name, "eth0")):
                 size = ("gso_max_size", str(SEGMENT), "gro_max_size", str(SEGMENT))
@@ -142,6 +155,10 @@ class Network:
             _call(*self.inside(host, ("sysctl", "-q", "-w", *knobs)))
         self.reshape(self.shape)
 
+    def _add(self, name: str) -> None:
+        self._made.append(name)  # before it is there: an interrupt may come between
+        _call("ip", "netns", "add", name)
+
     def reshape(self, shape: Shape) -> None:
         """Shape all links anew."""
         self.shape = shape
@@ -155,7 +172,17 @@ class Network:
                 _call("tc", "-n", where, "qdisc", "replace", "dev", device, "root", "tbf", *words)
 
     def close(self) -> None:
-        """Take everything down; a second call does nothing."""
+        """Take everything down; a second call does nothing.
+
+        An interrupt meanwhile is raised when all is gone: those who wait press Ctrl-C more than once.
+        """
+        interrupt = None
         while self._made:
-            _remove(self._made.pop())
-        time.sleep(0)
+            try:
+                _remove(self._made[-1])
+            except KeyboardInterrupt as error:
+                interrupt = error
+            else:
+                self._made.pop()
+        if interrupt is not None:
+            raise interrupt
