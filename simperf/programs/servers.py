@@ -68,6 +68,7 @@ def train_with_servers(
     duplex: bool = True,
     accepts: int = 0,
     connections: int = 0,
+    copiers: int = 0,
     grouped: int = GROUPED,
     priority: bool = False,
     compression: str = "none",
@@ -75,6 +76,7 @@ def train_with_servers(
     free_codec: bool = False,
     add: float = 3.0,
     apply: float = 3.0,
+    take: float = 0.0,
     server_memory: BytesPerSecond = 0.0,
     message: Seconds = 0.0,
     rate: BytesPerSecond = 0.0,
@@ -151,6 +153,8 @@ def train_with_servers(
         transfers of a server under way at one time each way, 0 for all
     connections : int
         transfers between one worker and one server under way at one time each way, 0 for all
+    copiers : int
+        threads that copy for each GPU, the last key first and what leaves for the CPU last; 0 for copy engines
     grouped : int
         slices of one call of the collectives inside a machine, where it adds up around rings
     priority : bool
@@ -165,8 +169,10 @@ def train_with_servers(
         memory traffic of adding a gradient up, for each of its bytes
     apply : float
         memory traffic of updating the weights, for each of their bytes
+    take : float
+        memory traffic on a worker's CPU of taking an answer from the network, for each of its bytes
     server_memory : float
-        bandwidth of a server's memory; 0 takes the part's
+        bandwidth of the memory for what servers do, and for taking answers; 0 takes the part's
     message : float
         time of a message beside the wire: software at both ends
     rate : float
@@ -221,10 +227,12 @@ def train_with_servers(
         codec=chosen.free() if free_codec else chosen,
         work=ServerWork(add, 0.0 if update else apply),
         server_bandwidth=server_memory,
+        take=take,
         window=window,
         duplex=duplex,
         accepts=accepts,
         connections=connections,
+        copiers=copiers,
         grouped=grouped,
         priority=priority,
         message=message,

@@ -31,7 +31,7 @@ from simperf.training.multi_machine import AROUND, Route, Team, make_routes
 from simperf.training.placement import Shard, place_keys
 from simperf.training.ring_team import RingTeam, ring_groups
 from simperf.training.servers import ServerWork, ShardServer
-from simperf.training.sites import Courier, Lane, Site
+from simperf.training.sites import Courier, Lane, Site, Then
 from simperf.training.staleness import Consistency, Staleness
 
 __all__ = ["KVStore", "StoreOptions"]
@@ -55,7 +55,9 @@ class StoreOptions:
     codec : Codec
     work : ServerWork
     server_bandwidth : float
-        Memory of a server [B/s]; 0 takes the part's.
+        Memory of a server, and of a worker's CPU that takes an answer [B/s]; 0 takes the part's.
+    take : float
+        Memory traffic on a worker's CPU of taking an answer from the network, for each of its bytes [1].
     window : int
         Transfers of a worker under way at one time; 0 for all at once.
     duplex : bool
@@ -65,6 +67,8 @@ class StoreOptions:
     connections : int
         Transfers between one worker and one server under way at one time, each way; 0 for all. A connection
         carries one message after the other.
+    copiers : int
+        Threads that copy for each GPU, as in `Team`; 0 for copy engines.
     grouped : int
         Slices of one call of the collectives inside a machine, where it adds up around rings.
     priority : bool
@@ -84,10 +88,12 @@ class StoreOptions:
     codec: Codec = DENSE
     work: ServerWork = field(default_factory=ServerWork)
     server_bandwidth: float = 0.0
+    take: float = 0.0
     window: int = 0
     duplex: bool = True
     accepts: int = 0
     connections: int = 0
+    copiers: int = 0
     grouped: int = GROUPED
     priority: bool = False
     message: float = 0.0
@@ -98,7 +104,10 @@ class StoreOptions:
         if self.priority and not (self.window or self.connections):
             message = "a priority decides who goes next: it needs a window of transfers, or connections"
             problems.append(Problem(message, key="window", expected="1 or more"))
-        for key, value in (("window", self.window), ("accepts", self.accepts), ("connections", self.connections)):
+        if not self.take >= 0.0:
+            problems.append(Problem("memory traffic is 0 or more", key="take", value=str(self.take)))
+        for key in ("window", "accepts", "connections", "copiers"):
+            value = getattr(self, key)
             if value < 0:
                 problems.append(Problem("it is a number of transfers, 0 or more", key=key, value=str(value)))
         if problems:
@@ -152,7 +161,10 @@ class KVStore:
             self.sizes, servers=len(self.servers), how=options.placement, slice_size=options.slice_size
         )
         self.courier = Courier(m, message=options.message, rate=options.rate)
-        self.staleness = Staleness()
+        recorder = m.simulation.recorder
+        self.staleness = Staleness(
+            None if recorder is None else lambda age: recorder.counter("servers", "staleness", m.now, age)
+        )
         self.updates = 0
         self._sites: dict[tuple[str, float], Site] = {}
         routes = make_routes(
@@ -229,12 +241,22 @@ class KVStore:
             "duplex": options.duplex,
             "connections": options.connections,
             "add": options.work.add,
+            "copiers": options.copiers,
+            "take": partial(self._take, route.host),
         }
         if options.reduction not in AROUND:
             return Team(number, route, self.courier, **given)
         groups = ring_groups(self.m.machine, route.gpus, reduction=options.reduction)
         rings = [LocalRings(self.m, group, grouped=options.grouped) for group in groups]
         return RingTeam(number, route, self.courier, rings=rings, **given)
+
+    def _take(self, host: str, nbytes: float, then: Then) -> None:
+        """Take an answer of so many bytes [B] from the network, then go on."""
+        traffic = self.options.take * nbytes
+        if traffic:
+            self.site(host, self.options.server_bandwidth).work("take", traffic, then)
+        else:
+            then()
 
     def _share(self, routes: Sequence[Route]) -> dict[str, int]:
         """Machines that share each link with the first one; none if they are not taken together.

@@ -9,7 +9,7 @@ byteps/common/core_loops.cc (Y. Jiang et al., OSDI 2020).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from heapq import heappop, heappush
 from itertools import pairwise
 
@@ -17,14 +17,12 @@ from simperf.collectives.nccl import Tuner
 from simperf.errors import InputError, Problem
 from simperf.execution.session import Session
 from simperf.hardware import Ring, find_rings
-from simperf.training.sites import after
+from simperf.training.sites import Then, after
 
 __all__ = ["GROUPED", "LocalRings"]
 
 #: slices of one grouped call: BYTEPS_NCCL_GROUP_SIZE, 4 unless told otherwise (byteps/common/nccl_manager.cc)
 GROUPED = 4
-
-Then = Callable[[], None]
 
 
 class LocalRings:

@@ -19,7 +19,7 @@ from simperf.errors import InputError, Problem, nearest
 from simperf.training.compression import Codec
 from simperf.training.placement import Shard
 from simperf.training.servers import ShardServer
-from simperf.training.sites import Courier, Lane, Site
+from simperf.training.sites import Courier, Lane, Site, Then
 
 __all__ = ["AROUND", "REDUCTIONS", "Route", "Team", "make_routes"]
 
@@ -93,6 +93,11 @@ class Team:
         Transfers between it and one server under way at one time, each way; 0 for all.
     add : float
         Memory traffic of adding up, for each byte [1].
+    copiers : int
+        Threads that copy for each GPU, from a queue in which the last key goes first and what leaves for the CPU
+        last, as in MXNet's engine; 0 for copy engines: to the CPU, from it and to one other GPU, each in turn.
+    take : callable, optional
+        Takes an answer of so many bytes [B] from the network, then goes on.
     """
 
     def __init__(
@@ -109,12 +114,14 @@ class Team:
         duplex: bool = True,
         connections: int = 0,
         add: float = 3.0,
+        copiers: int = 0,
+        take: Callable[[float, Then], None] | None = None,
     ) -> None:
         self.number, self.route, self.courier, self.sites, self.codec = number, route, courier, sites, codec
         self.back, self.unpack, self.add = back, unpack, add
         self.out = Lane(window)
         self.home = Lane(window) if duplex else self.out
-        self.connections = connections
+        self.connections, self.copiers, self._take = connections, copiers, take
         self.steps = [0]
         self.servers: Sequence[ShardServer] = ()
         self.nodes: Sequence[str] = ()
@@ -194,7 +201,10 @@ class Team:
         def arrived() -> None:
             for lane in reversed(lanes):
                 lane.free()
-            self._returned(shard, door)
+            if self._take is None:
+                self._returned(shard, door)
+            else:
+                self._take(self.back(shard.nbytes), partial(self._returned, shard, door))
 
         lanes = self._lanes("home", shard, self.outboxes[shard.server])
         self._start(lanes, self.priority(shard), start)
@@ -214,19 +224,23 @@ class Team:
             self._copy("broadcast", source, gpu, shard, self.back(shard.nbytes), then)
 
     def _copy(self, name: str, source: str, target: str, shard: Shard, nbytes: float, then: Callable[[], None]) -> None:
-        """Copy inside the machine: a GPU's copies to (from) the CPU, or to one other GPU, come one after the other."""
+        """Copy inside the machine, when a copy engine or a thread of the GPU has time for it."""
         if source == target:
             then()
             return
-        host = self.route.host
-        key = (target, "h2d") if source == host else (source, "d2h") if target == host else (source, target)
-        engine = self._engines.setdefault(key, Lane(1))
+        host, urgency = self.route.host, self.priority(shard)
+        if self.copiers:
+            key = (target if source == host else source, "")
+            urgency = 0.0 if target == host else float(-shard.key)
+        else:
+            key = (target, "h2d") if source == host else (source, "d2h") if target == host else (source, target)
+        engine = self._engines.setdefault(key, Lane(self.copiers or 1))
 
         def over() -> None:
             engine.free()
             then()
 
-        engine.submit(self.priority(shard), lambda: self.courier.send(source, target, nbytes, over, name=name))
+        engine.submit(urgency, lambda: self.courier.send(source, target, nbytes, over, name=name))
 
     def _landed(self, shard: Shard, gpu: str) -> None:
         self.sites(gpu).work("decode", self.unpack(shard.nbytes), partial(self.receivers[gpu], shard))

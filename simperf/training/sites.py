@@ -18,7 +18,7 @@ from simperf.execution.session import Session
 from simperf.hardware import CpuPart
 from simperf.workload import Op
 
-__all__ = ["CPU_STREAM", "Courier", "Lane", "Site"]
+__all__ = ["CPU_STREAM", "Courier", "Lane", "Site", "Then", "after"]
 
 #: Share of a CPU's memory bandwidth that streaming code reaches: STREAM triad on two-socket Xeons, 75-85 %
 #: (McCalpin, STREAM benchmark results).
@@ -27,6 +27,7 @@ CPU_STREAM = 0.8
 #: Stream of a GPU on which it serves others, beside its own computation.
 _SERVICE = 2
 
+#: what happens next
 Then = Callable[[], None]
 
 

@@ -125,7 +125,14 @@ def test_misuse_is_named(star):
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"priority": True}, "needs a window"), ({"window": -1}, "0 or more"), ({"accepts": -2}, "0 or more")],
+    [
+        ({"priority": True}, "needs a window"),
+        ({"window": -1}, "0 or more"),
+        ({"accepts": -2}, "0 or more"),
+        ({"connections": -1}, "0 or more"),
+        ({"copiers": -1}, "0 or more"),
+        ({"take": -1.0}, "0 or more"),
+    ],
 )
 def test_options_without_meaning(options, words):
     with pytest.raises(InputError, match=words):

@@ -122,3 +122,19 @@ def test_lanes_let_so_many_go_at_a_time():
     assert going == [0, 1]
     lane.free()
     assert going == [0, 1, 2]
+
+
+def test_threads_of_a_gpu_copy_to_the_cpu_last(catalog, with_servers):
+    """All sums of all keys first, then what goes to the server, which waits meanwhile: the whole takes longer."""
+    machine = catalog.machine("pcie-4gpu")
+    plan = {"steps": 1, "layers": 16, "weights": 400e6, "reduction": "sharded", "nodes": ["cpu0"], "server_memory": 5e9}
+    engines = with_servers(machine, **plan, apply=1.0)
+    threads = with_servers(machine, **plan, apply=1.0, copiers=2)
+    assert threads.now > engines.now + 0.5 * 3 * 400e6 / 4 / 12.3e9
+    assert threads.simulation.network.moved == pytest.approx(engines.simulation.network.moved)
+
+
+def test_taking_an_answer_from_the_network_takes_the_cpus_memory(cluster, with_servers):
+    plan = {"steps": 1, "weights": 100e6, "where": "dedicated", "reduction": "gpu", "server_memory": 5e9}
+    free, busy = (with_servers(cluster, take=take, **plan).now for take in (0.0, 2.0))
+    assert busy - free == pytest.approx(2 * 100e6 / 5e9)
