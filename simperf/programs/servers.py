@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from simperf.errors import ProgramError
+from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program
 from simperf.execution.session import Session
 from simperf.programs.registry import program
@@ -192,6 +192,8 @@ def train_with_servers(
     stored : float
         bytes of one sample on that disk
     """
+    if batch < 1:
+        raise InputError(Problem("one sample a GPU or more is expected", key="batch", value=str(batch)))
     count = len(nodes) if nodes else servers
     gpus = worker_gpus(m.machine, workers, servers=count, where="cpu" if nodes else where)
     places = tuple(nodes) or server_nodes(m.machine, gpus, servers=servers, where=where)

@@ -106,6 +106,11 @@ class StoreOptions:
             problems.append(Problem(message, key="window", expected="1 or more"))
         if not self.take >= 0.0:
             problems.append(Problem("memory traffic is 0 or more", key="take", value=str(self.take)))
+        if not 0.0 <= self.message < math.inf:
+            problems.append(Problem("a time is 0 or more", key="message", value=f"{self.message:g}"))
+        for key, rate in (("rate", self.rate), ("server_memory", self.server_bandwidth or math.inf)):
+            if not rate > 0.0:
+                problems.append(Problem("a rate is above 0", key=key, value=f"{rate:g}"))
         for key in ("window", "accepts", "connections", "copiers"):
             value = getattr(self, key)
             if value < 0:

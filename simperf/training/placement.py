@@ -143,8 +143,10 @@ def worker_gpus(machine: Machine, workers: int = 0, *, servers: int = 0, where: 
     Raises
     ------
     InputError
-        There are fewer GPUs than asked for, or no machine is left to train.
+        There are fewer GPUs than asked for, fewer than none are, or no machine is left to train.
     """
+    if workers < 0:
+        raise InputError(Problem("a number of GPUs is expected, or 0 for all", key="workers", value=str(workers)))
     kept = {slot.name for slot in machine.servers}
     if where == "dedicated":
         names = [slot.name for slot in machine.servers]

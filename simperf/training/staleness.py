@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -133,16 +134,24 @@ class Staleness:
 
     The first gradients of all workers come from the same weights: a start-up that says nothing
     about the steady state.
+
+    Parameters
+    ----------
+    watch : callable, optional
+        Is told every age that is counted.
     """
 
-    __slots__ = ("counts",)
+    __slots__ = ("_watch", "counts")
 
-    def __init__(self) -> None:
+    def __init__(self, watch: Callable[[int], None] | None = None) -> None:
         self.counts: Counter[int] = Counter()
+        self._watch = watch
 
     def note(self, updates: int) -> None:
         """Count a gradient that is `updates` updates old."""
         self.counts[updates] += 1
+        if self._watch is not None:
+            self._watch(updates)
 
     @property
     def mean(self) -> float:

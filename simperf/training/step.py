@@ -6,6 +6,7 @@ round numbers. It launches the kernels and moves the gradients.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -125,16 +126,28 @@ def even_step(
     launch : float or None
         Time of the frontend to issue one kernel [s]; None takes the frontend's own.
 
+    Raises
+    ------
+    InputError
+        No layer, not a size for each, or a time below 0.
+
     Examples
     --------
     >>> step = even_step(5, forward=0.0, backward=5e-3, nbytes=100 * 2**20)
     >>> len(step.backward), step.gradients[0].name, step.gradients[0].ready
     (5, 'layer4', 0)
     """
+    problems = [
+        Problem("a time is 0 or more", key=key, value=f"{time:g}")
+        for key, time in (("forward", forward), ("backward", backward), ("update", update))
+        if not 0.0 <= time < math.inf
+    ]
     if layers < 1 or (sizes and len(sizes) != layers):
-        raise InputError(
+        problems.append(
             Problem("one layer or more, and a size for each, are expected", key="layers", value=str(layers))
         )
+    if problems:
+        raise InputError(problems)
     weights = list(sizes) or [1.0] * layers
     total = sum(weights)
 

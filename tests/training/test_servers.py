@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from simperf.errors import DeviceMemoryError, InputError, MachineError, ProgramError
-from simperf.hardware import build_cluster
+from simperf.hardware import build_cluster, build_machine
 from simperf.programs import PROGRAMS
 from simperf.programs.servers import train_with_servers
 from simperf.training.parameter_server import parameter_server
@@ -154,11 +154,37 @@ def test_workers_of_a_star_are_interchangeable(star, with_servers):
         ({"stragglers": 5}, "5 stragglers of 4 workers"),
         ({"disk": "tape0"}, "no disk 'tape0'"),
         ({"nodes": ["hub"]}, "no memory that could add up"),
+        ({"workers": -1}, "a number of GPUs is expected, or 0 for all"),
+        ({"batch": 0}, "one sample a GPU or more"),
+        ({"backward": -1e-3}, "a time is 0 or more"),
+        ({"message": -1e-6}, "a time is 0 or more"),
+        ({"rate": -1.0}, "a rate is above 0"),
+        ({"server_memory": -1.0}, "a rate is above 0"),
+        ({"layers": 2, "sizes": [1.0]}, "a size for each"),
+        ({"layers": 3, "slice_size": 50e6, "servers": 4, "weights": 90e6}, "4 servers for 3 shards"),
     ],
 )
 def test_settings_without_meaning_are_refused(star, with_servers, bad, words):
     with pytest.raises(InputError, match=words):
         with_servers(star(4), **bad)
+
+
+def test_a_machine_without_gpus_has_nobody_to_train(catalog, with_servers):
+    machine = build_machine(
+        {
+            "node": [{"id": "cpu{0,1}", "cpu": "xeon-8168"}],
+            "link": [{"a": "cpu0", "b": "cpu1", "part": "upi"}],
+        },
+        catalog,
+    )
+    with pytest.raises(InputError, match="no workers wanted, but the machine has 0 GPUs"):
+        with_servers(machine)
+
+
+def test_rings_below_switches_need_as_many_gpus_below_each(catalog, with_servers):
+    machine = catalog.machine("p3-8xlarge")
+    with pytest.raises(MachineError, match="different numbers of GPUs below them"):
+        with_servers(machine, workers=3, reduction="switch-rings")
 
 
 def test_a_speed_needs_something_to_scale(star, with_servers):
