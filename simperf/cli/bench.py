@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from simperf.analysis.scaling import Scaling
     from simperf.collectives import Transport, Wired
     from simperf.collectives.bench import Row
 
@@ -239,6 +241,38 @@ class Bench:
             from simperf.report.style import save
 
             save(wiring_picture(self.machine, rows[-1], title=f"{self.collective}, {name}"), path)
+
+    def scaling(self, size: int, tables: Mapping[str, Sequence[Row]]) -> list[Scaling]:
+        """How each algorithm of `tables` scales at one size [B]: on fewer ranks, or fewer servers of a cluster.
+
+        The ideal is the floor, the time that no algorithm can beat. What takes too long or does not fit is left out.
+        """
+        from simperf.analysis.scaling import Scaled, Scaling
+        from simperf.collectives.effort import MAP
+        from simperf.errors import SimperfError
+        from simperf.study.scaling import halvings
+
+        if self.late or self.background or self.place["cluster"]:
+            return []
+        machine, ranks = self.machine, self.ranks
+        by_server = not self.place["wiring"] and self.place["nodes"] > 1
+        points = {
+            name: [Scaled(len(ranks), row.time, row.floor) for row in rows if row.nbytes == size]
+            for name, rows in tables.items()
+        }
+        try:
+            for count in halvings(self.place["nodes"] if by_server else len(ranks)):
+                self.machine, self.ranks = self.seat(None, count) if by_server else self.seat(count, 1)
+                for name, line in points.items():
+                    if len(self.ranks) > 1:
+                        with contextlib.suppress(SimperfError):
+                            (row,) = self._table(name, [size], {"effort": MAP})
+                            line.append(Scaled(len(self.ranks), row.time, row.floor))
+        finally:
+            self.machine, self.ranks = machine, ranks
+        ideal = "the floor, the time that no algorithm can beat"
+        lines = [Scaling("ranks", name, "time", ideal, tuple(sorted(line))) for name, line in points.items()]
+        return [line for line in lines if len(line.points) > 1]
 
     def draw_map(self, path: Path, sizes: Sequence[int]) -> None:
         """Draw who wins over numbers of ranks and sizes."""

@@ -211,8 +211,18 @@ def collective(
         from simperf.cli.work import typed as words
         from simperf.report.html import collective_report, save_page
 
-        title = f"{name}: {len(bench.ranks)} ranks on {getattr(bench.machine, 'name', '') or wiring}"
-        page = collective_report(tables, bench.machine, title=title, refusals=bench.refusals, command=words())
+        where = getattr(bench.machine, "name", "") or wiring
+        among = f"{len(bench.ranks)} ranks on {where}"
+        page = collective_report(
+            tables,
+            bench.machine,
+            title=f"{name}: {among}",
+            question=f"How long does {name} take among {among}, by size, and which way wins?",
+            scaling=bench.scaling(sizes[-1], tables),
+            settings=bench.header().splitlines(),
+            refusals=bench.refusals,
+            command=words(),
+        )
         save_page(page, report)
         typer.echo(f"wrote {report}: open it in a browser", err=True)
 

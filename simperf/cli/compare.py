@@ -11,6 +11,7 @@ from simperf.cli.options import Engine, Format, Plot, Report, Samples, Seed, Set
 
 if TYPE_CHECKING:
     from simperf.analysis.check import Check
+    from simperf.hardware import Machine
     from simperf.report.data import Failure
     from simperf.results import Result
     from simperf.scenario import Scenario
@@ -55,7 +56,8 @@ def compare(
     if report is not None:
         from simperf.report.html import comparison_report, save_page
 
-        save_page(comparison_report(found.rows, title=" and ".join(files), command=typed()), report)
+        title = " and ".join(files)
+        save_page(comparison_report(found.rows, title=title, command=typed(), machines=found.machines), report)
         note(f"wrote {report}: open it in a browser")
     if found.overridden:
         note("the files' [expect] are not checked, as the command line changes what is run")
@@ -103,6 +105,7 @@ class _Comparison:
     def __init__(self, samples: int = 0, engine: str = "serial") -> None:
         self.samples, self.engine = samples, engine
         self.datas: list[Mapping[str, Any]] = []
+        self.machines: list[Machine | None] = []
         self.rows: list[Result | Failure] = []
         self.checks: dict[int, list[Check]] = {}
         self.overridden = False
@@ -117,6 +120,7 @@ class _Comparison:
         if isinstance(item, Result):
             self.rows.append(item)
             self.datas.append(item.scenario)
+            self.machines.append(None)
             return
         self.overridden |= item.overridden
         variants = {variant.name: variant for variant in item.variants or (item,)}
@@ -137,6 +141,7 @@ class _Comparison:
 
         place = len(self.rows)
         self.datas.append(variant.data)
+        self.machines.append(variant.machine)
         try:
             result = self._predict(variant) if self.samples else play(variant)
         except SimperfError as error:

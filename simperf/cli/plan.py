@@ -58,6 +58,7 @@ def plan(
     if report is not None:
         from simperf.report.html import plan_report, save_page
 
-        save_page(plan_report(found, command=typed()), report)
+        first = found.scenario(1)
+        save_page(plan_report(found, command=typed(), winner=play(first), machine=first.machine), report)
         note(f"wrote {report}: open it in a browser")
     return 0

@@ -65,8 +65,12 @@ def run(
     write_outputs(result, trace=trace, plot=plot, kind=kind, save=save)
     if report is not None:
         from simperf.report.html import result_report, save_page
+        from simperf.study.scaling import fewer
 
-        save_page(result_report(result, machine=scenario.machine, command=typed()), report)
+        line, remarks = fewer(scenario, result, play=play)
+        lines = [line] if line is not None else []
+        page = result_report(result, machine=scenario.machine, command=typed(), scaling=lines, remarks=remarks)
+        save_page(page, report)
         note(f"wrote {report}: open it in a browser")
     if scenario.overridden:
         note("the file's [expect] is not checked, as the command line changes what is run")

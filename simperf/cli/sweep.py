@@ -10,6 +10,9 @@ import typer
 from simperf.cli.options import Engine, Format, Report, Samples, Seed, Set, Vary
 
 if TYPE_CHECKING:
+    from simperf.hardware import Machine
+    from simperf.results import Result
+    from simperf.scenario import Scenario
     from simperf.study.table import Table
 
 __all__ = ["Shown", "sweep"]
@@ -82,11 +85,26 @@ def sweep(
     if report is not None:
         from simperf.report.html import save_page, sweep_report
 
-        save_page(sweep_report(table, question=scenario.question, command=typed()), report)
+        best, machine = _best(scenario, table)
+        page = sweep_report(table, question=scenario.question, command=typed(), best=best, machine=machine)
+        save_page(page, report)
         note(f"wrote {report}: open it in a browser")
     if table.failed:
         note(f"{len(table.failed)} of {len(table)} points failed; their errors are in the table")
     return 1 if len(table.failed) == len(table) else 0
+
+
+def _best(scenario: Scenario, table: Table) -> tuple[Result | None, Machine | None]:
+    """The best point played once more, with its timeline, for a report."""
+    from simperf.cli.work import play
+    from simperf.study.points import make_tasks, point_scenario
+
+    row = table.best()
+    if row is None:
+        return None, None
+    (task,) = make_tasks(scenario, [row["set"]])
+    chosen = point_scenario({**task, "seed": row["seed"]})
+    return play(chosen), chosen.machine
 
 
 def _write(table: Table, output: str, file: Path | None) -> None:

@@ -2,8 +2,9 @@
 
 from simperf.report.html.comparison import comparison_report
 from simperf.report.html.page import Section, page, save_page
+from simperf.report.html.plan import plan_report
 from simperf.report.html.result import result_report
-from simperf.report.html.studies import collective_report, plan_report, sweep_report
+from simperf.report.html.studies import collective_report, sweep_report
 
 __all__ = [
     "Section",

@@ -96,13 +96,42 @@ def save_page(text: str, path: str | os.PathLike[str]) -> None:
     write_text(path, text)
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, caption: str, numbers: Sequence[int] = ()) -> str:
-    """A table; cells are plain text, columns of `numbers` are set to the right."""
+def table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    caption: str,
+    numbers: Sequence[int] = (),
+    optional: Sequence[int] = (),
+    long: Sequence[int] = (),
+) -> str:
+    """A table; cells are plain text.
+
+    Parameters
+    ----------
+    head : sequence of str
+    rows : iterable of sequence
+    caption : str
+    numbers : sequence of int
+        Columns that are set to the right.
+    optional : sequence of int
+        Columns that are left out where all their cells are empty.
+    long : sequence of int
+        Columns of sentences, which are kept wide enough to be read.
+    """
+    rows = list(rows)
+    kept = [i for i in range(len(head)) if i not in optional or any(str(row[i]) for row in rows)]
+    head, rows = [head[i] for i in kept], [[row[i] for i in kept] for row in rows]
+    kinds = ["n" if i in numbers else "long" if i in long else "" for i in kept]
 
     def cell(index: int, value: Any) -> str:
-        return f'<td class="n">{escape(str(value))}</td>' if index in numbers else f"<td>{escape(str(value))}</td>"
+        kind = f' class="{kinds[index]}"' if kinds[index] else ""
+        return f"<td{kind}>{escape(str(value))}</td>"
 
-    heads = "".join(f'<th scope="col"{" class=n" if i in numbers else ""}>{escape(h)}</th>' for i, h in enumerate(head))
+    heads = "".join(
+        f'<th scope="col"{" class=n" if kind == "n" else ""}>{escape(text)}</th>'
+        for text, kind in zip(head, kinds, strict=True)
+    )
     body = "".join(f"<tr>{''.join(cell(i, value) for i, value in enumerate(row))}</tr>" for row in rows)
     return (
         f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption, quote=True)}"><table>'

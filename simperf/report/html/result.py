@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
 from simperf.analysis.breakdown import breakdown
-from simperf.analysis.limits import busiest, headroom, utilisation
-from simperf.analysis.overlap import overlap
-from simperf.analysis.regime import regime
-from simperf.engine.recorder import Category
+from simperf.analysis.limits import utilisation
+from simperf.analysis.scaling import Scaling
 from simperf.hardware import Machine
 from simperf.report.counters import series
+from simperf.report.html.limiting import limiting_part, limits
+from simperf.report.html.machine import machine_part
 from simperf.report.html.page import Section, definitions, page, paragraphs, table
-from simperf.report.html.picture import inline
-from simperf.report.html.timeline import timeline
+from simperf.report.html.picture import on_page, printed
+from simperf.report.html.scaling import scaling_part
+from simperf.report.html.timeline import MOST, timeline
 from simperf.report.plots import draw
+from simperf.report.staleness import ages, draw_staleness
 from simperf.report.style import COLORS, HATCHES
 from simperf.results import Result
 from simperf.units import format_quantity
 
-__all__ = ["inputs", "limits", "result_report", "result_sections", "shares"]
+__all__ = ["inputs", "interval", "result_report", "result_sections", "shares", "sources"]
 
 _OPERATIONS = 25
-_RESOURCES = 15
+#: queues that one picture can tell apart
+_QUEUES = 3
 
 
-def result_report(result: Result, *, machine: Machine | None = None, command: str = "") -> str:
+def result_report(
+    result: Result,
+    *,
+    machine: Machine | None = None,
+    command: str = "",
+    scaling: Sequence[Scaling] = (),
+    remarks: Sequence[str] = (),
+) -> str:
     """A page on one result.
 
     Parameters
@@ -37,41 +47,62 @@ def result_report(result: Result, *, machine: Machine | None = None, command: st
         What it ran on, for the picture of the links' load.
     command : str
         What makes the result again, to be shown.
+    scaling : sequence of Scaling
+        How the same work goes on fewer devices (`simperf.study.scaling.fewer`).
+    remarks : sequence of str
+        What was run for that.
     """
     text = format_quantity(result.time, "s")
-    sections = result_sections(result, machine=machine)
+    sections = result_sections(result, machine=machine, scaling=scaling_part(scaling, remarks=remarks))
     sections.append(Section("How to reproduce it", reproduce(result, command)))
     return page(result.name, sections, question=result.question, answer=text, lead=_lead(result))
 
 
 def _lead(result: Result) -> str:
-    lines = []
-    interval = getattr(result, "intervals", {}).get("time")
-    if interval:
-        low, high = (format_quantity(end, "s") for end in interval)
-        lines.append(f"90 % interval: {low} to {high}.")
-    else:
-        lines.append("No interval: no fitted profile was used, so the model's own error is not known from this run.")
+    lines = [interval(result)]
     lines += [f"{name}: {text}." for name, text in limits(result)]
     return f'<p class="faint">{"<br>".join(escape(line) for line in lines)}</p>'
 
 
-def result_sections(result: Result, *, machine: Machine | None = None, prefix: str = "") -> list[Section]:
-    """All sections of one result but how it is made again; `prefix` tells several on one page apart."""
+def interval(result: Result) -> str:
+    """The interval of the time in words, or why there is none."""
+    if "time" not in result.intervals:
+        return "No interval: no fitted profile was used, so the model's own error is not known from this run."
+    low, high = (format_quantity(end, "s") for end in result.intervals["time"])
+    return f"90 % interval: {low} to {high}."
+
+
+def result_sections(
+    result: Result, *, machine: Machine | None = None, prefix: str = "", scaling: str = "", most: int = MOST
+) -> list[Section]:
+    """All sections of one result but how it is made again.
+
+    Parameters
+    ----------
+    result : Result
+    machine : Machine, optional
+    prefix : str
+        Tells several on one page apart.
+    scaling : str
+        The body of the section on scaling.
+    most : int
+        Spans of the timeline above which short ones are put together.
+    """
     found = [
         ("Where the time went", shares(breakdown(result), result.time)),
-        ("Timeline", timeline(result, name=f"{prefix}timeline-box") + _paper(result, prefix)),
-        ("What limits it", definitions(limits(result)) + _resources(result)),
+        ("Timeline", timeline(result, name=f"{prefix}timeline-box", most=most) + _paper(result)),
+        ("What limits it", limiting_part(result)),
+        ("Scaling", scaling),
         ("Topology", _topology(result, machine, prefix)),
         ("Roofline", _roofline(result, prefix)),
         ("Memory over time", _counter(result, "memory", "memory held", prefix)),
         ("Launch queue", _counter(result, "queue", "queue length", prefix)),
-        ("Staleness", _staleness(result)),
+        ("Staleness", _staleness(result, prefix)),
         ("Metrics", _metrics(result)),
         ("Notes", paragraphs(result.notes) if result.notes else ""),
         ("What was modelled", paragraphs(result.modelled) if result.modelled else ""),
         ("What was not modelled", paragraphs(result.not_modelled) if result.not_modelled else ""),
-        ("Inputs", inputs(result.scenario) + _sources(result)),
+        ("Inputs", inputs(result.scenario) + sources([result]) + machine_part(machine)),
     ]
     return [Section(title, body, name=prefix + title.lower().replace(" ", "-")) for title, body in found if body]
 
@@ -101,38 +132,11 @@ def shares(parts: Mapping[str, float], whole: float) -> str:
     )
 
 
-def limits(result: Result) -> list[tuple[str, str]]:
-    """Regime, busiest resource, floor and overlap, each in words."""
-    rows = []
-    bound, limit, room = regime(result), busiest(result), headroom(result)
-    if result.spans:
-        rows.append(("Regime", f"{bound.name}, for {bound.share:.1%} of the time".replace("%", " %")))
-    if limit is not None:
-        rows.append(("Busiest", f"{limit.name} ({limit.kind}), {limit.utilisation:.1%} used".replace("%", " %")))
-    if room is not None:
-        floor = format_quantity(room.floor, "s")
-        rows.append(("Floor", f"{floor} set by {room.name}; the run takes {room.ratio:.4g} times that"))
-    moving: tuple[Category, ...] = ("communication", "copy")
-    for category in moving:
-        found = overlap(result, category)
-        if found.total > 0:
-            text = f"{found.share:.1%} of {format_quantity(found.total, 's')} hidden under kernels".replace("%", " %")
-            rows.append((category.capitalize(), text))
-    return rows
-
-
-def _paper(result: Result, prefix: str) -> str:
+def _paper(result: Result) -> str:
     """What stands in the timeline's place on paper."""
     if not result.spans:
         return ""
-    return f'<div class="paper">{inline(draw(result, "gantt"), name=f"{prefix}gantt", text="The whole run.")}</div>'
-
-
-def _resources(result: Result) -> str:
-    used = utilisation(result)
-    rows = [(name, result.resources[name].kind, f"{share * 100:.3g} %") for name, share in used.items() if share > 0]
-    caption = "Resources by use" + (f", the first {_RESOURCES} of {len(rows)}" if len(rows) > _RESOURCES else "")
-    return table(("resource", "kind", "used"), rows[:_RESOURCES], caption=caption, numbers=(2,)) if rows else ""
+    return printed(draw(result, "gantt"), text="The whole run, a row for each stream, thread and link.")
 
 
 def _topology(result: Result, machine: Machine | None, prefix: str) -> str:
@@ -143,7 +147,7 @@ def _topology(result: Result, machine: Machine | None, prefix: str) -> str:
     used = utilisation(result)
     load = {name: share for name, share in used.items() if result.resources[name].kind == "link"}
     text = f"{machine.name}: the links, and how much of each the run used."
-    return inline(draw_topology(machine, load=load or None), name=f"{prefix}topology", text=text)
+    return on_page(draw_topology(machine, load=load or None), name=f"{prefix}topology", text=text)
 
 
 def _roofline(result: Result, prefix: str) -> str:
@@ -161,10 +165,11 @@ def _roofline(result: Result, prefix: str) -> str:
         )
         for row in rows[:_OPERATIONS]
     ]
-    caption = f"Operations by time{f', the first {_OPERATIONS} of {len(rows)}' if len(rows) > _OPERATIONS else ''}"
+    caption = "Operations by time, as the program lists them (those of a training step once)"
+    caption += f", the first {_OPERATIONS} of {len(rows)}" if len(rows) > _OPERATIONS else ""
     head = ("operation", "device", "calls", "time each", "rate", "bound by")
     text = "Arithmetic rate over intensity: the ceilings of the device, and where the run's operations lie below them."
-    picture = inline(draw(result, "roofline"), name=f"{prefix}roofline", text=text)
+    picture = on_page(draw(result, "roofline"), name=f"{prefix}roofline", text=text)
     return picture + table(head, cells, caption=caption, numbers=(2, 3, 4))
 
 
@@ -172,25 +177,32 @@ def _counter(result: Result, kind: str, counter: str, prefix: str) -> str:
     lines = series(result, counter)
     if not any(values.max() > 0 for _, values in lines.values()):
         return ""
+    if kind == "queue" and len(lines) > _QUEUES:
+        return ""  # lines that cross each other all the time; the timeline has a lane for each
     text = f"{counter} over time, a line for each of {', '.join(lines) if len(lines) <= 8 else f'{len(lines)} devices'}"
-    return inline(draw(result, kind), name=f"{prefix}{kind}", text=text)
+    return on_page(draw(result, kind), name=f"{prefix}{kind}", text=text)
 
 
-def _staleness(result: Result) -> str:
+def _staleness(result: Result, prefix: str) -> str:
     rows = [(name, str(metric)) for name, metric in result.metrics.items() if "stale" in name.lower()]
-    return definitions(rows) if rows else ""
+    picture = ""
+    if ages(result):
+        text = f"How stale {len(ages(result)):,} gradients were when they were applied: over time, and how often each."
+        picture = on_page(draw_staleness(result), name=f"{prefix}staleness-picture", text=text)
+    return picture + (definitions(rows) if rows else "")
 
 
 def _metrics(result: Result) -> str:
     if not result.metrics:
         return ""
-    intervals = getattr(result, "intervals", {})
     rows = []
     for name, metric in result.metrics.items():
-        low_high = intervals.get(name)
+        low_high = result.intervals.get(name)
         ends = " to ".join(format_quantity(end, metric.unit) for end in low_high) if low_high else ""
         rows.append((name, str(metric), ends, metric.origin))
-    return table(("metric", "value", "90 % interval", "origin"), rows, caption="Everything else", numbers=(1,))
+    return table(
+        ("metric", "value", "90 % interval", "origin"), rows, caption="Everything else", numbers=(1,), optional=(2,)
+    )
 
 
 def inputs(scenario: Mapping[str, Any]) -> str:
@@ -207,10 +219,10 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
             yield f"{prefix}{key}", str(value)
 
 
-def _sources(result: Result) -> str:
-    if not result.sources:
-        return ""
-    return table(("input", "source"), result.sources.items(), caption="Where the numbers come from")
+def sources(results: Sequence[Result]) -> str:
+    """Where the inputs' numbers come from, those of several results together."""
+    found = {name: text for result in results for name, text in result.sources.items()}
+    return table(("input", "source"), found.items(), caption="Where the numbers come from") if found else ""
 
 
 def reproduce(result: Result, command: str) -> str:

@@ -1,4 +1,4 @@
-"""Reports of many runs: a sweep, a plan, a collective over sizes."""
+"""Reports of many runs: a sweep, a collective over sizes."""
 
 from __future__ import annotations
 
@@ -6,81 +6,99 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from simperf.analysis.scaling import Scaling
 from simperf.collectives.bench import best_rows
 from simperf.errors import InputError
 from simperf.hardware import Machine
 from simperf.report.collectives import size_text, wiring_picture
+from simperf.report.html.machine import machine_part
 from simperf.report.html.page import Section, page, paragraphs, table
-from simperf.report.html.picture import inline
-from simperf.report.plans import draw_plan
+from simperf.report.html.picture import on_page
+from simperf.report.html.result import result_sections
+from simperf.report.html.scaling import scaling_part
 from simperf.report.style import figure
 from simperf.report.sweeps import KINDS, draw_table
 from simperf.report.topology import draw_topology
-from simperf.study.planning.candidates import hours
+from simperf.results import Result
+from simperf.study.scaling import of_table
 from simperf.units import format_quantity
 
 if TYPE_CHECKING:
     from simperf.collectives.bench import Row
-    from simperf.study.planning.planner import Plan
     from simperf.study.table import Table
 
-__all__ = ["collective_report", "plan_report", "sweep_report"]
+__all__ = ["collective_report", "sweep_report"]
+
+#: load of the busiest link from which it and not the latency is named as the limit, as in the table of the terminal
+_BOUND = 0.5
+#: ratio of bandwidths below which the axis has too few powers of ten to be read by
+_DECADE = 30.0
+_MODELLED = (
+    "every send of the plan, after the sends that it waits for; a rank blocks as a loop of sends and receives does",
+    "links shared max-min fairly, re-shared at every change; protocol overhead and latency of each link",
+    "the floor: what must leave and reach every rank, and how far it is",
+)
+_NOT_MODELLED = (
+    "packets, incast, congestion control; the ramp from few to many channels",
+    "the copies and kernels of the GPUs, unless a protocol or a rate of reduction is given",
+    "computation on the same GPUs at the same time",
+)
 
 _ROWS = 500
+_SHOWN = {
+    "lines": "the time over the first key, a line for each value of the others.",
+    "heatmap": "the time over both keys, a field for each point; the numbers are in the table of points.",
+    "pareto": "time and cost of every point, and those that no other beats in both.",
+}
 
 
-def sweep_report(found: Table, *, question: str = "", command: str = "") -> str:
-    """A page on a sweep: the best point, every picture that its keys allow, and the table."""
-    best = found.best()
+def sweep_report(
+    found: Table, *, question: str = "", command: str = "", best: Result | None = None, machine: Machine | None = None
+) -> str:
+    """A page on a sweep: the best point, every picture that its keys allow, the table, and the best point in detail.
+
+    Parameters
+    ----------
+    found : Table
+    question, command : str
+    best : Result, optional
+        The run of the best point, with its timeline.
+    machine : Machine, optional
+        On which that ran.
+    """
+    first = found.best()
     header, rows = found.shown()
     pictures = []
     for kind in KINDS:
-        if kind == "scaling" and not _counted(found):
-            continue
+        if kind == "scaling":
+            continue  # has a section of its own
         try:
             drawn = draw_table(found, kind)
         except InputError:
             continue  # the sweep does not hold what this kind shows
-        pictures.append(inline(drawn, name=f"sweep-{kind}", text=f"{found.title}: {kind}"))
+        pictures.append(on_page(drawn, name=f"sweep-{kind}", text=f"{found.title}: {_SHOWN[kind]}"))
     caption = f"{len(rows)} points" + (f", the first {_ROWS} of them" if len(rows) > _ROWS else "")
-    sections = [
-        Section("Pictures", "".join(pictures)),
-        Section("Points", table(header, rows[:_ROWS], caption=caption)),
-    ]
+    sections = [Section("Pictures", "".join(pictures))]
+    part = scaling_part(of_table(found))
+    sections += [Section("Scaling", part)] if part else []
+    sections.append(Section("Points", table(header, rows[:_ROWS], caption=caption)))
     if found.failed:
         failed = [f"point {row['point']}: {str(row['error']).splitlines()[0]}" for row in found.failed]
         sections.append(Section("Failed", paragraphs(failed)))
-    answer = ""
     if best is not None:
-        where = ", ".join(f"{key} = {best['set'][key]}" for key in found.keys if key in best.get("set", {}))
-        answer = f"Fastest: {format_quantity(best['time'], 's')}" + (f" at {where}" if where else "")
-    return page(f"Sweep: {found.title}", [*sections, *_made(command)], question=question, answer=answer)
-
-
-def _counted(found: Table) -> bool:
-    """Whether what is varied first is a number of things, so that there is an ideal to scale to."""
-    return all(isinstance(value, int) and value > 0 for value in found.column(found.keys[0]))
-
-
-def plan_report(found: Plan, *, command: str = "") -> str:
-    """A page on a plan: the winner, time against cost, the ranking with reasons, and what was ruled out."""
-    request = found.request
-    header, rows = found.rows()
-    picture = inline(draw_plan(found), name="plan", text="Time and cost of every candidate, and the front none beats.")
-    sections = [
-        Section("Time and cost", picture),
-        Section("Ranking", table(header, rows[:_ROWS], caption="Candidates that were simulated, best first")),
-    ]
-    if found.pruned:
-        cells = [(one.choice.name, one.reason) for one in found.pruned]
-        caption = "Ruled out by a bound before any run"
-        sections.append(Section("Not simulated", table(("candidate", "why"), cells[:_ROWS], caption=caption)))
-    prices = [(name, f"{request.prices.of(name):.3f} USD/h", text) for name, text in request.prices.sources.items()]
-    sections.append(Section("Prices", table(("instance", "price", "source"), prices, caption="Prices", numbers=(1,))))
-    asked = f"{request.samples:.4g} samples of {request.model.name}, {request.precision}"
-    first = found.ranked[0] if found.ranked else None
-    answer = f"{first.choice.name}: {hours(first.time)}, {first.cost:.2f} USD" if first else "No candidate"
-    return page(request.title, [*sections, *_made(command)], question=asked, answer=answer)
+        for each in result_sections(best, machine=machine, prefix="b-"):
+            sections.append(Section(f"Best point: {each.title}", each.body, name=each.anchor))
+    answer, lead = "", ""
+    if first is not None:
+        where = ", ".join(f"{key} = {first['set'][key]}" for key in found.keys if key in first.get("set", {}))
+        answer = f"Fastest: {format_quantity(first['time'], 's')}" + (f" at {where}" if where else "")
+        ends = first.get("intervals", {}).get("time")
+        told = "No interval: no draws of a fitted profile were made (--samples)."
+        if ends:
+            told = f"90 % interval: {format_quantity(ends[0], 's')} to {format_quantity(ends[1], 's')}."
+        lead = f'<p class="faint">{told}</p>'
+    title = f"Sweep: {found.title}"
+    return page(title, [*sections, *_made(command)], question=question, answer=answer, lead=lead)
 
 
 def collective_report(
@@ -88,6 +106,9 @@ def collective_report(
     machine: Any,
     *,
     title: str,
+    question: str = "",
+    scaling: Sequence[Scaling] = (),
+    settings: Sequence[str] = (),
     refusals: Sequence[str] = (),
     command: str = "",
 ) -> str:
@@ -100,6 +121,12 @@ def collective_report(
     machine : Machine or Wiring
     title : str
         What ran where.
+    question : str
+        In words.
+    scaling : sequence of Scaling
+        Of the largest size, over ranks.
+    settings : sequence of str
+        What else was given: protocol, late ranks, traffic beside it.
     refusals : sequence of str
         Algorithms that were left out, and why.
     command : str
@@ -108,12 +135,15 @@ def collective_report(
     rows = [row for each in tables.values() for row in each]
     best = best_rows(tables)
     text = "Bus bandwidth over message size, a line for each of " + ", ".join(tables)
-    sections = [Section("By size", inline(_bandwidths(tables), name="busbw", text=text))]
+    sections = [Section("By size", on_page(_bandwidths(tables), name="busbw", text=text))]
     if len(tables) > 1:
         cells = [(size_text(row.nbytes), row.algorithm, format_quantity(row.time, "s")) for row in best]
         head = ("size", "algorithm", "time")
         sections.append(Section("Fastest", table(head, cells, caption="The fastest algorithm of each size")))
+    part = scaling_part(scaling)
+    sections += [Section("Scaling", part)] if part else []
     if rows:
+        sections.append(Section("What limits it", _limits(best)))
         sections.append(Section("Topology", _load(next(iter(tables.values())), machine)))
     columns = ("algorithm", "size", "time", "algbw", "busbw", "floor", "binding link", "load")
     full = [
@@ -132,20 +162,59 @@ def collective_report(
     sections.append(Section("Table", table(columns, full, caption=title, numbers=(2, 3, 4, 5, 7))))
     if refusals:
         sections.append(Section("Left out", paragraphs(refusals)))
-    answer = (
-        f"{best[-1].algorithm}: {format_quantity(best[-1].time, 's')} for {size_text(best[-1].nbytes)}" if best else ""
-    )
-    return page(title, [*sections, *_made(command)], answer=answer)
+    sections.append(Section("What was modelled", paragraphs(_MODELLED)))
+    sections.append(Section("What was not modelled", paragraphs(_NOT_MODELLED)))
+    given = [line.removeprefix("# ") for line in settings]
+    own = machine_part(machine) if isinstance(machine, Machine) else ""
+    sections.append(Section("Inputs", (paragraphs(given) if given else "") + own))
+    answer = f"{best[-1].algorithm}: {format_quantity(best[-1].time, 's')} for {_size(best[-1].nbytes)}" if best else ""
+    lead = '<p class="faint">No interval: the catalogue\'s constants have none. How far such tables are off is told '
+    lead += "by <code>simperf accuracy</code>.</p>"
+    return page(title, [*sections, *_made(command)], question=question, answer=answer, lead=lead if best else "")
+
+
+def _size(nbytes: float) -> str:
+    """A size in a sentence, such as 64 MiB."""
+    text = size_text(nbytes)
+    return f"{text[:-1]} {text[-1]}iB" if text[-1].isalpha() else f"{text} B"
+
+
+def _limits(best: Sequence[Row]) -> str:
+    """What holds the fastest algorithm of each size back."""
+    cells = [
+        (
+            size_text(row.nbytes),
+            row.algorithm,
+            row.link if row.load >= _BOUND else "latency",
+            f"{row.load * 100:.1f} %",
+            f"{row.time / row.floor:.4g}x" if row.floor > 0 else "-",
+        )
+        for row in best
+    ]
+    head = ("size", "algorithm", "limited by", "its busiest link", "time over the floor")
+    return table(head, cells, caption="The fastest algorithm of each size", numbers=(0, 3, 4))
 
 
 def _bandwidths(tables: Mapping[str, Sequence[Row]]) -> Any:
+    from matplotlib.ticker import NullFormatter, NullLocator
+
+    rates = [row.busbw for rows in tables.values() for row in rows if row.nbytes > 0 and row.busbw > 0]
+    spread = max(rates, default=1.0) / min(rates, default=1.0)
+
     def draw(made: Any) -> None:
         axes = made.subplots()
         for number, (name, rows) in enumerate(tables.items()):
             sized = [row for row in rows if row.nbytes > 0]
             xs, ys = [row.nbytes for row in sized], [row.busbw / 1e9 for row in sized]
             axes.plot(xs, ys, label=name, marker="osv^Dxp*"[number % 8], markersize=4, ls=("-", "--")[number // 8 % 2])
-        axes.set(xscale="log", yscale="log", xlabel="message size (B)", ylabel="bus bandwidth (GB/s)")
+        axes.set(xscale="log", yscale="log", xlabel="message size (K, M, G are powers of 1024 B)")
+        axes.set_ylabel("bus bandwidth (GB/s)")
+        sizes = sorted({row.nbytes for rows in tables.values() for row in rows if row.nbytes > 0})
+        shown = sizes[:: -(-len(sizes) // 9)]
+        axes.set_xticks(shown, [size_text(size) for size in shown])
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("{x:g}" if spread < _DECADE else NullFormatter())
         axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
 
     return figure(draw)
@@ -159,7 +228,7 @@ def _load(rows: Sequence[Row], machine: Any) -> str:
         if isinstance(machine, Machine)
         else wiring_picture(machine, last, title=what)
     )
-    return inline(drawn, name="load", text=what)
+    return on_page(drawn, name="load", text=what)
 
 
 def _made(command: str) -> list[Section]:

@@ -1,5 +1,7 @@
 """The timeline of a report: what the page's script draws, small enough to open at once.
 
+Streams, threads, copies, disks, the busiest links, and below each node what was counted there (queues, memory).
+
 Up to `MOST` spans are handed over one by one. In a longer run, spans that are shorter than a
 2,000th part of the time are put together, a block for each category and part of the time, with the
 share of the block that they fill; the page says how many. Sums over them stay exact.
@@ -15,9 +17,12 @@ from typing import Any
 
 from simperf.engine.recorder import CATEGORIES, Span
 from simperf.report.gantt import link_rates
+from simperf.report.html.page import table
+from simperf.report.html.steps import counter_rows
 from simperf.report.lanes import Row, rows
 from simperf.report.style import COLORS, HATCHES, written
 from simperf.results import Result
+from simperf.units import format_quantity
 
 __all__ = ["MOST", "Block", "timeline", "timeline_data"]
 
@@ -39,11 +44,20 @@ _ACTIONS = (
 Block = tuple[float, float, str, str, float]  # start [s], length [s], category, name, share of it that is busy [1]
 
 
-def timeline(result: Result, *, name: str = "timeline-box") -> str:
-    """The part of a page that shows a result's timeline, with its buttons; empty if none was recorded."""
+def timeline(result: Result, *, name: str = "timeline-box", most: int = MOST) -> str:
+    """The part of a page that shows a result's timeline, with its buttons; empty if none was recorded.
+
+    Parameters
+    ----------
+    result : Result
+    name : str
+        Unique on the page.
+    most : int
+        Spans above which short ones are put together; fewer where several timelines share a page.
+    """
     if not (result.spans or link_rates(result)):
         return ""
-    data, remark = timeline_data(result)
+    data, remark = timeline_data(result, most=most)
     kinds = [kind for kind in data["kinds"] if kind["used"]]
     legend = " ".join(
         f'<span><span class="key{" hatched" if kind["hatch"] else ""}" style="background:{kind["color"]}"></span>'
@@ -65,17 +79,35 @@ def timeline(result: Result, *, name: str = "timeline-box") -> str:
         f'<script type="application/json">{payload}</script></div>'
         f'<p class="faint" id="{name}-status" aria-live="polite"></p>'
         + (f'<p class="faint">{escape(remark)}</p>' if remark else "")
+        + _in_numbers(data)
     )
 
 
-def timeline_data(result: Result) -> tuple[dict[str, Any], str]:
+def _in_numbers(data: dict[str, Any]) -> str:
+    """The rows as a table, for who does not see them."""
+    cells = []
+    for row in data["rows"]:
+        if "steps" in row:
+            top = format_quantity(row["top"], row["unit"]) if row["unit"] != "1" else f"{row['top']:g}"
+            cells.append((row["label"], "", "", "", top))
+            continue
+        flat = row["spans"]
+        busy = sum(flat[i + 1] * flat[i + 4] for i in range(0, len(flat), 5))
+        share = f"{busy / data['time'] * 100:.1f} %" if data["time"] > 0 else ""
+        cells.append((row["label"], f"{len(flat) // 5:,}", format_quantity(busy, "s"), share, ""))
+    text = "The rows of the timeline; waits count as busy, and a link by its rate over its capacity"
+    inside = table(("row", "spans or blocks", "busy", "share", "highest"), cells, caption=text, numbers=(1, 2, 3, 4))
+    return f"<details><summary>The timeline in numbers</summary>{inside}</details>"
+
+
+def timeline_data(result: Result, *, most: int = MOST) -> tuple[dict[str, Any], str]:
     """What the script draws, and what is to be said of it.
 
     Returns
     -------
     dict
         ``time`` [s], ``kinds``, ``names``, and ``rows``, each with its ``label`` and flat ``spans``: start [s],
-        length [s], index of the kind, index of the name, share that is busy.
+        length [s], index of the kind, index of the name, share that is busy; or with ``steps``, see `counter_rows`.
     str
         What was put together or left out; empty if nothing.
     """
@@ -92,25 +124,31 @@ def timeline_data(result: Result) -> tuple[dict[str, Any], str]:
             remarks.append(f"The first {_ROWS} of {len(merged)} are shown.")
         found = merged[:_ROWS]
     total = sum(len(row.spans) for row in found)
-    width = result.time / PARTS if total > MOST else 0.0
+    width = result.time / PARTS if total > most else 0.0
+    counted, told = counter_rows(result)
     names: dict[str, int] = {}
     kinds = {category: index for index, category in enumerate((*CATEGORIES, "link rate / capacity"))}
     used: set[str] = set()
-    drawn = []
+    drawn: list[dict[str, Any]] = []
     whole = 0
-    for row in found:
+    for index, row in enumerate(found):
         flat: list[float] = []
         for start, length, category, label, share in _blocks(row.spans, width):
             whole += share == 1.0 and not label.endswith(" together")
             used.add(category)
             flat += [_short(start), _short(length), kinds[category], names.setdefault(label, len(names)), share]
         drawn.append({"label": f"{row.owner} {row.label}" if row.name else row.label, "spans": flat})
+        if index + 1 == len(found) or found[index + 1].owner != row.owner:
+            drawn += counted.pop(row.owner, [])
+    drawn += [row for rest in counted.values() for row in rest]
     if width and whole < total:
         remarks.insert(
             0,
             f"Of {total:,} spans, the {total - whole:,} that are shorter than {written(width, 's', digits=3)} are "
             "drawn together in blocks, whose height is the share of the time that they fill; `--trace` writes each.",
         )
+    if told:
+        remarks.append(told)
     moving = link_rates(result)
     for link, times, shares, _ in moving[:_LINKS]:
         flat = []

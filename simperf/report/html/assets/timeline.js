@@ -5,7 +5,8 @@ for (const box of document.querySelectorAll(".timeline")) {
   const canvas = box.querySelector("canvas"), tip = box.querySelector(".tip"), pen = canvas.getContext("2d");
   const status = document.getElementById(box.dataset.status);
   const ROW = 22, AXIS = 26, total = data.time || 1;
-  const label = () => Math.min(170, Math.max(90, canvas.clientWidth * 0.22));
+  const label = () => Math.min(170, Math.max(116, canvas.clientWidth * 0.22));
+  const small = () => canvas.clientWidth < 600;
   let from = 0, to = total;
   const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   function text(seconds) {
@@ -22,8 +23,8 @@ for (const box of document.querySelectorAll(".timeline")) {
     const ink = css("--ink"), faint = css("--faint"), rule = css("--rule"), paper = css("--paper"), left = label();
     const x = t => left + (t - from) / (to - from) * (width - left);
     pen.clearRect(0, 0, width, height);
-    pen.font = "12px system-ui, sans-serif"; pen.textBaseline = "middle";
-    const step = (to - from) / Math.max(2, Math.floor((width - left) / 110));
+    pen.font = `${small() ? 11 : 12}px system-ui, sans-serif`; pen.textBaseline = "middle";
+    const step = (to - from) / Math.max(3, Math.floor((width - left) / 90));
     const power = 10 ** Math.floor(Math.log10(step)), tick = power * [1, 2, 5, 10].find(m => m * power >= step);
     pen.fillStyle = faint; pen.strokeStyle = rule; pen.textAlign = "center";
     for (let k = Math.ceil(from / tick); k * tick <= to * (1 + 1e-12); k++) {
@@ -34,8 +35,9 @@ for (const box of document.querySelectorAll(".timeline")) {
     data.rows.forEach((row, r) => {
       const top = r * ROW + 3, high = ROW - 6;
       pen.save(); pen.beginPath(); pen.rect(left, r * ROW, width - left, ROW); pen.clip();
+      if (row.steps) counter(row, r, x, left, width);
       let next = -1;
-      for (let i = 0; i < row.spans.length; i += 5) {
+      for (let i = 0; i < (row.spans || []).length; i += 5) {
         const start = row.spans[i], end = start + row.spans[i + 1];
         if (end < from || start > to) continue;
         const a = x(start), b = Math.max(x(end), a + 0.7), kind = data.kinds[row.spans[i + 2]];
@@ -63,12 +65,45 @@ for (const box of document.querySelectorAll(".timeline")) {
       }
       pen.restore();
       pen.fillStyle = ink; pen.textAlign = "left";
-      let shown = row.label;
-      while (pen.measureText(shown).width > left - 8 && shown.length > 3) shown = `${shown.slice(0, -2)}…`;
+      let shown = row.label; // too long a name loses its middle: both ends tell rows apart
+      for (let cut = 1; pen.measureText(shown).width > left - 8 && cut < row.label.length - 3; cut++) {
+        const kept = row.label.length - cut, head = Math.ceil(kept / 2);
+        shown = `${row.label.slice(0, head)}…${row.label.slice(row.label.length - (kept - head))}`;
+      }
       pen.fillText(shown, 4, r * ROW + ROW / 2);
     });
     box.dataset.from = from; box.dataset.to = to;
     if (status) status.textContent = `Shown: ${text(from)} to ${text(to)} of ${text(total)}.`;
+  }
+  // a counter: its lowest value as a filled area, what lies between that and its highest one lighter
+  function counter(row, r, x, left, width) {
+    const base = (r + 1) * ROW - 3, high = ROW - 6, steps = row.steps;
+    for (const [offset, alpha] of [[2, 0.45], [1, 1]]) {
+      pen.globalAlpha = alpha; pen.fillStyle = "#777777"; pen.beginPath(); pen.moveTo(left, base);
+      let pixel = -1, most = 0;
+      for (let i = place_of(steps, from); i < steps.length && steps[i] <= to; i += 3) {
+        const a = Math.max(left, x(steps[i])), b = Math.min(width, i + 3 < steps.length ? x(steps[i + 3]) : width);
+        const value = steps[i + offset] / row.top * high, at = Math.floor(a);
+        most = at === pixel ? Math.max(most, value) : value; // within a pixel the highest value shows
+        pixel = at;
+        pen.lineTo(a, base - most); pen.lineTo(Math.max(b, a), base - most);
+      }
+      pen.lineTo(width, base); pen.closePath(); pen.fill();
+    }
+    pen.globalAlpha = 1; pen.strokeStyle = "#777777"; pen.lineWidth = 0.6;
+    pen.beginPath(); pen.moveTo(left, base); pen.lineTo(width, base); pen.stroke();
+  }
+  function place_of(steps, at) { // of the last step that begins before
+    let low = 0, high = steps.length / 3 - 1;
+    while (low < high) { const middle = (low + high + 1) >> 1; if (steps[3 * middle] <= at) low = middle; else high = middle - 1; }
+    return 3 * low;
+  }
+  function amount(value, unit) {
+    if (unit === "1") return `${+value.toPrecision(6)}`;
+    for (const [factor, head] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
+      if (value >= factor) return `${+(value / factor).toPrecision(4)} ${head}${unit}`;
+    }
+    return `${+value.toPrecision(4)} ${unit}`;
   }
   function zoom(factor, centre = (from + to) / 2) {
     const width = Math.min(total, Math.max(total * 1e-7, (to - from) * factor));
@@ -114,19 +149,27 @@ for (const box of document.querySelectorAll(".timeline")) {
     const row = data.rows[Math.floor(event.offsetY / ROW)], at = place(event);
     tip.style.display = "none";
     if (!row || event.offsetX < label()) return;
+    if (row.steps) {
+      const i = place_of(row.steps, at), low = row.steps[i + 1], high = row.steps[i + 2];
+      show(event, `${row.label}: ${low < high ? `${amount(low, row.unit)} to ` : ""}${amount(high, row.unit)} at ${text(at)}`
+        + ` (highest ${amount(row.top, row.unit)})`);
+      return;
+    }
     const slack = (to - from) / canvas.clientWidth;
     for (let i = row.spans.length - 5; i >= 0; i -= 5) {
       const start = row.spans[i], length = row.spans[i + 1];
       if (start - slack <= at && at <= start + length + slack) {
         const kind = data.kinds[row.spans[i + 2]], share = row.spans[i + 4];
-        tip.textContent = `${data.names[row.spans[i + 3]]}: ${kind.name}, ${text(length)} from ${text(start)}`
-          + (share < 1 ? `, ${(share * 100).toPrecision(3)} % of it busy` : "");
-        tip.style.display = "block";
-        tip.style.left = `${Math.min(event.offsetX + 12, canvas.clientWidth - 200)}px`;
-        tip.style.top = `${event.offsetY + 14}px`;
+        show(event, `${data.names[row.spans[i + 3]]}: ${kind.name}, ${text(length)} from ${text(start)}`
+          + (share < 1 ? `, ${(share * 100).toPrecision(3)} % of it busy` : ""));
         return;
       }
     }
+  }
+  function show(event, words) {
+    tip.textContent = words; tip.style.display = "block";
+    tip.style.left = `${Math.max(0, Math.min(event.offsetX + 12, canvas.clientWidth - 200))}px`;
+    tip.style.top = `${event.offsetY + 14}px`;
   }
   new ResizeObserver(draw).observe(canvas);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);

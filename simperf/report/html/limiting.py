@@ -1,0 +1,62 @@
+"""What limits a run, as a part of its report: regime, busiest resource, floor, critical path, resources by use."""
+
+from __future__ import annotations
+
+from simperf.analysis.critical import critical_path
+from simperf.analysis.limits import busiest, headroom, utilisation
+from simperf.analysis.overlap import overlap
+from simperf.analysis.regime import regime
+from simperf.engine.recorder import Category
+from simperf.report.html.page import definitions, table
+from simperf.results import Result
+from simperf.units import format_quantity
+
+__all__ = ["limiting_part", "limits"]
+
+_RESOURCES = 15
+_PARTS = 10
+
+
+def limits(result: Result) -> list[tuple[str, str]]:
+    """Regime, busiest resource, floor and overlap, each in words."""
+    rows = []
+    bound, limit, room = regime(result), busiest(result), headroom(result)
+    if result.spans:
+        rows.append(("Regime", f"{bound.name}, for {bound.share:.1%} of the time".replace("%", " %")))
+    if limit is not None:
+        rows.append(("Busiest", f"{limit.name} ({limit.kind}), {limit.utilisation:.1%} used".replace("%", " %")))
+    if room is not None:
+        floor = format_quantity(room.floor, "s")
+        rows.append(("Floor", f"{floor} set by {room.name}; the run takes {room.ratio:.4g} times that"))
+    moving: tuple[Category, ...] = ("communication", "copy")
+    for category in moving:
+        found = overlap(result, category)
+        if found.total > 0:
+            text = f"{found.share:.1%} of {format_quantity(found.total, 's')} hidden under kernels".replace("%", " %")
+            rows.append((category.capitalize(), text))
+    return rows
+
+
+def limiting_part(result: Result) -> str:
+    """Limits in words, the critical path, and the resources by use."""
+    return definitions(limits(result)) + _path(result) + _resources(result)
+
+
+def _path(result: Result) -> str:
+    parts = critical_path(result).parts
+    if not parts:
+        return ""
+    rows = [
+        (part.category, part.owner, format_quantity(part.time, "s"), f"{part.share * 100:.1f} %", part.stretches)
+        for part in parts[:_PARTS]
+    ]
+    caption = "The critical path, back from the end: each stretch was waited for by the next"
+    caption += f"; the first {_PARTS} of {len(parts)} parts" if len(parts) > _PARTS else ""
+    return table(("what", "where", "time", "share", "stretches"), rows, caption=caption, numbers=(2, 3, 4))
+
+
+def _resources(result: Result) -> str:
+    used = utilisation(result)
+    rows = [(name, result.resources[name].kind, f"{share * 100:.3g} %") for name, share in used.items() if share > 0]
+    caption = "Resources by use" + (f", the first {_RESOURCES} of {len(rows)}" if len(rows) > _RESOURCES else "")
+    return table(("resource", "kind", "used"), rows[:_RESOURCES], caption=caption, numbers=(2,)) if rows else ""

@@ -1,0 +1,107 @@
+"""The report of a plan: the winner, why the others lose, and some steps of the winner in detail."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from simperf.analysis.scaling import Scaling, from_rates
+from simperf.hardware import Machine
+from simperf.report.html.page import Section, page, paragraphs, table
+from simperf.report.html.picture import on_page
+from simperf.report.html.result import result_sections
+from simperf.report.html.scaling import scaling_part
+from simperf.report.plans import draw_plan
+from simperf.results import Result
+from simperf.study.planning.candidates import hours
+
+if TYPE_CHECKING:
+    from simperf.study.planning.planner import Plan
+
+__all__ = ["plan_report"]
+
+_ROWS = 500
+_LINES = 6
+_NOT_COUNTED = (
+    "reading and preparing the data, evaluation during training",
+    "how many epochs a larger batch needs to reach the same accuracy",
+    "storage and traffic in the cost: only the hours of the instances",
+)
+
+
+def plan_report(found: Plan, *, command: str = "", winner: Result | None = None, machine: Machine | None = None) -> str:
+    """A page on a plan.
+
+    Parameters
+    ----------
+    found : Plan
+    command : str
+        What makes the page again.
+    winner : Result, optional
+        Some steps of the winner (`Plan.scenario`), shown in detail.
+    machine : Machine, optional
+        The winner's.
+    """
+    request = found.request
+    header, rows = found.rows()
+    picture = on_page(draw_plan(found), name="plan", text="Time and cost of every candidate, and the front none beats.")
+    sections = [
+        Section("Time and cost", picture),
+        Section("Ranking", table(header, rows[:_ROWS], caption="Candidates that were simulated, best first")),
+    ]
+    part = scaling_part(_scaling(found))
+    sections += [Section("Scaling", part)] if part else []
+    if found.pruned:
+        cells = [(one.choice.name, one.reason) for one in found.pruned]
+        caption = "Ruled out by a bound before any run"
+        sections.append(Section("Not simulated", table(("candidate", "why"), cells[:_ROWS], caption=caption)))
+    prices = [(name, f"{request.prices.of(name):.3f} USD/h", text) for name, text in request.prices.sources.items()]
+    sections.append(Section("Prices", table(("instance", "price", "source"), prices, caption="Prices", numbers=(1,))))
+    if winner is not None:
+        for part_ in result_sections(winner, machine=machine, prefix="w-"):
+            sections.append(Section(f"Winner: {part_.title}", part_.body, name=part_.anchor))
+    sections.append(Section("What is not counted", paragraphs(_NOT_COUNTED)))
+    if command:
+        sections.append(Section("How to reproduce it", f"<pre>{escape(command)}</pre>"))
+    return page(request.title, sections, question=_question(found), answer=_answer(found), lead=_lead(found, winner))
+
+
+def _question(found: Plan) -> str:
+    request = found.request
+    limits = [f"in {hours(request.deadline)}"] if request.deadline != float("inf") else []
+    limits += [f"for {request.budget:.2f} USD"] if request.budget != float("inf") else []
+    asked = f"Which machines train {request.model.name} on {request.samples:.4g} samples, {request.precision}"
+    return f"{asked}{', ' + ' and '.join(limits) if limits else ''}?"
+
+
+def _answer(found: Plan) -> str:
+    first = found.ranked[0] if found.ranked else None
+    return f"{first.choice.name}: {hours(first.time)}, {first.cost:.2f} USD" if first else "No candidate"
+
+
+def _lead(found: Plan, winner: Result | None) -> str:
+    if not found.ranked:
+        return ""
+    first = found.ranked[0]
+    lines = [first.reason.capitalize() + "." if first.reason else ""]
+    if first.time_interval:
+        lines.append("90 % interval: {} to {}.".format(*(hours(end) for end in first.time_interval)))
+    else:
+        lines.append("No interval: no fitted profile and no failures were drawn.")
+    lines += [f"Mostly limited by {first.limited_by}."] if first.limited_by else []
+    lines += ["For the details below some steps of the winner were simulated once more."] if winner is not None else []
+    return f'<p class="faint">{"<br>".join(escape(line) for line in lines if line)}</p>'
+
+
+def _scaling(found: Plan) -> list[Scaling]:
+    """The candidates that differ in the number of nodes only; lines of most points first."""
+    lines: dict[str, dict[int, tuple[float, dict[str, float]]]] = {}
+    ends: dict[str, dict[int, tuple[float, float]]] = {}
+    for one in found.ranked:
+        choice = one.choice
+        label = f"{choice.instance}, {choice.strategy}, batch {choice.batch}"
+        lines.setdefault(label, {})[choice.gpus] = (one.time, {"samples per second": one.rate})
+        if one.time_interval:
+            ends.setdefault(label, {})[choice.gpus] = one.time_interval
+    made = [from_rates(rows, key="gpus", label=label, intervals=ends.get(label)) for label, rows in lines.items()]
+    return sorted((line for line in made if line is not None), key=lambda line: -len(line.points))[:_LINES]

@@ -1,0 +1,136 @@
+"""The parts that reports are made of: counters in the timeline, scaling, staleness, what limits, the machine."""
+
+import pytest
+
+from simperf.analysis.scaling import Scaled, Scaling
+from simperf.engine.recorder import Sample, Span
+from simperf.errors import InputError
+from simperf.hardware import Catalog, build_machine
+from simperf.report.html import comparison_report, result_report
+from simperf.report.html.limiting import limiting_part
+from simperf.report.html.machine import machine_part
+from simperf.report.html.scaling import scaling_part
+from simperf.report.html.steps import counter_rows
+from simperf.report.html.timeline import timeline, timeline_data
+from simperf.report.scaling import draw_scaling
+from simperf.report.staleness import ages, draw_staleness
+from simperf.results import ResourceUse, Result
+from simperf.run import run
+from simperf.scenario import load_scenario
+from tests.report.test_html_pages import checked
+
+SPANS = (Span("gpu0/stream0", "a", 0.0, 4.0, "compute"), Span("gpu1/stream0", "b", 0.0, 4.0, "compute"))
+
+
+def counted(*values, track="gpu0/stream0", name="queue length"):
+    return tuple(Sample(track, name, float(time), float(value)) for time, value in enumerate(values))
+
+
+def test_queues_are_lanes_of_the_timeline_below_their_device():
+    samples = (*counted(1, 3, 0, 2), *counted(5e6, 1e6, track="gpu1", name="memory held"))
+    data, remark = timeline_data(Result("r", 4.0, spans=SPANS, samples=samples))
+    labels = [row["label"] for row in data["rows"]]
+    assert labels == ["gpu0 stream0", "gpu0 stream0 queue", "gpu1 stream0", "gpu1 memory"]
+    queue, memory = data["rows"][1], data["rows"][3]
+    assert queue["steps"] == [0, 1, 1, 1, 3, 3, 2, 0, 0, 3, 2, 2, 4, 2, 2]
+    assert (queue["top"], queue["unit"]) == (3, "1")
+    assert (memory["top"], memory["unit"]) == (5e6, "B")
+    assert remark == ""
+
+
+def test_long_counters_keep_the_lowest_and_the_highest_of_each_part_and_say_so():
+    samples = tuple(Sample("gpu0/stream0", "queue length", i * 1e-3, float(i % 7)) for i in range(50_000))
+    rows, told = counter_rows(Result("r", 50.0, spans=SPANS, samples=samples))
+    (row,) = rows["gpu0"]
+    assert len(row["steps"]) == 3 * 2001
+    assert set(row["steps"][1::3]) == {0.0}
+    assert set(row["steps"][2::3]) == {6.0}
+    assert "2,000th" in told
+
+
+def test_of_many_counters_the_highest_are_shown_and_the_others_told():
+    samples = tuple(Sample(f"gpu{i}/stream0", "queue length", 0.0, float(i + 1)) for i in range(11))
+    rows, told = counter_rows(Result("r", 1.0, samples=samples))
+    assert set(rows) == {f"gpu{i}" for i in range(3, 11)}
+    assert "the 8 highest of 11" in told
+
+
+def test_a_link_is_whole_until_its_capacity_changes():
+    use = ResourceUse(kind="link", capacity=10e9, work=1.0)
+    samples = (Sample("a>b", "capacity", 1.0, 0.0), Sample("a>b", "capacity", 2.0, 10e9))
+    rows, _ = counter_rows(Result("flap", 4.0, samples=samples, resources={"a>b": use}))
+    assert rows["a>b"][0]["steps"][:6] == [0, 10e9, 10e9, 1, 0, 0]
+
+
+def test_the_timeline_is_told_in_numbers_for_who_does_not_see_it():
+    text = checked(timeline(Result("r", 8.0, spans=SPANS, samples=counted(1, 3))))
+    assert "<details><summary>The timeline in numbers</summary>" in text
+    assert "<td>gpu0 stream0</td>" in text
+    assert ">50.0 %</td>" in text
+
+
+def test_scaling_in_a_picture_and_in_numbers():
+    points = (Scaled(1, 1.0, 1.0), Scaled(8, 0.2, 0.125, (0.18, 0.22)))
+    line = Scaling("gpus", "", "time per step", "in proportion", points)
+    text = checked(scaling_part([line], remarks=["also run with gpus = 1"]))
+    assert "62.5 %" in text
+    assert "180.0 ms to 220.0 ms" in text
+    assert "also run with gpus = 1" in text
+    left, right = draw_scaling([line]).axes
+    drawn = {entry.get_label(): list(entry.get_ydata()) for entry in left.get_lines()}
+    assert drawn["ideal"] == pytest.approx([1.0, 0.125])
+    assert list(right.get_lines()[0].get_ydata()) == pytest.approx([100, 62.5])
+    assert scaling_part([]) == ""
+    with pytest.raises(InputError):
+        draw_scaling([])
+
+
+def test_staleness_over_time_and_how_often():
+    samples = counted(0, 3, 3, 1, track="servers", name="staleness")
+    result = Result("async", 4.0, spans=SPANS, samples=samples)
+    assert ages(result) == [(0.0, 0.0), (1.0, 3.0), (2.0, 3.0), (3.0, 1.0)]
+    bars = draw_staleness(result).axes[1].patches
+    assert {round(bar.get_x() + 0.4): bar.get_height() for bar in bars} == {0: 25, 1: 25, 3: 50}
+    assert ">Staleness</h2>" in checked(result_report(result))
+    with pytest.raises(InputError, match="no gradient has an age"):
+        draw_staleness(Result("sync", 1.0, spans=SPANS))
+
+
+def test_real_ages_are_those_of_the_metrics():
+    result = run(load_scenario("training/async-staleness", ["program.mode=asynchronous"]))
+    found = [age for _, age in ages(result)]
+    assert sum(found) / len(found) == pytest.approx(result.metrics["staleness mean"].value)
+    assert max(found) == result.metrics["staleness highest"].value
+    assert ages(run(load_scenario("training/async-staleness", ["program.mode=synchronous"]))) == []
+
+
+def test_what_limits_has_the_critical_path_and_its_parts_add_up():
+    text = checked(limiting_part(Result("r", 8.0, spans=SPANS)))
+    assert "critical path" in text
+    assert ">50.0 %</td>" in text
+    assert "critical path" not in limiting_part(Result("r", 8.0))
+
+
+def test_the_machine_is_told_with_its_sources():
+    catalog = Catalog.load()
+    text = checked(machine_part(catalog.machine("dgx-1v")))
+    for part in ("v100-sxm2-16gb", "nvlink2", "pcie3-x16"):
+        assert part in text
+    assert catalog.link("pcie3-x16").source("rate") in text
+    cluster = checked(machine_part(catalog.machine("dgx-1v-x4")))
+    assert "4 servers, 32 GPUs" in cluster
+    own = {"node": [{"id": "gpu0", "gpu": "l4"}, {"id": "cpu0", "cpu": "epyc-7742"}]}
+    own["link"] = [{"a": "gpu0", "b": "cpu0", "bandwidth": "1 GB/s", "latency": "1 us"}]
+    assert "own file" in machine_part(build_machine(own, catalog))
+    assert machine_part(None) == ""
+
+
+def test_a_comparison_shows_its_runs_whole_and_says_what_all_share_once():
+    scenario = load_scenario("d2l/copy-overlap")
+    results = [run(variant) for variant in scenario.variants]
+    machines = [variant.machine for variant in scenario.variants]
+    text = checked(comparison_report(results, machines=machines, command="simperf compare d2l/copy-overlap"))
+    assert text.count(">Roofline</h3>") == min(4, sum(bool(result.operations) for result in results))
+    assert text.count(">Topology</h3>") == min(4, len(results))
+    assert text.count(">What was modelled</h2>") == 1
+    assert "Where the numbers come from" in text
