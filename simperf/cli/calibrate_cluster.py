@@ -38,6 +38,9 @@ def cluster(
         Path | None, typer.Option("--replay", metavar="FILE", help="Measure nothing: hold a recorded file against it.")
     ] = None,
     points: Annotated[bool, typer.Option("--points", help="Show every point, not only the summary.")] = False,
+    samples: Annotated[
+        int, typer.Option("--samples", min=0, metavar="N", help="Intervals from N fits to readings drawn anew; slow.")
+    ] = 0,
 ) -> None:
     """Measure collectives and training on hosts boxed into this machine, and show the prediction beside it."""
     from importlib.util import find_spec
@@ -45,7 +48,7 @@ def cluster(
     from simperf.calibrate.dataset import Dataset
 
     if replay is not None:
-        _show(Dataset.load(replay), points=points)
+        _show(Dataset.load(replay), points=points, samples=samples)
         return
     from simperf.calibrate.cluster.needs import check
     from simperf.cli.work import note, verify_outputs
@@ -65,7 +68,7 @@ def cluster(
     if output is not None:
         note(f"wrote {output}; to see it again: simperf calibrate cluster --replay {output}")
     if {"send", "step"} <= set(families or ("send", "step")) and find_spec("lmfit") is not None:
-        _show(data, points=points)
+        _show(data, points=points, samples=samples)
 
 
 def _measure(
@@ -121,13 +124,13 @@ def _interruptible() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _show(data: Dataset, *, points: bool) -> None:
+def _show(data: Dataset, *, points: bool, samples: int) -> None:
     from simperf.calibrate.cluster.accuracy import hold_against
     from simperf.calibrate.cluster.fitting import fit_constants
     from simperf.report.cluster import cluster_text
 
     found = fit_constants(data)
-    typer.echo(cluster_text(found, hold_against(data, found.constants), points=points))
+    typer.echo(cluster_text(found, hold_against(data, found.constants, samples=samples), points=points))
 
 
 def _shape(rate: str, rate_of: list[str], burst: str, queue: str, hosts: int) -> Shape:

@@ -25,19 +25,27 @@ def cluster_text(box: FittedBox, rows: Sequence[Row], *, points: bool = False) -
     parts: list[Table | Text] = [Text(box.report()), Text("")]
     if points:
         table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-        for title in ("series", "conditions", "measured", "predicted", "error", "cores"):
+        drawn = any(row.interval for row in rows)
+        for title in ("series", "conditions", "measured", "predicted", *(["90 %"] if drawn else []), "error", "cores"):
             table.add_column(title, justify="left" if title in ("series", "conditions") else "right", no_wrap=True)
         for row in rows:
             measured, predicted = (_reading(value, row.point.unit) for value in (row.point.median, row.predicted))
             mark = " (fitted)" if row.fitted else ""
             error = f"{row.error:+.1%}{mark}"
-            table.add_row(row.point.series, conditions(row.point), measured, predicted, error, f"{row.load:.0%}")
+            between = [" to ".join(_reading(one, row.point.unit) for one in row.interval)] if row.interval else []
+            words = [row.point.series, conditions(row.point), measured, predicted, *between, error]
+            table.add_row(*words, f"{row.load:.0%}")
         parts += [table, Text("")]
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for title in ("prediction meets reality", "points", "mean error", "bias", "worst"):
         table.add_column(title, justify="left" if title.startswith("prediction") else "right", no_wrap=True)
-    for line in summaries(rows):
-        table.add_row(line.group, str(line.points), f"{line.mape:.1%}", f"{line.bias:+.1%}", f"{line.worst:+.1%}")
+    lines = summaries(rows)
+    told = any(line.coverage is not None for line in lines)
+    if told:
+        table.add_column("in 90 % interval", justify="right", no_wrap=True)
+    for line in lines:
+        cells = [line.group, str(line.points), f"{line.mape:.1%}", f"{line.bias:+.1%}", f"{line.worst:+.1%}"]
+        table.add_row(*cells, *([f"{line.coverage:.0%}"] if line.coverage is not None else []))
     parts.append(table)
     return to_text(Group(*parts), width=160)
 

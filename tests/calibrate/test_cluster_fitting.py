@@ -24,7 +24,8 @@ TRUTH = Constants(
     latency=60e-6,
     traversal=9e-6,
     call=15e-6,
-    byte=2e-9,
+    byte=3e-9,
+    batched=1.2e-9,
     buffer=9e4,
     start=30e-6,
     cores=1.8,
@@ -81,7 +82,8 @@ def test_what_was_put_in_comes_out(fitted):
         assert getattr(constants, name) == pytest.approx(getattr(TRUTH, name), rel=tolerance), name
     assert constants.byte == pytest.approx(TRUTH.byte, rel=0.05)
     assert constants.batched == pytest.approx(TRUTH.batched, rel=0.05)
-    assert constants.batched < constants.behind < constants.byte
+    assert constants.busy == pytest.approx(TRUTH.batched + 2 * TRUTH.traversal / 16384, rel=0.1)
+    assert constants.batched < constants.busy < constants.byte
     assert constants.call == pytest.approx(TRUTH.call, rel=0.1)
     assert constants.buffer == pytest.approx(TRUTH.buffer, rel=0.3)
     assert constants.cores == pytest.approx(TRUTH.cores, rel=0.03)
@@ -104,6 +106,22 @@ def test_collectives_are_not_looked_at(data, fitted):
         replace(point, samples=(1.0,)) if point.series.startswith(("all-reduce/", "ddp")) else point for point in data
     ]
     assert fit_constants(replace(data, measurements=tuple(wrong))).constants == fitted.constants
+
+
+def test_cores_are_what_the_least_disturbed_model_shows(data):
+    """What else runs on the machine can only make two processes slower: the most that was seen is what there is."""
+    slow = [
+        replace(point, at={**point.at, "model": "mlp-8x256"}, samples=tuple(2.0 * one for one in point.samples))
+        for point in data
+        if point.series.startswith("step/") and point.at["ranks"] == 2
+    ]
+    alone = [
+        replace(point, at={**point.at, "model": "mlp-8x256"})
+        for point in data
+        if point.series.startswith("step/") and point.at["ranks"] == 1
+    ]
+    more = replace(data, measurements=(*data.measurements, *slow, *alone))
+    assert fit_constants(more).constants.cores == pytest.approx(TRUTH.cores, rel=0.03)
 
 
 def test_a_data_set_without_sends_says_so(data):

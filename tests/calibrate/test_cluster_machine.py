@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from simperf.calibrate.cluster.constants import Constants
 from simperf.calibrate.cluster.experiments import MODEL
 from simperf.calibrate.cluster.machine import BoxedMachine
-from simperf.calibrate.cluster.play import finish, gloo_ring, play_plan, round_trip, send, train
+from simperf.calibrate.cluster.play import finish, gloo_ring, gloo_segments, play_plan, round_trip, send, train
 from simperf.calibrate.cluster.shape import Shape
 from simperf.calibrate.cluster.strategies import Compute, ddp_steps, serve, worker
 from simperf.collectives import make_plan
@@ -17,7 +17,18 @@ from simperf.collectives import make_plan
 MIB = float(1 << 20)
 RATE = 25e6
 #: only the links count
-BARE = Constants(efficiency=1.0, burst=0.0, latency=0.0, traversal=0.0, call=0.0, byte=1e-15, add=0.0, window=0.0)
+BARE = Constants(
+    efficiency=1.0,
+    burst=0.0,
+    latency=0.0,
+    traversal=0.0,
+    call=0.0,
+    byte=1e-15,
+    add=0.0,
+    window=0.0,
+    frame=0.0,
+    word=0.0,
+)
 COMPUTE = Compute.of(MODEL["mlp-8x512"], forward=0.05, backward=0.1, update=0.001)
 
 
@@ -102,6 +113,37 @@ def test_one_slow_host_sets_the_pace_of_a_ring_and_not_of_its_neighbours():
         yield machine.receive(2, 3)
 
     assert finish(machine, [pair()]) == pytest.approx(MIB / RATE, rel=1e-6)
+
+
+def test_words_and_acknowledgements_take_room_on_the_links():
+    machine = box(2, frame=66.0, word=48.0)
+    time = finish(machine, [send(machine, rank, MIB) for rank in range(2)])
+    assert time == pytest.approx((MIB + 228.0) / RATE, rel=1e-9)  # a word, the message's head, an acknowledgement
+    machine.env.run()
+    assert machine.network.moved["h1>"] == pytest.approx(180.0 + 66.0 * 64)  # one of each segment of 16 KiB
+    ring = box(3, frame=66.0, word=48.0)
+    all_reduce(ring, "ring", 3, 3 * MIB)
+    assert ring.network.moved["h0>"] == pytest.approx(4 * (MIB + 228.0 + 180.0 + 66.0 * 64), rel=1e-9)
+
+
+def test_data_that_goes_both_ways_carries_acknowledgements():
+    machine = box(2, frame=66.0, word=48.0)
+    all_reduce(machine, "ring", 2, 2 * MIB)
+    both = sum(machine.network.moved[link] for link in ("h0>", "h1>"))
+    assert both == pytest.approx(4 * (MIB + 228.0 + 180.0), rel=1e-9)
+
+
+def test_a_group_of_gloo_has_threads_of_its_own_that_are_woken():
+    direct, threaded = box(2, latency=50e-6), box(2, latency=50e-6)
+    alone = finish(direct, [gloo_segments(direct, rank, 2, 4096.0) for rank in range(2)])
+    assert finish(threaded, [gloo_ring(threaded, rank, 2, 4096.0) for rank in range(2)]) == pytest.approx(alone + 1e-4)
+
+
+def test_a_byte_costs_busy_cores_less_than_sleeping_ones():
+    one = Constants(byte=4e-9, batched=1e-9, traversal=8e-6)
+    assert one.busy == pytest.approx(1e-9 + 2 * 8e-6 / 16384)
+    assert replace(one, traversal=1.0).busy == one.byte
+    assert BoxedMachine(2, Shape(RATE), one).byte == one.busy
 
 
 def test_who_shares_both_links_loses_a_window_and_who_shares_one_does_not():

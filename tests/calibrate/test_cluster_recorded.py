@@ -57,9 +57,9 @@ def test_only_sends_at_one_rate_were_fitted(rows):
         ("central", 0.05),
         ("binomial-tree", 0.05),
         ("sharded", 0.10),
-        ("gloo, cores saturated", 0.17),  # 10 % was hoped for; see docs/how-to/boxed-cluster.md
-        ("ring, cores saturated", 0.18),
-        ("sharded, cores saturated", 0.14),
+        ("gloo, cores saturated", 0.10),
+        ("ring, cores saturated", 0.10),
+        ("sharded, cores saturated", 0.10),
         ("gloo, one slow host", 0.10),
         ("ring, one slow host", 0.10),
         ("central, one slow host", 0.10),
@@ -98,21 +98,27 @@ def test_ring_and_central_cross_where_they_do(rows):
     assert min(sizes) < 16384 < max(sizes)  # on both sides of the crossing
 
 
-def test_the_best_bucket_size_is_predicted(rows):
-    """What is predicted to be best is, as measured, next to the best.
-
-    Not so for four processes on two cores at 1 Gbit/s: there all sizes are predicted to be alike within 2 %, and one
-    bucket for all is in truth a tenth slower.
-    """
+def buckets(rows):
+    """Steps of DistributedDataParallel that differ in nothing but the size of their buckets."""
     steps = {}
     for row in rows:
         if row.point.series == "ddp":
             steps.setdefault((row.point.at["rate"], row.point.at["ranks"]), []).append(row)
-    assert len(steps) >= 4
-    for (rate, ranks), group in steps.items():
+    return list(steps.values())
+
+
+def chosen(group):
+    return min(group, key=lambda row: (row.predicted, row.point.at["bucket"]))
+
+
+def test_the_best_bucket_size_is_predicted(rows):
+    """What is predicted to be best is, as measured, the best within the readings' scatter of 4 %; so is the worst."""
+    steps = buckets(rows)
+    assert len(steps) == 6
+    for group in steps:
         best = min(row.point.median for row in group)
-        chosen = min(group, key=lambda row: (row.predicted, row.point.at["bucket"]))
-        assert chosen.point.median <= (1.12 if (rate, ranks) == (125e6, 4) else 1.08) * best
+        assert chosen(group).point.median <= 1.04 * best
+        assert max(group, key=lambda row: row.predicted) is max(group, key=lambda row: row.point.median)
 
 
 def naive(point):
@@ -146,3 +152,37 @@ def test_the_tables(box, rows):
     page = cluster_markdown(rows)
     assert page.splitlines()[0].startswith("| boxed cluster | points |")
     assert "| gloo |" in page
+
+
+EARLIER = FILE.with_name("boxed-cluster-zen5-2c-earlier.json.gz")
+
+
+@pytest.fixture(scope="module")
+def earlier():
+    return hold_against(Dataset.load(EARLIER))
+
+
+@pytest.mark.parametrize(
+    ("group", "limit"),
+    [
+        ("gloo", 0.05),
+        ("ring", 0.05),
+        ("central", 0.05),
+        ("binomial-tree", 0.05),
+        ("sharded", 0.10),
+        # other programs had a part of the cores: see docs/how-to/boxed-cluster.md
+        ("gloo, cores saturated", 0.17),
+        ("ring, cores saturated", 0.18),
+        ("sharded, cores saturated", 0.14),
+        ("ddp", 0.08),
+        ("server/asynchronous", 0.10),
+        ("server/synchronous", 0.10),
+    ],
+)
+def test_mean_errors_of_a_recording_beside_other_work(earlier, group, limit):
+    assert error(earlier, group) <= limit
+
+
+def test_the_best_bucket_size_of_a_recording_beside_other_work(earlier):
+    for group in buckets(earlier):
+        assert chosen(group).point.median <= 1.08 * min(row.point.median for row in group)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from simperf.calibrate.cluster.constants import Constants
 from simperf.calibrate.cluster.fitting import fit_constants, fitted_points
 from simperf.calibrate.cluster.predict import SERIES, compute_of, predict
+from simperf.calibrate.cluster.resampling import draws
 from simperf.calibrate.dataset import Dataset, Measurement, Value
 
 __all__ = ["SATURATED", "SMALL", "Row", "Summary", "conditions", "hold_against", "summaries"]
@@ -31,17 +34,25 @@ class Row:
         Share of the cores' time that the simulator saw asked for.
     fitted : bool
         Whether constants were fitted to it.
+    interval : tuple of float, optional
+        In which nine of ten predictions lie, if constants were drawn.
     """
 
     point: Measurement
     predicted: float
     load: float
     fitted: bool
+    interval: tuple[float, float] | None = None
 
     @property
     def error(self) -> float:
         """Predicted over measured, less 1."""
         return self.predicted / self.point.median - 1.0
+
+    @property
+    def covered(self) -> bool:
+        """Whether what was measured lies in the interval."""
+        return self.interval is not None and self.interval[0] <= self.point.median <= self.interval[1]
 
     @property
     def group(self) -> str:
@@ -60,16 +71,19 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Errors of a group: how many points, mean size, mean signed and worst."""
+    """Errors of a group: how many points, mean size, mean signed and worst; share of points in their intervals [1]."""
 
     group: str
     points: int
     mape: float
     bias: float
     worst: float
+    coverage: float | None = None
 
 
-def hold_against(data: Dataset, constants: Constants | None = None, *, rate: float | None = None) -> tuple[Row, ...]:
+def hold_against(
+    data: Dataset, constants: Constants | None = None, *, rate: float | None = None, samples: int = 0
+) -> tuple[Row, ...]:
     """Predict every point that there is a simulation of.
 
     Parameters
@@ -79,6 +93,8 @@ def hold_against(data: Dataset, constants: Constants | None = None, *, rate: flo
         Fitted to the sends of the data set itself if left out.
     rate : float, optional
         Whose sends are (or were) fitted [B/s].
+    samples : int
+        So many times constants are fitted to readings drawn anew, for the intervals; none are given if 0.
     """
     if rate is None:
         rate = data.select("add")[0].number("rate") if data.select("add") else None
@@ -86,31 +102,39 @@ def hold_against(data: Dataset, constants: Constants | None = None, *, rate: flo
         constants = fit_constants(data, rate).constants
     seen = {point.key for point in fitted_points(data, rate)} if rate is not None else set()
     compute = compute_of(data)
+    drawn = draws(data, samples, rate=rate)
     rows = []
     for point in data:
         if point.series in SERIES or any(one.endswith("/") and point.series.startswith(one) for one in SERIES):
             if "model" in point.at and point.at["model"] not in compute:
                 continue
             found = predict(point, constants, compute)
-            rows.append(Row(point, found.value, found.load, point.key in seen))
+            every = [predict(point, draw.constants, draw.compute).value for draw in drawn]
+            rows.append(Row(point, found.value, found.load, point.key in seen, _interval(every)))
     return tuple(rows)
+
+
+def _interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """From the 5th to the 95th hundredth, once there are enough values for it."""
+    if len(values) < 2:
+        return None
+    low, high = np.quantile(values, (0.05, 0.95))
+    return float(low), float(high)
 
 
 def summaries(rows: Iterable[Row]) -> tuple[Summary, ...]:
     """One line a group, in the order of first appearance."""
-    groups: dict[str, list[float]] = {}
+    groups: dict[str, list[Row]] = {}
     for row in rows:
-        groups.setdefault(row.group, []).append(row.error)
-    return tuple(
-        Summary(
-            name,
-            len(errors),
-            sum(abs(error) for error in errors) / len(errors),
-            sum(errors) / len(errors),
-            max(errors, key=abs),
-        )
-        for name, errors in groups.items()
-    )
+        groups.setdefault(row.group, []).append(row)
+    return tuple(_summary(name, group) for name, group in groups.items())
+
+
+def _summary(name: str, rows: Sequence[Row]) -> Summary:
+    errors = [row.error for row in rows]
+    inside = sum(row.covered for row in rows) / len(rows) if all(row.interval for row in rows) else None
+    mape = sum(abs(error) for error in errors) / len(errors)
+    return Summary(name, len(errors), mape, sum(errors) / len(errors), max(errors, key=abs), inside)
 
 
 def conditions(point: Measurement) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from simperf.calibrate.cluster.shape import SEGMENT
@@ -27,8 +26,8 @@ class Constants:
     call : float
         CPU time of asking for a send or a receive [s].
     byte : float
-        CPU time a byte of payload at the pace of a link: both kernels' work, the copies into and out of the socket, and
-        a thread that is woken for every segment [s/B].
+        CPU time a byte of payload at the pace of a link, on cores that have nothing else to do: both kernels' work, the
+        copies into and out of the socket, and a thread on a sleeping core that is woken for every segment [s/B].
     batched : float
         The same where nothing holds the bytes back: threads that come late find more to do at once [s/B].
     add : float
@@ -37,6 +36,11 @@ class Constants:
         What the sender's socket takes in, so that the sender is done when so much is still to go [B].
     window : float
         What a connection keeps under way, in the queues of adapters and switch [B]: two segments (TCP small queues).
+    frame : float
+        Headers of a packet, and so an acknowledgement: Ethernet, IP, TCP with time stamps [B on the wire].
+    word : float
+        What gloo writes before a message, and by itself when it is ready to send or to receive [B]: six numbers of
+        eight bytes (``gloo/transport/tcp/pair.h``).
     start : float
         CPU time of a process that wakes up at the common start until it is at work [s].
     cores : float
@@ -53,14 +57,34 @@ class Constants:
     add: float = 0.08e-9
     buffer: float = 0.0
     window: float = 2 * SEGMENT
+    frame: float = 66.0
+    word: float = 48.0
     start: float = 0.0
     cores: float = 2.0
 
     @property
-    def behind(self) -> float:
-        """CPU time a byte where links pace the bytes and the cores fall behind them [s/B].
+    def busy(self) -> float:
+        """CPU time a byte on cores that have other work as well [s/B].
 
-        Some threads come late and find more to do, some do not: the geometric middle of the two costs, which is no
-        more than a choice between two bounds that were measured.
+        Links pace the bytes, so that each segment comes by itself: it wakes the thread that takes it, and its
+        acknowledgement the one that sends. Where cores sleep, waking them is most of the cost of a byte. Busy ones
+        are not asleep: a wake-up is then one more message from kernel to thread, as in a train of messages. Only
+        busy cores hold anything back, so that this is the cost that counts.
         """
-        return math.sqrt(self.byte * min(self.byte, self.batched))
+        return min(self.byte, self.batched + 2.0 * self.traversal / SEGMENT)
+
+    @property
+    def along(self) -> float:
+        """What goes the way of a message besides its payload [B on the wire].
+
+        The word that there is something to send, the message's head, and the acknowledgement of the receiver's word.
+        """
+        return (self.frame + self.word) + self.word + self.frame
+
+    @property
+    def against(self) -> float:
+        """What goes the other way besides the acknowledgements of segments [B on the wire].
+
+        The word that there is room, and the acknowledgement of the sender's word.
+        """
+        return (self.frame + self.word) + self.frame

@@ -7,6 +7,7 @@ did nothing else. So sharing, saturation and the trade of computing against comm
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Generator
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ import numpy as np
 import simpy
 
 from simperf.calibrate.cluster.constants import Constants
-from simperf.calibrate.cluster.shape import Shape
+from simperf.calibrate.cluster.shape import SEGMENT, Shape
 from simperf.engine.bucket import PACKET, TokenBucket
 from simperf.engine.network import FlowNetwork
 
@@ -57,9 +58,6 @@ class BoxedMachine:
     shape : Shape
         Of the links.
     constants : Constants
-    computing : bool
-        The hosts compute as well. Then every segment wakes a thread, which preempts what computes; where nothing but
-        sends goes on, cores that fall behind have less to do for a byte.
     uneven : float
         Standard deviation of the logarithm of what messages claim of a link that they share [1].
     seed : int
@@ -72,14 +70,13 @@ class BoxedMachine:
         shape: Shape,
         constants: Constants,
         *,
-        computing: bool = False,
         uneven: float = 0.0,
         seed: int = 0,
     ) -> None:
         self.env = simpy.Environment()
         self.shape, self.constants = shape, constants
         links = [f"h{host}>" for host in range(hosts)] + [f">h{host}" for host in range(hosts)]
-        self.byte = constants.byte if computing else constants.behind
+        self.byte = constants.busy
         capacity = constants.cores / self.byte
         self.network = FlowNetwork(self.env, {CORES: capacity, **dict.fromkeys(links, 0.0)})
         payload = constants.efficiency
@@ -127,7 +124,7 @@ class BoxedMachine:
         """Ask for a send; the event comes when the sender's socket has taken all in."""
         sent = simpy.Event(self.env)
         self._slot(src, dst, slot).sends.append((nbytes, sent))
-        self.process(self._traverse())  # tells the receiver, who does not wait for it
+        self.process(self.hand_over())  # tells the receiver, who does not wait for it
         self._match(src, dst, slot)
         return sent
 
@@ -141,7 +138,8 @@ class BoxedMachine:
     def _slot(self, src: int, dst: int, slot: int) -> _Slot:
         return self._slots.setdefault((src, dst, slot), _Slot())
 
-    def _traverse(self) -> Steps:
+    def hand_over(self) -> Steps:
+        """A thread wakes another one."""
         yield self.work(self.constants.traversal)
         yield self._wake()
 
@@ -178,9 +176,11 @@ class BoxedMachine:
             lane.nbytes, sent, received = lane.waiting.popleft()
             yield self.work(self.constants.traversal / 2)
             weight = float(np.exp(self._uneven * self._claims.standard_normal())) if self._uneven else 1.0
-            kept = min(lane.nbytes, self.constants.buffer)
-            if lane.nbytes > kept:
-                yield self.network.transfer(route, lane.nbytes - kept, cap=cap, weight=weight)
+            self._answer(lane)
+            nbytes = lane.nbytes + self.constants.along * self.constants.efficiency
+            kept = min(nbytes, self.constants.buffer)
+            if nbytes > kept:
+                yield self.network.transfer(route, nbytes - kept, cap=cap, weight=weight)
             sent.succeed()
             if kept:
                 yield self.network.transfer(route, kept, cap=cap, weight=weight)
@@ -190,6 +190,17 @@ class BoxedMachine:
             self.process(self._arrive(received))
         lane.busy = False
         self._active.remove(lane)
+
+    def _answer(self, lane: _Lane) -> None:
+        """Start what a message sends the other way, which nobody waits for but which takes room on those links.
+
+        Where the same connection has data to send the other way, its packets carry the acknowledgements.
+        """
+        back = self._lanes.get((lane.dst, lane.src))
+        segments = 0 if back is not None and back.busy else math.ceil(lane.nbytes / SEGMENT)
+        nbytes = self.constants.against + self.constants.frame * segments
+        if nbytes > 0.0:
+            self.network.transfer((f"h{lane.dst}>", f">h{lane.src}"), nbytes * self.constants.efficiency)
 
     def _enter(self, lane: _Lane) -> None:
         """Note how many connections share a link with others that go elsewhere, or that come from elsewhere."""

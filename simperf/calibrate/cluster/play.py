@@ -79,9 +79,11 @@ def play_plan(machine: BoxedMachine, plan: Plan, rank: int, nbytes: float) -> St
 
 
 def gloo_ring(machine: BoxedMachine, rank: int, ranks: int, nbytes: float) -> Steps:
-    """One rank's part in gloo's all-reduce."""
+    """One rank's part in gloo's all-reduce: a thread of its group does it, and wakes the caller at the end."""
     yield machine.work(machine.constants.call)
+    yield from machine.hand_over()
     yield from gloo_segments(machine, rank, ranks, nbytes)
+    yield from machine.hand_over()
 
 
 def gloo_segments(machine: BoxedMachine, rank: int, ranks: int, nbytes: float, slot: int = 0) -> Steps:

@@ -81,7 +81,7 @@ def predict(point: Measurement, constants: Constants, compute: Mapping[str, Comp
     ranks, shape = int(point.at.get("ranks", 2)), shape_of(point.at)
     if point.series.startswith("server/"):
         return _server(point, constants, compute or {}, ranks)
-    machine = BoxedMachine(ranks + 1, shape, constants, computing=point.series == "ddp")
+    machine = BoxedMachine(ranks + 1, shape, constants)
     value = _simulate(machine, point, ranks, compute or {})
     return Prediction(value, machine.load)
 
@@ -112,7 +112,7 @@ def _server(point: Measurement, constants: Constants, compute: Mapping[str, Comp
     model, steps = compute[str(point.at["model"])], int(point.number("steps"))
     rates, loads = [], []
     for seed in range(RUNS):
-        machine = BoxedMachine(ranks + 1, shape_of(point.at), constants, computing=True, uneven=UNEVEN, seed=seed)
+        machine = BoxedMachine(ranks + 1, shape_of(point.at), constants, uneven=UNEVEN, seed=seed)
         threads = serve(machine, ranks, model, steps, synchronous=point.series == "server/synchronous")
         threads += [worker(machine, rank, ranks, model, steps) for rank in range(ranks)]
         rates.append(ranks * steps / finish(machine, threads))

@@ -80,7 +80,9 @@ class _Threads:
     def _thread(self) -> Steps:
         while True:
             slot, nbytes, done = yield self._queue.get()
+            yield from self.machine.hand_over()
             yield from gloo_segments(self.machine, self.rank, self.ranks, nbytes, slot)
+            yield from self.machine.hand_over()
             done.succeed()
 
 
