@@ -63,7 +63,9 @@ def recommender(
         every process waits for its GPU after each step, to take its time
     """
     there = m.machine.gpus
-    if not 0 <= gpus <= len(there) or not there:
+    if not there:
+        raise ProgramError("the machine has no GPU to train on")
+    if not 0 <= gpus <= len(there):
         raise ProgramError(f"gpus is {gpus}, but the machine has {len(there)}")
     model = Recommender(tuple(tables), width, dense, tuple(bottom), tuple(top), precision)
     nodes = tuple(there[: gpus or None])

@@ -198,7 +198,9 @@ def _nodes(m: Session, gpus: int, devices: list[str]) -> tuple[str, ...]:
     there: tuple[str, ...] = m.machine.gpus
     if devices:
         return tuple(devices)
-    if gpus > len(there) or not there:
+    if not there:
+        raise ProgramError("the machine has no GPU to train on; name the nodes that take part as devices")
+    if gpus > len(there):
         raise ProgramError(f"gpus is {gpus}, but the machine has {len(there)}")
     return there[: gpus or None]
 

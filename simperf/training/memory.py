@@ -72,7 +72,8 @@ def hold(
         advice = ""
         if need is not None:
             fits = largest_batch(need, pool.capacity - pool.held)
-            advice = f"; at most {fits} samples fit on it" if fits else "; not even one sample fits on it"
+            least = format_quantity(need(1), "B")
+            advice = f"; at most {fits} samples fit on it" if fits else f"; not even one sample fits, it needs {least}"
         raise DeviceMemoryError(
             f"{device.name} is out of memory: {samples:g} samples need {format_quantity(total, 'B')} "
             f"({parts}), but it has {format_quantity(pool.capacity, 'B')}{advice}"

@@ -2,7 +2,11 @@
 
 import pytest
 
+from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, ProgramError, UnknownNameError
+from simperf.execution.session import Session
+from simperf.hardware import Catalog, build_machine
+from simperf.programs import PROGRAMS
 from simperf.run import run
 from simperf.scenario import load_scenario
 
@@ -31,6 +35,15 @@ def test_every_strategy_trains_a_model_of_the_zoo(play, strategy):
 def test_bad_input_is_told(play, bad, error, words):
     with pytest.raises(error, match=words):
         play("p3-8xlarge", "train", **bad)
+
+
+@pytest.mark.parametrize("program", ["train", "recommender"])
+def test_a_machine_without_gpus_is_told(program):
+    node = {"id": "cpu0", "cpu": "xeon-8168"}
+    machine = build_machine({"node": [node]}, Catalog.load())
+    session = Session(Simulation(machine))
+    with pytest.raises(ProgramError, match="the machine has no GPU to train on"):
+        session.play(PROGRAMS[program].function(session))
 
 
 def test_the_same_scenario_gives_the_same_bytes():
