@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simperf.report.lanes import natural
-from simperf.report.style import byte_scale, note, time_scale, written
+from simperf.report.style import NARROW, byte_scale, columns, note, time_scale, written
 from simperf.results import Result
 
 __all__ = ["draw_memory", "draw_queue", "series"]
@@ -70,7 +70,12 @@ def _draw(axes: Any, result: Result, lines: dict[str, tuple[Floats, Floats]], fa
 
 def _legend(axes: Any) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    if handles:
+    if not handles:
+        return
+    if axes.figure.get_figwidth() < NARROW:
+        above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": columns(axes, len(handles))}
+        axes.legend(handles, labels, borderaxespad=0.2, **above)
+    else:
         axes.legend(handles, labels, loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.2)
 
 

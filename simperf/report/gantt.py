@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from simperf.engine.recorder import CATEGORIES, Category, Span
 from simperf.report.lanes import Row, natural, rows
-from simperf.report.style import COLORS, HATCHES, note, time_scale, written
+from simperf.report.style import COLORS, HATCHES, columns, note, time_scale, written
 from simperf.results import Result
 
 __all__ = ["BINS", "DENSE", "draw_gantt", "gantt_rows", "link_rates", "occupancy"]
@@ -125,7 +125,8 @@ def draw_gantt(axes: Any, result: Result, *, links: bool = True) -> None:
     handles: list[Any] = [_patch(c) for c in CATEGORIES if c in used]
     if moving:
         handles.append(Patch(facecolor="#777777", label="link rate / capacity"))
-    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=min(len(handles), 6), borderaxespad=0.2)
+    above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
+    axes.legend(handles=handles, ncols=columns(axes, len(handles)), **above)
     if dense:
         width = written(result.time / BINS, "s", digits=3)
         total = f"{len(result.spans):,}".replace(",", " ")
@@ -185,10 +186,11 @@ def _names(axes: Any, shown: Sequence[Row], time: float, factor: float) -> None:
     """Write the name into every span that has room for it."""
     if time <= 0:
         return
+    letter = 0.07 / (axes.figure.get_figwidth() - 1.3)  # as a share of what is left beside the rows' labels
     for y, row in enumerate(shown):
         for span in row.spans:
             width = (span.end - span.start) / time
-            if width < 0.0105 * len(span.name) + 0.006:
+            if width < letter * (len(span.name) + 0.6):
                 continue
             dark = span.category in ("storage", "compute", "overhead")
             box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8} if span.category == "wait" else None

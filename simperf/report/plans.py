@@ -89,6 +89,8 @@ def plot_plan(found: Plan, path: str | os.PathLike[str]) -> None:
 
 def draw_plan(found: Plan) -> Any:
     """Make a figure of time and cost of all candidates, the front that none beats, deadline and budget."""
+    from matplotlib.ticker import LogFormatter
+
     times = [one.time / 3600 for one in found.ranked]
     costs = [one.cost for one in found.ranked]
     names = [f"{one.choice.nodes} x {one.choice.instance}" for one in found.ranked]
@@ -100,8 +102,10 @@ def draw_plan(found: Plan) -> Any:
         for one in found.ranked:
             if one.time_interval and one.cost_interval:
                 axes.plot([end / 3600 for end in one.time_interval], list(one.cost_interval), color="#888888", lw=0.8)
-        axes.set_xscale("log")
-        axes.set_yscale("log")
+        axes.set(xscale="log", yscale="log")
+        for axis in (axes.xaxis, axes.yaxis):  # hours and dollars are read as numbers, not as powers of ten
+            axis.set_major_formatter(LogFormatter())
+            axis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.5)))
         for value, line, name in (
             (found.request.deadline / 3600, axes.axvline, "deadline"),
             (found.request.budget, axes.axhline, "budget"),

@@ -16,7 +16,7 @@ from simperf.report.counters import draw_memory, draw_queue, series
 from simperf.report.data import Failure
 from simperf.report.gantt import draw_gantt, gantt_rows, link_rates
 from simperf.report.roofline import draw_roofline
-from simperf.report.style import COLORS, HATCHES, figure, save, time_scale, written
+from simperf.report.style import COLORS, HATCHES, columns, figure, save, time_scale, written
 from simperf.results import Result
 
 __all__ = ["KINDS", "draw", "draw_comparison", "plot", "plot_comparison"]
@@ -175,13 +175,15 @@ def draw_comparison(results: Sequence[Result | Failure]) -> Any:
             axes.text(reach / scale.factor, y, text, va="center", ha="left", fontsize=8)
         axes.set_yticks(range(len(results)), [result.name for result in results])
         axes.set_ylim(len(results) - 0.45, -0.55)
-        axes.set_xlim(0, longest / scale.factor * 1.22 if longest > 0 else 1)
+        room = 1 + 0.22 * 6.8 / (made.get_figwidth() - 1.2)  # the values at the bars' ends need the same in any width
+        axes.set_xlim(0, longest / scale.factor * room if longest > 0 else 1)
         axes.set_xlabel(f"time ({scale.unit})")
         axes.grid(visible=False, axis="y")
         names = [name for name in (*PRIORITY, IDLE) if name in shown]
         if names:
             bars = [shown[name] for name in names]
-            axes.legend(bars, names, loc="lower left", bbox_to_anchor=(0, 1), ncols=6, borderaxespad=0.2)
+            above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
+            axes.legend(bars, names, ncols=columns(axes, len(bars)), **above)
 
     return figure(fill, height=1.3 + 0.3 * bool(title) + 0.4 * len(results))
 

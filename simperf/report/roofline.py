@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from simperf.errors import UnknownNameError
-from simperf.report.style import note
+from simperf.report.style import NARROW, note
 from simperf.results import Ceiling, OperationUse, Result
 from simperf.units import format_quantity
 
@@ -105,7 +105,9 @@ def _ceilings(axes: Any, ceiling: Ceiling, used: set[str], ends: tuple[float, fl
     axes.plot([ends[0], highest / ceiling.memory_bandwidth], [ends[0] * ceiling.memory_bandwidth, highest], "k-")
     slope = format_quantity(ceiling.memory_bandwidth, "B/s", digits=3)
     middle = math.sqrt(ends[0] * min(rates) / ceiling.memory_bandwidth)
-    middle = max(middle, ends[0] * (ends[1] / ends[0]) ** 0.22)  # the words end here and must not cross the axis
+    narrow = axes.figure.get_figwidth() < NARROW
+    room = 0.36 if narrow else 0.22
+    middle = max(middle, ends[0] * (ends[1] / ends[0]) ** room)  # the words end here and must not cross the axis
     style = {"ha": "right", "va": "bottom", "fontsize": 7.5}
     axes.text(middle / 1.15, middle * ceiling.memory_bandwidth * 1.1, f"memory: {slope}", **style)
     below = 0.0
@@ -113,8 +115,10 @@ def _ceilings(axes: Any, ceiling: Ceiling, used: set[str], ends: tuple[float, fl
         strong = bool(used & set(names))
         line = {"color": "black", "linewidth": 1.6} if strong else {"color": "#999999", "linewidth": 0.9}
         axes.plot([rate / ceiling.memory_bandwidth, ends[1]], [rate, rate], linestyle="-" if strong else "--", **line)
-        if strong or rate > 1.5 * below:
-            text = f"{', '.join(names)}: {format_quantity(rate, 'FLOP/s', digits=3)}"
+        text = f"{', '.join(names)}: {format_quantity(rate, 'FLOP/s', digits=3)}"
+        if narrow and strong:
+            axes.text(ends[1], rate * 1.05, text, ha="right", va="bottom", fontsize=7.5)
+        elif not narrow and (strong or rate > 1.5 * below):
             color = "black" if strong else "#777777"
             axes.text(ends[1], rate, f" {text}", ha="left", va="center", fontsize=7.5, color=color)
             below = rate
@@ -132,12 +136,16 @@ def _points(axes: Any, points: Sequence[OperationUse]) -> None:
             axes.scatter(xs, ys, s=sizes, label=f"{regime}-bound operation", **style)
     _names(axes, sorted(points, key=lambda row: -row.calls * row.time), total)
     if points:
-        axes.legend(loc="lower right", title="larger: more of the time", title_fontsize=7.5)
+        narrow = axes.figure.get_figwidth() < NARROW
+        owner, place = (axes.figure, "outside upper left") if narrow else (axes, "lower right")
+        owner.legend(loc=place, title="larger: more of the time", title_fontsize=7.5)
 
 
 def _names(axes: Any, points: Sequence[OperationUse], total: float) -> None:
     """Name the operations of the longest time, each on a side where it hides nothing, or not at all."""
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    wide = axes.figure.get_figwidth()
+    letter = 0.058 / (wide - 1.0 if wide < NARROW else wide - 2.4)  # share of the axes, beside the ceilings' names
     places = [
         (
             math.log(row.flops / row.nbytes / left) / math.log(right / left),
@@ -149,7 +157,7 @@ def _names(axes: Any, points: Sequence[OperationUse], total: float) -> None:
     for row, (x, y) in list(zip(points, places, strict=True))[:_NAMED]:
         share = row.calls * row.time / total
         text = f"{row.name} ({share * 100:.0f} %)" if share >= 0.005 else f"{row.name} (< 1 %)"
-        width, height = 0.0105 * len(text), 0.032
+        width, height = letter * len(text), 0.032
         for toward, above in ((1, -1), (1, 1), (-1, -1), (-1, 1)):
             near = x + 0.014 * toward
             low = y + (0.01 if above > 0 else -0.01 - height)

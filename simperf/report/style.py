@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import os
 import textwrap
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,12 +18,16 @@ from simperf.units import format_quantity
 __all__ = [
     "COLORS",
     "HATCHES",
+    "LETTERS",
+    "NARROW",
     "SUFFIXES",
     "Scale",
     "byte_scale",
+    "columns",
     "figure",
     "note",
     "save",
+    "sized",
     "styled",
     "time_scale",
     "written",
@@ -88,14 +93,31 @@ def styled() -> AbstractContextManager[None]:
     return matplotlib.style.context(["default", _STYLE])
 
 
-def figure(draw: Callable[[Any], None], *, width: float = 8.0, height: float = 4.5) -> Any:
+#: width [inch] below which a picture has no room for anything beside its axes
+NARROW = 6.0
+_WIDTH: ContextVar[float] = ContextVar("width", default=8.0)
+
+
+@contextmanager
+def sized(width: float) -> Iterator[None]:
+    """Context in which figures are so wide [inch] unless they say otherwise: narrower for a phone, say."""
+    token = _WIDTH.set(width)
+    try:
+        yield
+    finally:
+        _WIDTH.reset(token)
+
+
+def figure(draw: Callable[[Any], None], *, width: float | None = None, height: float = 4.5) -> Any:
     """Make a figure in simperf's style.
 
     Parameters
     ----------
     draw : callable
         Is given the empty `matplotlib.figure.Figure` and draws on it.
-    width, height : float
+    width : float, optional
+        Size [inch]; what `sized` says, 8 by default.
+    height : float
         Size [inch].
 
     Returns
@@ -106,18 +128,23 @@ def figure(draw: Callable[[Any], None], *, width: float = 8.0, height: float = 4
     from matplotlib.figure import Figure
 
     with styled():
-        made = Figure(figsize=(width, height))
+        made = Figure(figsize=(_WIDTH.get() if width is None else width, height))
         draw(made)
     return made
 
 
+def columns(axes: Any, count: int) -> int:
+    """Columns of a legend of `count` entries that stands above a picture, right of the rows' names."""
+    return min(count, max(2, int(0.9 * axes.figure.get_figwidth() - 1.2)))
+
+
 #: letters of a note in an inch
-_LETTERS = 17
+LETTERS = 17
 
 
 def note(axes: Any, text: str) -> None:
     """Say below a picture what was aggregated or left out."""
-    text = textwrap.fill(text, width=int(axes.figure.get_figwidth() * _LETTERS))
+    text = textwrap.fill(text, width=int(axes.figure.get_figwidth() * LETTERS))
     shown = axes.figure.get_supxlabel()
     axes.figure.supxlabel(f"{shown}\n{text}" if shown else text, fontsize=7.5, color="#555555", x=0.01, ha="left")
 

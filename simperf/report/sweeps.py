@@ -269,10 +269,9 @@ def draw_front(axes: Any, times: Sequence[float], costs: Sequence[float], labels
     axes.plot(
         [times[i] for i in front], [costs[i] for i in front], "o-", ms=5, lw=1.2, color=_RED, label="not beaten in both"
     )
-    for index in front[:12]:
-        axes.annotate(
-            labels[index], (times[index], costs[index]), fontsize=6.5, xytext=(4, 4), textcoords="offset points"
-        )
+    for order, index in enumerate(front[:12]):  # above and below in turn: neighbours may be close
+        place = {"xytext": (4, -10 if order % 2 else 4), "textcoords": "offset points"}
+        axes.annotate(labels[index], (times[index], costs[index]), fontsize=7, **place)
 
 
 def _order(xs: Sequence[Any]) -> list[int]:

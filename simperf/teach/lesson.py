@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from simperf.errors import InputError, SimperfError, UnknownNameError
 from simperf.files import TomlFile, read_toml
@@ -19,7 +19,10 @@ LANGUAGES: dict[Language, str] = {"en": "English", "zh": "简体中文"}
 
 
 class Text(_Model):
-    """A lesson's words in one language; Markdown."""
+    """A lesson's words in one language; Markdown.
+
+    `words` are those of its notebook and of its pictures that are not in the common phrase book, from the English.
+    """
 
     title: str
     question: str
@@ -27,6 +30,7 @@ class Text(_Model):
     surprise: str
     picture: str
     summary: tuple[str, ...]
+    words: dict[str, str] = Field(default_factory=dict)
 
 
 class _LessonTable(_Model):

@@ -1,14 +1,32 @@
-"""Curves that lessons draw beside the timeline."""
+"""Pictures of lessons: curves beside the timeline, and any figure as part of a lesson's page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import textwrap
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from simperf.report.style import figure
+from simperf.report.html.picture import inline
+from simperf.report.language import localize
+from simperf.report.style import figure, sized
 
-__all__ = ["draw_curves"]
+__all__ = ["draw_curves", "picture"]
 
+#: widths of a picture [inch]: one for each is drawn, and the page shows the one that it has room for
+_WIDTHS = {"wide": 8.0, "narrow": 4.2}
+#: fonts are the reader's; in a dark page all colours are turned over together
+_STYLE = """<style>
+.simperf-picture { --paper: #fff; --soft: #f0f0f0; --font: system-ui, sans-serif; }
+.simperf-picture figure { margin: 0; }
+.simperf-picture svg { color: #000; width: 100%; height: auto; max-width: 60rem; }
+.simperf-picture text { white-space: pre; }
+.dark .simperf-picture svg { filter: invert(1) hue-rotate(180deg); }
+.simperf-picture figcaption { font-size: 0.9rem; }
+.simperf-narrow { display: none; }
+@media (max-width: 40rem) { .simperf-wide { display: none; } .simperf-narrow { display: block; } }
+h1, h2 { overflow-wrap: anywhere; }
+</style>"""
 _LINES = (("#0072B2", "-"), ("#E69F00", "--"), ("#009E73", "-."), ("#CC79A7", ":"))
 
 
@@ -61,3 +79,38 @@ def draw_curves(
         axes.legend(fontsize=8)
 
     return figure(fill, height=3.6)
+
+
+def picture(draw: Callable[[], Any], language: str, *, name: str, text: str, words: Mapping[str, str]) -> str:
+    """What `draw` draws, as HTML: once for a wide page and once for a phone's.
+
+    Parameters
+    ----------
+    draw : callable
+        Makes a figure as wide as `simperf.report.style.sized` says.
+    language : str
+        Of the words in it.
+    name : str
+        Unique on the page.
+    text : str
+        What is to be seen, which stands below.
+    words : mapping of str to str
+        More words than the phrase book of the language has.
+    """
+    parts = [_STYLE]
+    for kind, width in _WIDTHS.items():
+        with sized(width), warnings.catch_warnings():
+            # letters stay text, which the browser has the fonts for; here they are only measured
+            warnings.filterwarnings("ignore", r"Glyph .* missing from font", UserWarning)
+            made = _wrapped(localize(draw(), language, words=words, drawn=False))
+            inside = inline(made, name=f"{name}-{kind}", text=text)
+        parts.append(f'<div class="simperf-picture simperf-{kind}" lang="{language}">{inside}</div>')
+    return "".join(parts)
+
+
+def _wrapped(made: Any) -> Any:
+    """The figure with the names of its axes in as many lines as they need."""
+    letters = int((made.get_figwidth() - 1.4) / 0.075)
+    for axes in made.axes:
+        axes.set_xlabel(textwrap.fill(axes.get_xlabel(), letters))
+    return made

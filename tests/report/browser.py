@@ -15,6 +15,9 @@ _QUIET = (
     "--disable-component-update --disable-sync --hide-scrollbars"
 )
 
+#: what the browser is called on different systems
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
 
 @contextmanager
 def chromium(*, width: int = 1400, height: int = 900, dark: bool = False) -> Iterator[Any]:
@@ -23,9 +26,10 @@ def chromium(*, width: int = 1400, height: int = 900, dark: bool = False) -> Ite
     from selenium.webdriver.chrome.options import Options
     from selenium.webdriver.chrome.service import Service
 
-    binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    binary = next(filter(None, map(shutil.which, _NAMES)), None)
+    driver = shutil.which("chromedriver")
     if binary is None or driver is None:
-        pytest.skip("chromium and chromedriver are not installed")
+        pytest.skip("chromium and chromedriver are not on PATH (Debian: apt-get install chromium chromium-driver)")
     options = Options()
     options.binary_location = binary
     for word in _QUIET.split():

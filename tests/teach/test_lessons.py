@@ -1,5 +1,6 @@
 """Lessons: texts whole in both languages, notebooks that run, and exercises whose checkers can tell."""
 
+import inspect
 import re
 import runpy
 import subprocess
@@ -65,11 +66,12 @@ def test_a_notebook_runs_as_a_script():
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
 def test_every_cell_of_the_notebook_runs(lesson):
     pytest.importorskip("marimo", reason="marimo is not installed")
-    app = runpy.run_path(str(lesson.notebook))["app"]
-    _, names = app.run()
-    assert names["lesson"].name == lesson.name
+    notebook = runpy.run_path(str(lesson.notebook))
+    _, names = notebook["app"].run()
+    assert names["page"].lesson.name == lesson.name
     assert len(names["answers"].value) == len(lesson.exercises)
-    assert callable(names["program"])
+    body = inspect.getsource(notebook["program"]).removeprefix("@app.function\n").strip().splitlines()[1:]
+    assert len(body) <= 15  # about ten lines
 
 
 def test_an_unknown_lesson_and_a_broken_file(tmp_path):

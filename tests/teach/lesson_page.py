@@ -1,0 +1,175 @@
+"""A lesson as a reader has it: open in a browser, with its controls, its picture, its language and its answers."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import contextmanager
+
+import pytest
+
+#: elements wherever they are, in the components' shadow roots too, in the order of the page
+_DEEP = """
+const found = [];
+const walk = root => { for (const e of root.querySelectorAll('*')) {
+  if (e.matches(arguments[0])) found.push(e); if (e.shadowRoot) walk(e.shadowRoot); } };
+walk(document);
+return found;"""
+_PICTURE = """
+return [...document.querySelectorAll('.simperf-picture svg')].filter(e => e.getBoundingClientRect().width > 0)"""
+_SHOWN = """
+let sum = 0;
+for (const e of document.querySelectorAll('h2, .simperf-wide svg, table, marimo-callout-output'))
+  for (const letter of e.outerHTML) sum = (sum * 31 + letter.codePointAt(0)) | 0;
+return sum;"""
+#: texts that leave the picture they stand in, and the smallest height of a letter on the screen [px]
+_LAYOUT = """
+const picture = arguments[0], edge = picture.getBoundingClientRect(), out = [];
+let smallest = 1e9;
+const shrunk = edge.width / picture.viewBox.baseVal.width;
+for (const text of picture.querySelectorAll('text')) {
+  const box = text.getBoundingClientRect();
+  if (box.left < edge.left - 2 || box.right > edge.right + 2 || box.top < edge.top - 2 || box.bottom > edge.bottom + 2)
+    out.push(text.textContent);
+  smallest = Math.min(smallest, parseFloat(getComputedStyle(text).fontSize) * shrunk);
+}
+return [out, smallest];"""
+
+
+@contextmanager
+def served(words, *, python=sys.executable):
+    """The address at which a command serves lessons; the command is ended by an interrupt, as from the keyboard."""
+    pytest.importorskip("marimo", reason="marimo is not installed")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [str(python), *words, "--headless", "--port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True) as process:
+        url = f"http://127.0.0.1:{port}/"
+        try:
+            wait(lambda: _answers(url), f"{command} serves", within=60)
+            yield url
+        finally:
+            os.killpg(process.pid, signal.SIGINT)
+            code = process.wait(20)
+        assert code in (0, 130)
+
+
+def _answers(url):
+    try:
+        urllib.request.urlopen(url, timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
+def wait(condition, what, *, within=40):
+    """Wait until the condition holds and return its value."""
+    end = time.monotonic() + within
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.05)
+    raise AssertionError(what)
+
+
+class LessonPage:
+    """The page of one lesson."""
+
+    def __init__(self, browser, url):
+        self.browser = browser
+        browser.get(url)
+        wait(lambda: self.picture() and self.headline(), f"{url} has a picture")
+
+    def deep(self, selector):
+        return self.browser.execute_script(_DEEP, selector)
+
+    def picture(self):
+        """The picture that is seen, of the two that are there for pages of different width."""
+        return next(iter(self.browser.execute_script(_PICTURE)), None)
+
+    def headline(self):
+        found = [each.text for each in self.browser.find_elements("css selector", "h2")]
+        return found[0] if found else ""
+
+    def shown(self):
+        """A sum over all that can change: headline, picture, tables and warnings."""
+        return self.browser.execute_script(_SHOWN)
+
+    def settled(self):
+        """What is shown as soon as it stays the same for a while."""
+        before, since = self.shown(), time.monotonic()
+        while time.monotonic() - since < 0.4:
+            time.sleep(0.1)
+            now = self.shown()
+            if now != before:
+                before, since = now, time.monotonic()
+        return before
+
+    def words(self):
+        """What is written in the picture."""
+        script = "return [...arguments[0].querySelectorAll('text')].map(e => e.textContent)"
+        return self.browser.execute_script(script, self.picture())
+
+    def layout(self):
+        """Texts that leave the picture, the least height of letters [px], and by how much the page is too wide [px]."""
+        outside, smallest = self.browser.execute_script(_LAYOUT, self.picture())
+        excess = self.browser.execute_script("return document.documentElement.scrollWidth - innerWidth")
+        return outside, smallest, excess
+
+    def controls(self):
+        """Sliders, choices, switches and buttons that stand before the picture, and so are none of an exercise's."""
+        return [each for each in self.deep("[role=slider], select, button") if self._is_control(each)]
+
+    def _is_control(self, element):
+        script = """
+        let inner = arguments[0], names = [];
+        for (let e = inner; e; e = e.parentNode || e.host)
+          if (e.tagName) names.push(e.tagName.toLowerCase());
+        while (inner.getRootNode() !== document) inner = inner.getRootNode().host;
+        const known = names.some(n => /^marimo-(slider|dropdown|switch|button)$/.test(n));
+        const picture = document.querySelector('.simperf-picture');
+        return known && !!(inner.compareDocumentPosition(picture) & Node.DOCUMENT_POSITION_FOLLOWING);"""
+        return self.browser.execute_script(script, element)
+
+    def move(self, control):
+        """Move a control by one step, to wherever there is room."""
+        from selenium.webdriver.common.keys import Keys
+        from selenium.webdriver.support.ui import Select
+
+        if control.get_attribute("role") == "slider":
+            at_end = control.get_attribute("aria-valuenow") == control.get_attribute("aria-valuemax")
+            control.send_keys(Keys.ARROW_LEFT if at_end else Keys.ARROW_RIGHT)
+        elif control.tag_name == "select":
+            choices = Select(control)
+            names = [each.text for each in choices.options]
+            choices.select_by_index((names.index(choices.first_selected_option.text) + 1) % len(names))
+        else:
+            control.click()
+
+    def switch(self, language):
+        (label,) = (each for each in self.deep("label") if each.text.strip() == language)
+        self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'}); arguments[0].click()", label)
+
+    def answer(self, number, text):
+        """Type an answer into the field of an exercise that asks for one."""
+        from selenium.webdriver.common.keys import Keys
+
+        field = self.deep("input[type=text]")[number]
+        field.clear()
+        field.send_keys(text, Keys.TAB)
+
+    def body(self):
+        return self.browser.find_element("tag name", "body").text
+
+
+def own_controls(notebook):
+    """How many controls a notebook makes."""
+    return len(re.findall(r"mo\.ui\.(?:slider|dropdown|switch|button)\(", notebook.read_text("utf-8")))
