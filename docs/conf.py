@@ -1,4 +1,12 @@
-"""How Sphinx builds the documentation: `sphinx-build -W docs docs/_build/html`."""
+"""How Sphinx builds the documentation: `sphinx-build -W docs docs/_build/html`.
+
+Equations become MathML, which browsers draw themselves: the pages need no network and no script for them.
+"""
+
+from typing import Any
+
+from docutils import nodes
+from latex2mathml.converter import convert
 
 from simperf import __version__
 
@@ -31,6 +39,26 @@ napoleon_preprocess_types = False
 html_theme = "pydata_sphinx_theme"
 html_title = f"simperf {version}"
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": True, "show_nav_level": 1}
-html_static_path: list[str] = []
+html_theme_options["secondary_sidebar_items"] = {"**": ["page-toc"], "explanation/mechanisms": []}
+html_static_path = ["_static"]
+html_css_files = ["simperf.css"]
+html_sidebars: dict[str, list[str]] = {"explanation/mechanisms": []}
 html_show_sourcelink = False
 html_context = {"default_mode": "auto"}
+html_math_renderer = "mathml"
+
+
+def _inline(translator: Any, node: nodes.math) -> None:
+    translator.body.append(f'<span class="formula">{convert(node.astext())}</span>')
+    raise nodes.SkipNode
+
+
+def _block(translator: Any, node: nodes.math_block) -> None:
+    formula = convert(node.astext(), display="block")
+    translator.body.append(f'<div class="equation" tabindex="0">{formula}</div>')
+    raise nodes.SkipNode
+
+
+def setup(app: Any) -> None:
+    """Register the renderer of equations."""
+    app.add_html_math_renderer("mathml", (_inline, None), (_block, None))

@@ -1,0 +1,58 @@
+"""Every mechanism has a page or a row: equation, assumptions, source, what holds it, and its one file of physics."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs" / "explanation").glob("*.md"))
+TABLES = ROOT / "docs" / "explanation" / "mechanisms.md"
+#: rooms whose every module is a mechanism
+ROOMS = ("engine", "cost", "execution", "collectives", "collectives/plans", "training", "analysis", "study")
+ROOMS += ("study/planning", "calibrate/fit")
+#: modules of other rooms that are
+WORK = ("op", "graph", "builders", "precision", "fusion", "model", "step", "lowering", "mixed", "optimizers")
+MORE = tuple(f"workload/{name}.py" for name in (*WORK, "footprint", "decoder"))
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+def links(page):
+    return {(page.parent / target).resolve() for target in LINK.findall(page.read_text("utf-8")) if "://" not in target}
+
+
+def rows():
+    """Cells of each row of each table of mechanisms."""
+    found = []
+    for line in TABLES.read_text("utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip()[1:-1].split("|")]
+        if line.startswith("|") and not line.startswith(("| mechanism", "|---")):
+            found.append(cells)
+    return found
+
+
+def test_every_module_of_a_mechanism_is_reached_from_some_page():
+    reached = set().union(*(links(page) for page in PAGES))
+    modules = [path for room in ROOMS for path in sorted((ROOT / "simperf" / room).glob("*.py"))]
+    modules = [path for path in modules if path.name != "__init__.py"]
+    modules += [ROOT / "simperf" / name for name in MORE]
+    assert len(modules) > 120
+    assert [path.relative_to(ROOT).as_posix() for path in modules if path not in reached] == []
+
+
+@pytest.mark.parametrize("cells", rows(), ids=lambda cells: cells[0].partition(":")[0])
+def test_every_row_has_rule_assumptions_source_and_what_holds_it(cells):
+    assert len(cells) == 5, cells
+    assert all(cells), cells
+    assert "simperf/" in cells[0]
+    assert "../../tests/" in cells[4]
+
+
+def test_the_table_is_not_empty():
+    assert len(rows()) > 60
+
+
+def test_no_other_room_is_forgotten():
+    rooms = {path.name for path in (ROOT / "simperf").iterdir() if path.is_dir() and not path.name.startswith("_")}
+    other = {"hardware", "workload", "programs", "scenario", "report", "teach", "cli", "calibrate"}
+    assert rooms == {room.partition("/")[0] for room in ROOMS} | other
