@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from simperf.calibrate.cluster.accuracy import hold_against, summaries
 from simperf.calibrate.cluster.resampling import draws, resampled
+from simperf.cli.calibrate import app
 from simperf.report.cluster import cluster_text
 from tests.calibrate.test_cluster_fitting import TRUTH, synthesise
 
@@ -74,3 +76,12 @@ def test_intervals_are_shown_where_there_are_any(data):
     assert "in 90 % interval" in shown
     assert "100%" in shown
     assert " to " in shown
+
+
+def test_intervals_on_the_command_line(data, tmp_path):
+    path = tmp_path / "cluster.json.gz"
+    few = [point for point in data if not point.series.startswith(("all-reduce/", "ddp"))]
+    replace(data, measurements=tuple(few)).save(path)
+    found = CliRunner().invoke(app, ["cluster", "--replay", str(path), "--samples", "2"])
+    assert found.exit_code == 0, found.exception
+    assert "in 90 % interval" in found.stdout
