@@ -79,7 +79,7 @@ def faster(points):
 
 
 def test_ring_and_central_cross_where_they_do(rows):
-    """Wherever one is faster by more than a fifth, the prediction says which."""
+    """The prediction says which one is faster, in every setting."""
     told = 0
     chosen = [row for row in rows if row.point.series in ("all-reduce/ring", "all-reduce/central")]
     pairs = {}
@@ -90,10 +90,9 @@ def test_ring_and_central_cross_where_they_do(rows):
     for both in pairs.values():
         if len(both) == 2:
             ring, central = both["all-reduce/ring"], both["all-reduce/central"]
-            if not 1 / 1.2 < ring.point.median / central.point.median < 1.2:
-                told += 1
-                assert (ring.predicted < central.predicted) == (ring.point.median < central.point.median), ring.point.at
-    assert told > 20
+            told += 1
+            assert (ring.predicted < central.predicted) == (ring.point.median < central.point.median), ring.point.at
+    assert told == 71
     sizes = {key[2] for key, both in pairs.items() if len(both) == 2}
     assert min(sizes) < 16384 < max(sizes)  # on both sides of the crossing
 
