@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from simperf.calibrate.fit import Data, fit
-from simperf.calibrate.fit.messages import piecewise, piecewise_model
-from simperf.calibrate.ledger_rows import FitRow, row_of, two_constants
+from simperf.calibrate.fit import Data
+from simperf.calibrate.fit.messages import piecewise, piecewise_model, pipelined_model
+from simperf.calibrate.ledger_rows import FitRow, best_fit, row_of, two_constants
 
 __all__ = ["copy_rows"]
 
@@ -20,7 +20,11 @@ _GOAL = 0.05
 
 
 def copy_rows(cases: Sequence[Mapping[str, Any]]) -> Iterator[FitRow]:
-    """Every case of copies: fitted on every second size, predicted on the others."""
+    """Every case of copies: fitted on every second size, predicted on the others.
+
+    A copy is described by regimes of its size, or, where copies are posted in a row, by the rate of messages and the
+    wire; Schwarz's criterion on the fitted sizes says which.
+    """
     for case in cases:
         if not str(case["id"]).startswith("xfer"):
             continue
@@ -35,7 +39,13 @@ def copy_rows(cases: Sequence[Mapping[str, Any]]) -> Iterator[FitRow]:
         every = Data.table(size / (rate * _RATES[columns[1]]), nbytes=size)
         known, away = every.take(np.arange(len(size)) % 2 == 0), every.take(np.arange(len(size)) % 2 == 1)
         limits = piecewise(known)
-        found = fit(piecewise_model("copy", "copy by regime", limits, known), known)
+        models = [piecewise_model("copy", "copy by regime", limits, known)]
+        models.append(pipelined_model("messages", "messages in a row"))
+        found = best_fit(models, known)
+        note = f"{len(limits) + 1} regime{'s' if limits else ''}"
+        if found.model.name == "messages":
+            gap, rate = found.values["gap"], found.values["bandwidth"]
+            note = f"a message every {gap * 1e6:.2f} us, or {rate / 1e9:.1f} GB/s on the wire"
         yield row_of(
             _SECTION,
             str(case["id"]),
@@ -43,6 +53,6 @@ def copy_rows(cases: Sequence[Mapping[str, Any]]) -> Iterator[FitRow]:
             [(found, away)],
             plain=float(np.abs(two_constants(known, away)).mean()),
             goal=_GOAL,
-            note=f"{len(limits) + 1} regime{'s' if limits else ''}",
+            note=note,
             source=str(case.get("source", {}).get("repo", "")),
         )

@@ -1,19 +1,36 @@
-"""Fits to published kernel times: half of the shapes of a GPU, and a GPU that no point of was seen."""
+"""Fits to published kernel times: half of the shapes of a GPU, and a GPU that no point of was seen.
+
+Which form a kernel gets is decided by the information criterion on the points that are fitted, never by those that are
+predicted. What belongs to the library and not to a GPU (when a row is read again, what loading it element by element
+costs, what its call takes on the host) is fitted to the fitted halves of all GPUs that one source measured together.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from simperf.analysis.truth_roofline import GPUS, HARNESS, measured_ops
-from simperf.calibrate.fit import Data, Fit, Model
-from simperf.calibrate.fit.kernels import matrix_model, row_model, stream_model
+from simperf.calibrate.fit import Data, Fit, Model, fit
+from simperf.calibrate.fit.kernels import pooled_row_model, row_model, stream_model
+from simperf.calibrate.fit.products import (
+    CORNERS,
+    LEAST,
+    efficiency_models,
+    limited_model,
+    pooled_limited_model,
+    power_limited,
+    product_columns,
+    product_models,
+)
 from simperf.calibrate.ledger_rows import FitRow, best_fit, row_of, two_constants
-from simperf.cost import Roofline, tiling
+from simperf.cost import Roofline, pressure, row_launch
 from simperf.hardware import Catalog, GpuPart
-from simperf.workload.op import Op
+from simperf.workload.op import Gemm, Op
+from simperf.workload.precision import element_size
 
 __all__ = ["kernel_rows", "left_out_rows"]
 
@@ -40,21 +57,21 @@ def _cases(cases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, An
 def _data(rows: Sequence[_Row], part: GpuPart, *, scaled: bool = False, added: float = 0.0) -> Data:
     """Columns of operations; `scaled` by the part's peaks, and `added` [s] taken off the times."""
     roofline = Roofline(part)
-    columns: dict[str, list[float]] = {
-        key: [] for key in ("flops", "nbytes", "m", "n", "k", "share", "columns", "cold")
+    ops = [op for _, op, _ in rows]
+    memory = part.memory_bandwidth / _ONE if scaled else 1.0
+    launches = [row_launch(op.kind, int(op.row), element_size(op.dtype)) for op in ops]
+    columns: dict[str, Any] = {
+        "flops": [op.flops / (roofline.peak(op.dtype, family=op.family) / _ONE if scaled else 1.0) for op in ops],
+        "nbytes": [op.nbytes / memory for op in ops],
+        "pressure": [pressure(op, part) for op in ops],
+        "again": [launch.again for launch in launches],
+        "tail": [launch.tail for launch in launches],
+        "cold": np.zeros(len(ops)),
+        "peak": [roofline.peak(op.dtype, family=op.family) for op in ops],
+        "bandwidth": np.full(len(ops), part.memory_bandwidth),
+        "power": np.full(len(ops), part.power or np.inf),
+        **product_columns([op.gemm or Gemm(1, 1, 1, 1) for op in ops], part),
     }
-    for label, op, _ in rows:
-        gemm = op.gemm
-        peak = roofline.peak(op.dtype, family=op.family) / _ONE if scaled else 1.0
-        columns["flops"].append(op.flops / peak)
-        columns["nbytes"].append(op.nbytes / (part.memory_bandwidth / _ONE if scaled else 1.0))
-        sizes = (gemm.m, gemm.n, gemm.k) if gemm is not None else (1, 1, 1)
-        for key, size in zip("mnk", sizes, strict=True):
-            columns[key].append(float(size))
-        columns["share"].append(tiling(gemm, part.sms).efficiency if gemm is not None else 1.0)
-        last = label.split()[1].rpartition("x")[2] if " " in label else "1"
-        columns["columns"].append(float(last))
-        columns["cold"].append(0.0)
     times = np.array([time for _, _, time in rows]) - added
     return Data.table(np.maximum(times, 1e-7), **{key: np.array(value) for key, value in columns.items()})
 
@@ -73,45 +90,134 @@ def _added(case: Mapping[str, Any], op: Op) -> float:
     return HARNESS.get(f"{repo}:{op.kind}", HARNESS.get(repo, 0.0))
 
 
-def _models(kind: str, data: Data, *, memory: float, known: float) -> list[Model]:
+def _models(kind: str, group: Sequence[_Row], data: Data, part: GpuPart, known: float) -> list[Model]:
     """What may be fitted to an operation: few constants, and the same with what its shapes may show."""
     if kind == "product":
-        choices = (("", False), ("k", False), ("m", False), ("n", False), ("mnk", False), ("", True), ("k", True))
-        return [
-            matrix_model("product", kind, faces=faces, memory=memory, wide=wide, tiled=True) for faces, wide in choices
-        ]
-    if kind in ("softmax", "layernorm") and np.ptp(data.columns["columns"]) > 0 and len(data) < 8:
-        return [row_model(kind, kind, overhead=known, long=long) for long in (False, True)]
+        return product_models(kind, kind, part, dtype=group[0][1].dtype, overhead=known)
     largest = float(data.columns["nbytes"].max())
-    return [stream_model(kind, kind), stream_model(kind, kind, cache=largest / 4)]
+    found = [stream_model(kind, kind), stream_model(kind, kind, cache=largest / 4)]
+    if kind in ("softmax", "layernorm"):
+        found += [row_model(kind, kind, overhead=overhead) for overhead in (known, None)]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """An operation of a case on a GPU."""
+
+    case: Mapping[str, Any]
+    gpu: str
+    part: GpuPart
+    kind: str
+    group: Sequence[_Row]
+    known: Data
+    away: Data
+    fixed: float
+
+    @property
+    def source(self) -> str:
+        return str(self.case["source"].get("repo", ""))
+
+
+def _tasks(cases: Sequence[Mapping[str, Any]]) -> list[_Task]:
+    """Every second shape to fit, the others to predict."""
+    catalog, found = Catalog.load(), []
+    for case, gpu, rows in _cases(cases):
+        part = catalog.gpu(GPUS[gpu])
+        for kind, group in _groups(rows).items():
+            every = _data(group, part)
+            halves = every.take(slice(0, None, 2)), every.take(slice(1, None, 2))
+            found.append(_Task(case, gpu, part, kind, group, *halves, _added(case, group[0][1]) + part.kernel_floor))
+    return found
+
+
+_Key = tuple[str, str, str]
+
+
+def _key(task: _Task) -> _Key:
+    """What tasks share constants: rows of one source and precision; products of one case on boards of little power."""
+    dtype = task.group[0][1].dtype
+    if task.kind in ("softmax", "layernorm"):
+        return task.source, task.kind, dtype
+    limited = task.kind == "product" and power_limited(task.part, dtype)
+    return (str(task.case["id"]), "limited", dtype) if limited else ("", task.kind, dtype)
+
+
+def _libraries(tasks: Sequence[_Task]) -> dict[_Key, tuple[Model, Mapping[str, float]]]:
+    """Constants that GPUs share, from their fitted halves, with the model that they belong to."""
+    groups: dict[_Key, list[_Task]] = {}
+    for task in tasks:
+        if _key(task)[0]:
+            groups.setdefault(_key(task), []).append(task)
+    found: dict[_Key, tuple[Model, Mapping[str, float]]] = {}
+    for key, members in groups.items():
+        if len(members) > 1:
+            data = _joined([one.known for one in members])
+            numbers = np.repeat(np.arange(len(members)), [len(one.known) for one in members])
+            fixed = np.array([members[int(i)].fixed for i in numbers])
+            data = Data({**data.columns, "gpu": numbers.astype(float), "fixed": fixed}, data.measured)
+            limited = key[1] == "limited"
+            models = (
+                [
+                    pooled_limited_model("product", "products", [one.part for one in members], least=least, sharpness=p)
+                    for p in CORNERS
+                    for least in LEAST
+                ]
+                if limited
+                else [pooled_row_model(key[1], key[1], gpus=len(members), late=late) for late in (False, True)]
+            )
+            best = best_fit(models, data, strict=limited)
+            found[key] = (best.model, best.values)
+    return found
+
+
+def _fitted(task: _Task, libraries: Mapping[_Key, tuple[Model, Mapping[str, float]]]) -> Fit:
+    shared = libraries.get(_key(task))
+    if shared is None:
+        models = _models(task.kind, task.group, task.known, task.part, task.fixed)
+        return best_fit(models, task.known, strict=task.kind == "product")
+    pooled, values = shared
+    if task.kind == "product":
+        model = limited_model(
+            task.kind,
+            task.kind,
+            task.part,
+            least=(int(pooled.fixed["tile_m"]), int(pooled.fixed["tile_n"])),
+            sharpness=pooled.fixed["sharpness"],
+            overhead=task.fixed,
+            byte_energy=values["byte_energy"],
+            lag=values["lag"],
+        )
+    else:
+        overhead = task.fixed + values.get("overhead", 0.0)
+        model = row_model(task.kind, task.kind, overhead=overhead, kept=values["kept"], loose=values["loose"])
+    return fit(model, task.known)
 
 
 def kernel_rows(cases: Sequence[Mapping[str, Any]]) -> Iterator[FitRow]:
     """Every case and GPU: fitted on every second shape, predicted on the others; then each GPU as a whole."""
-    catalog = Catalog.load()
-    found: dict[str, list[tuple[Fit, Data | None, float]]] = {}
-    for case, gpu, rows in _cases(cases):
-        part = catalog.gpu(GPUS[gpu])
-        fits: list[tuple[Fit, Data | None]] = []
-        plain: list[float] = []
-        for kind, group in _groups(rows).items():
-            every = _data(group, part)
-            known, away = every.take(slice(0, None, 2)), every.take(slice(1, None, 2))
-            fixed = _added(case, group[0][1]) + part.kernel_floor
-            models = _models(kind, known, memory=part.memory_bandwidth, known=fixed)
-            fits.append((best_fit(models, known, strict=kind == "product"), away))
-            plain += list(np.abs(two_constants(known, away, column="flops" if kind == "product" else "nbytes")))
-        mean = float(np.mean(plain))
-        source = str(case["source"].get("repo", ""))
+    tasks = _tasks(cases)
+    libraries = _libraries(tasks)
+    fitted: list[tuple[_Task, Fit, float]] = []
+    for task in tasks:
+        column = "flops" if task.kind == "product" else "nbytes"
+        plain = float(np.abs(two_constants(task.known, task.away, column=column)).mean())
+        fitted.append((task, _fitted(task, libraries), plain))
+    rows: dict[str, list[tuple[_Task, Fit, float]]] = {}
+    whole: dict[str, list[tuple[_Task, Fit, float]]] = {}
+    for one in fitted:
+        rows.setdefault(f"{one[0].case['id']}, {one[0].gpu}", []).append(one)
+        whole.setdefault(f"all of {one[0].gpu}", []).append(one)
+    for name, found in (*rows.items(), *whole.items()):
         yield row_of(
-            _HALF, f"{case['id']}, {gpu}", "every second shape", fits, plain=mean, goal=_GOAL_HALF, source=source
+            _HALF,
+            name,
+            "every second shape",
+            [(one, task.away) for task, one, _ in found],
+            plain=float(np.average([plain for _, _, plain in found], weights=[len(task.away) for task, _, _ in found])),
+            goal=_GOAL_HALF,
+            source=found[0][0].source if name in rows else "",
         )
-        found.setdefault(gpu, []).extend((one, away, mean) for one, away in fits)
-    for gpu, rows_ in found.items():
-        whole = [(one, away) for one, away, _ in rows_]
-        counts = [len(away) if away is not None else 0 for _, away in whole]
-        mean = float(np.average([plain_ for _, _, plain_ in rows_], weights=counts))
-        yield row_of(_HALF, f"all of {gpu}", "every second shape", whole, plain=mean, goal=_GOAL_HALF)
 
 
 def left_out_rows(cases: Sequence[Mapping[str, Any]]) -> Iterator[FitRow]:
@@ -148,11 +254,8 @@ def _floor(case: Mapping[str, Any], rows: Sequence[_Row], part: GpuPart) -> floa
 
 def _scaled_models(product: bool) -> list[Model]:
     if product:
-        return [
-            matrix_model("product", "efficiency", faces=faces, memory=_ONE, fit_memory=True, tiled=True, overhead=0.0)
-            for faces in ("", "k", "mnk")
-        ]
-    return [row_model("rows", "efficiency", overhead=0.0, long=False)]
+        return efficiency_models("product", "efficiency", one=_ONE)
+    return [row_model("rows", "efficiency", overhead=0.0, **known) for known in ({"kept": 1.0, "loose": 0.0}, {})]
 
 
 def _joined(parts: Sequence[Data]) -> Data:

@@ -1,10 +1,11 @@
 """How long one thing takes alone: roofline, alpha-beta, measured tables. Pure functions of sizes."""
 
 from simperf.cost.fitted import FittedRoofline
-from simperf.cost.formulas import matrix_time, stream_time
+from simperf.cost.formulas import matrix_time, row_time, stream_time
 from simperf.cost.roofline import SHARPNESS, Roofline
+from simperf.cost.rows import RowLaunch, pressure, row_launch
 from simperf.cost.seams import Device, OpCost, OpModel, SizeModel
-from simperf.cost.sizes import AlphaBeta, FixedTime, PiecewiseAlphaBeta
+from simperf.cost.sizes import AlphaBeta, FixedTime, PiecewiseAlphaBeta, Pipelined
 from simperf.cost.table import Estimate, MeasuredTable
 from simperf.cost.tiles import Tiling, tiling
 
@@ -19,10 +20,15 @@ __all__ = [
     "OpCost",
     "OpModel",
     "PiecewiseAlphaBeta",
+    "Pipelined",
     "Roofline",
+    "RowLaunch",
     "SizeModel",
     "Tiling",
     "matrix_time",
+    "pressure",
+    "row_launch",
+    "row_time",
     "stream_time",
     "tiling",
 ]

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simperf.cost.formulas import matrix_time, stream_time
+from simperf.cost.formulas import matrix_time, row_time, stream_time
 from simperf.cost.processor import COLD, processor_time
 from simperf.cost.roofline import Roofline
+from simperf.cost.rows import pressure, row_launch
 from simperf.cost.seams import Device, OpCost, OpModel
 from simperf.cost.tiles import tiling
-from simperf.workload.op import MATRIX_FAMILIES, Op
+from simperf.workload.op import MATRIX_FAMILIES, Gemm, Op
+from simperf.workload.precision import element_size
 
-__all__ = ["FittedRoofline"]
+__all__ = ["TILED", "FittedRoofline", "tile_share"]
+
+#: constants that say how a product is cut into tiles: whether it is, and the least height and width of a tile
+TILED = ("tiled", "tile_m", "tile_n")
+
+
+def tile_share(gemm: Gemm, sms: int, constants: Mapping[str, float]) -> float:
+    """What tiles and waves leave of a device's rate, as fitted `constants` have it [1]."""
+    if not constants.get("tiled", 0.0) > 0:
+        return 1.0
+    least = (int(constants.get("tile_m", 0.0)), int(constants.get("tile_n", 0.0)))
+    return tiling(gemm, sms, least=least).efficiency
 
 
 class FittedRoofline:
@@ -23,7 +36,8 @@ class FittedRoofline:
         The GPU part that was measured.
     kernels : mapping of str to mapping of str to float
         Constants of `simperf.cost.formulas` by ``"family-precision:kind"``, ``"family-precision"`` or ``"family"``; the
-        first that is there holds. ``tiled`` above zero says that tiles and waves were counted in the fit.
+        first that is there holds. ``tiled`` above zero says that tiles and waves were counted in the fit, ``tile_m``
+        and ``tile_n`` which tiles the library has.
     other : OpModel, optional
         For operations that have no constants; default: `Roofline` on the device.
 
@@ -65,21 +79,27 @@ class FittedRoofline:
             return self._other.cost(op)
         if found.get("processor", 0.0) > 0:
             return self._processor(op, found)
-        known = {key: value for key, value in found.items() if key != "tiled"}
+        # kernels that follow one another have no energy in store, and the host is simulated
+        known = {key: value for key, value in found.items() if key not in (*TILED, "stored", "floor")}
         overhead = known.get("overhead", 0.0)
         if op.family in MATRIX_FAMILIES and op.gemm is not None:
             gemm = op.gemm
-            share = tiling(gemm, self.device.sms).efficiency if found.get("tiled", 0.0) > 0 else 1.0
+            share = tile_share(gemm, self.device.sms, found)
             memory = op.nbytes / known["memory"] if "memory" in known else 0.0
             time = float(matrix_time(op.flops, op.nbytes, gemm.m, gemm.n, gemm.k, share=share, **known))
             compute = op.flops / known["rate"] / share
         else:
             compute = 0.0
-            time = float(stream_time(op.nbytes, **known))
+            time = self._rows(op, known) if "kept" in known else float(stream_time(op.nbytes, **known))
             memory = time - overhead
         other = self._other.cost(op)
         regime = "overhead" if overhead > time - overhead else "compute" if compute >= memory else "memory"
         return OpCost(time, compute, memory, overhead, regime, op.flops, op.nbytes, other.demand)
+
+    def _rows(self, op: Op, known: Mapping[str, float]) -> float:
+        """Time of a kernel on rows; of rows whose length is unknown none is read again."""
+        launch = row_launch(op.kind, int(op.row), element_size(op.dtype))
+        return float(row_time(op.nbytes, pressure(op, self.device), launch.again, launch.tail, **known))
 
     def _processor(self, op: Op, found: Mapping[str, float]) -> OpCost:
         """Cost by the forms of a CPU, which runs one operation at a time: it fills the device."""

@@ -1,6 +1,6 @@
 """Times of kernels from fitted constants: the formulas that `FittedRoofline` and the fit share.
 
-They take scalars or arrays. Two forms cover all kernel families; each is the roofline of
+They take scalars or arrays. Three forms cover all kernel families; each is the roofline of
 `simperf.cost.roofline` with a reachable rate that falls for small sizes.
 """
 
@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["matrix_time", "stream_time"]
+__all__ = ["matrix_time", "row_time", "stream_time"]
 
 #: exponent with which traffic goes over from a cache to memory: between twice and half the capacity
 _SPILL = 3.0
+#: the same for rows that are read again, whose blocks come and go evenly
+_ROWS = 4.0
 
 
 def stream_time(
@@ -50,6 +52,52 @@ def stream_time(
     return overhead + nbytes * (spilled / rate + (1.0 - spilled) / cached)
 
 
+def row_time(
+    nbytes: Any,
+    pressure: Any,
+    again: Any,
+    tail: Any = 0.0,
+    *,
+    overhead: float,
+    rate: Any,
+    kept: float = 1.0,
+    loose: float = 0.0,
+) -> Any:
+    """Time of a kernel that passes over rows more than once: softmax, normalisation [s].
+
+    ``t = overhead + nbytes / rate * (1 + again s) * (1 + loose tail)``, where s = p^4 / (p^4 + kept^4) is the share of
+    the further reads that the caches no longer serve (`simperf.cost.rows`).
+
+    Parameters
+    ----------
+    nbytes : float or ndarray
+        one read and one write of the rows [B]
+    pressure : float or ndarray
+        Rows under way over the caches' capacity, p [1].
+    again : float or ndarray
+        Further reads, over `nbytes` [1].
+    tail : float or ndarray
+        Share of a row that is loaded element by element [1].
+    overhead : float
+        Fixed time of a call [s].
+    rate : float or ndarray
+        Of memory [B/s].
+    kept : float
+        Pressure at which half of the further reads go to memory [1].
+    loose : float
+        How much longer a row takes that is loaded element by element, less 1 [1].
+
+    Examples
+    --------
+    >>> float(row_time(1e6, 0.0, 1.0, overhead=1e-6, rate=1e9, kept=0.4))
+    0.001001
+    >>> round(float(row_time(1e6, 100.0, 1.0, overhead=1e-6, rate=1e9, kept=0.4)), 6)
+    0.002001
+    """
+    missed = 1.0 / (1.0 + (kept / np.maximum(pressure, 1e-9)) ** _ROWS)
+    return overhead + nbytes / rate * (1.0 + again * missed) * (1.0 + loose * tail)
+
+
 def matrix_time(
     flops: Any,
     nbytes: Any,
@@ -57,8 +105,8 @@ def matrix_time(
     n: Any,
     k: Any,
     *,
-    rate: float,
-    memory: float = np.inf,
+    rate: Any,
+    memory: Any = np.inf,
     overhead: float = 0.0,
     half_m: float = 0.0,
     half_n: float = 0.0,
@@ -67,6 +115,11 @@ def matrix_time(
     wide_at: float = np.inf,
     sharpness: float = 8.0,
     share: Any = 1.0,
+    power: Any = np.inf,
+    flop_energy: float = 0.0,
+    byte_energy: float = 0.0,
+    stored: float = 0.0,
+    floor: float = 0.0,
 ) -> Any:
     """Time of a kernel that multiplies matrices: product, convolution, attention [s].
 
@@ -84,7 +137,7 @@ def matrix_time(
         work [FLOP], traffic [B]
     m, n, k : float or ndarray
         Sizes of one product.
-    rate, memory : float
+    rate, memory : float or ndarray
         Reached by large products [FLOP/s] [B/s].
     overhead : float
         Fixed time of a call [s].
@@ -96,6 +149,15 @@ def matrix_time(
         Exponent of the corner.
     share : float or ndarray
         What tiles and waves leave of the rate (`simperf.cost.tiling`) [1].
+    power : float or ndarray
+        Limit of the board [W].
+    flop_energy, byte_energy : float
+        Energy of an operation that a multiprocessor carries out, useful or not [J/FLOP], and of a byte from memory
+        [J/B]. A kernel takes as long as its arithmetic, its traffic or its energy at that power, whichever is longest.
+    stored : float
+        Energy that may be spent above the limit before the board slows down [J].
+    floor : float
+        What a call takes on the host: no call that is timed with its launch takes less [s].
 
     Examples
     --------
@@ -105,8 +167,15 @@ def matrix_time(
     compute = flops / (rate * share) * (1.0 + half_m / m + half_n / n + half_k / k)
     if wide > 0:
         compute = compute * (1.0 + wide / (1.0 + (wide_at / n) ** 4))
-    traffic = nbytes / memory
-    high = np.maximum(compute, traffic)
-    low = np.minimum(compute, traffic)
+    body = _corner(compute, nbytes / memory, sharpness)
+    if flop_energy > 0 or byte_energy > 0:
+        energy = np.maximum(flop_energy * flops / share + byte_energy * nbytes - stored, 0.0)
+        body = _corner(body, energy / power, sharpness)
+    return np.maximum(overhead + body, floor)
+
+
+def _corner(first: Any, second: Any, sharpness: float) -> Any:
+    """The longer of two times, rounded where they are equal; their sum at a `sharpness` of 1."""
+    high, low = np.maximum(first, second), np.minimum(first, second)
     ratio = low / np.where(high > 0, high, 1.0)
-    return overhead + high * (1.0 + ratio**sharpness) ** (1.0 / sharpness)
+    return high * (1.0 + ratio**sharpness) ** (1.0 / sharpness)

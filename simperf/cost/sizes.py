@@ -1,4 +1,4 @@
-"""Time as a function of size: alpha-beta, several of them by size, and a constant."""
+"""Time as a function of size: alpha-beta, several of them by size, messages in a row, and a constant."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simperf.cost.seams import OpCost
 from simperf.errors import InputError, Problem
 from simperf.workload.op import Op
 
-__all__ = ["AlphaBeta", "FixedTime", "PiecewiseAlphaBeta"]
+__all__ = ["AlphaBeta", "FixedTime", "PiecewiseAlphaBeta", "Pipelined"]
 
 
 def _check(**values: float) -> None:
@@ -111,6 +111,44 @@ class PiecewiseAlphaBeta:
         """Time for `nbytes` [B] in seconds."""
         _check(nbytes=nbytes)
         return self.piece(nbytes).time(nbytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Pipelined:
+    """Messages that follow one another: each takes the longer of what posting it and what carrying it takes.
+
+    An adapter works on the next message while the last one is on the wire, so that n bytes take max(gap, alpha + beta
+    n): below a size its rate of messages holds it back, whatever they carry, above it the wire does (the gap of LogP:
+    D. Culler et al., PPoPP 1993; with a gap a byte: A. Alexandrov et al., "LogGP", SPAA 1995).
+
+    Parameters
+    ----------
+    gap : float
+        least time between two messages, the inverse of the message rate [s]
+    wire : AlphaBeta
+        Time of headers and bytes on the wire.
+
+    Examples
+    --------
+    >>> adapter = Pipelined(0.3e-6, AlphaBeta(50e-9, 1 / 25e9))
+    >>> adapter.time(512), adapter.time(25000)
+    (3e-07, 1.05e-06)
+    """
+
+    gap: float
+    wire: AlphaBeta
+
+    def __post_init__(self) -> None:
+        _check(gap=self.gap)
+
+    def time(self, nbytes: float) -> float:
+        """Time for `nbytes` [B] in seconds."""
+        return max(self.gap, self.wire.time(nbytes))
+
+    def bandwidth(self, nbytes: float) -> float:
+        """Achieved bandwidth at this size [B/s]."""
+        time = self.time(nbytes)
+        return nbytes / time if time else math.inf
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,8 +62,16 @@ _BEST = max(_reuse(*tile) for tile in TILES)
 
 
 @lru_cache(maxsize=65536)
-def tiling(gemm: Gemm, sms: int) -> Tiling:
+def tiling(gemm: Gemm, sms: int, *, least: tuple[int, int] = (0, 0)) -> Tiling:
     """Cut `gemm` for a device of `sms` multiprocessors in the way that takes least time.
+
+    Parameters
+    ----------
+    gemm : Gemm
+    sms : int
+    least : tuple of int
+        Smallest height and width of a tile: not every library has kernels for all `TILES`. A result that is less high
+        wastes the rest of a tile.
 
     Relative time of a cut: ``waves * h * w * (ceil(k / split) + pipeline) / reuse``. Efficiency
     is the time of the same work without any waste over that time.
@@ -74,10 +82,15 @@ def tiling(gemm: Gemm, sms: int) -> Tiling:
     True
     >>> tiling(Gemm(1, 256, 256, 256), 80).tiles < 80
     True
+    >>> flat = Gemm(64, 64, 4096, 4096)
+    >>> round(tiling(flat, 80).efficiency / tiling(flat, 80, least=(128, 64)).efficiency, 1)
+    1.8
     """
     best: Tiling | None = None
     useful = float(gemm.batch) * gemm.m * gemm.n * gemm.k
     for height, width in TILES:
+        if height < least[0] or width < least[1]:
+            continue
         pieces = gemm.batch * ceil(gemm.m / height) * ceil(gemm.n / width)
         for split in _SPLITS:
             if split > 1 and (gemm.k < _SHORTEST * split or pieces * split > sms):

@@ -266,8 +266,8 @@ def _inherit(values: dict[str, Any], toml: TomlFile, catalog: Catalog) -> dict[s
     """Fill what a GPU's file leaves out from its architecture."""
     base = cast(ArchitecturePart, _refer("architecture", values["architecture"], toml, catalog))
     sources = dict(values["sources"])
-    for key in ("kernel_floor", "copy_engines"):
-        if values[key] is None:
+    for key in ("kernel_floor", "copy_engines", "l1", "threads"):
+        if values[key] is None and getattr(base, key) is not None:
             values[key] = getattr(base, key)
             sources[key] = base.source(key)
     for key in base.efficiency:

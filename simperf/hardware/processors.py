@@ -26,14 +26,20 @@ class ArchitecturePart(Part):
         Shortest time of a kernel on the device [s].
     copy_engines : int
         Copies that run beside the kernels at one time.
+    l1 : float or None
+        Most of one multiprocessor's memory that can be its data cache [B].
+    threads : int or None
+        That one multiprocessor holds.
     """
 
     KIND: ClassVar[str] = "architecture"
-    UNITS: ClassVar[Mapping[str, str]] = {"efficiency": "1", "kernel_floor": "s"}
+    UNITS: ClassVar[Mapping[str, str]] = {"efficiency": "1", "kernel_floor": "s", "l1": "B"}
 
     efficiency: Mapping[str, float] = field(hash=False)
     kernel_floor: float
     copy_engines: int
+    l1: float | None = None
+    threads: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +69,7 @@ class GpuPart(Part):
         Shortest time of a kernel on the device [s].
     copy_engines : int
         Copies that run beside the kernels at one time.
-    efficiency : Mapping[str, float]
+    l1, threads, efficiency : float or None, int or None, Mapping[str, float]
         As in `ArchitecturePart`.
     """
 
@@ -72,6 +78,7 @@ class GpuPart(Part):
         "peak": "FLOP/s",
         "memory_bandwidth": "B/s",
         "memory_capacity": "B",
+        "l1": "B",
         "l2": "B",
         "kernel_floor": "s",
         "power": "W",
@@ -87,6 +94,8 @@ class GpuPart(Part):
     power: float | None = None
     kernel_floor: float
     copy_engines: int
+    l1: float | None = None
+    threads: int | None = None
     efficiency: Mapping[str, float] = field(hash=False)
 
 

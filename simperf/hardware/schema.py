@@ -127,6 +127,8 @@ class _Architecture(_File):
     efficiency: Efficiency
     kernel_floor: Duration
     copy_engines: Count
+    l1: Size | None = None
+    threads: Count | None = None
 
 
 class _Gpu(_File):
@@ -140,6 +142,8 @@ class _Gpu(_File):
     power: Power | None = None
     kernel_floor: Duration | None = None
     copy_engines: Count | None = None
+    l1: Size | None = None
+    threads: Count | None = None
     efficiency: Efficiency = Field(default_factory=dict)
 
 

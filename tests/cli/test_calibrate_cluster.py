@@ -3,8 +3,10 @@
 import pytest
 from typer.testing import CliRunner
 
-from simperf.calibrate.cluster import needs
+from simperf.calibrate.cluster import measure, needs
+from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.cli.calibrate import app
+from simperf.cli.calibrate_cluster import cluster
 from simperf.errors import InputError, Problem, SimperfError, UnknownNameError
 from tests.calibrate.test_cluster_fitting import synthesise
 
@@ -56,3 +58,54 @@ def test_a_recorded_cluster_is_shown_beside_its_prediction(tmp_path):
     every = call("--replay", path, "--points").stdout
     assert "ranks=3 nbytes=256KiB rate=800Mbit/s" in every
     assert len(every.splitlines()) > len(found.stdout.splitlines()) + 40
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """A machine that can box a cluster, in which nothing is measured; gives what would have been asked for."""
+    asked = {}
+
+    def pretend(hosts, shape, wanted, **given):
+        asked.update(given, hosts=hosts, shape=shape, wanted=wanted)
+        given["progress"](len(wanted), len(wanted), "done")
+        if asked.get("interrupt"):
+            raise KeyboardInterrupt
+        points = (Measurement("add", {"nbytes": 4}, (1.0,), warnings=("unsteady",)),)
+        return Dataset("pretended", measurements=points)
+
+    monkeypatch.setattr(needs, "missing", list)
+    monkeypatch.setattr(measure, "measure", pretend)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    return asked
+
+
+def test_what_was_asked_for_is_measured(machine, tmp_path):
+    path = tmp_path / "c.json"
+    found = call("--hosts", 3, "--rate-of", "2=50mbit", "--rates", "100mbit, 80mbit", "--only", "send", "-o", path)
+    assert found.exit_code == 0, found.exception
+    assert machine["hosts"] == 3
+    assert machine["shape"].rate == 25e6
+    assert machine["shape"].rate_of == {2: 6.25e6}
+    assert {point.family for point in machine["wanted"]} == {"send"}
+    assert "1 points, 1 of them unsteady" in found.output
+    assert f"--replay {path}" in found.output
+
+
+def test_a_file_that_is_there_is_continued_unless_it_is_to_begin_anew(machine, tmp_path):
+    path = tmp_path / "c.json"
+    Dataset("begun", measurements=(Measurement("add", {"nbytes": 8}, (1.0,)),)).save(path)
+    assert "holds 1 points: they are kept" in call("--only", "send", "-o", path).output
+    assert machine["before"].title == "begun"
+    call("--only", "send", "-o", path, "--fresh")
+    assert machine["before"] is None
+
+
+def test_an_interrupt_says_how_to_go_on(machine, tmp_path):
+    machine["interrupt"] = True
+    found = call("--only", "send", "-o", tmp_path / "c.json")
+    assert found.exit_code == 130
+    assert "the same command goes on with" in found.output
+
+
+def test_the_command_is_documented():
+    assert cluster.__doc__

@@ -5,7 +5,7 @@ import pytest
 
 from simperf.cost import FittedRoofline, Roofline, matrix_time, stream_time
 from simperf.hardware import Catalog
-from simperf.workload.kinds import matmul, unary
+from simperf.workload.kinds import bmm, matmul, unary
 
 GPU = Catalog.load().gpu("v100-sxm2-16gb")
 
@@ -61,3 +61,36 @@ def test_wide_results_lose():
     wide = matrix_time(1e12, 0.0, 1e3, 1e5, 1e3, rate=1e12, wide=1.0, wide_at=16384.0)
     assert narrow == pytest.approx(1.0, rel=1e-3)
     assert wide == pytest.approx(2.0, rel=1e-3)
+
+
+def test_a_board_of_little_power_takes_as_long_as_its_energy():
+    work = {"rate": 1e13, "memory": 1e12, "flop_energy": 2e-11, "byte_energy": 1e-10, "power": 50.0}
+    assert matrix_time(1e13, 1e11, 1e3, 1e3, 1e3, **work) == pytest.approx((200.0 + 10.0) / 50.0, rel=1e-3)
+    assert matrix_time(1e13, 1e11, 1e3, 1e3, 1e3, **work, stored=1e4) == pytest.approx(1.0, rel=1e-3)
+    strong = matrix_time(1e13, 1e11, 1e3, 1e3, 1e3, **{**work, "power": 1e4})
+    assert strong == pytest.approx(1.0, rel=1e-3)
+    # what the tiles waste takes energy, too
+    assert matrix_time(1e13, 0.0, 1e3, 1e3, 1e3, share=0.5, **work) == pytest.approx(400.0 / 50.0, rel=1e-3)
+
+
+def test_no_call_is_shorter_than_the_hosts_part():
+    assert matrix_time(1e6, 0.0, 10, 10, 10, rate=1e12, floor=2e-5) == 2e-5
+    assert matrix_time(1e9, 0.0, 10, 10, 10, rate=1e12, floor=2e-5) == pytest.approx(1e-3)
+
+
+def test_steady_work_has_no_energy_in_store_and_the_host_is_simulated():
+    constants = {"rate": 1e13, "power": 50.0, "flop_energy": 2e-11, "stored": 1e3, "floor": 1.0}
+    op = matmul(1024, 1024, k=1024)
+    time = FittedRoofline(GPU, {"gemm": constants}).cost(op).time
+    assert time == pytest.approx(float(matrix_time(op.flops, 0.0, 1, 1, 1, rate=1e13, power=50.0, flop_energy=2e-11)))
+
+
+def test_a_library_without_small_tiles_wastes_what_they_would_save():
+    flat = bmm(64, 64, n=4096, k=4096)
+    every = {"rate": 1e13, "tiled": 1.0}
+    few = {**every, "tile_m": 128.0, "tile_n": 64.0}
+    times = [FittedRoofline(GPU, {"gemm": constants}).cost(flat).time for constants in (every, few)]
+    assert times[1] > 1.6 * times[0]
+    square = bmm(64, 4096, n=4096, k=4096)
+    times = [FittedRoofline(GPU, {"gemm": constants}).cost(square).time for constants in (every, few)]
+    assert times[1] == times[0]

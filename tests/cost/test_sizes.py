@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simperf.cost import AlphaBeta, FixedTime, OpModel, PiecewiseAlphaBeta, SizeModel
+from simperf.cost import AlphaBeta, FixedTime, OpModel, PiecewiseAlphaBeta, Pipelined, SizeModel
 from simperf.errors import InputError
 from simperf.workload.kinds import unary
 
@@ -65,3 +65,14 @@ def test_fixed_time():
     for bad in ({"seconds": -1}, {"seconds": 1, "demand": 0}):
         with pytest.raises(InputError):
             FixedTime(**bad)
+
+
+def test_messages_in_a_row_go_at_the_adapters_pace_or_the_wires():
+    adapter = Pipelined(1e-6, AlphaBeta.of(0.1e-6, 10e9))
+    assert isinstance(adapter, SizeModel)
+    assert adapter.time(0) == adapter.time(8000) == 1e-6
+    assert adapter.time(19000) == pytest.approx(2e-6)
+    assert adapter.bandwidth(2000) == pytest.approx(2 * adapter.bandwidth(1000))
+    assert adapter.bandwidth(1e9) == pytest.approx(10e9, rel=1e-3)
+    with pytest.raises(InputError):
+        Pipelined(-1e-6, AlphaBeta(0.0, 0.0))

@@ -68,6 +68,8 @@ def test_bus_bandwidth_becomes_time(cases):
 def test_copies(cases):
     rows = {row.name: row for row in copy_rows(list(cases.values()))}
     assert rows["xfer-v100pcie-h2d-shmoo"].outside < 0.05
+    assert rows["xfer-ib-loopback-200g"].outside < 0.05
+    assert "a message every 0.3" in rows["xfer-ib-loopback-200g"].note
     assert math.isnan(rows["xfer-a100-pcie4"].outside)
 
 

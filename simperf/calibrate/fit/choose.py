@@ -8,14 +8,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from simperf.calibrate.dataset import Dataset, Measurement
-from simperf.calibrate.fit.kernels import matrix_model, stream_model
+from simperf.calibrate.fit.kernels import stream_model
 from simperf.calibrate.fit.messages import alpha_beta, copy_model, piecewise, piecewise_model
 from simperf.calibrate.fit.model import Data, Model
 from simperf.calibrate.fit.network import host_model, incast_model, shaped_model
 from simperf.calibrate.fit.processor import processor_models
+from simperf.calibrate.fit.products import product_columns, product_models
 from simperf.calibrate.fit.ring import ring_model
 from simperf.calibrate.fit.waiting import constant_model
-from simperf.cost import Device, tiling
+from simperf.cost import Device
 from simperf.workload.op import MATRIX_FAMILIES, Gemm
 
 __all__ = ["COLLECTIVES", "Choice", "choose"]
@@ -127,25 +128,12 @@ def _kernels(series: str, points: Sequence[Measurement], part: Device | None) ->
 
 
 def _matrix(series: str, name: str, points: Sequence[Measurement], part: Device | None) -> Choice:
-    def share(point: Measurement) -> float:
-        sizes = (int(point.number(f"gemm_{key}")) for key in ("batch", "m", "n", "k"))
-        return tiling(Gemm(*sizes), part.sms).efficiency if part is not None else 1.0
-
-    data = Data.of(
-        points,
-        ("flops",),
-        nbytes=_traffic,
-        m=lambda point: point.number("gemm_m"),
-        n=lambda point: point.number("gemm_n"),
-        k=lambda point: point.number("gemm_k"),
-        share=share,
-    )
-    bandwidth = part.memory_bandwidth if part is not None else 0.0
-    title, tiled = f"matrix kernels: {name}", part is not None
-    model, *others = (
-        matrix_model(f"kernel.{name}", title, faces=faces, memory=bandwidth, tiled=tiled, wide=wide)
-        for faces, wide in (("", False), ("k", False), ("m", False), ("mnk", False), ("mnk", True))
-    )
+    points = [point for point in points if point.median > 0]
+    gemms = [Gemm(*(int(point.number(f"gemm_{key}")) for key in ("batch", "m", "n", "k"))) for point in points]
+    data = Data.of(points, ("flops",), nbytes=_traffic)
+    data = replace(data, columns={**data.columns, **product_columns(gemms, part)})
+    dtype = name.partition(":")[0].partition("-")[2]
+    model, *others = product_models(f"kernel.{name}", f"matrix kernels: {name}", part, dtype=dtype)
     return replace(_given(series, model, points, data, *others), strict=True)
 
 

@@ -1,4 +1,4 @@
-"""Time of a message by its size: alpha-beta, several of them by regime with the breakpoints found, and copies."""
+"""Time of a message by size: alpha-beta, several by regime with the breakpoints found, copies, messages in a row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from simperf.calibrate.fit.model import Array, Columns, Constant, Data, Model
 
-__all__ = ["alpha_beta", "copy_model", "piecewise", "piecewise_model"]
+__all__ = ["alpha_beta", "copy_model", "piecewise", "piecewise_model", "pipelined_model"]
 
 #: points that a regime needs: two constants and one to hold them against
 _LEAST = 3
@@ -44,6 +44,29 @@ def copy_model(name: str, title: str) -> Model:
 
     constants = (Constant("setup", 5e-6, high=10.0), Constant("bandwidth", 1e10, low=1.0, high=1e15, unit="B/s"))
     return Model(name, title, constants, copy, starts=starts)
+
+
+def pipelined_model(name: str, title: str) -> Model:
+    """Messages in a row, as `simperf.cost.Pipelined`: ``max(gap, header + n / bandwidth)``.
+
+    `gap` is the least time between two messages, `header` what each has on the wire besides its bytes.
+    """
+
+    def pipelined(values: Mapping[str, float], columns: Columns) -> Array:
+        wire = values["header"] + columns["nbytes"] / values["bandwidth"]
+        return np.asarray(np.maximum(values["gap"], wire))
+
+    def starts(data: Data) -> Sequence[Mapping[str, float]]:
+        size, time = data.columns["nbytes"], data.measured
+        rate, least = float((size / time).max()), float(time.min())
+        return [{"gap": least, "header": share * least, "bandwidth": rate} for share in (0.1, 0.5)]
+
+    constants = (
+        Constant("gap", 1e-6, low=1e-12, high=10.0),
+        Constant("header", 1e-7, high=10.0),
+        Constant("bandwidth", 1e10, low=1.0, high=1e15, unit="B/s"),
+    )
+    return Model(name, title, constants, pipelined, starts=starts)
 
 
 def _segment(size: Array, time: Array) -> tuple[float, float, float]:

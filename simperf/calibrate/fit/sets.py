@@ -10,7 +10,7 @@ import numpy as np
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.fit.choose import Choice, choose
 from simperf.calibrate.fit.model import Data, Model
-from simperf.calibrate.fit.solve import Fit, fit
+from simperf.calibrate.fit.solve import Fit, best_of, fit
 from simperf.cost import Device
 from simperf.errors import InputError, Problem, SimperfError
 
@@ -102,11 +102,7 @@ def fit_dataset(
             progress(choice.model.name)
         try:
             found = [fit(model, data, seed=seed) for model in (choice.model, *choice.others) if _enough(model, data)]
-            best = (
-                min(found, key=lambda one: one.criterion(strict=choice.strict))
-                if found
-                else fit(choice.model, data, seed=seed)
-            )
+            best = best_of(found, strict=choice.strict) if found else fit(choice.model, data, seed=seed)
             fits.append(SeriesFit(choice.series, best, kept_out))
         except SimperfError as error:
             if "lmfit" in str(error):

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from simperf.calibrate.fit.bootstrap import draw_constants, leverages
+from simperf.calibrate.fit.intervals import Fitted, log_residual, uncertain
 from simperf.calibrate.fit.model import Array, Columns, Data, Model
 from simperf.errors import InputError, Problem, SimperfError
 
-__all__ = ["DRAWS", "Fit", "Fitted", "fit"]
+__all__ = ["DRAWS", "Fit", "Fitted", "best_of", "fit"]
 
 #: joint draws that are kept of each fit
 DRAWS = 64
-#: draws from which intervals are read
-_WIDE = 512
 #: the loss bends at so many standard deviations of the residuals (Huber's constant for 95 % efficiency)
 _BEND = 1.345
 #: least scale of the loss: models are not held to more than this
@@ -26,30 +24,8 @@ _FIRST = 0.05
 #: searches in which the loss settles
 _PASSES = 8
 _STEP = 1e-6
-
-
-@dataclass(frozen=True, slots=True)
-class Fitted:
-    """A fitted constant with its uncertainty.
-
-    Parameters
-    ----------
-    value, stderr, low, high : float
-        Best value, standard error, and the 90 % interval, in `unit`.
-    unit : str
-    draws : tuple of float
-        Joint draws: entry i belongs together in all constants of a fit.
-    note : str
-        Why it should be doubted, such as that it is at a bound.
-    """
-
-    value: float
-    stderr: float
-    low: float
-    high: float
-    unit: str
-    draws: tuple[float, ...] = ()
-    note: str = ""
+#: difference of the strict criterion that says nothing
+_EQUAL = 2.0
 
 
 @dataclass(frozen=True)
@@ -111,7 +87,9 @@ class Fit:
         only one way among many to describe the shapes; the other where the form is known to be there, as a cache is.
         """
         size = np.minimum(np.abs(np.log1p(self.errors())), 1.0)
-        size = np.minimum(size, 3.0 * max(float(np.median(size)), 1e-3)) if strict else np.minimum(size, 0.5)
+        # by the upper quartile, as in the loss: constants that meet half of few points make no outliers of the rest
+        middle = 0.5864 * float(np.quantile(size, 0.75))
+        size = np.minimum(size, 3.0 * max(middle, 1e-3)) if strict else np.minimum(size, 0.5)
         points, unknown = len(size), len(self.constants) + 1
         fit = points * float(np.log(max(float(np.mean(size**2)), 1e-8)))
         if not strict:
@@ -185,17 +163,24 @@ def fit(model: Model, data: Data, *, seed: int = 0, draws: int = DRAWS) -> Fit:
     return _finish(model, data, values, scale=scale, evaluations=evaluations, seed=seed, draws=draws)
 
 
+def best_of(found: Sequence[Fit], *, strict: bool = False) -> Fit:
+    """The best of several fits to the same points, by `Fit.criterion`.
+
+    By the `strict` one, models that differ by less than 2 are held up equally by the points (K. P. Burnham and D. R.
+    Anderson, *Model Selection and Multimodel Inference*, 2002, section 2.6): of them the first is taken, so that the
+    plain ones should stand first.
+    """
+    values = [one.criterion(strict=strict) for one in found]
+    least = min(values)
+    return next(one for one, value in zip(found, values, strict=True) if value <= least + (_EQUAL if strict else 0.0))
+
+
 def _check(model: Model, data: Data) -> None:
     if len(data) < len(model.constants):
         message = f"{len(model.constants)} constants of {model.name} cannot be found from {len(data)} points"
         raise InputError(Problem(message, expected="measure more sizes"))
     if not np.all(np.isfinite(data.measured) & (data.measured > 0)):
         raise InputError(Problem(f"readings for {model.name} must be finite and above 0"))
-
-
-def _residual(model: Model, data: Data, values: Mapping[str, float]) -> Array:
-    predicted = model.predict(values, data.columns)
-    return np.asarray(np.log(np.maximum(predicted, 1e-300) / data.measured))
 
 
 def _deviation(residual: Array, *, unknown: int = 0) -> float:
@@ -210,7 +195,7 @@ def _bend(model: Model, data: Data, values: Mapping[str, float]) -> float:
     Their upper quartile says how large they are, not their median: more than a quarter of points that a model does
     not meet are a defect of the model, which it should share among all points, and no outliers.
     """
-    size = np.abs(_residual(model, data, values))
+    size = np.abs(log_residual(model, data, values))
     freedom = max(1, len(size) - len(model.constants))
     spread = float(np.quantile(size, 0.75)) / 1.1503 * float(np.sqrt(len(size) / freedom))
     return max(_BEND * spread, _FINEST)
@@ -237,7 +222,7 @@ def _descend(
     begin = _bounded(model, start)
     unit = np.array([abs(begin[name]) or 1.0 for name in names])
     found = least_squares(
-        lambda row: _residual(model, data, dict(zip(names, row * unit, strict=True))),
+        lambda row: log_residual(model, data, dict(zip(names, row * unit, strict=True))),
         np.array([begin[name] for name in names]) / unit,
         bounds=(
             np.array([one.low for one in model.constants]) / unit,
@@ -267,7 +252,7 @@ def _search(model: Model, data: Data, start: Mapping[str, float], *, scale: floa
         parameters.add(one.name, value=begin[one.name] / scale_, min=one.low / scale_, max=one.high / scale_)
 
     def residual(trial: lmfit.Parameters) -> Array:
-        return _residual(model, data, {name: float(trial[name].value) * unit[name] for name in trial})
+        return log_residual(model, data, {name: float(trial[name].value) * unit[name] for name in trial})
 
     with np.errstate(invalid="ignore"):  # lmfit's own errors of constants at a bound; simperf's are bootstrapped
         found = lmfit.minimize(
@@ -287,46 +272,7 @@ def _search(model: Model, data: Data, start: Mapping[str, float], *, scale: floa
 def _finish(
     model: Model, data: Data, values: dict[str, float], *, scale: float, evaluations: int, seed: int, draws: int
 ) -> Fit:
-    residual = _residual(model, data, values)
-    names = [one.name for one in model.constants]
-    columns, notes = {}, dict.fromkeys(names, "")
-    for one in model.constants:
-        value = values[one.name]
-        step = _STEP * abs(value) or 1e-12
-        above = _residual(model, data, {**values, one.name: value + step})
-        below = _residual(model, data, {**values, one.name: value - step})
-        column = (above - below) / (2.0 * step)
-        seen = float(np.abs(column * value).max(initial=0.0))
-        if value - one.low <= 1e-6 * max(abs(one.low), one.value):
-            notes[one.name] = f"at its lower bound {one.low:g}"
-        elif np.isfinite(one.high) and one.high - value <= 1e-6 * abs(one.high):
-            notes[one.name] = f"at its upper bound {one.high:g}"
-        elif seen < 1e-3:
-            notes[one.name] = "these points do not depend on it"
-        else:
-            columns[one.name] = column * value  # relative steps: natural units differ by many orders
-    jacobian = np.array(list(columns.values())).T if columns else np.zeros((len(data), 0))
-    rng = np.random.default_rng([seed, len(data), len(names)])
-    steps = draw_constants(jacobian, residual, data, scale=scale, draws=max(_WIDE, draws), rng=rng)
-    table = {name: np.full(len(steps), values[name]) for name in names}
-    for i, name in enumerate(columns):
-        bounds = next(one for one in model.constants if one.name == name)
-        # what cannot be zero, such as a rate, is drawn by factors; what can, such as a latency, by sums
-        factor = np.exp(np.clip(steps[:, i], -3.0, 3.0)) if bounds.low > 0 else 1.0 + steps[:, i]
-        table[name] = np.clip(values[name] * factor, bounds.low, bounds.high)
-    constants = {}
-    for one in model.constants:
-        row = table[one.name]
-        low, high = (float(value) for value in np.quantile(row, (0.05, 0.95)))
-        kept = tuple(float(value) for value in row[:draws])
-        constants[one.name] = Fitted(values[one.name], float(row.std()), low, high, one.unit, kept, notes[one.name])
-    known = list(columns)
-    matrix = np.corrcoef(np.array([table[name] for name in known])) if len(known) > 1 else np.eye(len(known))
-    pairs = {
-        (known[i], known[j]): float(matrix[i, j])
-        for i in range(len(known))
-        for j in range(i)
-        if abs(matrix[i, j]) > 0.1
-    }
-    left_out = float(np.minimum(np.abs(residual) / (1.0 - leverages(jacobian)), 1.0).mean())
-    return Fit(model, data, constants, _deviation(residual, unknown=len(names)), evaluations, pairs, left_out)
+    rng = np.random.default_rng([seed, len(data), len(values)])
+    known = uncertain(model, data, values, scale=scale, draws=draws, rng=rng)
+    scatter = _deviation(log_residual(model, data, values), unknown=len(values))
+    return Fit(model, data, known.constants, scatter, evaluations, known.correlations, known.left_out)

@@ -41,7 +41,7 @@ def _queue_starts(data: Data) -> Sequence[Mapping[str, float]]:
     kernel = float((total[-1] - total[-2]) / (n[order][-1] - n[order][-2])) if len(n) > 1 else launch
     return [
         {"launch": launch, "kernel": max(kernel, 2 * launch), "depth": float(depth)}
-        for depth in np.quantile(n, (0.3, 0.5, 0.7))
+        for depth in np.quantile(n, (0.1, 0.2, 0.3, 0.5, 0.7))
     ]
 
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from simperf.calibrate.fit import Columns, Data, Model
-from simperf.calibrate.fit.kernels import matrix_model, row_model, stream_model
-from simperf.calibrate.fit.messages import alpha_beta, copy_model, piecewise_model
+from simperf.calibrate.fit.kernels import row_model, stream_model
+from simperf.calibrate.fit.messages import alpha_beta, copy_model, piecewise_model, pipelined_model
 from simperf.calibrate.fit.network import host_model, incast_model, shaped_model
+from simperf.calibrate.fit.products import matrix_model
 from simperf.calibrate.fit.ring import ring_model
 from simperf.calibrate.fit.waiting import constant_model, queue_model
 
@@ -65,6 +66,11 @@ TRUTHS: dict[str, Truth] = {
     ),
     "alpha-beta": Truth(alpha_beta("link", "a link"), {"alpha": 2e-5, "beta": 8e-11}, {"nbytes": SIZES}),
     "copy": Truth(copy_model("copy", "pinned"), {"setup": 7e-6, "bandwidth": 12.4e9}, {"nbytes": SIZES}),
+    "messages in a row": Truth(
+        pipelined_model("adapter", "an adapter"),
+        {"gap": 0.32e-6, "header": 0.25e-6, "bandwidth": 24e9},
+        {"nbytes": np.geomspace(512, 8 * MIB, 29)},
+    ),
     "regimes": Truth(_TWO, {"alpha_1": 1e-5, "beta_1": 1e-9, "alpha_2": 5e-5, "beta_2": 1e-10}, {"nbytes": SIZES}),
     "stream": Truth(stream_model("k", "add"), {"overhead": 4e-6, "rate": 8e11}, {"nbytes": SIZES, "cold": 0 * SIZES}),
     "stream with a cache": Truth(
@@ -74,8 +80,13 @@ TRUTHS: dict[str, Truth] = {
     ),
     "rows": Truth(
         row_model("k", "softmax"),
-        {"rate": 7e11, "again": 1.0, "again_at": 4000.0, "overhead": 5e-6},
-        _grid(nbytes=np.geomspace(1e5, 1e9, 8), columns=np.geomspace(64, 65536, 8)),
+        {"rate": 7e11, "kept": 0.4, "loose": 0.5, "overhead": 5e-6},
+        _grid(
+            nbytes=np.geomspace(1e5, 1e9, 6),
+            pressure=np.geomspace(0.05, 4.0, 6),
+            again=np.array([1.0]),
+            tail=np.array([0.0, 1 / 3]),
+        ),
     ),
     "product": Truth(
         matrix_model("k", "gemm", faces="mk"),

@@ -1,0 +1,92 @@
+"""Intervals where straight lines are wrong: a profile of the loss (simperf.calibrate.fit.ends and .intervals)."""
+
+import numpy as np
+import pytest
+
+from simperf.calibrate.fit import Constant, Data, Model, fit
+from simperf.calibrate.fit.ends import Profile
+from simperf.calibrate.fit.intervals import log_residual
+from simperf.calibrate.fit.messages import alpha_beta
+
+pytest.importorskip("lmfit")
+
+WIDE = (np.full(2, -np.inf), np.full(2, np.inf))
+
+
+def line(x):
+    """Residuals that are linear in two constants, which pull at each other."""
+    design = np.stack((np.ones_like(x), x), axis=1)
+    return lambda row: design @ (row - np.array([1.0, 2.0]))
+
+
+def test_where_a_model_is_linear_the_straight_line_is_right():
+    x = np.linspace(0.0, 3.0, 12)
+    design = np.stack((np.ones_like(x), x), axis=1)
+    profile = Profile(line(x), np.array([1.0, 2.0]), *WIDE, scale=1e6)
+    variance = np.linalg.inv(design.T @ design)
+    for i in range(2):
+        rise = 0.5 * 0.1**2 / variance[i, i]
+        for reach in (0.1, -0.1):
+            assert profile.end(i, reach, rise) == pytest.approx([1.0, 2.0][i] + reach, rel=1e-4)
+        assert profile.length(i, rise) == pytest.approx(0.1, rel=1e-3)
+
+
+@pytest.mark.parametrize("wrong", [0.4, 0.6, 1.5, 4.0])
+def test_an_end_is_found_from_a_straight_line_that_is_too_short_or_too_long(wrong):
+    profile = Profile(lambda row: np.array([np.expm1(row[0])]), np.zeros(1), WIDE[0][:1], WIDE[1][:1], scale=1e6)
+    for side in (1.0, -1.0):
+        truth = float(np.log1p(side * 0.8))
+        assert profile.end(0, side * wrong, 0.5 * 0.8**2) == pytest.approx(truth, rel=0.05)
+
+
+def test_an_end_stops_at_a_bound():
+    profile = Profile(lambda row: row - 1.0, np.array([1.0]), np.array([0.5]), np.array([9.0]), scale=1e6)
+    assert profile.end(0, -1.0, 0.5) == 0.5
+    assert profile.end(0, 1.0, 0.5) == pytest.approx(2.0)
+
+
+def test_other_constants_give_way():
+    """Two constants of which only the sum is seen well: each goes as far as the weak prior lets it."""
+    profile = Profile(
+        lambda row: np.array([10.0 * (row[0] + row[1] ** 3), 0.1 * row[1]]), np.zeros(2), *WIDE, scale=1e6
+    )
+    assert profile.end(1, 5.0, 0.5) == pytest.approx(10.0, rel=0.05)
+
+
+def test_a_constant_at_its_bound_has_an_interval_to_the_other_side():
+    rng = np.random.default_rng(2)
+    size = np.geomspace(1e3, 1e8, 20)
+    data = Data.table(1e-10 * size * np.exp(0.03 * rng.standard_normal(20)), nbytes=size)
+    found = fit(alpha_beta("link", "no latency at all"), data).constants["alpha"]
+    if found.note:
+        assert found.low == found.value
+        assert 1e-10 < found.high < 1e-7
+        assert found.stderr > 0
+    else:
+        assert found.low < 1e-9
+
+
+def test_an_interval_is_not_the_same_to_both_sides_where_a_constant_saturates():
+    """n / (n + half): beyond the largest n, half a size can be anything, below it is known."""
+    half = Model(
+        "half",
+        "half a size",
+        (Constant("rate", 1.0), Constant("half", 20.0)),
+        lambda v, c: c["n"] / (v["rate"] * c["n"] / (c["n"] + v["half"])),
+    )
+    n = np.geomspace(1.0, 30.0, 24)
+    data = Data.table((n + 40.0) / 2.0 * np.exp(0.05 * np.random.default_rng(1).standard_normal(24)), n=n)
+    found = fit(half, data)
+    one = found.constants["half"]
+    above, below = one.high - one.value, one.value - one.low
+    assert above > 1.15 * below
+    draws = np.array(one.draws)
+    assert np.mean(draws > one.high) < 0.15
+    assert np.mean(draws < one.low) < 0.15
+
+
+def test_residuals_are_logs_and_an_impossible_prediction_is_a_large_one():
+    model = Model("own", "a line", (Constant("a", 1.0),), lambda v, c: v["a"] * c["n"])
+    data = Data.table([2.0, 4.0], n=[1.0, 2.0])
+    assert log_residual(model, data, {"a": 2.0}) == pytest.approx([0.0, 0.0])
+    assert log_residual(model, data, {"a": -1.0})[0] < -100

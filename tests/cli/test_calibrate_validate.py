@@ -1,0 +1,74 @@
+"""`simperf calibrate validate`: points told apart, and exit codes that scripts can use."""
+
+import csv
+import io
+
+import pytest
+
+from simperf.calibrate.dataset import Dataset, Measurement
+from simperf.cli.calibrate_validate import validate
+from tests.calibrate.synthetic import gpu_dataset
+
+pytest.importorskip("lmfit")
+
+
+@pytest.fixture
+def fitted(simperf, tmp_path):
+    """A data set of copies and a profile that holds half of them out."""
+    data = Dataset("copies", measurements=gpu_dataset().select("copy/h2d-pinned"))
+    data.save(tmp_path / "few.json")
+    assert simperf("calibrate", "fit", "few.json", "-o", "p.toml", "--hold-out", 2)[0] == 0
+    return data
+
+
+def slower(data: Dataset, factor: float, title: str) -> Dataset:
+    points = (Measurement(one.series, one.at, tuple(factor * s for s in one.samples)) for one in data)
+    return Dataset(title, measurements=tuple(points))
+
+
+def test_points_that_were_fitted_and_that_were_not(simperf, fitted):
+    code, out, _ = simperf("calibrate", "validate", "p.toml", "few.json", "--format", "csv")
+    assert code == 0
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert len(rows) == len(fitted)
+    assert {row["fitted"].lower() for row in rows} == {"true", "false"}
+
+
+def test_another_data_set_is_held_out_as_a_whole_and_its_error_counts(simperf, fitted, tmp_path):
+    slower(fitted, 1.5, "a slower machine").save(tmp_path / "slow.json")
+    code, _, err = simperf("calibrate", "validate", "p.toml", "slow.json", "--within", 10)
+    assert code == 1
+    assert "held-out points are off by 33" in err
+    assert simperf("calibrate", "validate", "p.toml", "slow.json", "--within", 40)[0] == 0
+    assert simperf("calibrate", "validate", "p.toml", "slow.json")[0] == 0
+
+
+def test_every_point_on_request(simperf, fitted):
+    short = simperf("calibrate", "validate", "p.toml", "few.json")[1]
+    every = simperf("calibrate", "validate", "p.toml", "few.json", "--points")[1]
+    assert len(every.splitlines()) >= len(short.splitlines()) + len(fitted)
+
+
+def test_a_profile_whose_points_were_all_fitted_is_told_apart(simperf, fitted):
+    assert simperf("calibrate", "fit", "few.json", "-o", "all.toml", "--hold-out", 0)[0] == 0
+    code, _, err = simperf("calibrate", "validate", "all.toml", "few.json", "--within", 0)
+    assert code == 0
+    assert "every point was fitted, which says little" in err
+
+
+def test_a_data_set_that_the_profile_says_nothing_of(simperf, fitted, tmp_path):
+    Dataset("other", measurements=(Measurement("tea/brewing", {"leaves": 3}, (180.0,)),)).save(tmp_path / "tea.json")
+    code, _, err = simperf("calibrate", "validate", "p.toml", "tea.json")
+    assert code == 2
+    assert "no point of this data set" in err
+
+
+def test_the_picture(simperf, fitted, tmp_path):
+    code, _, err = simperf("calibrate", "validate", "p.toml", "few.json", "--plot", "errors.png")
+    assert code == 0
+    assert (tmp_path / "errors.png").stat().st_size > 1000
+    assert "wrote errors.png" in err
+
+
+def test_the_command_is_documented():
+    assert validate.__doc__
