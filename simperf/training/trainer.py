@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from simperf.engine.simulation import Simulation
@@ -31,6 +32,11 @@ __all__ = ["STRATEGIES", "Training", "train"]
 
 #: strategies, and whether one process drives all GPUs
 STRATEGIES = {"ddp": False, "local-sgd": False, "data-parallel": True, "naive": True}
+
+#: micro-batches of one device that are played, equally far apart, before more of them are counted and not played
+PLAYED = (8, 12, 16)
+#: part of a time that is rounding
+ROUNDING = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +276,19 @@ def _buckets(run: Training, step: TrainingStep) -> tuple[Bucket, ...]:
 
 
 def _time_alone(m: Session, run: Training, step: TrainingStep) -> float:
-    """Time of a step of rank 0 by itself, on its own share of the batch [s]."""
+    """Time of a step of rank 0 by itself, on its own share of the batch [s].
+
+    Of many micro-batches a few are played, where each further one takes the same time.
+    """
+    if run.accumulate > PLAYED[-1]:
+        times = [_alone(m, run, step, accumulate=count) for count in PLAYED]
+        once, again = (later - sooner for sooner, later in pairwise(times))
+        if abs(again - once) <= ROUNDING * times[-1]:
+            return times[-1] + (run.accumulate - PLAYED[-1]) * again / (PLAYED[-1] - PLAYED[-2])
+    return _alone(m, run, step, accumulate=run.accumulate)
+
+
+def _alone(m: Session, run: Training, step: TrainingStep, *, accumulate: int) -> float:
     single = Session(
         Simulation(m.machine, seed=m.simulation.seed, depth=m.simulation.depth),
         mode=m.mode,
@@ -284,6 +302,6 @@ def _time_alone(m: Session, run: Training, step: TrainingStep) -> float:
         program = naive(single, replicas, steps=run.steps, loop=run.loop)
     else:
         group = Group(single, node, replicas)
-        program = ddp(single, replicas[0], group, steps=run.steps, buckets=(), accumulate=run.accumulate, loop=run.loop)
+        program = ddp(single, replicas[0], group, steps=run.steps, buckets=(), accumulate=accumulate, loop=run.loop)
     single.play(program)
     return step_time(replicas)

@@ -30,3 +30,13 @@ def test_a_rate_that_the_rest_of_the_step_forbids_is_refused():
 def test_the_rate_is_met_with_accumulated_gradients():
     m = run(star(1), layers(update=1e-3), batch=64, accumulate=16, alone=1000.0)
     assert metric(m, "samples per second") == pytest.approx(1000.0)
+
+
+@pytest.mark.parametrize("launch", [0.0, 1.5e-3])
+def test_of_many_micro_batches_a_few_are_played(launch, monkeypatch):
+    """Whether the device or the frontend is the slower one, each further micro-batch takes the same time."""
+    work = layers(forward=1e-3, launch=launch)
+    options = {"accumulate": 40, "batch": 80, "alone": 60.0, "steps": 2}
+    quick = metric(run(star(2), work, **options), "samples per second")
+    monkeypatch.setattr("simperf.training.trainer.PLAYED", (1000, 1001, 1002))
+    assert quick == pytest.approx(metric(run(star(2), work, **options), "samples per second"), rel=1e-9)
