@@ -121,6 +121,7 @@ def servers_or_ring(
         alone=alone,
     )
     yield run_training(m, replace(ring, exact=False))
+    m.notes += [f"with servers: {note}" for note in beside.notes]
     ways = {"servers": beside.metrics, "ring": m.metrics}
     rates = {way: batch * len(gpus) / found["time per step"][0] for way, found in ways.items()}
     own = rates["ring"] / len(gpus) / m.metrics["scaling efficiency"][0]  # of one GPU without the others

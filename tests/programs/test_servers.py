@@ -1,5 +1,7 @@
 """Programs with parameter servers say what a person might not expect."""
 
+import pytest
+
 from simperf.run import run
 from simperf.scenario import load_scenario
 
@@ -7,3 +9,14 @@ from simperf.scenario import load_scenario
 def test_servers_that_share_a_node_are_told():
     scenario = load_scenario("training/ps-servers", ["program.servers=20"])
     assert run(scenario).notes == ("20 servers live on 16 nodes and share their ports",)
+
+
+def test_servers_and_ring_tell_what_each_run_took_for_granted():
+    """Of the machines with servers one is simulated; the ring says how GPUs were scaled."""
+    plan = ["machine.count=4", "program.servers=2", "program.batch=8", "program.steps=2", "program.precision=fp32"]
+    result = run(load_scenario("measured/byteps-bert-large-256", [*plan, "program.model=d2l-resnet18"]))
+    assert "with servers: 2 machines do the same at the same time: one is simulated for all" in result.notes
+    ring, servers = (result.metrics[f"{way}: scaling efficiency"].value for way in ("ring", "servers"))
+    gain = result.metrics["speed-up of servers"].value
+    assert 0 < servers <= 1
+    assert servers / ring == pytest.approx(1 + gain)
