@@ -1,14 +1,18 @@
 """The parts that reports are made of: counters in the timeline, scaling, staleness, what limits, the machine."""
 
+import re
+
 import pytest
 
 from simperf.analysis.scaling import Scaled, Scaling
 from simperf.engine.recorder import Sample, Span
 from simperf.errors import InputError
 from simperf.hardware import Catalog, build_machine
-from simperf.report.html import comparison_report, result_report
+from simperf.report.html import comparison_report, plan_report, result_report
 from simperf.report.html.limiting import limiting_part
 from simperf.report.html.machine import machine_part
+from simperf.report.html.page import numeric, table
+from simperf.report.html.picture import on_page
 from simperf.report.html.scaling import scaling_part
 from simperf.report.html.steps import counter_rows
 from simperf.report.html.timeline import timeline, timeline_data
@@ -17,6 +21,7 @@ from simperf.report.staleness import ages, draw_staleness
 from simperf.results import ResourceUse, Result
 from simperf.run import run
 from simperf.scenario import load_scenario
+from simperf.study.planning import make_request, plan
 from tests.report.test_html_pages import checked
 
 SPANS = (Span("gpu0/stream0", "a", 0.0, 4.0, "compute"), Span("gpu1/stream0", "b", 0.0, 4.0, "compute"))
@@ -134,3 +139,41 @@ def test_a_comparison_shows_its_runs_whole_and_says_what_all_share_once():
     assert text.count(">Topology</h3>") == min(4, len(results))
     assert text.count(">What was modelled</h2>") == 1
     assert "Where the numbers come from" in text
+
+
+def test_numbers_stand_to_the_right_and_empty_columns_go():
+    rows = [["a", "5 ms", "-", ""], ["b", "-1 us", "3", ""]]
+    assert numeric(rows) == [1, 2]
+    text = table(("name", "time", "n", "interval"), rows, caption="c", numbers=numeric(rows), optional=(3,))
+    assert "interval" not in text
+    assert '<td class="n">5 ms</td><td class="n">-</td>' in text
+
+
+def test_pictures_keep_their_colours_in_the_file_and_turn_with_the_page():
+    text = on_page(draw_scaling([Scaling("gpus", "", "time", "ideal", (Scaled(1, 1.0, 1.0),))]), name="p", text="t")
+    assert "currentColor" not in text
+    assert 'class="picture turned wide"' in text
+    assert re.search(r'style="min-width: \d+pt"', text)
+
+
+def test_a_plan_shows_its_winner_in_detail():
+    request = make_request(
+        {
+            "plan": {"model": "resnet18", "samples": 1_281_167, "epochs": 1, "deadline": "10 h"},
+            "candidates": {"instances": ["p3-8xlarge"], "nodes": [1, 2], "batch_per_gpu": 64},
+        }
+    )
+    found = plan(request, cache=False)
+    first = found.scenario(1)
+    text = checked(plan_report(found, winner=run(first), machine=first.machine, command="simperf plan"))
+    for heading in (
+        "Ranking",
+        "Scaling",
+        "Prices",
+        "Winner: Timeline",
+        "Winner: What limits it",
+        "What is not counted",
+    ):
+        assert f">{heading}</h2>" in text
+    assert "Which machines train resnet18" in text
+    assert "no fitted profile" in text

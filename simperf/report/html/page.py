@@ -12,7 +12,7 @@ from typing import Any
 from simperf.errors import InputError, Problem
 from simperf.files import write_text
 
-__all__ = ["Section", "definitions", "page", "paragraphs", "save_page", "table"]
+__all__ = ["Section", "definitions", "numeric", "page", "paragraphs", "save_page", "table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +137,12 @@ def table(
         f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption, quote=True)}"><table>'
         f"<caption>{escape(caption)}</caption><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
     )
+
+
+def numeric(rows: Sequence[Sequence[Any]]) -> list[int]:
+    """Columns whose cells all begin as numbers do."""
+    columns = range(len(rows[0])) if rows else range(0)
+    return [i for i in columns if all(str(row[i]).startswith(("-", "+", *"0123456789")) for row in rows)]
 
 
 def definitions(rows: Iterable[tuple[str, str]]) -> str:

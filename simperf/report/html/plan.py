@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from simperf.analysis.scaling import Scaling, from_rates
 from simperf.hardware import Machine
-from simperf.report.html.page import Section, page, paragraphs, table
+from simperf.report.html.page import Section, numeric, page, paragraphs, table
 from simperf.report.html.picture import on_page
 from simperf.report.html.result import result_sections
 from simperf.report.html.scaling import scaling_part
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["plan_report"]
 
 _ROWS = 500
+_RANKED = "Candidates that were simulated, best first; a star: none beats it in both time and cost"
 _LINES = 6
 _NOT_COUNTED = (
     "reading and preparing the data, evaluation during training",
@@ -47,7 +48,7 @@ def plan_report(found: Plan, *, command: str = "", winner: Result | None = None,
     picture = on_page(draw_plan(found), name="plan", text="Time and cost of every candidate, and the front none beats.")
     sections = [
         Section("Time and cost", picture),
-        Section("Ranking", table(header, rows[:_ROWS], caption="Candidates that were simulated, best first")),
+        Section("Ranking", table(header, rows[:_ROWS], caption=_RANKED, numbers=numeric(rows))),
     ]
     part = scaling_part(_scaling(found))
     sections += [Section("Scaling", part)] if part else []

@@ -90,7 +90,7 @@ def result_sections(
     """
     found = [
         ("Where the time went", shares(breakdown(result), result.time)),
-        ("Timeline", timeline(result, name=f"{prefix}timeline-box", most=most) + _paper(result)),
+        ("Timeline", _paper(result) + timeline(result, name=f"{prefix}timeline-box", most=most)),
         ("What limits it", limiting_part(result)),
         ("Scaling", scaling),
         ("Topology", _topology(result, machine, prefix)),

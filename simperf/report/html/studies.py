@@ -12,7 +12,7 @@ from simperf.errors import InputError
 from simperf.hardware import Machine
 from simperf.report.collectives import size_text, wiring_picture
 from simperf.report.html.machine import machine_part
-from simperf.report.html.page import Section, page, paragraphs, table
+from simperf.report.html.page import Section, numeric, page, paragraphs, table
 from simperf.report.html.picture import on_page
 from simperf.report.html.result import result_sections
 from simperf.report.html.scaling import scaling_part
@@ -81,7 +81,7 @@ def sweep_report(
     sections = [Section("Pictures", "".join(pictures))]
     part = scaling_part(of_table(found))
     sections += [Section("Scaling", part)] if part else []
-    sections.append(Section("Points", table(header, rows[:_ROWS], caption=caption)))
+    sections.append(Section("Points", table(header, rows[:_ROWS], caption=caption, numbers=numeric(rows))))
     if found.failed:
         failed = [f"point {row['point']}: {str(row['error']).splitlines()[0]}" for row in found.failed]
         sections.append(Section("Failed", paragraphs(failed)))

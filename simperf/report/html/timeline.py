@@ -77,7 +77,7 @@ def timeline(result: Result, *, name: str = "timeline-box", most: int = MOST) ->
         f'<div class="timeline" id="{name}" data-status="{name}-status"><canvas tabindex="0" role="img" '
         f'aria-label="{text}"></canvas><div class="tip" aria-hidden="true"></div>'
         f'<script type="application/json">{payload}</script></div>'
-        f'<p class="faint" id="{name}-status" aria-live="polite"></p>'
+        f'<p class="faint screen" id="{name}-status" aria-live="polite"></p>'
         + (f'<p class="faint">{escape(remark)}</p>' if remark else "")
         + _in_numbers(data)
     )
