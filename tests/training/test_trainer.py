@@ -56,3 +56,14 @@ def test_unknown_names_are_told_with_the_nearest():
         Training(layers(), ("gpu0",), strategy="dpp")
     with pytest.raises(UnknownNameError, match="did you mean 'ring'"):
         run(star(2), layers(), algorithm="rign")
+
+
+def test_rates_are_in_what_is_counted():
+    """A sentence of 50 tokens: the same run, 50 times the figure; `alone` is in tokens as well."""
+    work = layers(forward=1e-3)
+    plain, tokens = (run(star(2), work, alone=each * 100.0, counted=each, batch=8) for each in (1.0, 50.0))
+    assert metric(tokens, "samples per second") == pytest.approx(50 * metric(plain, "samples per second"), rel=1e-9)
+    assert metric(tokens, "scaling efficiency") == pytest.approx(metric(plain, "scaling efficiency"), rel=1e-9)
+    assert tokens.now == pytest.approx(plain.now, rel=1e-9)
+    with pytest.raises(InputError, match="counted"):
+        run(star(2), work, counted=0.0)
