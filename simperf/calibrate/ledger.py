@@ -13,6 +13,7 @@ from simperf.calibrate.ledger_kernels import kernel_rows, left_out_rows
 from simperf.calibrate.ledger_nccl import nccl_rows, table_rows
 from simperf.calibrate.ledger_rows import FitRow
 from simperf.calibrate.machines import find_gpu
+from simperf.calibrate.sessions import parts, pool
 from simperf.calibrate.steps import step_predictor
 from simperf.calibrate.validate import Validation, validate
 from simperf.hardware import Catalog
@@ -35,15 +36,22 @@ def fit_ledger(folder: Path, cases: Sequence[Mapping[str, Any]]) -> list[FitRow]
 
 
 def recorded() -> Iterator[tuple[str, Validation]]:
-    """Shipped profiles (``NAME.toml``) held against what was recorded (``NAME.json.gz``, ``NAME-later.json.gz``)."""
+    """Shipped profiles (``NAME.toml``) held against what was recorded (``NAME*.json.gz``).
+
+    The sessions that a profile was fitted to are taken together, every other one alone.
+    """
     catalog = Catalog.load()
     for name in catalog.names("profile"):
-        path = Path(catalog.path("profile", name))
-        for data in sorted(path.parent.glob(f"{name}*.json*"), key=lambda found: (len(found.name), found.name)):
-            profile, dataset = catalog.profile(name), Dataset.load(data)
-            part = find_gpu(dataset, profile.gpu)
-            steps = step_predictor(profile, part=part)
-            yield data.name.partition(".")[0], validate(profile, dataset, part=part, steps=steps)
+        profile = catalog.profile(name)
+        files = sorted(Path(catalog.path("profile", name)).parent.glob(f"{name}*.json*"))
+        loaded = {file.name.partition(".")[0]: Dataset.load(file) for file in files}
+        fitted_to = set(str(profile.made.get("parts", "")).split())
+        of_fit = {title: data for title, data in loaded.items() if fitted_to.issuperset(parts(data))}
+        groups = [(", ".join(of_fit), pool(tuple(of_fit.values())))] if of_fit else []
+        groups += [(title, data) for title, data in loaded.items() if title not in of_fit]
+        for title, data in groups:
+            part = find_gpu(data, profile.gpu)
+            yield title, validate(profile, data, part=part, steps=step_predictor(profile, part=part))
 
 
 def boxed_clusters() -> Iterator[tuple[str, tuple[Row, ...]]]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from simperf.calibrate.dataset import Measurement
 from simperf.cost import Device, FittedRoofline
-from simperf.cost.processor import step_as_run
+from simperf.cost.processor import LATE, late_time, step_as_run
 from simperf.errors import SimperfError
 from simperf.hardware import ProfilePart
 from simperf.workload.op import Op
@@ -39,7 +39,7 @@ class MeasuredDevice:
             if "half_k" in constants or family in ("gemm", "conv", "attention"):
                 peak[dtype] = max(peak.get(dtype, 0.0), constants["rate"])
             else:
-                bandwidth = max(bandwidth, constants["rate"])
+                bandwidth = max(bandwidth, constants.get("rate", constants.get("memory", 0.0)))
             floors.append(constants.get("overhead", 0.0))
         fastest = max(peak.values(), default=1e12)
         every = dict.fromkeys(("fp32", "fp16", "bf16", "fp64"), fastest) | peak
@@ -72,9 +72,15 @@ def step_predictor(
         except SimperfError:
             return None
         parts = ("forward", "backward", "update") if part_name == "step" else (part_name,)
-        host = _update(profile, key) if "update" in parts else 0.0
+        touched = sum(op.nbytes for each in known[key].values() for op in each)
+        host = _update(profile, key, touched) if "update" in parts else 0.0
         times = [
-            host + sum(model.cost(op).time + extra.get(each, 0.0) for each in parts for op in known[key][each])
+            host
+            + sum(
+                model.cost(op if each != "update" else replace(op, since=0.0)).time + extra.get(each, 0.0)
+                for each in parts
+                for op in known[key][each]
+            )
             for model in models
         ]
         spread = np.log(np.array(times[1:])).std() if draws > 1 else 0.0
@@ -113,8 +119,11 @@ def _autograd(profile: ProfilePart) -> dict[str, float]:
     return {name: max(0.0, times[name] - times["plain"]) for name in ("forward", "backward")}
 
 
-def _update(profile: ProfilePart, key: tuple[str, int, str, str]) -> float:
-    """What the optimizer's Python takes for a step of the model, whatever the sizes of its parameters [s]."""
+def _update(profile: ProfilePart, key: tuple[str, int, str, str], touched: float) -> float:
+    """What the optimizer's Python takes for a step of the model, whatever the sizes of its parameters [s].
+
+    Its code was last used a step ago, and `touched` went through the caches since [B].
+    """
     from simperf.workload.zoo import load
 
     name, _, _, optimizer = key
@@ -123,4 +132,6 @@ def _update(profile: ProfilePart, key: tuple[str, int, str, str]) -> float:
     if line is None:
         return 0.0
     found = line.at()
-    return found["alpha"] + found["beta"] * len(model.gradients)
+    mixed = profile.model.get("call.mixed.update")
+    known = {name: mixed.at()[name] for name in LATE} if mixed is not None else {}
+    return found["alpha"] + found["beta"] * len(model.gradients) + float(late_time(touched, **known))

@@ -10,6 +10,7 @@ import numpy as np
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.fit.choose import Choice, choose
 from simperf.calibrate.fit.model import Array, Data, Model
+from simperf.calibrate.sessions import parts
 from simperf.cost import Device
 from simperf.errors import InputError, Problem
 from simperf.hardware import ProfilePart
@@ -139,7 +140,8 @@ def validate(
     InputError
         The profile has a model for none of the points.
     """
-    same = profile.dataset == dataset.title
+    fitted_to = str(profile.made.get("parts", "")).split()
+    same = profile.dataset == dataset.title and (not fitted_to or not set(fitted_to).isdisjoint(parts(dataset)))
     points: list[Checked] = []
     skipped: dict[str, str] = {}
     seen: set[str] = set()

@@ -11,7 +11,13 @@ __all__ = ["fit"]
 
 
 def fit(
-    data: Annotated[Path, typer.Argument(metavar="DATA.json", help="What `measure`, `cluster` or `import` wrote.")],
+    data: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DATA.json...",
+            help="What `measure`, `cluster` or `import` wrote; several sessions of one machine are pooled.",
+        ),
+    ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="PROFILE.toml", help="Write the constants to this file.")
     ] = None,
@@ -35,9 +41,11 @@ def fit(
     from simperf.calibrate.fit import fit_dataset
     from simperf.calibrate.machines import find_gpu
     from simperf.calibrate.profile import write_profile
+    from simperf.calibrate.sessions import parts, pool
     from simperf.cli.work import note
 
-    dataset = Dataset.load(data)
+    sessions = [Dataset.load(path) for path in data]
+    dataset = pool(sessions)
     part = find_gpu(dataset, gpu)
     shown = sys.stderr.isatty()
 
@@ -45,7 +53,8 @@ def fit(
         if shown:
             typer.echo(f"\r\x1b[K{name}", nl=False, err=True)
 
-    found = fit_dataset(dataset, part=part, hold_out=hold_out, seed=seed, progress=progress)
+    given = " ".join(str(path) for path in data)
+    found = fit_dataset(dataset, part=part, hold_out=hold_out, seed=seed, progress=progress, sessions=sessions)
     if shown:
         typer.echo("\r\x1b[K", nl=False, err=True)
     typer.echo(found.report())
@@ -54,12 +63,13 @@ def fit(
 
         note(f"wrote {len(plot_fits(found, plots))} pictures to {plots}")
     if output is None:
-        note(f"nothing was written; keep the constants: simperf calibrate fit {data} -o profile.toml")
+        note(f"nothing was written; keep the constants: simperf calibrate fit {given} -o profile.toml")
         return
     made = {
         "command": " ".join(["simperf", *sys.argv[1:]]),
         "date": datetime.date.today().isoformat(),
         "simperf": __version__,
+        "parts": " ".join(parts(dataset)),
     }
     write_profile(output, found, gpu=part.name if part is not None else "", made=made)
-    note(f"wrote {output}; next: simperf calibrate validate {output} {data}")
+    note(f"wrote {output}; next: simperf calibrate validate {output} {given}")

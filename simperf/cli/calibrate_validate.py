@@ -12,7 +12,13 @@ __all__ = ["validate"]
 
 def validate(
     profile: Annotated[str, typer.Argument(metavar="PROFILE", help="A file that `fit` wrote, or a shipped profile.")],
-    data: Annotated[Path, typer.Argument(metavar="DATA.json", help="The measurements of the fit, or others.")],
+    data: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DATA.json...",
+            help="The measurements of the fit, or others; several sessions of one machine are pooled.",
+        ),
+    ],
     points: Annotated[bool, typer.Option("--points", help="Show every point.")] = False,
     form: Annotated[
         Literal["table", "csv", "json"], typer.Option("--format", help="How to write the result.")
@@ -25,6 +31,7 @@ def validate(
     """Predict every point, and say by how much each is off; held-out points are told apart."""
     from simperf.calibrate.dataset import Dataset
     from simperf.calibrate.machines import find_gpu
+    from simperf.calibrate.sessions import pool
     from simperf.calibrate.steps import step_predictor
     from simperf.calibrate.validate import validate as check
     from simperf.cli.work import note
@@ -32,7 +39,7 @@ def validate(
     from simperf.report.calibration import draw_validation, validation_csv, validation_json, validation_text
 
     known = Catalog.load().profile(profile)
-    dataset = Dataset.load(data)
+    dataset = pool([Dataset.load(path) for path in data])
     part = find_gpu(dataset, known.gpu)
     found = check(known, dataset, part=part, steps=step_predictor(known, part=part))
     if form == "table":

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,13 @@ from simperf.workload.step import TrainingStep
 __all__ = [
     "COLD",
     "GRAIN",
+    "LATE",
     "amount",
     "as_run",
     "attention_time",
     "conv_shape",
     "conv_time",
+    "late_time",
     "processor_time",
     "product_time",
     "spread_time",
@@ -37,10 +40,14 @@ __all__ = [
 GRAIN = 32768
 #: ends the kind of an operation whose operands are in no cache
 COLD = "@cold"
+#: constants of calls that come late, the same for all kinds: see `late_time`
+LATE = ("late", "late_at")
 #: channels and filters that oneDNN lays side by side for AVX-512
 BLOCK = 16
 #: exponent with which traffic goes over from a cache to memory: between twice and half the capacity
 _SPILL = 3.0
+#: order of the norm by which two things that work beside each other are joined: 1 adds, infinity takes the slower
+_BESIDE = 3.0
 #: side of the window and stride, the usual ones first
 _WINDOWS = ((1, 1), (3, 1), (3, 2), (1, 2), (5, 1), (7, 2), (7, 1), (5, 2), (11, 4), (11, 1))
 
@@ -96,7 +103,32 @@ def conv_shape(op: Op) -> tuple[float, float, float, int, int]:
 
 def processor_time(op: Op, constants: Mapping[str, float]) -> float:
     """Time of an operation from the constants that were fitted for its kind [s]."""
-    known = {key: value for key, value in constants.items() if key != "processor"}
+    known = {key: value for key, value in constants.items() if key not in ("processor", *LATE)}
+    late = late_time(op.since, **{key: constants[key] for key in LATE if key in constants})
+    return _alone(op, known) + float(late)
+
+
+def late_time(since: Any, *, late: float = 0.0, late_at: float = math.inf) -> Any:
+    """What a call costs more than in a loop if much else went through the caches since the last one of its kind [s].
+
+    Parameters
+    ----------
+    since : float or ndarray
+        What did [B].
+    late : float
+        Of a call whose code, and what the library keeps about it, is in no cache [s].
+    late_at : float
+        Where half of that is paid [B].
+
+    Examples
+    --------
+    >>> round(float(late_time(3e7, late=4e-5, late_at=3e7)) * 1e6, 3)
+    20.0
+    """
+    return late * _spilled(since, late_at) if late else 0.0
+
+
+def _alone(op: Op, known: Mapping[str, float]) -> float:
     cold = op.kind.endswith(COLD)
     if op.family == "conv":
         return float(conv_time(op.flops, op.nbytes, *conv_shape(op), cold=cold, **known))
@@ -114,7 +146,8 @@ def as_run(ops: Iterable[Op], *, cache: float = math.inf) -> tuple[Op, ...]:
 
     A trace has the kernels of a GPU. On a CPU, a convolution adds its bias and sums the bias's gradient itself
     (oneDNN), and attention with dropout keeps its scores in memory, which is a kind of its own here:
-    ``attention:dropout``. The kind of an operation most of whose operands come from memory ends with `COLD`.
+    ``attention:dropout``. The kind of an operation most of whose operands come from memory ends with `COLD`; `Op.since`
+    says what was touched since the last one of its kind.
 
     Parameters
     ----------
@@ -131,7 +164,7 @@ def as_run(ops: Iterable[Op], *, cache: float = math.inf) -> tuple[Op, ...]:
         if op.kind == "bias" or (op.kind == "sum" and summed.intersection(op.inputs)):
             continue
         found.append(replace(op, kind=f"{op.kind}:dropout") if dropout and op.family == "attention" else op)
-    return tuple(_chilled(found, cache))
+    return tuple(_late(tuple(_chilled(found, cache))))
 
 
 def step_as_run(step: TrainingStep, *, cache: float = math.inf) -> dict[str, tuple[Op, ...]]:
@@ -169,6 +202,17 @@ def _chilled(ops: Sequence[Op], cache: float) -> Iterator[Op]:
         yield replace(op, kind=op.kind + COLD) if lost > 0.5 * all_read else op
 
 
+def _late(ops: Sequence[Op]) -> Iterator[Op]:
+    """Say of each operation what was touched since the last one of its kind, which may be that of the step before."""
+    kinds = [op.kind.removesuffix(COLD) for op in ops]
+    ends = list(accumulate(op.nbytes for op in ops))
+    whole = ends[-1] if ends else 0.0
+    last = {kind: end - whole for kind, end in zip(kinds, ends, strict=True)}
+    for op, kind, end in zip(ops, kinds, ends, strict=True):
+        yield replace(op, since=max(0.0, end - op.nbytes - last[kind]))
+        last[kind] = end
+
+
 def _spilled(nbytes: Any, capacity: float) -> Any:
     """Share of the traffic that comes from memory [1]."""
     if capacity <= 0:
@@ -184,15 +228,18 @@ def spread_time(
     serial: float,
     fork: float,
     cached: float,
-    rate: float,
-    capacity: float,
+    memory: float = math.inf,
+    capacity: float = 0.0,
     far: float = 0.0,
+    chill: float = 0.0,
     cold: Any = False,
 ) -> Any:
     """Time of an operation on elements or rows [s].
 
-    One core: ``overhead + nbytes / serial``. From `GRAIN` elements on all threads: ``overhead + fork +
-    nbytes (s / rate + (1 - s) / cached)``, where s, the share that comes from memory, rises around `capacity`.
+    One core: ``overhead + nbytes / serial``. From `GRAIN` elements on all threads: ``overhead + fork + nbytes *
+    slower(1 / cached, s / memory)``, where s, the share that comes from memory, rises around `capacity`. The memory
+    works beside the cores, so that the slower one holds, with a round corner (the norm of order `_BESIDE`); and it is
+    one memory for all kinds of operations, or nearly so.
 
     Parameters
     ----------
@@ -202,25 +249,31 @@ def spread_time(
         As `amount` has them.
     overhead, fork : float
         Fixed time of a call, and of starting the threads [s].
-    serial, cached, rate : float
-        Rates of one core, and of all from the caches and from memory [B/s].
+    serial, cached : float
+        Rates of one core, and of all from the caches [B/s].
+    memory : float
+        rate of the memory [B/s]
     capacity : float
         Traffic of which half no longer fits the caches [B].
     far : float
-        Rate where the operands are in no cache, but the result takes the place of an earlier one; 0: as `rate` [B/s].
+        That rate where the operands are in no cache, but the result takes the place of an earlier one; 0: as `memory`
+        [B/s].
+    chill : float
+        Until the first of such operands is there [s].
     cold : bool or ndarray
         Whether the operands are in no cache.
 
     Examples
     --------
-    >>> constants = dict(overhead=1e-6, serial=1e9, fork=2e-6, cached=2e9, rate=1e9, capacity=1e9)
-    >>> float(spread_time(1e3, 100, **constants)), round(float(spread_time(2e6, 1e6, **constants)) * 1e6, 3)
-    (2e-06, 1003.0)
+    >>> constants = dict(overhead=1e-6, serial=1e9, fork=2e-6, cached=2e9, memory=1e9, capacity=1e9)
+    >>> [round(float(spread_time(*sizes, **constants)) * 1e6, 3) for sizes in ((1e3, 100), (2e6, 1e6))]
+    [2.0, 1003.0]
     """
-    share = _spilled(nbytes, capacity)
-    each = np.where(cold, 1.0 / (far or rate), share / rate + (1.0 - share) / cached)
-    spread = fork + nbytes * each
-    return overhead + np.where(np.asarray(elements) <= GRAIN, nbytes / serial, spread)
+    cold = np.asarray(cold, dtype=bool)
+    away = np.where(cold, 1.0 / (far or memory), _spilled(nbytes, capacity) / memory)
+    small = nbytes * _slower(1.0 / serial, np.where(cold, away, 0.0))
+    spread = fork + nbytes * _slower(1.0 / cached, away)
+    return overhead + np.where(cold, chill, 0.0) + np.where(np.asarray(elements) <= GRAIN, small, spread)
 
 
 def product_time(
@@ -334,6 +387,10 @@ def conv_time(
     loss = 1.0 + half_k / (channels * np.square(side)) + half_f / filters + half_p / pixels
     fill = _filled(filters) * np.where(np.asarray(channels) < BLOCK / 2, 1.0, _filled(channels))
     return overhead + flops / (rate * fill) * loss + reorder
+
+
+def _slower(one: Any, other: Any) -> Any:
+    return (one**_BESIDE + other**_BESIDE) ** (1.0 / _BESIDE)
 
 
 def _filled(channels: Any) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import exp
+from statistics import NormalDist
 from typing import Any, ClassVar
 
 from simperf.hardware.devices import LinkPart
@@ -49,6 +51,18 @@ class FittedConstant:
         return self.value * self.draws[(draw - 1) % len(self.draws)]
 
 
+_SESSION = NormalDist()
+
+
+def _even(draw: int) -> float:
+    """Numbers between 0 and 1 any first so many of which lie evenly (van der Corput's): 1/2, 1/4, 3/4, 1/8, ..."""
+    found, part = 0.0, 0.5
+    while draw:
+        found += part * (draw & 1)
+        draw, part = draw >> 1, part / 2
+    return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedModel:
     """The constants of one model.
@@ -61,6 +75,8 @@ class FittedModel:
         Points that were fitted.
     error, scatter : float
         Mean relative error, and robust deviation of the log residuals, of those points [1].
+    between : float
+        Standard deviation of the logarithm of what a measuring session shares; 0 if there was only one [1].
     constant : mapping of str to FittedConstant
     fixed : mapping of str to float
         Constants that were not fitted.
@@ -73,13 +89,22 @@ class FittedModel:
     points: int
     error: float
     scatter: float
+    between: float = 0.0
     constant: Mapping[str, FittedConstant]
     fixed: Mapping[str, float] = field(default_factory=dict)
     held_out: tuple[str, ...] = ()
 
     def at(self, draw: int = 0) -> dict[str, float]:
-        """All constants at a joint draw, fixed ones too."""
-        return {**self.fixed, **{name: one.at(draw) for name, one in self.constant.items()}}
+        """All constants at a joint draw, fixed ones too.
+
+        A draw stands for a session too: all its times are longer, and all its rates lower, by one factor.
+        """
+        found = {name: one.at(draw) for name, one in self.constant.items()}
+        if draw > 0 and self.between:
+            pace = exp(self.between * _SESSION.inv_cdf(_even(draw)))
+            for name, one in self.constant.items():
+                found[name] *= pace if one.unit in ("s", "s/B") else 1.0 / pace if one.unit.endswith("/s") else 1.0
+        return {**self.fixed, **found}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +150,17 @@ class ProfilePart(Part):
     def kernels(self, draw: int = 0) -> dict[str, dict[str, float]]:
         """Constants of `simperf.cost.FittedRoofline` by ``family-precision`` and kind."""
         head = "kernel."
-        return {name.removeprefix(head): model.at(draw) for name, model in self.model.items() if name.startswith(head)}
+        late = self._late(draw)
+        return {
+            name.removeprefix(head): {**found, **(late if found.get("processor") else {})}
+            for name, found in ((name, model.at(draw)) for name, model in self.model.items() if name.startswith(head))
+        }
+
+    def _late(self, draw: int) -> dict[str, float]:
+        """What calls cost more that come late, where it was measured: the mean of forward and backward pass."""
+        passes = [self.model.get(f"call.mixed.{name}") for name in ("forward", "backward")]
+        found = [model.at(draw) for model in passes if model is not None]
+        return {key: sum(one[key] for one in found) / len(found) for key in ("late", "late_at") if found}
 
     def frontend(self, draw: int = 0) -> dict[str, float]:
         """Fields of a frontend part that were fitted."""

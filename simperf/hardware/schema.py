@@ -245,6 +245,7 @@ class _FittedModel(Table):
     points: Count
     error: float
     scatter: float
+    between: float = 0.0
     constant: dict[str, _FittedConstant]
     fixed: dict[str, float] = Field(default_factory=dict)
     held_out: tuple[str, ...] = ()

@@ -108,7 +108,7 @@ def _cost(scenario: Scenario, factor: float) -> CostSettings:
         name: constant.unit
         for profile in scenario.profiles
         for key, model in profile.model.items()
-        if key.startswith("kernel.")
+        if key.startswith(("kernel.", "call.mixed."))
         for name, constant in model.constant.items()
     }
     kernels = {

@@ -56,6 +56,8 @@ class Op:
         Independent results, which bound the parallelism; 0 if unknown.
     gemm : Gemm or None
         The matrix product inside, if there is one.
+    since : float
+        What was touched since an operation of its kind ran last, where that is known of a CPU [B].
     row : float
         Elements of a row that each result depends on (softmax, normalisation); 0 if there are none or they are unknown.
 
@@ -84,11 +86,12 @@ class Op:
     elements: float = 0.0
     gemm: Gemm | None = None
     row: float = 0.0
+    since: float = 0.0
 
     def __post_init__(self) -> None:
         element_size(self.dtype)
         problems = []
-        for key in ("flops", "nbytes_read", "nbytes_written", "elements", "row"):
+        for key in ("flops", "nbytes_read", "nbytes_written", "elements", "row", "since"):
             value = getattr(self, key)
             if not (math.isfinite(value) and value >= 0):
                 problems.append(Problem("must be a finite number, zero or more", key=key, value=repr(value)))

@@ -1,6 +1,6 @@
 """What the profile of the recorded CPU says about operations and training steps that it was not fitted to.
 
-The recording and the profile are in calibration/; nothing here needs torch.
+The recordings, three sessions, and the profile are in calibration/; nothing here needs torch.
 """
 
 from pathlib import Path
@@ -10,6 +10,7 @@ import pytest
 
 import simperf
 from simperf.calibrate.dataset import Dataset
+from simperf.calibrate.sessions import pool
 from simperf.calibrate.steps import step_predictor
 from simperf.calibrate.validate import validate
 from simperf.hardware import Catalog
@@ -22,7 +23,7 @@ OPERATIONS, STEPS = 0.10, 0.12
 
 @pytest.fixture(scope="module")
 def data():
-    return Dataset.load(FOLDER / f"{NAME}.json.gz")
+    return pool([Dataset.load(FOLDER / f"{NAME}-{number}.json.gz") for number in (1, 2, 3)])
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,8 @@ def test_the_recording_says_how_it_was_made_and_keeps_raw_readings(data):
     assert data.machine["cores"] == 2
     assert "torch" in data.versions
     assert min(len(point.samples) for point in data) >= 3
-    assert (FOLDER / f"{NAME}.json.gz").stat().st_size < 1e6
+    assert data.made["sessions"] == 3
+    assert sum(file.stat().st_size for file in FOLDER.glob(f"{NAME}*.json.gz")) < 1e6
 
 
 def test_shapes_that_were_held_out_are_predicted(checked):
@@ -61,6 +63,11 @@ def test_whole_training_steps_are_predicted(checked):
     assert len({point.series for point in steps}) >= 3
     assert len(steps) >= 9
     assert mape(steps) < STEPS
+
+
+def test_the_intervals_hold_what_they_were_not_fitted_to(checked):
+    held = [point for point in checked.points if not point.fitted]
+    assert np.mean([point.inside for point in held]) >= 0.85
 
 
 def test_running_a_scenario_gives_the_same_steps(profile, data):

@@ -1,10 +1,12 @@
 """Operations of a CPU: the forms, what a step runs there, and constants that come back from synthetic readings."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from simperf.calibrate.dataset import Measurement
-from simperf.calibrate.fit.processor import processor_models
+from simperf.calibrate.fit.processor import memory_rate, processor_models
 from simperf.calibrate.fit.solve import fit
 from simperf.calibrate.measure.amounts import amounts
 from simperf.cost import FittedRoofline, OpCost
@@ -25,7 +27,7 @@ from simperf.hardware import Catalog
 from simperf.workload import zoo
 from simperf.workload.kinds import conv2d, matmul, reduction, unary
 
-SPREAD = {"overhead": 2e-6, "fork": 4e-6, "serial": 8e10, "cached": 1.4e11, "rate": 6e10, "capacity": 4e7}
+SPREAD = {"overhead": 2e-6, "fork": 4e-6, "serial": 8e10, "cached": 1.4e11, "memory": 6e10, "capacity": 4e7}
 PRODUCT = {"rate": 1.7e11, "overhead": 4e-6, "half_m": 9.0, "half_n": 3.0, "half_k": 2.0, "odd": 0.2}
 CONV = {
     "rate": 3.2e11,
@@ -62,10 +64,16 @@ def test_traced_convolutions_and_their_gradients_have_the_shapes_of_the_model():
 def test_small_operations_run_on_one_core_and_large_ones_from_memory():
     small, large = unary("relu", GRAIN), unary("relu", 10**8)
     assert processor_time(small, SPREAD) == pytest.approx(2e-6 + small.nbytes / 8e10)
-    assert processor_time(large, SPREAD) == pytest.approx(6e-6 + large.nbytes / 6e10, rel=1e-3)
+    beside = (1.0 + (6e10 / 1.4e11) ** 3) ** (1 / 3)  # the memory's time, the cores at work meanwhile
+    assert processor_time(large, SPREAD) == pytest.approx(6e-6 + large.nbytes / 6e10 * beside, rel=1e-3)
     middle = unary("relu", 10**6)
     assert processor_time(middle, SPREAD) == pytest.approx(6e-6 + middle.nbytes / 1.4e11, rel=0.02)
-    assert float(spread_time(middle.nbytes, 10**6, **SPREAD, cold=True)) == pytest.approx(6e-6 + middle.nbytes / 6e10)
+    cold = float(spread_time(middle.nbytes, 10**6, **SPREAD, cold=True))
+    assert cold == pytest.approx(6e-6 + middle.nbytes / 6e10 * beside)
+    chilled = float(spread_time(middle.nbytes, 10**6, **SPREAD, chill=3e-6, far=1e15, cold=True))
+    assert chilled == pytest.approx(9e-6 + middle.nbytes / 1.4e11)
+    slow = SPREAD | {"serial": 1e9, "cached": 2e9}  # bound by computing: where the operands are does not matter
+    assert processor_time(large, slow) == pytest.approx(6e-6 + large.nbytes / 2e9, rel=1e-3)
     assert amount(reduction(10, 10_000)) == 100_000
 
 
@@ -106,6 +114,21 @@ def test_what_a_step_touched_longer_ago_than_a_cache_holds_is_cold():
     assert all(op.kind == "relu" for op in forward)  # reads what was written just before
 
 
+def test_a_call_costs_more_the_more_was_touched_since_the_last_one_of_its_kind():
+    known = SPREAD | {"late": 4e-5, "late_at": 3e7}
+    relu = unary("relu", 1000)
+    times = [
+        processor_time(replace(relu, since=since), known) - processor_time(relu, SPREAD) for since in (0, 3e7, 1e9)
+    ]
+    assert times == pytest.approx([0.0, 2e-5, 4e-5], rel=1e-3, abs=1e-12)
+
+
+def test_what_was_touched_between_two_of_a_kind_goes_around_the_step():
+    ops = [unary(kind, 1000) for kind in ("relu", "tanh", "relu", "exp")]
+    each = ops[0].nbytes
+    assert [op.since for op in as_run(ops)] == [each, 3 * each, each, 3 * each]
+
+
 def test_fitted_roofline_takes_the_forms_of_a_cpu_where_the_constants_say_so():
     gpu = Catalog.load().gpu("t4")
     model = FittedRoofline(gpu, {"elementwise-fp32": {"processor": 1.0, **SPREAD}})
@@ -135,7 +158,8 @@ def readings(ops, constants, *, noise=0.02, seed=0, cold=()):
 
 
 def recovered(name, ops, constants):
-    models, data = processor_models(name, readings(ops, constants))
+    points = readings(ops, constants)
+    models, data = processor_models(name, points, memory=memory_rate(points))
     found = fit(models[0], data)
     assert found.mape() < 0.08
     return found.values
@@ -143,7 +167,7 @@ def recovered(name, ops, constants):
 
 def test_constants_of_elements_come_back():
     found = recovered("elementwise-fp32:relu", [unary("relu", round(2e3 * 1.25**i)) for i in range(44)], SPREAD)
-    for name in ("overhead", "serial", "cached", "rate"):
+    for name in ("overhead", "serial", "cached", "memory"):
         assert found[name] == pytest.approx(SPREAD[name], rel=0.12), name
     assert found["capacity"] == pytest.approx(SPREAD["capacity"], rel=0.3)
 

@@ -12,7 +12,7 @@ from simperf.calibrate.fit.kernels import stream_model
 from simperf.calibrate.fit.messages import alpha_beta, copy_model, piecewise, piecewise_model
 from simperf.calibrate.fit.model import Data, Model
 from simperf.calibrate.fit.network import host_model, incast_model, shaped_model
-from simperf.calibrate.fit.processor import processor_models
+from simperf.calibrate.fit.processor import late_model, memory_rate, processor_models
 from simperf.calibrate.fit.products import product_columns, product_models
 from simperf.calibrate.fit.ring import ring_model
 from simperf.calibrate.fit.waiting import constant_model
@@ -79,7 +79,7 @@ def choose(dataset: Dataset, *, part: Device | None = None) -> Iterator[Choice]:
         head = series.partition("/")[0]
         points = dataset.select(series)
         if head == "op":
-            yield from _kernels(series, points, part)
+            yield from _kernels(series, points, part, dataset)
         elif head == "step":
             yield Choice(series, reason="whole steps are held out: they say how right the rest is", keys=_keys(points))
         elif head in _READERS:
@@ -106,7 +106,7 @@ def _given(series: str, model: Model, points: Sequence[Measurement], data: Data,
 # Kernels -------------------------------------------------------------------------------
 
 
-def _kernels(series: str, points: Sequence[Measurement], part: Device | None) -> Iterator[Choice]:
+def _kernels(series: str, points: Sequence[Measurement], part: Device | None, dataset: Dataset) -> Iterator[Choice]:
     groups: dict[str, list[Measurement]] = {}
     for point in points:
         family, dtype = str(point.at.get("family", series.partition("/")[2])), str(point.at.get("dtype", "fp32"))
@@ -119,7 +119,7 @@ def _kernels(series: str, points: Sequence[Measurement], part: Device | None) ->
         if all(point.at.get("device") == "cpu" for point in found):
             if ":" in name and family in MATRIX_FAMILIES and len(found) < 2 * _OWN:
                 continue
-            models, data = processor_models(name, found)
+            models, data = processor_models(name, found, memory=memory_rate(dataset.measurements))
             yield _given(series, models[0], found, data, *models[1:])
         elif family in MATRIX_FAMILIES and all("gemm_m" in point.at for point in found):
             yield _matrix(series, name, found, part)
@@ -182,6 +182,10 @@ def _frontend(series: str, points: Sequence[Measurement], dataset: Dataset) -> I
         model = alpha_beta(f"update.{optimizer}", f"one update by {optimizer}: alpha once, beta a parameter tensor")
         yield _given("frontend/optimizer", model, found, data)
     for (name, mode), found in kinds.items():
+        if name == "frontend/mixed":
+            model, data = late_model(f"call.mixed.{mode}", found)
+            yield _given(name, model, found, data)
+            continue
         plain_name = name.removeprefix("frontend/")
         yield _same(f"call.{plain_name}.{mode}", mode, f"time of the host for {plain_name}, {mode}", name, found)
 

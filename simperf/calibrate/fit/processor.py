@@ -14,21 +14,28 @@ from simperf.cost.processor import (
     attention_time,
     conv_shape,
     conv_time,
+    late_time,
     product_time,
     spread_time,
 )
 from simperf.workload.op import Op
 
-__all__ = ["processor_models"]
+__all__ = ["late_model", "memory_rate", "processor_models"]
 
 Starts = Callable[[Data], list[dict[str, float]]]
 
 _CONV = ("channels", "filters", "pixels", "side", "stride")
 #: what tells a profile's readers that the constants are those of a CPU's forms
 _MARK = {"processor": 1.0}
+#: rate of the memory where no point is large enough to tell [B/s]
+MEMORY = 2e10
+#: traffic that no cache holds [B]
+_LARGE = 8e7
+#: factor by which what the memory gives to one kind of operation may differ from what it gives to most
+_APART = 2.5
 
 
-def processor_models(name: str, points: Sequence[Measurement]) -> tuple[list[Model], Data]:
+def processor_models(name: str, points: Sequence[Measurement], *, memory: float = MEMORY) -> tuple[list[Model], Data]:
     """Models for operations that were timed on a CPU, the plainest last, and the points for them.
 
     Parameters
@@ -37,6 +44,8 @@ def processor_models(name: str, points: Sequence[Measurement]) -> tuple[list[Mod
         ``family-precision`` or ``family-precision:kind``.
     points : sequence of Measurement
         Of ``op/...``.
+    memory : float
+        Of the machine, see `memory_rate` [B/s].
     """
     family = name.partition("-")[0]
     if family == "conv" and all("gemm_m" in point.at for point in points):
@@ -45,7 +54,14 @@ def processor_models(name: str, points: Sequence[Measurement]) -> tuple[list[Mod
         return _attention(name, points)
     if all("gemm_m" in point.at for point in points):
         return _product(name, points)
-    return _spread(name, points)
+    return _spread(name, points, memory)
+
+
+def memory_rate(points: Sequence[Measurement]) -> float:
+    """What the memory of a CPU gives to large operations on elements, and to copies: the upper quartile [B/s]."""
+    streams = [one for one in points if one.series in ("op/elementwise", "op/copy") and one.at.get("cache") != "cold"]
+    rates = [_traffic(one) / one.median for one in streams if _traffic(one) > _LARGE]
+    return float(np.quantile(rates, 0.75)) if rates else MEMORY
 
 
 def _cold(point: Measurement) -> float:
@@ -64,19 +80,18 @@ def _spread_time(values: Mapping[str, float], columns: Columns) -> Array:
     return np.asarray(spread_time(columns["nbytes"], columns["amount"], cold=columns["cold"] > 0, **known))
 
 
-def _spread_starts(data: Data) -> list[dict[str, float]]:
+def _spread_starts(data: Data, memory: float) -> list[dict[str, float]]:
     nbytes, time = data.columns["nbytes"], data.measured
     floor = 0.9 * float(time.min())
     rates = nbytes / np.maximum(time - floor, 0.05 * time)
-    large = float(np.median(rates[nbytes >= np.quantile(nbytes, 0.85)]))
     middle = float(np.median(rates))
     return [
-        {"overhead": floor, "serial": serial, "cached": cached, "rate": large, "capacity": 4e7, "fork": 3e-6}
-        for serial, cached in ((middle, middle), (0.5 * middle, 1.5 * large), (2.0 * middle, 2.0 * large))
+        {"overhead": floor, "serial": serial, "cached": cached, "memory": memory, "capacity": 4e7, "fork": 3e-6}
+        for serial, cached in ((middle, middle), (0.5 * middle, 3.0 * middle), (2.0 * middle, 2.0 * middle))
     ]
 
 
-def _spread(name: str, points: Sequence[Measurement]) -> tuple[list[Model], Data]:
+def _spread(name: str, points: Sequence[Measurement], memory: float) -> tuple[list[Model], Data]:
     data = Data.of(
         points,
         (),
@@ -84,38 +99,61 @@ def _spread(name: str, points: Sequence[Measurement]) -> tuple[list[Model], Data
         amount=lambda point: amount(op_of(point)),
         cold=_cold,
     )
-    rates = [Constant(key, 2e10, low=1e7, high=1e13, unit="B/s") for key in ("serial", "cached", "rate")]
     whole = [
         Constant("overhead", 3e-6, high=1e-2),
         Constant("fork", 3e-6, high=2e-5),
         Constant("capacity", 4e7, low=8e6, high=1.2e8, unit="B"),
-        *rates,
+        *(Constant(key, 2e10, low=1e7, high=1e13, unit="B/s") for key in ("serial", "cached")),
+        # one memory serves all kinds: a few points of one of them cannot make it another
+        Constant("memory", memory, low=memory / _APART, high=memory * _APART, unit="B/s"),
     ]
     more: tuple[str, ...] = ()
     if data.columns["cold"].any():
-        whole.append(Constant("far", 5e10, low=1e7, high=1e13, unit="B/s"))
-        more = ("far",)
+        # two of three operands come from memory, the third stays where it is
+        far = Constant("far", 1.5 * memory, low=1e7, high=1e13, unit="B/s")
+        whole += [far, Constant("chill", 1e-6, high=1e-3)]
+        more = ("far", "chill")
     title = f"elements and rows on a CPU: {name}"
 
     def build(names: Sequence[str], **fixed: float) -> Model:
         chosen = tuple(one for one in whole if one.name in names)
 
-        def function(values: Mapping[str, float], columns: Columns) -> Array:
-            every = dict(values)
-            every.setdefault("serial", every["rate"])
-            every.setdefault("cached", every["rate"])
-            return _spread_time(every, columns)
-
         def starts(given: Data) -> list[dict[str, float]]:
-            return [{key: value for key, value in one.items() if key in names} for one in _spread_starts(given)]
+            return [{key: value for key, value in one.items() if key in names} for one in _spread_starts(given, memory)]
 
         return Model(
-            f"kernel.{name}", title, chosen, function, {**_MARK, **fixed}, starts, ("nbytes", "amount", "cold")
+            f"kernel.{name}", title, chosen, _spread_time, {**_MARK, **fixed}, starts, ("nbytes", "amount", "cold")
         )
 
     full = build([one.name for one in whole])
-    fewer = build(("overhead", "serial", "cached", "rate", "fork", *more), capacity=4e7)
-    return [full, fewer], data
+    fewer = build(("overhead", "serial", "cached", "memory", "fork", *more), capacity=4e7)
+    fewest = build(("overhead", "serial", "cached", *more), capacity=4e7, memory=memory, fork=3e-6)
+    return [full, fewer, fewest], data
+
+
+# Calls -----------------------------------------------------------------------------------
+
+
+def late_model(name: str, points: Sequence[Measurement]) -> tuple[Model, Data]:
+    """What a call costs by what went through the caches since the last one: points of ``frontend/mixed``."""
+    data = Data.of(points, ("touched",))
+
+    def function(values: Mapping[str, float], columns: Columns) -> Array:
+        return np.asarray(
+            values["hot"] + late_time(columns["touched"], late=values["late"], late_at=values["late_at"]), dtype=float
+        )
+
+    def starts(given: Data) -> list[dict[str, float]]:
+        least, most = float(given.measured.min()), float(given.measured.max())
+        return [{"hot": least, "late": max(most - least, 0.1 * least), "late_at": at} for at in (1e6, 1e7, 5e7)]
+
+    constants = (
+        Constant("hot", 1e-5, low=1e-9, high=1.0),
+        Constant("late", 3e-5, high=1.0),
+        Constant("late_at", 3e7, low=1e5, high=1e9, unit="B"),
+    )
+    title = "a call by what was touched since the last one"
+    return Model(name, title, constants, function, starts=starts, columns=("touched",)), data
 
 
 # Matrix products -----------------------------------------------------------------------

@@ -210,7 +210,8 @@ def limited_model(
     }
     constants = [Constant("flop_energy", 1e-11, low=1e-14, high=1e-9, unit="J/FLOP")]
     if byte_energy is None:
-        constants.append(Constant("byte_energy", 2e-10, high=1e-8, unit="J/B"))
+        # a kernel that only moves bytes reaches the memory's rate within the limit of the board
+        constants.append(Constant("byte_energy", 1e-10, high=power / memory, unit="J/B"))
     else:
         fixed["byte_energy"] = byte_energy
     if lag is None:
@@ -234,7 +235,7 @@ def limited_model(
                 "floor": floor,
                 "overhead": 0.5 * floor,
             }
-            for share, byte, stored in ((0.8, 1e-10, 0.2), (0.8, 1e-10, 0.01), (0.4, 4e-10, 0.1))
+            for share, byte, stored in ((0.8, 1e-10, 0.2), (0.8, 1e-10, 0.01), (0.4, 2e-10, 0.1))
         ]
 
     return Model(name, title, tuple(constants), _matrix, fixed=fixed, starts=starts, columns=_COLUMNS)
@@ -249,8 +250,9 @@ def pooled_limited_model(
     """
     energies = [Constant(f"flop_energy_{i}", 1e-11, low=1e-14, high=1e-9, unit="J/FLOP") for i in range(len(parts))]
     floors = [Constant(f"floor_{i}", 2e-5, high=1.0) for i in range(len(parts))]
-    shared = [Constant("byte_energy", 1e-10, high=1e-8, unit="J/B"), Constant("lag", 3e-3, high=1.0)]
     known = [limited_model(name, title, part, least=least, sharpness=sharpness, overhead=0.0).fixed for part in parts]
+    most = min(fixed["power"] / fixed["memory"] for fixed in known)
+    shared = [Constant("byte_energy", 1e-10, high=most, unit="J/B"), Constant("lag", 3e-3, high=1.0)]
 
     def every(values: Mapping[str, float], columns: Columns) -> Array:
         found = np.zeros(len(columns["flops"]))
@@ -271,7 +273,7 @@ def pooled_limited_model(
                 f"flop_energy_{i}": 0.8 * float(np.median(energy)),
                 f"floor_{i}": float(data.measured[here].min()),
             }
-        return [{**found, "byte_energy": byte, "lag": lag} for byte in (1e-10, 3e-10) for lag in (1e-3, 5e-3)]
+        return [{**found, "byte_energy": byte, "lag": lag} for byte in (1e-10, 2e-10) for lag in (1e-3, 5e-3)]
 
     columns = (*_COLUMNS, "gpu", "fixed")
     cut = {"tile_m": float(least[0]), "tile_n": float(least[1]), "sharpness": sharpness}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.fit.choose import Choice, choose
 from simperf.calibrate.fit.model import Data, Model
 from simperf.calibrate.fit.solve import Fit, best_of, fit
+from simperf.calibrate.sessions import Spread, spread
 from simperf.cost import Device
 from simperf.errors import InputError, Problem, SimperfError
 
@@ -27,11 +28,14 @@ class SeriesFit:
     fit : Fit
     held_out : Data or None
         Points that were not fitted.
+    between : Spread
+        How far the sessions are apart that were pooled.
     """
 
     series: str
     fit: Fit
     held_out: Data | None = None
+    between: Spread = field(default_factory=Spread)
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,7 @@ def fit_dataset(
     hold_out: int = 0,
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
+    sessions: Sequence[Dataset] = (),
 ) -> FitSet:
     """Fit every series of a data set that a model reads.
 
@@ -84,6 +89,8 @@ def fit_dataset(
         Of the bootstrap.
     progress : callable, optional
         Told the name of each model before it is fitted.
+    sessions : sequence of Dataset
+        That `dataset` was pooled from: intervals then know how far they are apart.
 
     Raises
     ------
@@ -103,7 +110,7 @@ def fit_dataset(
         try:
             found = [fit(model, data, seed=seed) for model in (choice.model, *choice.others) if _enough(model, data)]
             best = best_of(found, strict=choice.strict) if found else fit(choice.model, data, seed=seed)
-            fits.append(SeriesFit(choice.series, best, kept_out))
+            fits.append(SeriesFit(choice.series, best, kept_out, spread(sessions, data.keys)))
         except SimperfError as error:
             if "lmfit" in str(error):
                 raise

@@ -5,6 +5,9 @@ Series and their conditions (every quantity in SI units; readings in s unless `M
 ``frontend/<operation>`` (t1)
     Time of the host for one call on tiny tensors; `pass`: ``"plain"``, ``"forward"`` (recorded for autograd),
     ``"backward"``.
+``frontend/mixed``
+    A call in a step of many layers, after `touched` bytes went through the caches; `pass` as above, or ``"update"``
+    (all of it).
 ``op/<kernel family>`` (t2)
     One operation alone; its amounts are those of `simperf.workload.Op`, see `simperf.calibrate.measure.amounts`.
     `cache` says whether its operands were used just before (``"warm"``) or must come from memory (``"cold"``).

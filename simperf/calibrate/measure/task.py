@@ -19,6 +19,7 @@ __all__ = ["FAMILIES", "Family", "Task", "check_families", "note_text", "point",
 #: family -> module that lists its tasks, in the order in which they are measured
 FAMILIES: Mapping[str, str] = {
     "frontend": "frontend",
+    "mixed": "mixed",
     "sync": "sync",
     "gemm": "dense",
     "conv": "convolution",

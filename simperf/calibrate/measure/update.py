@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from simperf.calibrate.measure.bench import Bench
+from simperf.calibrate.measure.ops import UNCACHED
 from simperf.calibrate.measure.shapes import sizes
 from simperf.calibrate.measure.task import Family, point
 from simperf.workload.op import Op
@@ -79,8 +80,15 @@ def family(bench: Bench) -> Family:
         for n in sizes(low, high, count):
             at = bench.conditions(update_op([kernel], n, kind=kernel.kind), {"cache": "warm"})
             yield point("op/optimizer", at, _plain(bench, call, kernel.reads, n))
+    if not bench.cuda:  # a model's parameters are in no cache when their turn comes
+        for kernel in dict.fromkeys(OPTIMIZERS["adamw"].kernels):
+            if kernel.kind == "add" and kernel.reads == 1:
+                continue
+            for n in sizes(5e4, 2e6, 2 if bench.quick else 3):
+                at = bench.conditions(update_op([kernel], n, kind=kernel.kind), {"cache": "cold"})
+                yield point("op/optimizer", at, _cold(bench, calls[kernel.kind], kernel.reads, n))
     for name in ("momentum-fused", "adamw-fused"):
-        for n in sizes(low, high, 2 if bench.quick else 4):
+        for n in sizes(low, high, 2 if bench.quick else 6):
             op = update_op(OPTIMIZERS[name].kernels, n, kind=OPTIMIZERS[name].kernels[0].kind)
             yield point("op/optimizer", bench.conditions(op, {"cache": "warm"}), _fused(bench, name, n))
 
@@ -91,5 +99,22 @@ def _plain(bench: Bench, call: Callable[[list[Any]], Any], arrays: int, count: i
         given = [new(count) for _ in range(arrays)]
         with bench.torch.no_grad():
             return bench.kernel(lambda: call(given))
+
+    return take
+
+
+def _cold(bench: Bench, call: Callable[[list[Any]], Any], arrays: int, count: int) -> Callable[[], Sequence[float]]:
+    sets = max(2, min(512, round(UNCACHED / (4.0 * arrays * count))))
+
+    def take() -> Sequence[float]:
+        new = bench.new("fp32")
+        given = [[new(count) for _ in range(arrays)] for _ in range(sets)]
+
+        def everything() -> None:
+            for one in given:
+                call(one)
+
+        with bench.torch.no_grad():
+            return [each / sets for each in bench.kernel(everything)]
 
     return take

@@ -1,4 +1,10 @@
-"""Truth, synthesise, fit, recover: for every fitted model, with noise and outliers."""
+"""Truth, synthesise, fit, recover: for every fitted model, with noise and outliers.
+
+The goal is that 90 % intervals hold each constant in 85 to 95 % of the repetitions. A share that is counted in 200
+repetitions has itself a standard deviation of 1.5 (at 95 %) to 2.5 (at 85 %) percentage points. So each constant must
+be counted within two of these of the goal's ends, 80 to 98 %, most of them within the goal's ends themselves, and the
+mean of a model's constants within them, too. `tests.calibrate.fit.coverage` counts more repetitions.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +12,18 @@ import numpy as np
 import pytest
 
 from simperf.calibrate.fit import fit
+from tests.calibrate.fit.coverage import coverage
 from tests.calibrate.fit.truths import TRUTHS
 
 pytest.importorskip("lmfit")
 
 REPETITIONS = 200
+LOW, HIGH = 0.85, 0.95
+
+
+def deviation(share: float) -> float:
+    """Of a share that is counted in so many repetitions."""
+    return float(np.sqrt(share * (1.0 - share) / REPETITIONS))
 
 
 @pytest.mark.parametrize("name", TRUTHS)
@@ -23,19 +36,19 @@ def test_exact_points_give_the_constants_back(name: str) -> None:
 
 @pytest.mark.parametrize("name", TRUTHS)
 def test_intervals_cover_the_truth(name: str) -> None:
-    """90 % intervals hold the true constants in 85 to 95 % of repetitions with noise of 3 % and outliers."""
-    truth = TRUTHS[name]
-    rng = np.random.default_rng(3)
-    held = dict.fromkeys(truth.values, 0)
-    errors: dict[str, list[float]] = {key: [] for key in truth.values}
-    for repetition in range(REPETITIONS):
-        found = fit(truth.model, truth.measured(rng), seed=repetition)
-        for key, value in truth.values.items():
-            one = found.constants[key]
-            held[key] += one.low <= value <= one.high
-            errors[key].append(one.value / value - 1.0)
-    shares = {key: count / REPETITIONS for key, count in held.items()}
-    assert 0.85 <= np.mean(list(shares.values())) <= 0.95, shares
-    assert min(shares.values()) > 0.78, shares
-    for key, values in errors.items():  # outliers, all of them slow, move nothing by more than the interval
-        assert abs(np.median(values)) < 0.15, key
+    """Of every single constant, with noise of 3 % and outliers."""
+    found = coverage(TRUTHS[name], REPETITIONS)
+    shares = {key: held for key, (held, _, _) in found.items()}
+    for key, share in shares.items():
+        assert LOW - 2.0 * deviation(LOW) <= share <= HIGH + 2.0 * deviation(HIGH), (key, shares)
+    assert LOW <= np.mean(list(shares.values())) <= HIGH, shares
+    assert sum(LOW <= share <= HIGH for share in shares.values()) >= 0.75 * len(shares), shares
+    for key, (_, _, error) in found.items():  # outliers, all of them slow, move nothing by more than the interval
+        assert abs(error) < 0.08, key
+
+
+@pytest.mark.parametrize("width", [0.5, 2.0])
+def test_intervals_of_another_width_would_be_noticed(width: float) -> None:
+    found = coverage(TRUTHS["alpha-beta"], REPETITIONS, width=width)
+    allowed = LOW - 2.0 * deviation(LOW), HIGH + 2.0 * deviation(HIGH)
+    assert not any(allowed[0] <= held <= allowed[1] for held, _, _ in found.values())

@@ -1,0 +1,87 @@
+"""Several sessions of one machine: pooled readings, and intervals that know how far sessions are apart."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from simperf.calibrate.dataset import Dataset, Measurement
+from simperf.calibrate.fit import fit_dataset
+from simperf.calibrate.profile import write_profile
+from simperf.calibrate.sessions import parts, pool, spread
+from simperf.calibrate.validate import validate
+from simperf.errors import InputError
+from simperf.hardware import Catalog
+
+MACHINE = {"cpu": "a processor", "cores": 2}
+
+
+def session(seed, pace, *, touched=(0.0, 1e6, 1e7, 3e7, 6e7, 1e8, 3e8), noise=0.02):
+    """Points of ``frontend/mixed`` of a machine whose calls take `pace` times as long today."""
+    rng = np.random.default_rng(seed)
+    points = []
+    for size in touched:
+        time = pace * (1e-5 + 4e-5 / (1.0 + (3e7 / max(size, 1.0)) ** 3))
+        at = {"device": "cpu", "threads": 2, "pass": "forward", "touched": size}
+        points.append(Measurement("frontend/mixed", at, tuple(time * np.exp(noise * rng.standard_normal(9)))))
+    return Dataset("a machine", MACHINE, {"torch": "2"}, {"seconds": 10.0}, tuple(points))
+
+
+def test_pooled_points_keep_all_readings_and_the_sessions_are_known():
+    sessions = [session(1, 1.0), session(2, 1.1)]
+    found = pool(sessions)
+    assert {len(point.samples) for point in found} == {18}
+    assert found.made["sessions"] == 2
+    assert found.made["seconds"] == 20.0
+    assert parts(found) == (*parts(sessions[0]), *parts(sessions[1]))
+    assert pool(sessions[:1]) is sessions[0]
+
+
+def test_other_machines_and_versions_are_not_pooled_and_all_differences_are_told():
+    other = replace(session(2, 1.0), machine={"cpu": "another", "cores": 4}, versions={"torch": "3"})
+    with pytest.raises(InputError) as caught:
+        pool([session(1, 1.0), other])
+    assert len(caught.value.problems) == 3
+    assert "another" in str(caught.value)
+    assert "torch" in str(caught.value)
+
+
+def test_what_sessions_share_is_told_from_what_each_point_has_of_its_own():
+    rng = np.random.default_rng(3)
+    found = []
+    for _ in range(200):
+        paces = np.exp(0.1 * rng.standard_normal(4))
+        sessions = [session(int(rng.integers(1 << 30)), pace) for pace in paces]
+        found.append(spread(sessions, [point.key for point in sessions[0]]))
+    common = np.sqrt(np.mean([one.common**2 for one in found]))
+    assert common == pytest.approx(0.1 * np.sqrt(1 + 1 / 4), rel=0.12)
+    assert np.mean([one.own for one in found]) < 0.02
+
+
+def test_intervals_of_pooled_sessions_hold_a_session_that_was_not_fitted(tmp_path):
+    rng = np.random.default_rng(5)
+    inside = {True: [], False: []}
+    for trial in range(12):
+        paces = np.exp(0.15 * rng.standard_normal(5))
+        *known, later = [session(100 * trial + i, pace) for i, pace in enumerate(paces)]
+        for told in inside:
+            fits = fit_dataset(pool(known), sessions=known if told else ())
+            write_profile(tmp_path / "profile.toml", fits, made={"parts": " ".join(parts(pool(known)))})
+            profile = Catalog.load().profile(str(tmp_path / "profile.toml"))
+            checked = validate(profile, later)
+            assert not any(point.fitted for point in checked.points)
+            assert all(point.fitted for point in validate(profile, known[0]).points)
+            inside[told] += [point.inside for point in checked.points]
+    assert np.mean(inside[True]) > 0.75
+    assert np.mean(inside[False]) < 0.6
+
+
+def test_draws_of_a_profile_are_sessions_in_which_all_times_are_longer_together(tmp_path):
+    sessions = [session(1, 0.8), session(2, 1.0), session(3, 1.25)]
+    write_profile(tmp_path / "profile.toml", fit_dataset(pool(sessions), sessions=sessions))
+    model = Catalog.load().profile(str(tmp_path / "profile.toml")).model["call.mixed.forward"]
+    assert model.between > 0.15
+    hot, late = (np.array([model.at(draw)[key] for draw in range(1, 33)]) for key in ("hot", "late"))
+    assert np.corrcoef(np.log(hot), np.log(late))[0, 1] > 0.9
+    assert np.log(hot).std() == pytest.approx(model.between, rel=0.3)
+    assert np.std([model.at(draw)["late_at"] for draw in range(1, 33)]) < 0.1 * model.at()["late_at"]
