@@ -45,12 +45,12 @@ def _(language):
 
 @app.cell
 def _():
+    machines = {"4 GPUs": "pcie-4gpu", "4 x 4 GPUs, 25 Gbit/s": "pcie-4gpu-x4"}
+    machine = mo.ui.dropdown(machines, value="4 GPUs", label="machine / 机器")
     how = mo.ui.dropdown({"DDP": "ring", "DataParallel": "naive"}, value="DDP", label="how / 方式")
     buckets = mo.ui.slider(steps=[1, 2, 4, 8, 16, 32], value=1, label="buckets / 桶", show_value=True)
     backward = mo.ui.slider(10, 200, step=10, value=60, label="backward / 反向 (ms)", show_value=True)
-    machines = {"4 GPUs": "pcie-4gpu", "4 x 4 GPUs, 25 Gbit/s": "pcie-4gpu-x4"}
-    machine = mo.ui.dropdown(machines, value="4 GPUs", label="machine / 机器")
-    controls(how, buckets, backward, machine)
+    controls(machine, how, buckets, backward)
     return backward, buckets, how, machine
 
 

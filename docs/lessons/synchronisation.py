@@ -45,10 +45,10 @@ def _(language):
 
 @app.cell
 def _():
+    machine = mo.ui.dropdown(["book-4gpu", "book-8v100", "dgx-1v"], value="book-4gpu", label="machine / 机器")
     where = mo.ui.dropdown(["gpu0", "cpu0", "every GPU", "ring"], value="gpu0", label="where / 何处")
     megabytes = mo.ui.slider(steps=[10, 20, 40, 80, 160, 320, 640], value=160, label="MB", show_value=True)
-    machine = mo.ui.dropdown(["book-4gpu", "book-8v100", "dgx-1v"], value="book-4gpu", label="machine / 机器")
-    controls(where, megabytes, machine)
+    controls(machine, where, megabytes)
     return machine, megabytes, where
 
 

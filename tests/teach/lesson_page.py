@@ -15,12 +15,18 @@ from contextlib import contextmanager
 import pytest
 
 #: elements wherever they are, in the components' shadow roots too, in the order of the page
-_DEEP = """
-const found = [];
-const walk = root => { for (const e of root.querySelectorAll('*')) {
-  if (e.matches(arguments[0])) found.push(e); if (e.shadowRoot) walk(e.shadowRoot); } };
-walk(document);
-return found;"""
+_WALK = """
+const walk = (root, what) => [...root.querySelectorAll('*')].flatMap(
+  e => [...(e.matches(what) ? [e] : []), ...(e.shadowRoot ? walk(e.shadowRoot, what) : [])]);"""
+_DEEP = _WALK + "return walk(document, arguments[0]);"
+_CONTROLS = (
+    _WALK
+    + """
+const picture = document.querySelector('.simperf-picture');
+return [...document.querySelectorAll('marimo-slider, marimo-dropdown, marimo-switch, marimo-button')]
+  .filter(e => e.compareDocumentPosition(picture) & Node.DOCUMENT_POSITION_FOLLOWING)
+  .flatMap(e => walk(e.shadowRoot || e, '[role=slider], select, button'));"""
+)
 _PICTURE = """
 return [...document.querySelectorAll('.simperf-picture svg')].filter(e => e.getBoundingClientRect().width > 0)"""
 _SHOWN = """
@@ -106,8 +112,8 @@ class LessonPage:
     def settled(self):
         """What is shown as soon as it stays the same for a while."""
         before, since = self.shown(), time.monotonic()
-        while time.monotonic() - since < 0.4:
-            time.sleep(0.1)
+        while time.monotonic() - since < 0.2:
+            time.sleep(0.05)
             now = self.shown()
             if now != before:
                 before, since = now, time.monotonic()
@@ -126,18 +132,7 @@ class LessonPage:
 
     def controls(self):
         """Sliders, choices, switches and buttons that stand before the picture, and so are none of an exercise's."""
-        return [each for each in self.deep("[role=slider], select, button") if self._is_control(each)]
-
-    def _is_control(self, element):
-        script = """
-        let inner = arguments[0], names = [];
-        for (let e = inner; e; e = e.parentNode || e.host)
-          if (e.tagName) names.push(e.tagName.toLowerCase());
-        while (inner.getRootNode() !== document) inner = inner.getRootNode().host;
-        const known = names.some(n => /^marimo-(slider|dropdown|switch|button)$/.test(n));
-        const picture = document.querySelector('.simperf-picture');
-        return known && !!(inner.compareDocumentPosition(picture) & Node.DOCUMENT_POSITION_FOLLOWING);"""
-        return self.browser.execute_script(script, element)
+        return self.browser.execute_script(_CONTROLS)
 
     def move(self, control):
         """Move a control by one step, to wherever there is room."""

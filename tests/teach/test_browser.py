@@ -65,7 +65,7 @@ def test_a_lesson_as_its_reader_has_it(lesson, browser, address):
             continue  # "measure again" has nothing to measure
         before = page.settled()
         page.move(control)
-        wait(lambda before=before: page.shown() != before, f"control {index} of {lesson.name} moves nothing", within=20)
+        wait(lambda before=before: page.shown() != before, f"control {index} of {lesson.name} moves nothing")
 
     _resize(browser, 400)
     page.switch("简体中文")

@@ -12,6 +12,11 @@ from simperf.errors import InputError, UnknownNameError
 from simperf.teach import Lesson, find_lesson, lessons
 
 LESSONS = [find_lesson(name) for name in lessons()]
+#: what stands in Latin letters in Chinese pictures, too
+NAMES = {
+    *("cpu", "gpu", "GPU", "hub", "plx", "stream", "eager", "DDP", "NVLink", "PCIe", "Gbit", "sxm", "xlarge"),
+    *("FLOP", "TFLOP", "USD", "min", "int", "tensor", "vector", "elementwise", "ResNet", "ImageNet", "Young", "Daly"),
+}
 EXERCISES = [pytest.param(e, id=f"{lesson.name}-{i}") for lesson in LESSONS for i, e in enumerate(lesson.exercises, 1)]
 
 
@@ -63,15 +68,44 @@ def test_a_notebook_runs_as_a_script():
     assert done.returncode == 0, done.stderr
 
 
+class Chosen:
+    """A control of a notebook, at a value."""
+
+    def __init__(self, value):
+        self.value = value
+
+
+def _played(lesson, **chosen):
+    notebook = runpy.run_path(str(lesson.notebook))
+    outputs, names = notebook["app"].run(defs={name: Chosen(value) for name, value in chosen.items()})
+    return notebook["program"], names, "".join(output.text for output in outputs if output is not None)
+
+
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
 def test_every_cell_of_the_notebook_runs(lesson):
     pytest.importorskip("marimo", reason="marimo is not installed")
-    notebook = runpy.run_path(str(lesson.notebook))
-    _, names = notebook["app"].run()
+    program, names, page = _played(lesson)
     assert names["page"].lesson.name == lesson.name
     assert len(names["answers"].value) == len(lesson.exercises)
-    body = inspect.getsource(notebook["program"]).removeprefix("@app.function\n").strip().splitlines()[1:]
+    assert page.count("<svg role") == 2  # for a wide page and for a phone
+    body = inspect.getsource(program).removeprefix("@app.function\n").strip().splitlines()[1:]
     assert len(body) <= 15  # about ten lines
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+def test_its_picture_is_chinese_but_for_names_and_units(lesson):
+    pytest.importorskip("marimo", reason="marimo is not installed")
+    *_, page = _played(lesson, language="zh")
+    words = re.findall(r"<text[^>]*>([^<]*)</text>", page)
+    assert any(re.search(r"[\u4e00-\u9fff]", word) for word in words)
+    assert set(re.findall(r"[A-Za-z]{3,}", " ".join(words))) <= NAMES
+
+
+def test_a_plan_that_nothing_meets_is_said_not_raised():
+    pytest.importorskip("marimo", reason="marimo is not installed")
+    *_, page = _played(find_lesson("planner-cluster"), language="zh", days=0.01, budget=100, nodes=1)
+    assert "没有方案同时满足期限与预算" in page
+    assert "<svg role" not in page
 
 
 def test_an_unknown_lesson_and_a_broken_file(tmp_path):

@@ -1,5 +1,6 @@
 """The lesson that runs torch beside the prediction: what it measures, and that both agree on a quiet computer."""
 
+import os
 import runpy
 
 import pytest
@@ -17,26 +18,34 @@ def notebook():
     return runpy.run_path(str(LESSON.notebook))
 
 
-@pytest.mark.parametrize("size", [256, 512])
-def test_the_loops_take_what_their_parts_take(notebook, size):
-    n, t1 = 20, 4e-3
+def _tried(notebook, size, n, t1):
+    """What a try measures, how far each prediction is off [1], and the gain by the queue, measured and expected."""
+    measured = notebook["reality"](n, size, t1)
+    times = {name: measured[name] for name in ("t1", "t2")}
     free = {"launch": "0 s", "result": "0 s", "depth": "unlimited"}
-    misses = []
-    for _ in range(5):  # other programs may take their turns: once in five the computer is quiet enough
-        measured = notebook["reality"](n, size, t1)
-        assert measured["t1"] >= t1
-        assert measured["t2"] > 0
-        assert measured["synchronous"] >= n * t1
-        assert measured["eager"] >= n * t1
-        times = {name: measured[name] for name in ("t1", "t2")}
-        off = {}
-        for mode in ("synchronous", "eager"):
-            predicted = simperf.simulate(notebook["program"], frontend=free, mode=mode, n=n, **times)
-            off[mode] = predicted.time / measured[mode] - 1
-        misses.append(off)
-        if max(map(abs, off.values())) < 0.15:
-            return
-    raise AssertionError(f"prediction and reality part: {misses}")
+    off = {}
+    for mode in ("synchronous", "eager"):
+        predicted = simperf.simulate(notebook["program"], frontend=free, mode=mode, n=n, **times)
+        off[mode] = predicted.time / measured[mode] - 1
+    gain = measured["synchronous"] / measured["eager"]
+    return measured, off, gain, sum(times.values()) / max(times.values())
+
+
+@pytest.mark.parametrize("size", [256, 512])
+def test_the_loops_take_no_less_than_their_parts(notebook, size):
+    n, t1 = 20, 4e-3
+    measured, *_ = _tried(notebook, size, n, t1)
+    assert measured["t1"] >= t1
+    assert measured["t2"] > 0
+    assert min(measured["synchronous"], measured["eager"]) >= n * t1
+
+
+def test_prediction_and_reality_meet(notebook):
+    load, cores = os.getloadavg()[0], os.cpu_count()
+    if load > cores / 2:
+        pytest.skip(f"the computer is busy with something else: a load of {load:.1f} on {cores} cores")
+    tries = [_tried(notebook, 512, 20, 4e-3)[1:] for _ in range(5)]
+    assert any(max(map(abs, off.values())) < 0.2 and gain > 1 + (best - 1) / 2 for off, gain, best in tries), tries
 
 
 def test_the_page_shows_both_and_the_difference(notebook):
