@@ -25,7 +25,7 @@ _DEVICES = ("gpus", "workers")
 #: parameters that tell devices apart: fewer of them would be another question
 _UNLIKE = ("devices", "speeds", "stragglers")
 #: counts of one line
-_MOST = 8
+_MOST = 12
 
 
 def halvings(most: int) -> list[int]:

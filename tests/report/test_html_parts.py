@@ -18,7 +18,7 @@ from simperf.report.html.steps import counter_rows
 from simperf.report.html.timeline import timeline, timeline_data
 from simperf.report.scaling import draw_scaling
 from simperf.report.staleness import ages, draw_staleness
-from simperf.results import ResourceUse, Result
+from simperf.results import Metric, ResourceUse, Result
 from simperf.run import run
 from simperf.scenario import load_scenario
 from simperf.study.planning import make_request, plan
@@ -58,6 +58,22 @@ def test_of_many_counters_the_highest_are_shown_and_the_others_told():
     rows, told = counter_rows(Result("r", 1.0, samples=samples))
     assert set(rows) == {f"gpu{i}" for i in range(3, 11)}
     assert "the 8 highest of 11" in told
+
+
+def test_counters_of_a_cluster_are_named_as_the_rows_of_spans_are():
+    spans = (Span("n3/gpu0/stream1", "a", 0.0, 1.0, "compute"),)
+    samples = counted(1, 2, track="n3/gpu0/stream1")
+    data, _ = timeline_data(Result("r", 2.0, spans=spans, samples=samples))
+    assert [row["label"] for row in data["rows"]] == ["n3/gpu0 stream1", "n3/gpu0 stream1 queue"]
+
+
+def test_an_interval_stands_below_the_answer_and_beside_every_metric_that_has_one():
+    metrics = {"samples per second": Metric(100.0, "1/s"), "GPUs": Metric(8.0, "1")}
+    intervals = {"time": (3.9, 4.2), "samples per second": (95.0, 104.0)}
+    text = checked(result_report(Result("r", 4.0, spans=SPANS, metrics=metrics, intervals=intervals)))
+    assert "90 % interval: 3.900 s to 4.200 s." in text
+    assert "95.00 /s to 104.0 /s" in text
+    assert "No interval" not in text
 
 
 def test_a_link_is_whole_until_its_capacity_changes():

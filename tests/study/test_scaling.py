@@ -18,7 +18,8 @@ def trained(**program):
 def test_counts_are_halves():
     assert halvings(8) == [1, 2, 4]
     assert halvings(0) == halvings(1) == []
-    assert len(halvings(2**20)) < 10
+    assert halvings(512)[0] == 1
+    assert len(halvings(2**20)) < 12
 
 
 @pytest.mark.parametrize("gpus", [0, 6])

@@ -56,7 +56,7 @@ def counter_rows(result: Result) -> tuple[dict[str, list[dict[str, Any]]], str]:
                 times, low, values, binned = *_binned(times, values), True
             flat = np.stack([times, low, values], axis=1).ravel()
             row = {
-                "label": f"{track.replace('/', ' ')} {_SHORT.get(name, name)}",
+                "label": " ".join((*(part for part in split_track(track) if part), _SHORT.get(name, name))),
                 "unit": UNITS.get(name, "1"),
                 "top": float(values.max()),
                 "steps": [float(f"{value:.7g}") for value in flat],
