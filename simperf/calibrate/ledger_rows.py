@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simperf.calibrate.fit import Data, Fit, Model, fit
+from simperf.calibrate.fit import Data, Fit, Model
 from simperf.calibrate.fit.model import Array
 from simperf.calibrate.fit.solve import best_of
 
@@ -69,7 +69,7 @@ class FitRow:
 def best_fit(models: Sequence[Model], data: Data, *, strict: bool = False) -> Fit:
     """The best of several models by `Fit.criterion`, of those with fewer constants than points."""
     allowed = [model for model in models if len(data) >= len(model.constants) + 2]
-    return best_of([fit(model, data) for model in allowed or models[:1]], strict=strict)
+    return best_of(allowed or models[:1], data, strict=strict)
 
 
 def row_of(

@@ -73,14 +73,51 @@ def test_copies(cases):
     assert math.isnan(rows["xfer-a100-pcie4"].outside)
 
 
-def test_half_of_the_shapes_of_a_gpu(cases):
-    chosen = [case for name, case in cases.items() if "p100" in name or "v100-pcie" in name]
-    rows = {row.name: row for row in kernel_rows(chosen)}
-    assert rows["all of P100-PCIE"].outside < 0.10
-    assert rows["all of V100-PCIe-32GB"].outside < 0.10
-    text = fits_markdown(list(rows.values()))
-    assert "goals met" in text
-    assert "all of P100-PCIE" in fits_text(list(rows.values()))
+@pytest.fixture(scope="module")
+def kernels(cases):
+    rows = list(kernel_rows([case for name, case in cases.items() if name.startswith("roof-")]))
+    return {row.name: row for row in rows}
+
+
+GPUS = ("P100-PCIE", "V100-PCIe-32GB", "T4", "A100-PCIE-40GB", "A100-PCIE-80GB", "A100-SXM4-80GB", "L4")
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_half_of_the_shapes_of_a_gpu(kernels, gpu):
+    """10 % or less; the H100 misses it and stays in docs/accuracy.md."""
+    row = kernels[f"all of {gpu}"]
+    assert row.outside < 0.10
+    assert row.outside < row.plain
+
+
+def test_rows_that_are_read_again(kernels):
+    """Softmax and normalisation on four GPUs, with the constants of one library."""
+    rows = [row for name, row in kernels.items() if name.startswith("roof-norm-softmax")]
+    assert len(rows) == 4
+    for row in rows:
+        assert row.outside < 0.07
+        assert row.outside < 0.6 * row.plain
+
+
+def test_boards_of_little_power(kernels):
+    """Batches on T4 and L4, by energy: far from the goal, and far better than a line."""
+    assert kernels["roof-bmm-fp32-6gpus, T4"].outside < 0.6 * kernels["roof-bmm-fp32-6gpus, T4"].plain
+    assert kernels["roof-bmm-fp32-6gpus, L4"].outside < 0.22
+
+
+def test_the_ledger_of_kernels_says_what_was_met(kernels):
+    rows = list(kernels.values())
+    assert "goals met" in fits_markdown(rows)
+    assert "all of P100-PCIE" in fits_text(rows)
+
+
+def test_rows_on_a_gpu_that_was_left_out(cases):
+    """From data sheets, caches and threads among them: 25 % or less."""
+    chosen = [case for name, case in cases.items() if name.startswith("roof-norm")]
+    rows = list(left_out_rows(chosen))
+    assert len(rows) == 8
+    assert max(row.outside for row in rows) < 0.25
+    assert sum(row.outside for row in rows) / len(rows) < 0.15
 
 
 def test_elementwise_kernels_of_a_gpu_that_was_left_out(cases):

@@ -10,7 +10,7 @@ import numpy as np
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.fit.choose import Choice, choose
 from simperf.calibrate.fit.model import Data, Model
-from simperf.calibrate.fit.solve import Fit, best_of, fit
+from simperf.calibrate.fit.solve import Fit, best_of
 from simperf.calibrate.sessions import Spread, spread
 from simperf.cost import Device
 from simperf.errors import InputError, Problem, SimperfError
@@ -108,8 +108,8 @@ def fit_dataset(
         if progress is not None:
             progress(choice.model.name)
         try:
-            found = [fit(model, data, seed=seed) for model in (choice.model, *choice.others) if _enough(model, data)]
-            best = best_of(found, strict=choice.strict) if found else fit(choice.model, data, seed=seed)
+            models = [model for model in (choice.model, *choice.others) if _enough(model, data)]
+            best = best_of(models or [choice.model], data, strict=choice.strict, seed=seed)
             fits.append(SeriesFit(choice.series, best, kept_out, spread(sessions, data.keys)))
         except SimperfError as error:
             if "lmfit" in str(error):

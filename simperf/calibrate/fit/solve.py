@@ -131,7 +131,7 @@ def fit(model: Model, data: Data, *, seed: int = 0, draws: int = DRAWS) -> Fit:
     seed : int
         Of the bootstrap.
     draws : int
-        Joint draws to keep.
+        Joint draws to keep; 0 asks for the values alone, without intervals.
 
     Raises
     ------
@@ -163,16 +163,18 @@ def fit(model: Model, data: Data, *, seed: int = 0, draws: int = DRAWS) -> Fit:
     return _finish(model, data, values, scale=scale, evaluations=evaluations, seed=seed, draws=draws)
 
 
-def best_of(found: Sequence[Fit], *, strict: bool = False) -> Fit:
-    """The best of several fits to the same points, by `Fit.criterion`.
+def best_of(models: Sequence[Model], data: Data, *, strict: bool = False, seed: int = 0) -> Fit:
+    """The best of several models of the same points, by `Fit.criterion`.
 
     By the `strict` one, models that differ by less than 2 are held up equally by the points (K. P. Burnham and D. R.
     Anderson, *Model Selection and Multimodel Inference*, 2002, section 2.6): of them the first is taken, so that the
     plain ones should stand first.
     """
-    values = [one.criterion(strict=strict) for one in found]
-    least = min(values)
-    return next(one for one, value in zip(found, values, strict=True) if value <= least + (_EQUAL if strict else 0.0))
+    if len(models) == 1:
+        return fit(models[0], data, seed=seed)
+    values = [fit(model, data, seed=seed, draws=0).criterion(strict=strict) for model in models]
+    least = min(values) + (_EQUAL if strict else 0.0)
+    return fit(next(model for model, value in zip(models, values, strict=True) if value <= least), data, seed=seed)
 
 
 def _check(model: Model, data: Data) -> None:
@@ -272,6 +274,12 @@ def _search(model: Model, data: Data, start: Mapping[str, float], *, scale: floa
 def _finish(
     model: Model, data: Data, values: dict[str, float], *, scale: float, evaluations: int, seed: int, draws: int
 ) -> Fit:
+    if draws == 0:
+        alone = {
+            one.name: Fitted(values[one.name], 0.0, values[one.name], values[one.name], one.unit)
+            for one in model.constants
+        }
+        return Fit(model, data, alone, _deviation(log_residual(model, data, values), unknown=len(values)), evaluations)
     rng = np.random.default_rng([seed, len(data), len(values)])
     known = uncertain(model, data, values, scale=scale, draws=draws, rng=rng)
     scatter = _deviation(log_residual(model, data, values), unknown=len(values))
