@@ -161,3 +161,18 @@ def test_a_model_may_call_the_simulator():
     found = fit(Model("ring", "played", constants, play), Data.table(truth, nbytes=size))
     assert found.values["bandwidth"] == pytest.approx(25e9, rel=1e-3)
     assert found.values["latency"] == pytest.approx(3e-6, rel=1e-3)
+
+
+def test_files_and_fused_chains_get_models_of_their_own_by_what_was_done():
+    points = []
+    for cached, rate in ((False, 1e9), (True, 2e10)):
+        for nbytes in (1e5, 1e6, 1e7, 1e8):
+            points.append(Measurement("storage/read", {"nbytes": nbytes, "cached": cached}, (1e-4 + nbytes / rate,)))
+    for mode, each in (("eager", 2e-9), ("compiled", 5e-10)):
+        for count in (100, 10_000, 1_000_000, 10_000_000):
+            points.append(Measurement("fused/chain", {"mode": mode, "elements": count}, (1e-5 + each * count,)))
+    found = fit_dataset(Dataset("a machine", measurements=tuple(points)))
+    assert found["storage.read"].fit.values["bandwidth"] == pytest.approx(1e9, rel=1e-3)
+    assert found["storage.read-cached"].fit.values["bandwidth"] == pytest.approx(2e10, rel=1e-3)
+    assert found["chain.eager"].fit.values["beta"] == pytest.approx(2e-9, rel=1e-3)
+    assert found["chain.compiled"].fit.values["beta"] == pytest.approx(5e-10, rel=1e-3)

@@ -235,6 +235,26 @@ def _copy(series: str, points: Sequence[Measurement], dataset: Dataset) -> Itera
         yield _given(series, model, points, data)
 
 
+def _storage(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
+    """Files by size; what the system still has in memory is read at another rate."""
+    what = series.partition("/")[2]
+    for cached in dict.fromkeys(bool(point.at.get("cached")) for point in points):
+        found = [point for point in points if bool(point.at.get("cached")) == cached]
+        name = f"storage.{what}-cached" if cached else f"storage.{what}"
+        model = copy_model(name, f"files: {what}, {'in memory' if cached else 'on the disk'}")
+        yield _given(series, model, found, Data.of(found, ("nbytes",)))
+
+
+def _fused(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
+    """A chain of elementwise operations by its length, one mode at a time: eager, scripted, compiled."""
+    for mode in dict.fromkeys(str(point.at.get("mode", "")) for point in points):
+        found = [point for point in points if point.at.get("mode") == mode]
+        data = Data.of(found, ("elements",))
+        data = Data({"nbytes": data.columns["elements"]}, data.measured, data.samples, data.keys)
+        model = alpha_beta(f"chain.{mode}", f"a chain of elementwise operations, {mode} (alpha once, beta an element)")
+        yield _given(series, model, found, data)
+
+
 def _network(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
     if series.startswith("cpu/"):
         model = alpha_beta(f"host.{series.partition('/')[2]}", "CPU time a message and a byte")
@@ -290,6 +310,8 @@ _READERS: dict[str, _Reader] = {
     "queue": _queue,
     "graph": _graph,
     "copy": _copy,
+    "storage": _storage,
+    "fused": _fused,
     "cpu": _network,
     "send": _network,
     "incast": _network,
