@@ -40,7 +40,7 @@ def _(language):
 def _():
     t1 = mo.ui.slider(1, 40, value=10, label="t1 (µs)", show_value=True)
     t2 = mo.ui.slider(1, 40, value=20, label="t2 (µs)", show_value=True)
-    n = mo.ui.slider(20, 2000, step=20, value=200, label="n", show_value=True)
+    n = mo.ui.slider(20, 10_000, step=20, value=200, label="n", show_value=True)
     wait = mo.ui.switch(label="wait for each / 每次等待")
     controls(t1, t2, n, wait)
     return n, t1, t2, wait
