@@ -59,6 +59,8 @@ def test_several_gpus():
         machine="p3-8xlarge",
     )
     assert four > one  # slower than one
+    step = simperf.simulate(notebook("several-gpus")["program"], machine="p3-8xlarge", k=4, steps=1)
+    assert sum(span.category == "copy" for span in step.spans) == 48
     assert 4 * apart / together > 3  # the gain appears
 
 
