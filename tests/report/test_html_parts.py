@@ -76,6 +76,22 @@ def test_an_interval_stands_below_the_answer_and_beside_every_metric_that_has_on
     assert "No interval" not in text
 
 
+def test_of_too_many_rows_sends_are_put_together_before_streams_are():
+    nodes = [f"gpu{i}" for i in range(10)]
+    streams = tuple(Span(f"{node}/stream{k}", "a", 0.0, 1.0, "compute") for node in nodes for k in range(2))
+    sends = tuple(Span(f"{a}/to {b}", "send", 1.0, 2.0, "communication") for a in nodes for b in nodes if a != b)
+    data, remark = timeline_data(Result("r", 2.0, spans=streams + sends))
+    labels = [row["label"] for row in data["rows"]]
+    assert labels[:3] == ["gpu0 stream0", "gpu0 stream1", "gpu0 all 9 sends"]
+    assert len(labels) == 30
+    assert "110 rows are put together: all sends" in remark
+    many = tuple(Span(f"gpu{i}/stream{k}", "a", 0.0, 1.0, "compute") for i in range(70) for k in range(2))
+    data, remark = timeline_data(Result("r", 2.0, spans=many))
+    assert len(data["rows"]) == 64
+    assert "140 rows are put together into one a device" in remark
+    assert "The first 64 of 70 are shown" in remark
+
+
 def test_a_link_is_whole_until_its_capacity_changes():
     use = ResourceUse(kind="link", capacity=10e9, work=1.0)
     samples = (Sample("a>b", "capacity", 1.0, 0.0), Sample("a>b", "capacity", 2.0, 10e9))

@@ -10,7 +10,7 @@ share of the block that they fill; the page says how many. Sums over them stay e
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from itertools import groupby
 from typing import Any
@@ -111,18 +111,7 @@ def timeline_data(result: Result, *, most: int = MOST) -> tuple[dict[str, Any], 
     str
         What was put together or left out; empty if nothing.
     """
-    found = rows(result)
-    remarks = []
-    if len(found) > _ROWS:
-        merged = []
-        for owner, group in groupby(found, key=lambda row: row.owner):
-            members = list(group)
-            spans = sorted((span for row in members for span in row.spans), key=lambda span: span.start)
-            merged.append(Row(owner, f"all {len(members)} rows" if len(members) > 1 else members[0].name, 0, spans))
-        remarks.append(f"{len(found)} rows are put together into one a device or host.")
-        if len(merged) > _ROWS:
-            remarks.append(f"The first {_ROWS} of {len(merged)} are shown.")
-        found = merged[:_ROWS]
+    found, remarks = _fewer(rows(result))
     total = sum(len(row.spans) for row in found)
     width = result.time / PARTS if total > most else 0.0
     counted, told = counter_rows(result)
@@ -176,6 +165,35 @@ def timeline_data(result: Result, *, most: int = MOST) -> tuple[dict[str, Any], 
     ]
     data = {"time": result.time, "kinds": listed, "names": list(names), "rows": drawn}
     return data, " ".join(remarks)
+
+
+def _fewer(found: list[Row]) -> tuple[list[Row], list[str]]:
+    """At most as many rows as a page shows: sends put together first, then whatever a node has; and what to say."""
+    remarks = []
+    if len(found) > _ROWS:
+        number = len(found)
+        found = _together(found, lambda row: (row.owner, "sends" if row.name.startswith("to ") else row.label))
+        remarks.append(f"{number} rows are put together: all sends of a device or host into one.")
+    if len(found) > _ROWS:
+        number = len(found)
+        found = _together(found, lambda row: (row.owner, ""))
+        remarks = [f"{number} rows are put together into one a device or host."]
+    if len(found) > _ROWS:
+        remarks.append(f"The first {_ROWS} of {len(found)} are shown.")
+    return found[:_ROWS], remarks
+
+
+def _together(found: list[Row], key: Callable[[Row], tuple[str, str]]) -> list[Row]:
+    """One row for each run of rows with the same owner and name."""
+    merged = []
+    for (owner, name), group in groupby(found, key=key):
+        members = list(group)
+        if len(members) == 1:
+            merged.append(members[0])
+            continue
+        spans = sorted((span for row in members for span in row.spans), key=lambda span: span.start)
+        merged.append(Row(owner, f"all {len(members)} {name or 'rows'}", 0, spans))
+    return merged
 
 
 def _short(value: float) -> float:
