@@ -8,6 +8,7 @@ all-to-all exchanges, which nothing can hide.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -162,9 +163,8 @@ def train_hybrid(m: Session, run: HybridRun) -> Program:
     behind = speed * slowest(len(parts), run.variation)
     made = {id(part): replace(part, step=faster(part.step, behind)) for part in parts}
     parts = [made[id(part)] for part in parts]
-    replicas, exact = make_replicas(m, run.nodes, [part.step for part in parts])
-    group = Group(m, run.nodes, replicas, algorithm=run.algorithm, exact=exact)
     nbytes = max(part.nbytes for part in parts)
+    replicas, group = _ranks(m, run, parts, nbytes)
     for replica in replicas:
         replica.memory = dict(parts[replica.rank].step.memory)
         hold(replica.device, replica.memory, samples=run.batch)
@@ -207,6 +207,20 @@ def _parts(m: Session, run: HybridRun, nodes: Sequence[str]) -> list[Part]:
             made[key] = run.model.part(m, device, tables, batch=run.batch, share=share, bottom=rank == 0)
         found.append(made[key])
     return found
+
+
+def _ranks(m: Session, run: HybridRun, parts: Sequence[Part], nbytes: float) -> tuple[list[Replica], Group]:
+    """The ranks and their group: each simulated by itself where they end a collective at different times."""
+    steps = [part.step for part in parts]
+    replicas, exact = make_replicas(m, run.nodes, steps)
+    group = Group(m, run.nodes, replicas, algorithm=run.algorithm, exact=exact)
+    sizes = Counter(bucket.nbytes for bucket in _buckets(parts[0], len(parts)))
+    works = {("all-reduce", size): run.steps * times for size, times in sizes.items()}
+    if group.uneven(works | {("all-to-all", nbytes): 2 * run.steps}):
+        m.notes.append("every rank is simulated: they end a collective at different times")
+        replicas, exact = make_replicas(m, run.nodes, steps, exact=True)
+        group = Group(m, run.nodes, replicas, algorithm=run.algorithm, exact=exact)
+    return replicas, group
 
 
 def _buckets(part: Part, ranks: int) -> tuple[Bucket, ...]:

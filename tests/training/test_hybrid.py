@@ -5,10 +5,11 @@ import math
 import pytest
 
 from simperf.errors import DeviceMemoryError, InputError, ProgramError
+from simperf.hardware import build_machine
 from simperf.programs import PROGRAMS
 from simperf.training.hybrid import HybridRun, train_hybrid
 from simperf.training.recommender import Recommender, spread
-from tests.training.strategies import metric, session, star
+from tests.training.strategies import CATALOG, metric, session, star
 
 ROWS = tuple(1000 * (i % 5 + 1) for i in range(26))
 BATCH = 8192
@@ -60,6 +61,28 @@ def test_nothing_hides_the_two_exchanges(n, bandwidth):
     ring = 2 * (n - 1) / n * gradients / bandwidth + 2 * (n - 1) * ALPHA * 4
     assert fast + 2 * once <= slow * (1 + 1e-6)
     assert slow <= fast + 2 * once + ring + 1e-6
+
+
+def test_ranks_that_are_done_earlier_go_on():
+    """Two GPUs have half the port of the others: their exchange ends later than that of two with whole ones."""
+    slow, fast = star(4, bandwidth="5 GB/s"), star(4, bandwidth="10 GB/s")
+    table = {
+        "node": [
+            {"id": "gpu{0..3}", "gpu": "v100-sxm2-16gb"},
+            {"id": "hub{0,1}", "kind": "switch"},
+            {"id": "cpu0", "cpu": "xeon-8168"},
+        ],
+        "link": [
+            {"a": "gpu{0,1}", "b": "hub0", "bandwidth": "10 GB/s", "latency": "250 ns"},
+            {"a": "gpu{2,3}", "b": "hub0", "bandwidth": "5 GB/s", "latency": "250 ns"},
+            {"a": "hub0", "b": "hub1", "bandwidth": "100 GB/s", "latency": "250 ns"},
+            {"a": "cpu0", "b": "hub1", "bandwidth": "16 GB/s", "latency": "250 ns"},
+        ],
+    }
+    mixed = run(build_machine(table, CATALOG))
+    assert any("end a collective at different times" in note for note in mixed.notes)
+    times = [metric(m, "time per step") for m in (run(fast), mixed, run(slow))]
+    assert times[0] < times[1] < times[2] * 1.01
 
 
 def test_half_precision_halves_what_is_exchanged():
