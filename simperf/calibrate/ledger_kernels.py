@@ -15,7 +15,7 @@ import numpy as np
 
 from simperf.analysis.truth_roofline import GPUS, HARNESS, measured_ops
 from simperf.calibrate.fit import Data, Fit, Model, fit
-from simperf.calibrate.fit.kernels import pooled_row_model, row_model, stream_model
+from simperf.calibrate.fit.kernels import pooled_row_model, row_columns, row_model, stream_model
 from simperf.calibrate.fit.products import (
     CORNERS,
     LEAST,
@@ -27,10 +27,10 @@ from simperf.calibrate.fit.products import (
     product_models,
 )
 from simperf.calibrate.ledger_rows import FitRow, best_fit, row_of, two_constants
-from simperf.cost import Roofline, pressure, row_launch
+from simperf.cost import Roofline
+from simperf.cost.rows import AGAIN
 from simperf.hardware import Catalog, GpuPart
 from simperf.workload.op import Gemm, Op
-from simperf.workload.precision import element_size
 
 __all__ = ["kernel_rows", "left_out_rows"]
 
@@ -59,13 +59,10 @@ def _data(rows: Sequence[_Row], part: GpuPart, *, scaled: bool = False, added: f
     roofline = Roofline(part)
     ops = [op for _, op, _ in rows]
     memory = part.memory_bandwidth / _ONE if scaled else 1.0
-    launches = [row_launch(op.kind, int(op.row), element_size(op.dtype)) for op in ops]
     columns: dict[str, Any] = {
         "flops": [op.flops / (roofline.peak(op.dtype, family=op.family) / _ONE if scaled else 1.0) for op in ops],
         "nbytes": [op.nbytes / memory for op in ops],
-        "pressure": [pressure(op, part) for op in ops],
-        "again": [launch.again for launch in launches],
-        "tail": [launch.tail for launch in launches],
+        **row_columns(ops, part),
         "cold": np.zeros(len(ops)),
         "peak": [roofline.peak(op.dtype, family=op.family) for op in ops],
         "bandwidth": np.full(len(ops), part.memory_bandwidth),
@@ -96,7 +93,7 @@ def _models(kind: str, group: Sequence[_Row], data: Data, part: GpuPart, known: 
         return product_models(kind, kind, part, dtype=group[0][1].dtype, overhead=known)
     largest = float(data.columns["nbytes"].max())
     found = [stream_model(kind, kind), stream_model(kind, kind, cache=largest / 4)]
-    if kind in ("softmax", "layernorm"):
+    if kind in AGAIN:
         found += [row_model(kind, kind, overhead=overhead) for overhead in (known, None)]
     return found
 
@@ -137,7 +134,7 @@ _Key = tuple[str, str, str]
 def _key(task: _Task) -> _Key:
     """What tasks share constants: rows of one source and precision; products of one case on boards of little power."""
     dtype = task.group[0][1].dtype
-    if task.kind in ("softmax", "layernorm"):
+    if task.kind in AGAIN:
         return task.source, task.kind, dtype
     limited = task.kind == "product" and power_limited(task.part, dtype)
     return (str(task.case["id"]), "limited", dtype) if limited else ("", task.kind, dtype)

@@ -22,7 +22,10 @@ from simperf.cost.seams import Device
 from simperf.workload.op import Op
 from simperf.workload.precision import element_size
 
-__all__ = ["RowLaunch", "pressure", "row_launch"]
+__all__ = ["AGAIN", "RowLaunch", "pressure", "row_launch"]
+
+#: kinds of operations that may read a row again
+AGAIN = ("softmax", "layernorm")
 
 #: longest row that softmax keeps in registers, in elements and in bytes
 _PERSISTENT, _PERSISTENT_BYTES = 1024, 4096

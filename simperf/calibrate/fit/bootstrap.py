@@ -70,9 +70,11 @@ def draw_constants(
     if own is not None:
         shared = 1.0 - min(1.0, float(np.median(own.var(axis=0)) / max(_robust(spread) ** 2, 1e-300)))
         resampled = resampled * np.sqrt(shared) + own
-    # few points: the spread of the residuals is itself uncertain (Student's t)
+    # few points: the spread of the residuals is itself uncertain (Student's t); freeing them of their leverage has
+    # widened them already, by more than the constants that were fitted narrowed them
     freedom = max(1, points - unknown)
-    widen = float(stats.t.ppf(0.95, freedom) / stats.norm.ppf(0.95))
+    student = float(stats.t.ppf(0.95, freedom) / stats.norm.ppf(0.95))
+    widen = max(1.0, student * float(np.sqrt(freedom / points)))
     slopes = slope(spread, scale)
     bent = slopes.mean()
     widen *= 1.0 + unknown / points * slopes.var() / bent**2  # Huber's correction for few points (his section 7.6)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from simperf.calibrate.dataset import Dataset, Measurement
-from simperf.calibrate.fit.kernels import stream_model
+from simperf.calibrate.fit.kernels import row_columns, row_model, stream_model
 from simperf.calibrate.fit.messages import alpha_beta, copy_model, piecewise, piecewise_model
 from simperf.calibrate.fit.model import Data, Model
 from simperf.calibrate.fit.network import host_model, incast_model, shaped_model
@@ -16,7 +16,9 @@ from simperf.calibrate.fit.processor import late_model, memory_rate, processor_m
 from simperf.calibrate.fit.products import product_columns, product_models
 from simperf.calibrate.fit.ring import ring_model
 from simperf.calibrate.fit.waiting import constant_model
+from simperf.calibrate.measure.amounts import op_of
 from simperf.cost import Device
+from simperf.cost.rows import AGAIN
 from simperf.workload.op import MATRIX_FAMILIES, Gemm
 
 __all__ = ["COLLECTIVES", "Choice", "choose"]
@@ -124,7 +126,7 @@ def _kernels(series: str, points: Sequence[Measurement], part: Device | None, da
         elif family in MATRIX_FAMILIES and all("gemm_m" in point.at for point in found):
             yield _matrix(series, name, found, part)
         else:
-            yield _stream(series, name, found)
+            yield _stream(series, name, found, part)
 
 
 def _matrix(series: str, name: str, points: Sequence[Measurement], part: Device | None) -> Choice:
@@ -141,12 +143,17 @@ def _traffic(point: Measurement) -> float:
     return point.number("nbytes_read") + point.number("nbytes_written")
 
 
-def _stream(series: str, name: str, points: Sequence[Measurement]) -> Choice:
+def _stream(series: str, name: str, points: Sequence[Measurement], part: Device | None) -> Choice:
     data = Data.of(points, (), nbytes=_traffic, cold=lambda point: point.at.get("cache") == "cold")
     title = f"kernels bound by memory: {name}"
     largest = float(data.columns["nbytes"].max())
     model = stream_model(f"kernel.{name}", title)
-    return _given(series, model, points, data, stream_model(f"kernel.{name}", title, cache=largest / 4))
+    others = [stream_model(f"kernel.{name}", title, cache=largest / 4)]
+    if part is not None and all(point.at.get("kind") in AGAIN and "columns" in point.at for point in points):
+        ops = [replace(op_of(point), row=point.number("columns")) for point in points if point.median > 0]
+        data = replace(data, columns={**data.columns, **row_columns(ops, part)})
+        others.append(row_model(f"kernel.{name}", title))
+    return _given(series, model, points, data, *others)
 
 
 # The host ------------------------------------------------------------------------------

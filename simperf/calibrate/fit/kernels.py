@@ -7,12 +7,27 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from simperf.calibrate.fit.model import Array, Columns, Constant, Data, Model
+from simperf.cost import Device, pressure, row_launch
 from simperf.cost.formulas import row_time, stream_time
+from simperf.workload.op import Op
+from simperf.workload.precision import element_size
 
-__all__ = ["pooled_row_model", "row_model", "stream_model"]
+__all__ = ["pooled_row_model", "row_columns", "row_model", "stream_model"]
+
+
+def row_columns(ops: Sequence[Op], part: Device) -> dict[str, Array]:
+    """Columns of operations on rows for `row_model`: ``pressure``, ``again``, ``tail``."""
+    launches = [row_launch(op.kind, int(op.row), element_size(op.dtype)) for op in ops]
+    return {
+        "pressure": np.array([pressure(op, part) for op in ops]),
+        "again": np.array([launch.again for launch in launches]),
+        "tail": np.array([launch.tail for launch in launches]),
+    }
 
 
 def _stream(values: Mapping[str, float], columns: Columns) -> Array:
+    if "kept" in values:  # the form with rows is another choice for the same operations
+        return _rows(values, columns)
     return np.asarray(stream_time(columns["nbytes"], cold=columns["cold"] > 0, **values))
 
 
