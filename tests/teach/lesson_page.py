@@ -161,6 +161,13 @@ class LessonPage:
         field.clear()
         field.send_keys(text, Keys.TAB)
 
+    def strangers(self, address):
+        """What the page asked others for than who serves it."""
+        entries = "return performance.getEntriesByType('resource').map(entry => entry.name)"
+        return [
+            name for name in self.browser.execute_script(entries) if not name.startswith((address, "data:", "blob:"))
+        ]
+
     def body(self):
         return self.browser.find_element("tag name", "body").text
 

@@ -80,6 +80,25 @@ def test_a_lesson_as_its_reader_has_it(lesson, browser, address):
     page.answer(0, lesson.exercises[field].right())
     wait(lambda: lesson.exercises[field].words["zh"].explain in page.body(), "a right answer is accepted")
     assert [entry for entry in complaints(browser) if "SEVERE" in entry] == []
+    assert page.strangers(address) == []
+
+
+def test_pictures_are_dark_where_the_reader_has_it_dark(browser, address):
+    _resize(browser, 1400)
+    found = []
+    for scheme in ("light", "dark"):
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [_preferring(scheme)]})
+        page = LessonPage(browser, f"{address}?file=asynchrony.py")
+        colours = "return [getComputedStyle(arguments[0]).filter, getComputedStyle(document.body).backgroundColor]"
+        found.append(browser.execute_script(colours, page.picture()))
+    (bright, paper), (turned, night) = found
+    assert bright == "none"
+    assert "invert" in turned
+    assert paper != night
+
+
+def _preferring(scheme):
+    return {"name": "prefers-color-scheme", "value": scheme}
 
 
 def _field(lesson):

@@ -1,8 +1,11 @@
 """Curves of lessons: what is drawn is what was given."""
 
+import functools
+import re
+
 import pytest
 
-from simperf.teach.pictures import draw_curves
+from simperf.teach.pictures import draw_curves, picture
 
 
 def test_lines_marks_and_the_readers_choice():
@@ -22,3 +25,18 @@ def test_a_linear_axis_starts_at_zero():
     (axes,) = draw_curves({"goodput": [(1, 80.0), (2, 90.0)]}, x="min", y="%", log="x").axes
     assert axes.get_yscale() == "linear"
     assert axes.get_ylim()[0] == 0
+
+
+def test_a_picture_of_a_page_is_there_for_two_widths_in_the_readers_language():
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    curves = {"simulated": [(1, 80.0), (2, 90.0)]}
+    draw = functools.partial(draw_curves, curves, x="training between two checkpoints of a job (min)", y="goodput (%)")
+    html = picture(draw, "zh", name="it", text="what is seen", words={"goodput (%)": "有效吞吐（%）"})
+    drawings = [float(width) for width in re.findall(r'<svg role="img"[^>]* width="([\d.]+)pt"', html)]
+    assert drawings == pytest.approx([8.0 * 72, 4.2 * 72])
+    assert html.count("有效吞吐（%）") == html.count("模拟") == 2
+    assert html.count('lang="zh"') == html.count('aria-label="what is seen"') == 2
+    names = re.findall(r'\bid="([^"]+)"', html)
+    assert len(names) == len(set(names))
+    assert len(re.findall(r">training between two[^<]*<", html)) == 2  # on a phone in two lines
+    assert "checkpoints of a job (min)<" in html
