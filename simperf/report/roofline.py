@@ -119,7 +119,7 @@ def _ceilings(axes: Any, ceiling: Ceiling, used: set[str], ends: tuple[float, fl
         if narrow and strong:
             axes.text(ends[1], rate * 1.05, text, ha="right", va="bottom", fontsize=7.5)
         elif not narrow and (strong or rate > 1.5 * below):
-            color = "black" if strong else "#777777"
+            color = "black" if strong else "#555555"
             axes.text(ends[1], rate, f" {text}", ha="left", va="center", fontsize=7.5, color=color)
             below = rate
 
