@@ -221,12 +221,21 @@ def _queue(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iter
 
 
 def _graph(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
+    return _by_mode(series, points, "graph", "nodes", "small kernels by number of nodes, {} (alpha once, beta a node)")
+
+
+def _fused(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
+    title = "a chain of elementwise operations, {} (alpha once, beta an element)"
+    return _by_mode(series, points, "chain", "elements", title)
+
+
+def _by_mode(series: str, points: Sequence[Measurement], name: str, column: str, title: str) -> Iterator[Choice]:
+    """A line over a column for each mode, such as eager, scripted and compiled."""
     for mode in dict.fromkeys(str(point.at.get("mode", "")) for point in points):
         found = [point for point in points if point.at.get("mode") == mode]
-        data = Data.of(found, ("nodes",))
-        data = Data({"nbytes": data.columns["nodes"]}, data.measured, data.samples, data.keys)
-        model = alpha_beta(f"graph.{mode}", f"small kernels by number of nodes, {mode} (alpha once, beta a node)")
-        yield _given(series, model, found, data)
+        data = Data.of(found, (column,))
+        data = Data({"nbytes": data.columns[column]}, data.measured, data.samples, data.keys)
+        yield _given(series, alpha_beta(f"{name}.{mode}", title.format(mode)), found, data)
 
 
 # Bytes ---------------------------------------------------------------------------------
@@ -250,16 +259,6 @@ def _storage(series: str, points: Sequence[Measurement], dataset: Dataset) -> It
         name = f"storage.{what}-cached" if cached else f"storage.{what}"
         model = copy_model(name, f"files: {what}, {'in memory' if cached else 'on the disk'}")
         yield _given(series, model, found, Data.of(found, ("nbytes",)))
-
-
-def _fused(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
-    """A chain of elementwise operations by its length, one mode at a time: eager, scripted, compiled."""
-    for mode in dict.fromkeys(str(point.at.get("mode", "")) for point in points):
-        found = [point for point in points if point.at.get("mode") == mode]
-        data = Data.of(found, ("elements",))
-        data = Data({"nbytes": data.columns["elements"]}, data.measured, data.samples, data.keys)
-        model = alpha_beta(f"chain.{mode}", f"a chain of elementwise operations, {mode} (alpha once, beta an element)")
-        yield _given(series, model, found, data)
 
 
 def _network(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
