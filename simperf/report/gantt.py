@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from simperf.engine.recorder import CATEGORIES, Category, Span
 from simperf.report.lanes import Row, natural, rows
-from simperf.report.style import COLORS, HATCHES, columns, note, time_scale, written
+from simperf.report.style import COLORS, HATCHES, columns, letters_on, note, time_scale, written
 from simperf.results import Result
 
 __all__ = ["BINS", "DENSE", "draw_gantt", "gantt_rows", "link_rates", "occupancy"]
@@ -192,7 +192,6 @@ def _names(axes: Any, shown: Sequence[Row], time: float, factor: float) -> None:
             width = (span.end - span.start) / time
             if width < letter * (len(span.name) + 0.6):
                 continue
-            dark = span.category in ("storage", "compute", "overhead")
             box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8} if span.category == "wait" else None
             axes.text(
                 (span.start + span.end) / 2 / factor,
@@ -201,7 +200,7 @@ def _names(axes: Any, shown: Sequence[Row], time: float, factor: float) -> None:
                 ha="center",
                 va="center",
                 fontsize=7.5,
-                color="white" if dark else "black",
+                color=letters_on(COLORS[span.category]),
                 bbox=box,
                 clip_on=True,
             )

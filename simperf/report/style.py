@@ -25,6 +25,7 @@ __all__ = [
     "byte_scale",
     "columns",
     "figure",
+    "letters_on",
     "note",
     "save",
     "sized",
@@ -58,6 +59,22 @@ class Scale(NamedTuple):
 
     factor: float
     unit: str
+
+
+def letters_on(color: str) -> str:
+    """``"black"`` or ``"white"``, whichever is easier to read on a colour such as ``"#009E73"``.
+
+    By the contrast of the Web Content Accessibility Guidelines 2.2, section 1.4.3; the better has 4.58 at least.
+
+    Examples
+    --------
+    >>> letters_on("#0072B2"), letters_on("#009E73"), letters_on("#F0E442")
+    ('white', 'black', 'black')
+    """
+    parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    light = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return "black" if (light + 0.05) / 0.05 > 1.05 / (light + 0.05) else "white"
 
 
 def time_scale(longest: float) -> Scale:

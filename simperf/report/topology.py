@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from simperf.errors import InputError, Problem
 from simperf.files import write_bytes
 from simperf.hardware import Edge, Fabric, Machine, Node, ServerSlot
+from simperf.report.style import letters_on
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -325,7 +326,7 @@ def _draw_node(axes: Axes, name: str, place: Place, picture: _Picture) -> None:
         zorder=3,
     )
     axes.add_patch(box)
-    color = "white" if node.kind in ("gpu", "cpu", "switch") else "black"
+    color = letters_on(NODE_COLORS[node.kind])
     axes.text(x, y, text, fontsize=8, ha="center", va="center", color=color, zorder=4)
 
 

@@ -264,3 +264,16 @@ def test_the_slope_of_a_fast_memory_keeps_its_words_inside_the_axes():
     (axes,) = made.axes
     (words,) = [text for text in axes.texts if text.get_text().startswith("memory:")]
     assert words.get_window_extent().x0 > axes.bbox.x0
+
+
+@given(st.integers(0, 0xFFFFFF))
+def test_letters_are_readable_on_any_colour(number):
+    from simperf.report.style import letters_on
+
+    def light(value):
+        parts = [(value >> shift & 255) / 255 for shift in (16, 8, 0)]
+        parts = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    low, high = sorted((light(number), {"black": 0.0, "white": 1.0}[letters_on(f"#{number:06x}")]))
+    assert (high + 0.05) / (low + 0.05) > 4.5

@@ -20,7 +20,7 @@ from simperf.report.gantt import link_rates
 from simperf.report.html.page import table
 from simperf.report.html.steps import counter_rows
 from simperf.report.lanes import Row, rows
-from simperf.report.style import COLORS, HATCHES, written
+from simperf.report.style import COLORS, HATCHES, letters_on, written
 from simperf.results import Result
 from simperf.units import format_quantity
 
@@ -33,7 +33,6 @@ PARTS = 2000
 _ROWS = 64
 _LINKS = 8
 _SAMPLES = 4000
-_DARK = frozenset(("compute", "storage", "overhead"))
 _ACTIONS = (
     ("in", "+", "Zoom in"),
     ("out", "−", "Zoom out"),
@@ -158,7 +157,7 @@ def timeline_data(result: Result, *, most: int = MOST) -> tuple[dict[str, Any], 
             "name": kind,
             "color": COLORS.get(kind, "#777777"),
             "hatch": kind in HATCHES,
-            "dark": kind in _DARK,
+            "dark": letters_on(COLORS.get(kind, "#777777")) == "white",
             "used": kind in used,
         }
         for kind in kinds
