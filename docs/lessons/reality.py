@@ -117,7 +117,7 @@ def _(measured, page, predicted, times):
         shown = f"{simperf.format_quantity(real, 's')} | {time / real - 1:+.1%}" if real else "– | –"
         lines.append(f"| {page.say(name)} | {simperf.format_quantity(time, 's')} | {shown} |")
     given = ", ".join(f"{name} = {simperf.format_quantity(time, 's')}" for name, time in times.items())
-    missing = [] if "eager" in measured else [mo.callout(mo.md(page.say("missing")))]
+    missing = [] if "eager" in measured else [mo.md(page.say("missing"))]
     mo.vstack([mo.md("\n".join(lines)), mo.md(given), *missing])
     return
 

@@ -58,17 +58,19 @@ def open_lesson(
 def export(
     name: Name,
     target: Annotated[Path, typer.Argument(metavar="FILE", help="The page to write: .html.")],
-) -> int:
-    """Write a lesson as it stands, run once, as a page; its sliders need `simperf lesson open`."""
+    language: Language = "en",
+) -> None:
+    """Write a lesson, run once, as a page that needs no network; its sliders need `simperf lesson open`."""
     from simperf.cli.work import note, verify_outputs
+    from simperf.files import write_text
     from simperf.teach import find_lesson
+    from simperf.teach.static import static_page
 
     verify_outputs(report=target)
     lesson = find_lesson(name)
-    code = _call(_marimo(), ["export", "html", str(lesson.notebook), "-o", str(target), "--no-include-code", "-f"])
-    if code == 0:
-        note(f"wrote {target}")
-    return code
+    _marimo()
+    write_text(target, static_page(lesson, language))
+    note(f"wrote {target}")
 
 
 def _marimo() -> list[str]:

@@ -1,9 +1,13 @@
 """`simperf lesson`: what it lists, opens and writes; an opened lesson ends with its command."""
 
+import re
+from html import escape
+
 import pytest
 
 from simperf.cli import main
-from tests.report.browser import chromium
+from simperf.teach import find_lesson
+from tests.report.browser import chromium, complaints
 from tests.teach.lesson_page import LessonPage, served, wait
 
 
@@ -30,8 +34,23 @@ def test_list_and_unknown_names(capsys):
     assert "asynchrony" in capsys.readouterr().err
 
 
-def test_export_writes_a_page(tmp_path):
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("name", ["asynchrony", "reality"])
+def test_an_exported_page_stands_alone(name, language, tmp_path):
     pytest.importorskip("marimo", reason="marimo is not installed")
     target = tmp_path / "lesson.html"
-    assert main(["lesson", "export", "asynchrony", str(target)]) == 0
-    assert "4.020 ms" in target.read_text("utf-8")
+    assert main(["lesson", "export", name, str(target), "--language", language]) == 0
+    text, lesson = target.read_text("utf-8"), find_lesson(name)
+    assert not re.search(r"https?://(?!www\.w3\.org/)|<script|<marimo-|<link", text)
+    for exercise in lesson.exercises:
+        words = exercise.words[language]
+        assert all(escape(part) in text for part in (words.text, words.explain, exercise.right()))
+    with chromium(width=400) as browser:
+        browser.get(target.as_uri())
+        assert complaints(browser) == []
+        body = browser.find_element("tag name", "body").text
+        assert all(lesson.text[language].title in part for part in (body, browser.title))
+        assert len(browser.find_elements("css selector", "details:not([open])")) == len(lesson.exercises)
+        picture = browser.find_element("css selector", ".simperf-narrow svg")
+        assert 300 < picture.size["width"] <= 400
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= 400
