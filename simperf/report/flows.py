@@ -6,17 +6,20 @@ Spans are named by where they are drawn, since two of them may be equal in every
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from simperf.analysis.timeline import split_track
 from simperf.engine.recorder import Span
 from simperf.report.lanes import Row
 from simperf.results import Result
 
-__all__ = ["RECEIVE", "Flow", "Spot", "arrivals", "launches", "receiver"]
+__all__ = ["LAUNCHES", "RECEIVE", "Flow", "Spot", "arrivals", "launches", "receiver"]
 
 #: the row of a node on which arrivals are shown
 RECEIVE = "receive"
+#: the rows on which launches are shown that take no time follow the name of their thread with this
+LAUNCHES = "launches"
 _TO = "to "
 _SENT = frozenset(("communication", "copy"))
 
@@ -48,7 +51,7 @@ def receiver(span: Span, lane: str) -> str:
 
 def arrivals(layout: Sequence[Row]) -> tuple[list[Row], list[Flow]]:
     """One row a node with the moments at which bytes have arrived there, and an arrow to each from its send."""
-    found: dict[str, list[tuple[float, Spot, Span]]] = {}
+    found: dict[str, list[tuple[Span, Spot]]] = {}
     for row in layout:
         for index, span in enumerate(row.spans):
             target = receiver(span, row.name)
@@ -57,20 +60,20 @@ def arrivals(layout: Sequence[Row]) -> tuple[list[Row], list[Flow]]:
                 if span.name != f"{_TO}{target}":
                     name = f"{span.name} {name}"
                 moment = Span(f"{target}/{RECEIVE}", name, span.end, span.end, span.category)
-                found.setdefault(target, []).append((span.end, (id(row), index), moment))
+                found.setdefault(target, []).append((moment, (id(row), index)))
     received, flows = [], []
     for target, moments in found.items():
-        moments.sort(key=lambda moment: moment[0])
-        row = Row(target, RECEIVE, 0, [moment for _, _, moment in moments])
+        row, there = _row(target, RECEIVE, moments)
         received.append(row)
-        flows += [Flow("send", source, (id(row), index)) for index, (_, source, _) in enumerate(moments)]
+        flows += [Flow("send", source, spot) for spot, source in there]
     return received, flows
 
 
-def launches(result: Result, layout: Sequence[Row]) -> Iterator[Flow]:
-    """Arrows that the engine recorded, each with what led to it and the kernel that it leads to.
+def launches(result: Result, layout: Sequence[Row]) -> tuple[list[Row], list[Flow]]:
+    """Arrows that the engine recorded, each from what led to a kernel; rows with launches that are no spans.
 
-    A kernel comes from its launch; after a wait for a place in the queue, from that wait.
+    A kernel comes from its launch; where that takes no time, or has to wait for a place in the queue, from what the
+    thread did until then. If it did nothing, its launch is a moment on a row of its own.
     """
     leave = {arrow.from_track for arrow in result.arrows}
     reach = {arrow.to_track for arrow in result.arrows}
@@ -87,9 +90,30 @@ def launches(result: Result, layout: Sequence[Row]) -> Iterator[Flow]:
                 instants.setdefault((span.track, span.end, span.name), deque()).append(spot)
             if span.track in reach and lasts:
                 begun[span.track, span.start, span.name] = spot
+    flows: list[Flow] = []
+    unseen: dict[str, list[tuple[Span, Spot]]] = {}
     for name, from_track, from_time, to_track, to_time in result.arrows:
         launch = from_track, from_time, f"launch {name}"
+        target = begun.get((to_track, to_time, name))
         source = launched.get(launch) or ended.get((from_track, from_time))
         if source is None and launch in instants:  # one launch for each kernel, in order
             source = instants[launch].popleft() if len(instants[launch]) > 1 else instants[launch][0]
-        yield Flow("launch", source, begun.get((to_track, to_time, name)))
+        if source is None and target is not None:
+            moment = Span(from_track, f"launch {name}", from_time, from_time, "overhead")
+            unseen.setdefault(from_track, []).append((moment, target))
+        else:
+            flows.append(Flow("launch", source, target))
+    found = []
+    for track, moments in unseen.items():
+        owner, lane = split_track(track, result.resources)
+        row, there = _row(owner, f"{lane} {LAUNCHES}".strip(), moments)
+        found.append(row)
+        flows += [Flow("launch", spot, target) for spot, target in there]
+    return found, flows
+
+
+def _row(owner: str, name: str, moments: list[tuple[Span, Spot]]) -> tuple[Row, list[tuple[Spot, Spot]]]:
+    """A row of moments in order of time, and where each is, with what it belongs to."""
+    moments.sort(key=lambda moment: moment[0].start)
+    row = Row(owner, name, 0, [moment for moment, _ in moments])
+    return row, [((id(row), index), other) for index, (_, other) in enumerate(moments)]

@@ -7,7 +7,8 @@ Format: N. Duca and D. Sinclair, "Trace Event Format" (2016), as Perfetto's trac
   first; so a span that has no length on this grid is a complete event of length 0.
 - An arrow is bound to the span that is open where it is written: its start follows the begin of
   its cause at once, its end that of its effect.
-- A thread ``receive`` of each node has the moments at which bytes have arrived there.
+- A thread ``receive`` of each node has the moments at which bytes have arrived there; a thread ``python launches``
+  those at which the thread ``python`` launched what takes it no time.
 
 What a viewer could not show is left out and counted in ``otherData``.
 """
@@ -45,8 +46,9 @@ def trace_bytes(result: Result) -> bytes:
     """The trace as JSON, one event a line; the same result gives the same bytes."""
     layout = rows(result)
     received, sends = arrivals(layout)
-    flows = [*launches(result, layout), *sends]
-    layout = ordered([*layout, *received])
+    launched, flows = launches(result, layout)
+    flows += sends
+    layout = ordered([*layout, *received, *launched])
     owners = list(dict.fromkeys(row.owner for row in layout))
     counted = {_counter_place(track, name, result)[0] for track, name in {sample[:2] for sample in result.samples}}
     owners += sorted(counted - set(owners), key=natural)

@@ -1,7 +1,8 @@
 """A reader of the Trace Event Format that does what Perfetto's importer does, and counts what that counts as errors.
 
-Times become whole nanoseconds, and events of one nanosecond are sorted: ends first, then longer complete
-events, then all others as they stand in the file. Arrows are bound to what is on top of a thread's stack.
+Times become whole nanoseconds. Events of one nanosecond stand as they do in the file; but where it has complete
+events, ends come first, then longer complete events, then all others. (Perfetto does the latter from the first
+complete event on.) Arrows are bound to what is on top of a thread's stack.
 """
 
 import json
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 SCENARIOS = {
     "async frontend": ("d2l/async", ["program.n=2000"]),
     "full queue": ("d2l/run-ahead", ["program.batches=20"]),
+    "launches that take no time": ("d2l/streams", []),
     "copies": ("d2l/copy-overlap", []),
     "input pipeline": ("d2l/input-pipeline", []),
     "DDP": ("training/buckets", ["program.model=resnet18"]),
@@ -51,16 +53,21 @@ class Trace:
 
 
 def drawable(result):
-    """Arrows that begin where a span ends; a launch that takes no time is recorded as none."""
-    ends = {(span.track, span.end) for span in result.spans}
-    return [arrow for arrow in result.arrows if (arrow.from_track, arrow.from_time) in ends]
+    """Arrows that lead to a span."""
+    begins = {(span.track, span.start, span.name) for span in result.spans}
+    return [arrow for arrow in result.arrows if (arrow.to_track, arrow.to_time, arrow.name) in begins]
 
 
 def _nano(stamp):
     return round(stamp * 1000)
 
 
-def _key(event):
+def _by_time(event):
+    return -1 if event["ph"] == "M" else _nano(event["ts"])
+
+
+def _within(event):
+    """Order of what happens within one nanosecond, where a file has complete events."""
     if event["ph"] == "M":
         return -1, 0, 0
     longest = _nano(event["dur"]) if event["ph"] == "X" else 0
@@ -123,9 +130,10 @@ def _counted(trace, event, process):
 def read(data):
     """Read a trace; everything that the importer would complain of is counted in its ``errors``."""
     document = json.loads(data)
-    trace = Trace(document["otherData"])
+    trace = Trace(document.get("otherData", {}))
     threads, names, started = _Threads(trace), {}, {}
-    for event in sorted(document["traceEvents"], key=_key):
+    complete = any(event["ph"] == "X" for event in document["traceEvents"])
+    for event in sorted(document["traceEvents"], key=_within if complete else _by_time):
         kind, place = event["ph"], (event["pid"], event.get("tid"))
         process, thread = names.get(("process_name", place[0])), names.get(("thread_name", *place))
         if kind == "M":
