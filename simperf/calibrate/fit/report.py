@@ -46,7 +46,7 @@ def fit_text(found: Fit) -> str:
     ]
     width = max(len(name) for name in found.constants)
     for name, one in found.constants.items():
-        share = f" ({one.stderr / abs(one.value):.2%})" if one.value else ""
+        share = f" ({one.stderr / abs(one.value):.2%})" if one.value and not one.note else ""
         low, high = quantity(one.low, one.unit), quantity(one.high, one.unit)
         text = (
             f"    {name + ':':<{width + 1}} {quantity(one.value, one.unit)} +/- {quantity(one.stderr, one.unit)}{share}"
