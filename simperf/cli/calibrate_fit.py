@@ -14,7 +14,7 @@ def fit(
     data: Annotated[
         list[Path],
         typer.Argument(
-            metavar="DATA.json...",
+            metavar="DATA.json",
             help="What `measure`, `cluster` or `import` wrote; several sessions of one machine are pooled.",
         ),
     ],

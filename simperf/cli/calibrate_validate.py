@@ -15,7 +15,7 @@ def validate(
     data: Annotated[
         list[Path],
         typer.Argument(
-            metavar="DATA.json...",
+            metavar="DATA.json",
             help="The measurements of the fit, or others; several sessions of one machine are pooled.",
         ),
     ],
