@@ -83,8 +83,8 @@ def tiling(gemm: Gemm, sms: int, *, least: tuple[int, int] = (0, 0)) -> Tiling:
     >>> tiling(Gemm(1, 256, 256, 256), 80).tiles < 80
     True
     >>> flat = Gemm(64, 64, 4096, 4096)
-    >>> round(tiling(flat, 80).efficiency / tiling(flat, 80, least=(128, 64)).efficiency, 1)
-    1.8
+    >>> 1.8 < tiling(flat, 80).efficiency / tiling(flat, 80, least=(128, 64)).efficiency < 1.9
+    True
     """
     best: Tiling | None = None
     useful = float(gemm.batch) * gemm.m * gemm.n * gemm.k
