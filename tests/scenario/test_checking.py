@@ -1,60 +1,81 @@
-"""`simperf.scenario.checking`: results held against what a scenario expects, and against what others measured."""
+"""Results held against expectations: tolerances, ranges, words, ratios, and names that are not there."""
 
 import pytest
 
-import simperf
-from simperf.errors import InputError
-from simperf.scenario.checking import WordCheck, check_comparison, check_expectations, check_measurements
+from simperf.engine.recorder import Span
+from simperf.errors import DeviceMemoryError, InputError
+from simperf.results import Metric, Result
+from simperf.scenario import check_comparison, check_error, check_expectations, make_scenario
 
-ASYNC = {
-    "machine": {"use": "book-4gpu"},
-    "program": {"use": "async-chain", "n": 100, "t1": "1 us", "t2": "20 us", "t3": "10 us"},
-}
-
-
-def held(check=check_expectations, **tables):
-    scenario = simperf.make_scenario({**ASYNC, **tables})
-    return check(scenario, simperf.run(scenario))
+SPANS = (Span("gpu0/stream0", "k", 0.0, 0.06, "compute"),)
+RESULT = Result("r", 0.06, floors={"bandwidth": 0.05}, metrics={"busbw": Metric(1e9, "B/s")}, spans=SPANS)
 
 
-def test_a_time_within_its_tolerance_is_as_expected_and_beside_it_is_not():
-    time = simperf.run(simperf.make_scenario(ASYNC)).time
-    for value, ok in ((time, True), (time * 1.001, False)):
-        (found,) = held(expect={"time": {"value": f"{value} s", "rtol": 1e-6}})
-        assert found.ok is ok
-    (found,) = held(expect={"time": {"min": f"{0.9 * time} s", "max": f"{0.95 * time} s"}})
-    assert not found.ok
+def scenario(expect, **tables):
+    return make_scenario({"program": {"use": "async-chain"}, "expect": expect, **tables})
 
 
-def test_a_regime_is_a_word():
-    (found,) = held(expect={"regime": "compute-bound"})
-    assert isinstance(found, WordCheck)
-    assert found.ok
-    assert not WordCheck("regime", 0.5, "1", found="memory-bound", wanted="compute").ok
+def verdicts(expect):
+    return [check.ok for check in check_expectations(scenario(expect), RESULT)]
 
 
-def test_all_names_that_the_result_does_not_have_are_told_at_once():
+@pytest.mark.parametrize(
+    ("expect", "ok"),
+    [
+        ({"time": "60 ms"}, True),
+        ({"time": "60.0001 ms"}, False),
+        ({"time": {"value": "60.0001 ms", "rtol": 1e-5}}, True),
+        ({"time": {"value": "61 ms", "atol": "2 ms"}}, True),
+        ({"time": {"value": "63 ms", "atol": "2 ms"}}, False),
+        ({"time": {"min": "60 ms", "max": "60 ms"}}, True),
+        ({"time": {"min": "61 ms"}}, False),
+        ({"time": {"max": "59 ms"}}, False),
+        ({"metrics.busbw": "8 Gbit/s"}, True),
+        ({"metrics.busbw": "1 Gbit/s"}, False),
+        ({"breakdown.compute": "60 ms"}, True),
+        ({"breakdown.idle": "0 s"}, True),
+        ({"floor.bandwidth": "50 ms"}, True),
+        ({"floor": "50 ms"}, True),
+        ({"regime": "compute-bound"}, True),
+        ({"regime": "memory-bound"}, False),
+        ({"error": "out of memory"}, False),
+    ],
+)
+def test_verdicts(expect, ok):
+    assert verdicts(expect) == [ok]
+
+
+def test_a_miss_says_both_numbers():
+    (miss,) = check_expectations(scenario({"time": "80 ms"}), RESULT)
+    assert "60.00 ms" in str(miss)
+    assert "80.00 ms" in str(miss)
+    (word,) = check_expectations(scenario({"regime": "memory-bound"}), RESULT)
+    assert str(word) == "regime is not as expected: compute-bound, expected memory-bound"
+
+
+def test_numbers_that_are_not_there_are_bad_input_all_at_once():
     with pytest.raises(InputError) as caught:
-        held(expect={"metrics.speed": "1 1/s", "metrics.colour": "1 1/s"})
-    assert len(caught.value.problems) == 2
+        check_expectations(scenario({"metrics.busbv": "1 GB/s", "metrics.busbw": "1 s", "floor.x": "1 s"}), RESULT)
+    first, second, third = caught.value.problems
+    assert "did you mean 'metrics.busbw'" in first.message
+    assert "a bandwidth is expected" in second.message
+    assert third.key == "expect.floor.x"
 
 
-def test_measurements_are_held_apart_from_expectations():
-    tables = {"expect": {"time": {"min": "0 s"}}, "measured": {"time": {"value": "1 s", "source": "a table"}}}
-    (expected,) = held(**tables)
-    (measured,) = held(check_measurements, **tables)
-    assert expected.ok
-    assert not measured.ok
+def test_an_error_may_be_what_is_expected():
+    wanted = scenario({"error": "out of memory"})
+    assert wanted.expected_error == "out of memory"
+    assert [c.ok for c in check_error(wanted, DeviceMemoryError("gpu0 is out of memory"))] == [True]
+    assert [c.ok for c in check_error(wanted, DeviceMemoryError("gpu0 is on fire"))] == [False]
+    assert check_error(scenario({}), DeviceMemoryError("gpu0 is out of memory")) == []
 
 
-def test_times_of_variants_are_compared_by_their_names():
-    compare = [{"name": "short", "set": {"program.n": 50}}, {"name": "long", "set": {"program.n": 200}}]
-    for low, ok in ((3.5, True), (4.5, False)):
-        expect = {"compare": {"long/short": {"min": low}}}
-        scenario = simperf.make_scenario({**ASYNC, "compare": compare, "expect": expect})
-        results = {}
-        for variant in compare:
-            one = {**ASYNC, "program": {**ASYNC["program"], "n": variant["set"]["program.n"]}}
-            results[variant["name"]] = simperf.run(simperf.make_scenario(one))
-        (found,) = check_comparison(scenario, results)
-        assert found.ok is ok
+def test_ratios_of_variants():
+    names = {"a": Result("a", 1.0), "b/c": Result("b/c", 4.0)}
+    compare = [{"name": name} for name in names]
+    table = {"compare": {"a/b/c": {"max": 0.3}, "b/c / a": {"value": 4.0}, "a / a": {"max": 0.5}}}
+    found = check_comparison(scenario(table, compare=compare), names)
+    assert [(check.value, check.ok) for check in found] == [(0.25, True), (4.0, True), (1.0, False)]
+    with pytest.raises(InputError, match=r"'d' is no variant that ran"):
+        check_comparison(scenario({"compare": {"a/d": {"max": 1}}}, compare=compare), names)
+    assert check_expectations(scenario(table, compare=compare), RESULT) == [], "ratios are no matter of one run"
