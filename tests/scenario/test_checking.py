@@ -5,7 +5,8 @@ import pytest
 from simperf.engine.recorder import Span
 from simperf.errors import DeviceMemoryError, InputError
 from simperf.results import Metric, Result
-from simperf.scenario import check_comparison, check_error, check_expectations, make_scenario
+from simperf.scenario import make_scenario
+from simperf.scenario.checking import check_comparison, check_error, check_expectations
 
 SPANS = (Span("gpu0/stream0", "k", 0.0, 0.06, "compute"),)
 RESULT = Result("r", 0.06, floors={"bandwidth": 0.05}, metrics={"busbw": Metric(1e9, "B/s")}, spans=SPANS)

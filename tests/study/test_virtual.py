@@ -123,8 +123,6 @@ def test_draws_give_intervals_of_the_changes():
 
 def test_constants_of_a_profile_are_a_resource():
     profile = Path(__file__).parents[2] / "calibration" / "cpu-epyc-zen5-2c.toml"
-    if not profile.is_file():
-        pytest.skip(f"no profile {profile}")
     program = {"use": "train", "model": "lenet", "gpus": 2, "batch_per_gpu": 8}
     data = {"machine": {"use": "dgx-1v"}, "calibration": {"use": str(profile)}, "program": program}
     scenario = make_scenario(data)

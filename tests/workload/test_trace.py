@@ -115,6 +115,14 @@ def test_what_is_one_kernel_on_a_gpu_stays_one():
     assert attention.nbytes_read == 4 * 3 * 2 * 32 * 8 * 3
 
 
+@pytest.mark.parametrize("shape", ["8x16x4", "1x8x16x4", "2x4x16x4", "2x2x2x16x4"])
+def test_attention_is_one_kernel_whatever_stands_before_length_and_width(shape):
+    """Eight heads of 16 x 4, laid out in four ways: the same work."""
+    model = trace_model(lambda x: functional.scaled_dot_product_attention(x, x, x).sum(), f"{shape}:float32")
+    (found,) = [op for op in model.at(int(shape.split("x")[0])).forward if op.family == "attention"]
+    assert found.flops == 2 * 2 * 8 * 16 * 16 * 4
+
+
 def test_memory_is_kept_where_the_backward_pass_needs_it():
     """A sigmoid keeps its result for the backward pass; a negation keeps nothing."""
 

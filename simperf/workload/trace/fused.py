@@ -33,15 +33,18 @@ def fused_functions(notes: dict[str, None]) -> Any:
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> Any:
-        if query.dim() != 4:
-            raise NotImplementedError("attention is traced for (batch, heads, length, width) only")
         if attn_mask is not None:
             notes["the mask of attention is not counted: as much work as without it"] = None
         if enable_gqa and key.shape[-3] != query.shape[-3]:
             repeats = query.shape[-3] // key.shape[-3]
             key, value = (t.repeat_interleave(repeats, -3) for t in (key, value))
         call = aten._scaled_dot_product_flash_attention.default
-        return call(query, key, value, dropout_p, is_causal, scale=scale)[0]
+        found = call(flat(query), flat(key), flat(value), dropout_p, is_causal, scale=scale)[0]
+        return found.reshape(*query.shape[:-1], value.shape[-1])
+
+    def flat(x: Any) -> Any:
+        """As (batch, heads, length, width), whatever stands before length and width."""
+        return x.reshape(-1, *x.shape[-3:]) if x.dim() > 2 else x[None, None]
 
     def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
         if not training or p == 0.0:
