@@ -109,6 +109,7 @@ def _given(series: str, model: Model, points: Sequence[Measurement], data: Data,
 
 
 def _kernels(series: str, points: Sequence[Measurement], part: Device | None, dataset: Dataset) -> Iterator[Choice]:
+    memory = memory_rate(dataset.measurements)
     groups: dict[str, list[Measurement]] = {}
     for point in points:
         family, dtype = str(point.at.get("family", series.partition("/")[2])), str(point.at.get("dtype", "fp32"))
@@ -121,7 +122,7 @@ def _kernels(series: str, points: Sequence[Measurement], part: Device | None, da
         if all(point.at.get("device") == "cpu" for point in found):
             if ":" in name and family in MATRIX_FAMILIES and len(found) < 2 * _OWN:
                 continue
-            models, data = processor_models(name, found, memory=memory_rate(dataset.measurements))
+            models, data = processor_models(name, found, memory=memory)
             yield _given(series, models[0], found, data, *models[1:])
         elif family in MATRIX_FAMILIES and all("gemm_m" in point.at for point in found):
             yield _matrix(series, name, found, part)
