@@ -42,6 +42,19 @@ PARAMETERS = {
         for a, w, b in zip(CHANNELS[:-1], (256, 256, 128, 128, 128), CHANNELS[1:], strict=True)
     )
     + sum((9 * c + 1) * n * (81 + 4) for c, n in zip(CHANNELS, (4, 6, 6, 6, 4, 4), strict=True)),
+    # NVIDIA's Tacotron 2: embedding, encoder, prenet, cells, attention, projection and gate, postnet
+    "tacotron2": 148 * 512
+    + 3 * (512 * 512 * 5 + 3 * 512)
+    + 2 * (4 * 256 * (512 + 256) + 8 * 256)
+    + (80 + 256) * 256
+    + 4 * 1024 * (768 + 1024 + 1536 + 1024)
+    + 2 * 8 * 1024
+    + (1024 + 512 + 1 + 32) * 128
+    + 2 * 32 * 31
+    + (1536 + 1) * 81
+    + 2 * 80 * 512 * 5
+    + 3 * 512 * 512 * 5
+    + 3 * (4 * 512 + 80),
     "lenet": 20 * 9 + 20 + 50 * 20 * 25 + 50 + 800 * 128 + 128 + 128 * 10 + 10,
     "mlp": 784 * 256 + 256 + 256 * 10 + 10,
 }
@@ -76,6 +89,19 @@ def test_transformer_work_against_the_closed_form():
     assert base.macs() == pytest.approx(12 * 12 * 768**2 * 512 + 2 * 512**2 * 768 * 12 + 768**2, rel=1e-12)
 
 
+def test_tacotron_has_its_published_size_and_the_work_of_its_layers():
+    """28.2 million parameters; a segment of 29 frames and 6 letters, with an attention over 180."""
+    model, frames, letters, seen = zoo.load("tacotron2"), 29, 6, 180
+    assert model.parameter_count == 28_193_153
+    cells = 4 * 1024 * (768 + 1024) + 4 * 1024 * (1536 + 1024)
+    attention = 1024 * 128 + seen * (2 * 31 * 32 + 32 * 128 + 128 + 512)
+    encoder = letters * (3 * 512 * 512 * 5 + 2 * 4 * 256 * (512 + 256))
+    prenet = (frames + 1) * (80 + 256) * 256  # the first frame is silence
+    postnet = frames * (2 * 80 * 512 + 3 * 512 * 512) * 5
+    decoder = frames * (cells + attention + 1536 * 81)
+    assert model.macs() == encoder + seen * 512 * 128 + prenet + decoder + postnet
+
+
 @pytest.mark.parametrize("name", ["resnet50", "vgg16", "bert-base", "gpt2", "llama2-7b"])
 def test_backward_is_twice_forward(name):
     """Each product has two gradients; only the first layer's input and recomputed scores differ."""
@@ -93,7 +119,8 @@ def test_every_model_is_small_quick_and_whole(name):
     path = zoo._files()[name]
     assert path.stat().st_size < 400 * 1024
     assert sorted(order.parameter for order in model.gradients) == list(range(len(model.parameters)))
-    assert not model.notes or name in ("gnmt", "waveglow"), "steps of an LSTM; determinants of 8 x 8"
+    told = ("gnmt", "tacotron2", "waveglow")
+    assert not model.notes or name in told, "steps of an LSTM; determinants of 8 x 8"
     assert {op.kind for op in model.ops if op.family in MATRIX_FAMILIES}
 
 

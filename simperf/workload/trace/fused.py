@@ -8,7 +8,7 @@ __all__ = ["fused_functions"]
 
 
 def fused_functions(notes: dict[str, None]) -> Any:
-    """A mode under which attention, dropout and an LSTM's layer are one operation, forward and backward.
+    """A mode under which attention, dropout, an LSTM's layer and its cell are kept whole, forward and backward.
 
     Parameters
     ----------
@@ -19,6 +19,7 @@ def fused_functions(notes: dict[str, None]) -> Any:
     from torch.nn import functional
     from torch.overrides import TorchFunctionMode
 
+    from simperf.workload.trace.cell import lstm_cell
     from simperf.workload.trace.recurrent import lstm
 
     aten = torch.ops.aten
@@ -55,6 +56,7 @@ def fused_functions(notes: dict[str, None]) -> Any:
         functional.scaled_dot_product_attention: attention,
         functional.dropout: dropout,
         torch.lstm: lstm(notes, torch.lstm),
+        torch.lstm_cell: lstm_cell(torch.lstm_cell),
     }
 
     class Mode(TorchFunctionMode):  # type: ignore[misc]

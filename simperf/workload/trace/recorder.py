@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from simperf.workload.model import NEVER
+from simperf.workload.trace.cell import KERNELS as CELLS
 from simperf.workload.trace.kernels import Kernel, kernels
 from simperf.workload.trace.kinds import FREE
-from simperf.workload.trace.recurrent import KERNELS
+from simperf.workload.trace.recurrent import KERNELS as LAYERS
 
 __all__ = ["Recorded", "RecordedOp", "Recorder", "recording"]
 
@@ -24,6 +25,9 @@ __all__ = ["Recorded", "RecordedOp", "Recorder", "recording"]
 _DATA = frozenset(
     {"_local_scalar_dense", "item", "is_nonzero", "nonzero", "equal", "masked_select", "_unique2", "unique_dim"}
 )
+
+#: operations of our own, which stand for what a GPU's library keeps whole
+_OWN = {**LAYERS, **CELLS}
 
 
 class DataDependenceError(RuntimeError):
@@ -132,8 +136,8 @@ class Recorder:
             return
         node = torch._C._current_autograd_node()
         place = self._place(node)
-        if name in KERNELS:
-            found = KERNELS[name](args, out)
+        if name in _OWN:
+            found = _OWN[name](args, out)
         else:
             found = kernels(name, args, operands=operands, results=results, out=out)
         for tensor in operands:

@@ -14,12 +14,12 @@ from typing import Any
 
 from simperf.workload.trace.kernels import Kernel, Touch
 
-__all__ = ["KERNELS", "NOTE", "lstm"]
+__all__ = ["CELL", "KERNELS", "NOTE", "lstm"]
 
 NOTE = "the steps of an LSTM are costed as one batched product, its weights read once"
 
 #: work of one cell beside the products [FLOP]: three sigmoids, two hyperbolic tangents, four products and sums
-_CELL = 3 * 14 + 2 * 8 + 4
+CELL = 3 * 14 + 2 * 8 + 4
 
 _FORWARD = "(Tensor x, Tensor h, Tensor c, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh)"
 _BACKWARD = "(Tensor grad, Tensor x, Tensor out, Tensor reserve, Tensor w_ih, Tensor w_hh, bool bias, bool data)"
@@ -140,7 +140,7 @@ def _forward(args: Sequence[Any], out: Any) -> list[Kernel]:
     steps_in_turn = Kernel(
         "lstm_steps",
         "gemm",
-        2 * rows * gates * width + _CELL * rows * width,
+        2 * rows * gates * width + CELL * rows * width,
         (Touch(reserve, rows * gates), Touch(w_hh), Touch(h), Touch(c)),
         (Touch(result), Touch(reserve), Touch(cell)),
         (steps, batch, gates, width),
@@ -158,7 +158,7 @@ def _backward(args: Sequence[Any], out: Any) -> list[Kernel]:
         Kernel(
             "lstm_steps_backward",
             "gemm",
-            product * width + 2 * _CELL * rows * width,
+            product * width + 2 * CELL * rows * width,
             (Touch(grad), Touch(reserve), Touch(w_hh)),
             (Touch(gates),),
             (steps, batch, width, four),

@@ -120,6 +120,15 @@ ENTRIES: dict[str, Entry] = {
         "W. Liu and others, ECCV 2016; NVIDIA/DeepLearningExamples, PyTorch/Detection/SSD",
         "image",
     ),
+    "tacotron2": Entry(
+        "tacotron:tacotron2",
+        ("4x6:int64", "4x80x29"),
+        "auto",
+        "adam",
+        "Tacotron 2, a thirtieth of a clip: 29 frames, 6 of 180 letters",
+        "J. Shen and others, ICASSP 2018; NVIDIA/DeepLearningExamples, PyTorch/SpeechSynthesis/Tacotron2",
+        "segment of 29 frames",
+    ),
     "waveglow": Entry(
         "waveglow:waveglow",
         ("4x80x32", "4x8000"),
