@@ -87,6 +87,19 @@ class Session:
         self._models: dict[str, OpModel] = {}
         self._kernels: dict[tuple[str, Op], Kernel] = {}
 
+    def another(self) -> Session:
+        """A session of its own with all that was set for this one, such as for one device without the others."""
+        simulation = self.simulation
+        return Session(
+            Simulation(simulation.machine, seed=simulation.seed, depth=simulation.depth),
+            mode=self.mode,
+            profile=self.profile,
+            sharp=self.sharp,
+            efficiency=self.efficiency,
+            kernels=self.kernels,
+            measured=self.measured,
+        )
+
     @property
     def machine(self) -> Any:
         """The wired machine.
@@ -153,7 +166,10 @@ class Session:
         if device.name not in self._models:
             part = device.part
             if part is None or not hasattr(part, "peak"):
-                raise ProgramError(f"{device.name} has no part in the catalogue, so operations cannot be costed on it")
+                raise ProgramError(
+                    f"operations cannot be costed on {device.name}, which is no GPU of the catalogue: "
+                    "train on GPUs, or give the times of layers or kernels instead of a model or operations"
+                )
             if self.sharp:
                 self._models[device.name] = Roofline.sharp(part)  # type: ignore[arg-type]
             else:
@@ -163,6 +179,11 @@ class Session:
                     model = FittedRoofline(part, self.kernels, other=model)  # type: ignore[arg-type]
                 self._models[device.name] = model
         return self._models[device.name]
+
+    @property
+    def fitted(self) -> bool:
+        """Whether operations of any device were costed by constants that were fitted to measurements."""
+        return any(isinstance(model, FittedRoofline) for model in self._models.values())
 
     def on_processor(self, device: Device) -> bool:
         """Whether `device` stands for a CPU: operations on it cost what was measured on one."""

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, Problem
 from simperf.execution import Program, launch, record, synchronize, wait
 from simperf.execution.session import Session
@@ -229,13 +228,7 @@ def _buckets(part: Part, ranks: int) -> tuple[Bucket, ...]:
 
 def _time_alone(m: Session, run: HybridRun, part: Part) -> float:
     """Time of a step of one device with everything, whether or not that fits into its memory [s]."""
-    single = Session(
-        Simulation(m.machine, seed=m.simulation.seed, depth=m.simulation.depth),
-        mode=m.mode,
-        profile=m.profile,
-        sharp=m.sharp,
-        efficiency=m.efficiency,
-    )
+    single = m.another()
     replicas, _ = make_replicas(single, run.nodes[:1], [part.step])
     group = Group(single, run.nodes[:1], replicas)
     single.play(hybrid(single, replicas[0], group, part=part, nbytes=0.0, steps=3, watched=run.watched))

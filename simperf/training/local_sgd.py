@@ -17,7 +17,16 @@ from simperf.training.replica import Replica
 __all__ = ["local_sgd"]
 
 
-def local_sgd(m: Session, replica: Replica, group: Group, *, steps: int, every: int, loop: float = 0.0) -> Program:
+def local_sgd(
+    m: Session,
+    replica: Replica,
+    group: Group,
+    *,
+    steps: int,
+    every: int,
+    accumulate: int = 1,
+    loop: float = 0.0,
+) -> Program:
     """One rank's process.
 
     Parameters
@@ -31,6 +40,8 @@ def local_sgd(m: Session, replica: Replica, group: Group, *, steps: int, every: 
         Steps of the optimizer.
     every : int
         Steps from one averaging of the weights to the next.
+    accumulate : int
+        Micro-batches a step.
     loop : float
         The process's own work for a batch [s].
 
@@ -44,9 +55,12 @@ def local_sgd(m: Session, replica: Replica, group: Group, *, steps: int, every: 
     gpu, step = replica.device, replica.step
     side = gpu.stream(COMMUNICATION)
     for number in range(1, steps + 1):
-        yield compute(loop, "loop")
-        yield from load(m, replica)  # x = x.to(gpu, non_blocking=True)
-        for kernel in (*step.forward, *step.backward, *step.update):
+        for _ in range(accumulate):
+            yield compute(loop, "loop")
+            yield from load(m, replica)  # x = x.to(gpu, non_blocking=True)
+            for kernel in (*step.forward, *step.backward):
+                yield launch(kernel, gpu)
+        for kernel in step.update:  # optimizer.step()
             yield launch(kernel, gpu)
         if number % every == 0:  # for weight in net.parameters(): all_reduce(weight / size)
             yield wait((yield record(gpu, "weights ready")), side)

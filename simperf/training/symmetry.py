@@ -9,7 +9,7 @@ known beforehand, every rank is simulated.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import simpy
 
@@ -106,20 +106,19 @@ def _difference(m: Session, nodes: Sequence[str], steps: Sequence[TrainingStep])
             return f"{ranks} processes share the {machine.cores(host)} cores of {host}"
     if not any(step.nbytes_input for step in steps):
         return ""
-    shapes: dict[tuple[int, ...], str] = {}
-    for host in hosts:
-        local = _neighbours(m, nodes, next(node for node in nodes if _host(m, node) == host)) if not shapes else []
-        if not local:
-            continue
+    slower: set[float] = set()  # how many times as long copies take beside each other, in servers of each kind
+    for local, own in _kinds(m, nodes, steps):
         routes = [_copy_links(m, node) for node in local]
-        counts = Counter(link for links in routes for link in links)
-        shared = max(counts.values()) > 1
-        own = [steps[nodes.index(node)] for node in local]
+        shared = max(Counter(link for links in routes for link in links).values(), default=0) > 1
         if shared and len({id(step) for step in own}) > 1:
             return "ranks with different steps share the links to their host"
-        if shared and _uneven(m, routes, own[0].nbytes_input):
+        ends = _ends(m, routes, own[0].nbytes_input) if shared else []
+        if ends and max(ends) - min(ends) > ROUNDING * max(ends):
             return "copies from the host to some GPUs share a link that others do not"
-        shapes[tuple(counts.values())] = host
+        alone = _ends(m, routes[:1], own[0].nbytes_input)[0] if ends else 0.0
+        slower.add(round(max(ends) / alone, 9) if alone else 1.0)
+    if len(slower) > 1:
+        return "copies from the host share their links with more others in some servers than in others"
     if len({id(step) for step in steps}) > 1 and len(nodes) > 1:
         between = {link for node in nodes for link in m.machine.route(nodes[0], node).resources if node != nodes[0]}
         if any(between & set(_copy_links(m, node)) for node in nodes):
@@ -133,12 +132,28 @@ def _costs(m: Session, step: TrainingStep) -> bool:
     return any(m.profile.launch if time is None else time for time in times)
 
 
-def _uneven(m: Session, routes: Sequence[tuple[str, ...]], nbytes: float) -> bool:
-    """Whether copies that start together end at different times."""
+def _kinds(
+    m: Session, nodes: Sequence[str], steps: Sequence[TrainingStep]
+) -> Iterable[tuple[list[str], list[TrainingStep]]]:
+    """Ranks of a server with their steps: of servers that are built and used alike, of one of them."""
+    plans = {slot.name: slot.blueprint for slot in m.machine.servers}
+    found: dict[str, tuple[list[str], list[TrainingStep]]] = {}
+    for node, step in zip(nodes, steps, strict=True):
+        ranks = found.setdefault(m.machine.nodes[node].server, ([], []))
+        ranks[0].append(node)
+        ranks[1].append(step)
+    kinds: dict[object, tuple[list[str], list[TrainingStep]]] = {}
+    for server, (local, own) in found.items():
+        names = tuple(node.rpartition("/")[2] for node in local)
+        kinds.setdefault((id(plans.get(server)), names, tuple(map(id, own))), (local, own))
+    return kinds.values()
+
+
+def _ends(m: Session, routes: Sequence[tuple[str, ...]], nbytes: float) -> list[float]:
+    """When copies end that start together [s], without latencies."""
     env = simpy.Environment()
     names = dict.fromkeys(link for links in routes for link in links)
     network = FlowNetwork(env, {name: m.machine.resources[name] for name in names})
     flows = [network.transfer(links, nbytes) for links in routes]
     env.run()
-    ends: list[float] = [flow.value for flow in flows]  # type: ignore[misc]
-    return max(ends) - min(ends) > ROUNDING * max(ends)
+    return [float(flow.value) for flow in flows]  # type: ignore[arg-type]

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.execution import Program, wait
 from simperf.execution.session import Session
@@ -120,11 +119,18 @@ class Training:
             raise UnknownNameError("strategy", self.strategy, STRATEGIES)
         ranks = len(self.nodes)
         whole = self.batch % self.accumulate == 0 if self.accumulate >= 1 else False
+        one_process = STRATEGIES[self.strategy]
         problems = [
             Problem(message, key=key, value=str(value))
             for key, value, right, message in (
                 ("steps", self.steps, self.steps >= 1, "one step or more is expected"),
                 ("accumulate", self.accumulate, whole, f"a divisor of the batch of {self.batch} is expected"),
+                (
+                    "accumulate",
+                    self.accumulate,
+                    not one_process or self.accumulate <= 1,
+                    f"{self.strategy} takes its batch whole: 1 is expected",
+                ),
                 ("devices", ranks, ranks >= 1, "one device or more is expected"),
                 ("devices", ranks, len(set(self.nodes)) == ranks, "a device takes part once"),
                 ("counted", self.counted, 0 < self.counted < math.inf, "a number above 0 is expected"),
@@ -138,6 +144,7 @@ class Training:
 
 def train(m: Session, run: Training) -> Program:
     """Play a run through and report what came of it."""
+    _one_server(m, run)
     steps = _steps(m, run)
     if run.alone:
         rate = run.alone / run.counted
@@ -173,6 +180,15 @@ def train(m: Session, run: Training) -> Program:
     tell(m, replicas, samples=run.batch * run.counted, alone=alone, group=group, period=period)
     if run.dataset:
         m.metric("time per epoch", math.ceil(run.dataset / run.batch) * step_time(replicas, period=period), "s")
+
+
+def _one_server(m: Session, run: Training) -> None:
+    """Refuse devices of several servers where one process drives them all."""
+    nodes = m.machine.nodes
+    servers = dict.fromkeys(nodes[name].server for name in run.nodes if name in nodes)
+    if STRATEGIES[run.strategy] and len(servers) > 1:
+        message = f"{run.strategy} is one process, which drives the devices of one server; these are in {len(servers)}"
+        raise InputError(Problem(message, key="strategy", value=run.strategy, expected="ddp, or devices of one server"))
 
 
 def _group(m: Session, run: Training, replicas: Sequence[Replica], exact: bool) -> Group:
@@ -246,7 +262,8 @@ def _programs(m: Session, run: Training, replicas: Sequence[Replica], group: Gro
     if run.strategy == "data-parallel":
         return [(replicas[0], data_parallel(m, replicas, group, steps=run.steps, loop=run.loop))]
     if run.strategy == "local-sgd":
-        return [(one, local_sgd(m, one, group, steps=run.steps, every=run.every, loop=run.loop)) for one in replicas]
+        pace: dict[str, Any] = {"every": run.every, "accumulate": run.accumulate, "loop": run.loop}
+        return [(one, local_sgd(m, one, group, steps=run.steps, **pace)) for one in replicas]
     return [
         (
             one,
@@ -289,13 +306,7 @@ def _time_alone(m: Session, run: Training, step: TrainingStep) -> float:
 
 
 def _alone(m: Session, run: Training, step: TrainingStep, *, accumulate: int) -> float:
-    single = Session(
-        Simulation(m.machine, seed=m.simulation.seed, depth=m.simulation.depth),
-        mode=m.mode,
-        profile=m.profile,
-        sharp=m.sharp,
-        efficiency=m.efficiency,
-    )
+    single = m.another()
     node = run.nodes[:1]
     replicas, _ = make_replicas(single, node, [step])
     if run.strategy == "naive":

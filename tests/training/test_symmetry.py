@@ -107,3 +107,13 @@ def test_copies_that_share_a_link_unevenly_are_simulated_one_by_one():
     machine = CATALOG.machine("dgx-1v")
     m = run(machine, layers(nbytes_input=1e6), n=3, batch=3)
     assert "share a link that others do not" in m.notes[0]
+
+
+def test_servers_whose_copies_share_links_with_more_others_are_simulated_one_by_one():
+    """One GPU of the first server has its switch to itself, those of the second share one with a neighbour each."""
+    machine = build_cluster("dgx-1v", 2, link="infiniband-edr")
+    nodes = (machine.gpus[0], *machine.gpus[8:16])
+    work = layers(nbytes_input=10e6)
+    m = run(machine, work, nodes=nodes, batch=9 * 8, steps=2)
+    assert "in some servers than in others" in m.notes[0]
+    assert m.now == run(machine, work, nodes=nodes, batch=9 * 8, steps=2, exact=True).now

@@ -2,9 +2,10 @@
 
 import pytest
 
-from simperf.errors import InputError, UnknownNameError
+from simperf.errors import InputError, ProgramError, UnknownNameError
+from simperf.hardware import build_cluster
 from simperf.training.trainer import Training
-from tests.training.strategies import MIB, layers, metric, run, star
+from tests.training.strategies import CATALOG, MIB, layers, metric, run, star
 
 
 def test_throughput_and_efficiency_are_those_of_the_steps():
@@ -38,6 +39,8 @@ def test_shares_differ_by_a_sample_if_the_batch_does_not_come_out_even():
         ({"steps": 0}, "steps"),
         ({"accumulate": 0}, "accumulate"),
         ({"accumulate": 3, "batch": 4}, "divisor of the batch of 4"),
+        ({"accumulate": 2, "batch": 4, "strategy": "naive"}, "takes its batch whole"),
+        ({"accumulate": 2, "batch": 4, "strategy": "data-parallel"}, "takes its batch whole"),
         ({"speeds": (1.0,) * 5}, "speeds"),
         ({"speeds": (0.0,)}, "speed"),
         ({"nodes": ("gpu0", "gpu0")}, "takes part once"),
@@ -49,6 +52,33 @@ def test_shares_differ_by_a_sample_if_the_batch_does_not_come_out_even():
 def test_what_has_no_meaning_is_refused(options, words):
     with pytest.raises(InputError, match=words):
         run(star(2), layers(), **options)
+
+
+@pytest.mark.parametrize("strategy", ["naive", "data-parallel"])
+def test_one_process_does_not_drive_devices_of_two_servers(strategy):
+    cluster = build_cluster("p2-xlarge", 2, bandwidth="1 GB/s")
+    with pytest.raises(InputError, match="one process, which drives the devices of one server; these are in 2"):
+        run(cluster, layers(), strategy=strategy)
+    assert run(cluster, layers(), strategy="ddp").now > 0
+
+
+def test_a_device_that_is_none_is_told_with_what_it_is():
+    with pytest.raises(ProgramError, match="no device 'gpu9'; did you mean 'gpu"):
+        run(star(2), layers(), nodes=("gpu0", "gpu9"))
+    with pytest.raises(ProgramError, match="'hub' is a switch, no device"):
+        run(star(2), layers(), nodes=("gpu0", "hub"))
+
+
+def test_switches_that_cannot_add_up_are_not_taken_for_ones_that_can():
+    """In-network reduction is played at the switches of the machine, and refused where they only forward."""
+    for machine in (star(4), CATALOG.machine("dgx-a100")):
+        with pytest.raises(InputError, match=r"NVSwitch|cannot add up"):
+            run(machine, layers(), algorithm="in-network")
+    machine = CATALOG.machine("dgx-h100")
+    inside, ring = (metric(run(machine, layers(), algorithm=name), "time per step") for name in ("in-network", "ring"))
+    assert inside < ring
+    moved = run(machine, layers(), algorithm="in-network").simulation.network.moved
+    assert not any("cpu" in name and nbytes for name, nbytes in moved.items())
 
 
 def test_unknown_names_are_told_with_the_nearest():
