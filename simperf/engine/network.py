@@ -13,6 +13,7 @@ head-of-line blocking. A rate changes at the instant of its cause, and nothing i
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import simpy
@@ -235,7 +236,8 @@ class FlowNetwork:
 
     def alone(self, resources: Sequence[str], nbytes: float, *, latency: float = 0.0, cap: float = math.inf) -> float:
         """Return the time that a transfer takes with the network to itself [s]."""
-        rate = min(cap, min((link.capacity for link in self._route(resources).links), default=math.inf))
+        links = Counter(self._route(resources).links)
+        rate = min(cap, min((link.capacity / times for link, times in links.items()), default=math.inf))
         if nbytes == 0.0:
             return latency
         return latency + nbytes / rate if rate > 0.0 else math.inf

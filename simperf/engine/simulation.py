@@ -15,7 +15,7 @@ from simperf.engine.host import Host
 from simperf.engine.network import FlowNetwork
 from simperf.engine.recorder import Recorder
 from simperf.engine.stream import DEFAULT_DEPTH
-from simperf.errors import ProgramError, SimperfError
+from simperf.errors import ProgramError, SimperfError, nearest
 
 __all__ = ["Path", "Simulation", "Wiring"]
 
@@ -109,8 +109,10 @@ class Simulation:
             part: DevicePart | None = None
             if self.machine is not None:
                 node = self.machine.nodes.get(name)
-                if node is None or node.kind not in ("gpu", "cpu"):
-                    raise ProgramError(f"the machine has no device {name!r}")
+                if node is None:
+                    raise ProgramError(f"the machine has no device {name!r}{nearest(name, self.machine.gpus)}")
+                if node.kind not in ("gpu", "cpu"):
+                    raise ProgramError(f"{name!r} is a {node.kind}, no device: a GPU or a CPU is expected")
                 part = node.part if node.kind == "gpu" else None
             self.devices[name] = Device(
                 self.env, name, self.network, part=part, depth=self.depth, recorder=self.recorder

@@ -11,7 +11,7 @@ from simperf.execution import Program, copy, launch, record, synchronize, wait
 from simperf.execution.session import Session
 from simperf.programs.registry import Count, program
 from simperf.units import Bytes
-from simperf.workload import make_op
+from simperf.workload import element_size, make_op
 
 __all__ = ["copy_overlap", "host_copy"]
 
@@ -46,7 +46,7 @@ def copy_overlap(
     """
     gpu, host = m.gpu(), m.host
     kernel = m.kernel(make_op({"op": "matmul", "m": size, "n": size, "k": size, "dtype": dtype}), gpu)
-    nbytes = size * size * {"fp64": 8, "fp32": 4, "tf32": 4}.get(dtype, 2)
+    nbytes = size * size * element_size(dtype)
     side = gpu.stream(1)
     for _ in range(n if what != "copy" else 0):
         yield launch(kernel, gpu)

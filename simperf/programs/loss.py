@@ -70,6 +70,8 @@ def server_loss(
     pool, homes = list(workers or m.machine.gpus), list(servers)
     if lost and lost not in homes:
         raise ProgramError(f"the lost server {lost!r} is none of the servers: {', '.join(homes) or 'none'}")
+    if not pool:
+        raise ProgramError("the machine has no GPU to be a worker; name the nodes that train as workers")
     if steps < 1 or checkpoint_every < 1:
         raise ProgramError("steps and checkpoint_every must be 1 or more")
     placed = place_shards(nbytes, homes, shards=shards, replicas=replicas)

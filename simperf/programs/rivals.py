@@ -6,9 +6,6 @@ distributed DNN training in heterogeneous GPU/CPU clusters" (BytePS), OSDI 2020.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from simperf.engine.simulation import Simulation
 from simperf.errors import ProgramError
 from simperf.execution import Program
 from simperf.execution.session import Session
@@ -83,13 +80,7 @@ def servers_or_ring(
     if not 0 < servers < len(machines):
         raise ProgramError(f"servers is {servers}, but of {len(machines)} machines at least one serves and one trains")
     gpus = tuple(gpu for gpu in m.machine.gpus if gpu.partition("/")[0] in machines[:-servers])
-    beside = Session(
-        Simulation(m.machine, seed=m.simulation.seed, depth=m.simulation.depth),
-        mode=m.mode,
-        profile=m.profile,
-        sharp=m.sharp,
-        efficiency=m.efficiency,
-    )
+    beside = m.another()
     beside.play(
         train_with_servers(
             beside,
@@ -119,12 +110,14 @@ def servers_or_ring(
         bucket_view=False,
         variation=variation,
         alone=alone,
+        exact=False,
     )
-    yield run_training(m, replace(ring, exact=False))
+    yield run_training(m, ring)
     m.notes += [f"with servers: {note}" for note in beside.notes]
     ways = {"servers": beside.metrics, "ring": m.metrics}
     rates = {way: batch * len(gpus) / found["time per step"][0] for way, found in ways.items()}
-    own = rates["ring"] / len(gpus) / m.metrics["scaling efficiency"][0]  # of one GPU without the others
+    lost = m.metrics["scaling efficiency"][0] if len(gpus) > 1 else 1.0
+    own = rates["ring"] / len(gpus) / lost  # of one GPU without the others
     for way, rate in rates.items():
         m.metric(f"{way}: samples per second", rate, "1/s")
         m.metric(f"{way}: scaling efficiency", rate / (own * len(gpus)))

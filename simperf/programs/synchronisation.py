@@ -9,6 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 from simperf.collectives import collective_event, make_plan
+from simperf.collectives.bench import bus_factor
+from simperf.collectives.suit import plan_for, switch_sites
 from simperf.errors import ProgramError
 from simperf.execution import Program, wait
 from simperf.execution.session import Session
@@ -68,8 +70,12 @@ def all_reduce(
         }
         m.notes += [f"{len(rings)} rings found on the wiring:"]
         m.notes += [f"{' '.join(ring.order)} at {format_quantity(ring.bandwidth, 'B/s')}" for ring in rings]
-    plan = make_plan("all-reduce", algorithm, nranks=len(nodes), **options)
-    places = servers or [m.host] * plan.nservers
+    if algorithm == "in-network":
+        plan = plan_for(m.machine, "all-reduce", algorithm, ranks=nodes, nbytes=nbytes, **options)
+        places = list(switch_sites(m.machine, nodes, options.get("heads", ())))
+    else:
+        plan = make_plan("all-reduce", algorithm, nranks=len(nodes), **options)
+        places = servers or [m.host] * plan.nservers
     others = [
         m.simulation.network.background(m.machine.route(src, dst).resources, background)
         for src, dst in pairwise((*nodes, nodes[0]))
@@ -83,4 +89,4 @@ def all_reduce(
         traffic.stop()
     took = m.now / times
     m.metric("algbw", nbytes / took if took else 0.0, "B/s")
-    m.metric("busbw", nbytes / took * 2 * (len(nodes) - 1) / len(nodes) if took else 0.0, "B/s")
+    m.metric("busbw", nbytes / took * bus_factor("all-reduce", len(nodes)) if took else 0.0, "B/s")

@@ -163,6 +163,9 @@ def link_flaps(
     route = m.machine.route(source, target)
     name = link or route.resources[0]
     if up or down:
+        if not (up and down):
+            message = "a link that flaps is up for a time and down for a time: both are expected"
+            raise InputError(Problem(message, key="down" if up else "up", value="0 s", expected='such as "2 s"'))
         law = [distribution("exponential", mean=mean) for mean in (up, down)]
         flap(m.simulation, name, up=law[0], down=law[1], share=share)
     elif until or share > 0.0:

@@ -33,6 +33,8 @@ def test_a_transfer_alone_takes_latency_and_bytes_over_bandwidth():
     assert env.run(event) == 5.5 == env.now
     assert network.alone(["a", "b"], 20.0, latency=1.5) == 5.5
     assert network.alone(["a"], 20.0, cap=4.0) == 5.0
+    began = env.now
+    assert network.alone(["a", "a"], 20.0) == env.run(network.transfer(["a", "a"], 20.0)) - began, "drawn on twice"
     assert network.alone(["a"], 0.0, latency=1.0) == 1.0
 
 

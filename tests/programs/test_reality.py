@@ -6,6 +6,7 @@ from simperf.engine.recorder import Recorder
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, ProgramError
 from simperf.execution.session import Session
+from simperf.hardware import Catalog, build_machine
 from simperf.programs import PROGRAMS
 
 LONG = {"nodes": 8, "duration": 1e6, "interval": 1000.0, "node_mtbf": 4e5, "size": 20e9, "storage": 1e9, "spares": 2}
@@ -91,6 +92,14 @@ def test_e9_servers_that_cannot_be(play, change, words):
         play("book-4gpu", "server-loss", **{**SERVERS, "fails_at": 0.1, **change})
 
 
+def test_e9_nobody_to_train_is_told():
+    nodes = [{"id": "n{0..1}", "kind": "cpu"}]
+    machine = build_machine({"node": nodes, "link": [{"a": "n0", "b": "n1", "bandwidth": "1 GB/s"}]}, Catalog.load())
+    session = Session(Simulation(machine))
+    with pytest.raises(ProgramError, match="no GPU to be a worker"):
+        session.play(PROGRAMS["server-loss"].function(session, servers=["n0"]))
+
+
 def test_e7_all_wait_for_one_slow_worker_and_nobody_does(play):
     waiting = play("", "stragglers", workers=4, steps=10, slow=0, factor=3.0, communicate=0.05)
     assert waiting.now == pytest.approx(10 * (0.3 + 0.05), rel=1e-9)
@@ -116,6 +125,8 @@ def test_a_link_that_never_comes_back(play):
         play("book-4gpu", "link-flaps")
     with pytest.raises(ProgramError, match="n must be"):
         play("book-4gpu", "link-flaps", n=0, until=1.0)
+    with pytest.raises(InputError, match=r"down: .*both are expected"):
+        play("book-4gpu", "link-flaps", up=1.0)
 
 
 def test_an_epoch_is_the_same_simulated_or_continued(play):

@@ -1,9 +1,12 @@
 """`simperf.programs.rivals`: servers and a ring on the same machines, each as the program that runs it alone."""
 
+from dataclasses import replace
+
 import pytest
 
 import simperf
 from simperf.errors import ProgramError
+from simperf.scenario import CostSettings
 
 MACHINE = {
     "server": "v100-pcie-8gpu-rdma",
@@ -51,3 +54,21 @@ def test_more_servers_are_not_slower_and_none_or_all_are_refused():
     for servers in (0, 4):
         with pytest.raises(ProgramError, match="at least one serves and one trains"):
             rivals(servers=servers)
+
+
+def test_a_single_gpu_beside_a_server_is_compared_too():
+    machine = {"server": "p2-xlarge", "count": 2, "fabric": {"type": "star", "bandwidth": "1 GB/s"}}
+    program = {"use": "servers-or-ring", "model": "lenet", "batch": 16}
+    found = values(simperf.run(simperf.make_scenario({"machine": machine, "program": program})))
+    assert found["ring: scaling efficiency"] == 1.0
+    assert found["servers: samples per second"] < found["ring: samples per second"]
+
+
+def test_both_ways_cost_operations_with_the_same_constants():
+    """A profile's constants hold for the servers' run as well: a GPU that is slower slows both ways down."""
+    program = {"use": "servers-or-ring", "servers": 2, "model": "resnet18", "batch": 16}
+    base = simperf.make_scenario({"machine": MACHINE, "program": program})
+    slow = {"elementwise": {"overhead": 1e-3, "rate": 1e12}}
+    plain, fitted = (values(simperf.run(replace(base, cost=CostSettings(kernels=each)))) for each in ({}, slow))
+    for way in ("servers", "ring"):
+        assert fitted[f"{way}: samples per second"] < 0.5 * plain[f"{way}: samples per second"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from simperf.errors import ProgramError
+from simperf.errors import InputError, ProgramError
 
 
 def test_b3_copies_hide_behind_computation(play):
@@ -14,6 +14,12 @@ def test_b3_copies_hide_behind_computation(play):
     overlapped = play("p3-2xlarge", "copy-overlap", what="overlapped", **options).now
     assert both == pytest.approx(compute + copies, rel=1e-9)
     assert overlapped == pytest.approx(compute + copies / 10, rel=1e-9)
+
+
+def test_b3_a_byte_an_element_is_copied_of_int8(play):
+    options = {"size": 4000, "n": 10, "allocate": False, "what": "copy"}
+    byte, half = (play("desktop-1gpu", "copy-overlap", dtype=dtype, **options).now for dtype in ("int8", "fp16"))
+    assert half == pytest.approx(2 * byte, rel=0.01)
 
 
 def test_b3_pageable_copies_hide_less(play):
@@ -68,6 +74,15 @@ def test_e2_two_rings_found_on_the_hybrid_cube_mesh(play):
     found = play("book-8v100", "all-reduce", algorithm="multi-ring")
     assert found.now == pytest.approx(2 * 7 / 8 * 160e6 / 54e9, rel=1e-9)
     assert "2 rings" in " ".join(found.notes)
+
+
+def test_e2_a_switch_that_adds_up(play):
+    """Every port carries 1 + 1/n payloads, where a ring has 2 (n - 1) / n; a switch that only forwards is refused."""
+    inside, ring = (play("dgx-h100", "all-reduce", algorithm=name, nbytes=1e9) for name in ("in-network", "ring"))
+    assert inside.now < 0.8 * ring.now
+    assert not any("cpu" in name and nbytes for name, nbytes in inside.simulation.network.moved.items())
+    with pytest.raises(InputError, match="NVSwitch"):
+        play("book-4gpu", "all-reduce", algorithm="in-network")
 
 
 def test_gpus_that_are_not_there(play):
