@@ -8,20 +8,23 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from simperf.hardware import Catalog
 from simperf.study.journal import canonical
 
-__all__ = ["Cache", "cache_folder", "fingerprint", "point_key"]
+__all__ = ["Cache", "cache_folder", "fingerprint", "folder_hash", "own_files", "point_key"]
 
 #: folder of the cache; "off" does without
 VARIABLE = "SIMPERF_CACHE"
 #: how long rows may wait to be written together [s]
 _TOGETHER = 1.0
 _PATIENCE = 10.0  # for another process that writes [s]
+#: how the names of profiles and traced models end, where they are files
+_FILES = (".toml", ".json", ".json.gz")
 
 
 def cache_folder() -> Path | None:
@@ -65,19 +68,48 @@ def point_key(task: Mapping[str, Any], *, files: str) -> str:
     return hashlib.sha256(canonical([fingerprint(), files, content]).encode()).hexdigest()
 
 
-def folder_hash(data: Mapping[str, Any], folder: str) -> str:
-    """Hash of people's own files that a scenario reads: Python programs, parts and profiles beside it; "" if none."""
-    machine, program = data.get("machine", {}), data.get("program", {})
-    own = isinstance(machine, Mapping) and "folder" in machine
-    if not own and "python" not in program and "calibration" not in data:
-        return ""
+def own_files(data: Mapping[str, Any], folder: str, *, named: Iterable[str] = ()) -> list[Path]:
+    """Files that a scenario reads beside simperf's own: Python programs with their neighbours, parts, profiles, models.
+
+    Parameters
+    ----------
+    data : mapping
+        Of the scenario.
+    folder : str
+        That its paths are relative to.
+    named : iterable of str
+        Further values that a study sets, some of which may be files.
+    """
+    root, program = Path(folder), _table(data, "program")
+    use = _table(data, "calibration").get("use", ())
+    profiles = [use] if isinstance(use, str) else use
+    places: list[Iterable[Path]] = []
+    if "folder" in _table(data, "machine"):
+        places.append((root / str(data["machine"]["folder"])).rglob("*"))
+    if "python" in program:
+        places.append((root / str(program["python"]).rpartition(":")[0]).parent.glob("*"))
+    found = [path for place in places for path in place if path.suffix in (".py", ".toml", ".json")]
+    for text in (*profiles, *program.values(), *named):
+        if isinstance(text, str) and text.endswith(_FILES):
+            found += [Path(text), root / text]
+    if profiles:
+        catalog = Catalog.load()
+        found += [Path(catalog.path("profile", name)) for name in catalog.names("profile") if name in profiles]
+    return sorted({path.absolute() for path in found if path.is_file()})
+
+
+def folder_hash(data: Mapping[str, Any], folder: str, *, named: Iterable[str] = ()) -> str:
+    """Hash of `own_files`, their names and their content; "" if there are none."""
+    files = own_files(data, folder, named=named)
     digest = hashlib.sha256()
-    places = [Path(folder), *([Path(folder) / str(machine["folder"])] if own else [])]
-    for place in places:
-        for path in sorted(place.glob("*") if place == places[0] else place.rglob("*")):
-            if path.suffix in (".py", ".toml", ".json") and path.is_file():
-                digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()
+    for path in files:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest() if files else ""
+
+
+def _table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = data.get(name)
+    return table if isinstance(table, Mapping) else {}
 
 
 class Cache:

@@ -23,6 +23,7 @@ from simperf.results import Result
 from simperf.run import run
 from simperf.scenario import Scenario, make_scenario
 from simperf.scenario.overrides import Override, apply, parse_path
+from simperf.study.cache import own_files
 
 __all__ = ["SPEED", "Row", "Task", "failed_row", "make_tasks", "point_scenario", "result_row", "run_task", "spawn_seed"]
 
@@ -181,7 +182,9 @@ def _with_machine(scenario: Scenario, data: Mapping[str, Any], folder: str) -> S
     """Give a scenario the machine that an earlier point of the same table had, whose routes are known already."""
     if scenario.machine is None:
         return scenario
-    table = json.dumps([data["machine"], data.get("calibration"), folder], sort_keys=True, default=str)
+    own = {key: data[key] for key in ("machine", "calibration") if key in data}
+    states = [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in own_files(own, folder)]
+    table = json.dumps([own, folder, states], sort_keys=True, default=str)
     if len(_MACHINES) >= _KEPT:
         _MACHINES.clear()
     return replace(scenario, machine=_MACHINES.setdefault(table, scenario.machine))

@@ -197,7 +197,7 @@ def run_tasks(
         known, failed = len(rows), sum(row["error"] is not None for row in rows.values())
         memory = Cache(cache_folder() if cache else None)
         stack.callback(memory.close)
-        files = folder_hash(tasks[0]["data"], tasks[0]["folder"]) if tasks and cache and "data" in tasks[0] else ""
+        files = _files(tasks) if cache else ""
         keys = {task["point"]: point_key(task, files=files) for task in tasks} if cache else {}
 
         def keep(row: Row) -> None:
@@ -225,6 +225,14 @@ def run_tasks(
                     memory.put(keys[task["point"]], row)
                 keep(row)
     return [rows[task["point"]] for task in tasks]
+
+
+def _files(tasks: Sequence[Task]) -> str:
+    """Hash of people's own files that the tasks read."""
+    if not tasks or "data" not in tasks[0]:
+        return ""
+    named = dict.fromkeys(value for task in tasks for value in task["set"].values() if isinstance(value, str))
+    return folder_hash(tasks[0]["data"], tasks[0]["folder"], named=named)
 
 
 def _identity(tasks: Sequence[Task]) -> str:

@@ -135,17 +135,16 @@ def _gpu(catalog: Catalog, instance: str) -> GpuPart:
 
 def _step_bound(model: TracedModel, part: GpuPart, batch: int, precision: str, optimizer: str) -> float:
     key = (id(model), part.name, batch, precision, optimizer)
-    if key not in _BOUNDS:
+    if key not in _BOUNDS or _BOUNDS[key][0] is not model:
         step = model.at(batch, precision, optimizer=optimizer)
         sharp = Roofline.sharp(part)
-        _BOUNDS[key] = math.fsum(
-            max(cost.compute_time, cost.memory_time)
-            for cost in map(sharp.cost, (*step.forward, *step.backward, *step.update))
-        )
-    return _BOUNDS[key]
+        costs = map(sharp.cost, (*step.forward, *step.backward, *step.update))
+        _BOUNDS[key] = model, math.fsum(max(cost.compute_time, cost.memory_time) for cost in costs)
+    return _BOUNDS[key][1]
 
 
-_BOUNDS: dict[tuple[Any, ...], float] = {}
+#: bounds that are known, each with its model: the number of one that has gone may be another's
+_BOUNDS: dict[tuple[Any, ...], tuple[TracedModel, float]] = {}
 
 
 @lru_cache(maxsize=256)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from simperf.errors import UnknownNameError
@@ -30,9 +30,8 @@ def names() -> tuple[str, ...]:
     return tuple(_files())
 
 
-@cache
 def load(name: str) -> TracedModel:
-    """Read a model of the zoo, or a file if `name` ends like one.
+    """Read a model of the zoo, or a file if `name` ends like one; each once, a file again when it has changed.
 
     Raises
     ------
@@ -46,9 +45,24 @@ def load(name: str) -> TracedModel:
     >>> load("lenet").parameter_count
     129068
     """
-    if name.endswith((*_SUFFIXES, ".toml")):
-        return read_model(name)
+    if not name.endswith((*_SUFFIXES, ".toml")):
+        return _shipped(name)
+    path = Path(name).absolute()
+    if not path.is_file():
+        return read_model(name)  # says what is there instead
+    state = path.stat()
+    return _own(name, str(path), state.st_mtime_ns, state.st_size)
+
+
+@cache
+def _shipped(name: str) -> TracedModel:
     files = _files()
     if name not in files:
         raise UnknownNameError("model", name, files)
     return read_model(files[name])
+
+
+@lru_cache(maxsize=64)
+def _own(name: str, path: str, changed: int, size: int) -> TracedModel:
+    """The model in a file, as it was when it was last changed."""
+    return read_model(name)
