@@ -35,6 +35,7 @@ __all__ = [
     "Seconds",
     "Unit",
     "format_quantity",
+    "headed",
     "parse",
     "parse_size",
 ]
@@ -265,6 +266,17 @@ def format_quantity(value: float, dimension: str, *, digits: int = 4) -> str:
         return f"{value:.{digits}g} {dimension}"
     shown = _quantity()(value, "/s" if dimension == "1/s" else dimension)
     return str(shown.render(prec=digits - 1, strip_zeros=False))
+
+
+def headed(name: str, unit: str) -> str:
+    """Head of a column of numbers in the SI unit `unit`, as tables with units are read again.
+
+    Examples
+    --------
+    >>> headed("time", "s"), headed("ratio", "1"), headed("name", "")
+    ('time [s]', 'ratio', 'name')
+    """
+    return name if unit in ("", "1") else f"{name} [{unit}]"
 
 
 @lru_cache(maxsize=1)

@@ -69,7 +69,7 @@ def limits(
     elif output == "csv":
         from simperf.cli.rows import write_rows
 
-        write_rows(found.to_dict()["speed_ups"], "csv")
+        write_rows(found.to_dict()["speed_ups"], "csv", units={"time": "s"})
     else:
         typer.echo(format_limits(found, flips=turns, influences=influences, all_rows=everything))
     if plot is not None:

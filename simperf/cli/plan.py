@@ -49,7 +49,9 @@ def plan(
         from simperf.cli.rows import write_rows
 
         document = found.to_dict()
-        write_rows(document["ranked"] + document["pruned"], "csv")
+        units = {"time": "s", "time_interval": "s", "cost": "USD", "cost_interval": "USD", "price": "USD/h"}
+        units |= {"samples_per_second": "1/s", "memory": "B"}
+        write_rows(document["ranked"] + document["pruned"], "csv", units=units)
     else:
         typer.echo(format_plan(found, most=10**6 if everything else 20))
     if plot is not None:

@@ -13,16 +13,18 @@ import typer
 __all__ = ["write_rows"]
 
 
-def write_rows(rows: Sequence[Mapping[str, Any]], output: str) -> None:
-    """Write rows of the same keys to standard output."""
+def write_rows(rows: Sequence[Mapping[str, Any]], output: str, *, units: Mapping[str, str] | None = None) -> None:
+    """Write rows of the same keys to standard output; the header of CSV names the SI `units` of columns."""
     if output == "json":
         typer.echo(json.dumps(list(rows), indent=2, ensure_ascii=False))
         return
     columns = list(rows[0]) if rows else []
     if output == "csv":
+        from simperf.units import headed
+
         stream = io.StringIO()
         writer = csv.DictWriter(stream, columns, lineterminator="\n")
-        writer.writeheader()
+        writer.writerow({name: headed(name, (units or {}).get(name, "")) for name in columns})
         writer.writerows(rows)
         typer.echo(stream.getvalue(), nl=False)
         return

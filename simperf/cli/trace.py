@@ -139,7 +139,7 @@ def _rows(
             }
             for op in step.ops
         ]
-        write_rows(rows, output)
+        write_rows(rows, output, units={"flops": "FLOP", "read": "B", "written": "B"})
         return
     facts = _facts(model, step, model.memory(batch, precision, optimizer=optimizer))
     if output == "table":

@@ -21,6 +21,7 @@ from simperf.analysis.overlap import overlap
 from simperf.analysis.regime import regime
 from simperf.analysis.verdict import verdict
 from simperf.results import Result
+from simperf.units import headed
 
 __all__ = ["SCHEMA", "Failure", "comparison_document", "result_document", "to_csv", "to_json"]
 
@@ -131,25 +132,29 @@ def _strict(value: Any) -> Any:
 
 
 def to_csv(results: Sequence[Result | Failure], checks: Mapping[int, Checks] | None = None) -> str:
-    """One row a result, with a header; numbers in SI units, at full precision."""
+    """One row a result, below a header that names SI units; numbers at full precision."""
     good = [result for result in results if isinstance(result, Result)]
     best = min((result.time for result in good), default=0.0)
-    metrics = list(dict.fromkeys(name for result in good for name in result.metrics))
+    metrics: dict[str, str] = {}
+    for each in good:
+        for name, metric in each.metrics.items():
+            metrics.setdefault(name, metric.unit)
     drawn = any("time" in result.intervals for result in good)
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(
-        ["name", "time", "ratio", "regime", "regime_share", "limited_by", "utilisation", "floor_name", "floor"]
-        + [f"breakdown.{category}" for category in (*PRIORITY, IDLE)]
+        ["name", "time [s]", "ratio", "regime", "regime_share", "limited_by", "utilisation", "floor_name", "floor [s]"]
+        + [f"breakdown.{category} [s]" for category in (*PRIORITY, IDLE)]
         + ["expectation", "error"]
-        + [f"metrics.{name}" for name in metrics]
-        + (["time.low", "time.high"] if drawn else [])
+        + [headed(f"metrics.{name}", unit) for name, unit in metrics.items()]
+        + (["time.low [s]", "time.high [s]"] if drawn else [])
     )
     for index, result in enumerate(results):
         mine = (checks or {}).get(index, ())
         verdict = "" if not mine else "ok" if all(check.ok for check in mine) else "failed"
         if isinstance(result, Failure):
-            writer.writerow([result.name, *[""] * (8 + len(PRIORITY) + 1), verdict, result.error, *[""] * len(metrics)])
+            blank = [""] * (8 + len(PRIORITY) + 1), [""] * (len(metrics) + 2 * drawn)
+            writer.writerow([result.name, *blank[0], verdict, result.error, *blank[1]])
             continue
         bound, limit, room, parts = regime(result), busiest(result), headroom(result), breakdown(result)
         writer.writerow(

@@ -16,7 +16,7 @@ from typing import Any
 from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.files import write_bytes
 from simperf.study.points import Row
-from simperf.units import format_quantity
+from simperf.units import format_quantity, headed
 
 __all__ = ["SUFFIXES", "Table", "check_output"]
 
@@ -146,7 +146,10 @@ class Table:
         return _pandas("a data frame").DataFrame(self.records(), columns=list(self.columns))
 
     def to_bytes(self, suffix: str = ".jsonl") -> bytes:
-        """As the file whose name ends in `suffix` holds it; the same rows give the same bytes."""
+        """As the file whose name ends in `suffix` holds it; the same rows give the same bytes.
+
+        Quantities are in SI units, which the columns of CSV name: ``time [s]``.
+        """
         if suffix == ".parquet":
             stream = io.BytesIO()
             frame = self.to_pandas()
@@ -157,7 +160,7 @@ class Table:
         if suffix == ".csv":
             text = io.StringIO()
             writer = csv.DictWriter(text, list(self.columns), lineterminator="\n")
-            writer.writeheader()
+            writer.writerow({name: headed(name, self.unit(name)) for name in self.columns})
             writer.writerows({key: _cell(value) for key, value in row.items()} for row in self.records())
             return text.getvalue().encode()
         if suffix == ".json":

@@ -49,7 +49,7 @@ def test_show_a_server_with_its_wiring_and_price():
     for word in ("24.48 USD/h", "us-east-1", "gpu0 - gpu3", "40.00 GB/s", "└──"):
         assert word in text
     rows = list(csv.DictReader(io.StringIO(run("catalog", "show", "p3-16xlarge", "--format", "csv"))))
-    assert float(next(row for row in rows if (row["a"], row["b"]) == ("gpu0", "gpu3"))["bandwidth"]) == 40e9
+    assert float(next(row for row in rows if (row["a"], row["b"]) == ("gpu0", "gpu3"))["bandwidth [B/s]"]) == 40e9
     assert json.loads(run("catalog", "show", "dgx-a100-x4", "--format", "json"))["gpus"] == 32
     assert "switch0" in run("catalog", "show", "dgx-a100-x4")
 

@@ -18,7 +18,7 @@ def test_the_book_s_numbers(simperf):
     code, out, _ = simperf("compare", "d2l/sync-160mb", "--format", "csv")
     assert code == 0
     rows = list(csv.DictReader(io.StringIO(out)))
-    assert [float(row["time"]) for row in rows] == pytest.approx([0.060, 0.080, 0.015], rel=1e-9)
+    assert [float(row["time [s]"]) for row in rows] == pytest.approx([0.060, 0.080, 0.015], rel=1e-9)
     assert [row["expectation"] for row in rows] == ["ok"] * 3
 
 

@@ -32,3 +32,10 @@ def test_a_table_shows_text_as_it_is(capsys):
 def test_no_rows(capsys, output):
     write_rows([], output)
     assert capsys.readouterr().err == ""
+
+
+def test_csv_names_units_and_json_does_not(capsys):
+    write_rows([{"name": "a", "time": 1.5, "share": 0.5}], "csv", units={"time": "s", "share": "1"})
+    assert capsys.readouterr().out == "name,time [s],share\na,1.5,0.5\n"
+    write_rows([{"name": "a", "time": 1.5}], "json", units={"time": "s"})
+    assert json.loads(capsys.readouterr().out) == [{"name": "a", "time": 1.5}]

@@ -24,7 +24,8 @@ def test_json_and_csv_are_si_numbers(simperf, chain):
     assert data["time"] == pytest.approx(0.022)
     assert data["checks"][0]["ok"] is True
     (row,) = csv.DictReader(io.StringIO(simperf("run", chain, "--format", "csv")[1]))
-    assert float(row["time"]) == data["time"]
+    assert float(row["time [s]"]) == data["time"]
+    assert float(row["metrics.operations per second [1/s]"]) == data["metrics"]["operations per second"]["value"]
     assert row["expectation"] == "ok"
 
 

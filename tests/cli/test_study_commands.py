@@ -37,7 +37,11 @@ def test_every_format_of_the_table(simperf, chain, tmp_path, suffix):
     elif suffix == ".json":
         rows = json.loads(path.read_text())
     elif suffix == ".csv":
-        rows = list(csv.DictReader(io.StringIO(path.read_text())))
+        rows = [
+            {name.removesuffix(" [s]"): cell for name, cell in row.items()}
+            for row in csv.DictReader(io.StringIO(path.read_text()))
+        ]
+        assert path.read_text().startswith("point,program.n,seed,error,time [s],")
     else:
         rows = pandas.read_parquet(path).to_dict("records")
     assert [float(row["time"]) for row in rows[:2]] == pytest.approx([4e-3, 6e-3])
@@ -106,7 +110,7 @@ def test_limits_in_words_and_as_data(simperf, chain, tmp_path):
     found = json.loads(out)
     assert sum(part["time"] for part in found["critical_path"]) == pytest.approx(found["time"], rel=1e-9)
     assert found["together"]["time"] * 1.1 == pytest.approx(found["time"], rel=1e-9)
-    assert simperf("limits", chain, "--format", "csv")[1].startswith("resource,kind,factor,time,change")
+    assert simperf("limits", chain, "--format", "csv")[1].startswith("resource,kind,factor,time [s],change")
     assert simperf("limits", chain, "--faster", "0.5")[0] == 2
 
 

@@ -110,7 +110,7 @@ def test_a_run_that_failed_has_a_row_of_its_own():
     assert data[1]["comparison"]["ratio"] == 1.0
     table = list(csv.DictReader(io.StringIO(format_comparison(rows, "csv"))))
     assert [row["error"] for row in table] == ["gpu0 is out of memory at 8 ms", ""]
-    assert table[0]["time"] == table[0]["metrics.throughput"] == ""
+    assert table[0]["time [s]"] == table[0]["metrics.throughput [1/s]"] == ""
     assert json.loads(format_comparison(rows[:1], "json"))["results"][0]["name"] == "unbounded"
     assert "failed" in format_comparison(rows[:1])
 
@@ -173,9 +173,9 @@ def test_csv_has_one_row_a_result_at_full_precision():
     results = [result("slow", 0.1 + 0.2), result("fast", 0.06, metrics={})]
     rows = list(csv.DictReader(io.StringIO(format_comparison(results, "csv"))))
     assert [row["name"] for row in rows] == ["slow", "fast"]
-    assert float(rows[0]["time"]) == 0.1 + 0.2
-    assert rows[0]["metrics.throughput"] == "1234.5678"
-    assert rows[1]["metrics.throughput"] == ""
+    assert float(rows[0]["time [s]"]) == 0.1 + 0.2
+    assert rows[0]["metrics.throughput [1/s]"] == "1234.5678"
+    assert rows[1]["metrics.throughput [1/s]"] == ""
     assert sum(float(rows[1][key]) for key in rows[1] if key.startswith("breakdown.")) == pytest.approx(0.06)
 
 
