@@ -177,7 +177,8 @@ class Dataset:
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
             found = data.get("schema") if isinstance(data, dict) else type(data).__name__
             message = "no data set of measurements"
-            raise InputError(Problem(message, file=name, key="schema", value=repr(found), expected=repr(SCHEMA)))
+            expected = f"{SCHEMA!r}: what `simperf calibrate measure`, `cluster` or `import` writes"
+            raise InputError(Problem(message, file=name, key="schema", value=repr(found), expected=expected))
         problems: list[Problem] = []
         points = []
         for index, row in enumerate(data.get("measurements") or ()):

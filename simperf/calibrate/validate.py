@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,6 +35,8 @@ class Checked:
         90 % interval of the prediction, the scatter of readings among it.
     fitted : bool
         The point was used for the fit.
+    unit : str
+        Of the reading.
     """
 
     key: str
@@ -45,6 +47,7 @@ class Checked:
     low: float
     high: float
     fitted: bool
+    unit: str = "s"
 
     @property
     def error(self) -> float:
@@ -167,6 +170,8 @@ def validate(
         points += _steps(steps, dataset, skipped)
     order = {key: index for index, key in enumerate(point.key for point in dataset)}
     points.sort(key=lambda point: order.get(point.key, len(order)))
+    units = {point.key: point.unit for point in dataset}
+    points = [replace(point, unit=units.get(point.key, "s")) for point in points]
     if not points:
         raise InputError(Problem("the profile has a model for no point of this data set", value=dataset.title))
     return Validation(tuple(points), skipped)

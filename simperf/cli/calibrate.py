@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 
 import typer
 
@@ -14,18 +13,22 @@ VERBS = ("measure", "cluster", "import", "fit", "validate")
 
 app = typer.Typer(
     help="Fit the model to measurements: measure or import, then fit, then validate.",
+    epilog=(
+        "From nothing to a validated profile: "
+        "simperf calibrate measure -o machine.json; "
+        "simperf calibrate fit machine.json -o profile.toml; "
+        "simperf calibrate validate profile.toml machine.json"
+    ),
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 
 def _register() -> None:
-    """Add each verb whose file is there: the one function that its ``__all__`` names."""
+    """Add each verb: the one function that the ``__all__`` of its file names."""
     for verb in VERBS:
-        name = f"simperf.cli.calibrate_{verb}"
-        if find_spec(name) is not None:
-            module = import_module(name)
-            app.command(verb)(getattr(module, module.__all__[0]))
+        module = import_module(f"simperf.cli.calibrate_{verb}")
+        app.command(verb)(getattr(module, module.__all__[0]))
 
 
 _register()

@@ -55,7 +55,7 @@ def cluster(
 
     shape, further = _shape(rate, rate_of or [], burst, queue, hosts), _rates(rates)
     families = _families(only)
-    verify_outputs(save=output)
+    verify_outputs(output=output)
     check()
     if find_spec("lmfit") is None:
         note('to see the prediction beside it, fitting needs lmfit and SciPy: pip install "simperf[fit]"')

@@ -28,7 +28,7 @@ def import_(
     from simperf.cli.rows import write_rows
     from simperf.cli.work import note, verify_outputs
 
-    verify_outputs(save=output)
+    verify_outputs(output=output)
     found = import_files(files, kind="" if kind == "auto" else kind, collective=collective, ranks=ranks, series=series)
     data = found.dataset
     rows = []

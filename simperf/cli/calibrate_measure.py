@@ -40,7 +40,7 @@ def measure(
         return
     wanted = [name.strip() for name in only.split(",") if name.strip()]
     task.check_families(wanted)
-    verify_outputs(save=output)
+    verify_outputs(output=output)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     kept = keep_memory()
     bench = Bench(device, threads=threads, quick=quick, care=QUICK if quick else FULL)

@@ -35,10 +35,16 @@ def validate(
     from simperf.calibrate.steps import step_predictor
     from simperf.calibrate.validate import validate as check
     from simperf.cli.work import note
+    from simperf.errors import InputError, Problem
     from simperf.hardware import Catalog
     from simperf.report.calibration import draw_validation, validation_csv, validation_json, validation_text
 
-    known = Catalog.load().profile(profile)
+    catalog = Catalog.load()
+    if profile.endswith(".toml") and not Path(profile).is_file():
+        names = ", ".join(catalog.names("profile"))
+        expected = f"a file that `simperf calibrate fit DATA.json -o {profile}` writes, or a shipped profile: {names}"
+        raise InputError(Problem("no such file", file=profile, expected=expected))
+    known = catalog.profile(profile)
     dataset = pool([Dataset.load(path) for path in data])
     part = find_gpu(dataset, known.gpu)
     found = check(known, dataset, part=part, steps=step_predictor(known, part=part))

@@ -6,12 +6,12 @@ import os
 import shlex
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -146,13 +146,33 @@ def _placed(error: SimperfError, scenario: Scenario) -> list[Problem]:
         if toml is None or problem.file:
             placed.append(problem)
             continue
-        key = problem.key if problem.key.startswith("program") else "program"
-        message = problem.message if key == problem.key or not problem.key else f"{problem.key}: {problem.message}"
+        key = problem.key if problem.key.startswith("program") else _parameter(problem.key, scenario)
+        said = key == problem.key or key.rpartition(".")[2] == problem.key.rpartition(".")[2] or not problem.key
+        message = problem.message if said else f"{problem.key}: {problem.message}"
         if scenario.name != scenario.title:
             message = f"in the variant {scenario.name!r}: {message}"
-        line = toml.line(parse_path(key))
+        path = parse_path(key)
+        line = toml.line(path if _of_file(path, toml.data) == _of_file(path, scenario.data) else path[:1])
         placed.append(replace(problem, message=message, file=toml.path, line=line, key=key))
     return placed
+
+
+def _parameter(key: str, scenario: Scenario) -> str:
+    """Key of the parameter of the program that a problem's key names, or else the whole program."""
+    name = key.rpartition(".")[2]
+    return f"program.{name}" if name in scenario.program.parameters else "program"
+
+
+def _of_file(path: Sequence[str | int], data: Any) -> object:
+    """What stands at a key path of a file's data; None if nothing does."""
+    for step in path:
+        if isinstance(data, Mapping):
+            data = data.get(step)
+        elif isinstance(data, list) and isinstance(step, int) and step < len(data):
+            data = data[step]
+        else:
+            return None
+    return data
 
 
 def verify_outputs(
@@ -162,6 +182,7 @@ def verify_outputs(
     save: Path | None = None,
     map_file: Path | None = None,
     report: Path | None = None,
+    output: Path | None = None,
     kind: str = "overview",
 ) -> None:
     """Refuse, before anything is run, a file that could not be written after, and a kind of picture without one.
@@ -175,7 +196,10 @@ def verify_outputs(
     from simperf.files import is_special
 
     problems = []
-    outputs = (("--trace", trace), ("--plot", plot), ("--save", save), ("--map", map_file), ("--report", report))
+    outputs = (
+        *(("--trace", trace), ("--plot", plot), ("--save", save)),
+        *(("--map", map_file), ("--report", report), ("--output", output)),
+    )
     for option, path in outputs:
         if path is None or is_special(path):
             continue
@@ -186,7 +210,7 @@ def verify_outputs(
         elif not os.access(path.absolute().parent, os.W_OK):
             problems.append(Problem(f"no files may be written in {str(path.parent)!r}", file=option, key=str(path)))
     for option, path in outputs:
-        if path is None or path.is_dir() or (is_special(path) and option in ("--trace", "--save")):
+        if path is None or path.is_dir() or (is_special(path) and option in ("--trace", "--save", "--output")):
             continue
         known, message, expected = _NAMES.get(option, _DATA)
         if not path.name.lower().endswith(known):

@@ -48,6 +48,7 @@ def _rows(found: Validation) -> list[dict[str, Any]]:
             "model": row.model,
             "point": row.key.partition(" ")[2],
             "fitted": row.fitted,
+            "unit": row.unit,
             "measured": row.measured,
             "predicted": row.predicted,
             "low": row.low,

@@ -72,3 +72,29 @@ def test_the_picture(simperf, fitted, tmp_path):
 
 def test_the_command_is_documented():
     assert validate.__doc__
+
+
+def test_a_profile_that_is_not_there_is_told_before_the_data(simperf, fitted):
+    code, _, err = simperf("calibrate", "validate", "nope.toml", "few.json")
+    assert code == 2
+    assert err.startswith("error: nope.toml: no such file\n    expected: a file that `simperf calibrate fit DATA.json")
+
+
+def test_a_profile_that_could_not_be_written_is_refused_before_the_fit(simperf, fitted, tmp_path):
+    (tmp_path / "file").touch()
+    code, out, err = simperf("calibrate", "fit", "few.json", "-o", "no/p.toml", "--plots", "file")
+    assert (code, out) == (2, "")
+    assert "error: --output: no/p.toml: there is no such folder" in err
+    assert "error: --plots: file: this is a file, a folder is expected" in err
+
+
+def test_units_stand_with_every_point(simperf, fitted):
+    out = simperf("calibrate", "validate", "p.toml", "few.json", "--format", "csv")[1]
+    assert {row["unit"] for row in csv.DictReader(io.StringIO(out))} == {one.unit for one in fitted}
+
+
+def test_the_three_commands_are_named(simperf):
+    code, out, err = simperf("calibrate")
+    assert code == 2
+    for words in ("measure -o machine.json", "fit machine.json -o profile.toml", "validate profile.toml machine.json"):
+        assert words in " ".join((out + err).split())

@@ -71,3 +71,23 @@ def test_an_unknown_name_is_placed_at_its_key(simperf, tmp_path):
     assert err.startswith(
         "error: s.toml:6: program.algorithm: unknown all-reduce algorithm 'rng'; did you mean 'ring'?"
     )
+
+
+def test_a_value_without_meaning_is_placed_at_its_key(simperf, tmp_path):
+    (tmp_path / "s.toml").write_text(
+        '[machine]\nuse = "book-4gpu"\n[program]\nuse = "parameter-server"\nservers = 0\n'
+        '[[compare]]\nname = "many"\nset = { "program.servers" = 20 }\n'
+    )
+    code, _, err = simperf("run", "s.toml")
+    assert (code, err) == (2, "error: s.toml:5: program.servers: at least one server is needed (read: 0)\n")
+    code, _, err = simperf("run", "s.toml", "--variant", "many")
+    assert err.startswith("error: s.toml:3: program.servers: in the variant 'many': 20 servers for 10 shards")
+    code, _, err = simperf("run", "s.toml", "--set", "program.servers=30")
+    assert err.startswith("error: s.toml:3: program.servers: 30 servers for 10 shards"), "it is not what line 5 says"
+
+
+def test_a_data_set_is_refused_under_its_own_option(tmp_path):
+    with pytest.raises(InputError, match=r"--output: .*there is no folder"):
+        verify_outputs(output=tmp_path / "no" / "data.json")
+    with pytest.raises(InputError, match=r"--output: .*does not say JSON"):
+        verify_outputs(output=tmp_path / "data.txt")
