@@ -155,6 +155,7 @@ def _sources(scenario: Scenario, session: Session) -> dict[str, str]:
         if any(device.copies for device in session.simulation.devices.values()):
             used += ["copy_setup", "pageable", "allocate", "pin"]
         sources |= {f"{frontend.name}: {key}": frontend.source(key) for key in used if frontend.source(key)}
+    sources |= {f"profile {profile.name}": f"fitted to {profile.dataset}" for profile in scenario.profiles}
     machine = scenario.machine
     if machine is not None and "cost per step" in session.metrics:
         plans = dict.fromkeys(slot.blueprint for slot in machine.servers)
@@ -175,7 +176,10 @@ def _scope(session: Session) -> tuple[tuple[str, ...], tuple[str, ...]]:
         inside.append(f"frontend: {session.mode.title}; launch queue of {simulation.depth:g} a stream")
         inside.append("streams in order, sharing their device by demand; memory held from launch to end")
         outside.append("order of thread blocks on the device, clocks under load, fragmentation of memory")
-    if session.operations:
+    if session.operations and session.fitted:
+        inside.append("kernels by constants fitted to measurements; by the roofline where none were fitted")
+        outside.append("clocks, temperature and other load that differ from those when it was measured")
+    elif session.operations:
         how = "catalogue peaks, sharp corner" if session.sharp else "efficiency per kernel family, tiles, smooth corner"
         inside.append(f"kernels by the roofline: {how}")
         outside.append("caches of the device: every operand comes from and goes to device memory")

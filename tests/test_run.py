@@ -65,3 +65,14 @@ def test_seeds_change_what_is_random_and_nothing_else():
 def test_a_name_is_no_scenario():
     with pytest.raises(InputError, match=r"load_scenario"):
         run("d2l/async")  # type: ignore[arg-type]
+
+
+def test_what_was_fitted_is_said_in_place_of_the_catalogue():
+    program = {"machine": {"use": "desktop-1gpu"}, "program": {"use": "operations"}}
+    plain = run(make_scenario(program))
+    assert any("every operand comes from and goes to device memory" in line for line in plain.not_modelled)
+    fitted = run(make_scenario({**program, "calibration": {"use": "cpu-epyc-zen5-2c"}}))
+    assert any("constants fitted to measurements" in line for line in fitted.modelled)
+    assert not any("device memory" in line for line in fitted.not_modelled), "a profile's caches are modelled"
+    assert fitted.sources["profile cpu-epyc-zen5-2c"].startswith("fitted to AMD EPYC")
+    assert not any(key.startswith("profile") for key in plain.sources)

@@ -76,6 +76,12 @@ def test_an_interval_stands_below_the_answer_and_beside_every_metric_that_has_on
     assert "No interval" not in text
 
 
+def test_why_there_is_no_interval_is_said_as_it_is():
+    assert "no fitted profile was used" in result_report(Result("r", 4.0, spans=SPANS))
+    fitted = Result("r", 4.0, spans=SPANS, sources={"profile p.toml": "fitted to m.json"})
+    assert "constants were not drawn (--samples)" in result_report(fitted)
+
+
 def test_of_too_many_rows_sends_are_put_together_before_streams_are():
     nodes = [f"gpu{i}" for i in range(10)]
     streams = tuple(Span(f"{node}/stream{k}", "a", 0.0, 1.0, "compute") for node in nodes for k in range(2))

@@ -67,6 +67,8 @@ def _lead(result: Result) -> str:
 def interval(result: Result) -> str:
     """The interval of the time in words, or why there is none."""
     if "time" not in result.intervals:
+        if any(name.startswith("profile ") for name in result.sources):
+            return "No interval: the profile's constants were not drawn (--samples)."
         return "No interval: no fitted profile was used, so the model's own error is not known from this run."
     low, high = (format_quantity(end, "s") for end in result.intervals["time"])
     return f"90 % interval: {low} to {high}."
