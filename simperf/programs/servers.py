@@ -39,6 +39,8 @@ def train_with_servers(
     m: Session,
     *,
     steps: int = 3,
+    total: int = 0,
+    opening: bool = False,
     workers: int = 0,
     servers: int = 1,
     where: Where = "cpu",
@@ -73,6 +75,8 @@ def train_with_servers(
     priority: bool = False,
     compression: str = "none",
     ratio: float = 0.01,
+    dense_below: Bytes = 0.0,
+    codec_on: Literal["gpu", "cpu"] = "gpu",
     free_codec: bool = False,
     add: float = 3.0,
     apply: float = 3.0,
@@ -94,6 +98,10 @@ def train_with_servers(
     ----------
     steps : int
         mini-batches for each worker
+    total : int
+        mini-batches of the whole run, if more: those that are not simulated take the mean of the others but the first
+    opening : bool
+        before the first step every key is made known to its server, one slice after the other, as by BytePS
     workers : int
         GPUs that train, 0 for all
     servers : int
@@ -160,9 +168,13 @@ def train_with_servers(
     priority : bool
         of those that wait, the first layer's go first
     compression : str
-        none, top-k, 8-bit or 1-bit
+        none, top-k, random-k, 8-bit or 1-bit
     ratio : float
-        share of the elements that top-k sends
+        share of the elements that top-k and random-k send
+    dense_below : float
+        keys and slices below this go as they are
+    codec_on : str
+        where workers encode and decode: on the GPU, or on the CPU, to which gradients go dense then
     free_codec : bool
         encoding and decoding take no time
     add : float
@@ -217,7 +229,7 @@ def train_with_servers(
         step = _as_fast_as(step, alone)
     if mode in ("synchronous", "backup"):
         step = faster(step, slowest(len(gpus), variation, spared=backup))
-    chosen = codec(compression, ratio=ratio)
+    chosen = codec(compression, ratio=ratio, smallest=dense_below)
     yes = {"yes": True, "no": False, "auto": None}
     options = StoreOptions(
         rule=Consistency(mode, bound if mode == "bounded" else math.inf, backup),
@@ -227,6 +239,7 @@ def train_with_servers(
         via_host=yes[via_host],
         spread=yes[spread],
         codec=chosen.free() if free_codec else chosen,
+        codec_on=codec_on,
         work=ServerWork(add, 0.0 if update else apply),
         server_bandwidth=server_memory,
         take=take,
@@ -252,6 +265,8 @@ def train_with_servers(
         pace=Pace(source, stragglers, slowdown),
         disk=disk,
         nbytes_stored=stored * batch,
+        opening=opening,
+        total=total,
         need=(lambda samples: math.fsum(traced.memory(samples).values())) if traced else None,
     )
     report(m, outcome, step)

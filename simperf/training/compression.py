@@ -35,6 +35,8 @@ class Codec:
         Through memory to add one sent element to its place [B].
     sparse : bool
         Sums of encoded gradients have more elements than each, at most the dense ones.
+    smallest : float
+        What is smaller goes as it is [B].
 
     Examples
     --------
@@ -51,9 +53,12 @@ class Codec:
     decode: float = 0.0
     scatter: float = 0.0
     sparse: bool = False
+    smallest: float = 0.0
 
     def wire(self, nbytes: float) -> float:
         """Bytes that a dense gradient of `nbytes` becomes [B]."""
+        if nbytes < self.smallest:
+            return nbytes
         return nbytes / _ELEMENT * (self.ratio * (self.value + self.index) + self.scale)
 
     def back(self, nbytes: float, workers: int) -> float:
@@ -65,11 +70,13 @@ class Codec:
 
     def encoding(self, nbytes: float) -> float:
         """Bytes through memory to encode [B]; nothing for a dense gradient."""
-        return nbytes / _ELEMENT * self.encode + self.wire(nbytes) if self.encode else 0.0
+        if not self.encode or nbytes < self.smallest:
+            return 0.0
+        return nbytes / _ELEMENT * self.encode + self.wire(nbytes)
 
     def decoding(self, nbytes: float) -> float:
         """Bytes through memory to decode [B]; nothing for a dense gradient."""
-        if not (self.decode or self.scatter):
+        if not (self.decode or self.scatter) or nbytes < self.smallest:
             return 0.0
         return nbytes / _ELEMENT * (self.decode + self.ratio * self.scatter) + self.wire(nbytes)
 
@@ -100,6 +107,16 @@ def _top_k(ratio: float) -> Codec:
     return Codec("top-k", ratio, index=4.0, encode=5 * _ELEMENT, scatter=2 * _ELEMENT, sparse=True)
 
 
+@CODECS.register("random-k")
+def _random_k(ratio: float) -> Codec:
+    """Values and 32-bit indices of elements drawn at random; what is not sent is kept for the next step.
+
+    Stich, Cordonnier and Jaggi, "Sparsified SGD with memory", NeurIPS 2018. Encoding adds the kept error (reads two,
+    writes one) and keeps what is not sent (reads one, writes one); nothing is searched.
+    """
+    return Codec("random-k", ratio, index=4.0, encode=5 * _ELEMENT, scatter=2 * _ELEMENT, sparse=True)
+
+
 @CODECS.register("8-bit")
 def _eight_bit(ratio: float) -> Codec:
     """Bytes with one fp32 scale for 256 elements (Dettmers, ICLR 2016; Alistarh et al., QSGD, NIPS 2017).
@@ -118,7 +135,7 @@ def _one_bit(ratio: float) -> Codec:
     return Codec("1-bit", value=0.125, scale=8.0 / 1024, encode=6 * _ELEMENT, decode=_ELEMENT)
 
 
-def codec(name: str, *, ratio: float = 0.01) -> Codec:
+def codec(name: str, *, ratio: float = 0.01, smallest: float = 0.0) -> Codec:
     """The codec `name`.
 
     Parameters
@@ -126,15 +143,19 @@ def codec(name: str, *, ratio: float = 0.01) -> Codec:
     name : str
         A key of `CODECS`.
     ratio : float
-        Share of the elements that top-k sends.
+        Share of the elements that top-k and random-k send.
+    smallest : float
+        Gradients below this go as they are [B].
 
     Raises
     ------
     UnknownNameError
         There is no such codec.
     InputError
-        A ratio that is no share.
+        A ratio that is no share, or a size below 0.
     """
     if not 0.0 < ratio <= 1.0:
         raise InputError(Problem("a share of the elements is above 0 and at most 1", key="ratio", value=str(ratio)))
-    return CODECS[name](ratio)
+    if not smallest >= 0.0:
+        raise InputError(Problem("a size is 0 or more", key="dense_below", value=f"{smallest:g}"))
+    return replace(CODECS[name](ratio), smallest=smallest)

@@ -48,6 +48,9 @@ MOST_RANKS, MOST_SENDS = 64, 10_000
 #: ranks up to which a broadcast is a pipelined chain; beyond, a tree has fewer hops
 LONGEST_CHAIN = 256
 
+#: what NCCL's tuner may choose from: anything, or rings
+TUNED: dict[str, tuple[str, ...]] = {"nccl": (), "nccl-ring": ("ring",)}
+
 #: what NCCL's tuner chose on a machine, by ranks, size and pace: runs on one machine ask for the same again
 _TUNED: WeakKeyDictionary[Any, dict[tuple[Any, ...], tuple[Plan, Transport, tuple[str, ...] | None]]] = (
     WeakKeyDictionary()
@@ -144,13 +147,13 @@ class Group:
     replicas : sequence of Replica
         Together they stand for every rank once.
     algorithm : str
-        Of all-reduce; ``"nccl"`` lets NCCL's tuner choose by size.
+        Of all-reduce; ``"nccl"`` lets NCCL's tuner choose by size, ``"nccl-ring"`` among rings (all it had before 2.4).
     slowdown : float
         How many times slower kernels are while a collective holds a part of their device.
     exact : bool
         Step by step, beside other traffic; it needs a replica a rank.
     transport : Transport
-        How sends are carried; not for ``"nccl"``, which brings its own.
+        How sends are carried; not for NCCL's, which bring their own.
     options : mapping
         Of the algorithm.
 
@@ -347,7 +350,7 @@ class Group:
 
     def _way(self, name: str, nbytes: float) -> _Way:
         algorithm, options = self._asked(name)
-        fits_all = algorithm != "nccl" and ("chunks" in options or "chunks" not in options_of(name, algorithm))
+        fits_all = algorithm not in TUNED and ("chunks" in options or "chunks" not in options_of(name, algorithm))
         key = (name, -1.0 if fits_all else nbytes)
         if key not in self._ways:
             self._ways[key] = self._find_way(name, nbytes)
@@ -358,18 +361,18 @@ class Group:
         if name == "all-reduce":
             return self.algorithm, self.options
         if name == "all-to-all":
-            return "nccl" if self.algorithm == "nccl" else "direct", {}
+            return "nccl" if self.algorithm in TUNED else "direct", {}
         return ("pipelined-tree", {"degree": 1}) if self.size <= LONGEST_CHAIN else ("binomial-tree", {})
 
     def _find_way(self, name: str, nbytes: float) -> _Way:
         machine = self.m.machine
         algorithm, options = self._asked(name)
-        if algorithm == "nccl":
+        if algorithm in TUNED:
             known = _TUNED.setdefault(machine, {})
-            key = (name, self.nodes, nbytes, paced())
+            key = (name, algorithm, self.nodes, nbytes, paced())
             if key not in known:
                 if name not in self._tuners:
-                    self._tuners[name] = Tuner(machine, self.nodes, collective=name)
+                    self._tuners[name] = Tuner(machine, self.nodes, collective=name, only=TUNED[algorithm])
                 choice = self._tuners[name].best(nbytes)
                 known[key] = choice.plan, choice.transport, choice.servers
             plan, transport, servers = known[key]

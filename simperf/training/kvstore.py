@@ -53,9 +53,11 @@ class StoreOptions:
     via_host, spread : bool or None
         As in `make_routes`.
     codec : Codec
+    codec_on : str
+        Where workers encode and decode: on the GPU, or on the CPU of their machine, to which gradients go dense then.
     work : ServerWork
     server_bandwidth : float
-        Memory of a server, and of a worker's CPU that takes an answer [B/s]; 0 takes the part's.
+        Memory of a server, and of a worker's CPU that takes an answer or encodes [B/s]; 0 takes the part's.
     take : float
         Memory traffic on a worker's CPU of taking an answer from the network, for each of its bytes [1].
     window : int
@@ -86,6 +88,7 @@ class StoreOptions:
     via_host: bool | None = None
     spread: bool | None = None
     codec: Codec = DENSE
+    codec_on: str = "gpu"
     work: ServerWork = field(default_factory=ServerWork)
     server_bandwidth: float = 0.0
     take: float = 0.0
@@ -104,6 +107,8 @@ class StoreOptions:
         if self.priority and not (self.window or self.connections):
             message = "a priority decides who goes next: it needs a window of transfers, or connections"
             problems.append(Problem(message, key="window", expected="1 or more"))
+        if self.codec_on not in ("gpu", "cpu"):
+            problems.append(Problem("gpu or cpu is expected", key="codec_on", value=self.codec_on))
         if not self.take >= 0.0:
             problems.append(Problem("memory traffic is 0 or more", key="take", value=str(self.take)))
         if not 0.0 <= self.message < math.inf:
@@ -189,12 +194,11 @@ class KVStore:
                 m.simulation.network.set_capacity(name, m.machine.resources[name] / count)
         codec = options.codec
         sums = options.rule.collects  # else the answer is the weights, and they are dense
-        work = ServerWork(
-            options.work.add,
-            options.work.update,
-            options.work.decode + codec.decoding(1.0),
-            options.work.encode + (codec.encoding(1.0) if sums and not codec.sparse else 0.0),
-        )
+        if options.codec_on == "cpu" and any(
+            route.door(shard) != route.host for route in routes for shard in self.shards
+        ):
+            message = "the CPU encodes what goes through it: the machine must add up first, or via_host be yes"
+            raise InputError(Problem(message, key="codec_on", value="cpu"))
         self.tables = [
             ShardServer(
                 shard,
@@ -202,7 +206,7 @@ class KVStore:
                 options.rule,
                 workers=len(routes),
                 copies=self.copies,
-                work=work,
+                work=self._work(shard),
                 staleness=self.staleness,
                 updated=self._updated,
             )
@@ -234,6 +238,15 @@ class KVStore:
         self._behind = 0
         self._reached: simpy.Event | None = None
 
+    def _work(self, shard: Shard) -> ServerWork:
+        """What a server does with a shard, its codec included; a sparse sum is encoded as it is added up."""
+        work, codec, nbytes = self.options.work, self.options.codec, shard.nbytes
+        if not nbytes:
+            return work
+        encodes = self.options.rule.collects and not codec.sparse
+        encode = codec.encoding(nbytes) / nbytes if encodes else 0.0
+        return ServerWork(work.add, work.update, work.decode + codec.decoding(nbytes) / nbytes, work.encode + encode)
+
     def _team(self, number: int, route: Route, *, back: Callable[[float], float]) -> Team:
         """A worker as the servers see it, with what moves its gradients."""
         options = self.options
@@ -249,6 +262,8 @@ class KVStore:
             "copiers": options.copiers,
             "take": partial(self._take, route.host),
         }
+        if options.codec_on == "cpu":
+            given["coder"] = self.site(route.host, options.server_bandwidth)
         if options.reduction not in AROUND:
             return Team(number, route, self.courier, **given)
         groups = ring_groups(self.m.machine, route.gpus, reduction=options.reduction)
@@ -270,7 +285,7 @@ class KVStore:
         """
         options = self.options
         in_turn = options.connections == 1 and len(set(self.servers)) == len(self.servers)
-        free = not (options.work.add or options.work.decode or options.codec.decoding(1.0))
+        free = not (options.work.add or options.work.decode or options.codec.decode or options.codec.scatter)
         if len(routes) < 2 or options.rule.mode != "synchronous" or options.accepts or options.reduction == "none":
             return {}
         return (sharers(self.m.machine, routes, self.servers) or {}) if in_turn or free else {}

@@ -98,6 +98,8 @@ class Team:
         last, as in MXNet's engine; 0 for copy engines: to the CPU, from it and to one other GPU, each in turn.
     take : callable, optional
         Takes an answer of so many bytes [B] from the network, then goes on.
+    coder : Site, optional
+        Memory of the machine's CPU, which encodes and decodes what is dense inside the machine; without it the GPUs do.
     """
 
     def __init__(
@@ -116,9 +118,12 @@ class Team:
         add: float = 3.0,
         copiers: int = 0,
         take: Callable[[float, Then], None] | None = None,
+        coder: Site | None = None,
     ) -> None:
         self.number, self.route, self.courier, self.sites, self.codec = number, route, courier, sites, codec
-        self.back, self.unpack, self.add = back, unpack, add
+        self.back, self.unpack, self.add, self.coder = back, unpack, add, coder
+        self.inward: Callable[[float], float] = float if coder else codec.wire  # bytes of a gradient inside the machine
+        self.homeward: Callable[[float], float] = float if coder else back
         self.out = Lane(window)
         self.home = Lane(window) if duplex else self.out
         self.connections, self.copiers, self._take = connections, copiers, take
@@ -151,14 +156,21 @@ class Team:
         count = self._summed.get(shard.index, 0) + 1
         self._summed[shard.index] = count % len(self.route.gpus)
         if count == len(self.route.gpus):
-            traffic = self.codec.encoding(shard.nbytes)
+            traffic = 0.0 if self.coder else self.codec.encoding(shard.nbytes)
             self.sites(self.route.root(shard)).work("encode", traffic, partial(self._encoded, shard, clock))
 
     def _encoded(self, shard: Shard, clock: int) -> None:
         """Step 3: to the CPU, if that is the way."""
         root, door = self.route.root(shard), self.route.door(shard)
-        nbytes = self.codec.wire(shard.nbytes)
-        self._copy("to cpu", root, door, shard, nbytes, partial(self._push, shard, clock))
+        self._copy("to cpu", root, door, shard, self.inward(shard.nbytes), partial(self._outside, shard, clock))
+
+    def _outside(self, shard: Shard, clock: int) -> None:
+        """Encode what came dense to the CPU, where the CPU does that."""
+        then = partial(self._push, shard, clock)
+        if self.coder:
+            self.coder.work("encode", self.codec.encoding(shard.nbytes), then)
+        else:
+            then()
 
     def _lanes(self, way: str, shard: Shard, port: Lane) -> tuple[Lane, ...]:
         """What a transfer waits for: the connection to the server, the team's window, the server's port."""
@@ -201,17 +213,25 @@ class Team:
         def arrived() -> None:
             for lane in reversed(lanes):
                 lane.free()
+            then = partial(self._decoded, shard, door)
             if self._take is None:
-                self._returned(shard, door)
+                then()
             else:
-                self._take(self.back(shard.nbytes), partial(self._returned, shard, door))
+                self._take(self.back(shard.nbytes), then)
 
         lanes = self._lanes("home", shard, self.outboxes[shard.server])
         self._start(lanes, self.priority(shard), start)
 
+    def _decoded(self, shard: Shard, door: str) -> None:
+        """Decode the answer, where the CPU does that."""
+        if self.coder:
+            self.coder.work("decode", self.unpack(shard.nbytes), partial(self._returned, shard, door))
+        else:
+            self._returned(shard, door)
+
     def _returned(self, shard: Shard, door: str) -> None:
         """Steps 6 and 7: to one GPU and on to the others, or to each at once."""
-        route, nbytes = self.route, self.back(shard.nbytes)
+        route, nbytes = self.route, self.homeward(shard.nbytes)
         if not route.spread or door != route.host:
             self._spread(shard, door)
             return
@@ -221,7 +241,7 @@ class Team:
     def _spread(self, shard: Shard, source: str) -> None:
         for gpu in self.route.gpus:
             then = partial(self._landed, shard, gpu)
-            self._copy("broadcast", source, gpu, shard, self.back(shard.nbytes), then)
+            self._copy("broadcast", source, gpu, shard, self.homeward(shard.nbytes), then)
 
     def _copy(self, name: str, source: str, target: str, shard: Shard, nbytes: float, then: Callable[[], None]) -> None:
         """Copy inside the machine, when a copy engine or a thread of the GPU has time for it."""
@@ -243,7 +263,8 @@ class Team:
         engine.submit(urgency, lambda: self.courier.send(source, target, nbytes, over, name=name))
 
     def _landed(self, shard: Shard, gpu: str) -> None:
-        self.sites(gpu).work("decode", self.unpack(shard.nbytes), partial(self.receivers[gpu], shard))
+        traffic = 0.0 if self.coder else self.unpack(shard.nbytes)
+        self.sites(gpu).work("decode", traffic, partial(self.receivers[gpu], shard))
 
 
 def make_routes(

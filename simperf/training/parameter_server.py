@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import sub
 
 from simperf.errors import InputError, Problem
 from simperf.execution import Program, wait
@@ -13,6 +14,7 @@ from simperf.training.asynchronous import Loop, Pace, Pool, Reader, worker
 from simperf.training.jitter import Constant
 from simperf.training.kvstore import KVStore, StoreOptions
 from simperf.training.memory import hold
+from simperf.training.opening import announce
 from simperf.training.outcome import tell_cost
 from simperf.training.placement import loads
 from simperf.training.step import TrainingStep
@@ -39,6 +41,12 @@ class ServerRun:
         Over the whole run [1/s].
     exposed : float
         Time of a step that the devices do not compute in [s].
+    long_run : float
+        Time of the run with all its steps, those that were not simulated too; 0 if nobody asked [s].
+    differ : float
+        By how much the simulated steps after the first differ, longest less shortest over their mean [1].
+    opened : float
+        Time before the first step [s].
     """
 
     store: KVStore
@@ -48,6 +56,9 @@ class ServerRun:
     step_time: float
     samples_per_second: float
     exposed: float
+    long_run: float = 0.0
+    differ: float = 0.0
+    opened: float = 0.0
 
 
 def parameter_server(
@@ -63,6 +74,8 @@ def parameter_server(
     disk: str = "",
     nbytes_stored: float = 0.0,
     need: Callable[[int], float] | None = None,
+    opening: bool = False,
+    total: int = 0,
 ) -> Program:
     """Train with a parameter server; returns a `ServerRun`.
 
@@ -86,17 +99,26 @@ def parameter_server(
         A GPU's batch on that disk [B].
     need : callable, optional
         Memory of any number of samples on a GPU [B], to say how many would fit.
+    opening : bool
+        Every key is made known to its server first, as in `simperf.training.opening`.
+    total : int
+        Steps of the whole run: those after `steps` take the mean of the simulated ones but the first; 0 for no more
+        than `steps`.
 
     Raises
     ------
     InputError
-        No steps, or anything that `KVStore` refuses.
+        No steps, fewer in all than are simulated, or anything that `KVStore` refuses.
     DeviceMemoryError
         A GPU's memory does not hold its part of the training.
     """
     options, loop, pace = options or StoreOptions(), loop or Loop(), pace or Pace()
     if steps < 1:
         raise InputError(Problem("at least one step is needed", key="steps", value=str(steps)))
+    if total and total < steps:
+        raise InputError(
+            Problem(f"{steps} steps are simulated, more than the whole run has", key="total", value=str(total))
+        )
     sizes = [gradient.nbytes for gradient in reversed(step.gradients)]
     if pace.stragglers > len(gpus):
         raise InputError(Problem(f"{pace.stragglers} stragglers of {len(gpus)} workers", key="stragglers"))
@@ -107,13 +129,17 @@ def parameter_server(
     if store.copies > 1:
         m.notes.append(f"{store.copies} machines do the same at the same time: one is simulated for all")
     readers: dict[str, Reader] = {}
-    began, finished, ended, first_end = m.now, [0], [m.now], [m.now]
+    began, finished, ended = m.now, [0], [m.now]
+    ends: list[float] = []
+    if opening:
+        yield from announce(m, store)
+    opened = m.now - began
 
     def stamp() -> None:
         finished[0] += 1
         ended[0] = m.now
-        if finished[0] == count:
-            first_end[0] = m.now
+        if finished[0] % count == 0:
+            ends.append(m.now)
 
     threads = []
     for index, kv in enumerate(store.workers):
@@ -148,7 +174,8 @@ def parameter_server(
         trained = steps * options.rule.needed(len(store.teams)) * (count / len(store.teams))
     else:
         trained = pool.taken * store.copies * count / len(store.teams)
-        step_time = (ended[0] - first_end[0]) / (rounds - 1) if rounds > 1 else time
+        step_time = (ended[0] - ends[0]) / (rounds - 1) if rounds > 1 else time
+    later = list(map(sub, ends[1:], ends))
     return ServerRun(
         store,
         count * store.copies,
@@ -157,6 +184,9 @@ def parameter_server(
         step_time,
         trained * step.samples / time if time else 0.0,
         max(0.0, step_time - _computing(step, updates=loop.updates)),
+        time + (total - rounds) * step_time if total else 0.0,
+        (max(later) - min(later)) * len(later) / sum(later) if later else 0.0,
+        opened,
     )
 
 
@@ -170,6 +200,12 @@ def report(m: Session, run: ServerRun, step: TrainingStep) -> None:
     store = run.store
     alone = step.samples / _computing(step, updates=False) if _computing(step, updates=False) else 0.0
     m.metric("time per step", run.step_time, "s")
+    if run.opened:
+        m.metric("time before the first step", run.opened, "s")
+    if run.long_run:
+        m.metric("run time", run.long_run, "s")
+        text = "steps of the run that are not simulated take the mean of the others but the first, which differ by"
+        m.notes.append(f"{text} {100 * run.differ:.2g} %")
     m.metric("samples per second", run.samples_per_second, "1/s")
     tell_cost(m, run.step_time, run.samples_per_second)
     if alone:

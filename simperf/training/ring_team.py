@@ -74,7 +74,8 @@ class RingTeam(Team):
     def _scattered(self, number: int, shard: Shard, clock: int) -> None:
         """Step 3: each GPU of a ring copies its part to the CPU."""
         ring = self.rings[number].gpus
-        traffic, nbytes = self.codec.encoding(shard.nbytes) / len(ring), self.codec.wire(shard.nbytes) / len(ring)
+        nbytes = self.inward(shard.nbytes) / len(ring)
+        traffic = 0.0 if self.coder else self.codec.encoding(shard.nbytes) / len(ring)
         for gpu in ring:
             copied = partial(self._copied, number, shard, clock)
             copy = partial(self._copy, "to cpu", gpu, self.route.host, shard, nbytes, copied)
@@ -85,12 +86,12 @@ class RingTeam(Team):
             return
         if self._last("summed", 0, shard, len(self.rings)):
             sums = (len(self.rings) - 1) * self.add * shard.nbytes
-            self.sites(self.route.host).work("add", sums, partial(self._push, shard, clock))
+            self.sites(self.route.host).work("add", sums, partial(self._outside, shard, clock))
 
     def _returned(self, shard: Shard, door: str) -> None:
         """Step 6: to every GPU its part."""
         for number, ring in enumerate(self.rings):
-            part = self.back(shard.nbytes) / len(ring.gpus)
+            part = self.homeward(shard.nbytes) / len(ring.gpus)
             for gpu in ring.gpus:
                 self._copy("to gpu", door, gpu, shard, part, partial(self._back, number, shard))
 
@@ -98,7 +99,7 @@ class RingTeam(Team):
         """Step 7: each gives its part to the others, around the ring."""
         ring = self.rings[number]
         if self._last("to gpu", number, shard, len(ring.gpus)):
-            ring.all_gather(self.back(shard.nbytes), self.priority(shard), partial(self._everywhere, number, shard))
+            ring.all_gather(self.homeward(shard.nbytes), self.priority(shard), partial(self._everywhere, number, shard))
 
     def _everywhere(self, number: int, shard: Shard) -> None:
         for gpu in self.rings[number].gpus:

@@ -10,7 +10,13 @@ S = 104857600.0
 
 @pytest.mark.parametrize(
     ("name", "ratio", "share"),
-    [("none", 1.0, 1.0), ("top-k", 0.01, 0.02), ("8-bit", 1.0, 0.25 + 1 / 256), ("1-bit", 1.0, 1 / 32 + 1 / 512)],
+    [
+        ("none", 1.0, 1.0),
+        ("top-k", 0.01, 0.02),
+        ("random-k", 0.01, 0.02),
+        ("8-bit", 1.0, 0.25 + 1 / 256),
+        ("1-bit", 1.0, 1 / 32 + 1 / 512),
+    ],
 )
 def test_bytes_on_the_wire(name, ratio, share):
     """Top-k sends a value and an index; the others a scale or two levels a block."""
@@ -36,6 +42,17 @@ def test_a_free_codec_moves_nothing_through_memory_and_the_same_over_the_wire():
         assert (one.encoding(S) > one.wire(S)) == (name != "none")
 
 
+def test_small_gradients_go_as_they_are():
+    for name in CODECS:
+        one = codec(name, smallest=S)
+        assert one.wire(S - 4) == one.back(S - 4, 1) == S - 4
+        assert one.encoding(S - 4) == one.decoding(S - 4) == 0.0
+        assert one.wire(S) == codec(name).wire(S)
+        assert one.encoding(S) == codec(name).encoding(S)
+    with pytest.raises(InputError, match="0 or more"):
+        codec("top-k", smallest=-1.0)
+
+
 @pytest.mark.parametrize("ratio", [0.0, -1.0, 1.5, float("nan")])
 def test_a_ratio_is_a_share(ratio):
     with pytest.raises(InputError, match="share"):
@@ -47,7 +64,7 @@ def test_unknown_codecs_name_the_nearest():
         codec("topk")
 
 
-@pytest.mark.parametrize("name", ["8-bit", "1-bit", "top-k"])
+@pytest.mark.parametrize("name", ["8-bit", "1-bit", "top-k", "random-k"])
 def test_everything_free_but_the_wire(star, with_servers, name):
     """Synchronous, one server: all in, all out; the answer is encoded again."""
     session = with_servers(star(4), steps=1, weights=S, compression=name, free_codec=True)
@@ -56,7 +73,7 @@ def test_everything_free_but_the_wire(star, with_servers, name):
     assert session.now == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", ["8-bit", "1-bit", "top-k"])
+@pytest.mark.parametrize("name", ["8-bit", "1-bit", "top-k", "random-k"])
 def test_it_pays_below_the_flip_point_and_not_above(star, with_servers, name):
     """Two workers and a server: the flip is where the saved wire time equals the time of the codec."""
     one, gpu, memory = codec(name), 900e9, 4e9
@@ -75,3 +92,13 @@ def test_it_pays_below_the_flip_point_and_not_above(star, with_servers, name):
 def test_top_k_of_everything_never_beats_dense(star, with_servers):
     dense = with_servers(star(4), steps=2, weights=S).now
     assert with_servers(star(4), steps=2, weights=S, compression="top-k", ratio=1.0, free_codec=True).now >= dense
+
+
+def test_keys_below_the_smallest_cost_a_server_no_codec(star, with_servers):
+    """One large key and one small one: the small one crosses dense, and is not decoded."""
+    plan = {"steps": 1, "layers": 2, "weights": S, "sizes": [1.0, 15.0], "compression": "1-bit"}
+    one, small, large = codec("1-bit"), S / 16, S * 15 / 16
+    session = with_servers(star(2), dense_below=small + 1, **plan)
+    assert session.metrics["bytes carried"][0] == pytest.approx(4 * (small + one.wire(large)))
+    free = with_servers(star(2), dense_below=2 * S, server_memory=1e6, **plan)
+    assert free.now == pytest.approx(with_servers(star(2), steps=1, layers=2, weights=S, sizes=[1.0, 15.0]).now)

@@ -3,11 +3,13 @@
 import pytest
 
 from simperf.collectives import execute, make_plan
+from simperf.collectives.nccl import Tuner
 from simperf.errors import InputError
 from simperf.execution import launch, synchronize
+from simperf.hardware import build_cluster
 from simperf.training.group import Group
 from simperf.training.symmetry import make_replicas
-from tests.training.strategies import layers, session, star
+from tests.training.strategies import CATALOG, layers, metric, run, session, star
 
 
 def group(n=2, **options):
@@ -96,6 +98,19 @@ def test_a_rank_that_is_done_starts_the_next_collective_while_others_are_at_the_
     # 50 MB at 50 GB/s follow 50 MB: only the first ones have to fill the pipeline
     assert twice == pytest.approx(m.now + 1e-3, rel=1e-3)
     assert twice < 2 * m.now - 2e-5
+
+
+def test_only_rings_of_nccl():
+    """Large sums go by trees where one connection does not fill the adapter; before NCCL 2.4 there were none."""
+    machine = build_cluster("v100-8gpu-20g", 4, catalog=CATALOG, bandwidth="20 Gbit/s")
+    model = layers(1, backward=1e-6, nbytes=256e6)
+    times = {
+        algorithm: metric(run(machine, model, algorithm=algorithm, bucket=1e9, first_bucket=1e9), "time per step")
+        for algorithm in ("nccl", "nccl-ring")
+    }
+    assert times["nccl-ring"] > 1.02 * times["nccl"]
+    alone = Tuner(machine, machine.gpus, only=("ring",)).best(256e6).run.time
+    assert times["nccl-ring"] == pytest.approx(alone, rel=0.05)
 
 
 def test_ranks_that_do_not_agree_are_told():

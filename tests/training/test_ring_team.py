@@ -4,6 +4,7 @@ import pytest
 
 from simperf.errors import InputError
 from simperf.hardware import build_cluster
+from simperf.training.compression import codec
 from simperf.training.ring_team import RingTeam, ring_groups
 from simperf.training.servers import ServerWork
 
@@ -110,6 +111,26 @@ def test_a_codec_writes_every_part(cluster, with_servers):
     moved = bits.simulation.network.moved
     assert moved["n0/nic0>switch0"] < S / 25
     assert bits.now < dense.now
+
+
+def test_a_codec_on_the_cpu_gets_dense_gradients_and_gives_dense_sums(cluster, with_servers):
+    """PCIe and NVLink carry what they do without a codec, the adapter what they do with one on the GPUs."""
+    plan = {"slice_size": 4e6, "compression": "1-bit"}
+    dense = serve(with_servers, cluster(2, 2), 2, slice_size=4e6).simulation.network.moved
+    packed = serve(with_servers, cluster(2, 2), 2, **plan).simulation.network.moved
+    moved = serve(with_servers, cluster(2, 2), 2, codec_on="cpu", **plan).simulation.network.moved
+    for link in ("n0/gpu0>n0/plx0", "n0/plx0>n0/gpu0"):
+        assert moved[link] == pytest.approx(dense[link])
+    for link in ("n0/nic0>switch0", "switch0>n0/nic0"):
+        assert moved[link] == pytest.approx(packed[link])
+    slow = serve(with_servers, cluster(2, 2), 2, codec_on="cpu", server_memory=1e9, **plan).now
+    one = codec("1-bit")
+    assert slow > (one.encoding(S) + one.decoding(S)) / 1e9, "the CPU writes its gradient and reads the sum"
+
+
+def test_a_codec_on_the_cpu_needs_gradients_that_go_by_it(star, with_servers):
+    with pytest.raises(InputError, match="the CPU encodes what goes through it"):
+        with_servers(star(2), steps=1, weights=S, codec_on="cpu", compression="1-bit")
 
 
 def test_groups(catalog):
