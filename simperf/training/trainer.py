@@ -34,6 +34,8 @@ STRATEGIES = {"ddp": False, "local-sgd": False, "data-parallel": True, "naive": 
 
 #: micro-batches of one device that are played, equally far apart, before more of them are counted and not played
 PLAYED = (8, 12, 16)
+#: the same where one of them is more kernels than may wait to run, so that the second finds things as any other does
+PLAYED_LONG = (2, 3, 4)
 #: part of a time that is rounding
 ROUNDING = 1e-10
 
@@ -297,11 +299,13 @@ def _time_alone(m: Session, run: Training, step: TrainingStep) -> float:
 
     Of many micro-batches a few are played, where each further one takes the same time.
     """
-    if run.accumulate > PLAYED[-1]:
-        times = [_alone(m, run, step, accumulate=count) for count in PLAYED]
+    long = len(step.forward) + len(step.backward) > m.simulation.depth
+    played = PLAYED_LONG if long else PLAYED
+    if run.accumulate > played[-1]:
+        times = [_alone(m, run, step, accumulate=count) for count in played]
         once, again = (later - sooner for sooner, later in pairwise(times))
         if abs(again - once) <= ROUNDING * times[-1]:
-            return times[-1] + (run.accumulate - PLAYED[-1]) * again / (PLAYED[-1] - PLAYED[-2])
+            return times[-1] + (run.accumulate - played[-1]) * again / (played[-1] - played[-2])
     return _alone(m, run, step, accumulate=run.accumulate)
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from simperf.errors import InputError
+from simperf.training import trainer
 from tests.training.strategies import layers, metric, run, star
 
 
@@ -40,3 +41,17 @@ def test_of_many_micro_batches_a_few_are_played(launch, monkeypatch):
     quick = metric(run(star(2), work, **options), "samples per second")
     monkeypatch.setattr("simperf.training.trainer.PLAYED", (1000, 1001, 1002))
     assert quick == pytest.approx(metric(run(star(2), work, **options), "samples per second"), rel=1e-9)
+
+
+@pytest.mark.parametrize("launch", [0.0, 2e-6, 20e-6])
+def test_of_long_micro_batches_fewer_are_played(launch, monkeypatch):
+    """Of 1,200 kernels each, where 1,024 may wait."""
+    work = layers(600, forward=3e-3, launch=launch)
+    options = {"n": 1, "accumulate": 6, "batch": 6, "alone": 30.0, "steps": 1}
+    counts = []
+    play = trainer._alone
+    monkeypatch.setattr(
+        trainer, "_alone", lambda *args, accumulate: counts.append(accumulate) or play(*args, accumulate=accumulate)
+    )
+    assert metric(run(star(1), work, **options), "samples per second") == pytest.approx(30.0, rel=1e-9)
+    assert set(counts) == {2, 3, 4}
