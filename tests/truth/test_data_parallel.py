@@ -2,7 +2,8 @@
 
 The limits state what is reached, failures included: a change that makes one worse has to say so. What fails most is
 large models where GPUs go through the memory of AMD hosts (Lambda's runs with NCCL_P2P_DISABLE, above all eight A100),
-which is slower there than its parts allow, sentences of unequal length, and work in Python.
+which is slower there than its parts allow, sentences of unequal length, work in Python, and Lambda's Tacotron 2, whose
+figures are mostly of one step that began by waiting for loaders (docs/explanation/training.md).
 """
 
 from statistics import median
@@ -10,7 +11,7 @@ from statistics import median
 import pytest
 
 from simperf.units import parse
-from tests.truth.runs import attempts
+from tests.truth.runs import UNORDERED, attempts
 
 #: scenario: largest absolute error of its variants
 LIMITS = {
@@ -28,54 +29,63 @@ LIMITS = {
     "lambda-v100-bert": 0.10,
     "lambda-v100-gnmt": 0.14,
     "lambda-v100-waveglow": 0.03,
+    "lambda-v100-tacotron2": 0.19,
     "lambda-a100-resnet50": 0.09,
     "lambda-a100-ssd": 0.05,
     "lambda-a100-bert-base": 0.28,
     "lambda-a100-bert": 0.95,
     "lambda-a100-gnmt": 1.10,
     "lambda-a100-waveglow": 0.38,
+    "lambda-a100-tacotron2": 1.45,
     "lambda-a100-pcie-resnet50": 0.025,
     "lambda-a100-pcie-ssd": 0.02,
     "lambda-a100-pcie-bert-base": 0.08,
     "lambda-a100-pcie-bert": 0.18,
     "lambda-a100-pcie-gnmt": 0.36,
     "lambda-a100-pcie-waveglow": 0.14,
+    "lambda-a100-pcie-tacotron2": 0.11,
     "lambda-h100-resnet50": 0.02,
     "lambda-h100-ssd": 0.02,
     "lambda-h100-bert-base": 0.06,
     "lambda-h100-bert": 0.07,
     "lambda-h100-gnmt": 0.04,
     "lambda-h100-waveglow": 0.02,
+    "lambda-h100-tacotron2": 0.25,
     "lambda-b200-resnet50": 0.02,
     "lambda-b200-ssd": 0.01,
     "lambda-b200-bert-base": 0.05,
     "lambda-b200-bert": 0.05,
     "lambda-b200-gnmt": 0.05,
     "lambda-b200-waveglow": 0.015,
+    "lambda-b200-tacotron2": 0.70,
     "lambda-rtx3090-resnet50": 0.03,
     "lambda-rtx3090-ssd": 0.01,
     "lambda-rtx3090-bert-base": 0.05,
     "lambda-rtx3090-bert": 0.12,
     "lambda-rtx3090-gnmt": 0.26,
     "lambda-rtx3090-waveglow": 0.075,
+    "lambda-rtx3090-tacotron2": 0.015,
     "lambda-rtx4090-resnet50": 0.03,
     "lambda-rtx4090-ssd": 0.02,
     "lambda-rtx4090-bert-base": 0.09,
     "lambda-rtx4090-bert": 0.30,
     "lambda-rtx4090-gnmt": 0.46,
     "lambda-rtx4090-waveglow": 0.14,
+    "lambda-rtx4090-tacotron2": 0.015,
     "lambda-rtx6000ada-resnet50": 0.02,
     "lambda-rtx6000ada-ssd": 0.055,
     "lambda-rtx6000ada-bert-base": 0.04,
     "lambda-rtx6000ada-bert": 0.09,
     "lambda-rtx6000ada-gnmt": 0.11,
     "lambda-rtx6000ada-waveglow": 0.68,
+    "lambda-rtx6000ada-tacotron2": 9.9,
     "lambda-rtxa6000-resnet50": 0.02,
     "lambda-rtxa6000-ssd": 0.02,
     "lambda-rtxa6000-bert-base": 0.095,
     "lambda-rtxa6000-bert": 0.24,
     "lambda-rtxa6000-gnmt": 0.44,
     "lambda-rtxa6000-waveglow": 0.15,
+    "lambda-rtxa6000-tacotron2": 0.27,
     "dle-pytorch-a100": 0.10,
     "dle-pytorch-v100": 0.07,
     "dle-mxnet-a100": 0.05,
@@ -100,9 +110,11 @@ LIMITS = {
 }
 
 
-def pairs(name):
-    """Predicted and measured figures of a scenario."""
+def pairs(name, *, ordered=False):
+    """Predicted and measured figures of a scenario; all of them, or those that can be put in order."""
     for attempt in attempts(f"measured/{name}"):
+        if ordered and (f"measured/{name}", attempt.name) in UNORDERED:
+            continue
         for one in attempt.scenario.measurements:
             found = attempt.result.metrics[one.key.removeprefix("metrics.")]
             yield found.value, parse(one.value, found.unit)
@@ -125,7 +137,7 @@ def test_the_median_error_is_below_eight_percent(errors):
 @pytest.mark.parametrize("name", LIMITS)
 def test_which_of_two_set_ups_is_faster_is_right(name):
     """LeNet is slower on two GPUs, small buckets are no faster, everything else gains from GPUs."""
-    found = list(pairs(name))
+    found = list(pairs(name, ordered=True))
     for first, left in found:
         for second, right in found:
             if left < 0.98 * right:
