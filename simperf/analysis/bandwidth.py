@@ -8,6 +8,7 @@ for all-gather and reduce-scatter that of all ranks' parts together.
 
 from __future__ import annotations
 
+from simperf.collectives.bench import bus_factor
 from simperf.errors import InputError, Problem, UnknownNameError
 
 __all__ = ["COLLECTIVES", "algbw", "busbw", "busbw_factor"]
@@ -35,9 +36,7 @@ def busbw_factor(collective: str, nranks: int) -> float:
         raise UnknownNameError("collective", collective, COLLECTIVES)
     if nranks < 1:
         raise InputError(Problem("at least one rank is needed", key="nranks", value=str(nranks)))
-    if collective in ("broadcast", "reduce"):
-        return 1.0
-    return (2.0 if collective == "all-reduce" else 1.0) * (nranks - 1) / nranks
+    return bus_factor(collective, nranks)
 
 
 def algbw(nbytes: float, time: float) -> float:

@@ -141,7 +141,6 @@ def execute(
             return Execution(max(finish), tuple(finish), "collapsed", Moved(run.links, run.moved))
         effort.check_events(plan)
     effort.check_memory(plan)
-    effort.check_memory(plan)
     names = sorted(_used(plan, placement).union(*(flow for flow, _ in traffic)))
     env = simpy.Environment()
     network = FlowNetwork(env, {name: machine.resources[name] for name in names})

@@ -6,12 +6,13 @@ case is left out with its reason (``data/nccl_cases.toml``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from simperf.collectives.bench import bus_factor
 from simperf.collectives.nccl import Tuner
 from simperf.errors import InputError, Problem
 from simperf.files import TomlFile, read_toml
@@ -37,16 +38,6 @@ KINDS = {
 _TIMES = {"time_us_out_of_place": "us", "median_ms": "ms", "time_us": "us"}
 _RATES = ("busbw_ip", "busbw")
 _SIZES = ("size_B", "bytes", "size")
-
-#: bytes that cross the busiest link for each byte of payload, by number of ranks (nccl-tests, PERFORMANCE.md)
-_FACTORS: Mapping[str, Callable[[int], float]] = {
-    "all-reduce": lambda n: 2 * (n - 1) / n,
-    "reduce-scatter": lambda n: (n - 1) / n,
-    "all-gather": lambda n: (n - 1) / n,
-    "all-to-all": lambda n: (n - 1) / n,
-    "broadcast": lambda n: 1.0,
-    "reduce": lambda n: 1.0,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +153,7 @@ def _ranks(machine: Machine, each: int) -> list[str]:
 
 def _points(case: Mapping[str, Any], setup: Mapping[str, Any], collective: str, nranks: int) -> Iterator[Measured]:
     measured = case["measured"]
-    factor = _FACTORS[collective](nranks)
+    factor = bus_factor(collective, nranks)
     if "value" in setup:
         value = measured["value"][setup["value"]] if setup["value"] else measured["value"]
         yield _measured(parse(setup["size"], "B"), value, str(measured["unit"]), factor)
