@@ -114,7 +114,7 @@ def train(
     states : float
         what the optimizer keeps, in sizes of the weights: 0 SGD, 1 momentum, 2 Adam
     algorithm : str
-        of all-reduce; nccl chooses by size as NCCL would
+        of all-reduce; nccl chooses by size as NCCL would, nccl-ring among its rings
     options : table
         options of the algorithm
     bucket : float
