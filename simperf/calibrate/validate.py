@@ -149,13 +149,14 @@ def validate(
     skipped: dict[str, str] = {}
     seen: set[str] = set()
     # constants of one kind of operation go before those of its family
-    for choice in sorted(choose(dataset, part=part), key=lambda one: one.model is None or ":" not in one.model.name):
+    choices = choose(dataset, part=part, known=profile.model)
+    for choice in sorted(choices, key=lambda one: one.model is None or ":" not in one.model.name):
         if choice.model is None or choice.data is None:
             skipped.setdefault(choice.series, choice.reason)
             continue
         fitted = profile.model.get(choice.model.name)
         if fitted is None:
-            skipped.setdefault(choice.series, f"the profile has no {choice.model.name}")
+            skipped.setdefault(choice.series, choice.reason or f"the profile has no {choice.model.name}")
             continue
         fresh = np.array([key not in seen for key in choice.data.keys], dtype=bool)
         if len(choice.data.keys) == len(choice.data):
@@ -199,9 +200,13 @@ def _checked(choice: Choice, fitted: FittedModel, data: Data, *, same: bool) -> 
 
 def predictions(model: Model, fitted: FittedModel, data: Data) -> tuple[Array, Array, Array]:
     """Best prediction and 90 % interval of readings: the draws' spread, and the scatter that the fit left."""
-    best = np.asarray(model.function(fitted.at(0), data.columns), dtype=float)
+
+    def read(draw: int) -> Array:  # where a constant is nothing, a formula may give one number for all
+        return np.broadcast_to(np.asarray(model.function(fitted.at(draw), data.columns), dtype=float), (len(data),))
+
+    best = read(0)
     count = max((len(one.draws) for one in fitted.constant.values()), default=0)
-    rows = [np.asarray(model.function(fitted.at(i + 1), data.columns), dtype=float) for i in range(count)]
+    rows = [read(draw + 1) for draw in range(count)]
     spread = np.log(np.maximum(np.array(rows), 1e-300)).var(axis=0) if rows else np.zeros(len(best))
     width = 1.645 * np.sqrt(spread + fitted.scatter**2)
     return best, best * np.exp(-width), best * np.exp(width)

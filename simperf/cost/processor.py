@@ -1,8 +1,6 @@
-"""Times of operations on a CPU from fitted constants: threads, caches, and the shapes of convolutions.
+"""Times of operations on a CPU from fitted constants: what an operation, and a step, is for the forms of `cores`.
 
-A GPU runs every kernel on all of itself; a CPU runs small ones on one core, because starting the others costs more
-than they would save, and its caches hold what large ones read. These forms take scalars or arrays; the fit and
-`simperf.cost.FittedRoofline` share them.
+The fit and `simperf.cost.FittedRoofline` share both.
 """
 
 from __future__ import annotations
@@ -11,10 +9,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import Any
 
-import numpy as np
-
+from simperf.cost.cores import GRAIN, attention_time, conv_time, late_time, product_time, spread_time
 from simperf.workload.op import Op
 from simperf.workload.precision import element_size
 from simperf.workload.step import TrainingStep
@@ -26,6 +22,7 @@ __all__ = [
     "amount",
     "as_run",
     "attention_time",
+    "attention_work",
     "conv_shape",
     "conv_time",
     "late_time",
@@ -36,18 +33,12 @@ __all__ = [
     "window",
 ]
 
-#: elements from which an operation is spread over threads (at::internal::GRAIN_SIZE of PyTorch)
-GRAIN = 32768
 #: ends the kind of an operation whose operands are in no cache
 COLD = "@cold"
 #: constants of calls that come late, the same for all kinds: see `late_time`
 LATE = ("late", "late_at")
-#: channels and filters that oneDNN lays side by side for AVX-512
-BLOCK = 16
-#: exponent with which traffic goes over from a cache to memory: between twice and half the capacity
-_SPILL = 3.0
-#: order of the norm by which two things that work beside each other are joined: 1 adds, infinity takes the slower
-_BESIDE = 3.0
+#: queries from which attention takes blocks of so many, and keys of a block
+_QUERIES, _KEYS = ((768, 256), (192, 64), (0, 32)), 512
 #: side of the window and stride, the usual ones first
 _WINDOWS = ((1, 1), (3, 1), (3, 2), (1, 2), (5, 1), (7, 2), (7, 1), (5, 2), (11, 4), (11, 1))
 
@@ -101,6 +92,35 @@ def conv_shape(op: Op) -> tuple[float, float, float, int, int]:
     return unrolled / side**2, float(filters), float(pixels), side, stride
 
 
+def attention_work(op: Op) -> tuple[float, float]:
+    """Scores that attention works out, times its products, and the queries of a block (infinite without blocks).
+
+    PyTorch's kernel takes blocks of 32, 64 or 256 queries and of 512 keys
+    (aten/src/ATen/native/cpu/FlashAttentionKernel.cpp), and under a causal mask leaves out only whole blocks of keys,
+    so that nothing is saved up to 512. With dropout it is not used.
+
+    Examples
+    --------
+    >>> from simperf.workload.op import Gemm
+    >>> whole, half = (Op("y", "attention", flops=flops, gemm=Gemm(1, 1024, 64, 2048)) for flops in (2.7e8, 1.35e8))
+    >>> attention_work(whole), attention_work(half)
+    ((2097152.0, 256.0), (1572864.0, 256.0))
+    """
+    gemm = op.gemm
+    if gemm is None:
+        return op.elements, math.inf
+    scores = float(gemm.batch) * gemm.m * gemm.k
+    kind, _, way = op.kind.removesuffix(COLD).partition(":")
+    if way:
+        return scores, math.inf
+    rows = next(size for least, size in _QUERIES if gemm.m >= least)
+    if op.flops < 0.75 * 2.0 * scores * gemm.n:
+        keys = gemm.k // (5 if kind == "attention_backward" else 2)  # so many products are one after the other in k
+        ends = (min(start + rows, gemm.m, keys) for start in range(0, gemm.m, rows))
+        scores *= sum(math.ceil(end / _KEYS) for end in ends) / (math.ceil(gemm.m / rows) * math.ceil(keys / _KEYS))
+    return scores, float(rows)
+
+
 def processor_time(op: Op, constants: Mapping[str, float]) -> float:
     """Time of an operation from the constants that were fitted for its kind [s]."""
     known = {key: value for key, value in constants.items() if key not in ("processor", *LATE)}
@@ -108,36 +128,17 @@ def processor_time(op: Op, constants: Mapping[str, float]) -> float:
     return _alone(op, known) + float(late)
 
 
-def late_time(since: Any, *, late: float = 0.0, late_at: float = math.inf) -> Any:
-    """What a call costs more than in a loop if much else went through the caches since the last one of its kind [s].
-
-    Parameters
-    ----------
-    since : float or ndarray
-        What did [B].
-    late : float
-        Of a call whose code, and what the library keeps about it, is in no cache [s].
-    late_at : float
-        Where half of that is paid [B].
-
-    Examples
-    --------
-    >>> round(float(late_time(3e7, late=4e-5, late_at=3e7)) * 1e6, 3)
-    20.0
-    """
-    return late * _spilled(since, late_at) if late else 0.0
-
-
 def _alone(op: Op, known: Mapping[str, float]) -> float:
     cold = op.kind.endswith(COLD)
     if op.family == "conv":
         return float(conv_time(op.flops, op.nbytes, *conv_shape(op), cold=cold, **known))
     if op.family == "attention" and op.gemm is not None:
-        scores = float(op.gemm.batch) * op.gemm.m * op.gemm.k
-        return float(attention_time(scores, op.gemm.n, **known))
+        scores, rows = attention_work(op)
+        return float(attention_time(scores, op.gemm.n, rows, **known))
     if op.gemm is not None:
         gemm = op.gemm
-        return float(product_time(op.flops, gemm.m, gemm.n, gemm.k, nbytes=op.nbytes, cold=cold, **known))
+        sizes = {"read": op.nbytes_read, "written": op.nbytes_written, "cold": cold}
+        return float(product_time(op.flops, gemm.m, gemm.n, gemm.k, **sizes, **known))
     return float(spread_time(op.nbytes, amount(op), cold=cold, **known))
 
 
@@ -211,187 +212,3 @@ def _late(ops: Sequence[Op]) -> Iterator[Op]:
     for op, kind, end in zip(ops, kinds, ends, strict=True):
         yield replace(op, since=max(0.0, end - op.nbytes - last[kind]))
         last[kind] = end
-
-
-def _spilled(nbytes: Any, capacity: float) -> Any:
-    """Share of the traffic that comes from memory [1]."""
-    if capacity <= 0:
-        return np.ones_like(np.asarray(nbytes, dtype=float))
-    return 1.0 / (1.0 + (capacity / np.maximum(nbytes, 1.0)) ** _SPILL)
-
-
-def spread_time(
-    nbytes: Any,
-    elements: Any,
-    *,
-    overhead: float,
-    serial: float,
-    fork: float,
-    cached: float,
-    memory: float = math.inf,
-    capacity: float = 0.0,
-    far: float = 0.0,
-    chill: float = 0.0,
-    cold: Any = False,
-) -> Any:
-    """Time of an operation on elements or rows [s].
-
-    One core: ``overhead + nbytes / serial``. From `GRAIN` elements on all threads: ``overhead + fork + nbytes *
-    slower(1 / cached, s / memory)``, where s, the share that comes from memory, rises around `capacity`. The memory
-    works beside the cores, so that the slower one holds, with a round corner (the norm of order `_BESIDE`); and it is
-    one memory for all kinds of operations, or nearly so.
-
-    Parameters
-    ----------
-    nbytes : float or ndarray
-        traffic [B]
-    elements : float or ndarray
-        As `amount` has them.
-    overhead, fork : float
-        Fixed time of a call, and of starting the threads [s].
-    serial, cached : float
-        Rates of one core, and of all from the caches [B/s].
-    memory : float
-        rate of the memory [B/s]
-    capacity : float
-        Traffic of which half no longer fits the caches [B].
-    far : float
-        That rate where the operands are in no cache, but the result takes the place of an earlier one; 0: as `memory`
-        [B/s].
-    chill : float
-        Until the first of such operands is there [s].
-    cold : bool or ndarray
-        Whether the operands are in no cache.
-
-    Examples
-    --------
-    >>> constants = dict(overhead=1e-6, serial=1e9, fork=2e-6, cached=2e9, memory=1e9, capacity=1e9)
-    >>> [round(float(spread_time(*sizes, **constants)) * 1e6, 3) for sizes in ((1e3, 100), (2e6, 1e6))]
-    [2.0, 1003.0]
-    """
-    cold = np.asarray(cold, dtype=bool)
-    away = np.where(cold, 1.0 / (far or memory), _spilled(nbytes, capacity) / memory)
-    small = nbytes * _slower(1.0 / serial, np.where(cold, away, 0.0))
-    spread = fork + nbytes * _slower(1.0 / cached, away)
-    return overhead + np.where(cold, chill, 0.0) + np.where(np.asarray(elements) <= GRAIN, small, spread)
-
-
-def product_time(
-    flops: Any,
-    m: Any,
-    n: Any,
-    k: Any,
-    *,
-    overhead: float,
-    rate: float,
-    half_m: float = 0.0,
-    half_n: float = 0.0,
-    half_k: float = 0.0,
-    odd: float = 0.0,
-    nbytes: Any = 0.0,
-    memory: float = math.inf,
-    cold: Any = False,
-) -> Any:
-    """Time of a matrix product [s].
-
-    ``overhead + flops / rate (1 + half_m/m + half_n/n + half_k/k) (1 + odd)``: packing the operands and writing the
-    result cost a time a face of the cuboid m x n x k; `odd` is lost where rows are no multiples of a cache line.
-    Operands that no cache holds come on top of that, ``nbytes / memory``.
-
-    Examples
-    --------
-    >>> product_time(2e9, 1000, 1000, 1000, overhead=0.0, rate=1e12, half_k=1000.0)
-    0.004
-    """
-    ragged = (np.asarray(n) % 16 > 0) | (np.asarray(k) % 16 > 0)
-    time = overhead + flops / rate * (1.0 + half_m / m + half_n / n + half_k / k) * (1.0 + odd * ragged)
-    time = time + np.where(cold, nbytes / memory, 0.0)
-    return time if np.ndim(time) else float(time)
-
-
-def attention_time(scores: Any, width: Any, *, overhead: float, rate: float, scored: float) -> Any:
-    """Time of attention: its products, and what each score costs beside them (softmax, dropout, mask) [s].
-
-    A CPU's kernels leave out no half of a causal mask: ``overhead + 2 scores width / rate + scores / scored``.
-
-    Parameters
-    ----------
-    scores : float or ndarray
-        Scores times the number of products.
-    width : float or ndarray
-        Of a head.
-    overhead : float
-        Fixed time of a call [s].
-    rate : float
-        Of the products [FLOP/s].
-    scored : float
-        Scores in a second [1/s].
-    """
-    return overhead + 2.0 * scores * width / rate + scores / scored
-
-
-def conv_time(
-    flops: Any,
-    nbytes: Any,
-    channels: Any,
-    filters: Any,
-    pixels: Any,
-    side: Any,
-    stride: Any,
-    *,
-    overhead: float,
-    rate: float,
-    half_k: float = 0.0,
-    half_f: float = 0.0,
-    half_p: float = 0.0,
-    strided: float = 0.0,
-    cached: float = math.inf,
-    memory: float = math.inf,
-    capacity: float = 0.0,
-    far: float = math.inf,
-    cold: Any = False,
-) -> Any:
-    """Time of a convolution or of one of its gradients [s].
-
-    ``overhead + flops / (rate fill) (1 + half_k / (C w^2) + half_f/F + half_p/P)``, and beside it the traffic for
-    reordering the images into blocks of channels and back, ``nbytes (1 + strided [s > 1])`` from caches or memory.
-    `fill` is the share of those blocks, of `BLOCK` channels and filters, that is no padding (oneDNN, "Understanding
-    Memory Formats"); images of fewer channels than half a block are read as they are.
-
-    Parameters
-    ----------
-    flops, nbytes : float or ndarray
-        work [FLOP], traffic [B]
-    channels, filters, pixels, side, stride : float or ndarray
-        C, F, P (of the results of all images), w and s.
-    overhead : float
-        Fixed time of a call [s].
-    rate : float
-        Reached by large ones [FLOP/s].
-    half_k, half_f, half_p : float
-        Values a result, filters and pixels at which half the rate is reached, the others being large.
-    strided : float
-        Relative loss of reordering with a stride, whose gradient fills what was left out with zeros.
-    cached, memory : float
-        Rates of reordering [B/s].
-    capacity : float
-        Traffic of which half no longer fits the caches [B].
-    far : float
-        Rate of reordering at best where no cache holds the operands [B/s].
-    cold : bool or ndarray
-        Whether they are in none.
-    """
-    share = _spilled(nbytes, capacity)
-    each = share / memory + (1.0 - share) / cached
-    reorder = nbytes * (1.0 + strided * (np.asarray(stride) > 1)) * np.where(cold, np.maximum(each, 1.0 / far), each)
-    loss = 1.0 + half_k / (channels * np.square(side)) + half_f / filters + half_p / pixels
-    fill = _filled(filters) * np.where(np.asarray(channels) < BLOCK / 2, 1.0, _filled(channels))
-    return overhead + flops / (rate * fill) * loss + reorder
-
-
-def _slower(one: Any, other: Any) -> Any:
-    return (one**_BESIDE + other**_BESIDE) ** (1.0 / _BESIDE)
-
-
-def _filled(channels: Any) -> Any:
-    return channels / (BLOCK * np.ceil(np.asarray(channels) / BLOCK))

@@ -61,8 +61,9 @@ def test_nothing_to_fit_is_an_error():
 def test_too_few_points_are_told():
     dataset = Dataset("few", measurements=(Measurement("copy/host", {"nbytes": 8}, (1e-6,)),))
     (choice,) = choose(dataset)
-    assert choice.model is None
     assert "1 points for the 2 constants" in choice.reason
+    with pytest.raises(InputError, match="1 points for the 2 constants"):
+        fit_dataset(dataset)
 
 
 def test_a_constant_at_its_bound_is_doubted():

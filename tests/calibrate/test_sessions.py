@@ -8,7 +8,7 @@ import pytest
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.fit import fit_dataset
 from simperf.calibrate.profile import write_profile
-from simperf.calibrate.sessions import parts, pool, spread
+from simperf.calibrate.sessions import parts, pool, repeated, spread
 from simperf.calibrate.validate import validate
 from simperf.errors import InputError
 from simperf.hardware import Catalog
@@ -27,14 +27,57 @@ def session(seed, pace, *, touched=(0.0, 1e6, 1e7, 3e7, 6e7, 1e8, 3e8), noise=0.
     return Dataset("a machine", MACHINE, {"torch": "2"}, {"seconds": 10.0}, tuple(points))
 
 
-def test_pooled_points_keep_all_readings_and_the_sessions_are_known():
+def test_pooled_points_keep_their_faster_readings_and_the_sessions_are_known():
     sessions = [session(1, 1.0), session(2, 1.1)]
     found = pool(sessions)
-    assert {len(point.samples) for point in found} == {18}
+    assert {len(point.samples) for point in found} == {11}  # three in five of 18
+    for point, *own in zip(found, *sessions, strict=True):
+        assert point.samples == tuple(sorted(own[0].samples + own[1].samples)[:11])
     assert found.made["sessions"] == 2
     assert found.made["seconds"] == 20.0
     assert parts(found) == (*parts(sessions[0]), *parts(sessions[1]))
     assert pool(sessions[:1]) is sessions[0]
+
+
+def test_only_of_times_the_fewer_are_better():
+    sessions = [Dataset("a machine", measurements=(Measurement("q", {}, (each,), "launches"),)) for each in (1.0, 2.0)]
+    assert next(iter(pool(sessions))).samples == (1.0, 2.0)
+
+
+def disturbed(rng, *, points=200, share=0.35):
+    """A session in which others make calls take longer, for stretches of 20 points, by up to a factor of two."""
+    factors = np.repeat(np.where(rng.random(points // 20) < share, rng.uniform(1.2, 2.0, points // 20), 1.0), 20)
+    return Dataset(
+        "a machine",
+        measurements=tuple(
+            Measurement("op/x", {"n": n}, tuple(1e-6 * n * factor * np.exp(0.02 * rng.standard_normal(9))))
+            for n, factor in enumerate(factors, 1)
+        ),
+    )
+
+
+def test_what_is_pooled_says_more_of_another_session_than_the_middle_of_all_readings_does():
+    rng = np.random.default_rng(7)
+    errors = {"pooled": [], "middle": []}
+    for _ in range(10):
+        *known, later = [disturbed(rng) for _ in range(5)]
+        for pooled, *own in zip(pool(known), *known, later, strict=True):
+            readings = [sample for point in own[:-1] for sample in point.samples]
+            guesses = {"pooled": pooled.median, "middle": np.median(readings)}
+            for name, guess in guesses.items():
+                errors[name].append(abs(guess / own[-1].median - 1.0))
+    means = {name: np.mean(each) for name, each in errors.items()}
+    assert means["pooled"] < 0.9 * means["middle"]
+
+
+def test_what_the_other_sessions_say_is_told_by_series():
+    rng = np.random.default_rng(2)
+    sessions = [disturbed(rng, share=0.0), disturbed(rng, share=0.0), disturbed(rng, share=1.0)]
+    errors = {(one.session, one.series): one.error for one in repeated(sessions)}
+    assert list(errors) == [(0, "op/x"), (1, "op/x"), (2, "op/x")]
+    assert errors[0, "op/x"] < 0.03  # two of three are quiet, and the faster readings are theirs
+    assert errors[2, "op/x"] > 0.25
+    assert repeated(sessions[:1]) == ()
 
 
 def test_other_machines_and_versions_are_not_pooled_and_all_differences_are_told():
@@ -47,14 +90,16 @@ def test_other_machines_and_versions_are_not_pooled_and_all_differences_are_told
 
 
 def test_what_sessions_share_is_told_from_what_each_point_has_of_its_own():
+    """Common is how far a new session lies from what was pooled of four."""
     rng = np.random.default_rng(3)
-    found = []
+    found, apart = [], []
     for _ in range(200):
-        paces = np.exp(0.1 * rng.standard_normal(4))
-        sessions = [session(int(rng.integers(1 << 30)), pace) for pace in paces]
-        found.append(spread(sessions, [point.key for point in sessions[0]]))
+        paces = np.exp(0.1 * rng.standard_normal(5))
+        *known, later = [session(int(rng.integers(1 << 30)), pace) for pace in paces]
+        found.append(spread(known, [point.key for point in known[0]]))
+        apart.append(np.median([np.log(a.median / b.median) for a, b in zip(later, pool(known), strict=True)]))
     common = np.sqrt(np.mean([one.common**2 for one in found]))
-    assert common == pytest.approx(0.1 * np.sqrt(1 + 1 / 4), rel=0.12)
+    assert common == pytest.approx(np.sqrt(np.mean(np.square(apart))), rel=0.12)
     assert np.mean([one.own for one in found]) < 0.02
 
 

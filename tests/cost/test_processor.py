@@ -15,6 +15,8 @@ from simperf.cost.processor import (
     GRAIN,
     amount,
     as_run,
+    attention_time,
+    attention_work,
     conv_shape,
     conv_time,
     processor_time,
@@ -26,8 +28,11 @@ from simperf.cost.processor import (
 from simperf.hardware import Catalog
 from simperf.workload import zoo
 from simperf.workload.kinds import conv2d, matmul, reduction, unary
+from simperf.workload.op import Gemm, Op
 
 SPREAD = {"overhead": 2e-6, "fork": 4e-6, "serial": 8e10, "cached": 1.4e11, "memory": 6e10, "capacity": 4e7}
+#: two cores with a cache of 1 MB each of their own
+LEVELS = {**SPREAD, "near": 3e11, "near_at": 2e6}
 PRODUCT = {"rate": 1.7e11, "overhead": 4e-6, "half_m": 9.0, "half_n": 3.0, "half_k": 2.0, "odd": 0.2}
 CONV = {
     "rate": 3.2e11,
@@ -75,6 +80,44 @@ def test_small_operations_run_on_one_core_and_large_ones_from_memory():
     slow = SPREAD | {"serial": 1e9, "cached": 2e9}  # bound by computing: where the operands are does not matter
     assert processor_time(large, slow) == pytest.approx(6e-6 + large.nbytes / 2e9, rel=1e-3)
     assert amount(reduction(10, 10_000)) == 100_000
+
+
+def test_what_the_cores_own_caches_hold_is_faster():
+    small, large = unary("relu", 60_000), unary("relu", 3 * 10**6)
+    assert processor_time(small, LEVELS) == pytest.approx(6e-6 + small.nbytes / 3e11, rel=0.02)
+    assert processor_time(large, LEVELS) == pytest.approx(processor_time(large, SPREAD), rel=0.01)
+    one = unary("relu", GRAIN)  # one core alone
+    assert processor_time(one, LEVELS) == processor_time(one, SPREAD)
+
+
+def test_products_wait_for_what_no_cache_holds():
+    constants = {"overhead": 0.0, "rate": 1e12, "memory": 1e10, "capacity": 2e7}
+    sizes = {"flops": 1e9, "m": 1e3, "n": 1e3, "k": 500}
+    warm, cold = (product_time(**sizes, read=1e6, written=4e6, cold=cold, **constants) for cold in (False, True))
+    assert warm == pytest.approx(1e-3, rel=0.01)
+    assert cold == pytest.approx(1e-3 + 1e6 / 1e10, rel=0.01)  # results go where earlier ones were
+    large = product_time(**sizes, read=2e8, written=2e8, **constants)
+    assert large == pytest.approx(1e-3 + 4e8 / 1e10, rel=0.01)
+
+
+def test_attention_leaves_out_whole_blocks_of_keys_only():
+    def attention(queries, *, causal, kind="attention"):
+        products = 5 if kind.startswith("attention_backward") else 2
+        gemm = Gemm(4, queries, 64, products * queries)
+        flops = 2.0 * 4 * queries * 64 * products * queries * (0.5 if causal else 1.0)
+        return attention_work(Op("y", kind, family="attention", flops=flops, gemm=gemm))
+
+    for kind in ("attention", "attention_backward"):
+        for queries, rows in ((128, 32), (256, 64), (512, 64), (1024, 256)):
+            assert attention(queries, causal=False, kind=kind)[1] == rows
+            share = attention(queries, causal=True, kind=kind)[0] / attention(queries, causal=False, kind=kind)[0]
+            assert share == (0.75 if queries == 1024 else 1.0)
+    full, rows = attention(1024, causal=True, kind="attention:dropout")
+    assert (full, rows) == (4.0 * 1024 * 2048, float("inf"))
+    narrow, wide = (
+        float(attention_time(1e6, 64, rows, overhead=0.0, rate=1e11, scored=1e9, half_rows=16.0)) for rows in (32, 256)
+    )
+    assert narrow / wide == pytest.approx(1.5 / 1.0625)
 
 
 def test_padding_strides_and_ragged_rows_cost():
@@ -157,18 +200,20 @@ def readings(ops, constants, *, noise=0.02, seed=0, cold=()):
     return points
 
 
-def recovered(name, ops, constants):
+def recovered(name, ops, constants, *, variant=0):
     points = readings(ops, constants)
     models, data = processor_models(name, points, memory=memory_rate(points))
-    found = fit(models[0], data)
+    found = fit(models[variant], data)
     assert found.mape() < 0.08
     return found.values
 
 
-def test_constants_of_elements_come_back():
-    found = recovered("elementwise-fp32:relu", [unary("relu", round(2e3 * 1.25**i)) for i in range(44)], SPREAD)
-    for name in ("overhead", "serial", "cached", "memory"):
-        assert found[name] == pytest.approx(SPREAD[name], rel=0.12), name
+@pytest.mark.parametrize(("constants", "variant"), [(SPREAD, 0), (LEVELS, -1)])
+def test_constants_of_elements_come_back(constants, variant):
+    ops = [unary("relu", round(2e3 * 1.25**i)) for i in range(44)]
+    found = recovered("elementwise-fp32:relu", ops, constants, variant=variant)
+    for name in {"overhead", "serial", "cached", "memory", "near"} & set(constants):
+        assert found[name] == pytest.approx(constants[name], rel=0.12), name
     assert found["capacity"] == pytest.approx(SPREAD["capacity"], rel=0.3)
 
 
@@ -181,6 +226,16 @@ def test_constants_of_products_come_back():
     found = recovered("gemm-fp32:matmul", ops, PRODUCT)
     for name, rel in (("rate", 0.05), ("half_m", 0.5), ("odd", 0.35)):
         assert found[name] == pytest.approx(PRODUCT[name], rel=rel), name
+
+
+def test_the_memory_behind_products_comes_back():
+    rng = np.random.default_rng(4)
+    sides = np.exp(rng.uniform(np.log(16), np.log(4000), (90, 3))).round().astype(int)
+    ops = [matmul(int(m), int(n), k=int(k)) for m, n, k in sides if 1e6 < 2.0 * m * n * k < 4e9]
+    truth = PRODUCT | {"memory": 3e10, "capacity": 1.6e7, "half_k": 0.0}
+    found = recovered("gemm-fp32:matmul", ops, truth, variant=3)
+    for name, rel in (("rate", 0.08), ("memory", 0.3), ("capacity", 0.4)):
+        assert found[name] == pytest.approx(truth[name], rel=rel), name
 
 
 def test_constants_of_convolutions_come_back():

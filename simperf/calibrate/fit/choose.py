@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from simperf.calibrate.fit.kernels import row_columns, row_model, stream_model
 from simperf.calibrate.fit.messages import alpha_beta, copy_model, piecewise, piecewise_model
 from simperf.calibrate.fit.model import Data, Model
 from simperf.calibrate.fit.network import host_model, incast_model, shaped_model
-from simperf.calibrate.fit.processor import late_model, memory_rate, processor_models
+from simperf.calibrate.fit.processor import PRIVATE, late_model, memory_rate, processor_models
 from simperf.calibrate.fit.products import product_columns, product_models
 from simperf.calibrate.fit.ring import ring_model
 from simperf.calibrate.fit.waiting import constant_model
@@ -49,7 +49,7 @@ class Choice:
     model : Model or None
     data : Data or None
     reason : str
-        Why there is no model.
+        Why there is no model, or why it cannot be fitted to so few points.
     keys : tuple of str
         Of the points.
     others : tuple of Model
@@ -67,7 +67,7 @@ class Choice:
     strict: bool = False
 
 
-def choose(dataset: Dataset, *, part: Device | None = None) -> Iterator[Choice]:
+def choose(dataset: Dataset, *, part: Device | None = None, known: Container[str] = frozenset()) -> Iterator[Choice]:
     """Models for every series of a data set, in its order.
 
     Parameters
@@ -75,13 +75,15 @@ def choose(dataset: Dataset, *, part: Device | None = None) -> Iterator[Choice]:
     dataset : Dataset
     part : Device, optional
         The GPU that was measured, for its multiprocessors and memory.
+    known : container of str
+        Models that have constants already, so that a kind of operation needs no least number of points for its own.
     """
     done: set[str] = set()
     for series in dataset.series:
         head = series.partition("/")[0]
         points = dataset.select(series)
         if head == "op":
-            yield from _kernels(series, points, part, dataset)
+            yield from _kernels(series, points, part, dataset, known)
         elif head == "step":
             yield Choice(series, reason="whole steps are held out: they say how right the rest is", keys=_keys(points))
         elif head in _READERS:
@@ -101,28 +103,32 @@ def _keys(points: Iterable[Measurement]) -> tuple[str, ...]:
 def _given(series: str, model: Model, points: Sequence[Measurement], data: Data, *others: Model) -> Choice:
     if len(data) <= len(model.constants):
         reason = f"{len(data)} points for the {len(model.constants)} constants of {model.name}"
-        return Choice(series, reason=reason, keys=_keys(points))
+        return Choice(series, model, data, reason=reason, keys=_keys(points), others=others)
     return Choice(series, model, data, keys=data.keys, others=others)
 
 
 # Kernels -------------------------------------------------------------------------------
 
 
-def _kernels(series: str, points: Sequence[Measurement], part: Device | None, dataset: Dataset) -> Iterator[Choice]:
+def _kernels(
+    series: str, points: Sequence[Measurement], part: Device | None, dataset: Dataset, known: Container[str]
+) -> Iterator[Choice]:
     memory = memory_rate(dataset.measurements)
+    private = float(dataset.machine.get("l2", 0.0)) * float(dataset.machine.get("cores", 0.0)) or PRIVATE
     groups: dict[str, list[Measurement]] = {}
     for point in points:
         family, dtype = str(point.at.get("family", series.partition("/")[2])), str(point.at.get("dtype", "fp32"))
         groups.setdefault(f"{family}-{dtype}", []).append(point)
         groups.setdefault(f"{family}-{dtype}:{point.at.get('kind', 'custom')}", []).append(point)
     for name, found in groups.items():
-        if ":" in name and (len(found) < _OWN or len(found) == len(groups[name.partition(":")[0]])):
+        fresh = ":" in name and f"kernel.{name}" not in known
+        if fresh and (len(found) < _OWN or len(found) == len(groups[name.partition(":")[0]])):
             continue  # the family's constants hold
         family = name.partition("-")[0]
         if all(point.at.get("device") == "cpu" for point in found):
-            if ":" in name and family in MATRIX_FAMILIES and len(found) < 2 * _OWN:
+            if fresh and family in MATRIX_FAMILIES and len(found) < 2 * _OWN:
                 continue
-            models, data = processor_models(name, found, memory=memory)
+            models, data = processor_models(name, found, memory=memory, private=private)
             yield _given(series, models[0], found, data, *models[1:])
         elif family in MATRIX_FAMILIES and all("gemm_m" in point.at for point in found):
             yield _matrix(series, name, found, part)

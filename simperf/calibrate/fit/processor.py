@@ -9,15 +9,8 @@ import numpy as np
 from simperf.calibrate.dataset import Measurement
 from simperf.calibrate.fit.model import Array, Columns, Constant, Data, Model
 from simperf.calibrate.measure.amounts import op_of
-from simperf.cost.processor import (
-    amount,
-    attention_time,
-    conv_shape,
-    conv_time,
-    late_time,
-    product_time,
-    spread_time,
-)
+from simperf.cost.cores import attention_time, conv_time, late_time, product_time, spread_time
+from simperf.cost.processor import amount, attention_work, conv_shape
 from simperf.workload.op import Op
 
 __all__ = ["late_model", "memory_rate", "processor_models"]
@@ -29,13 +22,17 @@ _CONV = ("channels", "filters", "pixels", "side", "stride")
 _MARK = {"processor": 1.0}
 #: rate of the memory where no point is large enough to tell [B/s]
 MEMORY = 2e10
+#: what the cores' own caches hold where the machine does not say [B]
+PRIVATE = 2e6
 #: traffic that no cache holds [B]
 _LARGE = 8e7
 #: factor by which what the memory gives to one kind of operation may differ from what it gives to most
 _APART = 2.5
 
 
-def processor_models(name: str, points: Sequence[Measurement], *, memory: float = MEMORY) -> tuple[list[Model], Data]:
+def processor_models(
+    name: str, points: Sequence[Measurement], *, memory: float = MEMORY, private: float = PRIVATE
+) -> tuple[list[Model], Data]:
     """Models for operations that were timed on a CPU, the plainest last, and the points for them.
 
     Parameters
@@ -46,6 +43,8 @@ def processor_models(name: str, points: Sequence[Measurement], *, memory: float 
         Of ``op/...``.
     memory : float
         Of the machine, see `memory_rate` [B/s].
+    private : float
+        What the caches hold that each core has for itself, all together [B].
     """
     family = name.partition("-")[0]
     if family == "conv" and all("gemm_m" in point.at for point in points):
@@ -54,7 +53,7 @@ def processor_models(name: str, points: Sequence[Measurement], *, memory: float 
         return _attention(name, points)
     if all("gemm_m" in point.at for point in points):
         return _product(name, points)
-    return _spread(name, points, memory)
+    return _spread(name, points, memory, private)
 
 
 def memory_rate(points: Sequence[Measurement]) -> float:
@@ -86,12 +85,20 @@ def _spread_starts(data: Data, memory: float) -> list[dict[str, float]]:
     rates = nbytes / np.maximum(time - floor, 0.05 * time)
     middle = float(np.median(rates))
     return [
-        {"overhead": floor, "serial": serial, "cached": cached, "memory": memory, "capacity": 4e7, "fork": 3e-6}
+        {
+            "overhead": floor,
+            "serial": serial,
+            "near": cached,
+            "cached": cached,
+            "memory": memory,
+            "capacity": 4e7,
+            "fork": 3e-6,
+        }
         for serial, cached in ((middle, middle), (0.5 * middle, 3.0 * middle), (2.0 * middle, 2.0 * middle))
     ]
 
 
-def _spread(name: str, points: Sequence[Measurement], memory: float) -> tuple[list[Model], Data]:
+def _spread(name: str, points: Sequence[Measurement], memory: float, private: float) -> tuple[list[Model], Data]:
     data = Data.of(
         points,
         (),
@@ -103,7 +110,7 @@ def _spread(name: str, points: Sequence[Measurement], memory: float) -> tuple[li
         Constant("overhead", 3e-6, high=1e-2),
         Constant("fork", 3e-6, high=2e-5),
         Constant("capacity", 4e7, low=8e6, high=1.2e8, unit="B"),
-        *(Constant(key, 2e10, low=1e7, high=1e13, unit="B/s") for key in ("serial", "cached")),
+        *(Constant(key, 2e10, low=1e7, high=1e13, unit="B/s") for key in ("serial", "near", "cached")),
         # one memory serves all kinds: a few points of one of them cannot make it another
         Constant("memory", memory, low=memory / _APART, high=memory * _APART, unit="B/s"),
     ]
@@ -125,10 +132,12 @@ def _spread(name: str, points: Sequence[Measurement], memory: float) -> tuple[li
             f"kernel.{name}", title, chosen, _spread_time, {**_MARK, **fixed}, starts, ("nbytes", "amount", "cold")
         )
 
-    full = build([one.name for one in whole])
+    whole_names = [one.name for one in whole]
+    levels = build(whole_names, near_at=private)
+    full = build([name for name in whole_names if name != "near"])
     fewer = build(("overhead", "serial", "cached", "memory", "fork", *more), capacity=4e7)
     fewest = build(("overhead", "serial", "cached", *more), capacity=4e7, memory=memory, fork=3e-6)
-    return [full, fewer, fewest], data
+    return [full, fewer, fewest, levels], data
 
 
 # Calls -----------------------------------------------------------------------------------
@@ -166,15 +175,17 @@ def _product(name: str, points: Sequence[Measurement]) -> tuple[list[Model], Dat
         m=lambda point: point.number("gemm_m"),
         n=lambda point: point.number("gemm_n"),
         k=lambda point: point.number("gemm_k"),
-        nbytes=_traffic,
+        read=lambda point: point.number("nbytes_read"),
+        written=lambda point: point.number("nbytes_written"),
+        nbytes=_traffic,  # by which shapes are held out
         cold=_cold,
     )
 
     def function(values: Mapping[str, float], columns: Columns) -> Array:
         known = {key: value for key, value in values.items() if key != "processor"}
-        sizes = (columns[key] for key in ("flops", "m", "n", "k"))
-        cold = columns["cold"] > 0
-        return np.asarray(product_time(*sizes, nbytes=columns["nbytes"], cold=cold, **known))
+        sizes = [columns[key] for key in ("flops", "m", "n", "k")]
+        read, written, cold = columns["read"], columns["written"], columns["cold"] > 0
+        return np.asarray(product_time(*sizes, read=read, written=written, cold=cold, **known))
 
     def starts(given: Data) -> list[dict[str, float]]:
         rate = float(np.quantile(given.columns["flops"] / given.measured, 0.9))
@@ -182,44 +193,54 @@ def _product(name: str, points: Sequence[Measurement]) -> tuple[list[Model], Dat
         halves = [dict.fromkeys(("half_m", "half_n", "half_k"), half) for half in (1.0, 20.0)]
         return [{"rate": 1.1 * rate, "overhead": floor, **half} for half in halves]
 
-    whole: tuple[Constant, ...] = (
+    plain: tuple[Constant, ...] = (
         Constant("rate", 1e11, low=1e8, high=1e15, unit="FLOP/s"),
         Constant("overhead", 5e-6, high=1e-2),
         *(Constant(f"half_{side}", 4.0, high=4096.0, unit="1") for side in "mnk"),
         Constant("odd", 0.1, high=3.0, unit="1"),
     )
-    if data.columns["cold"].any():
-        whole = (Constant("memory", 2e10, low=1e9, high=1e13, unit="B/s"), *whole)
+    memory = Constant("memory", 3e10, low=1e9, high=1e13, unit="B/s")
+    capacity = Constant("capacity", 1.6e7, low=2e6, high=1e8, unit="B")
+    first = (memory,) if data.columns["cold"].any() else ()
+    choices = [(*first, *plain), (*first, *plain[:-1]), (*first, *plain[:-4])]
+    choices += [(memory, capacity, *plain), (memory, capacity, *plain[:-1])]
     title = f"matrix products on a CPU: {name}"
-    columns = ("flops", "m", "n", "k", "nbytes", "cold")
+    columns = ("flops", "m", "n", "k", "read", "written", "cold")
     models = [
-        Model(f"kernel.{name}", title, whole[:count], function, _MARK, _only(starts, whole[:count]), columns)
-        for count in (len(whole), len(whole) - 1, len(whole) - 4)
+        Model(f"kernel.{name}", title, chosen, function, _MARK, _only(starts, chosen), columns) for chosen in choices
     ]
     return models, data
 
 
 def _attention(name: str, points: Sequence[Measurement]) -> tuple[list[Model], Data]:
-    def scores(point: Measurement) -> float:
-        return point.number("gemm_batch") * point.number("gemm_m") * point.number("gemm_k")
+    work = {point.key: attention_work(op_of(point)) for point in points}
 
     def function(values: Mapping[str, float], columns: Columns) -> Array:
         known = {key: value for key, value in values.items() if key != "processor"}
-        return np.asarray(attention_time(columns["scores"], columns["width"], **known))
+        return np.asarray(attention_time(columns["scores"], columns["width"], columns["rows"], **known))
 
     def starts(given: Data) -> list[dict[str, float]]:
         rate = float(np.quantile(2.0 * given.columns["scores"] * given.columns["width"] / given.measured, 0.9))
         each = float(np.median(given.columns["scores"] / given.measured))
         return [{"rate": 2.0 * rate, "scored": each}, {"rate": 1.2 * rate, "scored": 5.0 * each}]
 
-    constants = (
+    plain = (
         Constant("rate", 1e11, low=1e8, high=1e15, unit="FLOP/s"),
         Constant("scored", 1e9, low=1e5, high=1e14, unit="1/s"),
         Constant("overhead", 2e-5, high=1e-2),
     )
-    data = Data.of(points, ("flops",), scores=scores, width=lambda point: point.number("gemm_n"))
-    title = f"attention on a CPU: {name}"
-    return [Model(f"kernel.{name}", title, constants, function, _MARK, starts, ("scores", "width"))], data
+    data = Data.of(
+        points,
+        ("flops",),
+        scores=lambda point: work[point.key][0],
+        rows=lambda point: work[point.key][1],
+        width=lambda point: point.number("gemm_n"),
+    )
+    title, columns = f"attention on a CPU: {name}", ("scores", "width", "rows")
+    choices: list[tuple[Constant, ...]] = [plain]
+    if np.isfinite(data.columns["rows"]).any():
+        choices.append((*plain, Constant("half_rows", 10.0, high=1e3, unit="1")))
+    return [Model(f"kernel.{name}", title, chosen, function, _MARK, starts, columns) for chosen in choices], data
 
 
 def _only(starts: Starts, constants: Sequence[Constant]) -> Starts:

@@ -10,7 +10,7 @@ import numpy as np
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.fit.choose import Choice, choose
 from simperf.calibrate.fit.model import Data, Model
-from simperf.calibrate.fit.solve import Fit, best_of
+from simperf.calibrate.fit.solve import DRAWS, Fit, best_of
 from simperf.calibrate.sessions import Spread, spread
 from simperf.cost import Device
 from simperf.errors import InputError, Problem, SimperfError
@@ -75,6 +75,7 @@ def fit_dataset(
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
     sessions: Sequence[Dataset] = (),
+    draws: int = DRAWS,
 ) -> FitSet:
     """Fit every series of a data set that a model reads.
 
@@ -91,6 +92,8 @@ def fit_dataset(
         Told the name of each model before it is fitted.
     sessions : sequence of Dataset
         That `dataset` was pooled from: intervals then know how far they are apart.
+    draws : int
+        Joint draws of each fit; 0 asks for values without intervals.
 
     Raises
     ------
@@ -101,7 +104,7 @@ def fit_dataset(
     choices = list(choose(dataset, part=part))
     out = _held_out(choices, hold_out)
     for choice in choices:
-        if choice.model is None or choice.data is None:
+        if choice.model is None or choice.data is None or choice.reason:
             skipped.append(choice)
             continue
         data, kept_out = _apart(choice.data, out, least=len(choice.model.constants) + 1)
@@ -109,7 +112,7 @@ def fit_dataset(
             progress(choice.model.name)
         try:
             models = [model for model in (choice.model, *choice.others) if _enough(model, data)]
-            best = best_of(models or [choice.model], data, strict=choice.strict, seed=seed)
+            best = best_of(models or [choice.model], data, strict=choice.strict, seed=seed, draws=draws)
             fits.append(SeriesFit(choice.series, best, kept_out, spread(sessions, data.keys)))
         except SimperfError as error:
             if "lmfit" in str(error):
@@ -130,7 +133,7 @@ def _held_out(choices: list[Choice], every: int) -> frozenset[str]:
     """Keys of the points that are held out of all models: chosen among the points of the smallest model of each."""
     decided: dict[str, bool] = {}
     for choice in sorted(choices, key=lambda one: len(one.keys)):
-        if choice.model is None or choice.data is None or len(choice.data.keys) != len(choice.data):
+        if choice.model is None or choice.data is None or choice.reason or len(choice.data.keys) != len(choice.data):
             continue
         fresh = np.array([key not in decided for key in choice.data.keys], dtype=bool)
         if fresh.any():

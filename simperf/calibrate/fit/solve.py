@@ -163,7 +163,7 @@ def fit(model: Model, data: Data, *, seed: int = 0, draws: int = DRAWS) -> Fit:
     return _finish(model, data, values, scale=scale, evaluations=evaluations, seed=seed, draws=draws)
 
 
-def best_of(models: Sequence[Model], data: Data, *, strict: bool = False, seed: int = 0) -> Fit:
+def best_of(models: Sequence[Model], data: Data, *, strict: bool = False, seed: int = 0, draws: int = DRAWS) -> Fit:
     """The best of several models of the same points, by `Fit.criterion`.
 
     By the `strict` one, models that differ by less than 2 are held up equally by the points (K. P. Burnham and D. R.
@@ -171,10 +171,11 @@ def best_of(models: Sequence[Model], data: Data, *, strict: bool = False, seed: 
     plain ones should stand first.
     """
     if len(models) == 1:
-        return fit(models[0], data, seed=seed)
+        return fit(models[0], data, seed=seed, draws=draws)
     values = [fit(model, data, seed=seed, draws=0).criterion(strict=strict) for model in models]
     least = min(values) + (_EQUAL if strict else 0.0)
-    return fit(next(model for model, value in zip(models, values, strict=True) if value <= least), data, seed=seed)
+    best = next(model for model, value in zip(models, values, strict=True) if value <= least)
+    return fit(best, data, seed=seed, draws=draws)
 
 
 def _check(model: Model, data: Data) -> None:
