@@ -5,13 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from simperf.calibrate.dataset import Measurement
 from simperf.calibrate.fit import fit_dataset
+from simperf.calibrate.fit.processor import late_model
 from simperf.calibrate.machines import find_gpu
 from simperf.calibrate.profile import profile_text, write_profile
 from simperf.calibrate.steps import MeasuredDevice, step_predictor
-from simperf.calibrate.validate import validate
+from simperf.calibrate.validate import predictions, validate
 from simperf.errors import InputError, UnknownNameError
 from simperf.hardware import Catalog, FrontendPart, LinkPart
+from simperf.hardware.profile import FittedConstant, FittedModel
 from simperf.report.calibration import (
     draw_fit,
     draw_validation,
@@ -199,3 +202,19 @@ def test_steps_are_predicted_on_a_cpu_only(profile):
     best, low, high = predict(here)
     assert 0 < low <= best <= high
     assert MeasuredDevice.of(profile).peak["fp32"] == pytest.approx(RATE, rel=0.02)
+
+
+def test_a_constant_that_is_nothing_in_some_draws_is_held_against_every_point():
+    """Draws in which calls do not come late at all, as a short session on a busy machine gives them."""
+    points = [Measurement("frontend/mixed", {"touched": touched}, (2e-5,)) for touched in (0.0, 4e6, 8e7)]
+    model, data = late_model("call.mixed.forward", points)
+    values = {"hot": (2e-5, (0.9, 1.1)), "late": (1e-4, (0.0, 2.0)), "late_at": (1e7, (1.0, 1.0))}
+    constant = {
+        name: FittedConstant(value=best, low=best, high=best, stderr=0.0, draws=draws)
+        for name, (best, draws) in values.items()
+    }
+    fitted = FittedModel(points=3, error=0.0, scatter=0.0, constant=constant)
+    best, low, high = predictions(model, fitted, data)
+    assert len(best) == len(low) == len(high) == 3
+    assert all(low < best)
+    assert all(best < high)
