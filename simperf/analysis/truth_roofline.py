@@ -216,15 +216,19 @@ def _elementwise(case: Mapping[str, Any], gpu: str) -> list[_Row]:
 
 
 def _products(case: Mapping[str, Any], gpu: str) -> list[_Row]:
-    """Rows B, M, N, K, then latency [ms], or one column of latencies a GPU; fp32."""
+    """Rows B, M, N, K, then latency [ms], or one column of latencies a GPU; fp32.
+
+    NeuSight multiplies (B, M, N) by (B, N, K) (`profile_kernel` in its neusight/Dataset/collect.py): its N is what the
+    sum runs over, its K the width of the result, as the grids say that its tables record beside the times.
+    """
     columns = list(case["measured"]["columns"])
     at = columns.index(gpu) if gpu in columns else 4
     batched = "bmm" in str(case["workload"].get("op", ""))
     found: list[_Row] = []
     for row in _rows(case):
-        b, m, n, k = row[:4]
+        b, m, k, n = row[:4]
         op = bmm(b, m, n=n, k=k) if batched else linear(b * m, k, fan_out=n)
-        found.append((f"{op.kind} {b}x{m}x{n}x{k}", op, row[at] * 1e-3))
+        found.append((f"{op.kind} {b}x{m}x{n}, k={k}", op, row[at] * 1e-3))
     return found
 
 

@@ -1,34 +1,25 @@
 """Fits to published kernel times: half of the shapes of a GPU, and a GPU that no point of was seen.
 
 Which form a kernel gets is decided by the information criterion on the points that are fitted, never by those that are
-predicted. What belongs to the library and not to a GPU (when a row is read again, what loading it element by element
-costs, what its call takes on the host) is fitted to the fitted halves of all GPUs that one source measured together.
+predicted. What belongs to the library and not to a GPU is fitted to the fitted halves of all GPUs that share it
+(`simperf.calibrate.ledger_library`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from simperf.analysis.truth_roofline import GPUS, HARNESS, measured_ops
-from simperf.calibrate.fit import Data, Fit, Model, fit
-from simperf.calibrate.fit.kernels import pooled_row_model, row_columns, row_model, stream_model
-from simperf.calibrate.fit.products import (
-    CORNERS,
-    LEAST,
-    efficiency_models,
-    limited_model,
-    pooled_limited_model,
-    power_limited,
-    product_columns,
-    product_models,
-)
+from simperf.calibrate.fit import Data, Fit, Model
+from simperf.calibrate.fit.datasheet import efficiency_models, energy_scale
+from simperf.calibrate.fit.kernels import row_columns, row_model
+from simperf.calibrate.fit.products import CUTS, product_columns
+from simperf.calibrate.ledger_library import Library, Row, Task, joined, known_cut
 from simperf.calibrate.ledger_rows import FitRow, best_fit, row_of, two_constants
 from simperf.cost import Roofline
-from simperf.cost.rows import AGAIN
 from simperf.hardware import Catalog, GpuPart
 from simperf.workload.op import Gemm, Op
 
@@ -39,10 +30,9 @@ _OUT = "Kernels of a GPU that was left out"
 _GOAL_HALF, _GOAL_OUT = 0.10, 0.25
 #: rate in which scaled work is counted: FLOP over peak and bytes over bandwidth, times this
 _ONE = 1e12
-_Row = tuple[str, Op, float]
 
 
-def _cases(cases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], str, list[_Row]]]:
+def _cases(cases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], str, list[Row]]]:
     """Case, GPU and rows of every roofline case whose GPU is in the catalogue."""
     for case in cases:
         if case.get("kind") != "roofline":
@@ -54,7 +44,7 @@ def _cases(cases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, An
                 yield case, gpu, rows
 
 
-def _data(rows: Sequence[_Row], part: GpuPart, *, scaled: bool = False, added: float = 0.0) -> Data:
+def _data(rows: Sequence[Row], part: GpuPart, *, scaled: bool = False, added: float = 0.0) -> Data:
     """Columns of operations; `scaled` by the part's peaks, and `added` [s] taken off the times."""
     roofline = Roofline(part)
     ops = [op for _, op, _ in rows]
@@ -69,13 +59,15 @@ def _data(rows: Sequence[_Row], part: GpuPart, *, scaled: bool = False, added: f
         "power": np.full(len(ops), part.power or np.inf),
         **product_columns([op.gemm or Gemm(1, 1, 1, 1) for op in ops], part),
     }
+    columns["known"] = columns[(known_cut(ops[0], part) or CUTS[0]).column]
+    columns["scale"] = np.full(len(ops), energy_scale(part))
     times = np.array([time for _, _, time in rows]) - added
     return Data.table(np.maximum(times, 1e-7), **{key: np.array(value) for key, value in columns.items()})
 
 
-def _groups(rows: Sequence[_Row]) -> dict[str, list[_Row]]:
+def _groups(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """Rows by operation; matrix products together."""
-    found: dict[str, list[_Row]] = {}
+    found: dict[str, list[Row]] = {}
     for row in rows:
         found.setdefault("product" if row[1].gemm is not None else row[1].kind, []).append(row)
     return found
@@ -87,36 +79,7 @@ def _added(case: Mapping[str, Any], op: Op) -> float:
     return HARNESS.get(f"{repo}:{op.kind}", HARNESS.get(repo, 0.0))
 
 
-def _models(kind: str, group: Sequence[_Row], data: Data, part: GpuPart, known: float) -> list[Model]:
-    """What may be fitted to an operation: few constants, and the same with what its shapes may show."""
-    if kind == "product":
-        return product_models(kind, kind, part, dtype=group[0][1].dtype, overhead=known)
-    largest = float(data.columns["nbytes"].max())
-    found = [stream_model(kind, kind), stream_model(kind, kind, cache=largest / 4)]
-    if kind in AGAIN:
-        found += [row_model(kind, kind, overhead=overhead) for overhead in (known, None)]
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """An operation of a case on a GPU."""
-
-    case: Mapping[str, Any]
-    gpu: str
-    part: GpuPart
-    kind: str
-    group: Sequence[_Row]
-    known: Data
-    away: Data
-    fixed: float
-
-    @property
-    def source(self) -> str:
-        return str(self.case["source"].get("repo", ""))
-
-
-def _tasks(cases: Sequence[Mapping[str, Any]]) -> list[_Task]:
+def _tasks(cases: Sequence[Mapping[str, Any]]) -> list[Task]:
     """Every second shape to fit, the others to predict."""
     catalog, found = Catalog.load(), []
     for case, gpu, rows in _cases(cases):
@@ -124,84 +87,21 @@ def _tasks(cases: Sequence[Mapping[str, Any]]) -> list[_Task]:
         for kind, group in _groups(rows).items():
             every = _data(group, part)
             halves = every.take(slice(0, None, 2)), every.take(slice(1, None, 2))
-            found.append(_Task(case, gpu, part, kind, group, *halves, _added(case, group[0][1]) + part.kernel_floor))
+            found.append(Task(case, gpu, part, kind, group, *halves, _added(case, group[0][1]) + part.kernel_floor))
     return found
-
-
-_Key = tuple[str, str, str]
-
-
-def _key(task: _Task) -> _Key:
-    """What tasks share constants: rows of one source and precision; products of one case on boards of little power."""
-    dtype = task.group[0][1].dtype
-    if task.kind in AGAIN:
-        return task.source, task.kind, dtype
-    limited = task.kind == "product" and power_limited(task.part, dtype)
-    return (str(task.case["id"]), "limited", dtype) if limited else ("", task.kind, dtype)
-
-
-def _libraries(tasks: Sequence[_Task]) -> dict[_Key, tuple[Model, Mapping[str, float]]]:
-    """Constants that GPUs share, from their fitted halves, with the model that they belong to."""
-    groups: dict[_Key, list[_Task]] = {}
-    for task in tasks:
-        if _key(task)[0]:
-            groups.setdefault(_key(task), []).append(task)
-    found: dict[_Key, tuple[Model, Mapping[str, float]]] = {}
-    for key, members in groups.items():
-        if len(members) > 1:
-            data = _joined([one.known for one in members])
-            numbers = np.repeat(np.arange(len(members)), [len(one.known) for one in members])
-            fixed = np.array([members[int(i)].fixed for i in numbers])
-            data = Data({**data.columns, "gpu": numbers.astype(float), "fixed": fixed}, data.measured)
-            limited = key[1] == "limited"
-            models = (
-                [
-                    pooled_limited_model("product", "products", [one.part for one in members], least=least, sharpness=p)
-                    for p in CORNERS
-                    for least in LEAST
-                ]
-                if limited
-                else [pooled_row_model(key[1], key[1], gpus=len(members), late=late) for late in (False, True)]
-            )
-            best = best_fit(models, data, strict=limited)
-            found[key] = (best.model, best.values)
-    return found
-
-
-def _fitted(task: _Task, libraries: Mapping[_Key, tuple[Model, Mapping[str, float]]]) -> Fit:
-    shared = libraries.get(_key(task))
-    if shared is None:
-        models = _models(task.kind, task.group, task.known, task.part, task.fixed)
-        return best_fit(models, task.known, strict=task.kind == "product")
-    pooled, values = shared
-    if task.kind == "product":
-        model = limited_model(
-            task.kind,
-            task.kind,
-            task.part,
-            least=(int(pooled.fixed["tile_m"]), int(pooled.fixed["tile_n"])),
-            sharpness=pooled.fixed["sharpness"],
-            overhead=task.fixed,
-            byte_energy=values["byte_energy"],
-            lag=values["lag"],
-        )
-    else:
-        overhead = task.fixed + values.get("overhead", 0.0)
-        model = row_model(task.kind, task.kind, overhead=overhead, kept=values["kept"], loose=values["loose"])
-    return fit(model, task.known)
 
 
 def kernel_rows(cases: Sequence[Mapping[str, Any]]) -> Iterator[FitRow]:
     """Every case and GPU: fitted on every second shape, predicted on the others; then each GPU as a whole."""
     tasks = _tasks(cases)
-    libraries = _libraries(tasks)
-    fitted: list[tuple[_Task, Fit, float]] = []
+    library = Library(tasks)
+    fitted: list[tuple[Task, Fit, float]] = []
     for task in tasks:
         column = "flops" if task.kind == "product" else "nbytes"
         plain = float(np.abs(two_constants(task.known, task.away, column=column)).mean())
-        fitted.append((task, _fitted(task, libraries), plain))
-    rows: dict[str, list[tuple[_Task, Fit, float]]] = {}
-    whole: dict[str, list[tuple[_Task, Fit, float]]] = {}
+        fitted.append((task, library.fit(task), plain))
+    rows: dict[str, list[tuple[Task, Fit, float]]] = {}
+    whole: dict[str, list[tuple[Task, Fit, float]]] = {}
     for one in fitted:
         rows.setdefault(f"{one[0].case['id']}, {one[0].gpu}", []).append(one)
         whole.setdefault(f"all of {one[0].gpu}", []).append(one)
@@ -221,43 +121,47 @@ def left_out_rows(cases: Sequence[Mapping[str, Any]]) -> Iterator[FitRow]:
     """Each GPU from its data sheet and the efficiencies that the others' kernels reach.
 
     Work is counted in times that the peaks would take, so that a rate is an efficiency; one is fitted to each
-    operation over all GPUs but the one that is predicted.
+    operation over all GPUs but the one that is predicted. All products of a precision go together: what arithmetic
+    reaches, and the energy that it takes, is the same in a layer and in a batch.
     """
     catalog = Catalog.load()
-    groups: dict[str, dict[str, tuple[Mapping[str, Any], list[_Row]]]] = {}
+    groups: dict[str, dict[str, tuple[Mapping[str, Any], list[Row]]]] = {}
+    pools: dict[str, list[str]] = {}
     for case, gpu, rows in _cases(cases):
         for kind, group in _groups(rows).items():
             name = str(case["id"]).split("-")[1] if kind == "product" else kind
-            dtype = group[0][1].dtype
-            groups.setdefault(f"{name} {dtype}", {})[gpu] = (case, group)
+            groups.setdefault(f"{name} {group[0][1].dtype}", {})[gpu] = (case, group)
+    groups = {name: tables for name, tables in groups.items() if len(tables) >= 3}
+    floors = {
+        (name, gpu): _added(case, rows[0][1]) + catalog.gpu(GPUS[gpu]).kernel_floor
+        for name, tables in groups.items()
+        for gpu, (case, rows) in tables.items()
+    }
+    data = {
+        (name, gpu): _data(groups[name][gpu][1], catalog.gpu(GPUS[gpu]), scaled=True, added=floor)
+        for (name, gpu), floor in floors.items()
+    }
     for name, tables in groups.items():
-        if len(tables) < 3:
-            continue
-        data = {
-            gpu: _data(rows, catalog.gpu(GPUS[gpu]), scaled=True, added=_floor(case, rows, catalog.gpu(GPUS[gpu])))
-            for gpu, (case, rows) in tables.items()
-        }
-        for gpu in tables:
-            others = _joined([data[each] for each in tables if each != gpu])
-            product = next(iter(tables.values()))[1][0][1].gemm is not None
-            found = best_fit(_scaled_models(product), others)
-            floor = _floor(*tables[gpu], catalog.gpu(GPUS[gpu]))
-            yield _told(name, gpu, found, data[gpu], floor)
+        pools.setdefault(_pool(name, tables), []).append(name)
+    fits: dict[tuple[str, str], Fit] = {}
+    for (name, gpu), here in data.items():
+        pool = _pool(name, groups[name])
+        if (pool, gpu) not in fits:
+            others = joined([one for (each, there), one in data.items() if each in pools[pool] and there != gpu])
+            fits[pool, gpu] = best_fit(_scaled_models(pool != name), others)
+        yield _told(name, gpu, fits[pool, gpu], here, floors[name, gpu])
 
 
-def _floor(case: Mapping[str, Any], rows: Sequence[_Row], part: GpuPart) -> float:
-    return _added(case, rows[0][1]) + part.kernel_floor
+def _pool(name: str, tables: Mapping[str, tuple[Mapping[str, Any], list[Row]]]) -> str:
+    """What an operation is fitted with: all products of a precision, or itself."""
+    op = next(iter(tables.values()))[1][0][1]
+    return name if op.gemm is None else f"products {op.dtype}"
 
 
 def _scaled_models(product: bool) -> list[Model]:
     if product:
         return efficiency_models("product", "efficiency", one=_ONE)
     return [row_model("rows", "efficiency", overhead=0.0, **known) for known in ({"kept": 1.0, "loose": 0.0}, {})]
-
-
-def _joined(parts: Sequence[Data]) -> Data:
-    columns = {key: np.concatenate([part.columns[key] for part in parts]) for key in parts[0].columns}
-    return Data(columns, np.concatenate([part.measured for part in parts]))
 
 
 def _told(name: str, gpu: str, found: Fit, here: Data, floor: float) -> FitRow:

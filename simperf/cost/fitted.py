@@ -15,8 +15,9 @@ from simperf.workload.precision import element_size
 
 __all__ = ["TILED", "FittedRoofline", "tile_share"]
 
-#: constants that say how a product is cut into tiles: whether it is, and the least height and width of a tile
-TILED = ("tiled", "tile_m", "tile_n")
+#: constants that say how a product is cut into tiles: whether it is, the least height and width of a tile, and whether
+#: that is the only tile
+TILED = ("tiled", "tile_m", "tile_n", "tile_only")
 
 
 def tile_share(gemm: Gemm, sms: int, constants: Mapping[str, float]) -> float:
@@ -24,7 +25,7 @@ def tile_share(gemm: Gemm, sms: int, constants: Mapping[str, float]) -> float:
     if not constants.get("tiled", 0.0) > 0:
         return 1.0
     least = (int(constants.get("tile_m", 0.0)), int(constants.get("tile_n", 0.0)))
-    return tiling(gemm, sms, least=least).efficiency
+    return tiling(gemm, sms, least=least, only=constants.get("tile_only", 0.0) > 0).efficiency
 
 
 class FittedRoofline:
@@ -36,8 +37,8 @@ class FittedRoofline:
         The GPU part that was measured.
     kernels : mapping of str to mapping of str to float
         Constants of `simperf.cost.formulas` by ``"family-precision:kind"``, ``"family-precision"`` or ``"family"``; the
-        first that is there holds. ``tiled`` above zero says that tiles and waves were counted in the fit, ``tile_m``
-        and ``tile_n`` which tiles the library has.
+        first that is there holds. ``tiled`` above zero says that tiles and waves were counted in the fit, ``tile_m``,
+        ``tile_n`` and ``tile_only`` which tiles the library has.
     other : OpModel, optional
         For operations that have no constants; default: `Roofline` on the device.
 

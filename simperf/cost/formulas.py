@@ -111,25 +111,27 @@ def matrix_time(
     half_m: float = 0.0,
     half_n: float = 0.0,
     half_k: float = 0.0,
-    wide: float = 0.0,
-    wide_at: float = np.inf,
+    deep: float = 0.0,
+    deep_at: float = np.inf,
+    deep_m: float = 0.0,
     sharpness: float = 8.0,
     share: Any = 1.0,
     power: Any = np.inf,
-    flop_energy: float = 0.0,
-    byte_energy: float = 0.0,
+    flop_energy: Any = 0.0,
+    byte_energy: Any = 0.0,
     stored: float = 0.0,
     floor: float = 0.0,
 ) -> Any:
     """Time of a kernel that multiplies matrices: product, convolution, attention [s].
 
-    ``t_compute = flops / (rate share) * (1 + half_m/m + half_n/n + half_k/k) * (1 + wide s(n))``, joined
+    ``t_compute = flops / (rate share) * (1 + half_m/m + half_n/n + half_k/k) * (1 + deep s(k, m))``, joined
     with ``nbytes / memory`` by the corner of the roofline, plus `overhead`.
 
     A product m x n x k that is cut into blocks loads (or packs) its operands m k and k n and its result m n once more
     than its arithmetic needs, which costs a time in proportion to each of the three faces of the cuboid: relative to
-    its volume, 1/n, 1/m and 1/k. ``s(n) = n^4 / (n^4 + wide_at^4)`` is the loss of results with long rows, whose
-    blocks lie in as many memory pages as they have rows.
+    its volume, 1/n, 1/m and 1/k. ``s(k, m) = k^4 / (k^4 + deep_at^4) m / (m + deep_m)`` is the loss of operands with
+    long rows, as the layers of a network have them: a block's rows then lie in as many memory pages as there are rows,
+    and the weights are read again for every strip of the result.
 
     Parameters
     ----------
@@ -143,15 +145,15 @@ def matrix_time(
         Fixed time of a call [s].
     half_m, half_n, half_k : float
         Size at which half the rate is reached, the others being large.
-    wide, wide_at : float
-        Relative loss of wide results, and the width at which half of it has come.
+    deep, deep_at, deep_m : float
+        Relative loss of long sums; their length, and the height of a result, at which half of it has come.
     sharpness : float
         Exponent of the corner.
     share : float or ndarray
         What tiles and waves leave of the rate (`simperf.cost.tiling`) [1].
     power : float or ndarray
         Limit of the board [W].
-    flop_energy, byte_energy : float
+    flop_energy, byte_energy : float or ndarray
         Energy of an operation that a multiprocessor carries out, useful or not [J/FLOP], and of a byte from memory
         [J/B]. A kernel takes as long as its arithmetic, its traffic or its energy at that power, whichever is longest.
     stored : float
@@ -165,10 +167,10 @@ def matrix_time(
     0.004
     """
     compute = flops / (rate * share) * (1.0 + half_m / m + half_n / n + half_k / k)
-    if wide > 0:
-        compute = compute * (1.0 + wide / (1.0 + (wide_at / n) ** 4))
+    if deep > 0:
+        compute = compute * (1.0 + deep / (1.0 + (deep_at / k) ** 4) / (1.0 + deep_m / m))
     body = _corner(compute, nbytes / memory, sharpness)
-    if flop_energy > 0 or byte_energy > 0:
+    if np.any(flop_energy) or np.any(byte_energy):
         energy = np.maximum(flop_energy * flops / share + byte_energy * nbytes - stored, 0.0)
         body = _corner(body, energy / power, sharpness)
     return np.maximum(overhead + body, floor)

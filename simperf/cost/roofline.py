@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping
 
 from simperf.cost.seams import Device, OpCost
-from simperf.cost.tiles import tiling
+from simperf.cost.tiles import Tiling, library_tile, tiling
 from simperf.errors import InputError, Problem, nearest
-from simperf.workload.op import MATRIX_FAMILIES, Op
+from simperf.workload.op import MATRIX_FAMILIES, Gemm, Op
 
 __all__ = ["SHARPNESS", "Roofline"]
 
@@ -111,7 +111,7 @@ class Roofline:
         if op.family in MATRIX_FAMILIES:
             compute *= self._share(op.family, op.dtype, otherwise="gemm")
             if self._quantisation and op.gemm is not None:
-                compute *= tiling(op.gemm, self.device.sms).efficiency
+                compute *= self._tiling(op.gemm, op).efficiency
         return compute, self._memory_rate(op)
 
     def ridge(self, op: Op) -> float:
@@ -128,7 +128,7 @@ class Roofline:
         """Fraction of the device that `op` can fill: tiles or threads over what fits at once."""
         sms = max(1, self.device.sms)
         if op.gemm is not None:
-            return min(1.0, tiling(op.gemm, sms).tiles / sms)
+            return min(1.0, self._tiling(op.gemm, op).tiles / sms)
         if op.elements <= 0:
             return 1.0
         return min(1.0, max(op.elements / (sms * THREADS_PER_SM), 1.0 / sms))
@@ -155,6 +155,11 @@ class Roofline:
             nbytes=op.nbytes,
             demand=self.demand(op),
         )
+
+    def _tiling(self, gemm: Gemm, op: Op) -> Tiling:
+        """How `op`'s product is cut: by the library's one tile, if that is known, else in the best way."""
+        tile = library_tile(op, self.device)
+        return tiling(gemm, max(1, self.device.sms), least=tile or (0, 0), only=tile is not None)
 
     def _memory_rate(self, op: Op) -> float:
         family = "elementwise" if op.family in MATRIX_FAMILIES else op.family

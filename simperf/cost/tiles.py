@@ -9,16 +9,29 @@ model takes the best choice, too.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 
-from simperf.workload.op import Gemm
+from simperf.cost.seams import Device
+from simperf.workload.op import Gemm, Op
 
-__all__ = ["TILES", "Tiling", "tiling"]
+__all__ = ["SINGLE", "TILES", "Tiling", "library_tile", "tiling"]
 
 #: tile shapes of the result that GEMM libraries offer (CUTLASS, docs/efficient_gemm)
 TILES = ((256, 128), (128, 256), (128, 128), (128, 64), (64, 128), (64, 64), (64, 32), (32, 64), (32, 32))
+#: height and width of the one tile that four of five fp32 products run on, by kind and architecture: so kernels call
+#: themselves in column "Kernel Name" of NeuSight's tables (batches: maxwell_sgemm_128x64 on P100, volta_sgemm_128x64 on
+#: T4, ampere_sgemm_128x128 on A100 and L4; layers on P100: maxwell_sgemm_32x128; width before height, as rows lie one
+#: after the other). Layers on the others, and all products on H100, spread over three kernels and more.
+SINGLE: Mapping[tuple[str, str], tuple[int, int]] = {
+    ("bmm", "pascal"): (64, 128),
+    ("bmm", "turing"): (64, 128),
+    ("bmm", "ampere"): (128, 128),
+    ("bmm", "ada"): (128, 128),
+    ("linear", "pascal"): (128, 32),
+}
 _SPLITS = (1, 2, 4, 8, 16)
 #: tile height at which loading operands takes as long as multiplying them; see `_reuse`
 _HALF = 12.0
@@ -26,6 +39,9 @@ _HALF = 12.0
 _PIPELINE = 32.0
 #: shortest run along k that is worth a multiprocessor of its own
 _SHORTEST = 256
+#: steps along k that a kernel which is known adds to each tile: one of its steps of 8, as CUTLASS's and cuBLAS's fp32
+#: kernels take them; what they lose besides is fitted
+_STEP = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +63,11 @@ class Tiling:
     efficiency: float
 
 
+def library_tile(op: Op, device: Device) -> tuple[int, int] | None:
+    """The one tile that a library has for `op` on a GPU of the catalogue, if that is known."""
+    return SINGLE.get((op.kind, str(getattr(device, "architecture", "")))) if op.dtype == "fp32" else None
+
+
 def _reuse(height: int, width: int) -> float:
     """Relative speed of a tile: small ones load more operands a multiply-add.
 
@@ -62,7 +83,7 @@ _BEST = max(_reuse(*tile) for tile in TILES)
 
 
 @lru_cache(maxsize=65536)
-def tiling(gemm: Gemm, sms: int, *, least: tuple[int, int] = (0, 0)) -> Tiling:
+def tiling(gemm: Gemm, sms: int, *, least: tuple[int, int] = (0, 0), only: bool = False) -> Tiling:
     """Cut `gemm` for a device of `sms` multiprocessors in the way that takes least time.
 
     Parameters
@@ -72,6 +93,9 @@ def tiling(gemm: Gemm, sms: int, *, least: tuple[int, int] = (0, 0)) -> Tiling:
     least : tuple of int
         Smallest height and width of a tile: not every library has kernels for all `TILES`. A result that is less high
         wastes the rest of a tile.
+    only : bool
+        The library has this one tile, whatever the shape, and never splits k: efficiency is then relative to what the
+        tile reaches itself. Batches of fp32 products are such, with one or two kernels a generation of GPUs.
 
     Relative time of a cut: ``waves * h * w * (ceil(k / split) + pipeline) / reuse``. Efficiency
     is the time of the same work without any waste over that time.
@@ -85,7 +109,11 @@ def tiling(gemm: Gemm, sms: int, *, least: tuple[int, int] = (0, 0)) -> Tiling:
     >>> flat = Gemm(64, 64, 4096, 4096)
     >>> 1.8 < tiling(flat, 80).efficiency / tiling(flat, 80, least=(128, 64)).efficiency < 1.9
     True
+    >>> tiling(Gemm(81, 128, 96, 1016), 80, least=(128, 128), only=True)
+    Tiling(tiles=81, waves=2, efficiency=0.376734375)
     """
+    if only:
+        return _cut(gemm, sms, *least)
     best: Tiling | None = None
     useful = float(gemm.batch) * gemm.m * gemm.n * gemm.k
     for height, width in TILES:
@@ -104,3 +132,11 @@ def tiling(gemm: Gemm, sms: int, *, least: tuple[int, int] = (0, 0)) -> Tiling:
                 best = Tiling(tiles, waves, min(1.0, efficiency))
     assert best is not None
     return best
+
+
+def _cut(gemm: Gemm, sms: int, height: int, width: int) -> Tiling:
+    """By one tile, without a choice."""
+    tiles = gemm.batch * ceil(gemm.m / height) * ceil(gemm.n / width)
+    waves = ceil(tiles / sms)
+    spent = waves * sms * height * width * (gemm.k + _STEP)
+    return Tiling(tiles, waves, float(gemm.batch) * gemm.m * gemm.n * gemm.k / spent)

@@ -56,11 +56,13 @@ def test_the_corner_of_a_product_is_rounded():
     assert equal == pytest.approx(1e-3 * 2 ** (1 / 8))
 
 
-def test_wide_results_lose():
-    narrow = matrix_time(1e12, 0.0, 1e3, 1e3, 1e3, rate=1e12, wide=1.0, wide_at=16384.0)
-    wide = matrix_time(1e12, 0.0, 1e3, 1e5, 1e3, rate=1e12, wide=1.0, wide_at=16384.0)
-    assert narrow == pytest.approx(1.0, rel=1e-3)
-    assert wide == pytest.approx(2.0, rel=1e-3)
+def test_long_sums_lose():
+    short = matrix_time(1e12, 0.0, 1e3, 1e5, 1e3, rate=1e12, deep=1.0, deep_at=16384.0)
+    long = matrix_time(1e12, 0.0, 1e3, 1e3, 1e5, rate=1e12, deep=1.0, deep_at=16384.0)
+    assert short == pytest.approx(1.0, rel=1e-3)
+    assert long == pytest.approx(2.0, rel=1e-3)
+    strip = matrix_time(1e12, 0.0, 1e3, 1e3, 1e5, rate=1e12, deep=1.0, deep_at=16384.0, deep_m=1e3)
+    assert strip == pytest.approx(1.5, rel=1e-3)
 
 
 def test_a_board_of_little_power_takes_as_long_as_its_energy():

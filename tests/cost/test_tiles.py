@@ -4,8 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simperf.cost import tiling
+from simperf.cost import Roofline, tiling
+from simperf.cost.tiles import library_tile
+from simperf.hardware import Catalog
 from simperf.workload import Gemm
+from simperf.workload.kinds import bmm
 
 sizes = st.integers(1, 20000)
 
@@ -45,3 +48,20 @@ def test_efficiency_is_a_share_and_waves_hold_all_tiles(batch, m, n, k, sms):
 @given(sizes, sizes, sizes)
 def test_transposing_the_result_changes_nothing(m, n, k):
     assert tiling(Gemm(1, m, n, k), 108).efficiency == tiling(Gemm(1, n, m, k), 108).efficiency
+
+
+def test_the_only_tile_is_taken_whatever_it_wastes():
+    """Half of a tile of 128 rows is wasted on 64, and k is never split."""
+    flat, full = (tiling(Gemm(80, m, 128, 4096), 80, least=(128, 128), only=True) for m in (64, 128))
+    assert (flat.tiles, flat.waves) == (full.tiles, full.waves) == (80, 1)
+    assert flat.efficiency == pytest.approx(0.5 * full.efficiency)
+    assert full.efficiency == pytest.approx(4096 / 4104)
+
+
+def test_batches_run_on_the_tile_of_their_library():
+    """A P100's batches of flat products: one tile of 64 rows, half of it empty; in half precision any tile."""
+    p100 = Catalog.load().gpu("p100-pcie-16gb")
+    assert library_tile(bmm(64, 32, n=1024, k=1024), p100) == (64, 128)
+    assert library_tile(bmm(64, 32, n=1024, k=1024, dtype="fp16"), p100) is None
+    flat, high = (Roofline(p100).cost(bmm(64, m, n=1024, k=1024)).compute_time for m in (32, 64))
+    assert flat == pytest.approx(high)

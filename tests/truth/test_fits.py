@@ -79,15 +79,36 @@ def kernels(cases):
     return {row.name: row for row in rows}
 
 
-GPUS = ("P100-PCIE", "V100-PCIe-32GB", "T4", "A100-PCIE-40GB", "A100-PCIE-80GB", "A100-SXM4-80GB", "L4")
+GPUS = (
+    "P100-PCIE",
+    "V100-PCIe-32GB",
+    "T4",
+    "A100-PCIE-40GB",
+    "A100-PCIE-80GB",
+    "A100-SXM4-80GB",
+    "L4",
+    "H100-SXM5-80GB",
+)
+#: rows of half of the shapes that miss 10 %; docs/explanation/calibration.md says why
+MISSED = {"roof-azure-a100_v4, A100-SXM4-80GB", "roof-bmm-fp32-6gpus, T4", "roof-bmm-fp32-6gpus, L4"}
 
 
 @pytest.mark.parametrize("gpu", GPUS)
 def test_half_of_the_shapes_of_a_gpu(kernels, gpu):
-    """10 % or less; the H100 misses it and stays in docs/accuracy.md."""
+    """10 % or less, for every GPU."""
     row = kernels[f"all of {gpu}"]
     assert row.outside < 0.10
     assert row.outside < row.plain
+
+
+def test_half_of_the_shapes_of_every_table(kernels):
+    assert {name for name, row in kernels.items() if not row.outside < 0.10} <= MISSED
+
+
+def test_batches_on_boards_that_keep_their_clock(kernels):
+    """One tile a library, and waves of it: 5 % or less where the best of many tiles missed by 12 to 17 %."""
+    for gpu in ("P100-PCIE", "A100-PCIE-40GB", "A100-PCIE-80GB", "H100-SXM5-80GB"):
+        assert kernels[f"roof-bmm-fp32-6gpus, {gpu}"].outside < 0.055
 
 
 def test_rows_that_are_read_again(kernels):
@@ -100,7 +121,7 @@ def test_rows_that_are_read_again(kernels):
 
 
 def test_boards_of_little_power(kernels):
-    """Batches on T4 and L4, by energy: far from the goal, and far better than a line."""
+    """Batches on T4 and L4, by energy: not far above what their readings scatter by what ran before."""
     assert kernels["roof-bmm-fp32-6gpus, T4"].outside < 0.6 * kernels["roof-bmm-fp32-6gpus, T4"].plain
     assert kernels["roof-bmm-fp32-6gpus, L4"].outside < 0.22
 
@@ -125,3 +146,14 @@ def test_elementwise_kernels_of_a_gpu_that_was_left_out(cases):
     rows = list(left_out_rows(chosen))
     assert len(rows) == 16
     assert max(row.outside for row in rows) < 0.25
+
+
+def test_products_of_a_gpu_that_was_left_out(cases):
+    """By its tiles, its peaks and its power: 25 % or less but for two."""
+    chosen = [case for name, case in cases.items() if name.startswith(("roof-bmm", "roof-linear"))]
+    rows = {row.name: row for row in left_out_rows(chosen)}
+    assert len(rows) == 11
+    assert {name for name, row in rows.items() if not row.outside < 0.25} <= {"linear fp32, P100-PCIE", "bmm fp32, L4"}
+    assert max(row.outside for row in rows.values()) < 0.32
+    assert rows["bmm fp32, P100-PCIE"].outside < 0.10
+    assert rows["linear fp32, T4"].outside < 0.6 * rows["linear fp32, T4"].plain

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,14 @@ from simperf.cost.formulas import matrix_time
 from simperf.workload.op import Gemm
 
 __all__ = [
+    "COLUMNS",
     "CORNERS",
+    "CUTS",
     "LEAST",
-    "efficiency_models",
+    "Cut",
     "limited_model",
     "matrix_model",
+    "matrix_seconds",
     "pooled_limited_model",
     "power_limited",
     "product_columns",
@@ -29,6 +33,11 @@ __all__ = [
 _HALF = 4096.0
 #: smallest tiles that a library may have, height and width: of 32 x 32 it has all
 LEAST = ((32, 32), (64, 32), (32, 64), (64, 64), (128, 32), (32, 128), (128, 64), (64, 128), (128, 128))
+#: length of a sum at which rows of operands fill a page of memory each (64 KiB, the smallest that a GPU maps)
+_LONG = 16384.0
+#: tiles that a library may have alone, as for batches of fp32 products (the names of kernels in NeuSight's tables:
+#: 64 x 128 on P100 and T4, 128 x 128 on A100 and L4); of a height and a width
+_ALONE = ((64, 64), (64, 128), (128, 64), (128, 128), (128, 32), (32, 128))
 #: exponents of the roofline's corner that are tried: arithmetic hides traffic, hides part of it, or none
 CORNERS = (8.0, 2.0, 1.0)
 #: share of the peak that large products reach where nothing but arithmetic holds them back (see `simperf.cost.tiles`)
@@ -36,6 +45,45 @@ _REACHED = 0.93
 #: power for a rate of fp32 arithmetic below which a board cannot keep its clock up [W / (FLOP/s)]. Of the GPUs in the
 #: catalogue T4 has 8.6, L4 2.4 W for each TFLOP/s; those that reach their peak have 10.5 (H100) to 27 (P100).
 _ENOUGH = 10e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Tiles that a library has for products.
+
+    Parameters
+    ----------
+    height, width : int
+        Of the smallest.
+    only : bool
+        Whether it has no others.
+    """
+
+    height: int
+    width: int
+    only: bool = False
+
+    @property
+    def column(self) -> str:
+        """Of `product_columns`: what these tiles leave of the rate."""
+        plain = (self.height, self.width) == LEAST[0] and not self.only
+        return "share" if plain else f"share {'only ' if self.only else ''}{self.height}x{self.width}"
+
+    @property
+    def constants(self) -> dict[str, float]:
+        """For a profile, as `simperf.cost.tile_share` reads them."""
+        tile = {} if self.column == "share" else {"tile_m": float(self.height), "tile_n": float(self.width)}
+        return {"tiled": 1.0} | tile | ({"tile_only": 1.0} if self.only else {})
+
+    @classmethod
+    def of(cls, constants: Mapping[str, float]) -> Cut:
+        """From the constants of a profile."""
+        height, width = constants.get("tile_m", LEAST[0][0]), constants.get("tile_n", LEAST[0][1])
+        return cls(int(height), int(width), only=constants.get("tile_only", 0.0) > 0)
+
+
+#: all choices of tiles, those of several before those of one
+CUTS = (*(Cut(*least) for least in LEAST), *(Cut(*tile, only=True) for tile in _ALONE))
 
 
 def power_limited(part: Device, dtype: str = "fp32") -> bool:
@@ -49,14 +97,10 @@ def product_columns(gemms: Sequence[Gemm], part: Device | None) -> dict[str, Arr
     found = {key: np.array([float(getattr(gemm, key)) for gemm in gemms]) for key in "mnk"}
     if part is None:
         return found | {"share": np.ones(len(gemms))}
-    for least in LEAST:
-        shares = [tiling(gemm, part.sms, least=least).efficiency for gemm in gemms]
-        found["share" if least == LEAST[0] else _share(*least)] = np.array(shares)
+    for cut in CUTS:
+        least = (cut.height, cut.width)
+        found[cut.column] = np.array([tiling(gemm, part.sms, least=least, only=cut.only).efficiency for gemm in gemms])
     return found
-
-
-def _share(height: float, width: float) -> str:
-    return f"share {height:g}x{width:g}"
 
 
 def product_models(
@@ -75,35 +119,30 @@ def product_models(
     overhead : float, optional
         A fixed time that is known [s]; models with it and with a fitted one are both there.
     """
-    choices = (
-        ("", False),
-        ("k", False),
-        ("m", False),
-        ("n", False),
-        ("mnk", False),
-        ("mnk", True),
-        ("", True),
-        ("k", True),
-    )
+    plain: list[dict[str, Any]] = [{"faces": faces} for faces in ("", "k", "m", "n", "mnk")]
+    choices = [*plain, *({"faces": faces, "deep": True} for faces in ("mnk", "", "k"))]
+    choices.append({"faces": "", "deep": True, "strips": True})
     if part is None:
-        return [matrix_model(name, title, faces=faces, wide=wide) for faces, wide in choices]
+        return [matrix_model(name, title, **choice) for choice in choices]
     reached = part.memory_bandwidth * part.efficiency.get("elementwise", 1.0)
     most = part.peak.get(dtype, np.inf)
     given: dict[str, Any] = {"tiled": True, "overhead": overhead, "most": most}
     found = [
-        matrix_model(name, title, faces=faces, memory=reached, least=least, sharpness=sharpness, host=host, **given)
+        matrix_model(name, title, faces=faces, memory=reached, cut=cut, sharpness=sharpness, host=host, **given)
         for sharpness in CORNERS
-        for least in LEAST
+        for cut in CUTS
         for faces in ("", "k")
         for host in ((False,) if overhead is None else (False, True))
     ]
-    if power_limited(part, dtype):
-        found += [limited_model(name, title, part, least=least, overhead=overhead) for least in LEAST]
-    given["overhead"] = None
-    return found + [
-        matrix_model(name, title, faces=faces, memory=part.memory_bandwidth, wide=wide, **given)
-        for faces, wide in choices
+    found += [
+        matrix_model(name, title, faces="", memory=reached, cut=cut, deep=True, strips=strips, **given)
+        for strips in (False, True)
+        for cut in CUTS
     ]
+    if power_limited(part, dtype):
+        found += [limited_model(name, title, part, cut=cut, overhead=overhead) for cut in CUTS]
+    given["overhead"] = None
+    return found + [matrix_model(name, title, memory=part.memory_bandwidth, **choice, **given) for choice in choices]
 
 
 def matrix_model(
@@ -112,9 +151,10 @@ def matrix_model(
     *,
     faces: str = "mnk",
     memory: float = 0.0,
-    wide: bool = False,
+    deep: bool = False,
+    strips: bool = False,
     tiled: bool = False,
-    least: tuple[int, int] = LEAST[0],
+    cut: Cut = CUTS[0],
     sharpness: float = 8.0,
     fit_memory: bool = False,
     overhead: float | None = None,
@@ -130,12 +170,12 @@ def matrix_model(
         Dimensions whose smallness costs: any of ``"m"``, ``"n"``, ``"k"``.
     memory : float
         Rate of memory, if it is known [B/s]; zero leaves traffic out.
-    wide : bool
-        Also fit the loss of wide results.
+    deep, strips : bool
+        Also fit the loss of long sums, and how it grows with the strips of the result.
     tiled : bool
         Tiles and waves are counted before (column `share`).
-    least : tuple of int
-        Smallest tile that the library has.
+    cut : Cut
+        Tiles that the library has.
     sharpness : float
         Exponent of the roofline's corner; 1 adds arithmetic and traffic.
     fit_memory : bool
@@ -153,12 +193,11 @@ def matrix_model(
     constants += [Constant(f"half_{face}", 10.0, high=_HALF, unit="1") for face in faces]
     if host:
         constants.append(Constant("floor", 2e-5, high=1.0))
-    if wide:
-        constants += [
-            Constant("wide", 0.2, high=10.0, unit="1"),
-            Constant("wide_at", 16384.0, low=2048.0, high=65536.0, unit="1"),
-        ]
-    fixed = _cut(least) if tiled else {}
+    if deep:
+        constants.append(Constant("deep", 0.2, high=10.0, unit="1"))
+    if strips:
+        constants.append(Constant("deep_m", 1024.0, low=128.0, high=16384.0, unit="1"))
+    fixed = (cut.constants if tiled else {}) | ({"deep_at": _LONG} if deep else {})
     if sharpness != 8.0:
         fixed["sharpness"] = sharpness
     if memory and fit_memory:
@@ -166,14 +205,11 @@ def matrix_model(
     elif memory:
         fixed["memory"] = memory
     fixed |= {} if overhead is None else {"overhead": overhead}
-    return Model(name, title, tuple(constants), _matrix, fixed=fixed, starts=_starts, columns=_COLUMNS)
+    return Model(name, title, tuple(constants), matrix_seconds, fixed=fixed, starts=_starts, columns=COLUMNS)
 
 
-_COLUMNS = ("flops", "nbytes", "m", "n", "k", "share")
-
-
-def _cut(least: tuple[int, int]) -> dict[str, float]:
-    return {"tiled": 1.0} | ({} if least == LEAST[0] else {"tile_m": float(least[0]), "tile_n": float(least[1])})
+#: that the models of products read, beside those of `product_columns`
+COLUMNS = ("flops", "nbytes", "m", "n", "k", "share")
 
 
 def limited_model(
@@ -181,7 +217,7 @@ def limited_model(
     title: str,
     part: Device,
     *,
-    least: tuple[int, int] = LEAST[0],
+    cut: Cut = CUTS[0],
     sharpness: float = 2.0,
     overhead: float | None = None,
     byte_energy: float | None = None,
@@ -194,7 +230,7 @@ def limited_model(
     name, title : str
     part : Device
         With its `power`.
-    least, sharpness : tuple of int, float
+    cut, sharpness : Cut, float
         As of `matrix_model`.
     overhead, byte_energy, lag : float, optional
         What is known: a fixed time [s], the energy of a byte [J/B], and for how long the board runs above its limit
@@ -202,7 +238,7 @@ def limited_model(
     """
     power = float(getattr(part, "power", None) or 0.0)
     memory = part.memory_bandwidth * part.efficiency.get("elementwise", 1.0)
-    fixed = _cut(least) | {
+    fixed = cut.constants | {
         "rate": _REACHED * part.peak["fp32"],
         "memory": memory,
         "power": power,
@@ -238,11 +274,11 @@ def limited_model(
             for share, byte, stored in ((0.8, 1e-10, 0.2), (0.8, 1e-10, 0.01), (0.4, 2e-10, 0.1))
         ]
 
-    return Model(name, title, tuple(constants), _matrix, fixed=fixed, starts=starts, columns=_COLUMNS)
+    return Model(name, title, tuple(constants), matrix_seconds, fixed=fixed, starts=starts, columns=COLUMNS)
 
 
 def pooled_limited_model(
-    name: str, title: str, parts: Sequence[Device], *, least: tuple[int, int], sharpness: float
+    name: str, title: str, parts: Sequence[Device], *, cuts: Sequence[Cut], sharpness: float
 ) -> Model:
     """Products on several boards of too little power: what a byte takes, and for how long more is granted, are shared.
 
@@ -250,7 +286,10 @@ def pooled_limited_model(
     """
     energies = [Constant(f"flop_energy_{i}", 1e-11, low=1e-14, high=1e-9, unit="J/FLOP") for i in range(len(parts))]
     floors = [Constant(f"floor_{i}", 2e-5, high=1.0) for i in range(len(parts))]
-    known = [limited_model(name, title, part, least=least, sharpness=sharpness, overhead=0.0).fixed for part in parts]
+    known = [
+        limited_model(name, title, part, cut=cut, sharpness=sharpness, overhead=0.0).fixed
+        for part, cut in zip(parts, cuts, strict=True)
+    ]
     most = min(fixed["power"] / fixed["memory"] for fixed in known)
     shared = [Constant("byte_energy", 1e-10, high=most, unit="J/B"), Constant("lag", 3e-3, high=1.0)]
 
@@ -260,7 +299,9 @@ def pooled_limited_model(
             here = columns["gpu"] == i
             one = {"flop_energy": values[f"flop_energy_{i}"], "byte_energy": values["byte_energy"]}
             given = {**fixed, **one, "stored": values["lag"] * fixed["power"]}
-            body = columns["fixed"][here] + _matrix(given, {key: column[here] for key, column in columns.items()})
+            body = columns["fixed"][here] + matrix_seconds(
+                given, {key: column[here] for key, column in columns.items()}
+            )
             found[here] = np.maximum(body, values[f"floor_{i}"])
         return found
 
@@ -275,16 +316,16 @@ def pooled_limited_model(
             }
         return [{**found, "byte_energy": byte, "lag": lag} for byte in (1e-10, 2e-10) for lag in (1e-3, 5e-3)]
 
-    columns = (*_COLUMNS, "gpu", "fixed")
-    cut = {"tile_m": float(least[0]), "tile_n": float(least[1]), "sharpness": sharpness}
-    return Model(name, title, (*shared, *energies, *floors), every, fixed=cut, starts=starts, columns=columns)
+    columns = (*COLUMNS, "gpu", "fixed")
+    corner = {"sharpness": sharpness}
+    return Model(name, title, (*shared, *energies, *floors), every, fixed=corner, starts=starts, columns=columns)
 
 
-def _matrix(values: Mapping[str, float], columns: Columns) -> Array:
+def matrix_seconds(values: Mapping[str, Any], columns: Columns) -> Array:
+    """`simperf.cost.formulas.matrix_time` of columns, with the tiles that `values` name [s]."""
     sizes: tuple[Any, ...] = tuple(columns[key] for key in ("flops", "nbytes", "m", "n", "k"))
     known = {key: value for key, value in values.items() if key not in TILED}
-    least = values.get("tile_m", 0.0), values.get("tile_n", 0.0)
-    return np.asarray(matrix_time(*sizes, share=columns[_share(*least) if any(least) else "share"], **known))
+    return np.asarray(matrix_time(*sizes, share=columns[Cut.of(values).column], **known))
 
 
 def _starts(data: Data) -> Sequence[Mapping[str, float]]:
@@ -297,48 +338,8 @@ def _starts(data: Data) -> Sequence[Mapping[str, float]]:
             "half_m": half,
             "half_n": half,
             "half_k": half,
-            "wide": wide,
+            "deep": deep,
             "floor": floor,
         }
-        for share, half, wide in ((0.3, 10.0, 0.5), (0.8, 100.0, 0.05))
+        for share, half, deep in ((0.3, 10.0, 0.5), (0.8, 100.0, 0.05))
     ]
-
-
-def efficiency_models(name: str, title: str, *, one: float) -> list[Model]:
-    """Products on any GPU, from its data sheet: shares of the peak and of memory's rate, and the energy of arithmetic.
-
-    Columns ``peak``, ``bandwidth`` and ``power`` are those of each point's GPU; work is counted in times that the
-    peaks take, times `one`.
-    """
-    return [
-        _efficiency(name, title, one=one, least=least, sharpness=sharpness, faces=faces, energy=energy)
-        for energy in (False, True)
-        for sharpness in (8.0, 1.0)
-        for least in ((32, 32), (64, 64), (128, 64))
-        for faces in ("", "k")
-    ]
-
-
-def _efficiency(
-    name: str, title: str, *, one: float, least: tuple[int, int], sharpness: float, faces: str, energy: bool
-) -> Model:
-    fixed = _cut(least) | {"sharpness": sharpness}
-    constants = [
-        Constant("rate", 0.8, low=0.05, high=1.0, unit="1"),
-        Constant("memory", 0.85, low=0.6, high=1.0, unit="1"),
-        *(Constant(f"half_{face}", 10.0, high=_HALF, unit="1") for face in faces),
-    ]
-    if energy:
-        constants.append(Constant("flop_energy", 1e-11, low=1e-14, high=1e-9, unit="J/FLOP"))
-
-    def every(values: Mapping[str, float], columns: Columns) -> Array:
-        peak, bandwidth = columns["peak"], columns["bandwidth"]
-        real = {"flops": columns["flops"] * peak / one, "nbytes": columns["nbytes"] * bandwidth / one}
-        rates = {"rate": values["rate"] * peak, "memory": values["memory"] * bandwidth, "power": columns["power"]}
-        return _matrix({**values, **rates}, {**columns, **real})  # type: ignore[dict-item]
-
-    def starts(data: Data) -> Sequence[Mapping[str, float]]:
-        return [{"rate": rate, "flop_energy": each} for rate, each in ((0.8, 5e-12), (0.95, 1.5e-11))]
-
-    columns = (*_COLUMNS, "peak", "bandwidth", "power")
-    return Model(name, title, tuple(constants), every, fixed=fixed, starts=starts, columns=columns)

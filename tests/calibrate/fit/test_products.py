@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from simperf.calibrate.fit import Data, fit
+from simperf.calibrate.fit.datasheet import efficiency_models
 from simperf.calibrate.fit.products import (
-    LEAST,
-    efficiency_models,
+    CUTS,
+    Cut,
     limited_model,
     pooled_limited_model,
     power_limited,
@@ -52,7 +53,7 @@ def table(part, times=None, **more):
 
 def test_every_choice_of_tiles_has_its_column():
     columns = product_columns([Gemm(64, 64, 4096, 4096)], A100)
-    assert len([name for name in columns if name.startswith("share")]) == len(LEAST)
+    assert len([name for name in columns if name.startswith("share")]) == len(CUTS)
     assert columns["share 128x64"][0] < 0.6 * columns["share"][0]
     assert product_columns([Gemm(1, 2, 3, 4)], None)["share"] == 1.0
 
@@ -94,7 +95,7 @@ def test_energies_come_back_from_boards_that_share_them():
         tables.append(table(part, times * noise, gpu=np.full(len(OPS), i), fixed=np.zeros(len(OPS))))
     columns = {key: np.concatenate([one.columns[key] for one in tables]) for key in tables[0].columns}
     data = Data(columns, np.concatenate([one.measured for one in tables]))
-    found = fit(pooled_limited_model("p", "p", parts, least=LEAST[0], sharpness=2.0), data).values
+    found = fit(pooled_limited_model("p", "p", parts, cuts=(Cut(32, 32), Cut(32, 32)), sharpness=2.0), data).values
     assert found["flop_energy_0"] == pytest.approx(energies[0], rel=0.1)
     assert found["flop_energy_1"] == pytest.approx(energies[1], rel=0.1)
     assert found["byte_energy"] == pytest.approx(byte, rel=0.2)
@@ -105,7 +106,12 @@ def test_shares_of_a_data_sheet_come_back():
     model = efficiency_models("p", "p", one=1e12)[0]
     given = {
         name: np.full(len(OPS), value)
-        for name, value in (("peak", A100.peak["fp32"]), ("bandwidth", A100.memory_bandwidth), ("power", 300.0))
+        for name, value in (
+            ("peak", A100.peak["fp32"]),
+            ("bandwidth", A100.memory_bandwidth),
+            ("power", 300.0),
+            ("known", 1.0),
+        )
     }
     data = table(A100, **given)
     scaled = {"flops": data.columns["flops"] / given["peak"] * 1e12}
