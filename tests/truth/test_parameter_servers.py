@@ -1,4 +1,4 @@
-"""What BytePS's authors published of it: compression on a fast and on a slow network, and gains over a ring."""
+"""Published figures of parameter servers: BytePS's compression and its gains over a ring, a store behind a socket."""
 
 import pytest
 
@@ -20,9 +20,9 @@ def errors(name, metric, measured=None):
     """By variant: predicted over measured, less one."""
     found = {}
     for attempt in attempts(name):
-        value = attempt.result.metrics[metric].value
-        there = attempt.scenario.measurements
-        wanted = measured[attempt.name] if measured else parse(there[0].value, attempt.result.metrics[metric].unit)
+        there = attempt.result.metrics.get(metric)
+        value, unit = (there.value, there.unit) if there else (attempt.result.time, "s")
+        wanted = measured[attempt.name] if measured else parse(attempt.scenario.measurements[0].value, unit)
         found[attempt.name] = value / wanted - 1.0
     return found
 
@@ -79,3 +79,11 @@ def test_one_connection_carries_a_ring_on_20_gigabits():
 def test_gains_over_a_ring_on_20_gigabits(variant, low, high):
     found = errors("measured/byteps-20g", "speed-up of servers")
     assert low < found[variant] < high
+
+
+def test_one_receiving_socket_holds_a_store_behind_it():
+    """258 MB each way through sockets of 15 Gbit/s, both ways at once but for some keys; with 42 it was 39 % off."""
+    found = errors("measured/mxnet-kv-dist-1server", "time")
+    assert max(map(abs, found.values())) < 0.1
+    (attempt,) = attempts("measured/mxnet-kv-dist-1server")
+    assert attempt.result.time > 257991328 / (15e9 / 8)
