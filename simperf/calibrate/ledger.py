@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from simperf.calibrate.cluster.accuracy import Row, hold_against
+from simperf.calibrate.cluster.scatter import with_others
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.ledger_copies import copy_rows
 from simperf.calibrate.ledger_kernels import kernel_rows, left_out_rows
@@ -55,7 +56,10 @@ def recorded() -> Iterator[tuple[str, Validation]]:
 
 
 def boxed_clusters() -> Iterator[tuple[str, tuple[Row, ...]]]:
-    """Recorded clusters in a box beside their prediction, every point."""
+    """Recorded clusters in a box beside their prediction, every point; intervals are made of the other recordings."""
     for folder in CALIBRATION:
-        for data in sorted(folder.glob("boxed-*.json*")) if folder.is_dir() else ():
-            yield data.name.partition(".")[0], hold_against(Dataset.load(data))
+        files = sorted(folder.glob("boxed-*.json*")) if folder.is_dir() else []
+        every = [hold_against(Dataset.load(file)) for file in files]
+        for index, file in enumerate(files):
+            others = every[:index] + every[index + 1 :]
+            yield file.name.partition(".")[0], with_others(every[index], others) if others else every[index]

@@ -41,14 +41,19 @@ def cluster(
     samples: Annotated[
         int, typer.Option("--samples", min=0, metavar="N", help="Intervals from N fits to readings drawn anew; slow.")
     ] = 0,
+    beside: Annotated[
+        list[Path] | None,
+        typer.Option("--beside", metavar="FILE", help="Another recording: intervals are made of what is missed there."),
+    ] = None,
 ) -> None:
     """Measure collectives and training on hosts boxed into this machine, and show the prediction beside it."""
     from importlib.util import find_spec
 
     from simperf.calibrate.dataset import Dataset
 
+    others = [Dataset.load(path) for path in beside or ()]
     if replay is not None:
-        _show(Dataset.load(replay), points=points, samples=samples)
+        _show(Dataset.load(replay), points=points, samples=samples, beside=others)
         return
     from simperf.calibrate.cluster.needs import check
     from simperf.cli.work import note, verify_outputs
@@ -68,7 +73,7 @@ def cluster(
     if output is not None:
         note(f"wrote {output}; to see it again: simperf calibrate cluster --replay {output}")
     if {"send", "step"} <= set(families or ("send", "step")) and find_spec("lmfit") is not None:
-        _show(data, points=points, samples=samples)
+        _show(data, points=points, samples=samples, beside=others)
 
 
 def _measure(
@@ -124,13 +129,19 @@ def _interruptible() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _show(data: Dataset, *, points: bool, samples: int) -> None:
+def _show(data: Dataset, *, points: bool, samples: int, beside: list[Dataset]) -> None:
     from simperf.calibrate.cluster.accuracy import hold_against
     from simperf.calibrate.cluster.fitting import fit_constants
+    from simperf.calibrate.cluster.scatter import with_fitted, with_others
     from simperf.report.cluster import cluster_text
 
     found = fit_constants(data)
-    typer.echo(cluster_text(found, hold_against(data, found.constants, samples=samples), points=points))
+    rows = hold_against(data, found.constants, samples=0 if beside else samples)
+    if beside:
+        rows = with_others(rows, [hold_against(other) for other in beside])
+    elif samples:
+        rows = with_fitted(rows)
+    typer.echo(cluster_text(found, rows, points=points))
 
 
 def _shape(rate: str, rate_of: list[str], burst: str, queue: str, hosts: int) -> Shape:

@@ -47,6 +47,8 @@ def cluster_text(box: FittedBox, rows: Sequence[Row], *, points: bool = False) -
         cells = [line.group, str(line.points), f"{line.mape:.1%}", f"{line.bias:+.1%}", f"{line.worst:+.1%}"]
         table.add_row(*cells, *([f"{line.coverage:.0%}"] if line.coverage is not None else []))
     parts.append(table)
+    if told:
+        parts += [Text(""), Text(_held(rows))]
     return to_text(Group(*parts), width=160)
 
 
@@ -54,11 +56,15 @@ def cluster_markdown(rows: Sequence[Row], *, title: str = "") -> str:
     """The groups and then every point as tables for a page, under a heading if there is a title."""
     from simperf.calibrate.cluster.accuracy import conditions, summaries
 
-    lines = ["| boxed cluster | points | mean error | bias | worst |", "|---|--:|--:|--:|--:|"]
-    lines += [
-        f"| {one.group} | {one.points} | {one.mape:.1%} | {one.bias:+.1%} | {one.worst:+.1%} |"
-        for one in summaries(rows)
-    ]
+    groups = summaries(rows)
+    told = any(one.coverage is not None for one in groups)
+    lines = ["| boxed cluster | points | mean error | bias | worst |" + (" in 90 % interval |" if told else "")]
+    lines.append("|---|--:|--:|--:|--:|" + ("--:|" if told else ""))
+    for one in groups:
+        inside = "" if not told else " - |" if one.coverage is None else f" {one.coverage:.0%} |"
+        lines.append(f"| {one.group} | {one.points} | {one.mape:.1%} | {one.bias:+.1%} | {one.worst:+.1%} |{inside}")
+    if told:
+        lines += ["", _held(rows)]
     lines += ["", "| series | conditions | measured | predicted | error | cores |", "|---|---|--:|--:|--:|--:|"]
     for row in rows:
         measured, predicted = (_reading(value, row.point.unit) for value in (row.point.median, row.predicted))
@@ -68,6 +74,20 @@ def cluster_markdown(rows: Sequence[Row], *, title: str = "") -> str:
             f"| {row.point.series} | {where} | {measured} | {predicted} | {row.error:+.1%}{mark} | {row.load:.0%} |"
         )
     return "\n".join([f"## {title}", "", *lines] if title else lines) + "\n"
+
+
+def _held(rows: Sequence[Row]) -> str:
+    """How many of the points that were not fitted lie in their intervals, and how wide these are."""
+    told = [row for row in rows if row.interval is not None and not row.fitted]
+    if not told:
+        return "No point that was not fitted has an interval."
+    inside = sum(row.covered for row in told) / len(told)
+    wide = sorted((high / low) ** 0.5 - 1.0 for low, high in (row.interval for row in told if row.interval))
+    middle, far = wide[len(wide) // 2], wide[(9 * len(wide)) // 10]
+    return (
+        f"90 % intervals hold {inside:.0%} of the {len(told)} points that were not fitted; "
+        f"half of them reach {middle:.1%} to either side or less, nine of ten {far:.0%}."
+    )
 
 
 def _reading(value: float, unit: str) -> str:

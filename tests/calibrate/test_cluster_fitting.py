@@ -8,7 +8,7 @@ import pytest
 from simperf.calibrate.cluster.accuracy import conditions, hold_against, summaries
 from simperf.calibrate.cluster.constants import Constants
 from simperf.calibrate.cluster.experiments import MODEL, points
-from simperf.calibrate.cluster.fitting import fit_constants
+from simperf.calibrate.cluster.fitting import CELL, _Simulated, fit_constants
 from simperf.calibrate.cluster.predict import predict, shape_of
 from simperf.calibrate.cluster.shape import Shape
 from simperf.calibrate.cluster.strategies import Compute
@@ -26,6 +26,7 @@ TRUTH = Constants(
     call=15e-6,
     byte=3e-9,
     batched=1.2e-9,
+    cold=6e-5,
     buffer=9e4,
     start=30e-6,
     cores=1.8,
@@ -56,6 +57,10 @@ def synthesise(noise=0.01, seed=1):
             nbytes = at["nbytes"]
             found.append(made("cpu/send", at, 3e-4 + TRUTH.byte * nbytes))
             found.append(made("send/left", at, max(1e-6, value - TRUTH.buffer / (at["rate"] * TRUTH.efficiency))))
+        if point.series == "round-trip":
+            once = 3e-4 + TRUTH.byte * at["nbytes"] + TRUTH.batched * at["nbytes"]
+            more = 2 * TRUTH.call + 3 * TRUTH.traversal + TRUTH.cold
+            found.append(made("cpu/round-trip", at, once + more))
         if point.series == "send-train":
             each = 2 * TRUTH.call
             found.append(made("cpu/call", at, 1e-4 + each * at["messages"]))
@@ -85,6 +90,7 @@ def test_what_was_put_in_comes_out(fitted):
     assert constants.busy == pytest.approx(TRUTH.batched + 2 * TRUTH.traversal / 16384, rel=0.1)
     assert constants.batched < constants.busy < constants.byte
     assert constants.call == pytest.approx(TRUTH.call, rel=0.1)
+    assert constants.cold == pytest.approx(TRUTH.cold, rel=0.15)
     assert constants.buffer == pytest.approx(TRUTH.buffer, rel=0.3)
     assert constants.cores == pytest.approx(TRUTH.cores, rel=0.03)
     assert "efficiency" in fitted.report()
@@ -98,6 +104,31 @@ def test_predictions_of_what_was_not_fitted_are_right(data, fitted):
     assert groups["ddp"].mape < 0.03
     assert {row.point.at["rate"] for row in rows if row.fitted} == {RATE}
     assert all(row.point.series in ("send", "round-trip", "send-train") for row in rows if row.fitted)
+
+
+def test_small_sends_are_straight_between_simulations(data):
+    """The simulation goes in steps, so that a derivative over less than one would say that latency is known exactly."""
+    points = [point for point in data.select("send") if point.number("nbytes") <= 16384]
+    between = _Simulated(TRUTH, points)
+    corners = [
+        np.array([predict(point, replace(TRUTH, latency=i * CELL, start=j * CELL)).value for point in points])
+        for i, j in ((2, 3), (3, 3), (2, 4), (3, 4))
+    ]
+    assert between(2 * CELL, 3 * CELL) == pytest.approx(corners[0], rel=1e-12)
+    assert between(2.5 * CELL, 3.5 * CELL) == pytest.approx(sum(corners) / 4, rel=1e-12)
+    slopes = [(between(at + 1e-12, 3.5 * CELL) - between(at - 1e-12, 3.5 * CELL)) / 2e-12 for at in (45e-6, 47e-6)]
+    assert slopes[0] == pytest.approx(slopes[1], rel=1e-3)
+    assert np.all(slopes[0] < 10.0)
+
+
+def test_the_latency_is_known_as_well_as_readings_drawn_anew_say():
+    """Its standard error is that of fits to other readings, within a factor of three."""
+    noisy = synthesise(noise=0.08)
+    told = next(found for found in fit_constants(noisy).fits if "latency" in found.constants).constants["latency"]
+    seeds = range(2, 10)
+    found = [fit_constants(synthesise(noise=0.08, seed=seed)).constants.latency for seed in seeds]
+    assert 1 / 3 < told.stderr / np.std(found) < 3.0
+    assert told.low < TRUTH.latency < told.high
 
 
 def test_collectives_are_not_looked_at(data, fitted):

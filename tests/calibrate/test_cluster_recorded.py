@@ -1,11 +1,13 @@
 """The recorded boxed cluster: constants from sends between two hosts at one rate, everything else predicted."""
 
+import math
 from pathlib import Path
 
 import pytest
 
 from simperf.calibrate.cluster.accuracy import hold_against, summaries
 from simperf.calibrate.cluster.fitting import fit_constants
+from simperf.calibrate.cluster.scatter import with_others
 from simperf.calibrate.dataset import Dataset
 from simperf.report.cluster import cluster_markdown, cluster_text
 
@@ -171,8 +173,8 @@ def earlier():
         ("sharded", 0.10),
         # other programs had a part of the cores: see docs/how-to/boxed-cluster.md
         ("gloo, cores saturated", 0.17),
-        ("ring, cores saturated", 0.18),
-        ("sharded, cores saturated", 0.14),
+        ("ring, cores saturated", 0.16),
+        ("sharded, cores saturated", 0.10),
         ("ddp", 0.08),
         ("server/asynchronous", 0.10),
         ("server/synchronous", 0.10),
@@ -199,16 +201,41 @@ def test_the_best_bucket_size_of_a_recording_beside_other_work(earlier):
         ("ring, one slow host", 0.10),
         ("ddp", 0.08),
         ("server/asynchronous", 0.10),
-        # these miss their 10 %
-        ("gloo, cores saturated", 0.14),
-        ("ring, cores saturated", 0.14),
-        ("sharded, cores saturated", 0.14),
+        ("gloo, cores saturated", 0.10),
+        ("ring, cores saturated", 0.10),
+        ("sharded, cores saturated", 0.10),
     ],
 )
-def test_a_later_recording_that_was_not_looked_at(later, group, limit):
+def test_mean_errors_of_a_later_recording(later, group, limit):
     assert error(later, group) <= limit
 
 
 @pytest.fixture(scope="module")
 def later():
     return hold_against(Dataset.load(FILE.with_name("boxed-cluster-zen5-2c-later.json.gz")))
+
+
+def test_intervals_hold_nine_of_ten_points_of_a_recording_that_they_do_not_know(rows, earlier, later):
+    """Each recording in turn, with the misses of the other two; intervals of half the width hold far fewer."""
+    every = (rows, earlier, later)
+    for index, one in enumerate(every):
+        found = with_others(one, every[:index] + every[index + 1 :])
+        free = [row for row in found if not row.fitted]
+        assert 0.86 <= sum(row.covered for row in free) / len(free) <= 0.95
+        half = [abs(math.log(row.point.median / row.predicted) - middle(row)) <= reach(row) / 2 for row in free]
+        assert sum(half) / len(half) < 0.8
+
+
+def middle(row):
+    return math.log(row.interval[0] * row.interval[1] / row.predicted**2) / 2
+
+
+def reach(row):
+    return math.log(row.interval[1] / row.interval[0]) / 2
+
+
+def test_the_standard_error_of_the_latency_can_be_believed(box):
+    """Eight points that the model misses by 15 % do not tell a latency to picoseconds."""
+    latency = next(found for found in box.fits if "latency" in found.constants).constants["latency"]
+    assert 0.1 < latency.stderr / latency.value < 3.0
+    assert latency.low < 0.9 * latency.value < 1.1 * latency.value < latency.high

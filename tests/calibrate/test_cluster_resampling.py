@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from simperf.calibrate.cluster.accuracy import hold_against, summaries
 from simperf.calibrate.cluster.resampling import draws, resampled
+from simperf.calibrate.cluster.scatter import with_fitted
 from simperf.cli.calibrate import app
 from simperf.report.cluster import cluster_text
 from tests.calibrate.test_cluster_fitting import TRUTH, synthesise
@@ -47,7 +48,8 @@ def test_draws_are_repeatable_and_spread_around_what_was_put_in(data, drawn):
     assert 0.0 < np.std(backward) < 0.02 * 0.1
 
 
-def test_intervals_hold_most_of_what_was_not_fitted(data):
+def test_intervals_that_know_what_the_fit_missed_hold_more(data):
+    """Those of the constants alone are narrower than the readings scatter; a fit misses its own points by less."""
     chosen = [
         point for point in data if not point.series.startswith(("all-reduce/", "ddp")) or point.at.get("ranks") == 2
     ]
@@ -57,8 +59,10 @@ def test_intervals_hold_most_of_what_was_not_fitted(data):
     for row in told:
         low, high = row.interval
         assert low < high
-        assert high / low < 1.3
-    assert sum(row.covered for row in told) >= 0.6 * len(told)
+        assert high / low < 1.1
+    wider = [row for row in with_fitted(rows) if not row.fitted]
+    assert sum(row.covered for row in told) < 0.3 * len(told)
+    assert sum(row.covered for row in wider) >= 0.5 * len(wider)
     assert all(one.coverage is not None for one in summaries(rows))
 
 

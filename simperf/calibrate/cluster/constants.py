@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from simperf.calibrate.cluster.shape import SEGMENT
@@ -30,6 +31,8 @@ class Constants:
         copies into and out of the socket, and a thread on a sleeping core that is woken for every segment [s/B].
     batched : float
         The same where nothing holds the bytes back: threads that come late find more to do at once [s/B].
+    cold : float
+        CPU time that a message takes longer if the thread that it wakes has slept, as against one of a train [s].
     add : float
         CPU time a byte that is added to another [s/B].
     buffer : float
@@ -54,6 +57,7 @@ class Constants:
     call: float = 20e-6
     byte: float = 4e-9
     batched: float = 2e-9
+    cold: float = 0.0
     add: float = 0.08e-9
     buffer: float = 0.0
     window: float = 2 * SEGMENT
@@ -72,6 +76,11 @@ class Constants:
         busy cores hold anything back, so that this is the cost that counts.
         """
         return min(self.byte, self.batched + 2.0 * self.traversal / SEGMENT)
+
+    @property
+    def segments(self) -> float:
+        """Segments that a connection's socket keeps in store for its link [1]; infinity if nothing is known of it."""
+        return max(1.0, self.buffer / SEGMENT) if self.buffer else math.inf
 
     @property
     def along(self) -> float:

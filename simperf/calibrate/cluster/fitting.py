@@ -24,6 +24,8 @@ __all__ = ["FittedBox", "fit_constants", "fitted_points"]
 PASSED, LARGE = 128 * 1024.0, 256 * 1024.0
 #: messages that no link holds back [B]
 TINY = 16 * 1024.0
+#: side of the cells between whose corners small sends are interpolated [s]
+CELL = 20e-6
 _TIMED = ("send", "round-trip", "send-train")
 
 
@@ -49,6 +51,7 @@ class FittedBox:
             "cpu an addition": f"{one.add * 1e9:.3g} ns/B",
             "cpu a call": f"{one.call * 1e6:.3g} us",
             "cpu a message": f"{one.traversal * 1e6:.3g} us, three of them a send",
+            "after a sleep": f"{one.cold * 1e6:.3g} us more",
             "socket": f"{one.buffer / 1e3:.4g} kB",
             "cores": f"{one.cores:.3g}",
         }
@@ -84,15 +87,19 @@ def fit_constants(data: Dataset, rate: float | None = None) -> FittedBox:
     if len(large) < 3 or not any(point.series == "send" for point in small):
         raise InputError(Problem("the data set has too few sends between two hosts", key="rate", value=f"{rate:g} B/s"))
     alone = min((point for point in small if point.series == "send"), key=_size).median
-    link = fit(_link(rate, alone), Data.of(large, ("nbytes",)))
+    words, call = _words(data, rate), _call(data, rate)
+    batched = _slope(data.select("cpu/send-flood", rate=rate))
+    cold = _cold(data, rate, 2.0 * call + 3.0 * words, batched)
+    link = fit(_link(rate, alone + cold), Data.of(large, ("nbytes",)))
     known = replace(
         Constants(),
         efficiency=link.constants["efficiency"].value,
         burst=link.constants["burst"].value,
-        traversal=_words(data, rate),
-        call=_call(data, rate),
+        traversal=words,
+        call=call,
+        cold=cold,
         byte=_slope(data.select("cpu/send", rate=rate)),
-        batched=_slope(data.select("cpu/send-flood", rate=rate)),
+        batched=batched,
         add=_slope(data.select("add", rate=rate)),
         buffer=_buffer(data, rate, link.constants["efficiency"].value),
         cores=_cores(data),
@@ -103,7 +110,7 @@ def fit_constants(data: Dataset, rate: float | None = None) -> FittedBox:
 
 
 def _link(rate: float, alone: float) -> Model:
-    """Time of a large send: that of an empty one [s], and what is more than the burst goes at the rate."""
+    """Time of a large send: that of an empty one to a cold thread [s], and what exceeds the burst goes at the rate."""
 
     def function(values: Mapping[str, float], columns: Columns) -> Array:
         return np.asarray(alone + (columns["nbytes"] / values["efficiency"] - values["burst"]) / rate)
@@ -125,10 +132,39 @@ class _Rows:
         return self._rows[point.key]
 
 
+class _Simulated:
+    """Times of small messages, simulated at the corners of a grid of latency and start, and straight between them.
+
+    The simulation goes in steps: a message comes before or after another thread is done, a bucket has the tokens of a
+    packet or has not. So a derivative is noise where it is taken over less than such a step, and a standard error that
+    is made of it is too. Over a cell of the grid it is what the readings can tell apart.
+    """
+
+    def __init__(self, known: Constants, points: Sequence[Measurement]) -> None:
+        self._known, self._points = known, points
+        self._corners: dict[tuple[int, int], Array] = {}
+
+    def _corner(self, latency: int, start: int) -> Array:
+        if (latency, start) not in self._corners:
+            constants = replace(self._known, latency=latency * CELL, start=start * CELL)
+            times = [predict(point, constants).value for point in self._points]
+            self._corners[latency, start] = np.array(times)
+        return self._corners[latency, start]
+
+    def __call__(self, latency: float, start: float) -> Array:
+        """All points' times [s]."""
+        i, j = int(latency / CELL), int(start / CELL)
+        x, y = latency / CELL - i, start / CELL - j
+        near = (1.0 - y) * self._corner(i, j) + y * self._corner(i, j + 1)
+        far = (1.0 - y) * self._corner(i + 1, j) + y * self._corner(i + 1, j + 1)
+        return np.asarray((1.0 - x) * near + x * far)
+
+
 def _waits(known: Constants, points: Sequence[Measurement]) -> Model:
+    simulated = _Simulated(known, points)
+
     def function(values: Mapping[str, float], columns: Columns) -> Array:
-        constants = replace(known, **dict(values))
-        return np.array([predict(points[int(row)], constants).value for row in columns["row"]])
+        return np.asarray(simulated(values["latency"], values["start"])[columns["row"].astype(int)])
 
     constants = (Constant("latency", 60e-6, high=1e-3), Constant("start", 50e-6, high=1e-3))
     return Model("boxed.message", "small sends and round trips, simulated", constants, function, columns=())
@@ -163,6 +199,19 @@ def _words(data: Dataset, rate: float) -> float:
     """CPU time of the other threads and the kernel for each of the three messages that make a send [s]."""
     every, own = _a_message(data, "cpu/send-train", rate), _a_message(data, "cpu/call", rate)
     return Constants().traversal if every is None or own is None else max(0.0, every - own) / 3
+
+
+def _cold(data: Dataset, rate: float, train: float, byte: float) -> float:
+    """CPU time that a message takes longer between threads that have slept than in a train [s].
+
+    A round trip has one message more than a send, and nobody is at work when it comes; in a train a message takes
+    `train`, and a byte of it `byte`.
+    """
+    once = {_size(point): point.median for point in data.select("cpu/send", rate=rate) if _size(point) <= TINY}
+    both = {_size(point): point.median for point in data.select("cpu/round-trip", rate=rate) if _size(point) in once}
+    if not both:
+        return Constants().cold
+    return max(0.0, statistics.median(found - once[size] - byte * size for size, found in both.items()) - train)
 
 
 def _a_message(data: Dataset, series: str, rate: float) -> float | None:

@@ -2,7 +2,8 @@
 
 Everything that takes time is a flow on one network: a byte on its way draws on two links and, for the work of the two
 kernels, on the cores; computing draws on the cores alone. The cores count in bytes: so many as they could move if they
-did nothing else. So sharing, saturation and the trade of computing against communication are one max-min fairness.
+did nothing else. So sharing, saturation and the trade of computing against communication are one max-min fairness. What
+threads lose by waiting for each other comes on top (`simperf.calibrate.cluster.waiting`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import simpy
 
 from simperf.calibrate.cluster.constants import Constants
 from simperf.calibrate.cluster.shape import SEGMENT, Shape
+from simperf.calibrate.cluster.waiting import Pace, cooled
 from simperf.engine.bucket import PACKET, TokenBucket
 from simperf.engine.network import FlowNetwork
 
@@ -85,6 +87,7 @@ class BoxedMachine:
             for link in (f"h{host}>", f">h{host}"):
                 rate, burst = shape.of(host) * payload, constants.burst * payload
                 self._buckets[link] = TokenBucket(self.network, link, rate=rate, burst=burst, peak=max(rate, capacity))
+        self._pace = Pace(self._buckets, capacity, constants.segments)
         self._slots: dict[tuple[int, int, int], _Slot] = {}
         self._lanes: dict[tuple[int, int], _Lane] = {}
         self._active: list[_Lane] = []
@@ -106,8 +109,12 @@ class BoxedMachine:
 
     def _wake(self) -> simpy.Event:
         """Event that comes when a message has found a core: one that sleeps has to be woken, a busy one has not."""
-        idle = max(0.0, 1.0 - self._busy / self.constants.cores)
-        return self.env.timeout(self.constants.latency * idle)
+        return self.env.timeout(self.constants.latency if self._asleep else 0.0)
+
+    @property
+    def _asleep(self) -> bool:
+        """Whether a core has nothing to do, so that it is the one that a thread is woken on."""
+        return self._busy < self.constants.cores
 
     @property
     def load(self) -> float:
@@ -178,16 +185,18 @@ class BoxedMachine:
             weight = float(np.exp(self._uneven * self._claims.standard_normal())) if self._uneven else 1.0
             self._answer(lane)
             nbytes = lane.nbytes + self.constants.along * self.constants.efficiency
-            kept = min(nbytes, self.constants.buffer)
+            kept, began = min(nbytes, self.constants.buffer), float(self.env.now)
+            self._pace.enter(lane, route[:2])
             if nbytes > kept:
                 yield self.network.transfer(route, nbytes - kept, cap=cap, weight=weight)
             sent.succeed()
             if kept:
                 yield self.network.transfer(route, kept, cap=cap, weight=weight)
+            self._pace.leave(lane)
             lost = self._lost(lane)
             if lost:
                 yield self.network.transfer(route[1:2], lost, cap=cap)
-            self.process(self._arrive(received))
+            self.process(self._arrive(received, began))
         lane.busy = False
         self._active.remove(lane)
 
@@ -226,7 +235,10 @@ class BoxedMachine:
             return 0.0
         return lane.nbytes * self.constants.window / (lane.nbytes + self.constants.window)
 
-    def _arrive(self, received: simpy.Event) -> Steps:
+    def _arrive(self, received: simpy.Event, began: float) -> Steps:
+        """The receiver's thread, which has slept since the message began, takes it."""
+        slept = float(self.env.now) - began
         yield self._wake()
-        yield self.work(self.constants.traversal / 2)
+        cold = self.constants.cold * cooled(slept) if self._asleep else 0.0
+        yield self.work(self.constants.traversal / 2 + cold)
         received.succeed()

@@ -1,0 +1,128 @@
+"""What links and messages of a boxed cluster lose where threads wait, against simulation, limits and closed forms."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import simpy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simperf.calibrate.cluster.constants import Constants
+from simperf.calibrate.cluster.machine import BoxedMachine
+from simperf.calibrate.cluster.play import finish, play_plan, send
+from simperf.calibrate.cluster.shape import SEGMENT, Shape
+from simperf.calibrate.cluster.waiting import POLL, Pace, cooled, kept
+from simperf.collectives import make_plan
+from simperf.engine.bucket import TokenBucket
+from simperf.engine.network import FlowNetwork
+from tests.calibrate.test_cluster_machine import BARE
+
+MIB = float(1 << 20)
+loads = st.floats(0.01, 20.0)
+windows = st.floats(1.0, 50.0)
+
+
+@pytest.mark.parametrize(("offered", "window"), [(0.5, 2), (0.85, 6), (1.0, 6), (1.6, 3)])
+def test_the_share_is_that_of_two_stations_with_so_many_customers(offered, window):
+    """Segments go round two stations whose service times are exponential; counted how much of the time one works."""
+    rng, env = np.random.default_rng(3), simpy.Environment()
+    link, cores, worked = simpy.Resource(env), simpy.Resource(env), [0.0]
+
+    def segment():
+        while True:
+            with link.request() as turn:
+                yield turn
+                time = rng.exponential(1.0)
+                yield env.timeout(time)
+                worked[0] += time
+            with cores.request() as turn:
+                yield turn
+                yield env.timeout(rng.exponential(offered))
+
+    for _ in range(window):
+        env.process(segment())
+    env.run(20_000)
+    assert worked[0] / 20_000 == pytest.approx(kept(offered, window), rel=0.03)
+
+
+@given(loads, windows)
+def test_the_share_is_below_what_a_fluid_has_and_meets_it_at_both_ends(offered, window):
+    share = kept(offered, window)
+    assert 0.0 < share <= min(1.0, 1.0 / offered) * (1 + 1e-9)
+    assert share >= kept(offered * 1.1, window) - 1e-9
+    assert share <= kept(offered, window + 1.0) + 1e-9
+    assert kept(offered, math.inf) == pytest.approx(min(1.0, 1.0 / offered))
+    assert kept(1e-6, window) == pytest.approx(1.0, abs=1e-5)
+    assert kept(1e6, window) * 1e6 == pytest.approx(1.0, abs=1e-5)
+
+
+def test_links_are_held_while_bytes_move_and_let_go_afterwards():
+    network = FlowNetwork(simpy.Environment(), {"a>": 0.0, ">b": 0.0, "c>": 0.0})
+    ports = {name: TokenBucket(network, name, rate=100.0, burst=0.0) for name in ("a>", ">b", "c>")}
+    pace = Pace(ports, 100.0, 4.0)
+    pace.enter("one", ("a>", ">b"))
+    assert pace.offered == pytest.approx(1.0)
+    held = ports["a>"].rate
+    assert held == pytest.approx(80.0, rel=0.01)  # 4 of 5
+    pace.enter("two", ("c>", ">b"))  # shares an end: both could move half as much
+    assert pace.offered == pytest.approx(1.0)
+    assert ports["c>"].rate == held
+    pace.leave("one")
+    pace.leave("two")
+    assert pace.offered == 0.0
+    assert {port.rate for port in ports.values()} == {100.0}
+
+
+def ring(ranks, **changes):
+    machine = BoxedMachine(ranks, Shape(125e6), replace(BARE, **changes))
+    plan = make_plan("all-reduce", "ring", nranks=ranks)
+    return finish(machine, [play_plan(machine, plan, rank, 8 * MIB) for rank in range(ranks)])
+
+
+def test_a_ring_loses_what_its_links_lose():
+    """Eight links of 125 MB/s, and cores for 1.25 GB/s: 80 % load, with six segments a socket."""
+    links = ring(8)
+    assert ring(8, byte=1.6e-9, batched=1.6e-9) == pytest.approx(links, rel=1e-3)  # nothing is known of sockets
+    busy = ring(8, byte=1.6e-9, batched=1.6e-9, buffer=6.0 * SEGMENT)
+    assert busy == pytest.approx(links / kept(0.8, 6.0), rel=0.01)
+    assert busy > 1.05 * links
+    few = ring(2, byte=1.6e-9, batched=1.6e-9, buffer=6.0 * SEGMENT)
+    assert few == pytest.approx(ring(2), rel=2e-3)
+
+
+def test_full_cores_are_the_bound_however_little_waits():
+    byte = 8e-9
+    time = ring(8, byte=byte, batched=byte, buffer=6.0 * SEGMENT)
+    assert time == pytest.approx(2 * 7 * 8 * MIB * byte / 2, rel=0.01)
+
+
+def test_segments_in_store_are_those_of_the_socket():
+    assert Constants(buffer=6.0 * SEGMENT).segments == pytest.approx(6.0)
+    assert Constants(buffer=1.0).segments == 1.0
+    assert math.isinf(Constants(buffer=0.0).segments)
+
+
+def sent(nbytes, **changes):
+    machine = BoxedMachine(2, Shape(25e6), replace(BARE, **changes))
+    return finish(machine, [send(machine, rank, nbytes) for rank in range(2)])
+
+
+def test_a_thread_that_has_slept_is_slower_and_one_that_has_not_is_not():
+    cold = 1e-4
+    assert cooled(0.0) == 0.0
+    assert cooled(10 * POLL) > 0.999
+    assert sent(MIB, cold=cold) - sent(MIB) == pytest.approx(cold, rel=1e-3)
+    assert sent(4.0, cold=cold) - sent(4.0) < 0.01 * cold
+
+
+def test_a_message_wakes_a_core_that_sleeps_although_the_other_one_works():
+    def handed(busy):
+        machine = BoxedMachine(2, Shape(25e6), replace(BARE, latency=1e-3))
+        for _ in range(busy):
+            machine.work(1.0)
+        return finish(machine, [machine.hand_over()])
+
+    assert handed(0) == handed(1) == pytest.approx(1e-3)
+    assert handed(2) < 1e-6
