@@ -132,13 +132,13 @@ class Machine:
             raise MachineError(f"{node} reaches no {kind} in its server")
         return self._prefix(slot) + found
 
-    def cores(self, host: str) -> int:
-        """CPU cores of all sockets of the server of `host`."""
+    def cores(self, host: str) -> float:
+        """CPU cores of all sockets of the server of `host`; no limit where the machine names no part for a CPU."""
         server = self.nodes[host].server
         slot, _ = self._locate(host)
         names = () if slot is None else (self._prefix(slot) + cpu for cpu in slot.blueprint.ids("cpu"))
         parts = [self.nodes[cpu].part for cpu in names if self.nodes[cpu].server == server]
-        return sum(part.cores for part in parts if isinstance(part, CpuPart))
+        return sum(part.cores for part in parts if isinstance(part, CpuPart)) or inf
 
     def route(self, src: str, dst: str, *, via: Sequence[str] = ()) -> Route:
         """Find the way from `src` to `dst`: lowest latency, then widest, and the same one every time.

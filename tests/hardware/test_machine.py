@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simperf.engine.simulation import Simulation
 from simperf.errors import MachineError, UnknownNameError
 from simperf.hardware import Catalog, build_machine
 
@@ -169,6 +170,15 @@ def test_hosts_cores_and_neighbours():
     assert machine.cores("cpu0") == 40
     assert machine.price is None
     assert CATALOG.machine("p3-16xlarge").price == 24.48
+
+
+def test_a_cpu_of_no_part_has_no_limit(wired):
+    """Two hosts and a cable are a machine; nothing is divided by the cores that they do not name."""
+    machine = wired({"a": "cpu", "b": "cpu"}, [("a", "b", 1, 1)])
+    assert machine.cores("a") == inf
+    simulation = Simulation(machine)
+    assert simulation.host("a").cores == inf
+    assert simulation.floors()["host"] == 0
 
 
 def test_several_servers_in_one_table(wired):
