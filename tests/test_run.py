@@ -1,10 +1,14 @@
 """From a scenario to a result (simperf.run): what is gathered, and errors that are answers."""
 
+from dataclasses import replace
+
 import pytest
 
 from simperf.errors import DeviceMemoryError, InputError
+from simperf.hardware import Catalog
 from simperf.run import run, run_variants
 from simperf.scenario import load_scenario, make_scenario
+from simperf.scenario.settings import CostSettings
 
 CHAIN = {"program": {"use": "async-chain", "n": 100}}
 
@@ -76,3 +80,14 @@ def test_what_was_fitted_is_said_in_place_of_the_catalogue():
     assert not any("device memory" in line for line in fitted.not_modelled), "a profile's caches are modelled"
     assert fitted.sources["profile cpu-epyc-zen5-2c"].startswith("fitted to AMD EPYC")
     assert not any(key.startswith("profile") for key in plain.sources)
+    assert not any("measured on a CPU" in note for note in plain.notes)
+    (part,) = {node.part.name for node in Catalog.load().machine("desktop-1gpu").nodes.values() if node.kind == "gpu"}
+    assert f"operations on {part} cost what was measured on a CPU: the profile's constants hold for one" in fitted.notes
+
+
+def test_a_profile_of_another_gpu_is_not_taken_and_that_is_said():
+    base = make_scenario({"machine": {"use": "desktop-1gpu"}, "program": {"use": "operations"}})
+    slow = CostSettings(kernels={"elementwise": {"overhead": 1.0, "rate": 1e12}}, gpu="t4")
+    found = run(replace(base, cost=slow))
+    assert found.time == run(base).time
+    assert any("cost what the catalogue says: the profile was fitted to t4" in note for note in found.notes)

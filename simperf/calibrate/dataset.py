@@ -19,6 +19,7 @@ __all__ = ["SCHEMA", "Dataset", "Measurement", "Value"]
 
 #: of the file; raised when a reader of the old one would misread the new one
 SCHEMA = "simperf-dataset/1"
+_WRITTEN = "what `simperf calibrate measure`, `cluster` or `import` writes"
 #: what a condition may be: a name, a count or a quantity in SI units
 Value = str | int | float | bool
 
@@ -171,13 +172,15 @@ class Dataset:
         except OSError as error:
             raise InputError(Problem(f"cannot be read: {error.strerror}", file=name)) from None
         except json.JSONDecodeError as error:
-            raise InputError(Problem(f"no JSON: {error.msg}", file=name, line=error.lineno)) from None
+            raise InputError(
+                Problem(f"no JSON: {error.msg}", file=name, line=error.lineno, expected=_WRITTEN)
+            ) from None
         except (ValueError, EOFError) as error:
-            raise InputError(Problem(f"no JSON: {error}", file=name)) from None
+            raise InputError(Problem(f"no JSON: {error}", file=name, expected=_WRITTEN)) from None
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
             found = data.get("schema") if isinstance(data, dict) else type(data).__name__
             message = "no data set of measurements"
-            expected = f"{SCHEMA!r}: what `simperf calibrate measure`, `cluster` or `import` writes"
+            expected = f"{SCHEMA!r}: {_WRITTEN}"
             raise InputError(Problem(message, file=name, key="schema", value=repr(found), expected=expected))
         problems: list[Problem] = []
         points = []

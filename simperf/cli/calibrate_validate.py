@@ -44,6 +44,9 @@ def validate(
         names = ", ".join(catalog.names("profile"))
         expected = f"a file that `simperf calibrate fit DATA.json -o {profile}` writes, or a shipped profile: {names}"
         raise InputError(Problem("no such file", file=profile, expected=expected))
+    if profile.endswith((".json", ".json.gz")):
+        expected = "the profile that `simperf calibrate fit` wrote; data sets stand behind it"
+        raise InputError(Problem("this is no profile", file=profile, expected=expected))
     known = catalog.profile(profile)
     dataset = pool([Dataset.load(path) for path in data])
     part = find_gpu(dataset, known.gpu)

@@ -178,7 +178,18 @@ class Session:
                 if self.kernels and self.measured in ("", part.name):  # type: ignore[attr-defined]
                     model = FittedRoofline(part, self.kernels, other=model)  # type: ignore[arg-type]
                 self._models[device.name] = model
+                self._tell_origin(part.name, model)  # type: ignore[attr-defined]
         return self._models[device.name]
+
+    def _tell_origin(self, part: str, model: OpModel) -> None:
+        """Note where a profile was fitted to another kind of device than the one that works."""
+        told = ""
+        if isinstance(model, FittedRoofline) and model.processor:
+            told = f"operations on {part} cost what was measured on a CPU: the profile's constants hold for one"
+        elif self.kernels and not isinstance(model, FittedRoofline):
+            told = f"operations on {part} cost what the catalogue says: the profile was fitted to {self.measured}"
+        if told and told not in self.notes:
+            self.notes.append(told)
 
     @property
     def fitted(self) -> bool:

@@ -30,9 +30,10 @@ def cost_settings(cost: CostTable, profiles: Sequence[ProfilePart], draw: int) -
     kernels: dict[str, Mapping[str, float]] = {}
     measured = ""
     for profile in profiles:
-        found = profile.kernels(draw)
-        kernels |= found
-        measured = profile.gpu if found else measured
+        found: Mapping[str, Mapping[str, float]] = profile.kernels(draw)
+        if found:  # what was fitted to another GPU says nothing about this one
+            kernels = {**(kernels if profile.gpu == measured else {}), **found}
+            measured = profile.gpu
     said = set(cost.efficiency)
     kept = {
         name: values for name, values in kernels.items() if not {name.partition(":")[0], name.partition("-")[0]} & said

@@ -80,6 +80,18 @@ def test_a_profile_that_is_not_there_is_told_before_the_data(simperf, fitted):
     assert err.startswith("error: nope.toml: no such file\n    expected: a file that `simperf calibrate fit DATA.json")
 
 
+def test_what_is_mistaken_for_the_other_is_told(simperf, fitted):
+    code, _, err = simperf("calibrate", "validate", "few.json", "p.toml")
+    assert code == 2
+    assert err.startswith(
+        "error: few.json: this is no profile\n    expected: the profile that `simperf calibrate fit` wrote"
+    )
+    code, _, err = simperf("calibrate", "fit", "p.toml", "-o", "q.toml")
+    assert code == 2
+    assert "error: p.toml:1: no JSON" in err
+    assert "expected: what `simperf calibrate measure`, `cluster` or `import` writes" in err
+
+
 def test_a_profile_that_could_not_be_written_is_refused_before_the_fit(simperf, fitted, tmp_path):
     (tmp_path / "file").touch()
     code, out, err = simperf("calibrate", "fit", "few.json", "-o", "no/p.toml", "--plots", "file")

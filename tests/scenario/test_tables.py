@@ -1,9 +1,12 @@
 """`simperf.scenario.tables` and `schema`: one table at a time."""
 
+from dataclasses import replace
+
 import pytest
 
 from simperf.files import TomlFile
 from simperf.hardware import Catalog
+from simperf.scenario.calibration import cost_settings
 from simperf.scenario.schema import CostTable, RunTable, VariantTable, read_table
 from simperf.scenario.settings import CostSettings, Scenario
 from simperf.scenario.tables import TableReader
@@ -108,3 +111,14 @@ def test_a_scenario_has_defaults(reader):
     program, parameters = reader.program({"use": "async-chain"}, TOML, [])
     scenario = Scenario(name="x", program=program, parameters=parameters)
     assert (scenario.mode, scenario.cost, scenario.expected_error) == ("eager", CostSettings(), "")
+
+
+def test_constants_of_two_gpus_are_not_mixed():
+    every = Catalog.load().profile("cpu-epyc-zen5-2c")
+    first, second, third = (
+        replace(every, gpu=gpu, model={name: every.model[name]})
+        for gpu, name in (("t4", "kernel.gemm-fp32"), ("k80", "kernel.elementwise-fp32"), ("k80", "kernel.copy-fp32"))
+    )
+    found = cost_settings(CostTable(), [first, second, third], 0)
+    assert (found.gpu, set(found.kernels)) == ("k80", {"elementwise-fp32", "copy-fp32"})
+    assert cost_settings(CostTable(), [first], 0).gpu == "t4"
