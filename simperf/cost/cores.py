@@ -64,6 +64,8 @@ def spread_time(
     chill: float = 0.0,
     near: float = 0.0,
     near_at: float = 0.0,
+    rows: Any = 0.0,
+    row: float = 0.0,
     cold: Any = False,
 ) -> Any:
     """Time of an operation on elements or rows [s].
@@ -96,6 +98,10 @@ def spread_time(
         Rate of all cores from the caches that each has for itself; 0: as `cached` [B/s].
     near_at : float
         Traffic of which half no longer fits those [B].
+    rows : float or ndarray
+        That each take a time beside that of their elements.
+    row : float
+        Time of one [s].
     cold : bool or ndarray
         Whether the operands are in no cache.
 
@@ -110,7 +116,11 @@ def spread_time(
     small = nbytes * _slower(1.0 / serial, np.where(cold, away, 0.0))
     own = 1.0 - _spilled(nbytes, near_at) if near else 0.0
     each = own / (near or cached) + (1.0 - own) / cached
-    spread = fork + nbytes * _slower(each, away)
+    if row > 0:
+        small = small + rows * row
+        spread = fork + _slower(nbytes * each + rows * row, nbytes * away)
+    else:
+        spread = fork + nbytes * _slower(each, away)
     return overhead + np.where(cold, chill, 0.0) + np.where(np.asarray(elements) <= GRAIN, small, spread)
 
 

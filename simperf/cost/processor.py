@@ -28,6 +28,7 @@ __all__ = [
     "late_time",
     "processor_time",
     "product_time",
+    "row_count",
     "spread_time",
     "step_as_run",
     "window",
@@ -47,6 +48,25 @@ def amount(op: Op) -> float:
     """Elements by which the decision about threads is made: of the result, or of what is reduced."""
     read = op.nbytes_read / element_size(op.dtype)
     return max(op.elements, read if op.family == "reduction" else 0.0)
+
+
+def row_count(op: Op) -> float:
+    """Rows of a layer normalisation or its gradient; 0 of others.
+
+    The former writes mean and deviation of each row beside its result, the latter the gradients of scale and shift
+    beside that of its rows.
+
+    Examples
+    --------
+    >>> one = Op("y", "layernorm", elements=48.0, nbytes_written=4.0 * (48 + 2 * 6), family="normalization")
+    >>> row_count(one), row_count(replace(one, kind="layernorm_backward", nbytes_written=4.0 * (48 + 2 * 8)))
+    (6.0, 6.0)
+    """
+    beside = (op.nbytes_written / element_size(op.dtype) - op.elements) / 2.0
+    kind = op.kind.removesuffix(COLD)
+    if beside < 1.0 or kind not in ("layernorm", "layernorm_backward"):
+        return 0.0
+    return beside if kind == "layernorm" else op.elements / beside
 
 
 def window(op: Op) -> tuple[int, int]:
@@ -139,7 +159,8 @@ def _alone(op: Op, known: Mapping[str, float]) -> float:
         gemm = op.gemm
         sizes = {"read": op.nbytes_read, "written": op.nbytes_written, "cold": cold}
         return float(product_time(op.flops, gemm.m, gemm.n, gemm.k, **sizes, **known))
-    return float(spread_time(op.nbytes, amount(op), cold=cold, **known))
+    rows = row_count(op) if "row" in known else 0.0
+    return float(spread_time(op.nbytes, amount(op), rows=rows, cold=cold, **known))
 
 
 def as_run(ops: Iterable[Op], *, cache: float = math.inf) -> tuple[Op, ...]:

@@ -87,6 +87,19 @@ def test_how_much_of_the_error_is_the_machine(sessions):
     assert min(errors.values()) < 0.08
 
 
+def test_sums_in_place_are_a_kind_of_their_own(profile, data):
+    """Same amounts, and no result beside the operands: half the time where the caches are full."""
+    times = {}
+    for point in validate(profile, data).points:
+        if "fp32:add" in point.model and point.series == "op/elementwise" and point.measured > 2e-4:
+            times.setdefault(point.model.rpartition("fp32:")[2], []).append(point)
+    assert set(times) == {"add", "add:inplace"}
+    for points in times.values():
+        assert mape(points) < 0.25
+    apart, inside = (max(point.predicted for point in times[kind]) for kind in ("add", "add:inplace"))
+    assert apart > 1.4 * inside
+
+
 def test_every_kind_has_the_constants_that_the_simulator_takes(profile, sessions):
     """Also where a session alone has too few points of a kind for a fit of its own."""
     found = {point.model for point in validate(profile, sessions[3]).points if point.series == "op/optimizer"}

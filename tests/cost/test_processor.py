@@ -21,6 +21,7 @@ from simperf.cost.processor import (
     conv_time,
     processor_time,
     product_time,
+    row_count,
     spread_time,
     step_as_run,
     window,
@@ -88,6 +89,21 @@ def test_what_the_cores_own_caches_hold_is_faster():
     assert processor_time(large, LEVELS) == pytest.approx(processor_time(large, SPREAD), rel=0.01)
     one = unary("relu", GRAIN)  # one core alone
     assert processor_time(one, LEVELS) == processor_time(one, SPREAD)
+
+
+def test_rows_of_a_layer_normalisation_cost_beside_their_elements():
+    def normalised(rows, columns, *, back=False):
+        size = rows * columns
+        read, beside = (2 * size + 2 * rows + columns, 2 * columns) if back else (size + 2 * columns, 2 * rows)
+        kind = "layernorm_backward" if back else "layernorm"
+        nbytes = {"nbytes_read": 4.0 * read, "nbytes_written": 4.0 * (size + beside)}
+        return Op("y", kind, family="normalization", elements=float(size), **nbytes)
+
+    for back in (False, True):
+        assert row_count(normalised(2462, 128, back=back)) == pytest.approx(2462)
+    assert row_count(unary("relu", 1000)) == 0
+    short, long = (processor_time(normalised(*shape), SPREAD | {"row": 2e-8}) for shape in ((6000, 128), (750, 1024)))
+    assert short - long == pytest.approx(5250 * 2e-8 + (6000 - 750) * 8 / 1.4e11, rel=0.1)
 
 
 def test_products_wait_for_what_no_cache_holds():

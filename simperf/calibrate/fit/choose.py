@@ -119,7 +119,7 @@ def _kernels(
     for point in points:
         family, dtype = str(point.at.get("family", series.partition("/")[2])), str(point.at.get("dtype", "fp32"))
         groups.setdefault(f"{family}-{dtype}", []).append(point)
-        groups.setdefault(f"{family}-{dtype}:{point.at.get('kind', 'custom')}", []).append(point)
+        groups.setdefault(f"{family}-{dtype}:{_kind(point)}", []).append(point)
     for name, found in groups.items():
         fresh = ":" in name and f"kernel.{name}" not in known
         if fresh and (len(found) < _OWN or len(found) == len(groups[name.partition(":")[0]])):
@@ -134,6 +134,12 @@ def _kernels(
             yield _matrix(series, name, found, part)
         else:
             yield _stream(series, name, found, part)
+
+
+def _kind(point: Measurement) -> str:
+    """Kind of operation; on a CPU, one in place is of its own: its result needs no cache and no memory beside."""
+    kind = str(point.at.get("kind", "custom"))
+    return f"{kind}:inplace" if point.at.get("device") == "cpu" and point.at.get("call") == f"{kind}_" else kind
 
 
 def _matrix(series: str, name: str, points: Sequence[Measurement], part: Device | None) -> Choice:

@@ -10,7 +10,7 @@ from simperf.calibrate.dataset import Measurement
 from simperf.calibrate.fit.model import Array, Columns, Constant, Data, Model
 from simperf.calibrate.measure.amounts import op_of
 from simperf.cost.cores import attention_time, conv_time, late_time, product_time, spread_time
-from simperf.cost.processor import amount, attention_work, conv_shape
+from simperf.cost.processor import amount, attention_work, conv_shape, row_count
 from simperf.workload.op import Op
 
 __all__ = ["late_model", "memory_rate", "processor_models"]
@@ -76,7 +76,8 @@ def _traffic(point: Measurement) -> float:
 
 def _spread_time(values: Mapping[str, float], columns: Columns) -> Array:
     known = {key: value for key, value in values.items() if key != "processor"}
-    return np.asarray(spread_time(columns["nbytes"], columns["amount"], cold=columns["cold"] > 0, **known))
+    rows, cold = columns["rows"], columns["cold"] > 0
+    return np.asarray(spread_time(columns["nbytes"], columns["amount"], rows=rows, cold=cold, **known))
 
 
 def _spread_starts(data: Data, memory: float) -> list[dict[str, float]]:
@@ -104,6 +105,7 @@ def _spread(name: str, points: Sequence[Measurement], memory: float, private: fl
         (),
         nbytes=_traffic,
         amount=lambda point: amount(op_of(point)),
+        rows=lambda point: row_count(op_of(point)),
         cold=_cold,
     )
     whole = [
@@ -120,24 +122,30 @@ def _spread(name: str, points: Sequence[Measurement], memory: float, private: fl
         far = Constant("far", 1.5 * memory, low=1e7, high=1e13, unit="B/s")
         whole += [far, Constant("chill", 1e-6, high=1e-3)]
         more = ("far", "chill")
+    each = Constant("row", 2e-8, high=1e-5)
     title = f"elements and rows on a CPU: {name}"
 
     def build(names: Sequence[str], **fixed: float) -> Model:
-        chosen = tuple(one for one in whole if one.name in names)
+        chosen = tuple(one for one in (*whole, each) if one.name in names)
 
         def starts(given: Data) -> list[dict[str, float]]:
             return [{key: value for key, value in one.items() if key in names} for one in _spread_starts(given, memory)]
 
-        return Model(
-            f"kernel.{name}", title, chosen, _spread_time, {**_MARK, **fixed}, starts, ("nbytes", "amount", "cold")
-        )
+        columns = ("nbytes", "amount", "rows", "cold")
+        return Model(f"kernel.{name}", title, chosen, _spread_time, {**_MARK, **fixed}, starts, columns)
 
-    whole_names = [one.name for one in whole]
-    levels = build(whole_names, near_at=private)
-    full = build([name for name in whole_names if name != "near"])
-    fewer = build(("overhead", "serial", "cached", "memory", "fork", *more), capacity=4e7)
-    fewest = build(("overhead", "serial", "cached", *more), capacity=4e7, memory=memory, fork=3e-6)
-    return [full, fewer, fewest, levels], data
+    plain = [one.name for one in whole if one.name != "near"]
+    models = [
+        build(plain),
+        build(("overhead", "serial", "cached", "memory", "fork", *more), capacity=4e7),
+        build(("overhead", "serial", "cached", *more), capacity=4e7, memory=memory, fork=3e-6),
+        build((*plain, "near"), near_at=private),
+    ]
+    if data.columns["rows"].all():
+        models.append(build((*plain, "row")))
+        models.append(build(("overhead", "serial", "cached", "memory", "fork", "row"), capacity=4e7))
+        models.append(build(("overhead", "serial", "cached", "memory", "row"), capacity=4e7, fork=0.0))
+    return models, data
 
 
 # Calls -----------------------------------------------------------------------------------
