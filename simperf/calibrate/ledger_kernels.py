@@ -57,7 +57,7 @@ def _data(rows: Sequence[Row], part: GpuPart, *, scaled: bool = False, added: fl
         "peak": [roofline.peak(op.dtype, family=op.family) for op in ops],
         "bandwidth": np.full(len(ops), part.memory_bandwidth),
         "power": np.full(len(ops), part.power or np.inf),
-        **product_columns([op.gemm or Gemm(1, 1, 1, 1) for op in ops], part),
+        **product_columns([op.gemm or Gemm(1, 1, 1, 1) for op in ops], part, dtype=ops[0].dtype),
     }
     columns["known"] = columns[(known_cut(ops[0], part) or CUTS[0]).column]
     columns["scale"] = np.full(len(ops), energy_scale(part))

@@ -9,15 +9,15 @@ from simperf.cost.processor import COLD, processor_time
 from simperf.cost.roofline import Roofline
 from simperf.cost.rows import pressure, row_launch
 from simperf.cost.seams import Device, OpCost, OpModel
-from simperf.cost.tiles import tiling
+from simperf.cost.tiles import LOADING, tiling
 from simperf.workload.op import MATRIX_FAMILIES, Gemm, Op
 from simperf.workload.precision import element_size
 
 __all__ = ["TILED", "FittedRoofline", "tile_share"]
 
 #: constants that say how a product is cut into tiles: whether it is, the least height and width of a tile, and whether
-#: that is the only tile
-TILED = ("tiled", "tile_m", "tile_n", "tile_only")
+#: that is the only tile; and the height of a tile at which loading takes as long as multiplying
+TILED = ("tiled", "tile_m", "tile_n", "tile_only", "tile_half")
 
 
 def tile_share(gemm: Gemm, sms: int, constants: Mapping[str, float]) -> float:
@@ -25,7 +25,8 @@ def tile_share(gemm: Gemm, sms: int, constants: Mapping[str, float]) -> float:
     if not constants.get("tiled", 0.0) > 0:
         return 1.0
     least = (int(constants.get("tile_m", 0.0)), int(constants.get("tile_n", 0.0)))
-    return tiling(gemm, sms, least=least, only=constants.get("tile_only", 0.0) > 0).efficiency
+    only, half = constants.get("tile_only", 0.0) > 0, constants.get("tile_half", LOADING)
+    return tiling(gemm, sms, least=least, only=only, half=half).efficiency
 
 
 class FittedRoofline:
@@ -38,7 +39,7 @@ class FittedRoofline:
     kernels : mapping of str to mapping of str to float
         Constants of `simperf.cost.formulas` by ``"family-precision:kind"``, ``"family-precision"`` or ``"family"``; the
         first that is there holds. ``tiled`` above zero says that tiles and waves were counted in the fit, ``tile_m``,
-        ``tile_n`` and ``tile_only`` which tiles the library has.
+        ``tile_n`` and ``tile_only`` which tiles the library has, ``tile_half`` how fast they load.
     other : OpModel, optional
         For operations that have no constants; default: `Roofline` on the device.
 

@@ -16,8 +16,9 @@ from math import ceil
 
 from simperf.cost.seams import Device
 from simperf.workload.op import Gemm, Op
+from simperf.workload.precision import element_size
 
-__all__ = ["SINGLE", "TILES", "Tiling", "library_tile", "tiling"]
+__all__ = ["LOADING", "SINGLE", "TILES", "Tiling", "library_tile", "loading", "tiling"]
 
 #: tile shapes of the result that GEMM libraries offer (CUTLASS, docs/efficient_gemm)
 TILES = ((256, 128), (128, 256), (128, 128), (128, 64), (64, 128), (64, 64), (64, 32), (32, 64), (32, 32))
@@ -33,8 +34,8 @@ SINGLE: Mapping[tuple[str, str], tuple[int, int]] = {
     ("linear", "pascal"): (128, 32),
 }
 _SPLITS = (1, 2, 4, 8, 16)
-#: tile height at which loading operands takes as long as multiplying them; see `_reuse`
-_HALF = 12.0
+#: tile height at which loading operands takes as long as multiplying them, in fp32; see `_reuse` and `loading`
+LOADING = 12.0
 #: steps along k that filling and draining the pipeline of one tile cost
 _PIPELINE = 32.0
 #: shortest run along k that is worth a multiprocessor of its own
@@ -68,7 +69,24 @@ def library_tile(op: Op, device: Device) -> tuple[int, int] | None:
     return SINGLE.get((op.kind, str(getattr(device, "architecture", "")))) if op.dtype == "fp32" else None
 
 
-def _reuse(height: int, width: int) -> float:
+def loading(device: Device, dtype: str) -> float:
+    """Tile height at which loading operands takes as long as multiplying them.
+
+    Matrix units multiply faster than vector units load: as many times more as their peak is that of fp32, and half as
+    much where an element has half the bytes.
+
+    Examples
+    --------
+    >>> from simperf.hardware import Catalog
+    >>> a100 = Catalog.load().gpu("a100-sxm4-80gb")
+    >>> loading(a100, "fp32"), loading(a100, "fp16")
+    (12.0, 96.0)
+    """
+    plain, here = device.peak.get("fp32", 0.0), device.peak.get(dtype, 0.0)
+    return LOADING * here / plain * element_size(dtype) / 4.0 if plain > 0 and here > 0 else LOADING
+
+
+def _reuse(height: int, width: int, half: float) -> float:
     """Relative speed of a tile: small ones load more operands a multiply-add.
 
     A tile of height h and width w loads (h + w) k values for h w k multiply-adds, so the
@@ -76,14 +94,13 @@ def _reuse(height: int, width: int) -> float:
     spent on multiplying is H / (H + H_half).
     """
     mean = 2.0 * height * width / (height + width)
-    return mean / (mean + _HALF)
-
-
-_BEST = max(_reuse(*tile) for tile in TILES)
+    return mean / (mean + half)
 
 
 @lru_cache(maxsize=65536)
-def tiling(gemm: Gemm, sms: int, *, least: tuple[int, int] = (0, 0), only: bool = False) -> Tiling:
+def tiling(
+    gemm: Gemm, sms: int, *, least: tuple[int, int] = (0, 0), only: bool = False, half: float = LOADING
+) -> Tiling:
     """Cut `gemm` for a device of `sms` multiprocessors in the way that takes least time.
 
     Parameters
@@ -96,6 +113,8 @@ def tiling(gemm: Gemm, sms: int, *, least: tuple[int, int] = (0, 0), only: bool 
     only : bool
         The library has this one tile, whatever the shape, and never splits k: efficiency is then relative to what the
         tile reaches itself. Batches of fp32 products are such, with one or two kernels a generation of GPUs.
+    half : float
+        Tile height at which loading takes as long as multiplying (`loading`).
 
     Relative time of a cut: ``waves * h * w * (ceil(k / split) + pipeline) / reuse``. Efficiency
     is the time of the same work without any waste over that time.
@@ -116,6 +135,7 @@ def tiling(gemm: Gemm, sms: int, *, least: tuple[int, int] = (0, 0), only: bool 
         return _cut(gemm, sms, *least)
     best: Tiling | None = None
     useful = float(gemm.batch) * gemm.m * gemm.n * gemm.k
+    fastest = max(_reuse(*tile, half) for tile in TILES)
     for height, width in TILES:
         if height < least[0] or width < least[1]:
             continue
@@ -126,7 +146,7 @@ def tiling(gemm: Gemm, sms: int, *, least: tuple[int, int] = (0, 0), only: bool 
             tiles = pieces * split
             waves = ceil(tiles / sms)
             depth = ceil(gemm.k / split) + _PIPELINE
-            spent = waves * sms * height * width * depth * _BEST / _reuse(height, width)
+            spent = waves * sms * height * width * depth * fastest / _reuse(height, width, half)
             efficiency = useful / spent
             if best is None or efficiency > best.efficiency:
                 best = Tiling(tiles, waves, min(1.0, efficiency))

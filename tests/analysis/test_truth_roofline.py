@@ -42,8 +42,8 @@ TABLES = [
     (case(["op", "B", "H", "latency_ms"], ["add", 1000, 1000, 0.132]), "add 1000x1000", 0.12e-3),
     (case(["op", "B", "H", "latency_ms"], ["tanh", 1000, 1000, 0.088]), "tanh 1000x1000", 0.08e-3),
     (case(["op", "B", "H", "latency_ms"], ["softmax", 1000, 1000, 0.088]), "softmax 1000x1000", 0.08e-3),
-    # a bias adds one FLOP a result to 2 x 1000^3
-    (case(["B", "M", "N", "K", "latency_ms"], [1, 1000, 1000, 1000, 2.2011]), "linear 1x1000x1000x1000", 2.001e-3),
+    # the sum runs over N; a bias adds one FLOP a result to 2 x 1000 x 2000 x 500
+    (case(["B", "M", "N", "K", "latency_ms"], [1, 1000, 2000, 500, 2.20055]), "linear 1x1000x500, k=2000", 2.0005e-3),
     (case(["M", "K", "N", "latency_ms"], [1000, 1000, 1000, 0.275]), "matmul 1000x1000x1000", 0.25e-3),
     (case(["M", "Gelem_s"], [M, 25 / 1.1]), "gelu 1000000", 0.04e-3),
     (

@@ -34,7 +34,7 @@ def task(part, constants, seed):
     columns = {
         "flops": np.array([op.flops for op in ops]),
         "nbytes": np.array([op.nbytes for op in ops]),
-        **product_columns([op.gemm for op in ops], part),
+        **product_columns([op.gemm for op in ops], part, dtype="fp16"),
     }
     rows = [("", op, time) for op, time in zip(ops, times, strict=True)]
     data = Data.table(times, **columns)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simperf.cost import Roofline, tiling
-from simperf.cost.tiles import library_tile
+from simperf.cost.tiles import library_tile, loading
 from simperf.hardware import Catalog
 from simperf.workload import Gemm
 from simperf.workload.kinds import bmm
@@ -65,3 +65,15 @@ def test_batches_run_on_the_tile_of_their_library():
     assert library_tile(bmm(64, 32, n=1024, k=1024, dtype="fp16"), p100) is None
     flat, high = (Roofline(p100).cost(bmm(64, m, n=1024, k=1024)).compute_time for m in (32, 64))
     assert flat == pytest.approx(high)
+
+
+def test_matrix_units_need_larger_tiles():
+    """Small tiles of half precision load for longer than they multiply: a product that needs them loses more."""
+    a100 = Catalog.load().gpu("a100-sxm4-80gb")
+    small, large = Gemm(1, 1024, 1024, 1024), Gemm(1, 16384, 16384, 16384)
+    plain, units = (
+        [tiling(gemm, 108, half=loading(a100, dtype)) for gemm in (small, large)] for dtype in ("fp32", "fp16")
+    )
+    assert units[1].efficiency == pytest.approx(plain[1].efficiency, rel=0.02)
+    assert units[0].efficiency < 0.8 * plain[0].efficiency
+    assert loading(a100, "int4") == loading(a100, "fp32")

@@ -146,8 +146,8 @@ def _matrix(series: str, name: str, points: Sequence[Measurement], part: Device 
     points = [point for point in points if point.median > 0]
     gemms = [Gemm(*(int(point.number(f"gemm_{key}")) for key in ("batch", "m", "n", "k"))) for point in points]
     data = Data.of(points, ("flops",), nbytes=_traffic)
-    data = replace(data, columns={**data.columns, **product_columns(gemms, part)})
     dtype = name.partition(":")[0].partition("-")[2]
+    data = replace(data, columns={**data.columns, **product_columns(gemms, part, dtype=dtype)})
     model, *others = product_models(f"kernel.{name}", f"matrix kernels: {name}", part, dtype=dtype)
     return replace(_given(series, model, points, data, *others), strict=True)
 

@@ -12,6 +12,7 @@ from simperf.calibrate.fit.model import Array, Columns, Constant, Data, Model
 from simperf.cost import Device, tiling
 from simperf.cost.fitted import TILED
 from simperf.cost.formulas import matrix_time
+from simperf.cost.tiles import LOADING, loading
 from simperf.workload.op import Gemm
 
 __all__ = [
@@ -92,14 +93,16 @@ def power_limited(part: Device, dtype: str = "fp32") -> bool:
     return dtype == "fp32" and bool(power) and peak > 0 and float(power or 0.0) / peak < _ENOUGH
 
 
-def product_columns(gemms: Sequence[Gemm], part: Device | None) -> dict[str, Array]:
+def product_columns(gemms: Sequence[Gemm], part: Device | None, *, dtype: str = "fp32") -> dict[str, Array]:
     """Columns for `product_models`: ``m``, ``n``, ``k``, and what each choice of tiles leaves of the rate."""
     found = {key: np.array([float(getattr(gemm, key)) for gemm in gemms]) for key in "mnk"}
     if part is None:
         return found | {"share": np.ones(len(gemms))}
+    half = loading(part, dtype)
     for cut in CUTS:
         least = (cut.height, cut.width)
-        found[cut.column] = np.array([tiling(gemm, part.sms, least=least, only=cut.only).efficiency for gemm in gemms])
+        cuts = (tiling(gemm, part.sms, least=least, only=cut.only, half=half) for gemm in gemms)
+        found[cut.column] = np.array([one.efficiency for one in cuts])
     return found
 
 
@@ -126,7 +129,7 @@ def product_models(
         return [matrix_model(name, title, **choice) for choice in choices]
     reached = part.memory_bandwidth * part.efficiency.get("elementwise", 1.0)
     most = part.peak.get(dtype, np.inf)
-    given: dict[str, Any] = {"tiled": True, "overhead": overhead, "most": most}
+    given: dict[str, Any] = {"tiled": True, "overhead": overhead, "most": most, "half": loading(part, dtype)}
     found = [
         matrix_model(name, title, faces=faces, memory=reached, cut=cut, sharpness=sharpness, host=host, **given)
         for sharpness in CORNERS
@@ -155,6 +158,7 @@ def matrix_model(
     strips: bool = False,
     tiled: bool = False,
     cut: Cut = CUTS[0],
+    half: float = LOADING,
     sharpness: float = 8.0,
     fit_memory: bool = False,
     overhead: float | None = None,
@@ -176,6 +180,8 @@ def matrix_model(
         Tiles and waves are counted before (column `share`).
     cut : Cut
         Tiles that the library has.
+    half : float
+        How fast they load (`simperf.cost.tiles.loading`), where they are counted.
     sharpness : float
         Exponent of the roofline's corner; 1 adds arithmetic and traffic.
     fit_memory : bool
@@ -198,6 +204,8 @@ def matrix_model(
     if strips:
         constants.append(Constant("deep_m", 1024.0, low=128.0, high=16384.0, unit="1"))
     fixed = (cut.constants if tiled else {}) | ({"deep_at": _LONG} if deep else {})
+    if tiled and half != LOADING:
+        fixed["tile_half"] = half
     if sharpness != 8.0:
         fixed["sharpness"] = sharpness
     if memory and fit_memory:
