@@ -131,7 +131,7 @@ def train_with_servers(
     sample : float
         bytes of one sample on its way to the device
     update : float
-        time of the optimizer on the workers; above 0 the servers only add up
+        time of the optimizer on the workers, where a model brings its own; above 0 the servers only add up
     placement : str
         keys to servers: in turn, by size, or every key cut into one part a server
     slice_size : float
@@ -204,8 +204,17 @@ def train_with_servers(
     stored : float
         bytes of one sample on that disk
     """
-    if batch < 1:
-        raise InputError(Problem("one sample a GPU or more is expected", key="batch", value=str(batch)))
+    problems = [
+        Problem(message, key=key, value=f"{value:g}")
+        for key, value, wrong, message in (
+            ("batch", batch, batch < 1, "one sample a GPU or more is expected"),
+            ("jitter", jitter, jitter < 0, "0 or more is expected"),
+            ("bound", bound, bound and mode != "bounded", f"0 is expected: mode is {mode!r}, a bound is of 'bounded'"),
+        )
+        if wrong
+    ]
+    if problems:
+        raise InputError(problems)
     count = len(nodes) if nodes else servers
     gpus = worker_gpus(m.machine, workers, servers=count, where="cpu" if nodes else where)
     places = tuple(nodes) or server_nodes(m.machine, gpus, servers=servers, where=where)

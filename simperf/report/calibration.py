@@ -25,7 +25,7 @@ def validation_text(found: Validation, *, points: bool = False) -> str:
     if points:
         for row in found.points:
             state = "fitted" if row.fitted else "held out"
-            times = f"{quantity(row.measured, 's')}  {quantity(row.predicted, 's')}"
+            times = f"{quantity(row.measured, row.unit)}  {quantity(row.predicted, row.unit)}"
             lines.append(f"{row.key}  {state}  {times}  {row.error:+.1%}{'' if row.inside else '  outside'}")
         lines.append("")
     summaries = found.summaries()

@@ -44,7 +44,7 @@ class _Builder:
         return self.add(elementwise(elements, 0.0, dtype="fp32"), name, x)
 
     def rms_norm(self, name: str, x: str, rows: int, width: int) -> str:
-        """Seven kernels and a cast on either side."""
+        """Five kernels in fp32 between two casts, and the product with the weights."""
         n = rows * width
         wide = self.cast(f"{name}.float", x, n)
         square = self.add(unary("abs", n), f"{name}.pow", wide)

@@ -174,6 +174,7 @@ def test_reports_for_eyes(profile, found, tmp_path):
     check = validate(profile, gpu_dataset())
     text = validation_text(check, points=True)
     assert "held out" in text
+    assert "1024 launches" in text, "a point in its own unit"
     assert "all" in text
     assert validation_csv(check).splitlines()[0].startswith("series,model,point")
     assert '"predicted"' in validation_json(check)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from simperf.errors import InputError
 from simperf.run import run
 from simperf.scenario import load_scenario
 
@@ -9,6 +10,14 @@ from simperf.scenario import load_scenario
 def test_servers_that_share_a_node_are_told():
     scenario = load_scenario("training/ps-servers", ["program.servers=20"])
     assert run(scenario).notes == ("20 servers live on 16 nodes and share their ports",)
+
+
+def test_what_would_not_be_used_or_has_no_meaning_is_refused():
+    settings = ["program.batch=0", "program.jitter=-0.5", "program.bound=2"]
+    with pytest.raises(InputError) as caught:
+        run(load_scenario("training/ps-servers", settings))
+    assert [problem.key for problem in caught.value.problems] == ["batch", "jitter", "bound"]
+    assert "mode is 'synchronous', a bound is of 'bounded'" in str(caught.value)
 
 
 def test_servers_and_ring_tell_what_each_run_took_for_granted():
