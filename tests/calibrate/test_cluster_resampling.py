@@ -62,7 +62,7 @@ def test_intervals_that_know_what_the_fit_missed_hold_more(data):
         assert high / low < 1.1
     wider = [row for row in with_fitted(rows) if not row.fitted]
     assert sum(row.covered for row in told) < 0.3 * len(told)
-    assert sum(row.covered for row in wider) >= 0.5 * len(wider)
+    assert sum(row.covered for row in wider) >= 0.4 * len(wider)
     assert all(one.coverage is not None for one in summaries(rows))
 
 

@@ -24,8 +24,9 @@ from simperf.calibrate.cluster.accuracy import Row
 
 __all__ = ["Scatter", "with_fitted", "with_others"]
 
-#: misses that make an interval: with fewer than 19 the outermost two hold less than nine of ten
-NEAREST = 19
+#: misses that make an interval: with fewer than 19 the outermost two hold less than nine of ten; and of a fit's own
+#: points, which are so few that 19 would be nearly all
+NEAREST, NEAREST_FITTED = 19, 8
 #: differences that count as much as another series does: of the cores' load [1], and doublings of the payload
 LOAD, DOUBLINGS = 0.15, 2.0
 #: series that go by messages, and learn from each other
@@ -64,12 +65,14 @@ class Scatter:
     ----------
     recordings : iterable of sequence of Row
         As `simperf.calibrate.cluster.accuracy.hold_against` gives them.
+    nearest : int
+        Misses that make an interval.
     """
 
-    def __init__(self, recordings: Iterable[Sequence[Row]]) -> None:
+    def __init__(self, recordings: Iterable[Sequence[Row]], nearest: int = NEAREST) -> None:
         every = [[_Miss.of(row) for row in rows if row.point.median > 0] for rows in recordings]
         self._recordings = [misses for misses in every if misses]
-        self._each = math.ceil(NEAREST / max(1, len(self._recordings)))
+        self._each = math.ceil(nearest / max(1, len(self._recordings)))
 
     def band(self, row: Row) -> tuple[float, float] | None:
         """Between what nine of ten such points lie, as logarithms of measured over predicted [1]; None if unknown."""
@@ -110,12 +113,14 @@ def with_others(rows: Sequence[Row], recordings: Iterable[Sequence[Row]]) -> tup
 def with_fitted(rows: Sequence[Row]) -> tuple[Row, ...]:
     """Widen intervals that know the constants only by what the fit missed of its own points.
 
+    It missed these by less than it will miss others: such intervals hold fewer than nine of ten points.
+
     Parameters
     ----------
     rows : sequence of Row
         With intervals of drawn constants.
     """
-    scatter = Scatter([[row for row in rows if row.fitted]])
+    scatter = Scatter([[row for row in rows if row.fitted]], NEAREST_FITTED)
     found = []
     for row in rows:
         band = scatter.band(row)
