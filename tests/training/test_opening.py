@@ -54,3 +54,14 @@ def test_a_run_is_continued_at_the_mean_of_its_steps(star, with_servers):
 def test_a_whole_run_has_no_fewer_steps_than_its_part(star, with_servers):
     with pytest.raises(InputError, match="more than the whole run has"):
         with_servers(star(2), steps=4, total=3, weights=S)
+
+
+def test_one_machine_for_all_takes_as_long_as_all(catalog, with_servers):
+    machine = build_cluster("p3-16xlarge", 6, catalog=catalog, link="ethernet-25g")
+    plan = {"steps": 1, "layers": 4, "weights": S, "servers": 2, "where": "dedicated", "reduction": "ring"}
+    one = with_servers(machine, opening=True, connections=1, **plan)
+    every = with_servers(machine, opening=True, connections=1, stragglers=1, **plan)
+    assert any("one is simulated for all" in note for note in one.notes)
+    assert not any("one is simulated for all" in note for note in every.notes)
+    assert before(one) == pytest.approx(before(every), rel=1e-9)
+    assert one.metrics["bytes carried"][0] == pytest.approx(every.metrics["bytes carried"][0])
