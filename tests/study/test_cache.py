@@ -1,4 +1,4 @@
-"""Rows that are taken from the cache, and machines that are kept: not when a file that they were made of has changed."""
+"""Rows from the cache, and machines that are kept: not when a file that they were made of has changed."""
 
 from simperf import load_scenario, make_scenario
 from simperf.hardware import Catalog
