@@ -25,6 +25,8 @@ __all__ = ["KEPT", "Repeat", "Spread", "parts", "pool", "repeated", "spread"]
 #: share of a point's readings that is kept of several sessions, the faster ones: their median, the 0.3 quantile of all,
 #: has the least mean relative error if what is disturbed takes up to twice as long, and a third is not
 KEPT = 0.6
+#: series whose readings are single runs, not blocks of many: what scatters there is the thing itself, and all count
+_SINGLE = ("frontend/mixed", "step/", "loader/", "storage/", "all-", "broadcast/", "send/")
 
 #: facts and versions that do not make it another machine
 _MAY_DIFFER = frozenset({"memory", "kernel", "simperf", "python"})
@@ -47,7 +49,7 @@ class Spread:
 
 
 def pool(sessions: Sequence[Dataset]) -> Dataset:
-    """The readings of several sessions as one data set; of times, of each point, the faster ones (`KEPT`).
+    """The readings of several sessions as one data set; of times of blocks, of each point, the faster ones (`KEPT`).
 
     Parameters
     ----------
@@ -96,7 +98,7 @@ def _pooled(points: Sequence[Measurement]) -> Measurement:
     if len(points) == 1:
         return first
     samples = tuple(sample for point in points for sample in point.samples)
-    if first.unit == "s":
+    if first.unit == "s" and not first.series.startswith(_SINGLE):
         samples = tuple(sorted(samples)[: max(1, math.ceil(KEPT * len(samples)))])
     warnings = tuple(dict.fromkeys(warning for point in points for warning in point.warnings))
     return replace(first, samples=samples, warnings=warnings)

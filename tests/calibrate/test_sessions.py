@@ -16,19 +16,19 @@ from simperf.hardware import Catalog
 MACHINE = {"cpu": "a processor", "cores": 2}
 
 
-def session(seed, pace, *, touched=(0.0, 1e6, 1e7, 3e7, 6e7, 1e8, 3e8), noise=0.02):
+def session(seed, pace, *, touched=(0.0, 1e6, 1e7, 3e7, 6e7, 1e8, 3e8), noise=0.02, series="frontend/mixed"):
     """Points of ``frontend/mixed`` of a machine whose calls take `pace` times as long today."""
     rng = np.random.default_rng(seed)
     points = []
     for size in touched:
         time = pace * (1e-5 + 4e-5 / (1.0 + (3e7 / max(size, 1.0)) ** 3))
         at = {"device": "cpu", "threads": 2, "pass": "forward", "touched": size}
-        points.append(Measurement("frontend/mixed", at, tuple(time * np.exp(noise * rng.standard_normal(9)))))
+        points.append(Measurement(series, at, tuple(time * np.exp(noise * rng.standard_normal(9)))))
     return Dataset("a machine", MACHINE, {"torch": "2"}, {"seconds": 10.0}, tuple(points))
 
 
 def test_pooled_points_keep_their_faster_readings_and_the_sessions_are_known():
-    sessions = [session(1, 1.0), session(2, 1.1)]
+    sessions = [session(1, 1.0, series="frontend/add"), session(2, 1.1, series="frontend/add")]
     found = pool(sessions)
     assert {len(point.samples) for point in found} == {11}  # three in five of 18
     for point, *own in zip(found, *sessions, strict=True):
@@ -39,9 +39,10 @@ def test_pooled_points_keep_their_faster_readings_and_the_sessions_are_known():
     assert pool(sessions[:1]) is sessions[0]
 
 
-def test_only_of_times_the_fewer_are_better():
-    sessions = [Dataset("a machine", measurements=(Measurement("q", {}, (each,), "launches"),)) for each in (1.0, 2.0)]
-    assert next(iter(pool(sessions))).samples == (1.0, 2.0)
+def test_of_single_runs_and_of_other_things_than_times_all_readings_count():
+    for series, unit in (("queue/depth", "launches"), ("frontend/mixed", "s"), ("step/lenet", "s")):
+        sessions = [Dataset("a machine", measurements=(Measurement(series, {}, (each,), unit),)) for each in (1.0, 2.0)]
+        assert next(iter(pool(sessions))).samples == (1.0, 2.0)
 
 
 def disturbed(rng, *, points=200, share=0.35):
