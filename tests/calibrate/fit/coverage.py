@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from simperf.calibrate.fit import fit
+from tests.calibrate.fit.devices import DEVICES
 from tests.calibrate.fit.truths import TRUTHS, Truth, boxed_message
 
 __all__ = ["coverage"]
@@ -42,7 +43,7 @@ def lines(names: list[str], repetitions: int) -> Iterator[str]:
     yield "| model | constants |"
     yield "|---|---|"
     every = []
-    truths = {**TRUTHS, "boxed message": boxed_message()}
+    truths = {**TRUTHS, **DEVICES, "boxed message": boxed_message()}
     for name in names or list(truths):
         shares = coverage(truths[name], repetitions)
         every += [held for held, _, _ in shares.values()]

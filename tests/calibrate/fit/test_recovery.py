@@ -13,12 +13,14 @@ import pytest
 
 from simperf.calibrate.fit import fit
 from tests.calibrate.fit.coverage import coverage
+from tests.calibrate.fit.devices import DEVICES
 from tests.calibrate.fit.truths import TRUTHS
 
 pytest.importorskip("lmfit")
 
 REPETITIONS = 200
 LOW, HIGH = 0.85, 0.95
+EVERY = {**TRUTHS, **DEVICES}
 
 
 def deviation(share: float) -> float:
@@ -26,18 +28,18 @@ def deviation(share: float) -> float:
     return float(np.sqrt(share * (1.0 - share) / REPETITIONS))
 
 
-@pytest.mark.parametrize("name", TRUTHS)
+@pytest.mark.parametrize("name", EVERY)
 def test_exact_points_give_the_constants_back(name: str) -> None:
-    truth = TRUTHS[name]
+    truth = EVERY[name]
     found = fit(truth.model, truth.measured(np.random.default_rng(0), noise=1e-4, outliers=0.0))
     for key, value in truth.values.items():
         assert found.values[key] == pytest.approx(value, rel=0.02), key
 
 
-@pytest.mark.parametrize("name", TRUTHS)
+@pytest.mark.parametrize("name", EVERY)
 def test_intervals_cover_the_truth(name: str) -> None:
     """Of every single constant, with noise of 3 % and outliers."""
-    found = coverage(TRUTHS[name], REPETITIONS)
+    found = coverage(EVERY[name], REPETITIONS)
     shares = {key: held for key, (held, _, _) in found.items()}
     for key, share in shares.items():
         assert LOW - 2.0 * deviation(LOW) <= share <= HIGH + 2.0 * deviation(HIGH), (key, shares)

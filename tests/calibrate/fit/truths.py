@@ -33,21 +33,24 @@ class Truth:
         return Data.table(exact * np.exp(noise * rng.standard_normal(len(exact))) * spoiled, **self.columns)
 
 
-def _grid(**axes: np.ndarray) -> dict[str, np.ndarray]:
+def grid(**axes: np.ndarray) -> dict[str, np.ndarray]:
     found = np.meshgrid(*axes.values(), indexing="ij")
     return {name: values.ravel() for name, values in zip(axes, found, strict=True)}
 
 
-def _products() -> dict[str, np.ndarray]:
+def products(count: int = 40, least: float = 32.0, short: float = 0.0) -> dict[str, np.ndarray]:
+    """Columns of random shapes, without loss by tiles; a third of the sums as `short` as that, if it is given."""
     rng = np.random.default_rng(7)
-    m, n, k = np.exp(rng.uniform(np.log(32), np.log(8192), (3, 40))).round()
+    m, n, k = np.exp(rng.uniform(np.log(least), np.log(8192), (3, count))).round()
+    if short:
+        k[::3] = short
     return {
         "flops": 2 * m * n * k,
         "nbytes": 4 * (m * n + n * k + m * k),
         "m": m,
         "n": n,
         "k": k,
-        "share": np.ones(40),
+        "share": np.ones(count),
     }
 
 
@@ -83,7 +86,7 @@ TRUTHS: dict[str, Truth] = {
     "rows": Truth(
         row_model("k", "softmax"),
         {"rate": 7e11, "kept": 0.4, "loose": 0.5, "overhead": 5e-6},
-        _grid(
+        grid(
             nbytes=np.geomspace(1e5, 1e9, 6),
             pressure=np.geomspace(0.05, 4.0, 6),
             again=np.array([1.0]),
@@ -93,22 +96,22 @@ TRUTHS: dict[str, Truth] = {
     "product": Truth(
         matrix_model("k", "gemm", faces="mk"),
         {"rate": 1.4e13, "overhead": 1e-5, "half_m": 40.0, "half_k": 90.0},
-        _products(),
+        products(),
     ),
     "shaped link": Truth(
         shaped_model(),
         {"latency": 6e-5, "efficiency": 0.95, "burst": 6e4, "byte": 1.5e-9},
-        _grid(nbytes=np.geomspace(1e3, 1e7, 14), rate=np.array([6.25e6, 25e6, 2e9])),
+        grid(nbytes=np.geomspace(1e3, 1e7, 14), rate=np.array([6.25e6, 25e6, 2e9])),
     ),
     "host": Truth(
         host_model(),
         {"call": 3e-5, "byte": 1.2e-9, "cores": 2.0},
-        _grid(nbytes=np.geomspace(1e3, 1e7, 10), processes=np.array([1.0, 3.0, 4.0, 8.0])),
+        grid(nbytes=np.geomspace(1e3, 1e7, 10), processes=np.array([1.0, 3.0, 4.0, 8.0])),
     ),
     "incast": Truth(
         incast_model(),
         {"latency": 8e-4, "loss": 0.1, "most": 4.0},
-        _grid(nbytes=np.geomspace(1e3, 1e7, 8), senders=np.array([1.0, 2.0, 4.0, 8.0, 16.0]), rate=np.array([25e6])),
+        grid(nbytes=np.geomspace(1e3, 1e7, 8), senders=np.array([1.0, 2.0, 4.0, 8.0, 16.0]), rate=np.array([25e6])),
     ),
     "boxed link": Truth(
         _link(25e6, 3e-4),
@@ -126,12 +129,12 @@ TRUTHS: dict[str, Truth] = {
             "kept": 8e5,
             "loop": 40e-6,
         },
-        _grid(nbytes=np.linspace(1, 1024, 40) * MIB, ranks=np.array([2.0, 3.0, 4.0, 6.0])),
+        grid(nbytes=np.linspace(1, 1024, 40) * MIB, ranks=np.array([2.0, 3.0, 4.0, 6.0])),
     ),
     "ring with dispatch": Truth(
         ring_model("all-reduce.nccl", "through torch", spill=False, dispatch=True),
         {"bandwidth": 390e9, "local": 0.7, "start": 12e-6, "hop": 2e-6, "dispatch": 42e-6},
-        _grid(nbytes=np.geomspace(1, 64, 40) * MIB, ranks=np.array([2.0, 4.0, 8.0])),
+        grid(nbytes=np.geomspace(1, 64, 40) * MIB, ranks=np.array([2.0, 4.0, 8.0])),
     ),
 }
 
