@@ -84,7 +84,7 @@ def test_how_much_of_the_error_is_the_machine(sessions):
     }
     assert 0.08 < np.mean(list(errors.values())) < 0.13
     assert errors[2] > 0.14  # the third was disturbed as a whole
-    assert min(errors.values()) < 0.08
+    assert min(errors.values()) < 0.09
 
 
 def test_sums_in_place_are_a_kind_of_their_own(profile, data):
@@ -105,6 +105,22 @@ def test_every_kind_has_the_constants_that_the_simulator_takes(profile, sessions
     found = {point.model for point in validate(profile, sessions[3]).points if point.series == "op/optimizer"}
     assert {"kernel.optimizer-fp32:sgd", "kernel.optimizer-fp32:adam"} <= found
     assert "kernel.optimizer-fp32" not in found
+
+
+@pytest.mark.parametrize("number", [5, 6])
+def test_sessions_that_nothing_was_fitted_to(profile, sessions, number):
+    """Other days: nearly all of the error is what the other sessions' own readings miss at the same points."""
+    session = Dataset.load(FOLDER / f"{NAME}-{number}.json.gz")
+    found = validate(profile, session, steps=step_predictor(profile)).points
+    assert not any(point.fitted for point in found)
+    again = [
+        one for one in repeated([*sessions, session]) if one.session == len(sessions) and one.series.startswith("op/")
+    ]
+    machine = sum(one.points * one.error for one in again) / sum(one.points for one in again)
+    assert mape([point for point in found if point.series.startswith("op/")]) < 1.2 * machine < 0.17
+    steps = [point for point in found if point.series.startswith("step/") and '"part": "step"' in point.key]
+    assert mape([point for point in steps if point.series != "step/lenet"]) < STEPS
+    assert np.mean([point.inside for point in found]) >= 0.75
 
 
 def test_running_a_scenario_gives_the_same_steps(profile, data):

@@ -30,9 +30,9 @@ def session(seed, pace, *, touched=(0.0, 1e6, 1e7, 3e7, 6e7, 1e8, 3e8), noise=0.
 def test_pooled_points_keep_their_faster_readings_and_the_sessions_are_known():
     sessions = [session(1, 1.0, series="frontend/add"), session(2, 1.1, series="frontend/add")]
     found = pool(sessions)
-    assert {len(point.samples) for point in found} == {11}  # three in five of 18
+    assert {len(point.samples) for point in found} == {15}  # four in five of 18
     for point, *own in zip(found, *sessions, strict=True):
-        assert point.samples == tuple(sorted(own[0].samples + own[1].samples)[:11])
+        assert point.samples == tuple(sorted(own[0].samples + own[1].samples)[:15])
     assert found.made["sessions"] == 2
     assert found.made["seconds"] == 20.0
     assert parts(found) == (*parts(sessions[0]), *parts(sessions[1]))
