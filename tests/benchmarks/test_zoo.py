@@ -26,4 +26,4 @@ def test_parsing_the_file(benchmark, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_loading_the_model(benchmark, name):
-    assert benchmark(zoo.load.__wrapped__, name).parameter_count > 0
+    assert benchmark(zoo._shipped.__wrapped__, name).parameter_count > 0
