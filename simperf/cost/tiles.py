@@ -128,8 +128,9 @@ def tiling(
     >>> flat = Gemm(64, 64, 4096, 4096)
     >>> 1.8 < tiling(flat, 80).efficiency / tiling(flat, 80, least=(128, 64)).efficiency < 1.9
     True
-    >>> tiling(Gemm(81, 128, 96, 1016), 80, least=(128, 128), only=True)
-    Tiling(tiles=81, waves=2, efficiency=0.376734375)
+    >>> one = tiling(Gemm(81, 128, 96, 1016), 80, least=(128, 128), only=True)
+    >>> one.tiles, one.waves, round(one.efficiency, 4)
+    (81, 2, 0.3767)
     """
     if only:
         return _cut(gemm, sms, *least)
