@@ -4,6 +4,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 ruff check simperf tests docs/*.py docs/lessons
 ruff format --check simperf tests docs/*.py docs/lessons
-mypy
+mypy & # on the second core
+types=$!
+trap 'kill "$types" 2>/dev/null || true' EXIT
 lint-imports
 python -m pytest "$@"
+wait "$types"
