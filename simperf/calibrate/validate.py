@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -145,6 +145,7 @@ def validate(
     """
     fitted_to = str(profile.made.get("parts", "")).split()
     same = profile.dataset == dataset.title and (not fitted_to or not set(fitted_to).isdisjoint(parts(dataset)))
+    units = {point.key: point.unit for point in dataset}
     points: list[Checked] = []
     skipped: dict[str, str] = {}
     seen: set[str] = set()
@@ -165,20 +166,20 @@ def validate(
         else:
             data = choice.data
         if len(data):
-            points += _checked(choice, fitted, data, same=same)
+            points += _checked(choice, fitted, data, units, same=same)
             skipped.pop(choice.series, None)
     if steps is not None:
         points += _steps(steps, dataset, skipped)
     order = {key: index for index, key in enumerate(point.key for point in dataset)}
     points.sort(key=lambda point: order.get(point.key, len(order)))
-    units = {point.key: point.unit for point in dataset}
-    points = [replace(point, unit=units.get(point.key, "s")) for point in points]
     if not points:
         raise InputError(Problem("the profile has a model for no point of this data set", value=dataset.title))
     return Validation(tuple(points), skipped)
 
 
-def _checked(choice: Choice, fitted: FittedModel, data: Data, *, same: bool) -> Iterator[Checked]:
+def _checked(
+    choice: Choice, fitted: FittedModel, data: Data, units: Mapping[str, str], *, same: bool
+) -> Iterator[Checked]:
     model = choice.model
     assert model is not None
     kept = set(fitted.held_out)
@@ -195,6 +196,7 @@ def _checked(choice: Choice, fitted: FittedModel, data: Data, *, same: bool) -> 
             float(low[i]),
             float(high[i]),
             same and key not in kept,
+            units.get(key, "s"),
         )
 
 
@@ -217,4 +219,4 @@ def _steps(steps: Predictor, dataset: Dataset, skipped: dict[str, str]) -> Itera
         found = steps(point)
         if found is not None:
             skipped.pop(point.series, None)
-            yield Checked(point.key, point.series, "whole step", point.median, *found, fitted=False)
+            yield Checked(point.key, point.series, "whole step", point.median, *found, fitted=False, unit=point.unit)

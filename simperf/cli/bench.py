@@ -171,6 +171,7 @@ class Bench:
         from simperf.collectives import options_of
         from simperf.collectives.bench import measure
         from simperf.collectives.protocols import protocol_transport
+        from simperf.collectives.suit import reducing_sites
 
         transport = self.transport
         if self.protocol:
@@ -185,7 +186,7 @@ class Bench:
                 name,
                 nbytes=float(size),
                 ranks=self.ranks,
-                sites=self._servers(name, self.machine, self.ranks),
+                sites=reducing_sites(self.machine, name, self.ranks, options),
                 transport=transport,
                 exact=self.exact,
                 **beside,
@@ -194,16 +195,6 @@ class Bench:
             for size in reversed(sizes)
         ]
         return rows[::-1]
-
-    @staticmethod
-    def _servers(name: str, machine: Wired, ranks: Sequence[str]) -> tuple[str, ...] | None:
-        """The switches that add up and those who ask them, where the algorithm wants them."""
-        from simperf.collectives.suit import switch_sites
-        from simperf.hardware import Machine
-
-        if name != "in-network" or not isinstance(machine, Machine):
-            return None
-        return switch_sites(machine, ranks)
 
     def header(self) -> str:
         """What the table is about, as comments."""

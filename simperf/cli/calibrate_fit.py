@@ -42,21 +42,9 @@ def fit(
     from simperf.calibrate.machines import find_gpu
     from simperf.calibrate.profile import write_profile
     from simperf.calibrate.sessions import parts, pool
-    from simperf.cli.work import note
-    from simperf.errors import InputError, Problem
+    from simperf.cli.work import note, verify_outputs
 
-    nowhere = output is not None and not output.absolute().parent.is_dir()
-    problems = [
-        Problem(what, file=option, key=str(path))
-        for option, path, wrong, what in (
-            ("--output", output, output is not None and output.is_dir(), "this is a directory, a file is expected"),
-            ("--output", output, nowhere, "there is no such folder"),
-            ("--plots", plots, plots is not None and plots.is_file(), "this is a file, a folder is expected"),
-        )
-        if wrong
-    ]
-    if problems:  # before minutes of fitting, not after
-        raise InputError(problems)
+    verify_outputs(profile=output, folder=plots)  # before minutes of fitting, not after
     sessions = [Dataset.load(path) for path in data]
     dataset = pool(sessions)
     part = find_gpu(dataset, gpu)

@@ -26,8 +26,7 @@ __all__ = ["note", "play", "progress", "typed", "verify_outputs", "write_outputs
 _PICTURE = ((".png", ".svg", ".pdf"), "no picture format is known for this name", "FILE.png, .svg or .pdf")
 _DATA = ((".json", ".json.gz"), "the file's name does not say JSON", "FILE.json or .json.gz")
 _PAGE = ((".html", ".htm"), "the file's name does not say that it is a web page", "FILE.html")
-#: by option: how its file's name may end, and what to say when it does not
-_NAMES = {"--plot": _PICTURE, "--map": _PICTURE, "--report": _PAGE}
+_PROFILE = ((".toml",), "the file's name does not say TOML", "FILE.toml")
 
 
 def note(text: str) -> None:
@@ -183,6 +182,8 @@ def verify_outputs(
     map_file: Path | None = None,
     report: Path | None = None,
     output: Path | None = None,
+    profile: Path | None = None,
+    folder: Path | None = None,
     kind: str = "overview",
 ) -> None:
     """Refuse, before anything is run, a file that could not be written after, and a kind of picture without one.
@@ -196,11 +197,12 @@ def verify_outputs(
     from simperf.files import is_special
 
     problems = []
-    outputs = (
-        *(("--trace", trace), ("--plot", plot), ("--save", save)),
-        *(("--map", map_file), ("--report", report), ("--output", output)),
+    outputs = (  # how the names of files may end, and what to say when they do not
+        *(("--trace", trace, _DATA), ("--plot", plot, _PICTURE), ("--save", save, _DATA)),
+        *(("--map", map_file, _PICTURE), ("--report", report, _PAGE)),
+        *(("--output", output, _DATA), ("--output", profile, _PROFILE)),
     )
-    for option, path in outputs:
+    for option, path, _ in outputs:
         if path is None or is_special(path):
             continue
         if path.is_dir():
@@ -209,17 +211,18 @@ def verify_outputs(
             problems.append(Problem(f"there is no folder {str(path.parent)!r}", file=option, key=str(path)))
         elif not os.access(path.absolute().parent, os.W_OK):
             problems.append(Problem(f"no files may be written in {str(path.parent)!r}", file=option, key=str(path)))
-    for option, path in outputs:
+    for option, path, (known, message, expected) in outputs:
         if path is None or path.is_dir() or (is_special(path) and option in ("--trace", "--save", "--output")):
             continue
-        known, message, expected = _NAMES.get(option, _DATA)
         if not path.name.lower().endswith(known):
             problems.append(Problem(message, file=option, key=str(path), expected=expected))
-    named = [(option, path) for option, path in outputs if path is not None and not is_special(path)]
+    named = [(option, path) for option, path, _ in outputs if path is not None and not is_special(path)]
     for index, (option, path) in enumerate(named):
         twin = next((other for other, one in named[:index] if one.absolute() == path.absolute()), "")
         if twin:
             problems.append(Problem(f"{twin} writes the same file", file=option, key=str(path)))
+    if folder is not None and folder.exists() and not folder.is_dir():
+        problems.append(Problem("this is a file, a folder is expected", file="--plots", key=str(folder)))
     if plot is None and kind != "overview":
         problems.append(Problem("a kind of picture without a picture", file="--plot-kind", expected="--plot FILE too"))
     if problems:

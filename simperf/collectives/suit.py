@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import sqrt
 from typing import Any
 
@@ -13,7 +13,7 @@ from simperf.collectives.plan import Plan
 from simperf.errors import InputError, Problem
 from simperf.hardware import Machine, find_rings
 
-__all__ = ["plan_for", "suitable_chunks", "switch_sites"]
+__all__ = ["plan_for", "reducing_sites", "suitable_chunks", "switch_sites"]
 
 #: most chunks that are chosen unasked
 MOST_CHUNKS = 256
@@ -130,6 +130,21 @@ def suitable_chunks(
     if latency <= 0.0:
         return limit
     return max(1, min(limit, round(sqrt(depth * nbytes / (latency * rate)))))
+
+
+def reducing_sites(
+    machine: Wired, algorithm: str, ranks: Sequence[str], options: Mapping[str, Any]
+) -> tuple[str, ...] | None:
+    """Nodes that an algorithm needs beside its ranks on this machine; None if it needs none.
+
+    Raises
+    ------
+    InputError
+        As `switch_sites`.
+    """
+    if algorithm != "in-network" or not isinstance(machine, Machine):
+        return None
+    return switch_sites(machine, ranks, options.get("heads", ()))
 
 
 def switch_sites(machine: Machine, ranks: Sequence[str], heads: Sequence[int] = ()) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from simperf.collectives import collective_event, make_plan
 from simperf.collectives.bench import bus_factor
-from simperf.collectives.suit import plan_for, switch_sites
+from simperf.collectives.suit import plan_for, reducing_sites
 from simperf.errors import ProgramError
 from simperf.execution import Program, wait
 from simperf.execution.session import Session
@@ -70,12 +70,12 @@ def all_reduce(
         }
         m.notes += [f"{len(rings)} rings found on the wiring:"]
         m.notes += [f"{' '.join(ring.order)} at {format_quantity(ring.bandwidth, 'B/s')}" for ring in rings]
-    if algorithm == "in-network":
+    sites = reducing_sites(m.machine, algorithm, nodes, options)
+    if sites:
         plan = plan_for(m.machine, "all-reduce", algorithm, ranks=nodes, nbytes=nbytes, **options)
-        places = list(switch_sites(m.machine, nodes, options.get("heads", ())))
     else:
         plan = make_plan("all-reduce", algorithm, nranks=len(nodes), **options)
-        places = servers or [m.host] * plan.nservers
+    places = list(sites or servers or [m.host] * plan.nservers)
     others = [
         m.simulation.network.background(m.machine.route(src, dst).resources, background)
         for src, dst in pairwise((*nodes, nodes[0]))

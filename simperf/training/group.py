@@ -30,7 +30,7 @@ from simperf.collectives.nccl import Tuner
 from simperf.collectives.placement import PLAIN, Placement, place
 from simperf.collectives.protocols import paced
 from simperf.collectives.stepwise import Stepwise
-from simperf.collectives.suit import plan_for, switch_sites
+from simperf.collectives.suit import plan_for, reducing_sites
 from simperf.engine.recorder import Category
 from simperf.engine.stream import Stream
 from simperf.errors import InputError, Problem
@@ -379,8 +379,7 @@ class Group:
             wired = Forwarding(machine) if name == "all-to-all" else machine
             return _Way(plan, transport, place(plan, wired, ranks=self.nodes, servers=servers))
         plan = plan_for(machine, name, algorithm, ranks=self.nodes, nbytes=nbytes, transport=self.transport, **options)
-        inside = algorithm == "in-network"
-        sites = switch_sites(machine, self.nodes, options.get("heads", ())) if inside else None
+        sites = reducing_sites(machine, algorithm, self.nodes, options)
         return _Way(plan, self.transport, place(plan, machine, ranks=self.nodes, servers=sites))
 
     def settle(self) -> None:

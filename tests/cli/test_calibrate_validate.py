@@ -96,8 +96,11 @@ def test_a_profile_that_could_not_be_written_is_refused_before_the_fit(simperf, 
     (tmp_path / "file").touch()
     code, out, err = simperf("calibrate", "fit", "few.json", "-o", "no/p.toml", "--plots", "file")
     assert (code, out) == (2, "")
-    assert "error: --output: no/p.toml: there is no such folder" in err
+    assert "error: --output: no/p.toml: there is no folder 'no'" in err
     assert "error: --plots: file: this is a file, a folder is expected" in err
+    code, out, err = simperf("calibrate", "fit", "few.json", "-o", "p.json")
+    assert (code, out) == (2, "")
+    assert "error: --output: p.json: the file's name does not say TOML" in err
 
 
 def test_units_stand_with_every_point(simperf, fitted):
