@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from dataclasses import replace
+from typing import Any, Literal
 
 from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program
@@ -70,6 +71,8 @@ def train_with_servers(
     duplex: bool = True,
     accepts: int = 0,
     connections: int = 0,
+    requests: int = 0,
+    buffers: int = 0,
     copiers: int = 0,
     grouped: int = GROUPED,
     priority: bool = False,
@@ -78,6 +81,7 @@ def train_with_servers(
     dense_below: Bytes = 0.0,
     codec_on: Literal["gpu", "cpu"] = "gpu",
     free_codec: bool = False,
+    beside_dense: bool = False,
     add: float = 3.0,
     apply: float = 3.0,
     take: float = 0.0,
@@ -161,6 +165,10 @@ def train_with_servers(
         transfers of a server under way at one time each way, 0 for all
     connections : int
         transfers between one worker and one server under way at one time each way, 0 for all
+    requests : int
+        slices that a worker has sent and not got back, posted one after the other, 0 for all
+    buffers : int
+        slices that a server takes in at one time, each until all workers' gradients are added up, 0 for all
     copiers : int
         threads that copy for each GPU, the last key first and what leaves for the CPU last; 0 for copy engines
     grouped : int
@@ -177,6 +185,8 @@ def train_with_servers(
         where workers encode and decode: on the GPU, or on the CPU, to which gradients go dense then
     free_codec : bool
         encoding and decoding take no time
+    beside_dense : bool
+        the same without compression is played beside it, and the time of the whole run is given relative to its
     add : float
         memory traffic of adding a gradient up, for each of its bytes
     apply : float
@@ -256,6 +266,8 @@ def train_with_servers(
         duplex=duplex,
         accepts=accepts,
         connections=connections,
+        requests=requests,
+        buffers=buffers,
         copiers=copiers,
         grouped=grouped,
         priority=priority,
@@ -263,22 +275,35 @@ def train_with_servers(
         rate=rate or math.inf,
     )
     source = distribution(family, cv=jitter) if jitter else Constant()
-    outcome = yield parameter_server(
-        m,
-        step,
-        gpus=gpus,
-        servers=places,
-        steps=steps,
-        options=options,
-        loop=Loop(overlap, barrier, updates=update > 0),
-        pace=Pace(source, stragglers, slowdown),
-        disk=disk,
-        nbytes_stored=stored * batch,
-        opening=opening,
-        total=total,
-        need=(lambda samples: math.fsum(traced.memory(samples).values())) if traced else None,
-    )
+    plan: dict[str, Any] = {
+        "gpus": gpus,
+        "servers": places,
+        "steps": steps,
+        "loop": Loop(overlap, barrier, updates=update > 0),
+        "pace": Pace(source, stragglers, slowdown),
+        "disk": disk,
+        "nbytes_stored": stored * batch,
+        "opening": opening,
+        "total": total,
+        "need": (lambda samples: math.fsum(traced.memory(samples).values())) if traced else None,
+    }
+    outcome = yield parameter_server(m, step, options=options, **plan)
     report(m, outcome, step)
+    if beside_dense:
+        dense = _dense(m, step, options, plan)
+        m.metric("time relative to dense", (outcome.long_run or outcome.time) / dense)
+
+
+def _dense(m: Session, step: TrainingStep, options: StoreOptions, plan: dict[str, Any]) -> float:
+    """Time of the whole run without compression [s], in a session of its own."""
+    beside, found = m.another(), []
+
+    def train() -> Program:
+        outcome = yield parameter_server(beside, step, options=replace(options, codec=codec("none")), **plan)
+        found.append(outcome.long_run or outcome.time)
+
+    beside.play(train())
+    return float(found[0])
 
 
 def _as_fast_as(step: TrainingStep, alone: float) -> TrainingStep:

@@ -29,6 +29,7 @@ from simperf.training.kvworker import KVWorker
 from simperf.training.local_rings import GROUPED, LocalRings
 from simperf.training.multi_machine import AROUND, Route, Team, make_routes
 from simperf.training.placement import Shard, place_keys
+from simperf.training.requests import Buffers
 from simperf.training.ring_team import RingTeam, ring_groups
 from simperf.training.servers import ServerWork, ShardServer
 from simperf.training.sites import Courier, Lane, Site, Then
@@ -69,6 +70,10 @@ class StoreOptions:
     connections : int
         Transfers between one worker and one server under way at one time, each way; 0 for all. A connection
         carries one message after the other.
+    requests : int
+        Slices that a worker has sent and not got back, posted one after the other; 0 for all.
+    buffers : int
+        Slices that a server takes in at one time, each until all workers' gradients are added up; 0 for all.
     copiers : int
         Threads that copy for each GPU, as in `Team`; 0 for copy engines.
     grouped : int
@@ -96,6 +101,8 @@ class StoreOptions:
     duplex: bool = True
     accepts: int = 0
     connections: int = 0
+    requests: int = 0
+    buffers: int = 0
     copiers: int = 0
     grouped: int = GROUPED
     priority: bool = False
@@ -116,7 +123,10 @@ class StoreOptions:
         for key, rate in (("rate", self.rate), ("server_memory", self.server_bandwidth or math.inf)):
             if not rate > 0.0:
                 problems.append(Problem("a rate is above 0", key=key, value=f"{rate:g}"))
-        for key in ("window", "accepts", "connections", "copiers"):
+        if self.buffers and (self.rule.mode != "synchronous" or self.rule.backup):
+            message = "a server keeps a slice until all workers have sent it: they must be synchronous, without backup"
+            problems.append(Problem(message, key="buffers", value=str(self.buffers)))
+        for key in ("window", "accepts", "connections", "requests", "buffers", "copiers"):
             value = getattr(self, key)
             if value < 0:
                 problems.append(Problem("it is a number of transfers, 0 or more", key=key, value=str(value)))
@@ -225,9 +235,10 @@ class KVStore:
         self.workers = [KVWorker(self, team, gpu) for team in self.teams for gpu in team.route.gpus]
         inboxes = [Lane(options.accepts) for _ in self.servers]
         outboxes = [Lane(options.accepts) for _ in self.servers]
+        self._buffers = [Buffers(options.buffers) for _ in self.servers]
         for team in self.teams:
             team.servers, team.nodes = self.tables, self.servers
-            team.inboxes, team.outboxes = inboxes, outboxes
+            team.inboxes, team.outboxes, team.buffers = inboxes, outboxes, self._buffers
             if options.priority:
                 team.priority = lambda shard: shard.key
             for door in dict.fromkeys(team.route.door(shard) for shard in self.shards):
@@ -258,6 +269,7 @@ class KVStore:
             "window": options.window,
             "duplex": options.duplex,
             "connections": options.connections,
+            "requests": options.requests,
             "add": options.work.add,
             "copiers": options.copiers,
             "take": partial(self._take, route.host),
@@ -286,7 +298,8 @@ class KVStore:
         options = self.options
         in_turn = options.connections == 1 and len(set(self.servers)) == len(self.servers)
         free = not (options.work.add or options.work.decode or options.codec.decode or options.codec.scatter)
-        if len(routes) < 2 or options.rule.mode != "synchronous" or options.accepts or options.reduction == "none":
+        limited = options.accepts or options.requests or options.buffers
+        if len(routes) < 2 or options.rule.mode != "synchronous" or limited or options.reduction == "none":
             return {}
         return (sharers(self.m.machine, routes, self.servers) or {}) if in_turn or free else {}
 
@@ -327,6 +340,7 @@ class KVStore:
 
     def _updated(self, table: ShardServer) -> None:
         self.updates += 1
+        self._buffers[table.shard.server].free(table.shard.index)
         if table.version == self._goal and self._reached is not None:
             self._behind -= 1
             if not self._behind:

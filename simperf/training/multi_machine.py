@@ -18,6 +18,7 @@ from typing import Literal, get_args
 from simperf.errors import InputError, Problem, nearest
 from simperf.training.compression import Codec
 from simperf.training.placement import Shard
+from simperf.training.requests import Buffers, Requests
 from simperf.training.servers import ShardServer
 from simperf.training.sites import Courier, Lane, Site, Then
 
@@ -91,6 +92,8 @@ class Team:
         The window holds for each direction, not for both together.
     connections : int
         Transfers between it and one server under way at one time, each way; 0 for all.
+    requests : int
+        Slices sent and not answered yet, as in `Requests`; 0 for all.
     add : float
         Memory traffic of adding up, for each byte [1].
     copiers : int
@@ -115,6 +118,7 @@ class Team:
         window: int = 0,
         duplex: bool = True,
         connections: int = 0,
+        requests: int = 0,
         add: float = 3.0,
         copiers: int = 0,
         take: Callable[[float, Then], None] | None = None,
@@ -126,12 +130,14 @@ class Team:
         self.homeward: Callable[[float], float] = float if coder else back
         self.out = Lane(window)
         self.home = Lane(window) if duplex else self.out
+        self.requests = Requests(requests)
         self.connections, self.copiers, self._take = connections, copiers, take
         self.steps = [0]
         self.servers: Sequence[ShardServer] = ()
         self.nodes: Sequence[str] = ()
         self.inboxes: Sequence[Lane] = ()
         self.outboxes: Sequence[Lane] = ()
+        self.buffers: Sequence[Buffers] = ()
         self.priority: Callable[[Shard], float] = lambda shard: 0.0
         self.receivers: dict[str, Callable[[Shard], None]] = {}
         self._engines: dict[tuple[str, str], Lane] = {}
@@ -192,6 +198,7 @@ class Team:
 
         def start() -> None:
             self.courier.send(door, node, self.codec.wire(shard.nbytes), arrived, name=f"push {shard.key}")
+            self.requests.sent()
 
         def arrived() -> None:
             for lane in reversed(lanes):
@@ -201,7 +208,8 @@ class Team:
             server.pull(self.number, clock + 1, partial(self._reply, shard))
 
         lanes = self._lanes("out", shard, self.inboxes[shard.server])
-        self._start(lanes, self.priority(shard), start)
+        begin = partial(self._start, lanes, self.priority(shard), start)
+        self.requests.ask(shard.index, partial(self.buffers[shard.server].take, shard.index, begin))
 
     def _reply(self, shard: Shard) -> None:
         """Step 5: weights on their way back."""
@@ -213,6 +221,7 @@ class Team:
         def arrived() -> None:
             for lane in reversed(lanes):
                 lane.free()
+            self.requests.answered(shard.index)
             then = partial(self._decoded, shard, door)
             if self._take is None:
                 then()

@@ -102,3 +102,21 @@ def test_keys_below_the_smallest_cost_a_server_no_codec(star, with_servers):
     assert session.metrics["bytes carried"][0] == pytest.approx(4 * (small + one.wire(large)))
     free = with_servers(star(2), dense_below=2 * S, server_memory=1e6, **plan)
     assert free.now == pytest.approx(with_servers(star(2), steps=1, layers=2, weights=S, sizes=[1.0, 15.0]).now)
+
+
+def test_a_run_without_compression_is_played_beside_one_with_it(star, with_servers):
+    """The ratio is that of the two runs, of all their steps; compression itself changes nothing by that."""
+    plan = {"steps": 3, "total": 30, "weights": S}
+    dense = with_servers(star(4), **plan).metrics["run time"][0]
+    alone = with_servers(star(4), compression="8-bit", free_codec=True, **plan)
+    beside = with_servers(star(4), compression="8-bit", free_codec=True, beside_dense=True, **plan)
+    assert beside.now == alone.now
+    ratio = alone.metrics["run time"][0] / dense
+    assert beside.metrics["time relative to dense"][0] == pytest.approx(ratio, rel=1e-12)
+    assert ratio < 1
+    assert "time relative to dense" not in alone.metrics
+
+
+def test_without_a_whole_run_the_simulated_one_is_compared(star, with_servers):
+    session = with_servers(star(4), steps=2, weights=S, beside_dense=True)
+    assert session.metrics["time relative to dense"][0] == pytest.approx(1.0, rel=1e-12)

@@ -15,11 +15,16 @@ FAST = {
     "top-k": 507.90769437499966,
 }
 
+#: the same on 100 Mbit/s, of a number of epochs that is not told
+SLOW = {"dense": 518.321322125, "1-bit": 195.236724875, "random-k": 89.672168625, "top-k": 83.9287285}
+
 
 def errors(name, metric, measured=None):
     """By variant: predicted over measured, less one."""
     found = {}
     for attempt in attempts(name):
+        if not (measured or attempt.scenario.measurements):
+            continue
         there = attempt.result.metrics.get(metric)
         value, unit = (there.value, there.unit) if there else (attempt.result.time, "s")
         wanted = measured[attempt.name] if measured else parse(attempt.scenario.measurements[0].value, unit)
@@ -35,20 +40,24 @@ def test_compression_on_a_fast_network_with_known_steps():
     assert max(map(abs, found.values())) < 0.1
 
 
-def test_compression_on_a_slow_network_whose_steps_are_not_told():
-    """Two epochs: the run without compression within a tenth; the others were measured two to four times as long."""
-    found = errors("measured/byteps-gradcompress-100mbps", "run time")
-    assert abs(found.pop("dense")) < 0.1
-    assert all(-0.8 < error < -0.5 for error in found.values())
+def test_compression_on_a_slow_network_relative_to_none():
+    """Nothing is fitted: the bytes say a far larger gain than was measured, and the same order."""
+    found = errors("measured/byteps-gradcompress-100mbps", "time relative to dense")
+    assert found.keys() == SLOW.keys() - {"dense"}
+    assert all(-0.95 < error < -0.5 for error in found.values())
+
+
+def test_top_k_on_the_slow_network_was_not_200_epochs():
+    """It was done in a sixth of the time that the same steps took on 250 times the bandwidth."""
+    assert SLOW["top-k"] < FAST["top-k"] / 6
 
 
 def test_no_number_of_steps_explains_one_bit_on_the_slow_network():
     """With any line through bytes, one bit lies 3 % of the way from top-k to dense; measured are 26 %."""
-    runs = {attempt.name: attempt for attempt in attempts("measured/byteps-gradcompress-100mbps")}
-    steps = {name: attempt.result.metrics["time per step"].value for name, attempt in runs.items()}
-    times = {name: parse(attempt.scenario.measurements[0].value, "s") for name, attempt in runs.items()}
+    runs = attempts("measured/byteps-gradcompress-100mbps")
+    steps = {attempt.name: attempt.result.metrics["time per step"].value for attempt in runs}
     predicted, measured = (
-        (found["1-bit"] - found["top-k"]) / (found["dense"] - found["top-k"]) for found in (steps, times)
+        (found["1-bit"] - found["top-k"]) / (found["dense"] - found["top-k"]) for found in (steps, SLOW)
     )
     assert predicted < 0.05
     assert measured > 0.2
