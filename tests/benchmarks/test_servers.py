@@ -8,7 +8,6 @@ most of the time, its port is full (all transfers at once, or eight at a time) o
 """
 
 import random
-import time
 
 import pytest
 import simpy
@@ -85,22 +84,20 @@ def store(machine, **options):
     return session
 
 
-def test_bare_processes_and_flows(benchmark):
+def test_bare_processes_and_flows(shown):
     """The baseline: 51,200 flows of 256 processes."""
-    assert benchmark.pedantic(bare, rounds=1) > STEPS * 0.09
+    assert shown(bare)[1] > STEPS * 0.09
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_asynchronous_workers(benchmark, machine, case):
-    session = benchmark.pedantic(store, (machine,), CASES[case], rounds=1)
+def test_asynchronous_workers(shown, machine, case):
+    _, session = shown(lambda: store(machine, **CASES[case]))
     assert session.metrics["staleness mean"][0] == pytest.approx(WORKERS - 1, rel=0.01)
 
 
-def test_bert_on_equal_machines(benchmark):
+def test_bert_on_equal_machines(benchmark, shown):
     """One machine is simulated for all 32; more than 600 slices a step go through rings, copies, wires and sums."""
-    started = time.process_time()
-    session = benchmark.pedantic(bert, (Catalog.load(),), rounds=1)
-    taken = time.process_time() - started
+    taken, session = shown(bert, Catalog.load)
     assert session.metrics["scaling efficiency"][0] > 0.8
     assert any("one is simulated for all" in note for note in session.notes)
     assert benchmark.disabled or taken < 2 * 5.0  # twice the aim, because a test machine may be busy

@@ -1,7 +1,6 @@
 """Speed of data-parallel steps, kernel by kernel, from 8 GPUs to 16,384, beside raw SimPy of as many kernels."""
 
 import resource
-import time
 
 import pytest
 import simpy
@@ -54,42 +53,33 @@ def raw_simpy(ranks, kernels):
     env.run()
 
 
-def seconds(call):
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
-
-
 @pytest.mark.parametrize(
     ("servers", "fabric", "limit"),
     [(1, "", 0.1), (128, "rail", 1.0), (2048, "rail", 5.0), (128, "fat-tree", 1.0), (2048, "fat-tree", 5.0)],
 )
-def test_a_ddp_step(benchmark, servers, fabric, limit):
+def test_a_ddp_step(benchmark, shown, servers, fabric, limit):
     step(machine(1))  # imports and the model
-    wired = machine(servers, fabric)
-    taken = seconds(lambda: step(wired))
-    benchmark.extra_info["seconds"] = taken
-    benchmark.pedantic(lambda: step(wired), rounds=1)
+    taken, _ = shown(step, lambda: machine(servers, fabric))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # [KiB], of all benchmarks so far
     assert benchmark.disabled or peak < 1e6 * 1.5
     assert benchmark.disabled or taken < 2 * limit  # twice the aim, because a test machine may be busy
 
 
-def test_a_thousand_ranks_cost_less_than_raw_simpy_of_their_kernels(benchmark):
+def test_a_thousand_ranks_cost_less_than_raw_simpy_of_their_kernels(benchmark, shown, seconds):
     wired = machine(128)
     step(wired)
     kernels = sum(map(len, (load("resnet50").at(64, "tf32").forward, load("resnet50").at(64, "tf32").backward)))
-    taken, raw = seconds(lambda: step(wired)), seconds(lambda: raw_simpy(1024, kernels))
-    benchmark.extra_info.update(seconds=taken, raw=raw)
-    benchmark.pedantic(lambda: step(wired), rounds=1)
+    taken, _ = shown(lambda: step(wired))
+    raw, _ = seconds(lambda: raw_simpy(1024, kernels))
+    benchmark.extra_info["raw"] = raw
     assert benchmark.disabled or taken < raw
 
 
-def test_every_rank_simulated_is_no_slower_than_twelve_times_raw_simpy(benchmark):
+def test_every_rank_simulated_is_no_slower_than_twelve_times_raw_simpy(benchmark, shown, seconds):
     wired = machine(1)
     step(wired, exact=True)
     kernels = len(load("resnet50").at(64, "tf32").ops)
-    taken, raw = seconds(lambda: step(wired, exact=True)), seconds(lambda: raw_simpy(8, 2 * kernels))
-    benchmark.extra_info.update(seconds=taken, raw=raw)
-    benchmark.pedantic(lambda: step(wired, exact=True), rounds=1)
+    taken, _ = shown(lambda: step(wired, exact=True))
+    raw, _ = seconds(lambda: raw_simpy(8, 2 * kernels))
+    benchmark.extra_info["raw"] = raw
     assert benchmark.disabled or taken < 12 * raw

@@ -4,7 +4,8 @@ import gzip
 import json
 import os
 from collections import defaultdict
-from fractions import Fraction
+from decimal import Context, Decimal, Inexact, localcontext
+from functools import wraps
 from itertools import pairwise
 from pathlib import Path
 
@@ -106,11 +107,25 @@ def test_nanoseconds_survive_times_since_the_epoch():
     assert second.start - first.start == pytest.approx(2e-9, rel=1e-6)
 
 
+#: arithmetic in which no sum is rounded without an error
+EXACT = Context(prec=40, traps=[Inexact])
+
+
+def exactly(function):
+    @wraps(function)
+    def play(*arguments):
+        with localcontext(EXACT):
+            return function(*arguments)
+
+    return play
+
+
+@exactly
 def direct(path):
-    """Sums over a trace by exact fractions of us, with a sweep over all moments instead of merged spans."""
+    """Sums over a trace by exact decimals of us, with a sweep over all moments instead of merged spans."""
     with gzip.open(path, "rt") as stream:
-        rows = json.load(stream, parse_float=Fraction, parse_int=Fraction)["traceEvents"]
-    lanes, calls, launches, delays = defaultdict(list), defaultdict(Fraction), {}, defaultdict(Fraction)
+        rows = json.load(stream, parse_float=Decimal, parse_int=Decimal)["traceEvents"]
+    lanes, calls, launches, delays = defaultdict(list), defaultdict(Decimal), {}, defaultdict(Decimal)
     for row in rows:
         if row.get("ph") != "X":
             continue
@@ -124,17 +139,18 @@ def direct(path):
             lanes[where].append((row["ts"], row["ts"] + row["dur"]))
             launched = launches.get(row["args"].get("correlation"))
             if row["cat"] == "kernel" and launched is not None:
-                delays[where] += max(Fraction(0), row["ts"] - launched)
+                delays[where] += max(Decimal(0), row["ts"] - launched)
     return lanes, calls, delays
 
 
+@exactly
 def busy(spans):
     """Total time and time with two at once, counting how many are open between any two moments."""
     changes = defaultdict(int)
     for start, end in spans:
         changes[start] += 1
         changes[end] -= 1
-    moments, once, twice, depth = sorted(changes), Fraction(0), Fraction(0), 0
+    moments, once, twice, depth = sorted(changes), Decimal(0), Decimal(0), 0
     for here, there in pairwise(moments):
         depth += changes[here]
         once += (there - here) * (depth >= 1)

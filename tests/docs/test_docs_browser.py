@@ -1,27 +1,20 @@
 """The built documentation in a real browser: equations without a network, no console error, nothing too wide."""
 
 import shutil
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
 
-from tests.docs.test_sphinx import ROOT, copied
 from tests.report.browser import chromium, complaints
 
 PAGES = ("index", "tutorials/first-steps", "explanation/cost", "explanation/mechanisms", "reference/api", "accuracy")
 
 
-@pytest.fixture(scope="module")
-def html(tmp_path_factory):
-    pytest.importorskip("myst_parser", reason="sphinx and myst-parser are not installed")
-    pytest.importorskip("pydata_sphinx_theme", reason="the theme of the documentation is not installed")
+@pytest.fixture
+def html(built):
     if shutil.which("chromium") is None:
         pytest.skip("chromium is not installed")
-    folder = copied(tmp_path_factory.mktemp("docs"))
-    words = [sys.executable, "-m", "sphinx", "-q", "-b", "html", "docs", "html"]
-    subprocess.run(words, cwd=folder, check=True, capture_output=True)
-    return folder / "html"
+    return built[0]
 
 
 @pytest.mark.parametrize(("width", "dark"), [(400, False), (1400, False), (1400, True)])
@@ -66,4 +59,4 @@ def test_no_page_asks_the_network_for_anything(html):
 
 def test_search_finds_a_page_by_a_word(html):
     assert (html / "searchindex.js").stat().st_size > 10_000
-    assert ROOT.joinpath("docs", "index.md").exists()
+    assert Path(__file__).parents[2].joinpath("docs", "index.md").exists()
