@@ -78,13 +78,14 @@ def draw_constants(
     slopes = slope(spread, scale)
     bent = slopes.mean()
     widen *= 1.0 + unknown / points * slopes.var() / bent**2  # Huber's correction for few points (his section 7.6)
-    steps = (psi(resampled, scale) - psi(spread, scale).mean()) @ jacobian @ inverse / bent
+    pulls = psi(resampled, scale)
+    steps = (pulls - pulls.mean(axis=0)) @ jacobian @ inverse / bent
     return np.asarray(-steps * widen)
 
 
 def _robust(values: Array) -> float:
-    """Standard deviation by the median absolute deviation."""
-    return float(1.4826 * np.median(np.abs(values - np.median(values))))
+    """Standard deviation by the median size; about zero, as two of three points can lie close together by chance."""
+    return float(1.4826 * np.median(np.abs(values)))
 
 
 def _medians(data: Data, draws: int, rng: np.random.Generator) -> Array | None:

@@ -93,3 +93,19 @@ def test_residuals_are_logs_and_an_impossible_prediction_is_a_large_one():
     data = Data.table([2.0, 4.0], n=[1.0, 2.0])
     assert log_residual(model, data, {"a": 2.0}) == pytest.approx([0.0, 0.0])
     assert log_residual(model, data, {"a": -1.0})[0] < -100
+
+
+@pytest.mark.parametrize("tight", [0.01, 0.1])
+def test_the_interval_of_a_constant_of_three_points_holds_its_value(tight):
+    """Readings that repeat better or as well as points scatter: of three points, two are close together by chance."""
+    model, size, truth = alpha_beta("a", "three points"), np.geomspace(3e3, 3e6, 3), {"alpha": 2e-5, "beta": 2e-9}
+    held = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        middle = model.predict(truth, {"nbytes": size}) * np.exp(0.1 * rng.standard_normal(3))
+        samples = tuple(one * np.exp(tight * rng.standard_normal(9)) for one in middle)
+        data = Data({"nbytes": size}, np.array([np.median(one) for one in samples]), samples)
+        for name, one in fit(model, data, seed=seed).constants.items():
+            assert one.low <= one.value <= one.high, (seed, name)
+            held.append(one.low <= truth[name] <= one.high)
+    assert np.mean(held) >= 0.85
