@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = ["cluster_markdown", "cluster_text"]
 
+#: heading of what a model without bursts, cores and waiting gets
+_PLAIN = "two constants"
+
 
 def cluster_text(box: FittedBox, rows: Sequence[Row], *, points: bool = False) -> str:
     """The fitted constants, the points if they are wanted, and a line a group."""
@@ -40,13 +43,16 @@ def cluster_text(box: FittedBox, rows: Sequence[Row], *, points: bool = False) -
     for title in ("prediction meets reality", "points", "mean error", "bias", "worst"):
         table.add_column(title, justify="left" if title.startswith("prediction") else "right", no_wrap=True)
     lines = summaries(rows)
-    told = any(line.coverage is not None for line in lines)
-    if told:
-        table.add_column("in 90 % interval", justify="right", no_wrap=True)
+    told, beside = any(line.coverage is not None for line in lines), any(line.plain is not None for line in lines)
+    for title in (*([_PLAIN] if beside else []), *(["in 90 % interval"] if told else [])):
+        table.add_column(title, justify="right", no_wrap=True)
     for line in lines:
         cells = [line.group, str(line.points), f"{line.mape:.1%}", f"{line.bias:+.1%}", f"{line.worst:+.1%}"]
+        cells += ["" if line.plain is None else f"{line.plain:.1%}"] if beside else []
         table.add_row(*cells, *([f"{line.coverage:.0%}"] if line.coverage is not None else []))
     parts.append(table)
+    if beside:
+        parts += [Text(""), Text(f"{_PLAIN}: the mean error of a time a message and a rate, fitted to the same sends")]
     if told:
         parts += [Text(""), Text(_held(rows))]
     return to_text(Group(*parts), width=160)
@@ -57,23 +63,34 @@ def cluster_markdown(rows: Sequence[Row], *, title: str = "") -> str:
     from simperf.calibrate.cluster.accuracy import conditions, summaries
 
     groups = summaries(rows)
-    told = any(one.coverage is not None for one in groups)
-    lines = ["| boxed cluster | points | mean error | bias | worst |" + (" in 90 % interval |" if told else "")]
-    lines.append("|---|--:|--:|--:|--:|" + ("--:|" if told else ""))
+    told, beside = any(one.coverage is not None for one in groups), any(one.plain is not None for one in groups)
+    more = [*([_PLAIN] if beside else []), *(["in 90 % interval"] if told else [])]
+    lines = [_line("boxed cluster", "points", "mean error", "bias", "worst", *more), "|---|" + "--:|" * (4 + len(more))]
     for one in groups:
-        inside = "" if not told else " - |" if one.coverage is None else f" {one.coverage:.0%} |"
-        lines.append(f"| {one.group} | {one.points} | {one.mape:.1%} | {one.bias:+.1%} | {one.worst:+.1%} |{inside}")
+        cells = [one.group, str(one.points), f"{one.mape:.1%}", f"{one.bias:+.1%}", f"{one.worst:+.1%}"]
+        cells += ["-" if one.plain is None else f"{one.plain:.1%}"] if beside else []
+        cells += ["-" if one.coverage is None else f"{one.coverage:.0%}"] if told else []
+        lines.append(_line(*cells))
     if told:
         lines += ["", _held(rows)]
-    lines += ["", "| series | conditions | measured | predicted | error | cores |", "|---|---|--:|--:|--:|--:|"]
+    if beside:
+        lines += ["", f"*{_PLAIN.capitalize()}* are a time a message and a rate, fitted to the same sends."]
+    more = [_PLAIN] if beside else []
+    lines += ["", _line("series", "conditions", "measured", "predicted", "error", *more, "cores")]
+    lines.append("|---|---|" + "--:|" * (4 + len(more)))
     for row in rows:
         measured, predicted = (_reading(value, row.point.unit) for value in (row.point.median, row.predicted))
         mark = " (fitted)" if row.fitted else ""
         where = conditions(row.point).replace("|", "\\|")
-        lines.append(
-            f"| {row.point.series} | {where} | {measured} | {predicted} | {row.error:+.1%}{mark} | {row.load:.0%} |"
-        )
+        cells = [row.point.series, where, measured, predicted, f"{row.error:+.1%}{mark}"]
+        cells += ["" if row.plain_error is None else f"{row.plain_error:+.1%}"] if beside else []
+        lines.append(_line(*cells, f"{row.load:.0%}"))
     return "\n".join([f"## {title}", "", *lines] if title else lines) + "\n"
+
+
+def _line(*cells: str) -> str:
+    """A line of a table of a page."""
+    return f"| {' | '.join(cells)} |"
 
 
 def _held(rows: Sequence[Row]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from simperf.calibrate.cluster.constants import Constants
 from simperf.calibrate.cluster.fitting import fit_constants, fitted_points
+from simperf.calibrate.cluster.plain import Plain
 from simperf.calibrate.cluster.predict import SERIES, compute_of, predict
 from simperf.calibrate.cluster.resampling import draws
 from simperf.calibrate.dataset import Dataset, Measurement, Value
@@ -36,6 +37,8 @@ class Row:
         Whether constants were fitted to it.
     interval : tuple of float, optional
         In which nine of ten predictions lie, if constants were drawn.
+    plain : float, optional
+        What a model of two constants says, in the point's unit; see `simperf.calibrate.cluster.plain`.
     """
 
     point: Measurement
@@ -43,11 +46,17 @@ class Row:
     load: float
     fitted: bool
     interval: tuple[float, float] | None = None
+    plain: float | None = None
 
     @property
     def error(self) -> float:
         """Predicted over measured, less 1."""
         return self.predicted / self.point.median - 1.0
+
+    @property
+    def plain_error(self) -> float | None:
+        """The same of the model of two constants."""
+        return None if self.plain is None else self.plain / self.point.median - 1.0
 
     @property
     def covered(self) -> bool:
@@ -71,7 +80,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Errors of a group: how many points, mean size, mean signed and worst; share of points in their intervals [1]."""
+    """Errors of a group: how many points, mean size, mean signed and worst; share of points in their intervals [1].
+
+    `plain` is the mean size of the errors of a model of two constants [1].
+    """
 
     group: str
     points: int
@@ -79,6 +91,7 @@ class Summary:
     bias: float
     worst: float
     coverage: float | None = None
+    plain: float | None = None
 
 
 def hold_against(
@@ -100,7 +113,8 @@ def hold_against(
         rate = data.select("add")[0].number("rate") if data.select("add") else None
     if constants is None:
         constants = fit_constants(data, rate).constants
-    seen = {point.key for point in fitted_points(data, rate)} if rate is not None else set()
+    sends = fitted_points(data, rate) if rate is not None else ()
+    seen, plain = {point.key for point in sends}, Plain.of(sends)
     compute = compute_of(data)
     drawn = draws(data, samples, rate=rate)
     rows = []
@@ -110,7 +124,8 @@ def hold_against(
                 continue
             found = predict(point, constants, compute)
             every = [predict(point, draw.constants, draw.compute).value for draw in drawn]
-            rows.append(Row(point, found.value, found.load, point.key in seen, _interval(every)))
+            beside = plain.predict(point, compute) if plain is not None else None
+            rows.append(Row(point, found.value, found.load, point.key in seen, _interval(every), beside))
     return tuple(rows)
 
 
@@ -134,7 +149,9 @@ def _summary(name: str, rows: Sequence[Row]) -> Summary:
     errors = [row.error for row in rows]
     inside = sum(row.covered for row in rows) / len(rows) if all(row.interval for row in rows) else None
     mape = sum(abs(error) for error in errors) / len(errors)
-    return Summary(name, len(errors), mape, sum(errors) / len(errors), max(errors, key=abs), inside)
+    plain = [abs(row.plain_error) for row in rows if row.plain_error is not None]
+    beside = sum(plain) / len(plain) if len(plain) == len(rows) else None
+    return Summary(name, len(errors), mape, sum(errors) / len(errors), max(errors, key=abs), inside, beside)
 
 
 def conditions(point: Measurement) -> str:
