@@ -14,6 +14,7 @@ from simperf.calibrate.ledger_kernels import kernel_rows, left_out_rows
 from simperf.calibrate.ledger_nccl import nccl_rows, table_rows
 from simperf.calibrate.ledger_rows import FitRow
 from simperf.calibrate.machines import find_gpu
+from simperf.calibrate.plain import Line, beside, lines_of, plain_steps
 from simperf.calibrate.sessions import parts, pool
 from simperf.calibrate.steps import step_predictor
 from simperf.calibrate.validate import Validation, validate
@@ -50,9 +51,12 @@ def recorded() -> Iterator[tuple[str, Validation]]:
         of_fit = {title: data for title, data in loaded.items() if fitted_to.issuperset(parts(data))}
         groups = [(", ".join(of_fit), pool(tuple(of_fit.values())))] if of_fit else []
         groups += [(title, data) for title, data in loaded.items() if title not in of_fit]
+        lines: dict[str, Line] = {}
         for title, data in groups:
             part = find_gpu(data, profile.gpu)
-            yield title, validate(profile, data, part=part, steps=step_predictor(profile, part=part))
+            found = validate(profile, data, part=part, steps=step_predictor(profile, part=part))
+            lines = lines or lines_of(found, data)  # of the sessions that were fitted, which come first
+            yield title, beside(found, data, lines, plain_steps(profile))
 
 
 def boxed_clusters() -> Iterator[tuple[str, tuple[Row, ...]]]:

@@ -37,6 +37,8 @@ class Checked:
         The point was used for the fit.
     unit : str
         Of the reading.
+    plain : float, optional
+        What a model of two constants says, in the reading's unit; see `simperf.calibrate.plain`.
     """
 
     key: str
@@ -48,6 +50,7 @@ class Checked:
     high: float
     fitted: bool
     unit: str = "s"
+    plain: float | None = None
 
     @property
     def error(self) -> float:
@@ -62,7 +65,10 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Errors of several points: mean and median size, worst and median signed one (bias), coverage of the intervals."""
+    """Errors of several points: mean and median size, worst and median signed one (bias), coverage of the intervals.
+
+    `plain` is the mean size of the errors of a model of two constants, if it says something of all the points.
+    """
 
     name: str
     fitted: bool
@@ -72,6 +78,7 @@ class Summary:
     worst: float
     bias: float
     coverage: float
+    plain: float | None = None
 
 
 @dataclass(frozen=True)
@@ -107,6 +114,7 @@ class Validation:
 def _summary(name: str, fitted: bool, rows: Sequence[Checked]) -> Summary:
     errors = np.array([row.error for row in rows])
     size = np.abs(errors)
+    plain = [abs(row.plain / row.measured - 1.0) for row in rows if row.plain is not None]
     return Summary(
         name,
         fitted,
@@ -116,6 +124,7 @@ def _summary(name: str, fitted: bool, rows: Sequence[Checked]) -> Summary:
         float(errors[size.argmax()]),
         float(np.median(errors)),
         float(np.mean([row.inside for row in rows])),
+        float(np.mean(plain)) if len(plain) == len(rows) else None,
     )
 
 

@@ -31,14 +31,16 @@ def validate(
     """Predict every point, and say by how much each is off; held-out points are told apart."""
     from simperf.calibrate.dataset import Dataset
     from simperf.calibrate.machines import find_gpu
+    from simperf.calibrate.plain import beside, lines_of, plain_steps
     from simperf.calibrate.sessions import pool
     from simperf.calibrate.steps import step_predictor
     from simperf.calibrate.validate import validate as check
-    from simperf.cli.work import note
+    from simperf.cli.work import note, verify_outputs
     from simperf.errors import InputError, Problem
     from simperf.hardware import Catalog
     from simperf.report.calibration import draw_validation, validation_csv, validation_json, validation_text
 
+    verify_outputs(plot=plot)
     catalog = Catalog.load()
     if profile.endswith(".toml") and not Path(profile).is_file():
         names = ", ".join(catalog.names("profile"))
@@ -51,6 +53,7 @@ def validate(
     dataset = pool([Dataset.load(path) for path in data])
     part = find_gpu(dataset, known.gpu)
     found = check(known, dataset, part=part, steps=step_predictor(known, part=part))
+    found = beside(found, dataset, lines_of(found, dataset), plain_steps(known))
     if form == "table":
         typer.echo(validation_text(found, points=points))
     else:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from simperf.calibrate.fit import FitSet, SeriesFit
+    from simperf.calibrate.fit import Data, FitSet, SeriesFit
     from simperf.calibrate.validate import Validation
 
 __all__ = ["draw_fit", "draw_validation", "plot_fits", "validation_csv", "validation_json", "validation_text"]
@@ -30,13 +30,17 @@ def validation_text(found: Validation, *, points: bool = False) -> str:
         lines.append("")
     summaries = found.summaries()
     width = max(len(row.name) for row in summaries)
-    lines.append(f"{'series':<{width}}  points          n    MAPE  median   worst    bias  in 90 %")
+    told = any(one.plain is not None for one in summaries)
+    more = "  two constants" if told else ""
+    lines.append(f"{'series':<{width}}  points          n    MAPE  median   worst    bias  in 90 %{more}")
     for one in summaries:
         state = "fitted  " if one.fitted else "held out"
         lines.append(
             f"{one.name:<{width}}  {state} {one.points:>8} {one.mape:>7.1%} {one.median:>7.1%} {one.worst:>+7.1%} "
-            f"{one.bias:>+7.1%} {one.coverage:>8.0%}"
+            f"{one.bias:>+7.1%} {one.coverage:>8.0%}" + (f"{one.plain:>15.1%}" if one.plain is not None else "")
         )
+    if told:
+        lines.append("two constants: the MAPE of a fixed time and one rate for each model; of steps, of a roofline")
     lines += [f"not predicted: {series}: {reason}" for series, reason in found.skipped.items()]
     return "\n".join(lines)
 
@@ -54,6 +58,7 @@ def _rows(found: Validation) -> list[dict[str, Any]]:
             "low": row.low,
             "high": row.high,
             "error": row.error,
+            "two_constants": row.plain,
         }
         for row in found.points
     ]
@@ -77,33 +82,52 @@ def validation_csv(found: Validation) -> str:
     return stream.getvalue()
 
 
+def _abscissa(data: Data) -> tuple[str, str]:
+    """Column of the model that a fit is drawn over, and how its axis is called.
+
+    Models of a line read any amount as ``nbytes``; the points' own conditions say what it is.
+    """
+    name = next((key for key in ("nbytes", "flops", "launches") if key in data.columns), "")
+    if name == "nbytes" and len(data.keys) == len(data):
+        found = [json.loads(key.partition(" ")[2]) for key in data.keys]
+        for word in ("nbytes", "parameters", "nodes", "elements"):
+            if all(at.get(word) == size for at, size in zip(found, data.columns[name], strict=True)):
+                return name, {"nbytes": "size [B]", "parameters": "parameter tensors"}.get(word, word)
+        return name, "bytes read and written [B]"
+    return name, {"nbytes": "size [B]", "flops": "work [FLOP]", "launches": "launches"}.get(name, "reading, in order")
+
+
 def draw_fit(one: SeriesFit) -> Any:
     """Data with their spread, the fit with its interval, and the residuals below (a matplotlib figure)."""
     from simperf.report.style import figure
 
     fit = one.fit
-    name = next((key for key in ("nbytes", "flops", "launches") if key in fit.data.columns), "")
+    name, title = _abscissa(fit.data)
+    (constant, *others) = fit.model.constants
+    reading = "time [s]" if others or constant.unit == "s" else f"{constant.name} [1]"
 
     def draw(picture: Any) -> None:
         top, bottom = picture.subplots(2, 1, sharex=True, height_ratios=(3, 1))
-        for data, color, label in ((fit.data, "#0072B2", "fitted"), (one.held_out, "#D55E00", "held out")):
+        for data, mark, color, label in (
+            (fit.data, "o", "#0072B2", "fitted"),
+            (one.held_out, "D", "#D55E00", "held out"),
+        ):
             if data is None:
                 continue
             x = data.columns[name] if name else np.arange(1.0, len(data) + 1)
             low, high = fit.interval(data)
-            order = np.argsort(x, kind="stable")
-            top.plot(x, data.measured, "o", ms=4, color=color, label=f"measured, {label}")
-            top.vlines(x[order], low[order], high[order], color=color, alpha=0.35, lw=2)
+            top.plot(x, data.measured, mark, ms=4, color=color, label=f"measured, {label}")
+            top.vlines(x, low, high, color=color, alpha=0.35, lw=2)
             top.plot(x, fit.predict(data), "_", ms=9, color="black", label=None if label != "fitted" else "fit, 90 %")
-            bottom.plot(x, 100 * fit.errors(data), "o", ms=3, color=color)
+            bottom.plot(x, 100 * fit.errors(data), mark, ms=3, color=color)
         bottom.axhline(0.0, color="black", lw=0.8)
         for axes in (top, bottom):
             if name:
                 axes.set_xscale("log")
         top.set_yscale("log")
-        top.set_ylabel("time [s]")
+        top.set_ylabel(reading)
         bottom.set_ylabel("error [%]")
-        bottom.set_xlabel({"nbytes": "bytes", "flops": "FLOP", "launches": "launches"}.get(name, "reading"))
+        bottom.set_xlabel(title)
         top.set_title(f"{fit.model.name}: mean error {fit.mape():.1%}")
         top.legend(frameon=False)
 
@@ -130,20 +154,21 @@ def draw_validation(found: Validation) -> Any:
 
     def draw(picture: Any) -> None:
         axes = picture.subplots()
-        for fitted, color, label in ((True, "#0072B2", "fitted"), (False, "#D55E00", "held out")):
+        for fitted, mark, color, label in ((True, "o", "#0072B2", "fitted"), (False, "D", "#D55E00", "held out")):
             rows = [row for row in found.points if row.fitted == fitted]
             if rows:
                 axes.plot(
                     [row.measured for row in rows],
                     [100 * row.error for row in rows],
-                    "o",
+                    mark,
                     ms=4,
                     color=color,
                     label=f"{label} ({len(rows)})",
                 )
         axes.axhline(0.0, color="black", lw=0.8)
         axes.set_xscale("log")
-        axes.set_xlabel("measured [s]")
+        units = dict.fromkeys(row.unit for row in found.points)
+        axes.set_xlabel(f"measured [{', '.join(units)}]")
         axes.set_ylabel("predicted against measured [%]")
         axes.legend(frameon=False)
 

@@ -17,7 +17,8 @@ _HEAD = """## How right fitted models are
 Here constants are fitted to some of the published points and held against the others (`simperf.calibrate.fit`; see
 [calibration](explanation/calibration.md)). Errors are means of sizes, predicted over measured less one; *worst* is
 signed. *In 90 %* is the share of the points that were not fitted (of those that were, if all were) in their 90 %
-interval. *Two constants* is what a fixed time and one rate get on the same points."""
+interval. *Two constants* is what a fixed time and one rate get on the same points; of whole steps, a roofline of two
+rates."""
 
 
 def _percent(value: float, *, sign: bool = False) -> str:
@@ -80,14 +81,14 @@ def _summary(rows: Sequence[FitRow]) -> str:
 
 def _validation(found: Validation) -> list[str]:
     lines = [
-        "| series | points | n | mean error | median | worst | bias | in 90 % |",
-        "|---|---|--:|--:|--:|--:|--:|--:|",
+        "| series | points | n | mean error | median | worst | bias | in 90 % | two constants |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for row in found.summaries():
         lines.append(
             f"| {row.name} | {'fitted' if row.fitted else 'not fitted'} | {row.points} | {_percent(row.mape)} "
             f"| {_percent(row.median)} | {_percent(row.worst, sign=True)} | {_percent(row.bias, sign=True)} "
-            f"| {100 * row.coverage:.0f} % |"
+            f"| {100 * row.coverage:.0f} % | {'' if row.plain is None else _percent(row.plain)} |"
         )
     lines += ["", *(f"Not predicted: {series}: {reason}." for series, reason in found.skipped.items())]
     return lines
