@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,6 +55,7 @@ def cluster(
     if replay is not None:
         _show(Dataset.load(replay), points=points, samples=samples, beside=others)
         return
+    from simperf.calibrate.cluster.measure import goes_on
     from simperf.calibrate.cluster.needs import check
     from simperf.cli.work import note, verify_outputs
 
@@ -65,9 +66,17 @@ def cluster(
     if find_spec("lmfit") is None:
         note('to see the prediction beside it, fitting needs lmfit and SciPy: pip install "simperf[fit]"')
     before = Dataset.load(output) if output is not None and output.exists() and not fresh else None
-    if before is not None:
+    if before is not None and output is not None:
+        goes_on(before, output)
         note(f"{output} holds {len(before)} points: they are kept (--fresh begins anew)")
-    data = _measure(hosts, shape, further, families, quick=quick, output=output, before=before)
+    named = {"--rate": rate, "--rates": rates, "--burst": burst, "--queue": queue, "--only": only}
+    command = _command(hosts, named, rate_of or [], quick=quick)
+    again = "the same command" + (" without --fresh" if fresh else "") + f" goes on with {output}" if output else ""
+    try:
+        data = _measure(hosts, shape, further, families, quick=quick, output=output, before=before, command=command)
+    except KeyboardInterrupt:
+        note("interrupted; the cluster is taken down" + (f"; {again}" if again else ""))
+        raise typer.Exit(130) from None
     doubtful = sum(1 for point in data if point.warnings)
     note(f"{len(data)} points" + (f", {doubtful} of them unsteady (see their warnings)" if doubtful else ""))
     if output is not None:
@@ -85,12 +94,12 @@ def _measure(
     quick: bool,
     output: Path | None,
     before: Dataset | None,
+    command: str,
 ) -> Dataset:
     import sys
 
     from simperf.calibrate.cluster import experiments
     from simperf.calibrate.cluster.measure import measure
-    from simperf.cli.work import note
 
     def progress(done: int, of: int, what: str) -> None:
         if sys.stderr.isatty():
@@ -99,16 +108,16 @@ def _measure(
             typer.echo(f"[{done}/{of}] {what}", err=True)
 
     wanted = list(experiments.points(hosts, shape, rates=rates, only=families, quick=quick))
-    command = " ".join(["simperf", *sys.argv[1:]])
     servers = 1 if any(point.hosts > hosts for point in wanted) else 0
-    try:
-        with _interruptible():
-            return measure(
-                hosts + servers, shape, wanted, output=output, before=before, progress=progress, command=command
-            )
-    except KeyboardInterrupt:
-        note("interrupted; the cluster is taken down" + (f"; the same command goes on with {output}" if output else ""))
-        raise typer.Exit(130) from None
+    with _interruptible():
+        return measure(hosts + servers, shape, wanted, output=output, before=before, progress=progress, command=command)
+
+
+def _command(hosts: int, named: Mapping[str, str], rate_of: list[str], *, quick: bool) -> str:
+    """The command for the record: what shapes the points, and no name of a file, which may have a user's in it."""
+    words = [f"--hosts {hosts}", *(f"{option} {value}" for option, value in named.items() if value)]
+    words += [f"--rate-of {one}" for one in rate_of] + ["--quick"] * quick
+    return " ".join(["simperf calibrate cluster", *words])
 
 
 @contextlib.contextmanager

@@ -25,6 +25,7 @@ def import_(
 ) -> None:
     """Read logs of nccl-tests (text, JSON), traces of torch's profiler, and tables with units, into one data set."""
     from simperf.calibrate.importers import import_files
+    from simperf.calibrate.importers.imported import MOST_NAMED
     from simperf.cli.rows import write_rows
     from simperf.cli.work import note, verify_outputs
 
@@ -38,8 +39,10 @@ def import_(
         total = float(f"{sum(sum(point.samples) for point in points):.9g}")
         rows.append({"series": name, "points": len(points), "readings": readings, "sum": total, "unit": points[0].unit})
     write_rows(rows, table)
-    for problem in found.problems:
+    for problem in found.problems[:MOST_NAMED]:
         note(f"not read: {problem}" if "not read" not in problem.message else str(problem))
+    if len(found.problems) > MOST_NAMED:
+        note(f"and {len(found.problems) - MOST_NAMED} problems more")
     if output is None:
         note("next: the same with -o data.json, then simperf calibrate fit data.json -o profile.toml")
         return

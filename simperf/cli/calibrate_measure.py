@@ -12,9 +12,9 @@ __all__ = ["measure"]
 
 def measure(
     output: Annotated[
-        Path,
+        Path | None,
         typer.Option("-o", "--output", metavar="FILE", help=".json or .json.gz; continued if it is there."),
-    ],
+    ] = None,
     device: Annotated[str, typer.Option("--device", help="cpu or cuda:0")] = "cpu",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer points: two minutes instead of ten.")] = False,
     threads: Annotated[
@@ -34,10 +34,13 @@ def measure(
     from simperf.calibrate.measure.facts import busy, machine_facts, version_facts
     from simperf.calibrate.measure.session import Interrupted, Session
     from simperf.cli.work import note, verify_outputs
+    from simperf.errors import InputError, Problem
 
     if families:
         typer.echo("\n".join(task.FAMILIES))
         return
+    if output is None:
+        raise InputError(Problem("minutes of readings need a file", key="--output", expected="-o machine.json"))
     wanted = [name.strip() for name in only.split(",") if name.strip()]
     task.check_families(wanted)
     verify_outputs(output=output)
@@ -64,7 +67,8 @@ def measure(
         with _Progress(count) as progress:
             data = session.run(listed, tell=progress)
     except Interrupted as stop:
-        note(f"interrupted: {output} has {len(stop.dataset)} points; the same command continues")
+        how = "the same command without --fresh continues" if fresh else "the same command continues"
+        note(f"interrupted: {output} has {len(stop.dataset)} points; {how}")
         raise typer.Exit(130) from None
     doubtful = sum(1 for point in data if point.warnings)
     for text in data.notes:

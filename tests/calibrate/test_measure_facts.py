@@ -28,6 +28,16 @@ def test_facts_say_what_the_machine_is_and_name_nobody():
     assert facts.version_facts()["python"] == platform.python_version()
 
 
+def test_what_goes_into_a_file_has_no_folder_host_or_user(monkeypatch):
+    monkeypatch.setattr(facts.platform, "node", lambda: "lab-7")
+    monkeypatch.setattr(facts, "_user", lambda: "ada")
+    gloo = "no address for: lab-7 (/opt/x/gloo/tcp/device.cc:83)"
+    assert facts.anonymous(gloo) == "no address for: <host> (.../device.cc:83)"
+    inductor = r"C:\Users\ada\a.json, '/tmp/torchinductor_ada/c/x.cpp' of ada"
+    assert facts.anonymous(inductor) == ".../a.json, '.../x.cpp' of <user>"
+    assert facts.anonymous("lab-70 and Canada: 1/2 of 3 GB/s") == "lab-70 and Canada: 1/2 of 3 GB/s"
+
+
 def test_a_cpu_that_hides_its_model_gets_its_numbers(tmp_path, monkeypatch):
     info = tmp_path / "cpuinfo"
     info.write_text("processor\t: 0\nmodel name\t: AMD EPYC\ncpu family\t: 26\nmodel\t\t: 2\n")

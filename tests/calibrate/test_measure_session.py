@@ -124,6 +124,29 @@ def test_what_fails_is_a_note_with_its_reason_and_the_rest_goes_on(tmp_path):
     )
 
 
+def test_a_point_that_is_measured_after_all_takes_its_note_away(tmp_path):
+    path, fails = tmp_path / "m.json", [True]
+    places = tuple(("all-reduce/gloo", {"nbytes": n, "ranks": 2}) for n in (10, 20, 30))
+
+    def run(wanted):
+        for index in wanted:
+            if fails:
+                raise OSError("No space left on device: '/home/ada/tmp/data'")
+            yield Measurement(*places[index], (1e-3,))
+
+    tasks = [("collective", Task(places, run)), ("graph", note_text("graph", "no GPU"))]
+    first = measure(session(path), tasks)
+    reason = "OSError: No space left on device: '.../data' (and 2 points more)"
+    assert first.notes == (
+        f"all-reduce/gloo at nbytes 10, ranks 2: not measured: {reason}",
+        "graph: not measured: no GPU",
+    )
+    fails.clear()
+    again = measure(session(path), tasks)
+    assert len(again) == 3
+    assert again.notes == ("graph: not measured: no GPU",)
+
+
 @pytest.mark.parametrize(
     ("change", "key"),
     [

@@ -1,6 +1,10 @@
 """Measuring with real torch; skipped where it is not installed."""
 
 import multiprocessing
+import re
+import signal
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -115,6 +119,10 @@ def test_processes_of_a_collective_are_gone_afterwards(bench):
     task = next(task for task in family(bench) if isinstance(task, Task))
     running = task.run([0, 1])
     first = next(running)
+    if sys.platform == "linux":  # Ctrl-C on a terminal goes to all its processes; only their parent is to hear it
+        for child in multiprocessing.active_children():
+            (blocked,) = re.findall(r"SigBlk:\s*(\w+)", Path(f"/proc/{child.pid}/status").read_text())
+            assert int(blocked, 16) & 1 << signal.SIGINT - 1
     assert first.at["ranks"] == 2
     assert first.median > 0
     running.close()  # as an interruption would

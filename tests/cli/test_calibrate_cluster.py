@@ -1,5 +1,7 @@
 """`simperf calibrate cluster` on the command line, without a cluster."""
 
+from dataclasses import replace
+
 import pytest
 from typer.testing import CliRunner
 
@@ -75,6 +77,7 @@ def machine(monkeypatch):
 
     monkeypatch.setattr(needs, "missing", list)
     monkeypatch.setattr(measure, "measure", pretend)
+    monkeypatch.setattr(measure, "_facts", lambda: ({"cpu": "Test CPU 1"}, {"torch": "2.9.0"}))
     monkeypatch.setattr("signal.signal", lambda *_: None)
     return asked
 
@@ -89,15 +92,26 @@ def test_what_was_asked_for_is_measured(machine, tmp_path):
     assert {point.family for point in machine["wanted"]} == {"send"}
     assert "1 points, 1 of them unsteady" in found.output
     assert f"--replay {path}" in found.output
+    # the record: no file, which may have a user's name in it
+    asked = "--hosts 3 --rate 200mbit --rates 100mbit, 80mbit --burst 32kb --queue 512kb --only send --rate-of 2=50mbit"
+    assert machine["command"] == f"simperf calibrate cluster {asked}"
 
 
 def test_a_file_that_is_there_is_continued_unless_it_is_to_begin_anew(machine, tmp_path):
     path = tmp_path / "c.json"
-    Dataset("begun", measurements=(Measurement("add", {"nbytes": 8}, (1.0,)),)).save(path)
+    point = Measurement("add", {"nbytes": 8, "burst": 1.0}, (1.0,))
+    begun = Dataset("begun", {"cpu": "Test CPU 1"}, {"torch": "2.9.0"}, measurements=(point,))
+    begun.save(path)
     assert "holds 1 points: they are kept" in call("--only", "send", "-o", path).output
     assert machine["before"].title == "begun"
     call("--only", "send", "-o", path, "--fresh")
     assert machine["before"] is None
+    machine.clear()
+    replace(begun, versions={"torch": "2.8.0"}).save(path)
+    assert "another machine or set-up" in str(call("--only", "send", "-o", path).exception)
+    replace(begun, measurements=(Measurement("op/gemm", {"device": "cpu"}, (1.0,)),)).save(path)
+    assert "of no boxed cluster" in str(call("--only", "send", "-o", path).exception)
+    assert not machine, "nothing is measured"
 
 
 def test_an_interrupt_says_how_to_go_on(machine, tmp_path):
@@ -105,6 +119,8 @@ def test_an_interrupt_says_how_to_go_on(machine, tmp_path):
     found = call("--only", "send", "-o", tmp_path / "c.json")
     assert found.exit_code == 130
     assert "the same command goes on with" in found.output
+    found = call("--only", "send", "-o", tmp_path / "c.json", "--fresh")
+    assert "the same command without --fresh goes on with" in found.output
 
 
 def test_the_command_is_documented():

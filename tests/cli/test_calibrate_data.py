@@ -13,8 +13,13 @@ TABLE = "size [MiB],ranks,time [us]\n1,4,62.5\n2,4,broken\n4,4,171\n"
 
 
 def test_families_are_listed_without_torch(capsys):
-    assert main(["calibrate", "measure", "-o", "x.json", "--list"]) == 0
+    assert main(["calibrate", "measure", "--list"]) == 0
     assert capsys.readouterr().out.split() == list(FAMILIES)
+
+
+def test_measuring_needs_a_file(capsys):
+    assert main(["calibrate", "measure", "--quick"]) == 2
+    assert "--output: minutes of readings need a file\n    expected: -o machine.json" in capsys.readouterr().err
 
 
 def test_a_wrong_family_is_refused_with_the_nearest(capsys):
@@ -56,6 +61,20 @@ def test_nothing_that_can_be_read_is_an_error(capsys, tmp_path):
     assert "what this is cannot be told" in capsys.readouterr().err
     assert main(["calibrate", "import", str(tmp_path / "absent.csv")]) == 2
     assert "cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("good", [0, 1])
+def test_of_many_problems_the_first_are_named_and_the_others_counted(capsys, tmp_path, good):
+    source, target = tmp_path / "ring.csv", tmp_path / "data.json"
+    source.write_text("size [B],time [us]\n" + "1,2\n" * good + "1,broken\n" * 500)
+    assert main(["calibrate", "import", str(source), "-o", str(target)]) == (0 if good else 2)
+    said = capsys.readouterr().err
+    assert "480 problems more" in said
+    assert len(said.splitlines()) < 25
+    if good:
+        notes = Dataset.load(target).notes
+        assert notes[0].startswith("ring.csv:3")  # the file alone: folders may have a user's name in them
+        assert notes[-1].startswith("480 more problems")
 
 
 def test_each_verb_is_the_first_name_of_its_module():

@@ -13,8 +13,9 @@ from simperf.calibrate.cluster.experiments import Point
 from simperf.calibrate.cluster.shape import Shape
 from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.calibrate.measure.facts import machine_facts, version_facts
+from simperf.errors import InputError, Problem
 
-__all__ = ["measure", "read"]
+__all__ = ["goes_on", "measure", "read"]
 
 #: interquartile range over the median from which on a reading is called unsteady
 UNSTEADY = 0.1
@@ -108,9 +109,43 @@ def measure(
             else:
                 progress(len(queue), len(queue), "done")
     finally:
-        if output is not None:
+        if output is not None and len(dataset):
             dataset.save(output)
     return dataset
+
+
+def goes_on(before: Dataset, path: str | os.PathLike[str]) -> None:
+    """Refuse to go on with a file that is of no boxed cluster, or of another machine or torch.
+
+    Parameters
+    ----------
+    before : Dataset
+        What is in the file.
+    path : str or os.PathLike
+        The file, for messages.
+
+    Raises
+    ------
+    InputError
+        All that differs.
+    """
+    from simperf.calibrate.measure.session import refuse_another
+
+    if before.measurements and not all("burst" in point.at for point in before):
+        message = "holds measurements that are of no boxed cluster"
+        expected = "another -o; --fresh begins anew"
+        raise InputError(Problem(message, file=os.fspath(path), value=repr(before.title), expected=expected))
+    machine, versions = _facts()
+    refuse_another(before, path, machine, versions, conditions={})
+
+
+def _facts() -> tuple[dict[str, Value], dict[str, str]]:
+    """Machine and versions."""
+    import torch
+
+    versions = version_facts(torch)
+    versions["kernel"] = versions.get("kernel", "").split("-")[0]
+    return machine_facts(), versions
 
 
 def _take(box: Box, point: Point) -> list[Measurement]:
@@ -129,13 +164,10 @@ def _take(box: Box, point: Point) -> list[Measurement]:
 
 
 def _empty(hosts: int, command: str) -> Dataset:
-    import torch
-
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    versions = version_facts(torch)
-    versions["kernel"] = versions.get("kernel", "").split("-")[0]
+    machine, versions = _facts()
     made: dict[str, Value] = {"command": command, "date": today}
-    return Dataset(f"boxed cluster of {hosts} hosts", machine=machine_facts(), versions=versions, made=made)
+    return Dataset(f"boxed cluster of {hosts} hosts", machine=machine, versions=versions, made=made)
 
 
 def _measured(point: Point, done: set[str]) -> bool:

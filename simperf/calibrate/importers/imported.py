@@ -202,9 +202,14 @@ def import_files(paths: Sequence[str | os.PathLike[str]], **given: str | int) ->
         notes += found.dataset.notes
         sources.append(Path(path).name)
     if not points.all():
-        raise InputError(problems)
+        more = len(problems) - MOST_NAMED
+        rest = [Problem(f"and {more} problems more")] if more > 0 else []
+        raise InputError([*problems[:MOST_NAMED], *rest])
     made: dict[str, Value] = {"command": "simperf calibrate import", "source": ", ".join(sources)}
-    notes += [str(problem) for problem in problems[:MOST_NAMED]]
+    # without folders, which may have a user's name in them
+    notes += [str(replace(problem, file=Path(problem.file).name)) for problem in problems[:MOST_NAMED]]
+    if len(problems) > MOST_NAMED:
+        notes.append(f"{len(problems) - MOST_NAMED} more problems are not named here")
     title = f"imported from {', '.join(sources)}"
     data = Dataset(title, machine, versions, made, points.all(), tuple(dict.fromkeys(notes)))
     return Imported(data, tuple(problems))

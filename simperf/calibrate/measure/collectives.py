@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -76,6 +78,20 @@ def rank_main(
         pipe.close()
 
 
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits meanwhile, and never reaches a process that is started here: its parent ends it, without a word."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # which would let Ctrl-C through again when it is started
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _run(bench: Bench, points: Sequence[tuple[str, dict[str, Value]]], wanted: Sequence[int]) -> Iterator[Measurement]:
     """Start the ranks, and pass on what the first one tells; none of them outlives this."""
     from multiprocessing import get_context
@@ -92,8 +108,9 @@ def _run(bench: Bench, points: Sequence[tuple[str, dict[str, Value]]], wanted: S
             for rank in range(ranks):
                 given = (rank, ranks, backend, os.path.join(folder, "store"), jobs, rounds, pipes[rank][1])
                 process = spawn.Process(target=rank_main, args=given, daemon=True)
-                process.start()
-                started.append(process)
+                with _uninterrupted():
+                    process.start()
+                    started.append(process)
                 pipes[rank][1].close()
             for series, at in chosen:
                 if not pipes[0][0].poll(_PATIENCE):

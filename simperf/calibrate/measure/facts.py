@@ -11,7 +11,7 @@ from typing import Any
 
 from simperf.calibrate.dataset import Value
 
-__all__ = ["busy", "machine_facts", "version_facts"]
+__all__ = ["anonymous", "busy", "machine_facts", "version_facts"]
 
 _CPUINFO = Path("/proc/cpuinfo")
 _MEMINFO = Path("/proc/meminfo")
@@ -73,6 +73,30 @@ def version_facts(torch: Any = None) -> dict[str, str]:
         if torch.cuda.is_available() and torch.backends.cudnn.is_available():
             found["cudnn"] = str(torch.backends.cudnn.version())
     return found
+
+
+def anonymous(text: str) -> str:
+    """The text without folders, and without the names of this host and of its user: for what goes into a file.
+
+    Examples
+    --------
+    >>> anonymous("No space left on device: '/home/ada/tmp/data'")
+    "No space left on device: '.../data'"
+    """
+    text = re.sub(r"(?<![\w.])(?:[A-Za-z]:)?[/\\][^\s'\":]*[/\\]", ".../", text)
+    for name, word in ((platform.node(), "<host>"), (_user(), "<user>")):
+        if name not in ("", "root", "localhost"):
+            text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", word, text)
+    return text
+
+
+def _user() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user without a name, as in some containers
+        return ""
 
 
 def busy() -> str:

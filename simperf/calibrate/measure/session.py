@@ -10,15 +10,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from simperf.calibrate.dataset import Dataset, Measurement, Value
+from simperf.calibrate.measure.facts import anonymous
 from simperf.calibrate.measure.task import Task, note_text
 from simperf.errors import InputError, Problem
 
-__all__ = ["Interrupted", "Session", "measure"]
+__all__ = ["Interrupted", "Session", "measure", "refuse_another"]
 
 #: time between two savings [s]
 SAVE_EVERY = 5.0
 #: versions that must not change between the parts of one data set
 _SAME = ("torch", "cuda", "driver")
+#: conditions that are the same in a whole file
+_EVERYWHERE = ("device", "threads")
 #: facts that may: memory by some pages between two starts of a system
 _MAY_DIFFER = frozenset({"memory"})
 
@@ -67,6 +70,7 @@ class Session:
     resumed: int = field(init=False, default=0)
     _fresh_points: dict[str, Measurement] = field(init=False, default_factory=dict)
     _notes: dict[str, None] = field(init=False, default_factory=dict)
+    _now_there: set[str] = field(init=False, default_factory=set)
     _saved: float = field(init=False, default=0.0)
     _started: float = field(init=False, default=0.0)
 
@@ -77,30 +81,9 @@ class Session:
         self.dataset = Dataset(title, dict(self.machine), dict(self.versions), made)
         if not self.fresh and Path(self.path).exists():
             old = Dataset.load(self.path)
-            self._same(old)
+            refuse_another(old, self.path, self.machine, self.versions, conditions=self.conditions)
             self.dataset = replace(old, made={**made, **old.made})
             self.resumed = len(old)
-
-    def _same(self, old: Dataset) -> None:
-        pairs: list[tuple[str, object, object]] = []
-        for name in dict.fromkeys((*old.machine, *self.machine)):
-            if name not in _MAY_DIFFER:
-                pairs.append((name, old.machine.get(name), self.machine.get(name)))
-        pairs += [(name, old.versions.get(name), self.versions.get(name)) for name in _SAME]
-        pairs += [(name, old.made.get(name), value) for name, value in self.conditions.items()]
-        problems = [
-            Problem(
-                "holds measurements of another machine or set-up",
-                file=os.fspath(self.path),
-                key=name,
-                value=repr(was),
-                expected=f"{is_!r}, as here; --fresh begins anew, another -o keeps both",
-            )
-            for name, was, is_ in pairs
-            if was != is_
-        ]
-        if problems:
-            raise InputError(problems)
 
     def run(self, tasks: Iterable[tuple[str, Task | str]], *, tell: Callable[[str, str, int], None]) -> Dataset:
         """Measure what is missing, save as it goes on, and return all.
@@ -140,6 +123,7 @@ class Session:
         try:
             for measured in task.run(wanted):
                 taken.add(measured.key)
+                self._now_there.add(note_text(_place(measured.series, measured.at), ""))
                 # seven digits are more than any clock has, and a file of them is half as large
                 samples = tuple(float(f"{reading:.7g}") for reading in measured.samples)
                 self._fresh_points[measured.key] = replace(measured, samples=samples)
@@ -147,10 +131,10 @@ class Session:
                     self.save()
         except (RuntimeError, OSError, ImportError, NotImplementedError, ValueError) as error:
             lost = [task.points[index] for index in wanted if task.keys[index] not in taken]
-            reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+            words = anonymous(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
+            more = f" (and {len(lost) - 1} points more)" if len(lost) > 1 else ""
             for series, at in lost[:1]:
-                words = ", ".join(f"{key} {value}" for key, value in at.items() if key not in ("device", "threads"))
-                self._notes[note_text(f"{series} at {words}", reason[:200])] = None
+                self._notes[note_text(_place(series, at), words[:200] + more)] = None
 
     def save(self) -> None:
         """Write what is there to the file."""
@@ -158,10 +142,56 @@ class Session:
         now = self.now()
         made["seconds"] = round(float(made.get("seconds", 0.0)) + now - self._started, 1)
         self._started = self._saved = now
-        notes = tuple(dict.fromkeys((*self.dataset.notes, *self._notes)))
+        kept = (text for text in self.dataset.notes if not text.startswith(tuple(self._now_there)))
+        notes = tuple(dict.fromkeys((*kept, *self._notes)))
         self.dataset = replace(self.dataset.with_points(self._fresh_points.values()), made=made, notes=notes)
         self._fresh_points.clear()
         self.dataset.save(self.path)
+
+
+def refuse_another(
+    old: Dataset,
+    path: str | os.PathLike[str],
+    machine: Mapping[str, Value],
+    versions: Mapping[str, str],
+    *,
+    conditions: Mapping[str, Value],
+) -> None:
+    """Refuse to go on with a file of another machine, another torch or other conditions.
+
+    Parameters
+    ----------
+    old : Dataset
+        What is in the file.
+    path : str or os.PathLike
+        The file, for messages.
+    machine, versions, conditions : mapping
+        As they are now.
+
+    Raises
+    ------
+    InputError
+        All that differs.
+    """
+    pairs: list[tuple[str, object, object]] = []
+    for name in dict.fromkeys((*old.machine, *machine)):
+        if name not in _MAY_DIFFER:
+            pairs.append((name, old.machine.get(name), machine.get(name)))
+    pairs += [(name, old.versions.get(name), versions.get(name)) for name in _SAME]
+    pairs += [(name, old.made.get(name), value) for name, value in conditions.items()]
+    problems = [
+        Problem(
+            "holds measurements of another machine or set-up",
+            file=os.fspath(path),
+            key=name,
+            value=repr(was),
+            expected=f"{is_!r}, as here; --fresh begins anew, another -o keeps both",
+        )
+        for name, was, is_ in pairs
+        if was != is_
+    ]
+    if problems:
+        raise InputError(problems)
 
 
 def measure(
@@ -172,6 +202,11 @@ def measure(
 ) -> Dataset:
     """Run a session to its end: see `Session.run`."""
     return session.run(tasks, tell=tell)
+
+
+def _place(series: str, at: Mapping[str, Value]) -> str:
+    """A point in words, for a note."""
+    return f"{series} at " + ", ".join(f"{key} {value}" for key, value in at.items() if key not in _EVERYWHERE)
 
 
 def _today() -> str:
