@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program
@@ -19,7 +19,7 @@ from simperf.training.jitter import Constant, distribution
 from simperf.training.kvstore import StoreOptions
 from simperf.training.local_rings import GROUPED
 from simperf.training.multi_machine import Reduction
-from simperf.training.parameter_server import parameter_server, report
+from simperf.training.parameter_server import ServerRun, parameter_server, report
 from simperf.training.placement import Placement, Where, server_nodes, worker_gpus
 from simperf.training.replica import Traced, faster
 from simperf.training.servers import ServerWork
@@ -186,7 +186,7 @@ def train_with_servers(
     free_codec : bool
         encoding and decoding take no time
     beside_dense : bool
-        the same without compression is played beside it, and the time of the whole run is given relative to its
+        the same without compression is played beside it, and the whole run is given relative to it
     add : float
         memory traffic of adding a gradient up, for each of its bytes
     apply : float
@@ -291,19 +291,19 @@ def train_with_servers(
     report(m, outcome, step)
     if beside_dense:
         dense = _dense(m, step, options, plan)
-        m.metric("time relative to dense", (outcome.long_run or outcome.time) / dense)
+        m.metric("time relative to dense", (outcome.long_run or outcome.time) / (dense.long_run or dense.time))
+        m.metric("dense: time per step", dense.step_time, "s")
 
 
-def _dense(m: Session, step: TrainingStep, options: StoreOptions, plan: dict[str, Any]) -> float:
-    """Time of the whole run without compression [s], in a session of its own."""
+def _dense(m: Session, step: TrainingStep, options: StoreOptions, plan: dict[str, Any]) -> ServerRun:
+    """The run without compression, in a session of its own."""
     beside, found = m.another(), []
 
     def train() -> Program:
-        outcome = yield parameter_server(beside, step, options=replace(options, codec=codec("none")), **plan)
-        found.append(outcome.long_run or outcome.time)
+        found.append((yield parameter_server(beside, step, options=replace(options, codec=codec("none")), **plan)))
 
     beside.play(train())
-    return float(found[0])
+    return cast(ServerRun, found[0])
 
 
 def _as_fast_as(step: TrainingStep, alone: float) -> TrainingStep:

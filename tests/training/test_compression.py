@@ -107,11 +107,12 @@ def test_keys_below_the_smallest_cost_a_server_no_codec(star, with_servers):
 def test_a_run_without_compression_is_played_beside_one_with_it(star, with_servers):
     """The ratio is that of the two runs, of all their steps; compression itself changes nothing by that."""
     plan = {"steps": 3, "total": 30, "weights": S}
-    dense = with_servers(star(4), **plan).metrics["run time"][0]
+    dense = with_servers(star(4), **plan).metrics
     alone = with_servers(star(4), compression="8-bit", free_codec=True, **plan)
     beside = with_servers(star(4), compression="8-bit", free_codec=True, beside_dense=True, **plan)
     assert beside.now == alone.now
-    ratio = alone.metrics["run time"][0] / dense
+    ratio = alone.metrics["run time"][0] / dense["run time"][0]
+    assert beside.metrics["dense: time per step"] == dense["time per step"]
     assert beside.metrics["time relative to dense"][0] == pytest.approx(ratio, rel=1e-12)
     assert ratio < 1
     assert "time relative to dense" not in alone.metrics
