@@ -8,8 +8,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from simperf.files import write_text
 
 if TYPE_CHECKING:
@@ -68,8 +66,8 @@ def _model(one: SeriesFit) -> Iterator[str]:
     yield f"series = {_value(one.series)}"
     yield f"points = {len(fit.data)}"
     yield f"error = {fit.mape():.4g}"
-    yield f"scatter = {float(np.hypot(fit.scatter, one.between.own)):.4g}"
-    if one.between.common:
+    yield f"scatter = {one.scatter:.4g}"
+    if one.between is not None and one.between.common:
         yield f"between = {one.between.common:.4g}"
     if fit.model.fixed:
         yield f"fixed = {{ {', '.join(f'{_key(key)} = {float(value)!r}' for key, value in fit.model.fixed.items())} }}"

@@ -1,4 +1,4 @@
-"""Several measuring sessions of one machine: pooled, and how far they are apart.
+"""Several measuring sessions of one machine: pooled, and how well they foretell each other.
 
 A machine that is shared, or that heats up, is not the same an hour later. Readings of one session do not know that;
 those of several do. Others on the same cores, caches and memory only ever make a call take longer, for seconds at a
@@ -15,12 +15,10 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.errors import InputError, Problem
 
-__all__ = ["KEPT", "Repeat", "Spread", "parts", "pool", "repeated", "spread"]
+__all__ = ["KEPT", "Repeat", "parts", "pool", "repeated"]
 
 #: share of a point's readings that is kept of several sessions, the faster ones. With 0.6 single operations of another
 #: session are met as closely, but whole steps, which go through disturbed and undisturbed stretches, come out too fast
@@ -30,22 +28,6 @@ _SINGLE = ("frontend/mixed", "step/", "loader/", "storage/", "all-", "broadcast/
 
 #: facts and versions that do not make it another machine
 _MAY_DIFFER = frozenset({"memory", "kernel", "simperf", "python"})
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """How far sessions are apart, as standard deviations of the logarithm.
-
-    Parameters
-    ----------
-    common : float
-        Of what all points of a model share in a session [1].
-    own : float
-        Of what is left of each point [1].
-    """
-
-    common: float = 0.0
-    own: float = 0.0
 
 
 def pool(sessions: Sequence[Dataset]) -> Dataset:
@@ -109,43 +91,6 @@ def parts(dataset: Dataset) -> tuple[str, ...]:
     known = str(dataset.made.get("parts", ""))
     readings = repr([(point.key, point.samples) for point in dataset]).encode()
     return tuple(known.split()) or (hashlib.sha256(readings).hexdigest()[:12],)
-
-
-def spread(sessions: Sequence[Dataset], keys: Sequence[str]) -> Spread:
-    """How far sessions are apart at the points of a model.
-
-    What a session shares is the median of its points' distances from what was pooled, so that a disturbed point moves
-    nothing. A new session lies as far from the mean of these as they do, and that mean is not known either: sqrt(1 +
-    1/S). What is pooled lies below that mean by a distance that is known.
-
-    Parameters
-    ----------
-    sessions : sequence of Dataset
-    keys : sequence of str
-        Of the points.
-
-    Examples
-    --------
-    >>> def session(factor):
-    ...     points = [Measurement("x", {"n": n}, (factor * n,)) for n in (1.0, 2.0, 3.0)]
-    ...     return Dataset("", measurements=tuple(points))
-    >>> sessions = [session(1.0), session(1.1)]
-    >>> found = spread(sessions, [point.key for point in sessions[0]])
-    >>> round(found.common, 4), round(found.own, 6)
-    (0.0825, 0.0)
-    """
-    tables = [{point.key: point for point in dataset} for dataset in sessions]
-    shared = [key for key in keys if all(key in table and table[key].median > 0 for table in tables)]
-    if len(sessions) < 2 or not shared:
-        return Spread()
-    logs = np.log(np.array([[table[key].median for key in shared] for table in tables]))
-    apart = logs - np.log([_pooled([table[key] for table in tables]).median for key in shared])
-    middle = np.median(apart, axis=1)
-    further = float(np.sqrt(1.0 + 1.0 / len(sessions)))
-    own = 1.4826 * float(np.median(np.abs(apart - middle[:, None])))
-    freedom = float(np.sqrt(len(sessions) / (len(sessions) - 1)))  # deviations from a mean of so few are too small
-    common = float(np.hypot(further * middle.std(ddof=1), middle.mean()))
-    return Spread(common, further * freedom * own)
 
 
 @dataclass(frozen=True, slots=True)

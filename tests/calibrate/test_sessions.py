@@ -8,7 +8,7 @@ import pytest
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.fit import fit_dataset
 from simperf.calibrate.profile import write_profile
-from simperf.calibrate.sessions import parts, pool, repeated, spread
+from simperf.calibrate.sessions import parts, pool, repeated
 from simperf.calibrate.validate import validate
 from simperf.errors import InputError
 from simperf.hardware import Catalog
@@ -88,20 +88,6 @@ def test_other_machines_and_versions_are_not_pooled_and_all_differences_are_told
     assert len(caught.value.problems) == 3
     assert "another" in str(caught.value)
     assert "torch" in str(caught.value)
-
-
-def test_what_sessions_share_is_told_from_what_each_point_has_of_its_own():
-    """Common is how far a new session lies from what was pooled of four."""
-    rng = np.random.default_rng(3)
-    found, apart = [], []
-    for _ in range(200):
-        paces = np.exp(0.1 * rng.standard_normal(5))
-        *known, later = [session(int(rng.integers(1 << 30)), pace) for pace in paces]
-        found.append(spread(known, [point.key for point in known[0]]))
-        apart.append(np.median([np.log(a.median / b.median) for a, b in zip(later, pool(known), strict=True)]))
-    common = np.sqrt(np.mean([one.common**2 for one in found]))
-    assert common == pytest.approx(np.sqrt(np.mean(np.square(apart))), rel=0.12)
-    assert np.mean([one.own for one in found]) < 0.02
 
 
 def test_intervals_of_pooled_sessions_hold_a_session_that_was_not_fitted(tmp_path):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from simperf.calibrate.dataset import Dataset
+from simperf.calibrate.fit.between import Spread, misses, spreads
 from simperf.calibrate.fit.choose import Choice, choose
 from simperf.calibrate.fit.model import Data, Model
 from simperf.calibrate.fit.solve import DRAWS, Fit, best_of
-from simperf.calibrate.sessions import Spread, spread
 from simperf.cost import Device
 from simperf.errors import InputError, Problem, SimperfError
 
@@ -28,14 +28,19 @@ class SeriesFit:
     fit : Fit
     held_out : Data or None
         Points that were not fitted.
-    between : Spread
-        How far the sessions are apart that were pooled.
+    between : Spread or None
+        How far another session lies from it; None if only one was measured.
     """
 
     series: str
     fit: Fit
     held_out: Data | None = None
-    between: Spread = field(default_factory=Spread)
+    between: Spread | None = None
+
+    @property
+    def scatter(self) -> float:
+        """Deviation of the logarithm of a reading from what was fitted, that of a whole session aside [1]."""
+        return self.fit.scatter if self.between is None else self.between.own
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,7 @@ def fit_dataset(
         try:
             models = [model for model in (choice.model, *choice.others) if _enough(model, data)]
             best = best_of(models or [choice.model], data, strict=choice.strict, seed=seed, draws=draws)
-            fits.append(SeriesFit(choice.series, best, kept_out, spread(sessions, data.keys)))
+            fits.append(SeriesFit(choice.series, best, kept_out))
         except SimperfError as error:
             if "lmfit" in str(error):
                 raise
@@ -121,6 +126,10 @@ def fit_dataset(
     if not fits:
         reasons = "; ".join(dict.fromkeys(f"{one.series}: {one.reason}" for one in skipped)) or "it has no points"
         raise InputError(Problem(f"nothing in this data set can be fitted: {reasons}"))
+    if len(sessions) > 1:
+        tables = [misses(one.fit, one.held_out, sessions) for one in fits]
+        known = spreads({one.fit.model.name: table for one, table in zip(fits, tables, strict=True)})
+        fits = [replace(one, between=known[one.fit.model.name]) for one in fits]
     return FitSet(dataset, tuple(fits), tuple(skipped))
 
 

@@ -1,0 +1,96 @@
+"""How far another session lies from what was fitted to several."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from simperf.calibrate.dataset import Dataset, Measurement
+from simperf.calibrate.fit import Constant, Data, Model, fit
+from simperf.calibrate.fit.between import Spread, misses, spreads, usual
+
+pytest.importorskip("lmfit")
+
+LINE = Model(
+    "kernel.x",
+    "a line",
+    (Constant("a", 1.0), Constant("b", 1.0)),
+    lambda v, c: v["a"] + v["b"] * c["n"],
+    columns=("n",),
+)
+SIZES = tuple(float(n) for n in range(1, 13))
+
+
+def session(pace, *, left_out=()):
+    points = [Measurement("x", {"n": n}, (pace * (1.0 + 2.0 * n),)) for n in SIZES if n not in left_out]
+    return Dataset("a machine", measurements=tuple(points))
+
+
+def line(sessions):
+    return fit(LINE, Data.of(sessions[0], ("n",)), draws=0)
+
+
+def test_misses_are_those_of_each_session_at_each_point_and_unknown_where_it_has_none():
+    sessions = [session(1.0), session(1.2, left_out=(3.0,))]
+    fitted = line(sessions)
+    table = misses(fitted, None, sessions)
+    assert table.shape == (2, 12)
+    assert table[0] == pytest.approx(0.0, abs=1e-6)
+    assert np.isnan(table[1, 2])
+    assert np.delete(table[1], 2) == pytest.approx(np.log(1.2), abs=1e-6)
+    away = Data.of(list(session(1.0))[:3], ("n",))
+    assert misses(replace(fitted, data=fitted.data.take(slice(3, None))), away, sessions).shape == (2, 12)
+
+
+def test_one_session_says_nothing_of_others():
+    assert spreads({"kernel.x": np.zeros((1, 5))}) == {"kernel.x": Spread()}
+
+
+def machine(rng, *, sessions, models=40, points=10):
+    """Misses of models whose sessions are apart by deviations that differ; now and then a point is disturbed."""
+    found = {}
+    for number in range(models):
+        apart = 0.08 * np.exp(0.6 * rng.standard_normal())
+        shared = apart * rng.standard_normal((sessions, 1))
+        own = 0.03 * rng.standard_normal((sessions, points))
+        own += 0.3 * (rng.random((sessions, points)) < 0.08) * rng.random((sessions, points))
+        model = 0.04 * rng.standard_normal(points)
+        found[f"kernel.{number}"] = shared + own + model
+    return found
+
+
+@pytest.mark.parametrize("count", [3, 5])
+def test_nine_of_ten_points_of_another_session_are_held(count):
+    rng = np.random.default_rng(count)
+    inside = {"together": [], "alone": []}
+    for _ in range(20):
+        tables = machine(rng, sessions=count + 1)
+        # what is fitted follows the sessions that are known
+        middles = {name: table[:-1].mean() for name, table in tables.items()}
+        known = {name: table[:-1] - middles[name] for name, table in tables.items()}
+        later = {name: table[-1] - middles[name] for name, table in tables.items()}
+        ways = {"together": spreads(known), "alone": {name: spreads({name: known[name]})[name] for name in known}}
+        for way, found in ways.items():
+            for name, one in found.items():
+                inside[way] += list(np.abs(later[name]) < 1.645 * np.hypot(one.common, one.own))
+    assert 0.85 < np.mean(inside["together"]) < 0.95
+    assert np.mean(inside["alone"]) > 0.85  # wide, by Student's t, where no other model helps
+
+
+def test_variances_of_one_sort_help_each_other():
+    """Two models that happen to agree are not thought surer than the others."""
+    rng = np.random.default_rng(1)
+    tables = {f"kernel.{i}": 0.1 * rng.standard_normal((4, 1)) + np.zeros((4, 5)) for i in range(30)}
+    tables["kernel.lucky"] = np.full((4, 5), 1e-4) * np.array([[1.0], [2.0], [3.0], [4.0]])
+    found = spreads(tables)
+    assert found["kernel.lucky"].common > 0.03
+    assert spreads({"kernel.lucky": tables["kernel.lucky"]})["kernel.lucky"].common < 1e-3
+
+
+def test_what_is_usual_is_found_again():
+    rng = np.random.default_rng(4)
+    freedom, known, variance = 5, 8.0, 0.01
+    true = known * variance / rng.chisquare(known, size=4000)
+    found = usual(list(true * rng.chisquare(freedom, size=4000) / freedom), freedom)
+    assert found.variance == pytest.approx(variance, rel=0.1)
+    assert found.freedom == pytest.approx(known, rel=0.25)
