@@ -37,14 +37,14 @@ class Requests:
     [0, 1, 2]
     """
 
-    __slots__ = ("_answered", "_open", "_posting", "_queue", "limit")
+    __slots__ = ("_answered", "_open", "_posting", "_queue", "_walking", "limit")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._queue: deque[tuple[int, Then]] = deque()
         self._open: deque[int] = deque()
         self._answered: set[int] = set()
-        self._posting = False
+        self._posting = self._walking = False
 
     def ask(self, index: int, post: Then) -> None:
         """Post request number `index` when its turn comes."""
@@ -69,11 +69,15 @@ class Requests:
         self._next()
 
     def _next(self) -> None:
-        if self._queue and not self._posting and len(self._open) < self.limit:
+        if self._walking:
+            return  # a request that is taken at once: the loop below goes on
+        self._walking = True
+        while self._queue and not self._posting and len(self._open) < self.limit:
             index, post = self._queue.popleft()
             self._open.append(index)
             self._posting = True
             post()
+        self._walking = False
 
 
 class Buffers:

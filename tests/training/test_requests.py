@@ -21,6 +21,21 @@ def test_requests_are_posted_one_after_the_other():
     assert posted == [0, 1]
 
 
+def test_many_requests_that_are_taken_at_once_are_posted_in_order():
+    requests, posted = Requests(100_000), []
+
+    def post(index):
+        posted.append(index)
+        requests.sent()
+
+    requests.ask(0, lambda: posted.append(0))  # not taken yet: the others wait behind it
+    for index in range(1, 5000):
+        requests.ask(index, lambda index=index: post(index))
+    assert posted == [0]
+    requests.sent()
+    assert posted == list(range(5000))
+
+
 def test_requests_without_a_limit_do_not_wait():
     requests, posted = Requests(0), []
     for index in range(3):
