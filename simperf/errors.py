@@ -52,12 +52,6 @@ class ProgramError(SimperfError):
     """A program that uses a verb or a device in a way that has no meaning."""
 
 
-class DeviceMemoryError(SimperfError):
-    """A device ran out of memory; names the operation that asked for too much."""
-
-    exit_code = 1
-
-
 class FloorError(SimperfError):
     """A simulated time below its physical floor: a defect of the model, never an answer."""
 
@@ -113,6 +107,13 @@ class InputError(SimperfError):
     def __init__(self, problems: Sequence[Problem] | Problem) -> None:
         self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class DeviceMemoryError(InputError):
+    """What a program holds does not fit on a device: as bad an input as any other; names what asks for too much."""
+
+    def __init__(self, problems: Sequence[Problem] | Problem | str) -> None:
+        super().__init__(Problem(problems) if isinstance(problems, str) else problems)
 
 
 def nearest(name: str, known: Iterable[str], *, show: int = 12) -> str:

@@ -22,6 +22,8 @@ __all__ = ["REGIMES", "Regime", "busy", "regime"]
 
 #: share of the time for which devices may wait for their input before it is what bounds the run [1]
 _STARVED = 0.05
+#: span of a host that makes a mini-batch of what was stored
+DECODE = "decode"
 #: All that `regime` may answer.
 REGIMES = (
     "compute-bound",
@@ -55,14 +57,14 @@ def regime(result: Result) -> Regime:
     Kernels count together, as ``compute-bound`` or ``memory-bound`` by what most of their
     time goes to. Work of a host that feeds from storage is ``input-bound``, if devices starve: several
     workers that run ahead are always busy too, and nobody waits for them. In a run that
-    reads no storage it is the frontend's, ``overhead-bound``. On a tie the device is
+    neither reads storage nor decodes it is the frontend's, ``overhead-bound``. On a tie the device is
     named before what feeds it. ``idle``: for most of the time nothing was active, or
     no timeline was recorded.
     """
     if result.time <= 0 or not result.spans:
         return Regime("idle", 0.0)
     swept = sweep(result)
-    reads = "storage" in swept.active
+    reads = "storage" in swept.active or any(span.name == DECODE for span in result.spans)
     groups: dict[str, tuple[Category, ...]] = {
         _kernel_regime(swept): ("compute", "memory"),
         "communication-bound": ("communication",),

@@ -136,6 +136,7 @@ def _placed(error: SimperfError, scenario: Scenario) -> list[Problem]:
     """Say where in the scenario's file stands what the program cannot run with."""
     from simperf.errors import InputError, Problem
     from simperf.files import read_toml
+    from simperf.scenario.load import TABLES
     from simperf.scenario.overrides import parse_path
 
     problems = error.problems if isinstance(error, InputError) else (Problem(str(error), key=_named(error, scenario)),)
@@ -145,15 +146,26 @@ def _placed(error: SimperfError, scenario: Scenario) -> list[Problem]:
         if toml is None or problem.file:
             placed.append(problem)
             continue
-        key = problem.key if problem.key.startswith("program") else _parameter(problem.key, scenario)
+        key = problem.key if problem.key.partition(".")[0] in TABLES else _parameter(problem.key, scenario)
         said = key == problem.key or key.rpartition(".")[2] == problem.key.rpartition(".")[2] or not problem.key
         message = problem.message if said else f"{problem.key}: {problem.message}"
         if scenario.name != scenario.title:
             message = f"in the variant {scenario.name!r}: {message}"
         path = parse_path(key)
-        line = toml.line(path if _of_file(path, toml.data) == _of_file(path, scenario.data) else path[:1])
-        placed.append(replace(problem, message=message, file=toml.path, line=line, key=key))
+        line = toml.line(_origin(path, toml.data, scenario))
+        read = _of_file(path, scenario.data)  # a quantity as it was written
+        value = repr(read) if problem.value and isinstance(read, str) else problem.value
+        placed.append(replace(problem, message=message, file=toml.path, line=line, key=key, value=value))
     return placed
+
+
+def _origin(path: tuple[str | int, ...], data: Mapping[str, Any], scenario: Scenario) -> tuple[str | int, ...]:
+    """Where a file says the value at a key path of a scenario: there, in its variant, or nowhere but in the table."""
+    if _of_file(path, data) == _of_file(path, scenario.data):
+        return path
+    rows = enumerate(data.get("compare", ()))
+    own = next((index for index, row in rows if row.get("name") == scenario.name and len(path) > 1), None)
+    return path[:1] if own is None or scenario.name == scenario.title else ("compare", own, "set")
 
 
 def _parameter(key: str, scenario: Scenario) -> str:

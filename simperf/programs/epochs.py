@@ -8,6 +8,7 @@ from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program, copy, launch, record, synchronize, wait
 from simperf.execution.session import Session
 from simperf.programs.registry import program
+from simperf.programs.unused import Unless, refuse_unused
 from simperf.training.input import InputPipeline, Samples
 from simperf.training.jitter import Family, distribution, scaled, stream
 from simperf.training.steady import Steady, long_run
@@ -64,6 +65,16 @@ def epoch(
     """
     if batch < 1 or samples < batch:
         raise InputError(Problem(f"{samples} samples make no mini-batch of {batch}", key="batch", value=str(batch)))
+    rules = [
+        Unless(jitter != "constant", ("cv",), "a constant time has no deviation", 'jitter = "lognormal" or another'),
+        Unless(
+            workers > 0,
+            ("prefetch", "stored", "decoded", "decode"),
+            "without workers the data lie in device memory",
+            "workers = 1 or more",
+        ),
+    ]
+    refuse_unused("epoch", locals(), rules)
     gpu, steps = m.gpu(), samples // batch
     factors = stream(distribution(jitter, cv=cv), m.rng("jitter"))
     kernel, side = Kernel("step", step, launch=0.0, result=0.0), gpu.stream(1)

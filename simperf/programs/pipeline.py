@@ -10,8 +10,10 @@ from simperf.errors import ProgramError
 from simperf.execution import Program, launch, record, synchronize, wait
 from simperf.execution.session import Session
 from simperf.programs.registry import program
+from simperf.programs.unused import Unless, refuse_unused
 from simperf.training.input import InputPipeline, Samples
-from simperf.units import Bytes, Seconds
+from simperf.training.jitter import Family, distribution
+from simperf.units import Bytes, Ratio, Seconds
 
 __all__ = ["input_pipeline"]
 
@@ -28,6 +30,8 @@ def input_pipeline(
     workers: int = 4,
     prefetch: int = 2,
     step: Seconds = 0.35,
+    jitter: Family = "constant",
+    cv: Ratio = 0.1,
     disk: str = "disk0",
 ) -> Program:
     """Feed a training loop from a disk through decode workers, and see what it waits for.
@@ -50,13 +54,21 @@ def input_pipeline(
         decoded mini-batches that each worker may have ready
     step : float
         time of the device for one mini-batch
+    jitter : str
+        how the time to decode a mini-batch varies, each worker's by itself
+    cv : float
+        standard deviation of that time over its mean
     disk : str
         storage node that holds the samples
     """
     if batches < 1:
         raise ProgramError("batches must be 1 or more")
+    varies = Unless(
+        jitter != "constant", ("cv",), "a constant time has no deviation", 'jitter = "lognormal" or another'
+    )
+    refuse_unused("input-pipeline", {"cv": cv}, [varies])
     gpu, steps = m.gpu(), []
-    samples = Samples(batch, stored, decoded, decode)
+    samples = Samples(batch, stored, decoded, decode, distribution(jitter, cv=cv))
     pipeline = InputPipeline(m, samples, workers=workers, prefetch=prefetch, disk=disk, batches=batches)
     train, side = Kernel("step", step, launch=0.0, result=0.0), gpu.stream(1)
     for number in range(batches):

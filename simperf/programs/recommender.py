@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simperf.errors import ProgramError
+from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program
 from simperf.execution.session import Session
 from simperf.programs.registry import program
@@ -66,7 +66,7 @@ def recommender(
     if not there:
         raise ProgramError("the machine has no GPU to train on")
     if not 0 <= gpus <= len(there):
-        raise ProgramError(f"gpus is {gpus}, but the machine has {len(there)}")
+        raise InputError(Problem(f"the machine has {len(there)}", key="gpus", value=str(gpus)))
     model = Recommender(tuple(tables), width, dense, tuple(bottom), tuple(top), precision)
     nodes = tuple(there[: gpus or None])
     run = HybridRun(model, nodes, batch, steps, algorithm=algorithm, variation=variation, alone=alone, watched=watched)

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from simperf.errors import ProgramError
+from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program
 from simperf.execution.session import Session
 from simperf.programs.registry import program
+from simperf.programs.unused import Unless, together, unused
 from simperf.training.buckets import BUCKET, FIRST_BUCKET
+from simperf.training.feeding import Feeding
+from simperf.training.jitter import Family, distribution
 from simperf.training.replica import Layers, Traced, Workload
 from simperf.training.trainer import Training
 from simperf.training.trainer import train as run_training
@@ -60,6 +63,14 @@ def train(
     bucket_view: bool = True,
     variation: Ratio = 0.0,
     loop: Seconds = 0.0,
+    decode: Seconds = 0.0,
+    workers: int = 0,
+    prefetch: int = 2,
+    jitter: Family = "constant",
+    cv: Ratio = 0.1,
+    disk: str = "",
+    stored: Bytes = 0.0,
+    watched: bool = False,
     alone: PerSecond = 0.0,
     counted: float = 1.0,
     dataset: int = 0,
@@ -136,7 +147,23 @@ def train(
     variation : float
         standard deviation of the time that equal devices take for the same work; all wait for the slowest
     loop : float
-        work of each process for a batch beside launching: the data loader, the Python of the loop
+        work of each process for a batch beside launching: the Python of the loop, a data loader without workers
+    decode : float
+        time of a core to decode one sample, by the data loader of each process
+    workers : int
+        processes of each data loader that decode ahead; 0: the process that trains decodes by itself
+    prefetch : int
+        mini-batches that each of them may have ready
+    jitter : str
+        how the time to decode a mini-batch varies, each loader's by itself
+    cv : float
+        standard deviation of that time over its mean
+    disk : str
+        storage node of each server that the loaders read; without one, samples lie in memory
+    stored : float
+        bytes of a sample on that disk
+    watched : bool
+        each process waits for its device after every step, as one that looks at the loss
     alone : float
         samples a second of one device with its share, as measured; scales the kernels
     counted : float
@@ -146,6 +173,8 @@ def train(
     exact : str
         simulate every rank, or never, or where ranks differ
     """
+    rules = _rules(model=bool(model), devices=bool(devices), workers=workers, jitter=jitter)
+    wrong = unused("train", locals(), rules)
     nodes = _nodes(m, gpus, devices)
     workload = workload_of(
         model,
@@ -165,32 +194,48 @@ def train(
             states=states,
         ),
     )
-    run = Training(
-        workload,
-        nodes,
-        strategy=strategy,
-        batch=batch_per_gpu * len(nodes) or batch,
-        split=split,
-        speeds=tuple(speeds),
-        steps=steps,
-        algorithm=algorithm,
-        options=options,
-        bucket=bucket,
-        first_bucket=first_bucket,
-        overlap=overlap,
-        slowdown=slowdown,
-        accumulate=accumulate,
-        every=every,
-        broadcast=broadcast,
-        bucket_view=bucket_view,
-        variation=variation,
-        loop=loop,
-        alone=alone,
-        counted=counted,
-        dataset=dataset,
-        exact={"auto": None, "yes": True, "no": False}[exact],
-    )
+    with together(wrong):
+        run = Training(
+            workload,
+            nodes,
+            strategy=strategy,
+            batch=batch,
+            batch_per_gpu=batch_per_gpu,
+            split=split,
+            speeds=tuple(speeds),
+            steps=steps,
+            algorithm=algorithm,
+            options=options,
+            bucket=bucket,
+            first_bucket=first_bucket,
+            overlap=overlap,
+            slowdown=slowdown,
+            accumulate=accumulate,
+            every=every,
+            broadcast=broadcast,
+            bucket_view=bucket_view,
+            variation=variation,
+            loop=loop,
+            feeding=Feeding(decode, workers, prefetch, distribution(jitter, cv=cv), disk, stored),
+            watched=watched,
+            alone=alone,
+            counted=counted,
+            dataset=dataset,
+            exact={"auto": None, "yes": True, "no": False}[exact],
+        )
     yield run_training(m, run)
+
+
+def _rules(*, model: bool, devices: bool, workers: int, jitter: str) -> tuple[Unless, ...]:
+    """What has an effect only together with something else."""
+    layers = ("layers", "forward", "backward", "fixed", "update", "weights", "sizes", "sample", "output", "activations")
+    return (
+        Unless(not model, (*layers, "states"), "a model of the zoo brings its own layers", "no model"),
+        Unless(model, ("precision", "optimizer"), "layers in round numbers have none", "a model of the zoo"),
+        Unless(not devices, ("gpus",), "the devices are named", "no devices"),
+        Unless(workers > 0, ("prefetch",), "nothing is decoded ahead without workers", "workers = 1 or more"),
+        Unless(jitter != "constant", ("cv",), "a constant time has no deviation", 'jitter = "lognormal" or another'),
+    )
 
 
 def _nodes(m: Session, gpus: int, devices: list[str]) -> tuple[str, ...]:
@@ -201,7 +246,7 @@ def _nodes(m: Session, gpus: int, devices: list[str]) -> tuple[str, ...]:
     if not there:
         raise ProgramError("the machine has no GPU to train on; name the nodes that take part as devices")
     if gpus > len(there):
-        raise ProgramError(f"gpus is {gpus}, but the machine has {len(there)}")
+        raise InputError(Problem(f"the machine has {len(there)}", key="gpus", value=str(gpus)))
     return there[: gpus or None]
 
 

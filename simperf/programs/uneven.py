@@ -13,6 +13,7 @@ from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program
 from simperf.execution.session import Session
 from simperf.programs.registry import program
+from simperf.programs.unused import Unless, refuse_unused, together
 from simperf.training.jitter import Family, distribution, stream
 from simperf.training.stragglers import LinkChange, Straggler, change_links, finish_time, flap
 from simperf.units import Bytes, Ratio, Seconds
@@ -66,10 +67,20 @@ def stragglers(
     backup : int
         workers whose result a synchronous step does without: the slowest of it
     """
-    if workers < 1 or steps < 1 or not 0 <= backup < workers:
-        raise ProgramError("one worker and one step or more, and fewer backup workers than workers, are expected")
-    if slow >= workers:
-        raise ProgramError(f"worker {slow} is to be slow, but there are {workers} (from 0)")
+    checks = (
+        ("workers", workers, workers >= 1, "one worker or more is expected"),
+        ("steps", steps, steps >= 1, "one step or more is expected"),
+        ("backup", backup, 0 <= backup < max(1, workers), "fewer backup workers than workers are expected"),
+        ("slow", slow, slow < workers, f"there are {workers} workers (from 0)"),
+    )
+    wrong = [Problem(words, key=key, value=str(value)) for key, value, right, words in checks if not right]
+    rules = [
+        Unless(jitter != "constant", ("cv",), "a constant time has no deviation", 'jitter = "lognormal" or another'),
+        Unless(slow >= 0, ("factor", "slow_from", "slow_until"), "no worker is slow", "slow = the worker"),
+        Unless(not asynchronous, ("backup",), "nobody waits for anybody", "asynchronous = false"),
+    ]
+    with together(wrong):
+        refuse_unused("stragglers", locals(), rules)
     env = m.simulation.env
     late = [Straggler(slow, factor, slow_from, slow_until or math.inf)] if slow >= 0 else []
     law = distribution(jitter, cv=cv)
@@ -160,6 +171,9 @@ def link_flaps(
     """
     if n < 1:
         raise ProgramError("n must be 1 or more")
+    random = bool(up or down)
+    once = Unless(not random, ("at", "until"), "the link flaps at random times", "no up and down")
+    refuse_unused("link-flaps", {"at": at, "until": until}, [once])
     route = m.machine.route(source, target)
     name = link or route.resources[0]
     if up or down:

@@ -18,6 +18,7 @@ from simperf.execution import MODES, Program, compute, copy, launch, record, syn
 from simperf.execution.frontend import Frontend
 from simperf.execution.session import Session
 from simperf.training.group import Group
+from simperf.training.loading import fetch
 from simperf.training.peer import send
 from simperf.training.replica import Replica
 
@@ -34,7 +35,9 @@ def interpreter(m: Session) -> Host:
     return Host(m.simulation.env, f"{m.host}/interpreter", 1.0 / locked if locked > 0 else math.inf)
 
 
-def data_parallel(m: Session, replicas: Sequence[Replica], group: Group, *, steps: int, loop: float = 0.0) -> Program:
+def data_parallel(
+    m: Session, replicas: Sequence[Replica], group: Group, *, steps: int, loop: float = 0.0, watched: bool = False
+) -> Program:
     """The whole training loop.
 
     Parameters
@@ -47,6 +50,8 @@ def data_parallel(m: Session, replicas: Sequence[Replica], group: Group, *, step
     steps : int
     loop : float
         The process's own work for a batch: the data loader and the Python of the loop [s].
+    watched : bool
+        Whether the process waits for its devices after every step, as one does that looks at the loss.
     """
     first, *others = replicas
     lock = interpreter(m)
@@ -58,6 +63,7 @@ def data_parallel(m: Session, replicas: Sequence[Replica], group: Group, *, step
 
     for _ in range(steps):
         yield compute(loop, "loop")
+        yield from fetch(first)  # for X, y in loader:
         inputs = math.fsum(replica.step.nbytes_input for replica in replicas)
         if inputs:  # X, y = X.to(devices[0]), y.to(devices[0])
             yield copy(first.source, first.device, nbytes=inputs, name="batch to GPU 0")
@@ -91,6 +97,8 @@ def data_parallel(m: Session, replicas: Sequence[Replica], group: Group, *, step
         done = yield record(first.device, "step done")
         for replica in replicas:
             replica.mark(done)
+        if watched:  # loss.item()
+            yield synchronize(*(replica.device for replica in replicas))
     yield synchronize(*(replica.device for replica in replicas))
 
 

@@ -11,18 +11,16 @@ import itertools
 from collections.abc import Sequence
 
 from simperf.engine.kernel import Kernel
-from simperf.execution import Program, compute, launch, record, synchronize, wait
+from simperf.execution import Program, compute, launch, record, synchronize
 from simperf.execution.session import Session
 from simperf.training.buckets import Bucket
+from simperf.training.exchange import COMMUNICATION, backward
 from simperf.training.group import Await, Group
 from simperf.training.loading import load
 from simperf.training.replica import Replica
 from simperf.workload import Op
 
-__all__ = ["COMMUNICATION", "ddp"]
-
-#: stream on which a rank's collectives run, one at a time and in order
-COMMUNICATION = 1
+__all__ = ["ddp"]
 
 
 def ddp(
@@ -36,6 +34,7 @@ def ddp(
     broadcast: bool = False,
     bucket_view: bool = True,
     loop: float = 0.0,
+    watched: bool = False,
 ) -> Program:
     """One rank's process.
 
@@ -59,13 +58,14 @@ def ddp(
         of ranks, when it is ready, and another one copies the sum back (``gradient_as_bucket_view=False``).
     loop : float
         The process's own work for a batch: the data loader and the Python of the loop [s].
+    watched : bool
+        Whether the process waits for its device after every step, as one does that looks at the loss.
     """
     gpu, step = replica.device, replica.step
-    side = gpu.stream(COMMUNICATION)
     copies = _copies(m, replica, buckets) if not bucket_view else {}
     if broadcast:  # net = DistributedDataParallel(net)
         weights = group.broadcast(replica, step.nbytes_gradients)
-        yield launch(weights, side)
+        yield launch(weights, gpu.stream(COMMUNICATION))
         yield launch(Await(weights), gpu)
     for _ in range(steps):
         for turn in range(accumulate):
@@ -73,16 +73,9 @@ def ddp(
             yield from load(m, replica)  # x = x.to(gpu, non_blocking=True)
             for kernel in step.forward:  # l = loss(net(x), y)
                 yield launch(kernel, gpu)
-            pending = list(buckets) if turn == accumulate - 1 else []  # with net.no_sync(): ...
-            works = []
-            for index, kernel in enumerate(step.backward):  # l.backward()
-                yield launch(kernel, gpu)
-                for one in copies.get(index, ()) if pending else ():  # bucket.copy_(grad / world_size)
-                    yield launch(one, gpu)
-                while pending and pending[0].ready == index:  # the hook of a bucket's last gradient
-                    yield wait((yield record(gpu, "bucket ready")), side)
-                    works.append(group.all_reduce(replica, pending.pop(0).nbytes))
-                    yield launch(works[-1], side)
+            if turn < accumulate - 1:  # with net.no_sync(): l.backward()
+                yield from backward(replica, group, ())
+        works = yield from backward(replica, group, buckets, copies=copies)  # l.backward()
         for work in works:
             yield launch(Await(work), gpu)
         for one in itertools.chain.from_iterable(copies.values()):  # grad.copy_(bucket)
@@ -90,6 +83,8 @@ def ddp(
         for kernel in step.update:  # optimizer.step()
             yield launch(kernel, gpu)
         replica.mark((yield record(gpu, "step done")))
+        if watched:  # loss.item()
+            yield synchronize(gpu)
     yield synchronize(gpu)
 
 

@@ -16,10 +16,11 @@ from simperf.errors import InputError, Problem
 from simperf.execution import Program, launch, record, synchronize, wait
 from simperf.execution.session import Session
 from simperf.training.buckets import BUCKET, FIRST_BUCKET, Bucket, assign_buckets
-from simperf.training.ddp import COMMUNICATION
+from simperf.training.exchange import backward, exchange
 from simperf.training.fitting import fit_speed
-from simperf.training.group import Await, Group, Work
-from simperf.training.memory import hold
+from simperf.training.group import Await, Group
+from simperf.training.memory import Holding, hold
+from simperf.training.options import kernel_by_kernel
 from simperf.training.outcome import step_time, tell
 from simperf.training.recommender import Part, Recommender, spread
 from simperf.training.replica import Replica, faster
@@ -61,32 +62,20 @@ def hybrid(
         Whether the process waits for its device after every step, as one does that takes the time of each.
     """
     gpu, step = replica.device, replica.step
-    side = gpu.stream(COMMUNICATION)
 
-    def exchange(why: str) -> Program:  # torch.distributed.all_to_all
+    def all_to_all(why: str) -> Program:  # torch.distributed.all_to_all
         if group.size > 1:
-            yield wait((yield record(gpu, why)), side)
-            work = group.all_to_all(replica, nbytes)
-            yield launch(work, side)
-            yield launch(Await(work), gpu)
+            yield from exchange(replica, group.all_to_all(replica, nbytes), why)
 
     for _ in range(steps):
         for kernel in step.forward[: part.before]:  # vectors = bottom(x)
             yield launch(kernel, gpu)
-        yield from exchange("vectors ready")
+        yield from all_to_all("vectors ready")
         for kernel in step.forward[part.before :]:  # l = loss(top(vectors), y)
             yield launch(kernel, gpu)
-        pending, works = list(buckets), list[Work]()
-        for index, kernel in enumerate(step.backward):  # l.backward()
-            if index == part.after:
-                yield from exchange("gradients of vectors ready")
-            yield launch(kernel, gpu)
-            while pending and pending[0].ready == index:
-                yield wait((yield record(gpu, "bucket ready")), side)
-                works.append(group.all_reduce(replica, pending.pop(0).nbytes))
-                yield launch(works[-1], side)
-        if part.after == len(step.backward):
-            yield from exchange("gradients of vectors ready")
+        works = yield from backward(replica, group, buckets, part=slice(part.after))  # l.backward()
+        yield from all_to_all("gradients of vectors ready")
+        works += yield from backward(replica, group, buckets, part=slice(part.after, None))
         for work in works:
             yield launch(Await(work), gpu)
         for kernel in step.update:  # optimizer.step()
@@ -152,6 +141,7 @@ class HybridRun:
 
 def train_hybrid(m: Session, run: HybridRun) -> Program:
     """Play a run through and report what came of it."""
+    kernel_by_kernel(m)
     whole = _parts(m, run, run.nodes[:1])[0]
     speed = 1.0
     if run.alone:
@@ -166,7 +156,14 @@ def train_hybrid(m: Session, run: HybridRun) -> Program:
     replicas, group = _ranks(m, run, parts, nbytes)
     for replica in replicas:
         replica.memory = dict(parts[replica.rank].step.memory)
-        hold(replica.device, replica.memory, samples=run.batch)
+    hold(
+        [
+            Holding(one.device, one.memory, run.batch, nodes=[run.nodes[rank] for rank in one.members])
+            for one in replicas
+        ],
+        key="tables",
+        otherwise="more devices to spread them over, or fewer rows",
+    )
     threads = [
         m.spawn(
             hybrid(

@@ -10,7 +10,7 @@ Not modelled: the page cache of the operating system, decoding on the device, sh
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import simpy
@@ -18,11 +18,12 @@ import simpy
 from simperf.engine.device import Device
 from simperf.engine.storage import Disk
 from simperf.engine.stream import Stream
-from simperf.errors import InputError, Problem, ProgramError
+from simperf.errors import InputError, Problem
 from simperf.execution import Program, compute, copy, record, wait
 from simperf.execution.session import Session
+from simperf.training.jitter import Constant, Distribution, stream
 
-__all__ = ["InputPipeline", "Samples"]
+__all__ = ["InputPipeline", "Samples", "open_disk"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +38,15 @@ class Samples:
         Size of a sample on the disk and in memory [B].
     decode : float
         Time of one core to decode a sample [s].
+    jitter : Distribution
+        Of the time to decode a mini-batch, over its mean [1]: pictures and sentences differ in size.
     """
 
     batch: int
     stored: float
     decoded: float
     decode: float
+    jitter: Distribution = field(default_factory=Constant)
 
 
 class InputPipeline:
@@ -56,19 +60,19 @@ class InputPipeline:
         Decode processes; more than there are cores do not help.
     prefetch : int
         Mini-batches that each worker may have ready.
-    disk : str
-        Storage node.
+    disk : str or Disk
+        Storage node, or a drive that others read as well; empty reads nothing.
     host : str
         CPU node whose cores decode; by default that of the session.
     batches : int or None
         Mini-batches in all; None goes on for ever.
+    name : str
+        Before the workers' names, where there are several pipelines.
 
     Raises
     ------
     InputError
-        No workers, no prefetch.
-    ProgramError
-        The machine has no such disk.
+        No workers, no prefetch, no such disk.
     """
 
     def __init__(
@@ -78,9 +82,10 @@ class InputPipeline:
         *,
         workers: int,
         prefetch: int = 2,
-        disk: str = "disk0",
+        disk: str | Disk = "disk0",
         host: str = "",
         batches: int | None = None,
+        name: str = "",
     ) -> None:
         problems = [
             Problem("1 or more is expected", key=key, value=str(value))
@@ -89,39 +94,35 @@ class InputPipeline:
         ]
         if problems:
             raise InputError(problems)
-        node = m.machine.nodes.get(disk)
-        if node is None or node.kind != "storage":
-            raise ProgramError(
-                f"the machine has no disk {disk!r}; it has {', '.join(m.machine.ids('storage')) or 'none'}"
-            )
         env = m.simulation.env
         self.samples, self.waited, self.starved, self._m, self._host = samples, 0.0, 0, m, host or m.host
-        self._drive = Disk(env, disk, node.part, rng=m.rng(disk), recorder=m.simulation.recorder)
+        self._drive = open_disk(m, disk) if isinstance(disk, str) else disk
         self._ready = simpy.Store(env)
         self._buffers = simpy.Container(env, capacity=workers * prefetch, init=workers * prefetch)
         self._taken = 0
         numbers = iter(range(batches)) if batches is not None else iter(int, 1)
         for index in range(workers):
-            m.spawn(self._worker(numbers), f"worker{index}", host=self._host)
+            worker = f"{name}worker{index}"
+            m.spawn(self._worker(numbers, stream(samples.jitter, m.rng(f"decode {worker}"))), worker, host=self._host)
 
     @property
     def fill(self) -> int:
         """Mini-batches that are ready."""
         return len(self._ready.items)
 
-    def _worker(self, numbers: Iterator[int]) -> Program:
+    def _worker(self, numbers: Iterator[int], factors: Iterator[float]) -> Program:
         samples = self.samples
         for number in numbers:
             yield self._buffers.get(1)
-            yield self._drive.read(samples.batch * samples.stored, sequential=True)
-            yield compute(samples.batch * samples.decode, "decode")
+            if self._drive is not None:
+                yield self._drive.read(samples.batch * samples.stored, sequential=True)
+            yield compute(samples.batch * samples.decode * next(factors), "decode")
             yield self._ready.put(number)
 
-    def load(self, device: Device, stream: Stream) -> Generator[Any, Any, None]:
-        """Take the next mini-batch, waiting for it if none is ready, and copy it to `device` on `stream`.
+    def take(self) -> Generator[Any, Any, None]:
+        """Take the next mini-batch, waiting for it if none is ready; its buffer can be filled again.
 
-        The default stream of the device waits for the copy; the frontend does not. Waiting for the very first batch is
-        not starvation, since nothing could have been read before.
+        Waiting for the very first batch is not starvation, since nothing could have been read before.
         """
         m, asked = self._m, self._m.now
         yield wait(self._ready.get(), why="wait: data")
@@ -130,6 +131,30 @@ class InputPipeline:
             self.starved += 1
         self._taken += 1
         yield self._buffers.put(1)
+
+    def load(self, device: Device, queue: Stream) -> Generator[Any, Any, None]:
+        """Take the next mini-batch and copy it to `device` on `queue`.
+
+        The default stream of the device waits for the copy; the frontend does not.
+        """
+        yield from self.take()
         nbytes = self.samples.batch * self.samples.decoded
-        yield copy(self._host, device, nbytes=nbytes, stream=stream, name="batch to device")
-        yield wait((yield record(stream, "batch there")), device)
+        yield copy(self._host, device, nbytes=nbytes, stream=queue, name="batch to device")
+        yield wait((yield record(queue, "batch there")), device)
+
+
+def open_disk(m: Session, name: str) -> Disk | None:
+    """The drive of a storage node; none if no name is given.
+
+    Raises
+    ------
+    InputError
+        The machine has no such disk.
+    """
+    if not name:
+        return None
+    node = m.machine.nodes.get(name)
+    if node is None or node.kind != "storage":
+        there = ", ".join(m.machine.ids("storage")) or "a machine that has one"
+        raise InputError(Problem(f"the machine has no disk {name!r}", key="disk", value=name, expected=there))
+    return Disk(m.simulation.env, name, node.part, rng=m.rng(name), recorder=m.simulation.recorder)

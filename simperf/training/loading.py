@@ -12,7 +12,7 @@ from simperf.execution import launch
 from simperf.execution.session import Session
 from simperf.training.replica import Replica
 
-__all__ = ["load"]
+__all__ = ["fetch", "load"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,19 @@ class _Joint(Copy):
         Copy.start(self, stream)
 
 
+def fetch(replica: Replica) -> Generator[Any, Any, None]:
+    """Wait for the next mini-batch of the process's data loader, if it has one."""
+    if replica.feed is not None:
+        yield from replica.feed.fetch(replica.device)
+
+
 def load(m: Session, replica: Replica) -> Generator[Any, Any, None]:
     """Copy the replica's share from pinned host memory, before the kernels that need it.
 
-    It stands in the default stream, so the frontend goes on at once: ``x.to(gpu, non_blocking=True)``.
+    The process first waits for its data loader, if it has one. The copy stands in the default stream, so the frontend
+    goes on at once: ``x.to(gpu, non_blocking=True)``.
     """
+    yield from fetch(replica)  # for x, y in loader:
     nbytes = replica.step.nbytes_input
     if not nbytes or not replica.source:
         return

@@ -7,10 +7,10 @@ What it does to convergence is not modelled.
 from __future__ import annotations
 
 from simperf.errors import InputError, Problem
-from simperf.execution import Program, compute, launch, record, synchronize, wait
+from simperf.execution import Program, compute, launch, record, synchronize
 from simperf.execution.session import Session
-from simperf.training.ddp import COMMUNICATION
-from simperf.training.group import Await, Group
+from simperf.training.exchange import exchange
+from simperf.training.group import Group
 from simperf.training.loading import load
 from simperf.training.replica import Replica
 
@@ -26,6 +26,7 @@ def local_sgd(
     every: int,
     accumulate: int = 1,
     loop: float = 0.0,
+    watched: bool = False,
 ) -> Program:
     """One rank's process.
 
@@ -44,6 +45,8 @@ def local_sgd(
         Micro-batches a step.
     loop : float
         The process's own work for a batch [s].
+    watched : bool
+        Whether the process waits for its device after every step, as one does that looks at the loss.
 
     Raises
     ------
@@ -53,7 +56,6 @@ def local_sgd(
     if every < 1:
         raise InputError(Problem("weights are averaged every step or less often", key="every", value=str(every)))
     gpu, step = replica.device, replica.step
-    side = gpu.stream(COMMUNICATION)
     for number in range(1, steps + 1):
         for _ in range(accumulate):
             yield compute(loop, "loop")
@@ -63,9 +65,8 @@ def local_sgd(
         for kernel in step.update:  # optimizer.step()
             yield launch(kernel, gpu)
         if number % every == 0:  # for weight in net.parameters(): all_reduce(weight / size)
-            yield wait((yield record(gpu, "weights ready")), side)
-            average = group.all_reduce(replica, step.nbytes_gradients)
-            yield launch(average, side)
-            yield launch(Await(average), gpu)
+            yield from exchange(replica, group.all_reduce(replica, step.nbytes_gradients), "weights ready")
         replica.mark((yield record(gpu, "step done")))
+        if watched:  # loss.item()
+            yield synchronize(gpu)
     yield synchronize(gpu)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from simperf.engine.device import Device
-from simperf.errors import DeviceMemoryError
+from simperf.errors import DeviceMemoryError, Problem
 from simperf.units import format_quantity
 
-__all__ = ["MOST_SAMPLES", "hold", "largest_batch"]
+__all__ = ["MOST_SAMPLES", "Holding", "hold", "largest_batch"]
 
 #: samples beyond which nobody trains on one device
 MOST_SAMPLES = 1 << 24
@@ -45,10 +46,9 @@ def largest_batch(need: Callable[[int], float], capacity: float, *, most: int = 
     return low
 
 
-def hold(
-    device: Device, memory: Mapping[str, float], *, samples: float, need: Callable[[int], float] | None = None
-) -> None:
-    """Take what a replica holds for the whole run, from the device's memory.
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What a replica holds on its device for the whole run.
 
     Parameters
     ----------
@@ -59,25 +59,71 @@ def hold(
         That the device works on.
     need : callable, optional
         Memory of any number of samples [B], to say how many would fit.
+    nodes : sequence of str
+        Devices that it stands for; by default its own.
+    """
+
+    device: Device
+    memory: Mapping[str, float]
+    samples: float
+    need: Callable[[int], float] | None = None
+    nodes: Sequence[str] = ()
+
+    def shortage(self) -> tuple[str, int | None]:
+        """Why it does not fit, and how many samples would if that is known; empty if it fits."""
+        total, pool = math.fsum(self.memory.values()), self.device.memory
+        if pool.held + total <= pool.capacity:
+            return "", None
+        parts = ", ".join(f"{name} {format_quantity(nbytes, 'B')}" for name, nbytes in self.memory.items() if nbytes)
+        advice, fits = "", None
+        if self.need is not None:
+            fits = largest_batch(self.need, pool.capacity - pool.held)
+            least = format_quantity(self.need(1), "B")
+            advice = f"; at most {fits} samples fit on it" if fits else f"; not even one sample fits, it needs {least}"
+        text = (
+            f"{self.samples:g} samples need {format_quantity(total, 'B')} ({parts}), "
+            f"but it has {format_quantity(pool.capacity, 'B')}{advice}"
+        )
+        return text, fits
+
+
+def hold(
+    holdings: Sequence[Holding],
+    *,
+    key: str = "batch",
+    right: Callable[[int], str] = "at most {}".format,
+    otherwise: str = "a smaller model, fewer bytes for each number, or a device with more memory",
+) -> None:
+    """Take what replicas hold from the memory of their devices.
+
+    Parameters
+    ----------
+    holdings : sequence of Holding
+    key : str
+        Parameter of the program that decides how many samples a device has.
+    right : callable
+        From the samples that would fit on a device to the value of that parameter, in words.
+    otherwise : str
+        What would be right where no number of samples fits.
 
     Raises
     ------
     DeviceMemoryError
-        It is more than there is; says what holds it and which batch would fit.
+        Some do not fit: all of these together, with what holds the memory and which batch would fit.
     """
-    total = math.fsum(memory.values())
-    pool = device.memory
-    if pool.held + total > pool.capacity:
-        parts = ", ".join(f"{name} {format_quantity(nbytes, 'B')}" for name, nbytes in memory.items() if nbytes)
-        advice = ""
-        if need is not None:
-            fits = largest_batch(need, pool.capacity - pool.held)
-            least = format_quantity(need(1), "B")
-            advice = f"; at most {fits} samples fit on it" if fits else f"; not even one sample fits, it needs {least}"
-        raise DeviceMemoryError(
-            f"{device.name} is out of memory: {samples:g} samples need {format_quantity(total, 'B')} "
-            f"({parts}), but it has {format_quantity(pool.capacity, 'B')}{advice}"
-        )
-    for name, nbytes in memory.items():
-        if nbytes:
-            pool.hold(nbytes, name)
+    short: dict[tuple[str, int | None], list[str]] = {}
+    for one in holdings:
+        if (found := one.shortage())[0]:
+            short.setdefault(found, []).extend(one.nodes or (one.device.name,))
+    problems = []
+    for (text, fits), (first, *others) in short.items():
+        named = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+        alike = f"; so {'is' if len(others) == 1 else 'are'} {named}" if others else ""
+        message = f"{first} is out of memory: {text}{alike}"
+        problems.append(Problem(message, key=key, expected=right(fits) if fits else otherwise))
+    if problems:
+        raise DeviceMemoryError(problems)
+    for one in holdings:
+        for name, nbytes in one.memory.items():
+            if nbytes:
+                one.device.memory.hold(nbytes, name)

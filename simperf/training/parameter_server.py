@@ -13,8 +13,9 @@ from simperf.execution.session import Session
 from simperf.training.asynchronous import Loop, Pace, Pool, Reader, worker
 from simperf.training.jitter import Constant
 from simperf.training.kvstore import KVStore, StoreOptions
-from simperf.training.memory import hold
+from simperf.training.memory import Holding, hold
 from simperf.training.opening import announce
+from simperf.training.options import kernel_by_kernel
 from simperf.training.outcome import tell_cost
 from simperf.training.placement import loads
 from simperf.training.step import TrainingStep
@@ -112,6 +113,7 @@ def parameter_server(
     DeviceMemoryError
         A GPU's memory does not hold its part of the training.
     """
+    kernel_by_kernel(m)
     options, loop, pace = options or StoreOptions(), loop or Loop(), pace or Pace()
     if steps < 1:
         raise InputError(Problem("at least one step is needed", key="steps", value=str(steps)))
@@ -141,10 +143,10 @@ def parameter_server(
         if finished[0] % count == 0:
             ends.append(m.now)
 
+    if step.memory:
+        hold([Holding(m.simulation.device(kv.gpu), step.memory, step.samples, need) for kv in store.workers])
     threads = []
     for index, kv in enumerate(store.workers):
-        if step.memory:
-            hold(m.simulation.device(kv.gpu), step.memory, samples=step.samples, need=need)
         if disk and kv.team.route.host not in readers:
             prefix = kv.gpu.rpartition("/")[0]
             readers[kv.team.route.host] = Reader(m, f"{prefix}/{disk}" if prefix else disk, nbytes_stored)

@@ -19,6 +19,7 @@ from simperf.training.step import Gradient, TrainingStep, even_step
 from simperf.workload import Op
 
 if TYPE_CHECKING:
+    from simperf.training.feeding import Feed
     from simperf.workload.model import TracedModel
 
 __all__ = ["Layers", "Replica", "Traced", "Workload", "faster", "training_step"]
@@ -50,6 +51,8 @@ class Replica:
         Time for which its device waited for communication so far [s].
     ends : list of float
         When its steps ended [s].
+    feed : Feed, optional
+        Where its process gets its mini-batches from; none has them in pinned memory.
     """
 
     rank: int
@@ -62,6 +65,7 @@ class Replica:
     memory: dict[str, float] = field(default_factory=dict)
     exposed: float = 0.0
     ends: list[float] = field(default_factory=list)
+    feed: Feed | None = None
 
     def mark(self, marker: Marker) -> None:
         """Note the end of a step, when the device comes to `marker`."""

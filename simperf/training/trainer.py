@@ -15,23 +15,24 @@ from simperf.execution.session import Session
 from simperf.training.buckets import BUCKET, FIRST_BUCKET, Bucket, assign_buckets
 from simperf.training.data_parallel import data_parallel
 from simperf.training.ddp import ddp
+from simperf.training.feeding import Feeding, attach, tell_feeds
 from simperf.training.fitting import fit_speed
-from simperf.training.group import Group
+from simperf.training.group import TUNED, Group
 from simperf.training.heterogeneous import even_split, proportional_split
 from simperf.training.local_sgd import local_sgd
-from simperf.training.memory import hold
+from simperf.training.memory import Holding, hold
 from simperf.training.naive import naive
+from simperf.training.options import STRATEGIES, kernel_by_kernel, unused
 from simperf.training.outcome import step_time, tell
 from simperf.training.replica import Replica, Workload, faster
 from simperf.training.step import TrainingStep
 from simperf.training.symmetry import make_replicas
 from simperf.training.variation import slowest
 
-__all__ = ["STRATEGIES", "Training", "train"]
+__all__ = ["Training", "train"]
 
-#: strategies, and whether one process drives all GPUs
-STRATEGIES = {"ddp": False, "local-sgd": False, "data-parallel": True, "naive": True}
-
+#: samples of a step where nobody says how many
+BATCH = 256
 #: micro-batches of one device that are played, equally far apart, before more of them are counted and not played
 PLAYED = (8, 12, 16)
 #: the same where one of them is more kernels than may wait to run, so that the second finds things as any other does
@@ -53,6 +54,8 @@ class Training:
         A key of `STRATEGIES`.
     batch : int
         Samples of one step of the optimizer on all devices.
+    batch_per_gpu : int
+        The same on each device instead; 0 takes `batch`.
     split : str
         ``"even"`` or ``"proportional"``.
     speeds : tuple of float
@@ -76,6 +79,10 @@ class Training:
         the slowest, see `simperf.training.variation`.
     loop : float
         Work of each process for a batch, beside launching [s].
+    feeding : Feeding
+        Where mini-batches come from; by default they lie in pinned memory.
+    watched : bool
+        Every process waits for its devices after each step, as one that looks at the loss.
     alone : float
         Samples a second of one device by itself on its share of the batch, as measured; scales the kernels
         [1/s]. 0 takes them as they are.
@@ -95,7 +102,8 @@ class Training:
     workload: Workload
     nodes: tuple[str, ...]
     strategy: str = "ddp"
-    batch: int = 256
+    batch: int = BATCH
+    batch_per_gpu: int = 0
     split: str = "even"
     speeds: tuple[float, ...] = ()
     steps: int = 3
@@ -111,6 +119,8 @@ class Training:
     bucket_view: bool = True
     variation: float = 0.0
     loop: float = 0.0
+    feeding: Feeding = field(default_factory=Feeding)
+    watched: bool = False
     alone: float = 0.0
     counted: float = 1.0
     dataset: int = 0
@@ -120,19 +130,12 @@ class Training:
         if self.strategy not in STRATEGIES:
             raise UnknownNameError("strategy", self.strategy, STRATEGIES)
         ranks = len(self.nodes)
-        whole = self.batch % self.accumulate == 0 if self.accumulate >= 1 else False
-        one_process = STRATEGIES[self.strategy]
+        whole = self.samples % self.accumulate == 0 if self.accumulate >= 1 else False
         problems = [
             Problem(message, key=key, value=str(value))
             for key, value, right, message in (
                 ("steps", self.steps, self.steps >= 1, "one step or more is expected"),
-                ("accumulate", self.accumulate, whole, f"a divisor of the batch of {self.batch} is expected"),
-                (
-                    "accumulate",
-                    self.accumulate,
-                    not one_process or self.accumulate <= 1,
-                    f"{self.strategy} takes its batch whole: 1 is expected",
-                ),
+                ("accumulate", self.accumulate, whole, f"a divisor of the batch of {self.samples} is expected"),
                 ("devices", ranks, ranks >= 1, "one device or more is expected"),
                 ("devices", ranks, len(set(self.nodes)) == ranks, "a device takes part once"),
                 ("counted", self.counted, 0 < self.counted < math.inf, "a number above 0 is expected"),
@@ -140,12 +143,30 @@ class Training:
             )
             if not right
         ]
+        problems += unused(self)
+        if self.options and self.algorithm in TUNED:
+            expected = "an algorithm of its own name, or no options"
+            told = "NCCL's tuner sets its options itself"
+            problems.append(Problem(told, key="options", value=str(dict(self.options)), expected=expected))
+        if self.batch_per_gpu and self.batch != BATCH:
+            expected = "batch or batch_per_gpu"
+            problems.append(
+                Problem("batch_per_gpu stands for it", key="batch", value=str(self.batch), expected=expected)
+            )
+        if not self.feeding.idle and self.exact is False and ranks > 1:
+            problems.append(Problem("every rank has a data loader of its own", key="exact", value="no", expected="yes"))
         if problems:
             raise InputError(problems)
+
+    @property
+    def samples(self) -> int:
+        """Of one step of the optimizer on all devices."""
+        return self.batch_per_gpu * len(self.nodes) or self.batch
 
 
 def train(m: Session, run: Training) -> Program:
     """Play a run through and report what came of it."""
+    kernel_by_kernel(m)
     _one_server(m, run)
     steps = _steps(m, run)
     if run.alone:
@@ -160,15 +181,15 @@ def train(m: Session, run: Training) -> Program:
         together = {id(step): faster(step, behind) for step in steps}
         steps = [together[id(step)] for step in steps]
         m.notes.append(f"all devices keep the pace of the slowest of {len(steps)}: {behind:.3f} times the mean")
-    one_process = STRATEGIES[run.strategy]
-    replicas, exact = make_replicas(m, run.nodes, steps, exact=True if one_process else run.exact)
+    every = STRATEGIES[run.strategy] or not run.feeding.idle
+    replicas, exact = make_replicas(m, run.nodes, steps, exact=True if every else run.exact)
     group = _group(m, run, replicas, exact)
     if run.exact is None and group.uneven(_works(run, steps[0])):
         m.notes.append("every rank is simulated: they end a collective at different times")
         replicas, exact = make_replicas(m, run.nodes, steps, exact=True)
         group = _group(m, run, replicas, exact)
-    for replica in replicas:
-        _fit(run, replica)
+    _hold(run, replicas)
+    _feed(m, run, replicas)
     threads = [
         m.spawn(program, f"rank{replica.rank}", host=replica.host)
         for replica, program in _programs(m, run, replicas, group)
@@ -179,9 +200,10 @@ def train(m: Session, run: Training) -> Program:
     share = steps[0].samples * run.accumulate * run.counted
     alone = share / _time_alone(m, run, nominal) if len(steps) > 1 else 0.0
     period = run.every if run.strategy == "local-sgd" else 1
-    tell(m, replicas, samples=run.batch * run.counted, alone=alone, group=group, period=period)
+    tell(m, replicas, samples=run.samples * run.counted, alone=alone, group=group, period=period)
+    tell_feeds(m, [replica.feed for replica in replicas], batches=run.steps * run.accumulate)
     if run.dataset:
-        m.metric("time per epoch", math.ceil(run.dataset / run.batch) * step_time(replicas, period=period), "s")
+        m.metric("time per epoch", math.ceil(run.dataset / run.samples) * step_time(replicas, period=period), "s")
 
 
 def _one_server(m: Session, run: Training) -> None:
@@ -225,7 +247,7 @@ def _steps(m: Session, run: Training) -> list[TrainingStep]:
     def time(rank: int) -> Callable[[int], float]:
         return lambda samples: step(rank, samples).compute_time
 
-    samples, ranks = run.batch // run.accumulate, len(run.nodes)
+    samples, ranks = run.samples // run.accumulate, len(run.nodes)
     if run.split == "even":
         shares = even_split(samples, ranks)
     else:
@@ -237,8 +259,28 @@ def _steps(m: Session, run: Training) -> list[TrainingStep]:
     return [step(rank, share) for rank, share in enumerate(shares)]
 
 
-def _fit(run: Training, replica: Replica) -> None:
-    """Take the replica's memory from its device."""
+def _hold(run: Training, replicas: Sequence[Replica]) -> None:
+    """Take the replicas' memory from their devices."""
+    holdings = []
+    for replica in replicas:
+        if replica.step.memory:
+            extra, need = _beside(run, replica)
+            replica.memory = {**replica.step.memory, **extra}
+            nodes = [run.nodes[rank] for rank in replica.members]
+            holdings.append(Holding(replica.device, replica.memory, replica.step.samples, need, nodes))
+    ranks = len(run.nodes)
+
+    def right(fits: int) -> str:
+        most = fits * run.accumulate * (1 if run.batch_per_gpu else ranks)
+        turns = range(run.accumulate + 1, 0 if STRATEGIES[run.strategy] else 1 + run.samples // ranks)
+        enough = next((n for n in turns if run.samples % n == 0 and run.samples <= fits * n * ranks), 0)
+        return f"at most {most}" + (f", or accumulate = {enough}" if enough else "")
+
+    hold(holdings, key="batch_per_gpu" if run.batch_per_gpu else "batch", right=right)
+
+
+def _beside(run: Training, replica: Replica) -> tuple[dict[str, float], Callable[[int], float]]:
+    """What a replica holds beside its step [B], and all that it holds of any number of samples [B]."""
     ranks, step = len(run.nodes), replica.step
     extra: dict[str, float] = {}
     if run.strategy == "ddp" and ranks > 1:
@@ -252,37 +294,29 @@ def _fit(run: Training, replica: Replica) -> None:
         more = extra.get("buckets", 0.0) + share * (math.fsum(extra.values()) - extra.get("buckets", 0.0))
         return math.fsum(run.workload.memory(samples).values()) + more
 
-    if step.memory:
-        replica.memory = {**step.memory, **extra}
-        hold(replica.device, replica.memory, samples=step.samples, need=need)
+    return extra, need
+
+
+def _feed(m: Session, run: Training, replicas: Sequence[Replica]) -> None:
+    """Give every process of the run its data loader."""
+    one_process = STRATEGIES[run.strategy]
+    samples = [replica.step.samples for replica in replicas]
+    fed = [(replicas[0], math.fsum(samples))] if one_process else list(zip(replicas, samples, strict=True))
+    attach(m, fed, run.feeding, batches=run.steps * run.accumulate)
 
 
 def _programs(m: Session, run: Training, replicas: Sequence[Replica], group: Group) -> list[tuple[Replica, Program]]:
     """The processes of the run, each with the replica whose host runs it."""
     if run.strategy == "naive":
         return [(replicas[0], naive(m, replicas, steps=run.steps, loop=run.loop))]
+    pace: dict[str, Any] = {"steps": run.steps, "loop": run.loop, "watched": run.watched}
     if run.strategy == "data-parallel":
-        return [(replicas[0], data_parallel(m, replicas, group, steps=run.steps, loop=run.loop))]
+        return [(replicas[0], data_parallel(m, replicas, group, **pace))]
+    pace["accumulate"] = run.accumulate
     if run.strategy == "local-sgd":
-        pace: dict[str, Any] = {"every": run.every, "accumulate": run.accumulate, "loop": run.loop}
-        return [(one, local_sgd(m, one, group, steps=run.steps, **pace)) for one in replicas]
-    return [
-        (
-            one,
-            ddp(
-                m,
-                one,
-                group,
-                steps=run.steps,
-                buckets=_buckets(run, one.step),
-                accumulate=run.accumulate,
-                broadcast=run.broadcast,
-                bucket_view=run.bucket_view,
-                loop=run.loop,
-            ),
-        )
-        for one in replicas
-    ]
+        return [(one, local_sgd(m, one, group, every=run.every, **pace)) for one in replicas]
+    more: dict[str, Any] = {"broadcast": run.broadcast, "bucket_view": run.bucket_view, **pace}
+    return [(one, ddp(m, one, group, buckets=_buckets(run, one.step), **more)) for one in replicas]
 
 
 def _buckets(run: Training, step: TrainingStep) -> tuple[Bucket, ...]:
@@ -313,10 +347,12 @@ def _alone(m: Session, run: Training, step: TrainingStep, *, accumulate: int) ->
     single = m.another()
     node = run.nodes[:1]
     replicas, _ = make_replicas(single, node, [step])
+    attach(single, [(replicas[0], step.samples)], run.feeding, batches=run.steps * accumulate)
+    pace: dict[str, Any] = {"steps": run.steps, "loop": run.loop}
     if run.strategy == "naive":
-        program = naive(single, replicas, steps=run.steps, loop=run.loop)
+        program = naive(single, replicas, **pace)
     else:
         group = Group(single, node, replicas)
-        program = ddp(single, replicas[0], group, steps=run.steps, buckets=(), accumulate=accumulate, loop=run.loop)
+        program = ddp(single, replicas[0], group, buckets=(), accumulate=accumulate, watched=run.watched, **pace)
     single.play(program)
     return step_time(replicas)

@@ -27,7 +27,7 @@ def raising(monkeypatch, error):
         (KeyboardInterrupt(), 130, ""),
         (typer.Abort(), 130, ""),
         (typer.Exit(3), 3, ""),
-        (DeviceMemoryError("gpu0 is full"), 1, "error: gpu0 is full\n"),
+        (DeviceMemoryError("gpu0 is full"), 2, "error: gpu0 is full\n"),
         (InputError([Problem("a"), Problem("b", file="f", line=3)]), 2, "error: a\nerror: f:3: b\n"),
         (PermissionError(13, "Permission denied", "out.json"), 2, "error: Permission denied: out.json\n"),
         (MemoryError(), 2, "error: this computer has not enough memory"),

@@ -81,7 +81,7 @@ def test_a_value_without_meaning_is_placed_at_its_key(simperf, tmp_path):
     code, _, err = simperf("run", "s.toml")
     assert (code, err) == (2, "error: s.toml:5: program.servers: at least one server is needed (read: 0)\n")
     code, _, err = simperf("run", "s.toml", "--variant", "many")
-    assert err.startswith("error: s.toml:3: program.servers: in the variant 'many': 20 servers for 10 shards")
+    assert err.startswith("error: s.toml:8: program.servers: in the variant 'many': 20 servers for 10 shards")
     code, _, err = simperf("run", "s.toml", "--set", "program.servers=30")
     assert err.startswith("error: s.toml:3: program.servers: 30 servers for 10 shards"), "it is not what line 5 says"
 
@@ -91,3 +91,35 @@ def test_a_data_set_is_refused_under_its_own_option(tmp_path):
         verify_outputs(output=tmp_path / "no" / "data.json")
     with pytest.raises(InputError, match=r"--output: .*does not say JSON"):
         verify_outputs(output=tmp_path / "data.txt")
+
+
+def test_a_model_that_does_not_fit_is_bad_input(simperf, tmp_path):
+    """File, line, key, what holds the memory, what would fit; all devices at once; what is said to fit does."""
+    text = '[machine]\nuse = "p3-8xlarge"\n[program]\nuse = "train"\nmodel = "resnet50"\nbatch = 1024\nsteps = 1\n'
+    (tmp_path / "s.toml").write_text(text)
+    code, out, err = simperf("run", "s.toml")
+    assert (code, out) == (2, "")
+    start = "error: s.toml:6: program.batch: gpu0 is out of memory: 256 samples need 22.51 GB (weights 102.2 MB"
+    assert err.startswith(start)
+    fits = "but it has 17.18 GB; at most 194 samples fit on it; so are gpu1, gpu2, gpu3\n"
+    assert err.endswith(f"{fits}    expected: at most 776, or accumulate = 2\n")
+    assert simperf("run", "s.toml", "--set", "program.batch=776")[0] == 0
+    assert simperf("run", "s.toml", "--set", "program.accumulate=2")[0] == 0
+    assert simperf("run", "s.toml", "--set", "program.batch=780")[0] == 2
+
+
+def test_a_mode_without_effect_is_placed_at_its_table(simperf, tmp_path):
+    text = '[machine]\nuse = "p3-8xlarge"\n[execution]\nmode = "captured"\n[program]\nuse = "train"\nsteps = 1\n'
+    (tmp_path / "s.toml").write_text(text)
+    code, _, err = simperf("run", "s.toml")
+    assert code == 2
+    assert err.startswith("error: s.toml:4: execution.mode: training launches kernel by kernel")
+
+
+def test_quantities_are_repeated_as_they_were_written(simperf, tmp_path):
+    text = '[machine]\nuse = "p3-8xlarge"\n[program]\nuse = "train"\nstrategy = "naive"\nbucket = "5 MiB"\nevery = 2\n'
+    (tmp_path / "s.toml").write_text(text)
+    code, _, err = simperf("run", "s.toml")
+    assert (code, err.count("error: s.toml:")) == (2, 2)
+    assert "s.toml:6: program.bucket: naive has no use for it (read: '5 MiB')" in err
+    assert "s.toml:7: program.every: naive has no use for it (read: 2)" in err

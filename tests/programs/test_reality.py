@@ -116,8 +116,15 @@ def test_e7_jitter_of_many_costs_more_than_jitter_of_few(play):
 
 @pytest.mark.parametrize("change", [{"workers": 0}, {"steps": 0}, {"backup": 4}, {"slow": 4}])
 def test_e7_workers_that_cannot_be(play, change):
-    with pytest.raises(ProgramError, match="worker"):
+    with pytest.raises(InputError) as caught:
         play("", "stragglers", **{"workers": 4, **change})
+    assert [problem.key for problem in caught.value.problems] == list(change)
+
+
+def test_e7_all_that_cannot_be_is_told_at_once(play):
+    with pytest.raises(InputError) as caught:
+        play("", "stragglers", workers=0, steps=0, slow=1, cv=0.3)
+    assert [problem.key for problem in caught.value.problems] == ["workers", "steps", "slow", "cv"]
 
 
 def test_a_link_that_never_comes_back(play):

@@ -22,7 +22,7 @@ def test_every_strategy_trains_a_model_of_the_zoo(play, strategy):
 @pytest.mark.parametrize(
     ("bad", "error", "words"),
     [
-        ({"gpus": 9}, ProgramError, "the machine has 4"),
+        ({"gpus": 9}, InputError, "gpus: the machine has 4"),
         ({"model": "resnet51"}, UnknownNameError, "resnet50"),
         ({"devices": ["gpu9"]}, ProgramError, "gpu9"),
         ({"devices": ["gpu0", "gpu0"]}, InputError, "once"),

@@ -5,7 +5,7 @@ import pytest
 from simperf.analysis.regime import regime
 from simperf.engine.recorder import Recorder
 from simperf.engine.simulation import Simulation
-from simperf.errors import InputError, ProgramError
+from simperf.errors import InputError
 from simperf.execution.session import Session
 from simperf.hardware import Catalog
 from simperf.programs import PROGRAMS
@@ -56,5 +56,5 @@ def test_what_feeds_nothing():
     m = Session(Simulation(Catalog.load().machine("p3-8xlarge")))
     with pytest.raises(InputError, match=r"(?s)workers.*prefetch.*batch"):
         InputPipeline(m, Samples(0, 1.0, 1.0, 1.0), workers=0, prefetch=0, disk="ebs0")
-    with pytest.raises(ProgramError, match="no disk 'disk9'"):
+    with pytest.raises(InputError, match="no disk 'disk9'"):
         InputPipeline(m, Samples(1, 1.0, 1.0, 1.0), workers=1, disk="disk9")

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simperf.errors import DeviceMemoryError
-from simperf.training.memory import hold, largest_batch
-from tests.training.strategies import layers, metric, run, session, star
+from simperf.hardware import build_machine
+from simperf.training.memory import Holding, hold, largest_batch
+from tests.training.strategies import CATALOG, layers, metric, run, session, star
 
 
 @given(st.floats(0, 1e9), st.floats(1, 1e6), st.floats(1, 1e10))
@@ -42,7 +43,58 @@ def test_buckets_hold_a_copy_of_the_gradients():
 
 def test_what_is_held_already_counts():
     m = session(star(1))
-    device = m.gpu(0)
-    hold(device, {"weights": 10e9}, samples=1)
+    one = Holding(m.gpu(0), {"weights": 10e9}, samples=1)
+    hold([one])
     with pytest.raises(DeviceMemoryError, match=r"weights 10\.00 GB"):
-        hold(device, {"weights": 10e9}, samples=1)
+        hold([one])
+    assert m.gpu(0).memory.held == 10e9, "what does not fit is not held"
+
+
+@pytest.mark.parametrize("exact", [True, None])
+def test_devices_that_are_alike_are_told_in_one_go(exact):
+    """Whether they are simulated one by one or together."""
+    with pytest.raises(DeviceMemoryError) as caught:
+        run(star(6), layers(activations=1e9), batch=120, exact=exact)
+    (problem,) = caught.value.problems
+    assert problem.message.startswith("gpu0 is out of memory: 20 samples need")
+    assert problem.message.endswith("at most 16 samples fit on it; so are gpu1, gpu2, gpu3 and 2 more")
+    assert (problem.key, problem.expected) == ("batch", "at most 96, or accumulate = 2")
+
+
+def test_all_that_do_not_fit_are_told_together():
+    """Two makes of GPU, both too small: each says what would fit on it."""
+    machine = build_machine(
+        {
+            "node": [
+                {"id": "gpu0", "gpu": "v100-sxm2-16gb"},
+                {"id": "gpu1", "gpu": "a100-sxm4-40gb"},
+                {"id": "hub", "kind": "switch"},
+                {"id": "cpu0", "cpu": "xeon-8168"},
+            ],
+            "link": [{"a": end, "b": "hub", "bandwidth": "16 GB/s"} for end in ("gpu0", "gpu1", "cpu0")],
+        },
+        CATALOG,
+    )
+    with pytest.raises(DeviceMemoryError) as caught:
+        run(machine, layers(activations=1e9), batch_per_gpu=64, batch=256)
+    told = [(problem.message[:4], problem.key, problem.expected) for problem in caught.value.problems]
+    assert told == [
+        ("gpu0", "batch_per_gpu", "at most 16, or accumulate = 4"),
+        ("gpu1", "batch_per_gpu", "at most 42, or accumulate = 2"),
+    ]
+
+
+def test_what_is_said_to_fit_fits():
+    """The batch and the number of micro-batches of the message, and one sample more."""
+    work = layers(activations=1e9)
+    run(star(6), work, batch=96)
+    run(star(6), work, batch=120, accumulate=2)
+    with pytest.raises(DeviceMemoryError):
+        run(star(6), work, batch=97)
+
+
+@pytest.mark.parametrize("strategy", ["naive", "data-parallel"])
+def test_one_process_is_not_told_to_accumulate(strategy):
+    with pytest.raises(DeviceMemoryError) as caught:
+        run(star(2), layers(activations=1e9), batch=64, strategy=strategy)
+    assert all("accumulate" not in problem.expected for problem in caught.value.problems)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from simperf.errors import InputError
 from simperf.hardware import build_cluster
+from simperf.training.options import owners
 from tests.training.strategies import CATALOG, MIB, layers, metric, run, star
 
 ALGORITHMS = [
@@ -36,6 +37,7 @@ def runs(draw):
     }
     strategy = draw(st.sampled_from(["ddp", "ddp", "local-sgd"]))
     work = layers(count, forward=draw(st.sampled_from([0.0, 1e-3])), update=1e-4)
+    options = {key: value for key, value in options.items() if strategy in owners(key)}
     return n, work, options | {"strategy": strategy, "batch": 2 * n * options["accumulate"]}
 
 

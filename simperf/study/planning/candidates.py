@@ -14,7 +14,7 @@ from simperf.errors import InputError
 from simperf.hardware import Catalog
 from simperf.hardware.processors import GpuPart
 from simperf.study.planning.request import Request
-from simperf.training.trainer import STRATEGIES
+from simperf.training.options import STRATEGIES, owners
 from simperf.units import format_quantity
 from simperf.workload.model import TracedModel
 
@@ -198,7 +198,7 @@ def scenario_data(request: Request, choice: Choice) -> Mapping[str, Any]:
     }
     if request.optimizer:
         program["optimizer"] = request.optimizer
-    if choice.strategy != "naive":
+    if choice.strategy in owners("algorithm"):
         program["algorithm"] = request.algorithm
     program["batch" if request.strong else "batch_per_gpu"] = choice.batch
     data: dict[str, Any] = {

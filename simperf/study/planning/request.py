@@ -14,7 +14,7 @@ from simperf.files import TomlFile, read_toml
 from simperf.hardware import Catalog
 from simperf.study.planning.prices import PriceList, read_prices
 from simperf.study.planning.reader import Reader
-from simperf.training.trainer import STRATEGIES
+from simperf.training.options import STRATEGIES
 from simperf.workload.mixed import TRAINING_PRECISIONS
 from simperf.workload.model import TracedModel
 

@@ -1,0 +1,48 @@
+"""Parameters of programs that would have no effect are refused with what would give them one."""
+
+import pytest
+
+from simperf.errors import InputError
+from simperf.programs import PROGRAMS
+from simperf.programs.unused import Unless, refuse_unused
+
+
+@pytest.mark.parametrize(
+    ("program", "given", "keys"),
+    [
+        ("train", {"model": "lenet", "layers": 5, "weights": 1e6, "states": 2.0}, ["layers", "weights", "states"]),
+        ("train", {"precision": "fp16", "optimizer": "adam"}, ["precision", "optimizer"]),
+        ("train", {"devices": ["gpu0"], "gpus": 1}, ["gpus"]),
+        ("train", {"prefetch": 4, "cv": 0.3, "decode": 1e-3}, ["prefetch", "cv"]),
+        ("train", {"batch": 64, "batch_per_gpu": 64}, ["batch"]),
+        ("train", {"strategy": "naive", "bucket": 1e6, "algorithm": "nccl"}, ["algorithm", "bucket"]),
+        ("input-pipeline", {"cv": 0.3}, ["cv"]),
+        ("epoch", {"cv": 0.3, "prefetch": 3, "disk": "ebs0"}, ["cv", "prefetch"]),
+        ("stragglers", {"factor": 3.0, "asynchronous": True, "backup": 1}, ["factor", "backup"]),
+        ("link-flaps", {"up": 1.0, "down": 0.1, "at": 1.0}, ["at"]),
+    ],
+)
+def test_what_would_have_no_effect_is_refused(play, program, given, keys):
+    with pytest.raises(InputError) as caught:
+        play("p3-8xlarge", program, **given)
+    assert sorted(problem.key for problem in caught.value.problems) == sorted(keys)
+    assert all(problem.expected and problem.value for problem in caught.value.problems)
+
+
+def test_rules_name_parameters_that_are_there():
+    """A parameter that is misspelt in a rule would never be refused."""
+    with pytest.raises(KeyError):
+        refuse_unused("train", {"bukket": 1}, [Unless(False, ("bukket",), "", "")])
+
+
+def test_defaults_are_always_right():
+    given = {name: one.default for name, one in PROGRAMS["train"].parameters.items()}
+    refuse_unused("train", given, [Unless(False, tuple(given), "never", "nothing")])
+
+
+@pytest.mark.parametrize(
+    ("program", "given"), [("train", {}), ("parameter-server", {"backward": 1e-3}), ("recommender", {"tables": [1000]})]
+)
+def test_a_mode_that_changes_nothing_is_refused(play, program, given):
+    with pytest.raises(InputError, match="training launches kernel by kernel"):
+        play("p3-8xlarge", program, mode="captured", **given)
