@@ -20,6 +20,8 @@ from simperf.calibrate.fit.products import CUTS, product_columns
 from simperf.calibrate.ledger_library import Library, Row, Task, joined, known_cut
 from simperf.calibrate.ledger_rows import FitRow, best_fit, row_of, two_constants
 from simperf.cost import Roofline
+from simperf.cost.longsums import row_seconds
+from simperf.cost.tiles import tile_speed
 from simperf.hardware import Catalog, GpuPart
 from simperf.workload.op import Gemm, Op
 
@@ -59,10 +61,25 @@ def _data(rows: Sequence[Row], part: GpuPart, *, scaled: bool = False, added: fl
         "power": np.full(len(ops), part.power or np.inf),
         **product_columns([op.gemm or Gemm(1, 1, 1, 1) for op in ops], part, dtype=ops[0].dtype),
     }
-    columns["known"] = columns[(known_cut(ops[0], part) or CUTS[0]).column]
+    columns |= _products(ops, part, columns)
     columns["scale"] = np.full(len(ops), energy_scale(part))
     times = np.array([time for _, _, time in rows]) - added
     return Data.table(np.maximum(times, 1e-7), **{key: np.array(value) for key, value in columns.items()})
+
+
+def _products(ops: Sequence[Op], part: GpuPart, columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns that products on any GPU need beside: what a known tile leaves of the rate that the largest reaches.
+
+    Layers follow one another without rest (`simperf.calibrate.fit.datasheet`) and may wait for their long rows.
+    """
+    cut = known_cut(ops[0], part)
+    found = {"known": columns[(cut or CUTS[0]).column], "late": np.zeros(len(ops))}
+    if cut is not None:
+        found["known"] = tile_speed(cut.height, cut.width) * np.array(found["known"])
+        if ops[0].kind == "linear":
+            tile = cut.height, cut.width
+            found["late"] = np.array([row_seconds(op.gemm, tile, part) for op in ops if op.gemm is not None])
+    return found | {"rested": np.full(len(ops), float(ops[0].kind != "linear"))}
 
 
 def _groups(rows: Sequence[Row]) -> dict[str, list[Row]]:

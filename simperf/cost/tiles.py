@@ -18,7 +18,7 @@ from simperf.cost.seams import Device
 from simperf.workload.op import Gemm, Op
 from simperf.workload.precision import element_size
 
-__all__ = ["LOADING", "SINGLE", "TILES", "Tiling", "library_tile", "loading", "tiling"]
+__all__ = ["LOADING", "SINGLE", "TILES", "Tiling", "library_tile", "loading", "tile_speed", "tiling"]
 
 #: tile shapes of the result that GEMM libraries offer (CUTLASS, docs/efficient_gemm)
 TILES = ((256, 128), (128, 256), (128, 128), (128, 64), (64, 128), (64, 64), (64, 32), (32, 64), (32, 32))
@@ -95,6 +95,17 @@ def _reuse(height: int, width: int, half: float) -> float:
     """
     mean = 2.0 * height * width / (height + width)
     return mean / (mean + half)
+
+
+def tile_speed(height: int, width: int, *, half: float = LOADING) -> float:
+    """Rate of a tile over that of the largest: what a library pays that has no larger one [1].
+
+    Examples
+    --------
+    >>> round(tile_speed(128, 32), 2), round(tile_speed(128, 128), 2), tile_speed(256, 128)
+    (0.87, 0.98, 1.0)
+    """
+    return _reuse(height, width, half) / max(_reuse(*tile, half) for tile in TILES)
 
 
 @lru_cache(maxsize=65536)

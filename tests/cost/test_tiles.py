@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simperf.cost import Roofline, tiling
-from simperf.cost.tiles import library_tile, loading
+from simperf.cost.tiles import library_tile, loading, tile_speed
 from simperf.hardware import Catalog
 from simperf.workload import Gemm
 from simperf.workload.kinds import bmm
@@ -77,3 +77,8 @@ def test_matrix_units_need_larger_tiles():
     assert units[1].efficiency == pytest.approx(plain[1].efficiency, rel=0.02)
     assert units[0].efficiency < 0.8 * plain[0].efficiency
     assert loading(a100, "int4") == loading(a100, "fp32")
+
+
+def test_a_library_without_large_tiles_is_slower():
+    assert tile_speed(128, 32) < tile_speed(64, 128) < tile_speed(128, 128) < tile_speed(256, 128) == 1.0
+    assert tile_speed(64, 64, half=96.0) < 0.7 * tile_speed(64, 64)

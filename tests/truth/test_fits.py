@@ -149,11 +149,12 @@ def test_elementwise_kernels_of_a_gpu_that_was_left_out(cases):
 
 
 def test_products_of_a_gpu_that_was_left_out(cases):
-    """By its tiles, its peaks and its power: 25 % or less but for two."""
+    """By its tiles, its peaks, its power and what another Pascal does with long sums: 25 % or less, for all."""
     chosen = [case for name, case in cases.items() if name.startswith(("roof-bmm", "roof-linear"))]
     rows = {row.name: row for row in left_out_rows(chosen)}
     assert len(rows) == 11
-    assert {name for name, row in rows.items() if not row.outside < 0.25} <= {"linear fp32, P100-PCIE", "bmm fp32, L4"}
-    assert max(row.outside for row in rows.values()) < 0.32
+    assert max(row.outside for row in rows.values()) < 0.24
     assert rows["bmm fp32, P100-PCIE"].outside < 0.10
-    assert rows["linear fp32, T4"].outside < 0.6 * rows["linear fp32, T4"].plain
+    assert rows["linear fp32, P100-PCIE"].outside < 0.15
+    assert rows["linear fp32, T4"].outside < 0.10
+    assert sum(row.outside for row in rows.values()) / len(rows) < 0.13

@@ -84,9 +84,10 @@ def _data_sheet() -> Truth:
     )
     columns = one | {"flops": one["flops"] / peak, "nbytes": one["nbytes"] / bandwidth, "known": one["share"]}
     columns |= {"peak": peak, "bandwidth": bandwidth, "power": power, "scale": scale}
+    columns |= {"late": np.zeros(120), "rested": np.ones(120)}
     forms = efficiency_models("k", "linear", one=1.0)
     model = next(form for form in forms if any(each.name == "energy" for each in form.constants))
-    return Truth(model, {"rate": 0.85, "memory": 0.8, "energy": 1.5e-11, "lag": 3e-3}, columns)
+    return Truth(model, {"rate": 0.85, "memory": 0.9, "energy": 1.5e-11, "lag": 3e-3}, columns)
 
 
 DEVICES: dict[str, Truth] = {

@@ -30,7 +30,8 @@ OPS = [
 
 def columns(part):
     """Work in times that the part's peaks take, times 1e12."""
-    every = {"peak": part.peak["fp32"], "bandwidth": part.memory_bandwidth, "power": part.power, "known": 1.0}
+    every = {"peak": part.peak["fp32"], "bandwidth": part.memory_bandwidth, "power": part.power}
+    every |= {"known": 1.0, "late": 0.0, "rested": 1.0}
     return {
         "flops": np.array([op.flops for op in OPS]) / part.peak["fp32"] * 1e12,
         "nbytes": np.array([op.nbytes for op in OPS]) / part.memory_bandwidth * 1e12,
@@ -72,3 +73,25 @@ def test_a_board_of_little_power_is_predicted_from_others():
     away = columns(L4)
     assert np.abs(model.predict(found, away) / model.predict(truth, away) - 1.0).mean() < 0.06
     assert np.median(model.predict(truth, away) / (away["flops"] / 0.9e12)) > 2.0
+
+
+def test_a_board_that_never_rests_has_no_time_above_its_limit():
+    model = next(one for one in efficiency_models("p", "p", one=1e12) if "energy" in [c.name for c in one.constants])
+    values = {"rate": 0.9, "memory": 0.8, "energy": 2e-11}
+    rested = columns(L4)
+    tired = {**rested, "rested": np.zeros(len(OPS))}
+    assert np.array_equal(model.predict({**values, "lag": 1e-2}, tired), model.predict({**values, "lag": 0.0}, rested))
+    assert model.predict({**values, "lag": 1e-2}, rested)[0] < 0.8 * model.predict({**values, "lag": 0.0}, rested)[0]
+
+
+def test_what_a_layer_waits_for_comes_on_top():
+    model = efficiency_models("p", "p", one=1e12)[0]
+    plain = columns(P100)
+    late = {**plain, "late": np.full(len(OPS), 3e-3)}
+    values = {"rate": 0.9, "memory": 0.8}
+    assert model.predict(values, late) - model.predict(values, plain) == pytest.approx(3e-3)
+
+
+def test_memory_reaches_what_elementwise_kernels_reach():
+    bounds = {one.name: one.low for one in efficiency_models("p", "p", one=1e12)[0].constants}
+    assert bounds["memory"] == 0.8

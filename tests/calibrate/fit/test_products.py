@@ -111,6 +111,8 @@ def test_shares_of_a_data_sheet_come_back():
             ("bandwidth", A100.memory_bandwidth),
             ("power", 300.0),
             ("known", 1.0),
+            ("late", 0.0),
+            ("rested", 1.0),
         )
     }
     data = table(A100, **given)
