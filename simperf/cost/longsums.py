@@ -78,10 +78,10 @@ def row_seconds(gemm: Gemm, tile: tuple[int, int], device: Device, *, size: floa
     >>> from simperf.hardware import Catalog
     >>> p100 = Catalog.load().gpu("p100-pcie-16gb")
     >>> long, short = Gemm(1, 4096, 4096, 65536), Gemm(1, 4096, 4096, 1024)
-    >>> round(row_seconds(long, (128, 32), p100) / (2 * long.m * long.n * long.k / 9.3e12), 2)
-    2.62
-    >>> round(row_seconds(short, (128, 32), p100) / (2 * short.m * short.n * short.k / 9.3e12), 2)
-    0.01
+    >>> round(row_seconds(long, (128, 32), p100) / (2 * long.m * long.n * long.k / 9.3e12), 3)
+    2.622
+    >>> round(row_seconds(short, (128, 32), p100) / (2 * short.m * short.n * short.k / 9.3e12), 3)
+    0.004
     """
     l2 = float(getattr(device, "l2", None) or 0.0)
     if getattr(device, "architecture", "") not in ARCHITECTURES or l2 <= 0:
