@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, cast
 
@@ -13,12 +14,13 @@ from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program
 from simperf.execution.session import Session
 from simperf.programs.registry import program
+from simperf.programs.unused import Unless, unused
 from simperf.training.asynchronous import Loop, Pace
 from simperf.training.compression import codec
 from simperf.training.jitter import Constant, distribution
 from simperf.training.kvstore import StoreOptions
 from simperf.training.local_rings import GROUPED
-from simperf.training.multi_machine import Reduction
+from simperf.training.multi_machine import AROUND, Reduction
 from simperf.training.parameter_server import ServerRun, parameter_server, report
 from simperf.training.placement import Placement, Where, server_nodes, worker_gpus
 from simperf.training.replica import Traced, faster
@@ -214,6 +216,7 @@ def train_with_servers(
     stored : float
         bytes of one sample on that disk
     """
+    given = locals()
     problems = [
         Problem(message, key=key, value=f"{value:g}")
         for key, value, wrong, message in (
@@ -223,6 +226,7 @@ def train_with_servers(
         )
         if wrong
     ]
+    problems += unused("parameter-server", given, _rules(given))
     if problems:
         raise InputError(problems)
     count = len(nodes) if nodes else servers
@@ -304,6 +308,28 @@ def _dense(m: Session, step: TrainingStep, options: StoreOptions, plan: dict[str
 
     beside.play(train())
     return cast(ServerRun, found[0])
+
+
+def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
+    """What has an effect only together with something else."""
+    layers = ("layers", "forward", "backward", "weights", "sizes", "sample")
+    sparse = given["compression"] in ("top-k", "random-k")
+    compressed = given["compression"] != "none"
+    together = given["mode"] in ("synchronous", "backup")
+    return (
+        Unless(not given["model"], layers, "a model of the zoo brings its own layers", "no model"),
+        Unless(bool(given["model"]), ("precision",), "layers in round numbers have none", "a model of the zoo"),
+        Unless(not given["nodes"], ("servers", "where"), "the servers' nodes are named", "no nodes"),
+        Unless(sparse or not compressed, ("ratio",), "every element is sent", 'compression = "top-k" or "random-k"'),
+        Unless(compressed, ("ratio", "dense_below", "codec_on", "free_codec"), "nothing is encoded", "a compression"),
+        Unless(given["placement"] != "sliced", ("slice_size",), "every key is cut anyway", "another placement"),
+        Unless(given["window"] > 0, ("duplex",), "there is no window", "window = 1 or more"),
+        Unless(given["reduction"] in AROUND, ("grouped",), "no rings add up", "reduction = " + " or ".join(AROUND)),
+        Unless(together, ("variation",), "nobody waits for the slowest", 'mode = "synchronous" or "backup"'),
+        Unless(given["jitter"] > 0, ("family",), "no time varies", "jitter above 0"),
+        Unless(given["stragglers"] > 0, ("slowdown",), "no worker is slow", "stragglers = 1 or more"),
+        Unless(bool(given["disk"]), ("stored",), "nothing is read", "a disk"),
+    )
 
 
 def _as_fast_as(step: TrainingStep, alone: float) -> TrainingStep:

@@ -2,7 +2,9 @@
 
 import pytest
 
+from simperf.engine.simulation import Simulation
 from simperf.errors import InputError
+from simperf.execution.session import Session
 from simperf.programs import PROGRAMS
 from simperf.programs.unused import Unless, refuse_unused
 
@@ -17,6 +19,18 @@ from simperf.programs.unused import Unless, refuse_unused
         ("train", {"batch": 64, "batch_per_gpu": 64}, ["batch"]),
         ("train", {"strategy": "naive", "bucket": 1e6, "algorithm": "nccl"}, ["algorithm", "bucket"]),
         ("input-pipeline", {"cv": 0.3}, ["cv"]),
+        ("parameter-server", {"model": "lenet", "weights": 1e6, "forward": 1e-3}, ["weights", "forward"]),
+        ("parameter-server", {"precision": "fp16", "nodes": ["cpu0"], "servers": 3}, ["precision", "servers"]),
+        (
+            "parameter-server",
+            {"ratio": 0.1, "codec_on": "cpu", "free_codec": True},
+            ["ratio", "codec_on", "free_codec"],
+        ),
+        ("parameter-server", {"ratio": 0.1, "compression": "8-bit"}, ["ratio"]),
+        ("parameter-server", {"placement": "sliced", "slice_size": 1e6, "duplex": False}, ["slice_size", "duplex"]),
+        ("parameter-server", {"grouped": 7, "reduction": "gpu"}, ["grouped"]),
+        ("parameter-server", {"family": "gamma", "slowdown": 2.0, "stored": 1e5}, ["family", "slowdown", "stored"]),
+        ("parameter-server", {"batch": 0, "bound": 2, "precision": "fp16"}, ["batch", "bound", "precision"]),
         ("epoch", {"cv": 0.3, "prefetch": 3, "disk": "ebs0"}, ["cv", "prefetch"]),
         ("stragglers", {"factor": 3.0, "asynchronous": True, "backup": 1}, ["factor", "backup"]),
         ("link-flaps", {"up": 1.0, "down": 0.1, "at": 1.0}, ["at"]),
@@ -26,7 +40,13 @@ def test_what_would_have_no_effect_is_refused(play, program, given, keys):
     with pytest.raises(InputError) as caught:
         play("p3-8xlarge", program, **given)
     assert sorted(problem.key for problem in caught.value.problems) == sorted(keys)
-    assert all(problem.expected and problem.value for problem in caught.value.problems)
+    assert all(problem.value for problem in caught.value.problems)
+
+
+def test_nobody_waits_for_the_slowest_of_asynchronous_workers(catalog):
+    m = Session(Simulation(catalog.machine("p3-8xlarge")))
+    with pytest.raises(InputError, match="variation: nobody waits"):
+        m.play(PROGRAMS["parameter-server"].function(m, variation=0.01, mode="asynchronous"))
 
 
 def test_rules_name_parameters_that_are_there():

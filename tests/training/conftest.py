@@ -39,7 +39,7 @@ def with_servers():
 
     def play(machine, *, seed=0, **parameters):
         session = Session(Simulation(machine, seed=seed), sharp=True)
-        given = {"layers": 1, "add": 0.0, "apply": 0.0, "batch": 1, **parameters}
+        given = {**({} if "model" in parameters else {"layers": 1}), "add": 0.0, "apply": 0.0, "batch": 1, **parameters}
         session.play(PROGRAMS["parameter-server"].function(session, **given))
         return session
 

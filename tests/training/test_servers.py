@@ -113,7 +113,9 @@ def test_bytes_are_conserved_and_no_port_exceeds_its_capacity(
 ):
     """Every worker pushes and pulls every byte once a step, whatever the placement, order and rule."""
     plan = {"layers": len(sizes), "sizes": sizes, "weights": 50e6, "backward": 1e-3, "steps": 2, "mode": mode}
-    session = with_servers(star(workers, servers), servers=servers, window=window, duplex=duplex, **plan)
+    if window:
+        plan["duplex"] = duplex
+    session = with_servers(star(workers, servers), servers=servers, window=window, **plan)
     moved, peak = session.simulation.network.moved, session.simulation.network.peak
     assert sum(moved[f"gpu{i}>hub"] for i in range(workers)) == pytest.approx(2 * workers * 50e6)
     assert sum(moved[f"hub>cpu{i}"] for i in range(servers)) == pytest.approx(2 * workers * 50e6)
