@@ -4,6 +4,8 @@ import pytest
 
 from simperf.collectives.nccl import Tuner
 from simperf.hardware import Catalog, build_cluster
+from simperf.run import run
+from simperf.scenario import load_scenario
 from simperf.units import parse
 from tests.truth.runs import attempts
 
@@ -95,3 +97,16 @@ def test_one_receiving_socket_holds_a_store_behind_it():
     assert max(map(abs, found.values())) < 0.1
     (attempt,) = attempts("measured/mxnet-kv-dist-1server")
     assert attempt.result.time > 257991328 / (15e9 / 8)
+
+
+def test_small_pieces_are_bound_by_round_trips():
+    """Eight of 512 KiB under way; without the limits of the software both sizes take what the adapters do."""
+    nbytes, rate = 536870912, 11.96e9
+    times = {}
+    for name in ("optcast-servers", "optcast-servers-512k"):
+        times[name] = attempts(f"measured/{name}")[0].result.time
+        overrides = [f"program.{key}=0" for key in ("requests", "buffers", "apply")] + ["program.message=0 s"]
+        free = run(load_scenario(f"measured/{name}", overrides)).time
+        assert nbytes / rate < free < 1.02 * nbytes / rate
+    assert times["optcast-servers"] < 1.08 * nbytes / rate
+    assert 1.25 < times["optcast-servers-512k"] / times["optcast-servers"] < 103128 / 60591
