@@ -4,7 +4,9 @@
 (github.com/sitar-lab/NeuSight, scripts/asplos/data/dataset/test/bmm.csv; it is not part of this repository), in which
 the same product was timed with many batch sizes, and with each time the kernel and its grid are told. Two launches of
 one kernel on the same m, n and k differ in their waves alone, so that the time a wave must be a smooth function of the
-batch. What a reading lies off the line between its two neighbours is no matter of the shape.
+batch. What a reading lies off the line between its two neighbours is no matter of the shape. The last column is by how
+much the readings of the same product with the next smaller and the next larger batch miss the shapes that the case
+holds out.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import numpy as np
 
 from simperf.hardware import Catalog
 
-__all__ = ["GPUS", "Reading", "after", "floor_of", "read", "scatter"]
+__all__ = ["GPUS", "Reading", "after", "floor_of", "own", "read", "scatter"]
 
 #: device of the table -> GPU of the cases, part of the catalogue
 GPUS = {
@@ -111,6 +113,26 @@ def floor_of(readings: Sequence[Reading], times: Sequence[float]) -> float:
     return float(np.mean([np.abs(off[index]).mean() for index in nearest]))
 
 
+def own(readings: Sequence[Reading], shapes: Iterable[Sequence[int]]) -> np.ndarray:
+    """Relative errors of `shapes` as the nearest smaller and larger batch of the same kernel have them.
+
+    On the line between the logarithms of their times a wave; shapes that lack one of the two are left out.
+    """
+    found = []
+    known = {one.shape: one for one in readings}
+    for here in (known[tuple(shape)] for shape in shapes if tuple(shape) in known):  # type: ignore[index]
+        same = [one for one in readings if one.shape[1:] == here.shape[1:] and one.kernel == here.kernel]
+        smaller = max((one for one in same if one.shape[0] < here.shape[0]), key=lambda one: one.shape[0], default=None)
+        larger = min((one for one in same if one.shape[0] > here.shape[0]), key=lambda one: one.shape[0], default=None)
+        if smaller is None or larger is None:
+            continue
+        low, middle, high = (np.log(one.shape[0]) for one in (smaller, here, larger))
+        share = (high - middle) / (high - low)
+        first, last = (np.log(one.time / one.waves) for one in (smaller, larger))
+        found.append(here.waves * np.exp(share * first + (1.0 - share) * last) / here.time - 1.0)
+    return np.array(found)
+
+
 def after(readings: Sequence[Reading], *, short: float, long: float) -> tuple[float, float]:
     """Median rate of readings of 0.1 to 15 ms over their neighbours', after a short shape and after a long one [1]."""
     times, before, off = scatter(readings)
@@ -120,15 +142,20 @@ def after(readings: Sequence[Reading], *, short: float, long: float) -> tuple[fl
 
 def lines(table: Mapping[str, Sequence[Reading]], cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """A table in Markdown."""
-    yield "| GPU | 0.1 to 15 ms | above 15 ms | roof-bmm-fp32-6gpus | its held-out half | rate after short, long |"
-    yield "|---|--:|--:|--:|--:|--:|"
+    yield (
+        "| GPU | 0.1 to 15 ms | above 15 ms | roof-bmm-fp32-6gpus | its held-out half | rate after short, long |"
+        " held-out half by its neighbours |"
+    )
+    yield "|---|--:|--:|--:|--:|--:|--:|"
     for gpu, readings in table.items():
         times, _, off = scatter(readings)
         parts = [f"{np.abs(off[which]).mean():.1%}" for which in (times < 15e-3, times >= 15e-3)]
         rows = [row for case in cases for row in _times(case, gpu)]
         floors = [f"{floor_of(readings, some):.1%}" if some else "" for some in (rows, rows[1::2])]
         rates = ", ".join(f"{rate:.2f}" for rate in after(readings, short=1e-3, long=30e-3))
-        yield f"| {gpu} | {parts[0]} | {parts[1]} | {floors[0]} | {floors[1]} | {rates} |"
+        errors = own(readings, [row[:4] for case in cases for row in case["measured"]["table"][1::2]])
+        told = f"{np.abs(errors).mean():.1%} of {len(errors)}" if len(errors) else ""
+        yield f"| {gpu} | {parts[0]} | {parts[1]} | {floors[0]} | {floors[1]} | {rates} | {told} |"
 
 
 def _times(case: Mapping[str, Any], gpu: str) -> list[float]:

@@ -1,9 +1,11 @@
 """The scatter of a table of batched products, counted: what was put in comes out, and smooth times scatter nothing."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from tests.truth.neighbours import after, floor_of, read, scatter
+from tests.truth.neighbours import after, floor_of, own, read, scatter
 
 SHAPES = [(m, k, n) for m in (64, 256, 1024) for k in (64, 512) for n in (96, 384, 2048)]
 BATCHES = (16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192)
@@ -42,6 +44,20 @@ def test_smooth_times_scatter_nothing():
 def test_noise_comes_back(noise):
     """A mean size of 0.8 standard deviations, as a normal distribution has it."""
     assert floor_of(table(noise), [1e-3, 3e-3]) == pytest.approx(0.798 * noise, rel=0.25)
+
+
+def test_a_shape_by_its_own_neighbours():
+    """Smooth times: exact. One reading that is twice as long: its neighbours say half of it, it spoils theirs."""
+    shape = (64, 256, 512, 384)
+    readings = table()
+    assert own(readings, [shape, (32, *shape[1:])]) == pytest.approx([0.0, 0.0])
+    odd = [replace(one, time=2.0 * one.time) if one.shape == shape else one for one in readings]
+    assert own(odd, [shape]) == pytest.approx([-0.5])
+    assert own(odd, [(48, *shape[1:])])[0] > 0.3
+
+
+def test_shapes_at_the_end_of_their_line_have_no_neighbours():
+    assert len(own(table(), [(16, 256, 512, 384), (192, 256, 512, 384), (1, 2, 3, 4)])) == 0
 
 
 def test_what_ran_before_shows():
