@@ -7,6 +7,7 @@ import json
 import math
 import os
 import statistics
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -168,14 +169,23 @@ class Dataset:
         name = os.fspath(path)
         try:
             raw = Path(name).read_bytes()
-            data = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
+            raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+            wrong = "the file is empty" if not raw.strip() else "not a text file" if b"\0" in raw[:4096] else ""
+            if wrong:
+                raise InputError(Problem(wrong, file=name, expected=_WRITTEN))
+            data = json.loads(raw)
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            message = "the file breaks off, or is damaged"
+            raise InputError(Problem(message, file=name, expected="the whole of it, or to measure anew")) from None
         except OSError as error:
-            raise InputError(Problem(f"cannot be read: {error.strerror}", file=name)) from None
+            raise InputError(
+                Problem(f"cannot be read: {error.strerror}", file=name, expected=f"a file: {_WRITTEN}")
+            ) from None
         except json.JSONDecodeError as error:
             raise InputError(
                 Problem(f"no JSON: {error.msg}", file=name, line=error.lineno, expected=_WRITTEN)
             ) from None
-        except (ValueError, EOFError) as error:
+        except ValueError as error:
             raise InputError(Problem(f"no JSON: {error}", file=name, expected=_WRITTEN)) from None
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
             found = data.get("schema") if isinstance(data, dict) else type(data).__name__
@@ -184,35 +194,51 @@ class Dataset:
             raise InputError(Problem(message, file=name, key="schema", value=repr(found), expected=expected))
         problems: list[Problem] = []
         points = []
-        for index, row in enumerate(data.get("measurements") or ()):
+        rows = data.get("measurements") or []
+        for index, row in enumerate(rows if isinstance(rows, list) else [rows]):
             try:
                 points.append(_point(row))
-            except (TypeError, KeyError, ValueError) as error:
-                message = str(error) if isinstance(error, ValueError) else f"no measurement: {error!r}"
-                problems.append(Problem(message, file=name, key=f"measurements[{index}]", expected=_ROW))
+            except ValueError as error:
+                problems.append(Problem(str(error), file=name, key=f"measurements[{index}]", expected=_ROW))
         if problems:
             raise InputError(problems)
         return cls(
             title=str(data.get("title", "")),
-            machine=dict(data.get("machine") or {}),
-            versions=dict(data.get("versions") or {}),
-            made=dict(data.get("made") or {}),
+            machine=_table(data, "machine", name),
+            versions=_table(data, "versions", name),
+            made=_table(data, "made", name),
             measurements=tuple(points),
-            notes=tuple(data.get("notes") or ()),
+            notes=tuple(map(str, data.get("notes") or ())),
         )
 
 
 _ROW = '{"series": "gemm", "at": {"m": 512, ...}, "samples": [0.0012, ...]}'
 
 
-def _point(row: Mapping[str, Any]) -> Measurement:
-    samples = tuple(float(sample) for sample in row["samples"])
-    if not samples or not all(math.isfinite(sample) and sample >= 0 for sample in samples):
-        raise ValueError("samples must be finite, not negative, and at least one")
+def _table(data: Mapping[str, Any], key: str, name: str) -> dict[str, Any]:
+    found = data.get(key) or {}
+    if not isinstance(found, dict):
+        raise InputError(Problem("a table is expected", file=name, key=key, value=repr(found)))
+    return dict(found)
+
+
+def _point(row: Any) -> Measurement:
+    """A point as the file has it; a ValueError says what is wrong."""
+    if not isinstance(row, dict) or not isinstance(row.get("at"), dict) or not isinstance(row.get("samples"), list):
+        lacks = [key for key in ("series", "at", "samples") if not isinstance(row, dict) or key not in row]
+        raise ValueError(f"no measurement: it lacks {', '.join(lacks)}" if lacks else "no measurement")
+    if "series" not in row:
+        raise ValueError("no measurement: it lacks series")
+    if not all(isinstance(value, str | int | float) for value in row["at"].values()):
+        raise ValueError("conditions must be names, numbers, true or false")
+    numbers = [sample for sample in row["samples"] if isinstance(sample, int | float) and not isinstance(sample, bool)]
+    samples = tuple(map(float, numbers))
+    if not samples or len(samples) < len(row["samples"]) or not all(0 <= sample < math.inf for sample in samples):
+        raise ValueError("samples must be numbers, finite, not negative, and at least one")
     return Measurement(
         series=str(row["series"]),
         at=dict(row["at"]),
         samples=samples,
         unit=str(row.get("unit", "s")),
-        warnings=tuple(row.get("warnings", ())),
+        warnings=tuple(map(str, row.get("warnings", ()))),
     )

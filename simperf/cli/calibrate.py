@@ -14,10 +14,10 @@ VERBS = ("measure", "cluster", "import", "fit", "validate")
 app = typer.Typer(
     help="Fit the model to measurements: measure or import, then fit, then validate.",
     epilog=(
-        "From nothing to a validated profile: "
-        "simperf calibrate measure -o machine.json; "
-        "simperf calibrate fit machine.json -o profile.toml; "
-        "simperf calibrate validate profile.toml machine.json"
+        "\b\nFrom nothing to a validated profile:\n"  # the first sign keeps the lines as they are
+        "  simperf calibrate measure --quick -o machine.json\n"
+        "  simperf calibrate fit machine.json -o profile.toml\n"
+        "  simperf calibrate validate profile.toml machine.json"
     ),
     no_args_is_help=True,
     rich_markup_mode=None,

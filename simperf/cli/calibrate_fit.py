@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-__all__ = ["fit"]
+__all__ = ["fit", "of_file"]
+
+
+@contextmanager
+def of_file(files: Sequence[Path]) -> Iterator[None]:
+    """Say of which file a problem of measurements is, where there is only one."""
+    from dataclasses import replace
+
+    from simperf.errors import InputError
+
+    try:
+        yield
+    except InputError as error:
+        if len(files) > 1:
+            raise
+        raise InputError([replace(one, file=one.file or str(files[0])) for one in error.problems]) from error
 
 
 def fit(
@@ -55,22 +72,32 @@ def fit(
             typer.echo(f"\r\x1b[K{name}", nl=False, err=True)
 
     given = " ".join(str(path) for path in data)
-    found = fit_dataset(dataset, part=part, hold_out=hold_out, seed=seed, progress=progress, sessions=sessions)
+    with of_file(data):
+        found = fit_dataset(dataset, part=part, hold_out=hold_out, seed=seed, progress=progress, sessions=sessions)
     if shown:
         typer.echo("\r\x1b[K", nl=False, err=True)
     typer.echo(found.report())
+    if output is not None:
+        # for the record, and without folders, which may have a user's name in them
+        words = [
+            "simperf calibrate fit",
+            *(path.name for path in data),
+            f"-o {output.name}",
+            *[f"--gpu {gpu}"] * bool(gpu),
+        ]
+        words += [f"--hold-out {hold_out}", f"--seed {seed}"]
+        made = {
+            "command": " ".join(words),
+            "date": datetime.date.today().isoformat(),
+            "simperf": __version__,
+            "parts": " ".join(parts(dataset)),
+        }
+        write_profile(output, found, gpu=part.name if part is not None else "", made=made)
     if plots is not None:
         from simperf.report.calibration import plot_fits
 
         note(f"wrote {len(plot_fits(found, plots))} pictures to {plots}")
     if output is None:
-        note(f"nothing was written; keep the constants: simperf calibrate fit {given} -o profile.toml")
+        note(f"no profile was written; keep the constants: simperf calibrate fit {given} -o profile.toml")
         return
-    made = {
-        "command": " ".join(["simperf", *sys.argv[1:]]),
-        "date": datetime.date.today().isoformat(),
-        "simperf": __version__,
-        "parts": " ".join(parts(dataset)),
-    }
-    write_profile(output, found, gpu=part.name if part is not None else "", made=made)
     note(f"wrote {output}; next: simperf calibrate validate {output} {given}")

@@ -35,6 +35,7 @@ def validate(
     from simperf.calibrate.sessions import pool
     from simperf.calibrate.steps import step_predictor
     from simperf.calibrate.validate import validate as check
+    from simperf.cli.calibrate_fit import of_file
     from simperf.cli.work import note, verify_outputs
     from simperf.errors import InputError, Problem
     from simperf.hardware import Catalog
@@ -45,14 +46,16 @@ def validate(
     if profile.endswith(".toml") and not Path(profile).is_file():
         names = ", ".join(catalog.names("profile"))
         expected = f"a file that `simperf calibrate fit DATA.json -o {profile}` writes, or a shipped profile: {names}"
-        raise InputError(Problem("no such file", file=profile, expected=expected))
+        message = "this is a directory, not a file" if Path(profile).is_dir() else "no such file"
+        raise InputError(Problem(message, file=profile, expected=expected))
     if profile.endswith((".json", ".json.gz")):
         expected = "the profile that `simperf calibrate fit` wrote; data sets stand behind it"
         raise InputError(Problem("this is no profile", file=profile, expected=expected))
     known = catalog.profile(profile)
     dataset = pool([Dataset.load(path) for path in data])
     part = find_gpu(dataset, known.gpu)
-    found = check(known, dataset, part=part, steps=step_predictor(known, part=part))
+    with of_file(data):
+        found = check(known, dataset, part=part, steps=step_predictor(known, part=part))
     found = beside(found, dataset, lines_of(found, dataset), plain_steps(known))
     if form == "table":
         typer.echo(validation_text(found, points=points))

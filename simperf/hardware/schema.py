@@ -9,9 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    ValidationError,
+)
 from pydantic_core import core_schema
 
 from simperf.errors import Problem, nearest
@@ -229,9 +237,21 @@ class _Frontend(_File):
     pin: Bandwidth = math.inf
 
 
+#: units of fitted constants
+_SI = ("1", "s", "B", "FLOP", "J")
+
+
+def _si(value: str) -> str:
+    """A unit of fitted constants, whose numbers are in SI units: one that is not would be read as another number."""
+    parts = value.split("/")
+    if len(parts) > 2 or not all(part in _SI for part in parts):
+        raise ValueError(f"no unit of a fitted constant, which is one of {', '.join(_SI)}, or one of these by another")
+    return value
+
+
 class _FittedConstant(Table):
     value: float
-    unit: str = "1"
+    unit: Annotated[str, AfterValidator(_si)] = "1"
     low: float
     high: float
     stderr: Annotated[float, Field(ge=0)]
@@ -317,9 +337,13 @@ def _problem(model: type[Table], row: Any, toml: TomlFile, at: tuple[str | int, 
 def _fields(model: type[Table], where: tuple[str | int, ...]) -> list[str]:
     """Keys that the table at `where` may have."""
     found: type[Table] | None = model
+    named = False
     for part in where:
-        if found is not None and isinstance(part, str):
+        if named:  # what stands in a table of tables, under a name of people's choice
+            named = False
+        elif found is not None and isinstance(part, str):
             entry = found.model_fields.get(part)
+            named = entry is not None and get_origin(entry.annotation) is dict
             kinds = (entry.annotation, *get_args(entry.annotation)) if entry else ()
             found = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Table)), None)
     return sorted(found.model_fields) if found is not None else []

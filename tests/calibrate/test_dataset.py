@@ -61,3 +61,53 @@ def test_broken_files_are_told_whole(tmp_path):
     with pytest.raises(InputError) as caught:
         Dataset.load(path)
     assert [problem.key for problem in caught.value.problems] == [f"measurements[{i}]" for i in (2, 3, 4)]
+
+
+def test_a_packed_file_that_breaks_off_or_is_damaged_is_told(tmp_path):
+    path = tmp_path / "d.json.gz"
+    Dataset("whole", measurements=tuple(Measurement("x", {"n": n}, (1.0 + n,)) for n in range(50))).save(path)
+    whole = path.read_bytes()
+    turned = bytearray(whole)
+    turned[len(whole) // 2] ^= 0xFF
+    for broken in (whole[: len(whole) // 2], whole[:5], bytes(turned), whole[:-6] + b"wrong!"):
+        path.write_bytes(broken)
+        with pytest.raises(InputError, match="breaks off, or is damaged"):
+            Dataset.load(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (" \n", "the file is empty"),
+        ("\0\1", "not a text file"),
+        ('{"schema": "simperf-dataset/1", "measurements": [{"at": {}}]}', "it lacks series, samples"),
+        ('{"schema": "simperf-dataset/1", "measurements": [{"at": {}, "samples": [1]}]}', "it lacks series"),
+        (
+            '{"schema": "simperf-dataset/1", "measurements": [7]}',
+            r"measurements\[0\]: no measurement: it lacks series, at",
+        ),
+        ('{"schema": "simperf-dataset/1", "measurements": {"a": 1}}', "no measurement"),
+        (
+            '{"schema": "simperf-dataset/1", "measurements": [{"series": "x", "at": {}, "samples": ["a"]}]}',
+            "be numbers",
+        ),
+        (
+            '{"schema": "simperf-dataset/1", "measurements": [{"series": "x", "at": {}, "samples": 1}]}',
+            "no measurement",
+        ),
+        (
+            '{"schema": "simperf-dataset/1", "measurements": [{"series": "x", "at": [1], "samples": [1]}]}',
+            "no measurement",
+        ),
+        (
+            '{"schema": "simperf-dataset/1", "measurements": [{"series": "x", "at": {"a": [1]}, "samples": [1]}]}',
+            "conditions",
+        ),
+        ('{"schema": "simperf-dataset/1", "machine": 3}', "machine: a table is expected"),
+    ],
+)
+def test_a_file_that_is_no_data_set_is_told_what_is_wrong(tmp_path, text, said):
+    path = tmp_path / "d.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=said):
+        Dataset.load(path)

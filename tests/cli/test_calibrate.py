@@ -38,7 +38,7 @@ def test_fit_without_output_writes_nothing(simperf, data, tmp_path):
     before = sorted(tmp_path.iterdir())
     code, _, err = simperf("calibrate", "fit", data)
     assert code == 0
-    assert "nothing was written" in err
+    assert "no profile was written" in err
     assert sorted(tmp_path.iterdir()) == before
 
 

@@ -111,5 +111,38 @@ def test_units_stand_with_every_point(simperf, fitted):
 def test_the_three_commands_are_named(simperf):
     code, out, err = simperf("calibrate")
     assert code == 2
-    for words in ("measure -o machine.json", "fit machine.json -o profile.toml", "validate profile.toml machine.json"):
-        assert words in " ".join((out + err).split())
+    lines = [line.strip() for line in (out + err).splitlines()]
+    for words in (
+        "measure --quick -o machine.json",
+        "fit machine.json -o profile.toml",
+        "validate profile.toml machine.json",
+    ):
+        assert f"simperf calibrate {words}" in lines, "a line of its own, to be copied"
+
+
+def test_a_profile_with_a_wrong_unit_or_key_or_in_a_folder_is_told(simperf, fitted, tmp_path):
+    profile, data = "p.toml", "few.json"
+    text = (tmp_path / profile).read_text()
+    for old, new, said in (
+        ('unit = "s"', 'unit = "us"', "no unit of a fitted constant, which is one of 1, s, B, FLOP, J"),
+        ("stderr = ", "sdterr = ", "unknown key; did you mean 'stderr'?"),
+    ):
+        (tmp_path / "wrong.toml").write_text(text.replace(old, new, 1))
+        code, _, err = simperf("calibrate", "validate", "wrong.toml", data)
+        assert code == 2
+        assert said in err
+    (tmp_path / "folder.toml").mkdir()
+    assert "this is a directory" in simperf("calibrate", "validate", "folder.toml", data)[2]
+
+
+def test_two_constants_stand_beside(simperf, fitted):
+    profile, data = "p.toml", "few.json"
+    out = simperf("calibrate", "validate", profile, data)[1]
+    assert "in 90 %  two constants" in out
+
+
+def test_a_picture_that_could_not_be_written_is_refused_before_anything_is_predicted(simperf, fitted):
+    profile, data = "p.toml", "few.json"
+    code, out, err = simperf("calibrate", "validate", profile, data, "--plot", "no/e.png")
+    assert (code, out) == (2, "")
+    assert "there is no folder" in err
