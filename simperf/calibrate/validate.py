@@ -9,6 +9,7 @@ import numpy as np
 
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.fit.choose import Choice, choose
+from simperf.calibrate.fit.intervals import within
 from simperf.calibrate.fit.model import Array, Data, Model
 from simperf.calibrate.sessions import parts
 from simperf.cost import Device
@@ -218,7 +219,11 @@ def predictions(model: Model, fitted: FittedModel, data: Data) -> tuple[Array, A
     best = read(0)
     count = max((len(one.draws) for one in fitted.constant.values()), default=0)
     rows = [read(draw + 1) for draw in range(count)]
-    spread = np.log(np.maximum(np.array(rows), 1e-300)).var(axis=0) if rows else np.zeros(len(best))
+    if rows:
+        middle = np.log(np.maximum(best, 1e-300))
+        spread = within(np.log(np.maximum(np.array(rows), 1e-300)), middle).var(axis=0)
+    else:  # draws are sessions too
+        spread = np.full(len(best), fitted.between**2)
     width = 1.645 * np.sqrt(spread + fitted.scatter**2)
     return best, best * np.exp(-width), best * np.exp(width)
 

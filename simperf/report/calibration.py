@@ -10,11 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simperf.workload.op import MATRIX_FAMILIES
+
 if TYPE_CHECKING:
-    from simperf.calibrate.fit import Data, FitSet, SeriesFit
+    from simperf.calibrate.fit import Data, FitSet, Model, SeriesFit
     from simperf.calibrate.validate import Validation
 
 __all__ = ["draw_fit", "draw_validation", "plot_fits", "validation_csv", "validation_json", "validation_text"]
+
+
+#: error from which on the axis of a picture goes by powers of ten [1]
+_FAR = 1.0
 
 
 def validation_text(found: Validation, *, points: bool = False) -> str:
@@ -82,12 +88,14 @@ def validation_csv(found: Validation) -> str:
     return stream.getvalue()
 
 
-def _abscissa(data: Data) -> tuple[str, str]:
+def _abscissa(model: Model, data: Data) -> tuple[str, str]:
     """Column of the model that a fit is drawn over, and how its axis is called.
 
     Models of a line read any amount as ``nbytes``; the points' own conditions say what it is.
     """
     name = next((key for key in ("nbytes", "flops", "launches") if key in data.columns), "")
+    if "flops" in data.columns and model.name.removeprefix("kernel.").partition("-")[0] in MATRIX_FAMILIES:
+        name = "flops"
     if name == "nbytes" and len(data.keys) == len(data):
         found = [json.loads(key.partition(" ")[2]) for key in data.keys]
         for word in ("nbytes", "parameters", "nodes", "elements"):
@@ -102,7 +110,7 @@ def draw_fit(one: SeriesFit) -> Any:
     from simperf.report.style import figure
 
     fit = one.fit
-    name, title = _abscissa(fit.data)
+    name, title = _abscissa(fit.model, fit.data)
     (constant, *others) = fit.model.constants
     reading = "time [s]" if others or constant.unit == "s" else f"{constant.name} [1]"
 
@@ -167,6 +175,8 @@ def draw_validation(found: Validation) -> Any:
                 )
         axes.axhline(0.0, color="black", lw=0.8)
         axes.set_xscale("log")
+        if any(abs(row.error) > _FAR for row in found.points):  # a point that is far off leaves the others room
+            axes.set_yscale("symlog", linthresh=100 * _FAR)
         units = dict.fromkeys(row.unit for row in found.points)
         axes.set_xlabel(f"measured [{', '.join(units)}]")
         axes.set_ylabel("predicted against measured [%]")

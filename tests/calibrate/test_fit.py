@@ -177,3 +177,18 @@ def test_files_and_fused_chains_get_models_of_their_own_by_what_was_done():
     assert found["storage.read-cached"].fit.values["bandwidth"] == pytest.approx(2e10, rel=1e-3)
     assert found["chain.eager"].fit.values["beta"] == pytest.approx(2e-9, rel=1e-3)
     assert found["chain.compiled"].fit.values["beta"] == pytest.approx(5e-10, rel=1e-3)
+
+
+def test_a_formula_that_gives_one_number_for_all_points_gives_it_to_each():
+    """Where a constant is nothing, whatever stands beside it is gone: some draws are numbers, the others arrays."""
+
+    def late(values, columns):
+        return values["base"] + (values["late"] * columns["x"] if values["late"] > 0 else 0.0)
+
+    model = Model("own", "none of it", (Constant("base", 1.0), Constant("late", 0.1)), late)
+    columns = {"x": np.linspace(1.0, 9.0, 9)}
+    assert model.predict({"base": 2.0, "late": 0.0}, columns).tolist() == [2.0] * 9
+    assert model.predict({"base": 2.0, "late": 0.0}, {"x": 3.0}) == 2.0
+    data = Data.table(np.full(9, 2.0) * np.exp(0.02 * np.random.default_rng(1).standard_normal(9)), **columns)
+    low, high = fit(model, data).interval(data)
+    assert low.shape == high.shape == (9,)

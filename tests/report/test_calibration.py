@@ -21,7 +21,7 @@ def line(series, word, **more):
 def fits():
     whole = gpu_dataset()
     points = [*whole.select("copy/h2d-pinned"), *whole.select("queue/depth"), *whole.select("queue/launch")]
-    points += [*whole.select("op/elementwise"), *line("graph/replay", "nodes", mode="replay")]
+    points += [*whole.select("op/elementwise"), *whole.select("op/gemm"), *line("graph/replay", "nodes", mode="replay")]
     points += line("frontend/optimizer", "parameters", optimizer="adamw", device="cuda", **{"pass": "plain"})
     return fit_dataset(Dataset("some", measurements=tuple(points)), hold_out=3, draws=8)
 
@@ -31,6 +31,7 @@ def fits():
     [
         ("copy.h2d-pinned", "size [B]", "time [s]"),
         ("kernel.elementwise-fp32", "bytes read and written [B]", "time [s]"),
+        ("kernel.gemm-fp32", "work [FLOP]", "time [s]"),
         ("graph.replay", "nodes", "time [s]"),
         ("update.adamw", "parameter tensors", "time [s]"),
         ("frontend.launch", "reading, in order", "time [s]"),
@@ -56,3 +57,11 @@ def test_a_validation_names_the_units_of_its_readings():
     (axes,) = draw_validation(found).axes
     assert axes.get_xlabel() == "measured [s, launches]"
     assert len({line.get_marker() for line in axes.lines[:2]}) == 2
+
+
+def test_one_point_that_is_far_off_leaves_the_others_room():
+    rows = [Checked(str(i), "a", "m", 1.0, 1.0 + error, 0.5, 2.0, fitted=True) for i, error in enumerate((0.1, 21.0))]
+    (axes,) = draw_validation(Validation(tuple(rows), {})).axes
+    assert axes.get_yscale() == "symlog"
+    (axes,) = draw_validation(Validation(tuple(rows[:1]), {})).axes
+    assert axes.get_yscale() == "linear"

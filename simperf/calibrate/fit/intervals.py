@@ -11,13 +11,15 @@ from simperf.calibrate.fit.bootstrap import draw_constants, leverages, psi, slop
 from simperf.calibrate.fit.ends import Profile
 from simperf.calibrate.fit.model import Array, Constant, Data, Model
 
-__all__ = ["Fitted", "Uncertainty", "log_residual", "uncertain"]
+__all__ = ["Fitted", "Uncertainty", "log_residual", "uncertain", "within"]
 
 #: draws from which intervals are read
 _WIDE = 512
 _STEP = 1e-6
 #: relative steps so small that no model bends
 _STRAIGHT = 1e-4
+#: logarithm of the factor, 20, by which a draw is off at most: of three points any number could come out
+_FARTHEST = 3.0
 #: 95 % quantile of a normal distribution
 _NORMAL = 1.645
 
@@ -70,6 +72,14 @@ def log_residual(model: Model, data: Data, values: Mapping[str, float]) -> Array
     return np.asarray(np.log(np.maximum(predicted, 1e-300) / data.measured))
 
 
+def within(drawn: Array, middle: Array) -> Array:
+    """Logarithms of what draws predict, none farther off from the best prediction than a constant is drawn by factors.
+
+    Constants that are drawn by sums can all be nothing at once, and then a time is, whose logarithm has no end.
+    """
+    return np.clip(drawn, middle - _FARTHEST, middle + _FARTHEST)
+
+
 def uncertain(
     model: Model, data: Data, values: Mapping[str, float], *, scale: float, draws: int, rng: np.random.Generator
 ) -> Uncertainty:
@@ -94,7 +104,7 @@ def uncertain(
     table = {one.name: np.full(len(steps), values[one.name]) for one in model.constants}
     for i, one in enumerate(free):
         # what cannot be zero, such as a rate, is drawn by factors; what can, such as a latency, by sums
-        factor = np.exp(np.clip(steps[:, i], -3.0, 3.0)) if one.low > 0 else 1.0 + steps[:, i]
+        factor = np.exp(np.clip(steps[:, i], -_FARTHEST, _FARTHEST)) if one.low > 0 else 1.0 + steps[:, i]
         table[one.name] = np.clip(values[one.name] * factor, one.low, one.high)
     stuck = _bend(model, data, values, table, free, notes, jacobian=jacobian, steps=steps, scale=scale)
     constants = {}

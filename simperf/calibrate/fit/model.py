@@ -71,8 +71,11 @@ class Model:
     columns: tuple[str, ...] = ("nbytes",)
 
     def predict(self, values: Mapping[str, float], columns: Columns) -> Array:
-        """Readings for `columns` with the constants at `values`."""
-        return np.asarray(self.function({**self.fixed, **values}, columns), dtype=float)
+        """Readings for `columns` with the constants at `values`, one a point even where a formula gives one for all."""
+        found = np.asarray(self.function({**self.fixed, **values}, columns), dtype=float)
+        if found.ndim:
+            return found
+        return np.full(np.broadcast_shapes(*(np.shape(column) for column in columns.values())), float(found))
 
 
 @dataclass(frozen=True)

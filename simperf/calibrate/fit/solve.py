@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from simperf.calibrate.fit.intervals import Fitted, log_residual, uncertain
+from simperf.calibrate.fit.intervals import Fitted, log_residual, uncertain, within
 from simperf.calibrate.fit.model import Array, Columns, Data, Model
 from simperf.errors import InputError, Problem, SimperfError
 
@@ -103,8 +103,8 @@ class Fit:
         rows = [
             self.model.predict({name: self.constants[name].draws[i] for name in names}, columns) for i in range(count)
         ]
-        table = np.log(np.maximum(np.array(rows), 1e-300))
         middle = np.log(np.maximum(self.predict(columns), 1e-300))
+        table = within(np.log(np.maximum(np.array(rows), 1e-300)), middle)
         if reading:  # quantiles of two independent parts: their variances add
             width = np.sqrt(table.var(axis=0) + self.scatter**2) * 1.645
             return np.exp(middle - width), np.exp(middle + width)

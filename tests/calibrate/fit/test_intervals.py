@@ -105,7 +105,10 @@ def test_the_interval_of_a_constant_of_three_points_holds_its_value(tight):
         middle = model.predict(truth, {"nbytes": size}) * np.exp(0.1 * rng.standard_normal(3))
         samples = tuple(one * np.exp(tight * rng.standard_normal(9)) for one in middle)
         data = Data({"nbytes": size}, np.array([np.median(one) for one in samples]), samples)
-        for name, one in fit(model, data, seed=seed).constants.items():
+        found = fit(model, data, seed=seed)
+        low, high = found.interval(data)
+        assert np.all(np.log(high / low) <= 2 * 1.645 * np.hypot(3.0, found.scatter)), "no interval to 1e-128 s"
+        for name, one in found.constants.items():
             assert one.low <= one.value <= one.high, (seed, name)
             held.append(one.low <= truth[name] <= one.high)
     assert np.mean(held) >= 0.85
