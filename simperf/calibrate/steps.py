@@ -58,6 +58,7 @@ def step_predictor(
     draws = min(profile.draws, 32)
     models = [FittedRoofline(device, profile.kernels(draw)) for draw in range(draws + 1)]
     extra = _autograd(profile)
+    shared, between = (_middle(profile, key) for key in ("scatter", "between"))
     cache = float(profile.machine.get("l3", np.inf))
     known: dict[tuple[str, int, str, str], Mapping[str, Sequence[Op]]] = {}
 
@@ -83,8 +84,8 @@ def step_predictor(
             )
             for model in models
         ]
-        spread = np.log(np.array(times[1:])).std() if draws > 1 else 0.0
-        width = 1.645 * float(np.hypot(spread, _shared(profile)))
+        spread = np.log(np.array(times[1:])).std() if draws > 1 else between
+        width = 1.645 * float(np.hypot(spread, shared))
         return times[0], times[0] * float(np.exp(-width)), times[0] * float(np.exp(width))
 
     return predict
@@ -101,10 +102,14 @@ def _operations(name: str, batch: int, precision: str, optimizer: str, *, cache:
     return step_as_run(step, cache=cache)
 
 
-def _shared(profile: ProfilePart) -> float:
-    """Error that operations of one kind have in common: the median of the models' scatters."""
-    scatters = [model.scatter for name, model in profile.model.items() if name.startswith("kernel.")]
-    return float(np.median(scatters)) if scatters else 0.0
+def _middle(profile: ProfilePart, key: str) -> float:
+    """Median over the models of operations.
+
+    A step repeats few shapes, so that what a model misses at one of them does not average out; and a session is quiet
+    or disturbed for all of them.
+    """
+    found = [getattr(model, key) for name, model in profile.model.items() if name.startswith("kernel.")]
+    return float(np.median(found)) if found else 0.0
 
 
 def _autograd(profile: ProfilePart) -> dict[str, float]:

@@ -234,6 +234,7 @@ def conv_time(
     half_f: float = 0.0,
     half_p: float = 0.0,
     strided: float = 0.0,
+    odd: float = 0.0,
     cached: float = math.inf,
     memory: float = math.inf,
     capacity: float = 0.0,
@@ -245,7 +246,8 @@ def conv_time(
     ``overhead + flops / (rate fill) (1 + half_k / (C w^2) + half_f/F + half_p/P)``, and beside it the traffic for
     reordering the images into blocks of channels and back, ``nbytes (1 + strided [s > 1])`` from caches or memory.
     `fill` is the share of those blocks, of `BLOCK` channels and filters, that is no padding (oneDNN, "Understanding
-    Memory Formats"); images of fewer channels than half a block are read as they are.
+    Memory Formats"); images of fewer channels than half a block are read as they are. `odd` is lost beside it where the
+    last block of filters is not full.
 
     Parameters
     ----------
@@ -261,6 +263,8 @@ def conv_time(
         Values a result, filters and pixels at which half the rate is reached, the others being large.
     strided : float
         Relative loss of reordering with a stride, whose gradient fills what was left out with zeros.
+    odd : float
+        Relative loss of filters that are no multiple of `BLOCK`.
     cached, memory : float
         Rates of reordering [B/s].
     capacity : float
@@ -275,7 +279,8 @@ def conv_time(
     reorder = nbytes * (1.0 + strided * (np.asarray(stride) > 1)) * np.where(cold, np.maximum(each, 1.0 / far), each)
     loss = 1.0 + half_k / (channels * np.square(side)) + half_f / filters + half_p / pixels
     fill = _filled(filters) * np.where(np.asarray(channels) < BLOCK / 2, 1.0, _filled(channels))
-    return overhead + flops / (rate * fill) * loss + reorder
+    ragged = 1.0 + odd * (np.asarray(filters) % BLOCK > 0)
+    return overhead + flops / (rate * fill) * loss * ragged + reorder
 
 
 def _slower(one: Any, other: Any) -> Any:

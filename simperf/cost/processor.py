@@ -19,6 +19,7 @@ __all__ = [
     "COLD",
     "GRAIN",
     "LATE",
+    "LONGER",
     "amount",
     "as_run",
     "attention_time",
@@ -38,6 +39,8 @@ __all__ = [
 COLD = "@cold"
 #: constants of calls that come late, the same for all kinds: see `late_time`
 LATE = ("late", "late_at")
+#: constant of what takes runs longer on average than the middle one of a few, the same for all kinds
+LONGER = "longer"
 #: queries from which attention takes blocks of so many, and keys of a block
 _QUERIES, _KEYS = ((768, 256), (192, 64), (0, 32)), 512
 #: side of the window and stride, the usual ones first
@@ -142,10 +145,14 @@ def attention_work(op: Op) -> tuple[float, float]:
 
 
 def processor_time(op: Op, constants: Mapping[str, float]) -> float:
-    """Time of an operation from the constants that were fitted for its kind [s]."""
-    known = {key: value for key, value in constants.items() if key not in ("processor", *LATE)}
+    """Time of an operation from the constants that were fitted for its kind [s].
+
+    It is a middle reading of the operation alone, and with `LONGER` an average one: others stop all work for some
+    hundredths of a second now and then, which the middle one of a few readings leaves out and a program does not.
+    """
+    known = {key: value for key, value in constants.items() if key not in ("processor", LONGER, *LATE)}
     late = late_time(op.since, **{key: constants[key] for key in LATE if key in constants})
-    return _alone(op, known) + float(late)
+    return constants.get(LONGER, 1.0) * (_alone(op, known) + float(late))
 
 
 def _alone(op: Op, known: Mapping[str, float]) -> float:
@@ -182,11 +189,21 @@ def as_run(ops: Iterable[Op], *, cache: float = math.inf) -> tuple[Op, ...]:
     summed = {tensor for op in listed if op.kind == "conv2d_wgrad" for tensor in op.inputs}
     dropout = any(op.kind.startswith("native_dropout") for op in listed)
     found = []
+    decays = _decays(listed)
     for op in listed:
         if op.kind == "bias" or (op.kind == "sum" and summed.intersection(op.inputs)):
             continue
-        found.append(replace(op, kind=f"{op.kind}:dropout") if dropout and op.family == "attention" else op)
+        if op is decays:  # beside its operands, where other sums of an update are in place
+            found.append(replace(op, family="elementwise"))
+        else:
+            found.append(replace(op, kind=f"{op.kind}:dropout") if dropout and op.family == "attention" else op)
     return tuple(_late(tuple(_chilled(found, cache))))
+
+
+def _decays(ops: Sequence[Op]) -> Op | None:
+    """The sum of gradients and decay of an update, which begins with it: the gradients themselves stay as they are."""
+    update = [op for op in ops if op.family == "optimizer"]
+    return update[0] if len(update) > 1 and update[0].kind == "add" else None
 
 
 def step_as_run(step: TrainingStep, *, cache: float = math.inf) -> dict[str, tuple[Op, ...]]:
@@ -200,6 +217,8 @@ def step_as_run(step: TrainingStep, *, cache: float = math.inf) -> dict[str, tup
 
 def _chilled(ops: Sequence[Op], cache: float) -> Iterator[Op]:
     """Mark operations most of whose operands were last touched more than a cache ago.
+
+    Of an operand that is larger than the cache, the beginning is gone when it has been touched to the end.
 
     Parameters
     ----------
@@ -216,7 +235,9 @@ def _chilled(ops: Sequence[Op], cache: float) -> Iterator[Op]:
         rest = op.nbytes_read - sum(sizes[tensor] for tensor in op.inputs if tensor in sizes)
         sizes.update(dict.fromkeys(unknown, max(0.0, rest) / max(1, len(unknown))))
         # what no operation of this step has touched was used a step ago
-        far = [tensor for tensor in op.inputs if now - touched.get(tensor, now - whole) > cache]
+        far = [
+            tensor for tensor in op.inputs if now - touched.get(tensor, now - whole) > cache or sizes[tensor] > cache
+        ]
         lost, all_read = (sum(sizes[tensor] for tensor in group) for group in (far, op.inputs))
         now += op.nbytes
         sizes.update(dict.fromkeys(op.outputs, op.nbytes_written / max(1, len(op.outputs))))

@@ -151,6 +151,8 @@ class ProfilePart(Part):
         """Constants of `simperf.cost.FittedRoofline` by ``family-precision`` and kind."""
         head = "kernel."
         late = self._late(draw)
+        if "run.longer" in self.model:
+            late |= {"longer": self.model["run.longer"].at(draw)["longer"]}
         return {
             name.removeprefix(head): {**found, **(late if found.get("processor") else {})}
             for name, found in ((name, model.at(draw)) for name, model in self.model.items() if name.startswith(head))

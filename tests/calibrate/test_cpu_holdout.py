@@ -1,6 +1,6 @@
 """What the profile of the recorded CPU says about operations and training steps that it was not fitted to.
 
-The recordings, four sessions, and the profile are in calibration/; nothing here needs torch.
+The recordings, six sessions, and the profile are in calibration/; nothing here needs torch.
 """
 
 from pathlib import Path
@@ -10,7 +10,9 @@ import pytest
 
 import simperf
 from simperf.calibrate.dataset import Dataset
-from simperf.calibrate.sessions import pool, repeated
+from simperf.calibrate.fit import fit_dataset
+from simperf.calibrate.profile import write_profile
+from simperf.calibrate.sessions import parts, pool, repeated
 from simperf.calibrate.steps import step_predictor
 from simperf.calibrate.validate import validate
 from simperf.hardware import Catalog
@@ -23,7 +25,7 @@ OPERATIONS, STEPS = 0.10, 0.12
 
 @pytest.fixture(scope="module")
 def sessions():
-    return [Dataset.load(FOLDER / f"{NAME}-{number}.json.gz") for number in (1, 2, 3, 4)]
+    return [Dataset.load(FOLDER / f"{NAME}-{number}.json.gz") for number in range(1, 7)]
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +36,17 @@ def data(sessions):
 @pytest.fixture(scope="module")
 def profile():
     return Catalog.load().profile(str(FOLDER / f"{NAME}.toml"))
+
+
+@pytest.fixture(scope="module")
+def earlier(sessions, tmp_path_factory):
+    """The profile of the first four sessions."""
+    pytest.importorskip("lmfit")
+    pooled = pool(sessions[:4])
+    file = tmp_path_factory.mktemp("earlier") / "profile.toml"
+    fits = fit_dataset(pooled, hold_out=5, draws=0, sessions=sessions[:4])
+    write_profile(file, fits, made={"parts": " ".join(parts(pooled))})
+    return Catalog.load().profile(str(file))
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +63,7 @@ def test_the_recording_says_how_it_was_made_and_keeps_raw_readings(data):
     assert data.machine["cores"] == 2
     assert "torch" in data.versions
     assert min(len(point.samples) for point in data) >= 3
-    assert data.made["sessions"] == 4
+    assert data.made["sessions"] == 6
     assert sum(file.stat().st_size for file in FOLDER.glob(f"{NAME}*.json.gz")) < 1e6
 
 
@@ -68,6 +81,8 @@ def test_whole_training_steps_are_predicted(checked):
     assert len({point.series for point in steps}) >= 3
     assert len(steps) >= 9
     assert mape(steps) < STEPS
+    for series in {point.series for point in steps}:  # a step takes what its operations do on average
+        assert np.median([point.error for point in steps if point.series == series]) > -0.11, series
 
 
 def test_the_intervals_hold_what_they_were_not_fitted_to(checked):
@@ -75,16 +90,19 @@ def test_the_intervals_hold_what_they_were_not_fitted_to(checked):
     assert np.mean([point.inside for point in held]) >= 0.85
 
 
-def test_how_much_of_the_error_is_the_machine(sessions):
+@pytest.mark.parametrize(("count", "most"), [(4, 0.13), (6, 0.11)])
+def test_how_much_of_the_error_is_the_machine(sessions, count, most):
     """What other sessions read at the same points is no better a prediction than the goal."""
-    errors = {
-        index: np.average([one.error for one in rows], weights=[one.points for one in rows])
-        for index in range(len(sessions))
-        for rows in [[one for one in repeated(sessions) if one.session == index and one.series.startswith("op/")]]
-    }
-    assert 0.08 < np.mean(list(errors.values())) < 0.13
-    assert errors[2] > 0.14  # the third was disturbed as a whole
-    assert min(errors.values()) < 0.09
+    found = [one for one in repeated(sessions[:count]) if one.series.startswith("op/")]
+    errors = []
+    for index in range(count):
+        rows = [one for one in found if one.session == index]
+        errors.append(np.average([one.error for one in rows], weights=[one.points for one in rows]))
+    assert 0.08 < np.mean(errors) < most
+    assert max(errors) == errors[2] > 0.13  # the third was disturbed as a whole
+    if count == 4:
+        assert errors[2] > 0.14
+    assert min(errors) < 0.09
 
 
 def test_sums_in_place_are_a_kind_of_their_own(profile, data):
@@ -108,19 +126,17 @@ def test_every_kind_has_the_constants_that_the_simulator_takes(profile, sessions
 
 
 @pytest.mark.parametrize("number", [5, 6])
-def test_sessions_that_nothing_was_fitted_to(profile, sessions, number):
+def test_sessions_that_nothing_was_fitted_to(earlier, sessions, number):
     """Other days: nearly all of the error is what the other sessions' own readings miss at the same points."""
-    session = Dataset.load(FOLDER / f"{NAME}-{number}.json.gz")
-    found = validate(profile, session, steps=step_predictor(profile)).points
+    session = sessions[number - 1]
+    found = validate(earlier, session, steps=step_predictor(earlier)).points
     assert not any(point.fitted for point in found)
-    again = [
-        one for one in repeated([*sessions, session]) if one.session == len(sessions) and one.series.startswith("op/")
-    ]
+    again = [one for one in repeated([*sessions[:4], session]) if one.session == 4 and one.series.startswith("op/")]
     machine = sum(one.points * one.error for one in again) / sum(one.points for one in again)
     assert mape([point for point in found if point.series.startswith("op/")]) < 1.2 * machine < 0.17
     steps = [point for point in found if point.series.startswith("step/") and '"part": "step"' in point.key]
-    assert mape([point for point in steps if point.series != "step/lenet"]) < STEPS
-    assert np.mean([point.inside for point in found]) >= 0.75
+    assert mape([point for point in steps if point.series != "step/lenet"]) < 0.1
+    assert np.mean([point.inside for point in found]) >= 0.82
 
 
 def test_running_a_scenario_gives_the_same_steps(profile, data):

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from simperf.calibrate.dataset import Measurement
-from simperf.calibrate.fit import fit_dataset
+from simperf.calibrate.fit import Constant, Data, Model, fit_dataset
 from simperf.calibrate.fit.processor import late_model
 from simperf.calibrate.machines import find_gpu
 from simperf.calibrate.profile import profile_text, write_profile
 from simperf.calibrate.steps import MeasuredDevice, step_predictor
 from simperf.calibrate.validate import predictions, validate
 from simperf.errors import InputError, UnknownNameError
-from simperf.hardware import Catalog, FrontendPart, LinkPart
+from simperf.hardware import Catalog, FrontendPart, LinkPart, ProfilePart
 from simperf.hardware.profile import FittedConstant, FittedModel
 from simperf.report.calibration import (
     draw_fit,
@@ -219,3 +219,32 @@ def test_a_constant_that_is_nothing_in_some_draws_is_held_against_every_point():
     assert len(best) == len(low) == len(high) == 3
     assert all(low < best)
     assert all(best < high)
+
+
+def test_without_draws_an_interval_knows_how_far_sessions_are_apart():
+    data = Data.table(np.full(3, 2.0), nbytes=1.0)
+    model = Model("own", "a number", (Constant("a", 1.0),), lambda values, columns: values["a"] * columns["nbytes"])
+    known = {"a": FittedConstant(value=2.0, low=2.0, high=2.0, stderr=0.0)}
+    fitted = FittedModel(points=3, error=0.0, scatter=0.03, between=0.04, constant=known)
+    best, low, high = predictions(model, fitted, data)
+    assert np.log(high / best) == pytest.approx(1.645 * 0.05)
+    assert np.log(best / low) == pytest.approx(1.645 * 0.05)
+
+
+def test_operations_of_a_cpu_take_what_calls_and_runs_cost_in_a_program():
+    """Late calls and mean runs are the same for all kinds: each kind's constants have them, those of GPUs do not."""
+
+    def fitted(fixed=None, **values):
+        known = {key: FittedConstant(value=one, low=one, high=one, stderr=0.0) for key, one in values.items()}
+        return FittedModel(points=3, error=0.0, scatter=0.0, constant=known, fixed=fixed or {})
+
+    models = {
+        "kernel.elementwise-fp32": fitted({"processor": 1.0}, overhead=1e-6),
+        "kernel.gemm-fp32": fitted(rate=1e12),
+        "call.mixed.forward": fitted(hot=1e-6, late=3e-5, late_at=3e7),
+        "run.longer": fitted(longer=1.03),
+    }
+    kernels = ProfilePart(name="mine", title="", sources={}, model=models).kernels()
+    more = {"late": 3e-5, "late_at": 3e7, "longer": 1.03}
+    assert kernels["elementwise-fp32"] == {"processor": 1.0, "overhead": 1e-6, **more}
+    assert kernels["gemm-fp32"] == {"rate": 1e12}

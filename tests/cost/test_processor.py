@@ -139,6 +139,9 @@ def test_attention_leaves_out_whole_blocks_of_keys_only():
 def test_padding_strides_and_ragged_rows_cost():
     full, padded = (conv_time(1e9, 1e6, 64, filters, 10**4, 3, 1, **CONV) for filters in (64, 72))
     assert float(padded) > 1.05 * float(full)
+    more = float(conv_time(1e9, 0.0, 64, 72, 10**4, 3, 1, **CONV, odd=0.1)) - CONV["overhead"]
+    assert more == pytest.approx(1.1 * (float(conv_time(1e9, 0.0, 64, 72, 10**4, 3, 1, **CONV)) - CONV["overhead"]))
+    assert float(conv_time(1e9, 1e6, 64, 64, 10**4, 3, 1, **CONV, odd=0.1)) == float(full)
     assert float(conv_time(1e9, 1e6, 64, 64, 10**4, 3, 2, **CONV)) > float(full)
     assert product_time(2e9, 1000, 1001, 1000, **PRODUCT) == pytest.approx(
         1.2 * product_time(2e9, 1000, 1008, 1008, **PRODUCT), rel=0.01
@@ -171,6 +174,30 @@ def test_what_a_step_touched_longer_ago_than_a_cache_holds_is_cold():
     assert 0.1 < share[1] < share[2] <= share[3]
     forward = [op for op in as_run(ops, cache=64e6)[:60] if op.kind.startswith("relu")]
     assert all(op.kind == "relu" for op in forward)  # reads what was written just before
+
+
+def test_operands_larger_than_the_cache_are_cold_however_late_they_were_touched():
+    update = [op for op in as_run(zoo.load("resnet18").at(2).ops, cache=3.3e7) if op.name.startswith("update")]
+    assert [op.kind for op in update] == ["add" + COLD, "mul" + COLD, "add" + COLD, "add" + COLD]  # 47 MB each
+    update = [op for op in as_run(zoo.load("resnet18").at(2).ops, cache=2e8) if op.name.startswith("update")]
+    assert [op.kind.endswith(COLD) for op in update[1:]] == [False, False, False]
+
+
+def test_gradients_with_decay_go_beside_the_gradients_and_other_sums_of_an_update_are_in_place():
+    families = {}
+    for name in ("resnet18", "lenet", "bert-base-128"):
+        run = step_as_run(zoo.load(name).at(2))
+        families[name] = [op.family for op in run["update"] if op.kind == "add"]
+    assert families == {
+        "resnet18": ["elementwise", "optimizer", "optimizer"],  # momentum and decay
+        "lenet": ["optimizer"],
+        "bert-base-128": ["optimizer"],
+    }
+
+
+def test_an_average_run_takes_longer_than_the_middle_one():
+    op = unary("relu", 10**6)
+    assert processor_time(op, {**SPREAD, "longer": 1.03}) == pytest.approx(1.03 * processor_time(op, SPREAD))
 
 
 def test_a_call_costs_more_the_more_was_touched_since_the_last_one_of_its_kind():

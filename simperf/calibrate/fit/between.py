@@ -126,8 +126,8 @@ def spreads(tables: Mapping[str, Array]) -> dict[str, Spread]:
 
     What a session shares is the median of its misses, so that a disturbed point moves nothing. A new session lies as
     far from the mean of these as they do, and that mean is not known either: sqrt(1 + 1/S); what was fitted lies
-    beside that mean by a distance that is known. Of a point's own, nine of ten lie within 1.645 of what is written, however
-    far the others do: disturbances make a session's readings longer by up to a factor of two, and no bell.
+    beside that mean by a distance that is known. Of a point's own, nine of ten lie within 1.645 of what is written,
+    however far the others do: disturbances make a session's readings longer by up to a factor of two, and no bell.
 
     Parameters
     ----------

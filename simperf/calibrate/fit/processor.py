@@ -299,12 +299,14 @@ def _conv(name: str, points: Sequence[Measurement]) -> tuple[list[Model], Data]:
         Constant("half_f", 1.0, high=1024.0, unit="1"),
         Constant("half_p", 50.0, high=1e5, unit="1"),
     )
+    odd = Constant("odd", 0.05, high=3.0, unit="1")
     if data.columns["cold"].any():
         whole = (Constant("far", 3e10, low=1e9, high=1e13, unit="B/s"), *whole)
     title = f"convolutions on a CPU: {name}"
     columns = ("flops", "nbytes", "cold", *_CONV)
+    choices = [whole[:count] for count in (len(whole), len(whole) - 2, len(whole) - 7)]
     models = [
-        Model(f"kernel.{name}", title, whole[:count], function, _MARK, _only(starts, whole[:count]), columns)
-        for count in (len(whole), len(whole) - 2, len(whole) - 7)
+        Model(f"kernel.{name}", title, chosen, function, _MARK, _only(starts, chosen), columns)
+        for chosen in ((*choices[0], odd), *choices)
     ]
     return models, data

@@ -10,6 +10,7 @@ import numpy as np
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.fit.between import Spread, misses, spreads
 from simperf.calibrate.fit.choose import Choice, choose
+from simperf.calibrate.fit.longer import longer_runs
 from simperf.calibrate.fit.model import Data, Model
 from simperf.calibrate.fit.solve import DRAWS, Fit, best_of
 from simperf.cost import Device
@@ -106,7 +107,7 @@ def fit_dataset(
         Nothing in the data set can be fitted.
     """
     fits, skipped = [], []
-    choices = list(choose(dataset, part=part))
+    choices = [*choose(dataset, part=part), *longer_runs(sessions or (dataset,))]
     out = _held_out(choices, hold_out)
     for choice in choices:
         if choice.model is None or choice.data is None or choice.reason:
