@@ -30,8 +30,8 @@ def input_pipeline(
     workers: int = 4,
     prefetch: int = 2,
     step: Seconds = 0.35,
-    jitter: Family = "constant",
-    cv: Ratio = 0.1,
+    decode_jitter: Family = "constant",
+    decode_cv: Ratio = 0.1,
     disk: str = "disk0",
 ) -> Program:
     """Feed a training loop from a disk through decode workers, and see what it waits for.
@@ -54,21 +54,20 @@ def input_pipeline(
         decoded mini-batches that each worker may have ready
     step : float
         time of the device for one mini-batch
-    jitter : str
+    decode_jitter : str
         how the time to decode a mini-batch varies, each worker's by itself
-    cv : float
+    decode_cv : float
         standard deviation of that time over its mean
     disk : str
         storage node that holds the samples
     """
     if batches < 1:
         raise ProgramError("batches must be 1 or more")
-    varies = Unless(
-        jitter != "constant", ("cv",), "a constant time has no deviation", 'jitter = "lognormal" or another'
-    )
-    refuse_unused("input-pipeline", {"cv": cv}, [varies])
+    constant = decode_jitter == "constant"
+    varies = Unless(not constant, ("decode_cv",), "a constant time has no deviation", 'decode_jitter = "lognormal"')
+    refuse_unused("input-pipeline", {"decode_cv": decode_cv}, [varies])
     gpu, steps = m.gpu(), []
-    samples = Samples(batch, stored, decoded, decode, distribution(jitter, cv=cv))
+    samples = Samples(batch, stored, decoded, decode, distribution(decode_jitter, cv=decode_cv))
     pipeline = InputPipeline(m, samples, workers=workers, prefetch=prefetch, disk=disk, batches=batches)
     train, side = Kernel("step", step, launch=0.0, result=0.0), gpu.stream(1)
     for number in range(batches):

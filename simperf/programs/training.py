@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from simperf.errors import InputError, Problem, ProgramError
@@ -16,6 +17,7 @@ from simperf.training.buckets import BUCKET, FIRST_BUCKET
 from simperf.training.feeding import Feeding
 from simperf.training.jitter import Family, distribution
 from simperf.training.replica import Layers, Traced, Workload
+from simperf.training.stragglers import LinkChange
 from simperf.training.trainer import Training
 from simperf.training.trainer import train as run_training
 from simperf.units import Bytes, PerSecond, Ratio, Seconds
@@ -66,11 +68,17 @@ def train(
     decode: Seconds = 0.0,
     workers: int = 0,
     prefetch: int = 2,
-    jitter: Family = "constant",
-    cv: Ratio = 0.1,
+    decode_jitter: Family = "constant",
+    decode_cv: Ratio = 0.1,
     disk: str = "",
     stored: Bytes = 0.0,
     watched: bool = False,
+    jitter: Family = "constant",
+    cv: Ratio = 0.1,
+    slow_link: str = "",
+    slow_share: Ratio = 0.0,
+    slow_from: Seconds = 0.0,
+    slow_until: Seconds = 0.0,
     alone: PerSecond = 0.0,
     counted: float = 1.0,
     dataset: int = 0,
@@ -154,9 +162,9 @@ def train(
         processes of each data loader that decode ahead; 0: the process that trains decodes by itself
     prefetch : int
         mini-batches that each of them may have ready
-    jitter : str
+    decode_jitter : str
         how the time to decode a mini-batch varies, each loader's by itself
-    cv : float
+    decode_cv : float
         standard deviation of that time over its mean
     disk : str
         storage node of each server that the loaders read; without one, samples lie in memory
@@ -164,6 +172,18 @@ def train(
         bytes of a sample on that disk
     watched : bool
         each process waits for its device after every step, as one that looks at the loss
+    jitter : str
+        how the time of each device's kernels varies from step to step, each device's by itself
+    cv : float
+        standard deviation of that time over its mean
+    slow_link : str
+        a link of the machine that is slow for a time, or down
+    slow_share : float
+        what is left of its capacity
+    slow_from : float
+        when it becomes slow
+    slow_until : float
+        when it is as before; 0 for never
     alone : float
         samples a second of one device with its share, as measured; scales the kernels
     counted : float
@@ -173,8 +193,8 @@ def train(
     exact : str
         simulate every rank, or never, or where ranks differ
     """
-    rules = _rules(model=bool(model), devices=bool(devices), workers=workers, jitter=jitter)
-    wrong = unused("train", locals(), rules)
+    given = locals()
+    wrong = unused("train", given, _rules(given))
     nodes = _nodes(m, gpus, devices)
     workload = workload_of(
         model,
@@ -216,8 +236,10 @@ def train(
             bucket_view=bucket_view,
             variation=variation,
             loop=loop,
-            feeding=Feeding(decode, workers, prefetch, distribution(jitter, cv=cv), disk, stored),
+            feeding=Feeding(decode, workers, prefetch, distribution(decode_jitter, cv=decode_cv), disk, stored),
             watched=watched,
+            jitter=distribution(jitter, cv=cv),
+            changes=_changes(slow_link, slow_share, slow_from, slow_until),
             alone=alone,
             counted=counted,
             dataset=dataset,
@@ -226,16 +248,52 @@ def train(
     yield run_training(m, run)
 
 
-def _rules(*, model: bool, devices: bool, workers: int, jitter: str) -> tuple[Unless, ...]:
+def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
     """What has an effect only together with something else."""
     layers = ("layers", "forward", "backward", "fixed", "update", "weights", "sizes", "sample", "output", "activations")
     return (
-        Unless(not model, (*layers, "states"), "a model of the zoo brings its own layers", "no model"),
-        Unless(model, ("precision", "optimizer"), "layers in round numbers have none", "a model of the zoo"),
-        Unless(not devices, ("gpus",), "the devices are named", "no devices"),
-        Unless(workers > 0, ("prefetch",), "nothing is decoded ahead without workers", "workers = 1 or more"),
-        Unless(jitter != "constant", ("cv",), "a constant time has no deviation", 'jitter = "lognormal" or another'),
+        Unless(not given["model"], (*layers, "states"), "a model of the zoo brings its own layers", "no model"),
+        Unless(
+            bool(given["model"]), ("precision", "optimizer"), "layers in round numbers have none", "a model of the zoo"
+        ),
+        Unless(not given["devices"], ("gpus",), "the devices are named", "no devices"),
+        Unless(given["workers"] > 0, ("prefetch",), "nothing is decoded ahead without workers", "workers = 1 or more"),
+        Unless(given["jitter"] != "constant", ("cv",), "a constant time has no deviation", 'jitter = "lognormal"'),
+        Unless(
+            given["decode_jitter"] != "constant",
+            ("decode_cv",),
+            "a constant time has no deviation",
+            'decode_jitter = "lognormal"',
+        ),
+        Unless(
+            bool(given["decode"]),
+            ("decode_jitter", "decode_cv"),
+            "nothing is decoded",
+            "decode = the time of a sample",
+        ),
+        Unless(
+            bool(given["slow_link"]),
+            ("slow_share", "slow_from", "slow_until"),
+            "no link is slow",
+            "slow_link = a link of the machine",
+        ),
     )
+
+
+def _changes(link: str, share: float, start: float, end: float) -> tuple[LinkChange, ...]:
+    """When a link's capacity changes."""
+    if not link:
+        return ()
+    if not end and not share:
+        message = "a link that is down for ever never delivers"
+        raise InputError(Problem(message, key="slow_until", value="0", expected='such as "2 s", or slow_share above 0'))
+    if end and end <= start:
+        raise InputError(
+            Problem("it ends after it begins", key="slow_until", value=f"{end:g}", expected="a later time")
+        )
+    if not 0.0 <= share <= 1.0:
+        raise InputError(Problem("a share from 0 (down) to 1 is expected", key="slow_share", value=f"{share:g}"))
+    return (LinkChange(link, start, share), *((LinkChange(link, end, 1.0),) if end else ()))
 
 
 def _nodes(m: Session, gpus: int, devices: list[str]) -> tuple[str, ...]:

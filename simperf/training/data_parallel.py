@@ -64,6 +64,8 @@ def data_parallel(
     for _ in range(steps):
         yield compute(loop, "loop")
         yield from fetch(first)  # for X, y in loader:
+        for replica in others:
+            replica.begin()
         inputs = math.fsum(replica.step.nbytes_input for replica in replicas)
         if inputs:  # X, y = X.to(devices[0]), y.to(devices[0])
             yield copy(first.source, first.device, nbytes=inputs, name="batch to GPU 0")

@@ -61,17 +61,17 @@ def ddp(
     watched : bool
         Whether the process waits for its device after every step, as one does that looks at the loss.
     """
-    gpu, step = replica.device, replica.step
+    gpu = replica.device
     copies = _copies(m, replica, buckets) if not bucket_view else {}
     if broadcast:  # net = DistributedDataParallel(net)
-        weights = group.broadcast(replica, step.nbytes_gradients)
+        weights = group.broadcast(replica, replica.step.nbytes_gradients)
         yield launch(weights, gpu.stream(COMMUNICATION))
         yield launch(Await(weights), gpu)
     for _ in range(steps):
         for turn in range(accumulate):
             yield compute(loop, "loop")
             yield from load(m, replica)  # x = x.to(gpu, non_blocking=True)
-            for kernel in step.forward:  # l = loss(net(x), y)
+            for kernel in replica.step.forward:  # l = loss(net(x), y)
                 yield launch(kernel, gpu)
             if turn < accumulate - 1:  # with net.no_sync(): l.backward()
                 yield from backward(replica, group, ())
@@ -80,7 +80,7 @@ def ddp(
             yield launch(Await(work), gpu)
         for one in itertools.chain.from_iterable(copies.values()):  # grad.copy_(bucket)
             yield launch(one, gpu)
-        for kernel in step.update:  # optimizer.step()
+        for kernel in replica.step.update:  # optimizer.step()
             yield launch(kernel, gpu)
         replica.mark((yield record(gpu, "step done")))
         if watched:  # loss.item()

@@ -30,6 +30,7 @@ class _Joint(Copy):
 
 def fetch(replica: Replica) -> Generator[Any, Any, None]:
     """Wait for the next mini-batch of the process's data loader, if it has one."""
+    replica.begin()
     if replica.feed is not None:
         yield from replica.feed.fetch(replica.device)
 

@@ -55,17 +55,17 @@ def local_sgd(
     """
     if every < 1:
         raise InputError(Problem("weights are averaged every step or less often", key="every", value=str(every)))
-    gpu, step = replica.device, replica.step
+    gpu, nbytes = replica.device, replica.step.nbytes_gradients
     for number in range(1, steps + 1):
         for _ in range(accumulate):
             yield compute(loop, "loop")
             yield from load(m, replica)  # x = x.to(gpu, non_blocking=True)
-            for kernel in (*step.forward, *step.backward):
+            for kernel in (*replica.step.forward, *replica.step.backward):
                 yield launch(kernel, gpu)
-        for kernel in step.update:  # optimizer.step()
+        for kernel in replica.step.update:  # optimizer.step()
             yield launch(kernel, gpu)
         if number % every == 0:  # for weight in net.parameters(): all_reduce(weight / size)
-            yield from exchange(replica, group.all_reduce(replica, step.nbytes_gradients), "weights ready")
+            yield from exchange(replica, group.all_reduce(replica, nbytes), "weights ready")
         replica.mark((yield record(gpu, "step done")))
         if watched:  # loss.item()
             yield synchronize(gpu)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from simperf.execution.session import Session
 from simperf.training.group import Group
 from simperf.training.replica import Replica
 
-__all__ = ["step_time", "tell", "tell_cost"]
+__all__ = ["spread", "step_time", "tell", "tell_cost"]
 
 
 def step_time(replicas: Sequence[Replica], *, period: int = 1) -> float:
@@ -26,6 +27,14 @@ def step_time(replicas: Sequence[Replica], *, period: int = 1) -> float:
     last = steps // period * period or steps
     first = period if last > period else 0
     return (ends[last] - ends[first]) / (last - first)
+
+
+def spread(replicas: Sequence[Replica], *, period: int = 1) -> float:
+    """By how much the periods after the first differ: the longest less the shortest, over the longest [1]."""
+    ends: list[float] = [0.0, *(max(times) for times in zip(*(replica.ends for replica in replicas), strict=True))]
+    times: list[float] = [after - before for before, after in pairwise(ends[period::period])]
+    longest = max(times, default=0.0)
+    return (longest - min(times)) / longest if longest else 0.0
 
 
 def tell(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
@@ -53,6 +53,8 @@ class Replica:
         When its steps ended [s].
     feed : Feed, optional
         Where its process gets its mini-batches from; none has them in pinned memory.
+    paces : iterator of TrainingStep, optional
+        Its step as each mini-batch takes it, where times vary.
     """
 
     rank: int
@@ -66,6 +68,12 @@ class Replica:
     exposed: float = 0.0
     ends: list[float] = field(default_factory=list)
     feed: Feed | None = None
+    paces: Iterator[TrainingStep] | None = None
+
+    def begin(self) -> None:
+        """Go on to the next mini-batch: where times vary, `step` becomes as slow or fast as that one is."""
+        if self.paces is not None:
+            self.step = next(self.paces)
 
     def mark(self, marker: Marker) -> None:
         """Note the end of a step, when the device comes to `marker`."""

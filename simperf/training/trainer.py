@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Any
 
 from simperf.errors import InputError, Problem, UnknownNameError
@@ -19,13 +19,15 @@ from simperf.training.feeding import Feeding, attach, tell_feeds
 from simperf.training.fitting import fit_speed
 from simperf.training.group import TUNED, Group
 from simperf.training.heterogeneous import even_split, proportional_split
+from simperf.training.jitter import Constant, Distribution, jittered, stream
 from simperf.training.local_sgd import local_sgd
 from simperf.training.memory import Holding, hold
 from simperf.training.naive import naive
 from simperf.training.options import STRATEGIES, kernel_by_kernel, unused
-from simperf.training.outcome import step_time, tell
+from simperf.training.outcome import spread, step_time, tell
 from simperf.training.replica import Replica, Workload, faster
 from simperf.training.step import TrainingStep
+from simperf.training.stragglers import LinkChange, change_links
 from simperf.training.symmetry import make_replicas
 from simperf.training.variation import slowest
 
@@ -83,6 +85,10 @@ class Training:
         Where mini-batches come from; by default they lie in pinned memory.
     watched : bool
         Every process waits for its devices after each step, as one that looks at the loss.
+    jitter : Distribution
+        Of the time of a device's kernels from one mini-batch to the next, over its mean [1]; each device's by itself.
+    changes : tuple of LinkChange
+        Links that are slow or down for a time.
     alone : float
         Samples a second of one device by itself on its share of the batch, as measured; scales the kernels
         [1/s]. 0 takes them as they are.
@@ -121,6 +127,8 @@ class Training:
     loop: float = 0.0
     feeding: Feeding = field(default_factory=Feeding)
     watched: bool = False
+    jitter: Distribution = field(default_factory=Constant)
+    changes: tuple[LinkChange, ...] = ()
     alone: float = 0.0
     counted: float = 1.0
     dataset: int = 0
@@ -153,10 +161,16 @@ class Training:
             problems.append(
                 Problem("batch_per_gpu stands for it", key="batch", value=str(self.batch), expected=expected)
             )
-        if not self.feeding.idle and self.exact is False and ranks > 1:
-            problems.append(Problem("every rank has a data loader of its own", key="exact", value="no", expected="yes"))
+        if self.uneven and self.exact is False and ranks > 1:
+            told = "with data loaders, jitter or slow links every rank has times of its own"
+            problems.append(Problem(told, key="exact", value="no", expected="auto or yes"))
         if problems:
             raise InputError(problems)
+
+    @property
+    def uneven(self) -> bool:
+        """Whether ranks differ by more than what they compute."""
+        return not self.feeding.idle or self.jitter != Constant() or bool(self.changes)
 
     @property
     def samples(self) -> int:
@@ -181,7 +195,7 @@ def train(m: Session, run: Training) -> Program:
         together = {id(step): faster(step, behind) for step in steps}
         steps = [together[id(step)] for step in steps]
         m.notes.append(f"all devices keep the pace of the slowest of {len(steps)}: {behind:.3f} times the mean")
-    every = STRATEGIES[run.strategy] or not run.feeding.idle
+    every = STRATEGIES[run.strategy] or run.uneven
     replicas, exact = make_replicas(m, run.nodes, steps, exact=True if every else run.exact)
     group = _group(m, run, replicas, exact)
     if run.exact is None and group.uneven(_works(run, steps[0])):
@@ -190,6 +204,7 @@ def train(m: Session, run: Training) -> Program:
         group = _group(m, run, replicas, exact)
     _hold(run, replicas)
     _feed(m, run, replicas)
+    _disturb(m, run, replicas)
     threads = [
         m.spawn(program, f"rank{replica.rank}", host=replica.host)
         for replica, program in _programs(m, run, replicas, group)
@@ -203,6 +218,10 @@ def train(m: Session, run: Training) -> Program:
     tell(m, replicas, samples=run.samples * run.counted, alone=alone, group=group, period=period)
     tell_feeds(m, [replica.feed for replica in replicas], batches=run.steps * run.accumulate)
     if run.dataset:
+        if (differ := spread(replicas, period=period)) > ROUNDING:
+            m.notes.append(
+                f"steps after the first differ by {100 * differ:.2g} %: the epoch is reckoned from their mean"
+            )
         m.metric("time per epoch", math.ceil(run.dataset / run.samples) * step_time(replicas, period=period), "s")
 
 
@@ -303,6 +322,15 @@ def _feed(m: Session, run: Training, replicas: Sequence[Replica]) -> None:
     samples = [replica.step.samples for replica in replicas]
     fed = [(replicas[0], math.fsum(samples))] if one_process else list(zip(replicas, samples, strict=True))
     attach(m, fed, run.feeding, batches=run.steps * run.accumulate)
+
+
+def _disturb(m: Session, run: Training, replicas: Sequence[Replica]) -> None:
+    """Give every device its pace, and let links change."""
+    change_links(m.simulation, run.changes)
+    if run.jitter != Constant():
+        for replica in replicas:
+            factors = stream(run.jitter, m.rng(f"pace of rank {replica.rank}"))
+            replica.paces = map(jittered, repeat(replica.step), repeat(factors))
 
 
 def _programs(m: Session, run: Training, replicas: Sequence[Replica], group: Group) -> list[tuple[Replica, Program]]:

@@ -15,10 +15,11 @@ from simperf.programs.unused import Unless, refuse_unused
         ("train", {"model": "lenet", "layers": 5, "weights": 1e6, "states": 2.0}, ["layers", "weights", "states"]),
         ("train", {"precision": "fp16", "optimizer": "adam"}, ["precision", "optimizer"]),
         ("train", {"devices": ["gpu0"], "gpus": 1}, ["gpus"]),
-        ("train", {"prefetch": 4, "cv": 0.3, "decode": 1e-3}, ["prefetch", "cv"]),
+        ("train", {"prefetch": 4, "cv": 0.3, "decode": 1e-3, "decode_cv": 0.2}, ["prefetch", "cv", "decode_cv"]),
         ("train", {"batch": 64, "batch_per_gpu": 64}, ["batch"]),
         ("train", {"strategy": "naive", "bucket": 1e6, "algorithm": "nccl"}, ["algorithm", "bucket"]),
-        ("input-pipeline", {"cv": 0.3}, ["cv"]),
+        ("train", {"decode_jitter": "gamma", "slow_share": 0.5}, ["decode_jitter", "slow_share"]),
+        ("input-pipeline", {"decode_cv": 0.3}, ["decode_cv"]),
         ("parameter-server", {"model": "lenet", "weights": 1e6, "forward": 1e-3}, ["weights", "forward"]),
         ("parameter-server", {"precision": "fp16", "nodes": ["cpu0"], "servers": 3}, ["precision", "servers"]),
         (

@@ -139,5 +139,5 @@ def test_what_feeds_nothing(given, words):
 def test_what_cannot_be():
     with pytest.raises(InputError, match="no disk 'ssd9'"):
         run(star(2), layers(), feeding=Feeding(disk="ssd9", stored=1e3))
-    with pytest.raises(InputError, match="a data loader of its own"):
+    with pytest.raises(InputError, match="every rank has times of its own"):
         run(star(2), layers(), feeding=Feeding(1e-3), exact=False)

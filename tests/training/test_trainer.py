@@ -4,6 +4,7 @@ import pytest
 
 from simperf.errors import InputError, ProgramError, UnknownNameError
 from simperf.hardware import build_cluster
+from simperf.training.jitter import Constant, Gamma
 from simperf.training.trainer import Training
 from tests.training.strategies import CATALOG, MIB, layers, metric, run, star
 
@@ -99,3 +100,10 @@ def test_rates_are_in_what_is_counted():
     assert tokens.now == pytest.approx(plain.now, rel=1e-9)
     with pytest.raises(InputError, match="counted"):
         run(star(2), work, counted=0.0)
+
+
+def test_an_epoch_of_steps_that_differ_is_told():
+    even, uneven = (run(star(2), layers(), dataset=100, jitter=law, steps=5) for law in (Constant(), Gamma(cv=0.2)))
+    assert not even.notes
+    assert any("steps after the first differ by" in note for note in uneven.notes)
+    assert metric(even, "time per epoch") == pytest.approx(50 * metric(even, "time per step"), rel=1e-12)

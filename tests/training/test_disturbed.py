@@ -1,0 +1,99 @@
+"""Strategies among devices whose pace varies and links that are slow for a time (trainer, jitter, stragglers)."""
+
+from itertools import islice
+
+import pytest
+
+from simperf.engine.simulation import Simulation
+from simperf.errors import InputError, UnknownNameError
+from simperf.execution.session import Session
+from simperf.hardware import build_machine
+from simperf.training.jitter import Constant, Exponential, Gamma, stream
+from simperf.training.stragglers import LinkChange
+from simperf.training.trainer import Training, train
+from tests.training.strategies import CATALOG, MIB, layers, metric, run, star
+
+FAST = {"bandwidth": "1e9 GB/s", "latency": "0 s"}
+ALL_REDUCE = 2 * (100 * MIB / 2 / 50e9 + 500e-9)
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "local-sgd"])
+@pytest.mark.parametrize("n", [2, 6])
+def test_a_step_takes_as_long_as_the_slowest_device(n, strategy):
+    """With free communication step k takes the longest of n draws; their mean is that of order statistics."""
+    law, steps = Exponential(), 200
+    m = run(star(n, **FAST), layers(), n=n, strategy=strategy, steps=steps, jitter=law)
+    draws = [stream(law, Simulation(seed=0).random(f"pace of rank {rank}")) for rank in range(n)]
+    longest = [5e-3 * max(factors) for factors in islice(zip(*draws, strict=True), steps)]
+    assert m.now == pytest.approx(sum(longest), rel=1e-6)
+    harmonic = sum(1 / k for k in range(1, n + 1))
+    assert metric(m, "time per step") == pytest.approx(5e-3 * harmonic, rel=4 * 1.3 / steps**0.5 / harmonic)
+
+
+def test_averages_more_seldom_even_jitter_out():
+    """Local SGD waits for the slowest sum of k steps, which is nearer to the mean than k times the slowest."""
+    law = Gamma(cv=0.3)
+    times = [
+        metric(
+            run(star(8, **FAST), layers(), n=8, strategy="local-sgd", every=k, steps=64, jitter=law), "time per step"
+        )
+        for k in (1, 4, 16)
+    ]
+    assert times == sorted(times, reverse=True)
+    assert times[0] > 1.3 * 5e-3
+    assert 5e-3 < times[-1] < 1.2 * 5e-3
+
+
+@pytest.mark.parametrize("strategy", ["naive", "data-parallel"])
+def test_one_process_waits_for_the_slowest_too(strategy):
+    law = Gamma(cv=0.3)
+    steady, uneven = (
+        metric(run(star(4), layers(), strategy=strategy, steps=20, jitter=one), "time per step")
+        for one in (Constant(), law)
+    )
+    assert steady + 0.1 * 5e-3 < uneven < 2 * steady
+
+
+def test_the_seed_decides_and_no_jitter_is_the_mean():
+    plain, constant = (run(star(2), layers(), **options).now for options in ({}, {"jitter": Constant()}))
+    assert plain == constant
+    times = []
+    for seed in (1, 1, 2):
+        m = Session(Simulation(star(2), seed=seed))
+        m.play(train(m, Training(layers(), m.machine.gpus, batch=2, jitter=Gamma(cv=0.2))))
+        times.append(m.now)
+    assert times[0] == times[1] != times[2]
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "local-sgd", "data-parallel", "naive"])
+def test_a_link_at_half_of_its_capacity_is_a_link_of_half_the_capacity(strategy):
+    ids = [{"id": f"gpu{i}", "gpu": "v100-sxm2-16gb"} for i in range(4)]
+    nodes = [*ids, {"id": "hub", "kind": "switch"}, {"id": "cpu0", "cpu": "xeon-8168"}]
+    ends = {"gpu0": 25, "gpu1": 50, "gpu2": 50, "gpu3": 50, "cpu0": 16}
+    links = [{"a": end, "b": "hub", "bandwidth": f"{rate} GB/s", "latency": "250 ns"} for end, rate in ends.items()]
+    half = build_machine({"node": nodes, "link": links}, CATALOG)
+    changes = tuple(LinkChange(name, 0.0, 0.5) for name in ("gpu0>hub", "hub>gpu0"))
+    slowed = run(star(4), layers(), strategy=strategy, changes=changes)
+    pieces = 5e-3 if strategy == "data-parallel" else 1e-9  # its chains are cut for the machine as it is built
+    assert slowed.now == pytest.approx(run(half, layers(), strategy=strategy, exact=True).now, rel=pieces)
+    assert slowed.now > run(star(4), layers(), strategy=strategy).now
+
+
+def test_a_link_that_is_down_while_gradients_travel_costs_that_time():
+    """All gradients in one bucket, which is under way from 5 to 7.1 ms; nothing is lost while none travels."""
+    base = run(star(2), layers(), n=2, steps=1, bucket=1e9, first_bucket=1e9)
+    assert base.now == pytest.approx(5e-3 + ALL_REDUCE, rel=1e-9)
+    down = (LinkChange("gpu0>hub", 5.5e-3, 0.0), LinkChange("gpu0>hub", 25.5e-3, 1.0))
+    flapped = run(star(2), layers(), n=2, steps=1, bucket=1e9, first_bucket=1e9, changes=down)
+    assert flapped.now == pytest.approx(base.now + 20e-3, rel=1e-9)
+    before = (LinkChange("gpu0>hub", 1e-3, 0.0), LinkChange("gpu0>hub", 4e-3, 1.0))
+    unseen = run(star(2), layers(), n=2, steps=1, bucket=1e9, first_bucket=1e9, changes=before)
+    assert unseen.now == pytest.approx(base.now, rel=1e-9)
+
+
+def test_what_cannot_be():
+    with pytest.raises(UnknownNameError, match="gpu0>hbu"):
+        run(star(2), layers(), changes=(LinkChange("gpu0>hbu", 0.0, 0.5),))
+    for options in ({"jitter": Gamma(cv=0.2)}, {"changes": (LinkChange("gpu0>hub", 0.0, 0.5),)}):
+        with pytest.raises(InputError, match="every rank has times of its own"):
+            run(star(2), layers(), exact=False, **options)
