@@ -1,7 +1,40 @@
 """What holds for all tests."""
 
+import gc
+import re
 import signal
+
+import pytest
 
 # A shell that starts a run in the background has it and its children ignore interrupts: no test of one could end.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# What is read to find the tests stays to the end: Python looks through it for garbage more rarely than it would.
+gc.set_threshold(50_000, 20, 50)
+
+#: files, and tests in them, that share what is dear to make, or a thing of which the machine has one: where several
+#: processes run the tests, one of them runs these
+TOGETHER = {
+    "runs of measured scenarios": r"tests/(truth/test_(orderings|data_parallel|parameter_servers)|book/.*\[measured/)",
+    "network namespaces": r"tests/calibrate/test_cluster_(network|teardown)",
+    "built documentation": r"tests/docs/test_(sphinx|docs_browser)",
+}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """How `pytest -n 2` gives tests to processes: file by file in their order, but what belongs together to one."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return scope(nodeid)
+
+    config.option.loadscopereorder = False  # the doctests, short files all, come last and even out the ends
+    return ByFile(config, log)
+
+
+def scope(nodeid):
+    """What is run by one process: tests of the same scope."""
+    return next((name for name, pattern in TOGETHER.items() if re.match(pattern, nodeid)), nodeid.partition("::")[0])

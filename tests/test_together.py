@@ -1,0 +1,33 @@
+"""Which tests one process runs, where several share the work."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import TOGETHER, scope
+
+ROOT = Path(__file__).parents[1]
+FILES = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in sorted(ROOT.glob("tests/**/test_*.py"))}
+
+
+def test_a_file_is_one_piece_of_work():
+    assert scope("tests/engine/test_share.py::test_a[b::c]") == scope("tests/engine/test_share.py::test_d")
+    assert scope("tests/book/test_scenarios.py::test_x[d2l/async]") == "tests/book/test_scenarios.py"
+
+
+def test_measured_scenarios_are_played_by_the_process_that_keeps_their_runs():
+    """Each is played once a process, which takes minutes for all of them."""
+    together = "runs of measured scenarios"
+    line = re.compile(r"^from tests\.truth\.runs import .*attempts", re.MULTILINE)
+    users = [name for name, text in FILES.items() if line.search(text)]
+    assert len(users) >= 3
+    for name in users:
+        test = "test_a_scenario_meets_its_expectations[measured/x]" if "/book/" in name else "test_x"
+        assert scope(f"{name}::{test}") == together, name
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_what_belongs_together_exists(name):
+    ends = ("::test_x", "::test_x[measured/x]")
+    assert len({file for file in FILES for end in ends if scope(file + end) == name}) >= 2
