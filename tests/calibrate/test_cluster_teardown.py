@@ -96,6 +96,14 @@ def test_names_of_living_ended_and_foreign_processes_are_told_apart(kernel):
     assert fake.names == [f"simperf-{parent}-{started}-s", *foreign]
 
 
+def test_folders_of_runs_that_were_killed_are_told_from_those_of_others(tmp_path):
+    own, started = os.getpid(), network._started(os.getpid())
+    names = [f"simperf-{own}-{started}-ab_1", f"simperf-{own}-{started - 1}-cd2", "simperf-x7y8", "other-1-2-z"]
+    for name in names:
+        (tmp_path / name).mkdir()
+    assert network.remains(tmp_path) == [tmp_path / names[1]]
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_requests_to_end_count_as_an_interrupt(number):
     before = signal.getsignal(number)

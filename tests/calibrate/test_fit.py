@@ -192,3 +192,13 @@ def test_a_formula_that_gives_one_number_for_all_points_gives_it_to_each():
     data = Data.table(np.full(9, 2.0) * np.exp(0.02 * np.random.default_rng(1).standard_normal(9)), **columns)
     low, high = fit(model, data).interval(data)
     assert low.shape == high.shape == (9,)
+
+
+def test_readings_that_are_no_times_are_not_fitted_as_times():
+    """A table of bandwidths by size is no table of times: a line through it would give millions of hours."""
+    rates = [Measurement("all-reduce/ring", {"nbytes": n}, (1e9 + n,), "B/s") for n in (1e5, 1e6, 1e7, 1e8, 1e9)]
+    (choice,) = choose(Dataset("rates", measurements=tuple(rates)))
+    assert choice.model is None
+    assert choice.reason == "readings in B/s: the models are of times; import a column of times"
+    (choice,) = choose(Dataset("updates", measurements=(Measurement("server/synchronous", {}, (1.0,), "updates/s"),)))
+    assert choice.reason == "no model reads this series"

@@ -188,3 +188,9 @@ def test_real_traces_give_what_a_direct_sum_gives(name):
         if len(mine) <= 2:
             assert shared == pytest.approx(float(apart - whole) * 1e-6, rel=1e-6, abs=1e-12)
         assert 0 <= shared <= float(apart - whole) * 1e-6 + 1e-12
+
+
+def test_what_is_no_json_at_all_is_not_said_to_hold_events():
+    """A log has brackets too: what stands in the first of them is no event."""
+    (problem,) = read_trace("# Rank 0 device 0 [0x07] NVIDIA A100", "a.log").problems
+    assert problem.message == "no JSON"

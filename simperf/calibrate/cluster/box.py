@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import selectors
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from simperf.calibrate.cluster.network import BoxError, Network, others
+from simperf.calibrate.cluster.network import BoxError, Network, base_name, others, remains
 from simperf.calibrate.cluster.shape import Shape
 
 __all__ = ["Box"]
@@ -49,7 +50,9 @@ class Box:
                 f"another boxed cluster is up ({whose}), and two would disturb each other's times: wait for it"
             )
         with self._stack:
-            folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="simperf-"))
+            for left in remains(Path(tempfile.gettempdir())):
+                shutil.rmtree(left, ignore_errors=True)
+            folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix=f"{base_name()}-"))
             self._stack.enter_context(self.network)
             self._stack.callback(self._end)
             self._start(Path(folder))

@@ -21,10 +21,11 @@ from types import TracebackType
 from simperf.calibrate.cluster.shape import SEGMENT, SOCKET, Shape
 from simperf.errors import SimperfError
 
-__all__ = ["PREFIX", "BoxError", "Network", "base_name", "others", "remove_stale"]
+__all__ = ["PREFIX", "BoxError", "Network", "base_name", "others", "remains", "remove_stale"]
 
 PREFIX = "simperf"
 _OURS = re.compile(rf"^{PREFIX}-(\d+)-(\d+)-(?:s|h\d+)$")
+_FOLDER = re.compile(rf"^{PREFIX}-(\d+)-(\d+)-\w+$")
 
 
 class BoxError(SimperfError):
@@ -84,6 +85,12 @@ def remove_stale() -> list[str]:
     for name in found:
         _remove(name)
     return found
+
+
+def remains(folder: Path) -> list[Path]:
+    """What lies in a folder under the name of a process that has ended."""
+    named = [(path, _FOLDER.match(path.name)) for path in sorted(folder.glob(f"{PREFIX}-*"))]
+    return [path for path, found in named if found and _started(int(found[1])) != int(found[2])]
 
 
 class Network:

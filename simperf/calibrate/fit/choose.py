@@ -82,7 +82,11 @@ def choose(dataset: Dataset, *, part: Device | None = None, known: Container[str
     for series in dataset.series:
         head = series.partition("/")[0]
         points = dataset.select(series)
-        if head == "op":
+        units = {point.unit for point in points} - {"s", "launches"}
+        if units and (head in _READERS or head in COLLECTIVES or head == "op"):
+            reason = f"readings in {', '.join(sorted(units))}: the models are of times; import a column of times"
+            yield Choice(series, reason=reason, keys=_keys(points))
+        elif head == "op":
             yield from _kernels(series, points, part, dataset, known)
         elif head == "step":
             yield Choice(series, reason="whole steps are held out: they say how right the rest is", keys=_keys(points))

@@ -126,9 +126,12 @@ def _parsed(text: str, name: str, trace: Trace) -> Any:
             row, place = decoder.raw_decode(text, place)
         except (json.JSONDecodeError, RecursionError):
             break
+        if not isinstance(row, Mapping):
+            break
         rows.append(row)
     line = text.count("\n", 0, place) + 1 if rows else line
-    message = f"no JSON from here on: {len(rows)} events before it were read"
+    begun = text.lstrip()[:1] in ("{", "[")
+    message = f"no JSON from here on: {len(rows)} events before it were read" if begun else "no JSON"
     trace.problems.append(Problem(message, file=name, line=line))
     return rows
 
