@@ -200,5 +200,7 @@ def test_readings_that_are_no_times_are_not_fitted_as_times():
     (choice,) = choose(Dataset("rates", measurements=tuple(rates)))
     assert choice.model is None
     assert choice.reason == "readings in B/s: the models are of times; import a column of times"
+    (choice,) = choose(Dataset("trace", measurements=(Measurement("host/op", {"name": "aten::mm"}, (1.0,)),)))
+    assert choice.reason == "no model reads this series"
     (choice,) = choose(Dataset("updates", measurements=(Measurement("server/synchronous", {}, (1.0,), "updates/s"),)))
     assert choice.reason == "no model reads this series"

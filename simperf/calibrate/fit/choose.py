@@ -90,7 +90,7 @@ def choose(dataset: Dataset, *, part: Device | None = None, known: Container[str
             yield from _kernels(series, points, part, dataset, known)
         elif head == "step":
             yield Choice(series, reason="whole steps are held out: they say how right the rest is", keys=_keys(points))
-        elif head in _READERS:
+        elif head in _READERS and not series.startswith("host/"):  # operations of a trace
             if head not in done or head not in _TOGETHER:
                 done.add(head)
                 yield from _READERS[head](series, points, dataset)
