@@ -102,7 +102,7 @@ def make_plan(name: str, algorithm: str, *, nranks: int, **options: Any) -> Plan
     for key in options:
         if key not in known:
             message = f"{name} {algorithm} has no option {key!r}{nearest(key, known)}"
-            raise InputError(Problem(message, expected=", ".join(known) or "no option"))
+            raise InputError(Problem(message, key="options", value=key, expected=", ".join(known) or "no option"))
     missing = [key for key in _required(maker) if key not in options]
     if missing:
         raise InputError([Problem(f"{name} {algorithm} needs this option", key=key) for key in missing])

@@ -72,7 +72,8 @@ def plan_for(
     elif "order" in known and "order" not in options:
         chosen["order"] = _rings(machine, ranks)[0][0]
     if algorithm == "in-network" and not isinstance(machine, Machine):
-        raise InputError(Problem("this wiring has no switch that adds up", expected="a server such as dgx-h100"))
+        message = "this wiring has no switch that adds up"
+        raise InputError(Problem(message, key="algorithm", value=algorithm, expected="a server such as dgx-h100"))
     if "group" in known and "group" not in options:
         chosen["group"] = _group(machine, ranks)
     if "chunks" in known and "chunks" not in options:
@@ -99,7 +100,8 @@ def _group(machine: Wired, ranks: Sequence[str]) -> int:
         servers[name] = servers.get(name, 0) + 1
     if len(set(servers.values())) > 1:
         sizes = ", ".join(str(count) for count in servers.values())
-        raise InputError(Problem(f"a hierarchy needs equally many ranks in every server, not {sizes}"[:200]))
+        message = f"a hierarchy needs equally many ranks in every server, not {sizes}"[:200]
+        raise InputError(Problem(message, key="algorithm"))
     return next(iter(servers.values()), 1)
 
 
@@ -163,11 +165,12 @@ def switch_sites(machine: Machine, ranks: Sequence[str], heads: Sequence[int] = 
         switches.setdefault(machine.nodes[name].server, []).append(name)
     if any(len(switches.get(server, ())) != 1 for server in groups):
         message = "reduction in the network needs one NVSwitch in each server"
-        raise InputError(Problem(message, expected="a server such as dgx-h100"))
+        raise InputError(Problem(message, key="algorithm", expected="a server such as dgx-h100"))
     for server in groups:
         switch = machine.nodes[switches[server][0]]
         if not getattr(switch.part, "reduces", False):
             part = getattr(switch.part, "name", switch.id)
-            raise InputError(Problem(f"the switch {part} cannot add up", expected="a server such as dgx-h100"))
+            message = f"the switch {part} cannot add up"
+            raise InputError(Problem(message, key="algorithm", expected="a server such as dgx-h100"))
     asking = [members[head] for members in groups.values() for head in (heads or range(len(members)))]
     return (*(switches[server][0] for server in groups), *asking)

@@ -2,8 +2,9 @@
 
 import pytest
 
+from simperf.collectives import algorithms
 from simperf.workload import Op
-from tests.training.strategies import MIB, layers, metric, run, star
+from tests.training.strategies import CATALOG, MIB, layers, metric, run, star
 
 WIRE = 50e9
 ALPHA = 500e-9
@@ -107,3 +108,15 @@ def test_weights_are_broadcast_once_before_the_first_step():
 def test_the_batch_is_copied_before_the_step():
     m = run(star(1), layers(nbytes_input=16e6), batch=10, steps=1)
     assert m.now == pytest.approx(50e-3 + 160e6 / 16e9 + 500e-9, rel=1e-9)
+
+
+@pytest.mark.parametrize("algorithm", [*algorithms("all-reduce"), "nccl", "nccl-ring"])
+def test_any_all_reduce_carries_the_buckets(algorithm):
+    """A server whose switch can add up has the links for all of them; none beats its ports, or the backward pass."""
+    machine = CATALOG.machine("dgx-h100")
+    m = run(machine, layers(nbytes=800e6), algorithm=algorithm, batch=8, steps=2)
+    port = sum(edge.bandwidth for edge in machine.edges.values() if edge.src == "gpu0" and "nvswitch" in edge.dst)
+    through = 800e6 / port if algorithm == "in-network" else 2 * 7 / 8 * 800e6 / port
+    assert metric(m, "time per step") >= max(5e-3, through) * (1 - 1e-9)
+    assert metric(m, "exposed communication") >= 160e6 / port, "the last bucket has nothing to hide behind"
+    assert metric(m, "payload per step") == pytest.approx(800e6)

@@ -71,3 +71,15 @@ def test_by_hand_the_whole_exchange_is_exposed():
     wire = 4 * 2 * 3 * 25e6 / 50e9
     assert metric(m, "exposed communication") >= wire
     assert metric(m, "exposed communication") <= metric(m, "time per step") - 5e-3 + 1e-9
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 8])
+def test_data_parallel_is_the_sum_of_its_parts(n):
+    """Nothing hides: batch to GPU 0 and out, weights out, forward, outputs in, gradients out, backward, sum, update."""
+    parts = {"forward": 1e-3, "backward": 2e-3, "update": 3e-3, "nbytes_input": 10e6, "nbytes_output": 1e6}
+    m = run(star(n), layers(nbytes=100e6, **parts), batch=n, steps=1, strategy="data-parallel")
+    port, host, others = 50e9, 16e9, n - 1
+    batch = n * 10e6 / host + others * 10e6 / port
+    weights = 2 * (100e6 / port if others else 0.0)
+    floor = batch + weights + 2 * others * 1e6 / port + 6e-3
+    assert floor < m.now < 1.01 * floor
