@@ -10,6 +10,7 @@ from simperf.errors import InputError, Problem
 from simperf.execution import Program
 from simperf.execution.session import Session
 from simperf.programs.registry import program
+from simperf.programs.unused import Unless, refuse_unused
 from simperf.training.checkpoint import Checkpoint, daly, young
 from simperf.training.failures import Cause, at_times
 from simperf.training.goodput import goodput, new_life
@@ -134,6 +135,14 @@ def failing_job(
     search : bool
         search the best interval, with as many histories as `runs`
     """
+    rules = (
+        Unless(law == "weibull", ("shape",), "only Weibull's law has a shape", 'law = "weibull"'),
+        Unless(bool(counts), ("observed",), "nothing was counted", "counts"),
+        Unless(bool(size), ("storage", "per_node"), "a state of no size takes no time to save", "size"),
+        Unless(asynchronous, ("to_host",), "training stops until all is written", "asynchronous = true"),
+        Unless(without_spare == "shrink", ("least",), "the job does not shrink", 'without_spare = "shrink"'),
+    )
+    refuse_unused("failing-job", locals(), rules)
     causes = _causes(nodes, node_mtbf, cluster_mtbf, counts, observed, in_place, planned, law, shape)
     inf = float("inf")
     checkpoint = Checkpoint(

@@ -33,6 +33,8 @@ from simperf.programs.unused import Unless, refuse_unused
         ("parameter-server", {"family": "gamma", "slowdown": 2.0, "stored": 1e5}, ["family", "slowdown", "stored"]),
         ("parameter-server", {"batch": 0, "bound": 2, "precision": "fp16"}, ["batch", "bound", "precision"]),
         ("epoch", {"cv": 0.3, "prefetch": 3, "disk": "ebs0"}, ["cv", "prefetch"]),
+        ("failing-job", {"shape": 0.5, "observed": 1e6, "storage": 1e9}, ["shape", "observed", "storage"]),
+        ("failing-job", {"to_host": 1e9, "least": 2}, ["to_host", "least"]),
         ("stragglers", {"factor": 3.0, "asynchronous": True, "backup": 1}, ["factor", "backup"]),
         ("link-flaps", {"up": 1.0, "down": 0.1, "at": 1.0}, ["at"]),
     ],
