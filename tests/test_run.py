@@ -1,10 +1,11 @@
 """From a scenario to a result (simperf.run): what is gathered, and errors that are answers."""
 
+import gc
 from dataclasses import replace
 
 import pytest
 
-from simperf.errors import DeviceMemoryError, InputError
+from simperf.errors import DeviceMemoryError, InputError, ProgramError
 from simperf.hardware import Catalog
 from simperf.run import run, run_variants
 from simperf.scenario import load_scenario, make_scenario
@@ -19,6 +20,25 @@ def test_a_run_without_a_timeline_gives_the_same_time():
     assert watched.time == unwatched.time
     assert watched.spans
     assert not unwatched.spans
+
+
+@pytest.mark.parametrize(("usual", "during"), [(700, 50_000), (90_000, 90_000), (0, 0)])
+def test_garbage_is_looked_for_more_rarely_while_a_run_goes_on(usual, during, tmp_path):
+    """Whatever becomes of the run; one who looks more rarely still, or never, is left to it."""
+    (tmp_path / "own.py").write_text(
+        "import gc\n\nfrom simperf import compute\n\n\ndef look(m, *, fail: bool = False):\n"
+        "    m.metric('young', gc.get_threshold()[0])\n    yield compute(-1.0 if fail else 1.0)\n"
+    )
+    (tmp_path / "own.toml").write_text('[program]\npython = "own.py:look"\n')
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(usual, 10, 10)
+        assert run(load_scenario(tmp_path / "own.toml")).metrics["young"].value == during
+        with pytest.raises(ProgramError):
+            run(load_scenario(tmp_path / "own.toml", ["program.fail=true"]))
+        assert gc.get_threshold() == (usual, 10, 10)
+    finally:
+        gc.set_threshold(*before)
 
 
 def test_what_was_modelled_depends_on_what_was_used():
