@@ -77,6 +77,8 @@ def measure(
         f"wrote {output}: {len(data)} points of {len(data.series)} series in {float(data.made['seconds']):.0f} s"
         + (f", {doubtful} of them with wide spread (see their warnings)" if doubtful else "")
     )
+    if 4 * doubtful > len(data):
+        note("warning: constants of so unsteady readings mean little: measure again when nothing else runs (--fresh)")
     note(f"next: simperf calibrate fit {output} -o profile.toml")
 
 

@@ -52,7 +52,10 @@ def cluster_text(box: FittedBox, rows: Sequence[Row], *, points: bool = False) -
         table.add_row(*cells, *([f"{line.coverage:.0%}"] if line.coverage is not None else []))
     parts.append(table)
     if beside:
-        parts += [Text(""), Text(f"{_PLAIN}: the mean error of a time a message and a rate, fitted to the same sends")]
+        parts += [
+            Text(""),
+            Text(f"{_PLAIN}: the mean error of the smallest send's time and the largest one's rate alone"),
+        ]
     if told:
         parts += [Text(""), Text(_held(rows))]
     return to_text(Group(*parts), width=160)
@@ -74,7 +77,7 @@ def cluster_markdown(rows: Sequence[Row], *, title: str = "") -> str:
     if told:
         lines += ["", _held(rows)]
     if beside:
-        lines += ["", f"*{_PLAIN.capitalize()}* are a time a message and a rate, fitted to the same sends."]
+        lines += ["", f"*{_PLAIN.capitalize()}* are the time of the smallest send and the rate of the largest."]
     more = [_PLAIN] if beside else []
     lines += ["", _line("series", "conditions", "measured", "predicted", "error", *more, "cores")]
     lines.append("|---|---|" + "--:|" * (4 + len(more)))

@@ -21,12 +21,12 @@ def says(series, **at):
     return TWO.predict(Measurement(series, {**SHAPE, **at}, (1.0,)), COMPUTE)
 
 
-def test_a_line_through_sends_is_found_again():
-    at = [{**SHAPE, "nbytes": size} for size in (4.0, 65536.0, MIB, 4 * MIB)]
+def test_the_smallest_and_the_largest_send_tell_both():
+    at = [{**SHAPE, "nbytes": size} for size in (65536.0, 4 * MIB, 0.0, MIB)]
     points = [Measurement("send", one, (1e-3 + one["nbytes"] / (0.8 * RATE),)) for one in at]
     found = Plain.of(points)
     assert (found.latency, found.share) == pytest.approx((1e-3, 0.8))
-    assert Plain.of(points[:2]) is None
+    assert Plain.of(points[:1]) is None
     assert Plain.of(Measurement("round-trip", one, (1.0,)) for one in at) is None
 
 
