@@ -19,6 +19,7 @@ from simperf.training.options import kernel_by_kernel
 from simperf.training.outcome import tell_cost
 from simperf.training.placement import loads
 from simperf.training.step import TrainingStep
+from simperf.training.stragglers import LinkChange, change_links
 
 __all__ = ["ServerRun", "parameter_server", "report"]
 
@@ -77,6 +78,7 @@ def parameter_server(
     need: Callable[[int], float] | None = None,
     opening: bool = False,
     total: int = 0,
+    changes: Sequence[LinkChange] = (),
 ) -> Program:
     """Train with a parameter server; returns a `ServerRun`.
 
@@ -105,6 +107,8 @@ def parameter_server(
     total : int
         Steps of the whole run: those after `steps` take the mean of the simulated ones but the first; 0 for no more
         than `steps`.
+    changes : sequence of LinkChange
+        Links that are slow or down for a time.
 
     Raises
     ------
@@ -124,8 +128,9 @@ def parameter_server(
     sizes = [gradient.nbytes for gradient in reversed(step.gradients)]
     if pace.stragglers > len(gpus):
         raise InputError(Problem(f"{pace.stragglers} stragglers of {len(gpus)} workers", key="stragglers"))
-    alike = isinstance(pace.jitter, Constant) and not pace.stragglers and not disk
+    alike = isinstance(pace.jitter, Constant) and not pace.stragglers and not disk and not changes
     store = KVStore(m, sizes, gpus=gpus, servers=servers, options=options, alike=alike)
+    change_links(m.simulation, changes)
     pool = Pool(store, steps)
     count = len(store.workers)
     if store.copies > 1:

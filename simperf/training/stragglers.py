@@ -18,7 +18,7 @@ from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.training.jitter import Distribution, stream
 
-__all__ = ["LinkChange", "Straggler", "change_links", "finish_time", "flap"]
+__all__ = ["LinkChange", "Straggler", "change_links", "finish_time", "flap", "slowed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +90,28 @@ class LinkChange:
             problems.append(Problem("a share from 0 (down) to 1 is expected", key="share", value=f"{self.share:g}"))
         if problems:
             raise InputError(problems)
+
+
+def slowed(link: str, share: float, start: float, end: float) -> tuple[LinkChange, ...]:
+    """Changes of a link that is slow, or down, from `start` to `end` [s]; an `end` of 0 is never, no name no change.
+
+    Raises
+    ------
+    InputError
+        A share or times without meaning, or a link that never comes back, so that nothing would end.
+    """
+    if not link:
+        return ()
+    lasts = end > 0.0
+    checks = (
+        ("slow_share", share, 0.0 <= share <= 1.0, "a share from 0 (down) to 1 is expected"),
+        ("slow_until", end, lasts or share != 0.0, "a link that is down for ever never delivers: give a time"),
+        ("slow_until", end, not lasts or end > start, f"it ends after it begins at {start:g} s"),
+    )
+    problems = [Problem(words, key=key, value=f"{value:g}") for key, value, right, words in checks if not right]
+    if problems:
+        raise InputError(problems)
+    return (LinkChange(link, start, share), *((LinkChange(link, end, 1.0),) if lasts else ()))
 
 
 def _capacity(simulation: Simulation, resource: str) -> float:
