@@ -25,12 +25,14 @@ def accuracy(
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")] = None,
 ) -> None:
     """Hold predictions against published measurements: every figure, with its signed error."""
+    from simperf.cli.work import verify_outputs
     from simperf.files import write_text
     from simperf.report.ledger import accuracy_page, ledger_csv, ledger_json, ledger_text
     from simperf.scenario import shipped_scenarios
     from simperf.study import ledger
     from simperf.study.truth import truth_ledgers
 
+    verify_outputs(text=output)  # before minutes of predictions, not after
     names = files or [name for name in shipped_scenarios() if name.startswith("measured/")]
     sections = {"Figures that the scenarios quote": ledger(names)}
     if truth is not None:

@@ -49,13 +49,15 @@ def cluster(
     """Measure collectives and training on hosts boxed into this machine, and show the prediction beside it."""
     from importlib.util import find_spec
 
+    from simperf.calibrate.cluster.measure import goes_on, of_box
     from simperf.calibrate.dataset import Dataset
+    from simperf.cli.calibrate_fit import of_file
 
-    others = [Dataset.load(path) for path in beside or ()]
+    others = [of_box(Dataset.load(path), path) for path in beside or ()]
     if replay is not None:
-        _show(Dataset.load(replay), points=points, samples=samples, beside=others)
+        with of_file([replay]):
+            _show(of_box(Dataset.load(replay), replay), points=points, samples=samples, beside=others)
         return
-    from simperf.calibrate.cluster.measure import goes_on
     from simperf.calibrate.cluster.needs import check
     from simperf.cli.work import note, verify_outputs
 

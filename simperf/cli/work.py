@@ -26,6 +26,7 @@ __all__ = ["note", "play", "progress", "typed", "verify_outputs", "write_outputs
 _PICTURE = ((".png", ".svg", ".pdf"), "no picture format is known for this name", "FILE.png, .svg or .pdf")
 _DATA = ((".json", ".json.gz"), "the file's name does not say JSON", "FILE.json or .json.gz")
 _PAGE = ((".html", ".htm"), "the file's name does not say that it is a web page", "FILE.html")
+_ANY = (("",), "", "")
 _PROFILE = ((".toml",), "the file's name does not say TOML", "FILE.toml")
 
 
@@ -195,6 +196,7 @@ def verify_outputs(
     report: Path | None = None,
     output: Path | None = None,
     profile: Path | None = None,
+    text: Path | None = None,
     folder: Path | None = None,
     kind: str = "overview",
 ) -> None:
@@ -212,7 +214,7 @@ def verify_outputs(
     outputs = (  # how the names of files may end, and what to say when they do not
         *(("--trace", trace, _DATA), ("--plot", plot, _PICTURE), ("--save", save, _DATA)),
         *(("--map", map_file, _PICTURE), ("--report", report, _PAGE)),
-        *(("--output", output, _DATA), ("--output", profile, _PROFILE)),
+        *(("--output", output, _DATA), ("--output", profile, _PROFILE), ("--output", text, _ANY)),
     )
     for option, path, _ in outputs:
         if path is None or is_special(path):

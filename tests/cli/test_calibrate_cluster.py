@@ -62,6 +62,17 @@ def test_a_recorded_cluster_is_shown_beside_its_prediction(tmp_path):
     assert len(every.splitlines()) > len(found.stdout.splitlines()) + 40
 
 
+def test_a_file_of_something_else_is_told_with_its_name(tmp_path):
+    pytest.importorskip("lmfit")
+    other, few, good = tmp_path / "machine.json", tmp_path / "few.json", tmp_path / "cluster.json"
+    Dataset("a CPU", measurements=(Measurement("op/gemm", {"device": "cpu"}, (1.0,)),)).save(other)
+    synthesise().save(good)
+    for arguments in (("--replay", other), ("--replay", good, "--beside", other)):
+        assert "machine.json: holds measurements that are of no boxed cluster" in str(call(*arguments).exception)
+    Dataset("begun", measurements=(Measurement("send", {"nbytes": 4, "burst": 1.0}, (1.0,)),)).save(few)
+    assert "few.json: the data set has no point of series 'add'" in str(call("--replay", few).exception)
+
+
 @pytest.fixture
 def machine(monkeypatch):
     """A machine that can box a cluster, in which nothing is measured; gives what would have been asked for."""

@@ -15,7 +15,7 @@ from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.calibrate.measure.facts import machine_facts, version_facts
 from simperf.errors import InputError, Problem
 
-__all__ = ["goes_on", "measure", "read"]
+__all__ = ["goes_on", "measure", "of_box", "read"]
 
 #: interquartile range over the median from which on a reading is called unsteady
 UNSTEADY = 0.1
@@ -114,6 +114,21 @@ def measure(
     return dataset
 
 
+def of_box(data: Dataset, path: str | os.PathLike[str]) -> Dataset:
+    """The data set, if it is of a boxed cluster.
+
+    Raises
+    ------
+    InputError
+        It is of something else.
+    """
+    if data.measurements and not any("burst" in point.at for point in data):
+        message = "holds measurements that are of no boxed cluster"
+        expected = "a file that `simperf calibrate cluster -o FILE` writes"
+        raise InputError(Problem(message, file=os.fspath(path), value=repr(data.title), expected=expected))
+    return data
+
+
 def goes_on(before: Dataset, path: str | os.PathLike[str]) -> None:
     """Refuse to go on with a file that is of no boxed cluster, or of another machine or torch.
 
@@ -131,10 +146,7 @@ def goes_on(before: Dataset, path: str | os.PathLike[str]) -> None:
     """
     from simperf.calibrate.measure.session import refuse_another
 
-    if before.measurements and not all("burst" in point.at for point in before):
-        message = "holds measurements that are of no boxed cluster"
-        expected = "another -o; --fresh begins anew"
-        raise InputError(Problem(message, file=os.fspath(path), value=repr(before.title), expected=expected))
+    of_box(before, path)
     machine, versions = _facts()
     refuse_another(before, path, machine, versions, conditions={})
 
