@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from simperf.engine.kernel import Kernel
 from simperf.engine.storage import Disk
 from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program, copy, launch, record, synchronize, wait
 from simperf.execution.session import Session
-from simperf.programs.registry import program
-from simperf.programs.unused import Unless, refuse_unused
+from simperf.programs.registry import Unless, program
+from simperf.programs.unused import deviates, refuse_unused
 from simperf.training.input import InputPipeline, Samples
 from simperf.training.jitter import Family, distribution, scaled, stream
 from simperf.training.steady import Steady, long_run
@@ -17,7 +20,13 @@ from simperf.units import Bytes, Ratio, Seconds
 __all__ = ["checkpointed_training", "epoch"]
 
 
-@program("epoch")
+def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
+    loading = ("prefetch", "stored", "decoded", "decode")
+    inside = "without workers the data lie in device memory"
+    return deviates(given), Unless(given["workers"] > 0, loading, inside, "workers = 1 or more")
+
+
+@program("epoch", rules=_rules)
 def epoch(
     m: Session,
     *,
@@ -65,16 +74,7 @@ def epoch(
     """
     if batch < 1 or samples < batch:
         raise InputError(Problem(f"{samples} samples make no mini-batch of {batch}", key="batch", value=str(batch)))
-    rules = [
-        Unless(jitter != "constant", ("cv",), "a constant time has no deviation", 'jitter = "lognormal" or another'),
-        Unless(
-            workers > 0,
-            ("prefetch", "stored", "decoded", "decode"),
-            "without workers the data lie in device memory",
-            "workers = 1 or more",
-        ),
-    ]
-    refuse_unused("epoch", locals(), rules)
+    refuse_unused("epoch", locals())
     gpu, steps = m.gpu(), samples // batch
     factors = stream(distribution(jitter, cv=cv), m.rng("jitter"))
     kernel, side = Kernel("step", step, launch=0.0, result=0.0), gpu.stream(1)

@@ -10,7 +10,7 @@ from simperf.errors import ProgramError
 from simperf.execution import Program, launch, record, synchronize, wait
 from simperf.execution.session import Session
 from simperf.programs.registry import program
-from simperf.programs.unused import Unless, refuse_unused
+from simperf.programs.unused import deviates, refuse_unused
 from simperf.training.input import InputPipeline, Samples
 from simperf.training.jitter import Family, distribution
 from simperf.units import Bytes, Ratio, Seconds
@@ -18,7 +18,7 @@ from simperf.units import Bytes, Ratio, Seconds
 __all__ = ["input_pipeline"]
 
 
-@program("input-pipeline")
+@program("input-pipeline", rules=lambda given: [deviates(given, "decode_jitter", "decode_cv")])
 def input_pipeline(
     m: Session,
     *,
@@ -63,9 +63,7 @@ def input_pipeline(
     """
     if batches < 1:
         raise ProgramError("batches must be 1 or more")
-    constant = decode_jitter == "constant"
-    varies = Unless(not constant, ("decode_cv",), "a constant time has no deviation", 'decode_jitter = "lognormal"')
-    refuse_unused("input-pipeline", {"decode_cv": decode_cv}, [varies])
+    refuse_unused("input-pipeline", locals())
     gpu, steps = m.gpu(), []
     samples = Samples(batch, stored, decoded, decode, distribution(decode_jitter, cv=decode_cv))
     pipeline = InputPipeline(m, samples, workers=workers, prefetch=prefetch, disk=disk, batches=batches)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from simperf.engine.recorder import Category
 from simperf.errors import InputError, Problem
 from simperf.execution import Program
 from simperf.execution.session import Session
-from simperf.programs.registry import program
-from simperf.programs.unused import Unless, refuse_unused
+from simperf.programs.registry import Unless, program
+from simperf.programs.unused import refuse_unused
 from simperf.training.checkpoint import Checkpoint, daly, young
 from simperf.training.failures import Cause, at_times
 from simperf.training.goodput import goodput, new_life
@@ -32,7 +33,19 @@ _SHOWN: dict[Part, Category] = {
 }
 
 
-@program("failing-job")
+def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
+    weibull, shrinks = given["law"] == "weibull", given["without_spare"] == "shrink"
+    writing = "training stops until all is written"
+    return (
+        Unless(weibull, ("shape",), "only Weibull's law has a shape", 'law = "weibull"'),
+        Unless(bool(given["counts"]), ("observed",), "nothing was counted", "counts"),
+        Unless(bool(given["size"]), ("storage", "per_node"), "a state of no size takes no time to save", "size"),
+        Unless(given["asynchronous"], ("to_host",), writing, "asynchronous = true"),
+        Unless(shrinks, ("least",), "the job does not shrink", 'without_spare = "shrink"'),
+    )
+
+
+@program("failing-job", rules=_rules)
 def failing_job(
     m: Session,
     *,
@@ -135,14 +148,7 @@ def failing_job(
     search : bool
         search the best interval, with as many histories as `runs`
     """
-    rules = (
-        Unless(law == "weibull", ("shape",), "only Weibull's law has a shape", 'law = "weibull"'),
-        Unless(bool(counts), ("observed",), "nothing was counted", "counts"),
-        Unless(bool(size), ("storage", "per_node"), "a state of no size takes no time to save", "size"),
-        Unless(asynchronous, ("to_host",), "training stops until all is written", "asynchronous = true"),
-        Unless(without_spare == "shrink", ("least",), "the job does not shrink", 'without_spare = "shrink"'),
-    )
-    refuse_unused("failing-job", locals(), rules)
+    refuse_unused("failing-job", locals())
     causes = _causes(nodes, node_mtbf, cluster_mtbf, counts, observed, in_place, planned, law, shape)
     inf = float("inf")
     checkpoint = Checkpoint(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, get_type_hints
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 from annotated_types import Ge
 
@@ -13,7 +13,7 @@ from simperf.errors import SimperfError
 from simperf.execution.frontend import Program
 from simperf.registry import Registry
 
-__all__ = ["PROGRAMS", "Count", "Parameter", "ProgramSpec", "program"]
+__all__ = ["PROGRAMS", "Count", "Parameter", "ProgramSpec", "Unless", "program"]
 
 #: how many, one at least; a scenario file is held to it
 Count = Annotated[int, Ge(1)]
@@ -29,6 +29,35 @@ class Parameter:
     doc: str
 
 
+class Unless(NamedTuple):
+    """Parameters that have an effect only under a condition.
+
+    Parameters
+    ----------
+    used : bool
+        Whether the condition holds.
+    names : sequence of str
+        The parameters.
+    why : str
+        Why they have no effect where it does not.
+    expected : str
+        What would give them one.
+    """
+
+    used: bool
+    names: tuple[str, ...]
+    why: str
+    expected: str
+
+
+#: from the value of each parameter to what has an effect only together with something else
+Rules = Callable[[Mapping[str, Any]], Iterable[Unless]]
+
+
+def _no_rules(given: Mapping[str, Any]) -> Iterable[Unless]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class ProgramSpec:
     """A program and what may be set about it.
@@ -41,12 +70,15 @@ class ProgramSpec:
     parameters : mapping of str to Parameter
     title : str
         First line of its docstring.
+    rules : callable, optional
+        Which parameters have no effect, from the values of all.
     """
 
     name: str
     function: Callable[..., Program]
     parameters: Mapping[str, Parameter]
     title: str
+    rules: Rules = _no_rules
 
     @classmethod
     def of(cls, name: str, function: Callable[..., Any]) -> ProgramSpec:
@@ -74,6 +106,11 @@ class ProgramSpec:
         title = (inspect.getdoc(function) or name).splitlines()[0]
         return cls(name, function, parameters, title)
 
+    def idle(self, given: Mapping[str, Any]) -> frozenset[str]:
+        """Parameters that have no effect beside the others, which are `given` or have their defaults."""
+        values = {name: one.default for name, one in self.parameters.items()} | dict(given)
+        return frozenset(name for rule in self.rules(values) if not rule.used for name in rule.names)
+
 
 def _parameter_docs(doc: str) -> dict[str, str]:
     """First description line of each parameter of a NumPy-style docstring."""
@@ -90,11 +127,11 @@ def _parameter_docs(doc: str) -> dict[str, str]:
 PROGRAMS: Registry[ProgramSpec] = Registry("program", package="simperf.programs", group="simperf.programs")
 
 
-def program(name: str) -> Callable[[Callable[..., Program]], Callable[..., Program]]:
-    """Register a generator function as the program `name`."""
+def program(name: str, *, rules: Rules = _no_rules) -> Callable[[Callable[..., Program]], Callable[..., Program]]:
+    """Register a generator function as the program `name`, and which of its parameters have no effect when."""
 
     def decorate(function: Callable[..., Program]) -> Callable[..., Program]:
-        PROGRAMS.add(name, ProgramSpec.of(name, function))
+        PROGRAMS.add(name, replace(ProgramSpec.of(name, function), rules=rules))
         return function
 
     return decorate

@@ -13,8 +13,8 @@ from typing import Any, Literal, cast
 from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program
 from simperf.execution.session import Session
-from simperf.programs.registry import program
-from simperf.programs.unused import Unless, unused
+from simperf.programs.registry import Unless, program
+from simperf.programs.unused import unused
 from simperf.training.asynchronous import Loop, Pace
 from simperf.training.compression import codec
 from simperf.training.jitter import Constant, distribution
@@ -27,6 +27,7 @@ from simperf.training.replica import Traced, faster
 from simperf.training.servers import ServerWork
 from simperf.training.staleness import Consistency, Mode
 from simperf.training.step import TrainingStep, even_step
+from simperf.training.stragglers import slowed
 from simperf.training.variation import slowest
 from simperf.units import Bytes, BytesPerSecond, PerSecond, Ratio, Seconds
 from simperf.workload.zoo import load
@@ -37,7 +38,35 @@ Family = Literal["lognormal", "normal", "gamma", "exponential", "weibull"]
 YesNo = Literal["auto", "yes", "no"]
 
 
-@program("parameter-server")
+def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
+    """What has an effect only together with something else."""
+    layers = ("layers", "forward", "backward", "weights", "sizes", "sample")
+    sparse = given["compression"] in ("top-k", "random-k")
+    compressed = given["compression"] != "none"
+    together = given["mode"] in ("synchronous", "backup")
+    return (
+        Unless(not given["model"], layers, "a model of the zoo brings its own layers", "no model"),
+        Unless(bool(given["model"]), ("precision",), "layers in round numbers have none", "a model of the zoo"),
+        Unless(not given["nodes"], ("servers", "where"), "the servers' nodes are named", "no nodes"),
+        Unless(sparse or not compressed, ("ratio",), "every element is sent", 'compression = "top-k" or "random-k"'),
+        Unless(compressed, ("ratio", "dense_below", "codec_on", "free_codec"), "nothing is encoded", "a compression"),
+        Unless(given["placement"] != "sliced", ("slice_size",), "every key is cut anyway", "another placement"),
+        Unless(given["window"] > 0, ("duplex",), "there is no window", "window = 1 or more"),
+        Unless(given["reduction"] in AROUND, ("grouped",), "no rings add up", "reduction = " + " or ".join(AROUND)),
+        Unless(together, ("variation",), "nobody waits for the slowest", 'mode = "synchronous" or "backup"'),
+        Unless(given["jitter"] > 0, ("family",), "no time varies", "jitter above 0"),
+        Unless(given["stragglers"] > 0, ("slowdown",), "no worker is slow", "stragglers = 1 or more"),
+        Unless(bool(given["disk"]), ("stored",), "nothing is read", "a disk"),
+        Unless(
+            bool(given["slow_link"]),
+            ("slow_share", "slow_from", "slow_until"),
+            "no link is slow",
+            "slow_link = a link of the machine",
+        ),
+    )
+
+
+@program("parameter-server", rules=_rules)
 def train_with_servers(
     m: Session,
     *,
@@ -95,6 +124,10 @@ def train_with_servers(
     family: Family = "lognormal",
     stragglers: int = 0,
     slowdown: float = 1.0,
+    slow_link: str = "",
+    slow_share: Ratio = 0.0,
+    slow_from: Seconds = 0.0,
+    slow_until: Seconds = 0.0,
     disk: str = "",
     stored: Bytes = 0.0,
 ) -> Program:
@@ -211,6 +244,14 @@ def train_with_servers(
         workers that are always slow
     slowdown : float
         by how much
+    slow_link : str
+        a link of the machine that is slow for a time, or down
+    slow_share : float
+        what is left of its capacity
+    slow_from : float
+        when it becomes slow
+    slow_until : float
+        when it is as before; 0 for never
     disk : str
         disk of each machine that holds the data; none reads nothing
     stored : float
@@ -226,7 +267,7 @@ def train_with_servers(
         )
         if wrong
     ]
-    problems += unused("parameter-server", given, _rules(given))
+    problems += unused("parameter-server", given)
     if problems:
         raise InputError(problems)
     count = len(nodes) if nodes else servers
@@ -289,6 +330,7 @@ def train_with_servers(
         "nbytes_stored": stored * batch,
         "opening": opening,
         "total": total,
+        "changes": slowed(slow_link, slow_share, slow_from, slow_until),
         "need": (lambda samples: math.fsum(traced.memory(samples).values())) if traced else None,
     }
     outcome = yield parameter_server(m, step, options=options, **plan)
@@ -308,28 +350,6 @@ def _dense(m: Session, step: TrainingStep, options: StoreOptions, plan: dict[str
 
     beside.play(train())
     return cast(ServerRun, found[0])
-
-
-def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
-    """What has an effect only together with something else."""
-    layers = ("layers", "forward", "backward", "weights", "sizes", "sample")
-    sparse = given["compression"] in ("top-k", "random-k")
-    compressed = given["compression"] != "none"
-    together = given["mode"] in ("synchronous", "backup")
-    return (
-        Unless(not given["model"], layers, "a model of the zoo brings its own layers", "no model"),
-        Unless(bool(given["model"]), ("precision",), "layers in round numbers have none", "a model of the zoo"),
-        Unless(not given["nodes"], ("servers", "where"), "the servers' nodes are named", "no nodes"),
-        Unless(sparse or not compressed, ("ratio",), "every element is sent", 'compression = "top-k" or "random-k"'),
-        Unless(compressed, ("ratio", "dense_below", "codec_on", "free_codec"), "nothing is encoded", "a compression"),
-        Unless(given["placement"] != "sliced", ("slice_size",), "every key is cut anyway", "another placement"),
-        Unless(given["window"] > 0, ("duplex",), "there is no window", "window = 1 or more"),
-        Unless(given["reduction"] in AROUND, ("grouped",), "no rings add up", "reduction = " + " or ".join(AROUND)),
-        Unless(together, ("variation",), "nobody waits for the slowest", 'mode = "synchronous" or "backup"'),
-        Unless(given["jitter"] > 0, ("family",), "no time varies", "jitter above 0"),
-        Unless(given["stragglers"] > 0, ("slowdown",), "no worker is slow", "stragglers = 1 or more"),
-        Unless(bool(given["disk"]), ("stored",), "nothing is read", "a disk"),
-    )
 
 
 def _as_fast_as(step: TrainingStep, alone: float) -> TrainingStep:

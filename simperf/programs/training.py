@@ -11,13 +11,13 @@ from typing import Any, Literal
 from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program
 from simperf.execution.session import Session
-from simperf.programs.registry import program
-from simperf.programs.unused import Unless, together, unused
+from simperf.programs.registry import Unless, program
+from simperf.programs.unused import deviates, together, unused
 from simperf.training.buckets import BUCKET, FIRST_BUCKET
 from simperf.training.feeding import Feeding
 from simperf.training.jitter import Family, distribution
 from simperf.training.replica import Layers, Traced, Workload
-from simperf.training.stragglers import LinkChange
+from simperf.training.stragglers import slowed
 from simperf.training.trainer import Training
 from simperf.training.trainer import train as run_training
 from simperf.units import Bytes, PerSecond, Ratio, Seconds
@@ -27,7 +27,34 @@ __all__ = ["train", "workload_of"]
 Strategy = Literal["ddp", "data-parallel", "naive", "local-sgd"]
 
 
-@program("train")
+def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
+    """What has an effect only together with something else."""
+    layers = ("layers", "forward", "backward", "fixed", "update", "weights", "sizes", "sample", "output", "activations")
+    return (
+        Unless(not given["model"], (*layers, "states"), "a model of the zoo brings its own layers", "no model"),
+        Unless(
+            bool(given["model"]), ("precision", "optimizer"), "layers in round numbers have none", "a model of the zoo"
+        ),
+        Unless(not given["devices"], ("gpus",), "the devices are named", "no devices"),
+        Unless(given["workers"] > 0, ("prefetch",), "nothing is decoded ahead without workers", "workers = 1 or more"),
+        deviates(given),
+        deviates(given, "decode_jitter", "decode_cv"),
+        Unless(
+            bool(given["decode"]),
+            ("decode_jitter", "decode_cv"),
+            "nothing is decoded",
+            "decode = the time of a sample",
+        ),
+        Unless(
+            bool(given["slow_link"]),
+            ("slow_share", "slow_from", "slow_until"),
+            "no link is slow",
+            "slow_link = a link of the machine",
+        ),
+    )
+
+
+@program("train", rules=_rules)
 def train(
     m: Session,
     *,
@@ -194,7 +221,7 @@ def train(
         simulate every rank, or never, or where ranks differ
     """
     given = locals()
-    wrong = unused("train", given, _rules(given))
+    wrong = unused("train", given)
     nodes = _nodes(m, gpus, devices)
     workload = workload_of(
         model,
@@ -239,61 +266,13 @@ def train(
             feeding=Feeding(decode, workers, prefetch, distribution(decode_jitter, cv=decode_cv), disk, stored),
             watched=watched,
             jitter=distribution(jitter, cv=cv),
-            changes=_changes(slow_link, slow_share, slow_from, slow_until),
+            changes=slowed(slow_link, slow_share, slow_from, slow_until),
             alone=alone,
             counted=counted,
             dataset=dataset,
             exact={"auto": None, "yes": True, "no": False}[exact],
         )
     yield run_training(m, run)
-
-
-def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
-    """What has an effect only together with something else."""
-    layers = ("layers", "forward", "backward", "fixed", "update", "weights", "sizes", "sample", "output", "activations")
-    return (
-        Unless(not given["model"], (*layers, "states"), "a model of the zoo brings its own layers", "no model"),
-        Unless(
-            bool(given["model"]), ("precision", "optimizer"), "layers in round numbers have none", "a model of the zoo"
-        ),
-        Unless(not given["devices"], ("gpus",), "the devices are named", "no devices"),
-        Unless(given["workers"] > 0, ("prefetch",), "nothing is decoded ahead without workers", "workers = 1 or more"),
-        Unless(given["jitter"] != "constant", ("cv",), "a constant time has no deviation", 'jitter = "lognormal"'),
-        Unless(
-            given["decode_jitter"] != "constant",
-            ("decode_cv",),
-            "a constant time has no deviation",
-            'decode_jitter = "lognormal"',
-        ),
-        Unless(
-            bool(given["decode"]),
-            ("decode_jitter", "decode_cv"),
-            "nothing is decoded",
-            "decode = the time of a sample",
-        ),
-        Unless(
-            bool(given["slow_link"]),
-            ("slow_share", "slow_from", "slow_until"),
-            "no link is slow",
-            "slow_link = a link of the machine",
-        ),
-    )
-
-
-def _changes(link: str, share: float, start: float, end: float) -> tuple[LinkChange, ...]:
-    """When a link's capacity changes."""
-    if not link:
-        return ()
-    if not end and not share:
-        message = "a link that is down for ever never delivers"
-        raise InputError(Problem(message, key="slow_until", value="0", expected='such as "2 s", or slow_share above 0'))
-    if end and end <= start:
-        raise InputError(
-            Problem("it ends after it begins", key="slow_until", value=f"{end:g}", expected="a later time")
-        )
-    if not 0.0 <= share <= 1.0:
-        raise InputError(Problem("a share from 0 (down) to 1 is expected", key="slow_share", value=f"{share:g}"))
-    return (LinkChange(link, start, share), *((LinkChange(link, end, 1.0),) if end else ()))
 
 
 def _nodes(m: Session, gpus: int, devices: list[str]) -> tuple[str, ...]:

@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import simpy
 
 from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program
 from simperf.execution.session import Session
-from simperf.programs.registry import program
-from simperf.programs.unused import Unless, refuse_unused, together
+from simperf.programs.registry import Unless, program
+from simperf.programs.unused import deviates, refuse_unused, together
 from simperf.training.jitter import Family, distribution, stream
 from simperf.training.stragglers import LinkChange, Straggler, change_links, finish_time, flap
 from simperf.units import Bytes, Ratio, Seconds
@@ -21,7 +23,16 @@ from simperf.units import Bytes, Ratio, Seconds
 __all__ = ["link_flaps", "stragglers"]
 
 
-@program("stragglers")
+def _worker_rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
+    slow = ("factor", "slow_from", "slow_until")
+    return (
+        deviates(given),
+        Unless(given["slow"] >= 0, slow, "no worker is slow", "slow = the worker"),
+        Unless(not given["asynchronous"], ("backup",), "nobody waits for anybody", "asynchronous = false"),
+    )
+
+
+@program("stragglers", rules=_worker_rules)
 def stragglers(
     m: Session,
     *,
@@ -74,13 +85,8 @@ def stragglers(
         ("slow", slow, slow < workers, f"there are {workers} workers (from 0)"),
     )
     wrong = [Problem(words, key=key, value=str(value)) for key, value, right, words in checks if not right]
-    rules = [
-        Unless(jitter != "constant", ("cv",), "a constant time has no deviation", 'jitter = "lognormal" or another'),
-        Unless(slow >= 0, ("factor", "slow_from", "slow_until"), "no worker is slow", "slow = the worker"),
-        Unless(not asynchronous, ("backup",), "nobody waits for anybody", "asynchronous = false"),
-    ]
     with together(wrong):
-        refuse_unused("stragglers", locals(), rules)
+        refuse_unused("stragglers", locals())
     env = m.simulation.env
     late = [Straggler(slow, factor, slow_from, slow_until or math.inf)] if slow >= 0 else []
     law = distribution(jitter, cv=cv)
@@ -129,7 +135,12 @@ def stragglers(
     m.metric("waiting for the slowest", idle / (workers * m.now))
 
 
-@program("link-flaps")
+def _flap_rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
+    random = given["up"] or given["down"]
+    return (Unless(not random, ("at", "until"), "the link flaps at random times", "no up and down"),)
+
+
+@program("link-flaps", rules=_flap_rules)
 def link_flaps(
     m: Session,
     *,
@@ -171,9 +182,7 @@ def link_flaps(
     """
     if n < 1:
         raise ProgramError("n must be 1 or more")
-    random = bool(up or down)
-    once = Unless(not random, ("at", "until"), "the link flaps at random times", "no up and down")
-    refuse_unused("link-flaps", {"at": at, "until": until}, [once])
+    refuse_unused("link-flaps", locals())
     route = m.machine.route(source, target)
     name = link or route.resources[0]
     if up or down:

@@ -2,58 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from simperf.errors import InputError, Problem
-from simperf.programs.registry import PROGRAMS
+from simperf.programs.registry import PROGRAMS, Unless
 
-__all__ = ["Unless", "refuse_unused", "together", "unused"]
-
-
-class Unless(NamedTuple):
-    """Parameters that have an effect only under a condition.
-
-    Parameters
-    ----------
-    used : bool
-        Whether the condition holds.
-    names : sequence of str
-        The parameters.
-    why : str
-        Why they have no effect where it does not.
-    expected : str
-        What would give them one.
-    """
-
-    used: bool
-    names: tuple[str, ...]
-    why: str
-    expected: str
+__all__ = ["deviates", "refuse_unused", "together", "unused"]
 
 
-def unused(program: str, given: Mapping[str, Any], rules: Iterable[Unless]) -> list[Problem]:
+def deviates(given: Mapping[str, Any], law: str = "jitter", deviation: str = "cv") -> Unless:
+    """A deviation has an effect where times follow a law that has one."""
+    return Unless(given[law] != "constant", (deviation,), "a constant time has no deviation", f'{law} = "lognormal"')
+
+
+def unused(program: str, given: Mapping[str, Any]) -> list[Problem]:
     """Parameters that differ from their defaults although they have no effect.
 
     Parameters
     ----------
     program : str
-        Name of a registered program.
+        Name of a registered program, whose rules say what has no effect.
     given : mapping
         Value of each of its parameters.
-    rules : iterable of Unless
     """
     parameters = PROGRAMS[program].parameters
     return [
         Problem(rule.why, key=name, value=str(given[name]), expected=f"{rule.expected}, or no {name}")
-        for rule in rules
+        for rule in PROGRAMS[program].rules(given)
         for name in rule.names
         if not rule.used and given[name] != parameters[name].default
     ]
 
 
-def refuse_unused(program: str, given: Mapping[str, Any], rules: Iterable[Unless]) -> None:
+def refuse_unused(program: str, given: Mapping[str, Any]) -> None:
     """Refuse what `unused` finds.
 
     Raises
@@ -61,7 +44,7 @@ def refuse_unused(program: str, given: Mapping[str, Any], rules: Iterable[Unless
     InputError
         All of it.
     """
-    with together(unused(program, given, rules)):
+    with together(unused(program, given)):
         pass
 
 

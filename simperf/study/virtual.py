@@ -23,13 +23,14 @@ from simperf.hardware.fabric import Fabric, Port, ServerSlot
 from simperf.hardware.part import Part
 from simperf.hardware.processors import GpuPart
 from simperf.scenario import CostSettings, Scenario
+from simperf.training.multi_machine import AROUND
 from simperf.units import Unit
 
 __all__ = ["PROTOCOLS", "Resource", "resources", "speed_up"]
 
 #: exponent of time in a unit: rates go up, times go down
 _POWER = {"s": -1, "s/B": -1, "B/s": 1, "FLOP/s": 1, "1/s": 1, "m/s": 1}
-#: constants of NCCL's protocols, where a program asks for its tuner
+#: constants of NCCL's protocols, where a program asks for its tuner, or a machine adds up around its rings
 PROTOCOLS = "nccl protocols"
 _FRONTEND = "frontend"
 #: constants that a profile gives for kernels, in place of the catalogue's
@@ -58,7 +59,7 @@ def resources(scenario: Scenario) -> list[Resource]:
     for name, power in _timed(scenario).items():
         if power and _moves(scenario.parameters[name]):
             found[f"program.{name}"] = "program"
-    if scenario.parameters.get("algorithm") == "nccl":
+    if scenario.parameters.get("algorithm") == "nccl" or scenario.parameters.get("reduction") in AROUND:
         found[PROTOCOLS] = "protocol"
     return [Resource(name, kind) for name, kind in found.items()]
 
@@ -145,9 +146,12 @@ def _link(wire: Edge | Port) -> str:
 
 
 def _timed(scenario: Scenario) -> dict[str, int]:
-    """Parameters of the program that have a time in their unit, with its exponent."""
+    """Parameters of the program that have a time in their unit and some effect, with its exponent."""
     found = {}
+    idle = scenario.program.idle(scenario.parameters)
     for name, parameter in scenario.program.parameters.items():
+        if name in idle:
+            continue
         annotation = parameter.annotation
         if get_origin(annotation) in (list, dict):
             annotation = get_args(annotation)[-1]

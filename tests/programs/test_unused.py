@@ -6,7 +6,11 @@ from simperf.engine.simulation import Simulation
 from simperf.errors import InputError
 from simperf.execution.session import Session
 from simperf.programs import PROGRAMS
-from simperf.programs.unused import Unless, refuse_unused
+from simperf.programs.unused import refuse_unused
+
+
+def defaults_of(name):
+    return {key: one.default for key, one in PROGRAMS[name].parameters.items()}
 
 
 @pytest.mark.parametrize(
@@ -52,15 +56,26 @@ def test_nobody_waits_for_the_slowest_of_asynchronous_workers(catalog):
         m.play(PROGRAMS["parameter-server"].function(m, variation=0.01, mode="asynchronous"))
 
 
-def test_rules_name_parameters_that_are_there():
+RULED = [name for name in PROGRAMS if list(PROGRAMS[name].rules(defaults_of(name)))]
+
+
+@pytest.mark.parametrize("name", RULED)
+def test_rules_name_parameters_that_are_there(name):
     """A parameter that is misspelt in a rule would never be refused."""
-    with pytest.raises(KeyError):
-        refuse_unused("train", {"bukket": 1}, [Unless(False, ("bukket",), "", "")])
+    spec = PROGRAMS[name]
+    assert {one for rule in spec.rules(defaults_of(name)) for one in rule.names} <= set(spec.parameters)
 
 
-def test_defaults_are_always_right():
-    given = {name: one.default for name, one in PROGRAMS["train"].parameters.items()}
-    refuse_unused("train", given, [Unless(False, tuple(given), "never", "nothing")])
+@pytest.mark.parametrize("name", RULED)
+def test_defaults_are_always_right(name):
+    refuse_unused(name, defaults_of(name))
+
+
+def test_what_has_no_effect_is_known():
+    layers = {"layers", "forward", "backward", "weights"}
+    assert layers.isdisjoint(PROGRAMS["train"].idle({"jitter": "gamma"}))
+    assert layers | {"cv"} <= PROGRAMS["train"].idle({"model": "lenet"})
+    assert not PROGRAMS["async-chain"].idle({})
 
 
 @pytest.mark.parametrize(
