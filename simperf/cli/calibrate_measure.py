@@ -108,9 +108,9 @@ class _Progress:
             self.bar.stop()
 
     def __call__(self, family: str, series: str, points: int) -> None:
+        self.done += points
         if self.bar is not None:
             self.bar.update(self.task, description=series, completed=self.done)
         elif family != self.family:
             typer.echo(f"[{self.done}/{self.count}] {family}", err=True)
         self.family = family
-        self.done += points

@@ -111,6 +111,26 @@ def test_a_task_of_several_points_is_resumed_in_its_middle(tmp_path):
     assert [p.median for p in data] == [1e-3, 2e-3, 3e-3]
 
 
+def test_progress_is_told_point_by_point(tmp_path):
+    """Collectives are one task of many points, which takes a minute."""
+    places = tuple(("all-reduce/gloo", {"nbytes": n, "ranks": 2}) for n in (10, 20, 30, 40))
+    failing = [True]
+
+    def run(wanted):
+        for index in wanted:
+            if index == 2 and failing:
+                raise RuntimeError("no answer")
+            yield Measurement(*places[index], (1e-3,))
+
+    told = []
+    session(tmp_path / "m.json").run([("collective", Task(places, run))], tell=lambda *words: told.append(words[2]))
+    assert told == [0, 1, 1, 2]
+    failing.clear()
+    told.clear()
+    session(tmp_path / "m.json").run([("collective", Task(places, run))], tell=lambda *words: told.append(words[2]))
+    assert told == [2, 1, 1, 0]
+
+
 def test_what_fails_is_a_note_with_its_reason_and_the_rest_goes_on(tmp_path):
     def fails():
         raise RuntimeError("CUDA out of memory\nlong text")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -92,7 +93,7 @@ class Session:
         ----------
         tasks : iterable of (family, Task or note)
         tell : callable
-            Is told the family, the series and how many of the points are there, before each task.
+            Is told the family, the series and how many points more are done: before each task, and after each point.
 
         Raises
         ------
@@ -105,10 +106,14 @@ class Session:
                 if isinstance(task, str):
                     self._notes[task] = None
                     continue
-                tell(family, task.title, len(task.points))
                 wanted = [index for index, key in enumerate(task.keys) if key not in done]
-                if wanted:
-                    self._task(task, wanted)
+                tell(family, task.title, len(task.points) - len(wanted))
+                left = len(wanted)
+                with closing(self._task(task, wanted)) as measured:  # so that its processes end with an interruption
+                    for _ in measured if wanted else ():
+                        tell(family, task.title, 1)
+                        left -= 1
+                tell(family, task.title, left)  # what could not be measured
         except KeyboardInterrupt:
             self.save()
             raise Interrupted(self.dataset) from None
@@ -118,7 +123,8 @@ class Session:
         self.save()
         return self.dataset
 
-    def _task(self, task: Task, wanted: Sequence[int]) -> None:
+    def _task(self, task: Task, wanted: Sequence[int]) -> Generator[None, None, None]:
+        """Measure points of a task, one by one."""
         taken: set[str] = set()
         try:
             for measured in task.run(wanted):
@@ -129,6 +135,7 @@ class Session:
                 self._fresh_points[measured.key] = replace(measured, samples=samples)
                 if self.now() - self._saved > SAVE_EVERY:
                     self.save()
+                yield
         except (RuntimeError, OSError, ImportError, NotImplementedError, ValueError) as error:
             lost = [task.points[index] for index in wanted if task.keys[index] not in taken]
             words = anonymous(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
