@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from simperf.engine.device import Device
 from simperf.execution.session import Session
 from simperf.training.group import Group
 from simperf.training.replica import Replica
 
-__all__ = ["spread", "step_time", "tell", "tell_cost"]
+__all__ = ["spread", "step_time", "tell", "tell_cost", "tell_memory", "tell_use"]
 
 
 def step_time(replicas: Sequence[Replica], *, period: int = 1) -> float:
@@ -75,14 +76,24 @@ def tell(
     waits = [replica.exposed / steps for replica in replicas]
     m.metric("exposed communication", max(waits), "s")
     m.metric("exposed communication, least", min(waits), "s")
-    shares = [replica.device.share.floor() / m.now for replica in replicas if m.now]
-    if shares:
-        m.metric("device busy, least", min(shares))
-        m.metric("device busy, most", max(shares))
+    tell_use(m, [replica.device for replica in replicas])
     if group is not None and group.moved:
         m.metric("communication per step", group.busy / steps, "s")
         m.metric("payload per step", group.moved / steps, "B")
-    for name, nbytes in replicas[0].memory.items():
+    tell_memory(m, replicas[0].memory)
+
+
+def tell_use(m: Session, devices: Sequence[Device]) -> None:
+    """Report for which part of the run so far devices were at work, the least and the most of them."""
+    shares = [device.share.floor() / m.now for device in devices if m.now]
+    if shares:
+        m.metric("device busy, least", min(shares))
+        m.metric("device busy, most", max(shares))
+
+
+def tell_memory(m: Session, memory: Mapping[str, float]) -> None:
+    """Report what holds the memory of a device [B]."""
+    for name, nbytes in memory.items():
         if nbytes:
             m.metric(f"memory: {name}", nbytes, "B")
 

@@ -16,7 +16,7 @@ from simperf.training.kvstore import KVStore, StoreOptions
 from simperf.training.memory import Holding, hold
 from simperf.training.opening import announce
 from simperf.training.options import kernel_by_kernel
-from simperf.training.outcome import tell_cost
+from simperf.training.outcome import tell_cost, tell_memory, tell_use
 from simperf.training.placement import loads
 from simperf.training.step import TrainingStep
 from simperf.training.stragglers import LinkChange, change_links
@@ -218,6 +218,8 @@ def report(m: Session, run: ServerRun, step: TrainingStep) -> None:
     if alone:
         m.metric("scaling efficiency", run.samples_per_second / (alone * run.workers))
     m.metric("exposed communication", run.exposed, "s")
+    tell_use(m, [m.simulation.device(kv.gpu) for kv in store.workers])
+    tell_memory(m, step.memory)
     m.metric("server memory busy", max(site.busy for site in store.server_sites()) / run.time if run.time else 0.0)
     kept = loads(store.shards, len(store.servers))
     m.metric("fullest server", max(kept), "B")
