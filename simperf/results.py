@@ -243,6 +243,10 @@ class Result:
             return cls.from_dict(data)
         except OSError as error:
             raise InputError(Problem(f"cannot be read: {error.strerror}", file=name)) from None
+        except UnicodeDecodeError:
+            raise InputError(
+                Problem("no saved result: not a text file", file=name, expected="what `simperf run --save` wrote")
+            ) from None
         except (ValueError, KeyError, TypeError, EOFError) as error:
             raise InputError(
                 Problem(f"no saved result: {error}", file=name, expected="what `simperf run --save` wrote")

@@ -51,12 +51,13 @@ def test_utilisation_is_a_share_of_what_could_have_been_done():
     assert str(RESULT.metrics["loss"]) == "1 [0.9 .. 1.1]"
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"\x1f\x8b\x00", b'{"schema": 99}', b'{"schema": 1}'])
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"\x1f\x8b\x00", b'{"schema": 99}', b'{"schema": 1}', b"\xb8"])
 def test_what_is_no_saved_result_is_told(tmp_path, content):
     path = tmp_path / "r.json"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"r\.json: no saved result"):
+    with pytest.raises(InputError, match=r"r\.json: no saved result") as caught:
         Result.load(path)
+    assert "codec" not in str(caught.value)
     with pytest.raises(InputError, match="cannot be read"):
         Result.load(tmp_path / "nothing.json")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from math import ceil, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -177,6 +178,9 @@ def draw_validation(found: Validation) -> Any:
         axes.set_xscale("log")
         if any(abs(row.error) > _FAR for row in found.points):  # a point that is far off leaves the others room
             axes.set_yscale("symlog", linthresh=100 * _FAR)
+            most = max(abs(row.error) for row in found.points)
+            tens = [10.0**power for power in range(3, 2 + ceil(log10(most) + 1)) if 10.0**power <= 100 * most]
+            axes.set_yticks([-100, -50, 0, 50, 100, *tens], [f"{tick:g}" for tick in (-100, -50, 0, 50, 100, *tens)])
         units = dict.fromkeys(row.unit for row in found.points)
         axes.set_xlabel(f"measured [{', '.join(units)}]")
         axes.set_ylabel("predicted against measured [%]")

@@ -87,5 +87,7 @@ def read_table(model: type[T], data: Any, toml: TomlFile, at: Key, problems: lis
 def problems_of(error: ValidationError, toml: TomlFile, at: Key, *, known: list[str]) -> Iterator[Problem]:
     """Say what pydantic found wrong with the value at key path `at`, whose keys are `known`."""
     for row in error.errors(include_url=False):
-        loc = tuple(part for part in row["loc"] if part != "[key]")
+        # what pydantic calls a choice of types, such as list[str], is no key
+        loc = tuple(part for part in row["loc"] if isinstance(part, int) or "[" not in part)
+        loc = loc[:-1] if row["type"] == "string_type" and loc[-1:] == ("str",) else loc
         yield explain(cast(Mapping[str, Any], row), toml, (*at, *loc), known)

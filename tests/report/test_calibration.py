@@ -63,5 +63,6 @@ def test_one_point_that_is_far_off_leaves_the_others_room():
     rows = [Checked(str(i), "a", "m", 1.0, 1.0 + error, 0.5, 2.0, fitted=True) for i, error in enumerate((0.1, 21.0))]
     (axes,) = draw_validation(Validation(tuple(rows), {})).axes
     assert axes.get_yscale() == "symlog"
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["-100", "-50", "0", "50", "100", "1000"]
     (axes,) = draw_validation(Validation(tuple(rows[:1]), {})).axes
     assert axes.get_yscale() == "linear"

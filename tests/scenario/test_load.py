@@ -188,3 +188,12 @@ def test_tables_must_be_tables():
     found = problems({"program": 3, "compare": {"name": "a"}})
     assert any("[[compare]]" in p.message for p in found)
     assert any(p.key == "program" for p in found)
+
+
+def test_a_choice_of_types_is_no_part_of_a_key(tmp_path):
+    path = tmp_path / "s.toml"
+    path.write_text('[program]\nuse = "async-chain"\n[calibration]\nuse = ["cpu-epyc-zen5-2c", 3]\n')
+    with pytest.raises(InputError) as caught:
+        load_scenario(str(path))
+    assert {problem.key for problem in caught.value.problems} <= {"calibration.use", "calibration.use[1]"}
+    assert all(problem.line == 4 for problem in caught.value.problems)
