@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.errors import InputError, Problem, UnknownNameError
 
-__all__ = ["KINDS", "Imported", "Points", "import_file", "import_files", "kind_of", "load_json", "read_text"]
+__all__ = ["KINDS", "Imported", "Points", "import_file", "import_files", "kind_of", "member", "read_text", "rows_of"]
 
 #: what can be imported
 KINDS = ("nccl-tests", "kineto", "csv")
@@ -215,15 +217,31 @@ def import_files(paths: Sequence[str | os.PathLike[str]], **given: str | int) ->
     return Imported(data, tuple(problems))
 
 
-def load_json(text: str, name: str) -> object:
-    """Parse JSON, or say where it breaks off.
+def rows_of(text: str, key: str, decoder: json.JSONDecoder) -> tuple[list[Mapping[str, Any]], int]:
+    """Whole objects of the list under `key` of JSON that breaks off (or of a bare list), and the line where it does."""
+    begin = text.find("[", max(0, text.find(f'"{key}"')))
+    rows: list[Mapping[str, Any]] = []
+    place = begin + 1
+    while 0 < place < len(text):
+        gap = re.compile(r"[\s,]*").match(text, place)
+        place = gap.end() if gap else place
+        try:
+            row, end = decoder.raw_decode(text, place)
+        except (json.JSONDecodeError, RecursionError):
+            break
+        if not isinstance(row, Mapping):
+            break
+        rows.append(row)
+        place = end
+    return rows, text.count("\n", 0, place) + 1
 
-    Raises
-    ------
-    InputError
-        It is no JSON.
-    """
+
+def member(text: str, key: str, decoder: json.JSONDecoder) -> Any:
+    """What stands under `key` of JSON that breaks off later; None if it is not there or not whole."""
+    found = re.search(rf'"{key}"\s*:\s*', text)
+    if found is None:
+        return None
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(Problem(f"no JSON: {error.msg}", file=name, line=error.lineno)) from None
+        return decoder.raw_decode(text, found.end())[0]
+    except (json.JSONDecodeError, RecursionError):
+        return None

@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Any
 
 from simperf.calibrate.dataset import Dataset, Value
-from simperf.calibrate.importers.imported import Imported, Points
+from simperf.calibrate.importers.imported import Imported, Points, member, rows_of
 from simperf.calibrate.importers.intervals import Intervals
 from simperf.errors import Problem
 
@@ -91,8 +91,9 @@ def read_trace(text: str, name: str = "") -> Trace:
     rows = data.get("traceEvents", []) if isinstance(data, Mapping) else data
     if isinstance(data, Mapping):
         for device in data.get("deviceProperties") or ():
-            if isinstance(device, Mapping) and "name" in device:
-                trace.gpus[int(device.get("id", len(trace.gpus)))] = str(device["name"])
+            number = device.get("id", len(trace.gpus)) if isinstance(device, Mapping) and "name" in device else None
+            if isinstance(number, int):
+                trace.gpus[number] = str(device["name"])
     timed = [row for row in rows if isinstance(row, Mapping) and row.get("ph") == "X" and _kind(row)]
     starts = [row["ts"] for row in timed if isinstance(row.get("ts"), int | Decimal)]
     first = min(starts) if starts else 0
@@ -117,23 +118,12 @@ def _parsed(text: str, name: str, trace: Trace) -> Any:
         return json.loads(text, parse_float=Decimal)
     except json.JSONDecodeError as error:
         line = error.lineno
-    begin = text.find("[", max(0, text.find('"traceEvents"')))
-    rows, decoder, place = [], json.JSONDecoder(parse_float=Decimal), begin + 1
-    while 0 < place < len(text):
-        found = re.compile(r"[\s,]*").match(text, place)
-        place = found.end() if found else place
-        try:
-            row, place = decoder.raw_decode(text, place)
-        except (json.JSONDecodeError, RecursionError):
-            break
-        if not isinstance(row, Mapping):
-            break
-        rows.append(row)
-    line = text.count("\n", 0, place) + 1 if rows else line
+    decoder = json.JSONDecoder(parse_float=Decimal)
+    rows, broken = rows_of(text, "traceEvents", decoder)
     begun = text.lstrip()[:1] in ("{", "[")
     message = f"no JSON from here on: {len(rows)} events before it were read" if begun else "no JSON"
-    trace.problems.append(Problem(message, file=name, line=line))
-    return rows
+    trace.problems.append(Problem(message, file=name, line=broken if rows else line))
+    return {"traceEvents": rows, "deviceProperties": member(text, "deviceProperties", decoder)}
 
 
 def _kind(row: Mapping[str, Any]) -> str:
@@ -149,8 +139,8 @@ def _event(row: Mapping[str, Any], first: Any) -> Event:
         raise ValueError("negative length")
     device = stream = -1
     if kind in ("kernel", "memcpy", "memset"):
-        device = int(given.get("device", row["pid"]))
-        stream = int(given.get("stream", row["tid"]))
+        device = int(given["device"] if "device" in given else row["pid"])
+        stream = int(given["stream"] if "stream" in given else row["tid"])
     return Event(
         kind=kind,
         name=str(row.get("name", ""))[:_LONGEST],

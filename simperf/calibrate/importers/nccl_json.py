@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from typing import Any
 
 from simperf.calibrate.dataset import Dataset, Value
-from simperf.calibrate.importers.imported import Imported, Points, load_json
+from simperf.calibrate.importers.imported import Imported, Points, member, rows_of
 from simperf.calibrate.importers.nccl_text import _DTYPES, COLLECTIVES, known_collective
 from simperf.errors import Problem
 
@@ -29,26 +30,27 @@ def import_nccl_json(text: str, name: str, *, collective: str = "", ranks: int =
     Imported
         As of `import_nccl_text`; what `simperf collective --json` wrote gets its algorithm in place of ``nccl``.
 
-    Raises
-    ------
-    InputError
-        It is no JSON.
+    A file that breaks off is read up to there.
     """
-    data = load_json(text, name)
+    data, broken = _parsed(text, name)
     if not isinstance(data, Mapping) or not isinstance(data.get("results"), list):
         problem = Problem("no results of nccl-tests in it", file=name, expected='{"results": [{"size": ...}, ...]}')
-        return Imported(Dataset(""), (problem,))
-    words = [str(word) for word in data.get("args") or ()]
+        return Imported(Dataset(""), broken or (problem,))
+    args = data.get("args")
+    words = [str(word) for word in args] if isinstance(args, list) else []
     kind = known_collective(collective) or next((found for word in words if (found := known_collective(word))), "")
     if not kind:
         expected = ", ".join(COLLECTIVES.values())
-        problem = Problem("the file does not say which collective it is of", file=name, key="--collective")
-        return Imported(Dataset(""), (Problem(problem.message, file=name, key="--collective", expected=expected),))
+        message = "the file does not say which collective it is of"
+        unsaid = Problem(message, file=name, key="--collective", expected=expected)
+        return Imported(Dataset(""), (*broken, unsaid) if data["results"] or not broken else broken)
     given = data.get("config")
     config: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
-    devices = config.get("devices") or []
-    count = ranks or len(devices) or int(config.get("nthreads") or 1) * int(config.get("ngpus") or 1)
-    points, problems = Points(), []
+    listed = config.get("devices")
+    devices = listed if isinstance(listed, list) else []
+    threads, gpus = (value if isinstance(value := config.get(key), int) else 1 for key in ("nthreads", "ngpus"))
+    count = ranks or len(devices) or threads * gpus
+    points, problems = Points(), list(broken)
     for index, row in enumerate(data["results"]):
         try:
             _row(points, row, kind=kind, ranks=count, ours=words[:1] == ["simperf"])
@@ -63,6 +65,19 @@ def import_nccl_json(text: str, name: str, *, collective: str = "", ranks: int =
     version = data.get("nccl_version")
     versions = {"nccl": str(version)} if version else {}
     return Imported(Dataset(f"{kind} by nccl-tests", machine, versions, {}, points.all()), tuple(problems))
+
+
+def _parsed(text: str, name: str) -> tuple[Any, tuple[Problem, ...]]:
+    """What the file says, whole or up to where it breaks off, and that it does."""
+    try:
+        return json.loads(text), ()
+    except json.JSONDecodeError as error:
+        line = error.lineno
+    decoder = json.JSONDecoder()
+    rows, end = rows_of(text, "results", decoder)
+    message = f"no JSON from here on: {len(rows)} rows before it were read"
+    head = {key: member(text, key, decoder) for key in ("args", "config", "nccl_version")}
+    return {**head, "results": rows}, (Problem(message, file=name, line=end if rows else line),)
 
 
 def _row(points: Points, row: Any, *, kind: str, ranks: int, ours: bool) -> None:

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from simperf.calibrate.importers.imported import KINDS, Points, import_file, import_files, kind_of, load_json, read_text
+from simperf.calibrate.importers.imported import KINDS, Points, import_file, import_files, kind_of, read_text
 from simperf.errors import InputError, UnknownNameError
 
 TABLE = "series,nbytes [KiB],time [us]\nsend,4,10\nsend,8,12\n"
@@ -97,9 +97,3 @@ def test_files_of_several_kinds_become_one_data_set(tmp_path):
     assert found.dataset.notes == (str(problem).replace(f"{tmp_path}/", ""),)
     with pytest.raises(InputError):
         import_files([bad, bad])
-
-
-def test_json_that_breaks_off_is_named_with_its_line():
-    with pytest.raises(InputError) as caught:
-        load_json('{\n "a": 1,\n', "x.json")
-    assert (caught.value.problems[0].file, caught.value.problems[0].line) == ("x.json", 3)

@@ -87,3 +87,12 @@ def test_only_kernels_of_collectives_communicate():
     assert is_communication(Event("kernel", "rcclKernel", 0.0, 1.0))
     assert not is_communication(Event("kernel", "volta_sgemm_128x64_nn", 0.0, 1.0))
     assert not is_communication(Event("op", "nccl:all_reduce", 0.0, 1.0))
+
+
+def test_the_name_of_the_gpu_is_kept_of_a_trace_that_breaks_off():
+    head = '{"deviceProperties": [{"id": 0, "name": "NVIDIA A100"}, {"id": "x", "name": "y"}], "traceEvents": [\n'
+    row = '{"ph": "X", "cat": "kernel", "name": "k", "ts": 1.5, "dur": 2, "tid": 7, "args": {"device": 0, "stream": 7}}'
+    found = import_kineto(head + row + ',\n{"ph": "X"', "t.json")
+    assert found.dataset.machine["gpu"] == "NVIDIA A100"
+    assert found.problems[0].message == "no JSON from here on: 1 events before it were read"
+    assert found.problems[0].line == 3

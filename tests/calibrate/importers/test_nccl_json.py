@@ -5,7 +5,6 @@ import json
 import pytest
 
 from simperf.calibrate.importers.nccl_json import import_nccl_json
-from simperf.errors import InputError
 
 BODY = {"time": 50.0, "bus_bw": 10.0}
 
@@ -63,8 +62,29 @@ def test_a_file_that_does_not_say_its_collective():
 def test_a_file_without_results_or_without_json():
     (problem,) = import_nccl_json('{"results": {}}', "x.json").problems
     assert "no results of nccl-tests" in problem.message
-    with pytest.raises(InputError, match="no JSON"):
-        import_nccl_json('{"results": [', "x.json")
+    found = import_nccl_json("not at all", "x.json")
+    assert [problem.message for problem in found.problems] == ["no JSON from here on: 0 rows before it were read"]
+    assert len(found.dataset) == 0
+
+
+def test_a_file_that_breaks_off_is_read_up_to_there():
+    rows = [{"size": 1024 << i, "out_of_place": BODY} for i in range(4)]
+    config = {"devices": [{"device_name": "NVIDIA A100"}, {}], "nthreads": "many"}
+    text = json.dumps({"args": ["all_gather_perf"], "config": config, "results": rows}, indent=1)
+    place = text.index("4096") + 20
+    found = import_nccl_json(text[:place], "x.json")
+    assert [point.at["nbytes"] for point in found.dataset] == [1024, 2048]
+    assert {(point.series, point.at["ranks"]) for point in found.dataset} == {("all-gather/nccl", 2)}
+    assert found.dataset.machine["gpu"] == "NVIDIA A100"
+    (problem,) = found.problems
+    assert problem.message == "no JSON from here on: 2 rows before it were read"
+    assert text[:place].splitlines()[problem.line - 1].strip() in ("{", "},")
+
+
+def test_numbers_of_threads_that_are_none_count_as_one():
+    found = read([{"size": 8, "out_of_place": BODY}], config={"nthreads": "many", "ngpus": 4, "devices": 7})
+    assert found.dataset.measurements[0].at["ranks"] == 4
+    assert not read([{"size": 8, "out_of_place": BODY}], args=[]).dataset.measurements
 
 
 def test_what_simperf_wrote_keeps_its_algorithm():
