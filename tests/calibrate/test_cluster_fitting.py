@@ -27,6 +27,7 @@ TRUTH = Constants(
     byte=3e-9,
     batched=1.2e-9,
     cold=6e-5,
+    resume=1.5e-4,
     buffer=9e4,
     start=30e-6,
     cores=1.8,
@@ -34,7 +35,7 @@ TRUTH = Constants(
 COMPUTE = {"mlp-8x512": Compute.of(MODEL["mlp-8x512"], 0.05, 0.1, 0.001)}
 
 
-def synthesise(noise=0.01, seed=1):
+def synthesise(noise=0.01, seed=1, truth=TRUTH):
     """A data set that the simulator itself has made, with noise of the readings."""
     rng = np.random.default_rng(seed)
 
@@ -46,26 +47,26 @@ def synthesise(noise=0.01, seed=1):
         at = point.conditions
         measurement = Measurement(point.series, at, (1.0,))
         if point.series == "add":
-            found.append(made("add", at, 5e-6 + TRUTH.add * at["nbytes"]))
+            found.append(made("add", at, 5e-6 + truth.add * at["nbytes"]))
             continue
         if point.series == "send-flood":
-            found.append(made("cpu/send-flood", at, 3e-4 + TRUTH.batched * at["nbytes"]))
+            found.append(made("cpu/send-flood", at, 3e-4 + truth.batched * at["nbytes"]))
             continue
-        value = predict(measurement, TRUTH, COMPUTE).value
+        value = predict(measurement, truth, COMPUTE).value
         found.append(made(point.series, at, value))
         if point.series == "send":
             nbytes = at["nbytes"]
-            found.append(made("cpu/send", at, 3e-4 + TRUTH.byte * nbytes))
-            found.append(made("send/left", at, max(1e-6, value - TRUTH.buffer / (at["rate"] * TRUTH.efficiency))))
+            found.append(made("cpu/send", at, 3e-4 + truth.byte * nbytes))
+            found.append(made("send/left", at, max(1e-6, value - truth.buffer / (at["rate"] * truth.efficiency))))
         if point.series == "round-trip":
-            once = 3e-4 + TRUTH.byte * at["nbytes"] + TRUTH.batched * at["nbytes"]
-            more = 2 * TRUTH.call + 3 * TRUTH.traversal + TRUTH.cold
+            once = 3e-4 + truth.byte * at["nbytes"] + truth.batched * at["nbytes"]
+            more = 2 * truth.call + 3 * truth.traversal + truth.cold
             found.append(made("cpu/round-trip", at, once + more))
         if point.series == "send-train":
-            each = 2 * TRUTH.call
+            each = 2 * truth.call
             found.append(made("cpu/call", at, 1e-4 + each * at["messages"]))
-            found.append(made("cpu/send-train", at, 1e-4 + (each + 3 * TRUTH.traversal) * at["messages"]))
-    for ranks, slower in ((1, 1.0), (2, 2 / TRUTH.cores)):
+            found.append(made("cpu/send-train", at, 1e-4 + (each + 3 * truth.traversal) * at["messages"]))
+    for ranks, slower in ((1, 1.0), (2, 2 / truth.cores)):
         for part, value in (("forward", 0.05), ("backward", 0.1), ("update", 0.001)):
             found.append(made(f"step/{part}", {"model": "mlp-8x512", "ranks": ranks}, value * slower))
     return Dataset("made", measurements=tuple(found))
@@ -94,6 +95,13 @@ def test_what_was_put_in_comes_out(fitted):
     assert constants.buffer == pytest.approx(TRUTH.buffer, rel=0.3)
     assert constants.cores == pytest.approx(TRUTH.cores, rel=0.03)
     assert "efficiency" in fitted.report()
+
+
+def test_how_long_a_thread_takes_to_go_on_comes_from_round_trips_and_sends():
+    made = fit_constants(synthesise(noise=1e-4)).constants
+    assert made.resume == pytest.approx(TRUTH.resume, rel=0.2)
+    found = fit_constants(synthesise(noise=1e-4, truth=replace(TRUTH, resume=3e-4))).constants
+    assert found.resume == pytest.approx(3e-4, rel=0.2)
 
 
 def test_predictions_of_what_was_not_fitted_are_right(data, fitted):

@@ -1,5 +1,6 @@
 """The recorded boxed cluster: constants from sends between two hosts at one rate, everything else predicted."""
 
+import functools
 import math
 from pathlib import Path
 
@@ -13,22 +14,60 @@ from simperf.report.cluster import cluster_markdown, cluster_text
 
 pytest.importorskip("lmfit")
 
-FILE = Path(__file__).parents[2] / "calibration" / "boxed-cluster-zen5-2c.json.gz"
+FOLDER = Path(__file__).parents[2] / "calibration"
+NAMES = ("main", "later", "earlier", "fourth", "fifth")
+#: what the mean error of a group may be; the cores are saturated from three quarters of their time on
+GOALS = {
+    "gloo": 0.05,
+    "ring": 0.05,
+    "central": 0.05,
+    "binomial-tree": 0.05,
+    "sharded": 0.10,
+    "gloo, cores saturated": 0.10,
+    "ring, cores saturated": 0.10,
+    "sharded, cores saturated": 0.10,
+    "gloo, one slow host": 0.05,
+    "ring, one slow host": 0.05,
+    "central, one slow host": 0.05,
+    "sharded, one slow host": 0.05,
+    "binomial-tree, one slow host": 0.05,
+    "ddp": 0.08,
+    "server/asynchronous": 0.10,
+    "server/synchronous": 0.10,
+}
+#: goals that a recording misses, and by how much it may; why is told in docs/how-to/boxed-cluster.md
+MISSED = {
+    ("earlier", "gloo, cores saturated"): 0.15,
+    ("earlier", "ring, cores saturated"): 0.15,
+    ("fourth", "gloo, cores saturated"): 0.17,
+    ("fourth", "ring, cores saturated"): 0.13,
+    ("fourth", "sharded, cores saturated"): 0.12,
+    ("fifth", "gloo, cores saturated"): 0.12,
+    ("fifth", "sharded, cores saturated"): 0.13,
+    ("fifth", "server/asynchronous"): 0.12,
+}
+
+
+@functools.cache
+def recorded(name):
+    middle = "" if name == "main" else f"-{name}"
+    return Dataset.load(FOLDER / f"boxed-cluster-zen5-2c{middle}.json.gz")
+
+
+@functools.cache
+def held(name):
+    """A recording's points, each beside what is predicted from the recording's own sends."""
+    return hold_against(recorded(name))
 
 
 @pytest.fixture(scope="module")
-def data():
-    return Dataset.load(FILE)
+def box():
+    return fit_constants(recorded("main"))
 
 
 @pytest.fixture(scope="module")
-def box(data):
-    return fit_constants(data)
-
-
-@pytest.fixture(scope="module")
-def rows(data, box):
-    return hold_against(data, box.constants)
+def rows():
+    return held("main")
 
 
 def error(rows, group):
@@ -51,33 +90,16 @@ def test_only_sends_at_one_rate_were_fitted(rows):
     assert {row.point.series for row in fitted} == {"send", "round-trip", "send-train"}
 
 
-@pytest.mark.parametrize(
-    ("group", "limit"),
-    [
-        ("gloo", 0.05),
-        ("ring", 0.05),
-        ("central", 0.05),
-        ("binomial-tree", 0.05),
-        ("sharded", 0.10),
-        ("gloo, cores saturated", 0.10),
-        ("ring, cores saturated", 0.10),
-        ("sharded, cores saturated", 0.10),
-        ("gloo, one slow host", 0.10),
-        ("ring, one slow host", 0.10),
-        ("central, one slow host", 0.10),
-        ("sharded, one slow host", 0.10),
-        ("binomial-tree, one slow host", 0.10),
-        ("ddp", 0.08),
-        ("server/asynchronous", 0.10),
-        ("server/synchronous", 0.10),
-    ],
-)
-def test_mean_errors(rows, group, limit):
-    assert error(rows, group) <= limit
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("group", GOALS)
+def test_mean_errors(name, group):
+    assert error(held(name), group) <= MISSED.get((name, group), GOALS[group])
 
 
-def faster(points):
-    return min(points, key=lambda pair: pair[1])[0]
+def test_what_is_said_to_be_missed_is():
+    for (name, group), limit in MISSED.items():
+        assert limit - 0.02 < error(held(name), group) <= limit, (name, group)
+        assert limit > GOALS[group]
 
 
 def test_ring_and_central_cross_where_they_do(rows):
@@ -155,88 +177,21 @@ def test_the_tables(box, rows):
     assert "| gloo |" in page
 
 
-EARLIER = FILE.with_name("boxed-cluster-zen5-2c-earlier.json.gz")
-
-
-@pytest.fixture(scope="module")
-def earlier():
-    return hold_against(Dataset.load(EARLIER))
-
-
-@pytest.mark.parametrize(
-    ("group", "limit"),
-    [
-        ("gloo", 0.05),
-        ("ring", 0.05),
-        ("central", 0.05),
-        ("binomial-tree", 0.05),
-        ("sharded", 0.10),
-        # other programs had a part of the cores: see docs/how-to/boxed-cluster.md
-        ("gloo, cores saturated", 0.17),
-        ("ring, cores saturated", 0.16),
-        ("sharded, cores saturated", 0.10),
-        ("ddp", 0.08),
-        ("server/asynchronous", 0.10),
-        ("server/synchronous", 0.10),
-    ],
-)
-def test_mean_errors_of_a_recording_beside_other_work(earlier, group, limit):
-    assert error(earlier, group) <= limit
-
-
-def test_the_best_bucket_size_of_a_recording_beside_other_work(earlier):
-    for group in buckets(earlier):
+def test_the_best_bucket_size_of_a_recording_beside_other_work():
+    for group in buckets(held("earlier")):
         assert chosen(group).point.median <= 1.08 * min(row.point.median for row in group)
 
 
-@pytest.mark.parametrize(
-    ("group", "limit"),
-    [
-        ("gloo", 0.05),
-        ("ring", 0.05),
-        ("central", 0.05),
-        ("binomial-tree", 0.05),
-        ("sharded", 0.10),
-        ("gloo, one slow host", 0.10),
-        ("ring, one slow host", 0.10),
-        ("ddp", 0.08),
-        ("server/asynchronous", 0.10),
-        ("gloo, cores saturated", 0.10),
-        ("ring, cores saturated", 0.10),
-        ("sharded, cores saturated", 0.10),
-    ],
-)
-def test_mean_errors_of_a_later_recording(later, group, limit):
-    assert error(later, group) <= limit
-
-
-@pytest.fixture(scope="module")
-def later():
-    return hold_against(Dataset.load(FILE.with_name("boxed-cluster-zen5-2c-later.json.gz")))
-
-
-@pytest.fixture(scope="module", params=["fourth", "fifth"])
-def blind(request):
-    return hold_against(Dataset.load(FILE.with_name(f"boxed-cluster-zen5-2c-{request.param}.json.gz")))
-
-
-def test_recordings_that_were_blind(blind, rows, later, earlier):
-    """Saturated cores, and the servers of the fifth, miss their goals of 10 %: docs/how-to/boxed-cluster.md."""
-    for group in ("gloo", "ring", "central", "binomial-tree"):
-        assert error(blind, group) <= 0.05, group
-        if group != "binomial-tree":
-            assert error(blind, f"{group}, one slow host") <= 0.05, group
-    for group, limit in (("sharded", 0.10), ("ddp", 0.08), ("server/asynchronous", 0.12), ("server/synchronous", 0.10)):
-        assert error(blind, group) <= limit, group
-    for group in ("gloo", "ring", "sharded"):
-        assert error(blind, f"{group}, cores saturated") <= 0.17, group
-    free = [row for row in with_others(blind, (rows, earlier, later)) if not row.fitted]
+@pytest.mark.parametrize("name", ["fourth", "fifth"])
+def test_intervals_of_three_recordings_hold_the_points_of_later_ones(name):
+    found = with_others(held(name), [held(other) for other in ("main", "earlier", "later")])
+    free = [row for row in found if not row.fitted]
     assert 0.88 <= sum(row.covered for row in free) / len(free) <= 0.97
 
 
-def test_intervals_hold_nine_of_ten_points_of_a_recording_that_they_do_not_know(rows, earlier, later):
+def test_intervals_hold_nine_of_ten_points_of_a_recording_that_they_do_not_know():
     """Each recording in turn, with the misses of the other two; intervals of half the width hold far fewer."""
-    every = (rows, earlier, later)
+    every = tuple(held(name) for name in ("main", "earlier", "later"))
     for index, one in enumerate(every):
         found = with_others(one, every[:index] + every[index + 1 :])
         free = [row for row in found if not row.fitted]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from simperf.calibrate.cluster.constants import Constants
 from simperf.calibrate.cluster.machine import BoxedMachine
-from simperf.calibrate.cluster.play import finish, play_plan, send
+from simperf.calibrate.cluster.play import finish, play_plan, round_trip, send
 from simperf.calibrate.cluster.shape import SEGMENT, Shape
 from simperf.calibrate.cluster.waiting import POLL, Pace, cooled, kept
 from simperf.collectives import make_plan
@@ -126,3 +126,68 @@ def test_a_message_wakes_a_core_that_sleeps_although_the_other_one_works():
 
     assert handed(0) == handed(1) == pytest.approx(1e-3)
     assert handed(2) < 1e-6
+
+
+def taken(busy, messages, **changes):
+    """CPU time of messages of four bytes that come at once, while other threads work [s]."""
+    machine = BoxedMachine(3, Shape(25e6), replace(BARE, byte=1e-9, **changes))
+    others = [machine.work(1.0) for _ in range(busy)]
+
+    def both():
+        events = []
+        for src in range(messages):
+            events.append(machine.receive(src + 1, 0))
+            machine.send(src + 1, 0, 4.0)
+        yield machine.env.all_of(events)
+
+    finish(machine, [both()])
+    machine.env.run(machine.env.all_of(others))
+    return machine.network.moved["cores"] * machine.byte - busy
+
+
+def test_a_thread_that_sleeps_is_woken_on_busy_cores_and_one_that_works_is_not():
+    traversal = 1e-5
+    once = taken(2, 1, traversal=traversal)
+    # three traversals, the input threads of both hosts woken, and once more the receiver's; and who waits for it
+    assert taken(0, 1, traversal=traversal) == pytest.approx(3 * traversal, rel=0.01)
+    assert 5 * traversal < once < 7.01 * traversal
+    # it finds the second message when it is done with the first
+    assert taken(2, 2, traversal=traversal) < 2 * once - 0.9 * traversal
+
+
+def test_what_passes_in_a_burst_wakes_nobody_for_every_segment():
+    one = {"byte": 4e-9, "batched": 1e-9, "traversal": 16384 * 1e-9 / 2}
+
+    def spent(burst):
+        machine = BoxedMachine(2, Shape(25e6), replace(BARE, burst=burst, **one))
+        machine.constants = replace(machine.constants, traversal=0.0)  # messages of their own cost nothing
+        finish(machine, [send(machine, rank, MIB) for rank in range(2)])
+        return machine.network.moved["cores"] * machine.byte
+
+    assert spent(0.0) == pytest.approx(2e-9 * MIB, rel=1e-3)
+    assert spent(2 * MIB) == pytest.approx(1e-9 * MIB, rel=1e-3)
+    assert spent(MIB / 2) == pytest.approx(1.5e-9 * MIB, rel=0.01)
+
+
+def test_messages_that_share_a_burst_have_it_once():
+    machine = BoxedMachine(4, Shape(25e6), replace(BARE, burst=65536.0, byte=4e-9, batched=1e-9))
+    link = ("h0>", ">h1")
+    assert machine._burst(link, 40000.0) == 40000.0
+    assert machine._burst(("h0>", ">h2"), 40000.0) == 25536.0
+    assert machine._burst(("h3>", ">h2"), 40000.0) == 40000.0
+    machine._promise(link, -40000.0)
+    assert machine._burst(link, 40000.0) == 40000.0
+
+
+def test_who_answers_after_a_long_sleep_takes_longer_than_who_begins():
+    def times(nbytes, **changes):
+        machine = BoxedMachine(2, Shape(25e6), replace(BARE, **changes))
+        once = finish(machine, [send(machine, rank, nbytes) for rank in range(2)])
+        machine = BoxedMachine(2, Shape(25e6), replace(BARE, **changes))
+        return once, finish(machine, [round_trip(machine, rank, nbytes) for rank in range(2)])
+
+    resume = 1e-4
+    plain, slow = times(MIB), times(MIB, resume=resume)
+    assert slow[0] == plain[0]
+    assert slow[1] - plain[1] == pytest.approx(resume, rel=1e-3)
+    assert times(4.0, resume=resume)[1] - times(4.0)[1] < 0.01 * resume  # who has hardly slept

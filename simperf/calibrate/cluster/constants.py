@@ -33,6 +33,8 @@ class Constants:
         The same where nothing holds the bytes back: threads that come late find more to do at once [s/B].
     cold : float
         CPU time that a message takes longer if the thread that it wakes has slept, as against one of a train [s].
+    resume : float
+        CPU time that a thread takes longer to go on if it has slept while a large message came [s].
     add : float
         CPU time a byte that is added to another [s/B].
     buffer : float
@@ -58,6 +60,7 @@ class Constants:
     byte: float = 4e-9
     batched: float = 2e-9
     cold: float = 0.0
+    resume: float = 0.0
     add: float = 0.08e-9
     buffer: float = 0.0
     window: float = 2 * SEGMENT

@@ -22,6 +22,8 @@ __all__ = ["FittedBox", "fit_constants", "fitted_points"]
 
 #: messages from which on the burst has passed, and from which on the sender's socket is full [B]
 PASSED, LARGE = 128 * 1024.0, 256 * 1024.0
+#: messages that are larger than the buckets, and that are over before rare disturbances of milliseconds matter [B]
+DRAINED, LONG = 64 * 1024.0, 1024 * 1024.0
 #: messages that no link holds back [B]
 TINY = 16 * 1024.0
 #: side of the cells between whose corners small sends are interpolated [s]
@@ -51,7 +53,7 @@ class FittedBox:
             "cpu an addition": f"{one.add * 1e9:.3g} ns/B",
             "cpu a call": f"{one.call * 1e6:.3g} us",
             "cpu a message": f"{one.traversal * 1e6:.3g} us, three of them a send",
-            "after a sleep": f"{one.cold * 1e6:.3g} us more",
+            "after a sleep": f"{one.cold * 1e6:.3g} us more, {one.resume * 1e6:.3g} us until a thread goes on",
             "socket": f"{one.buffer / 1e3:.4g} kB",
             "cores": f"{one.cores:.3g}",
         }
@@ -105,8 +107,8 @@ def fit_constants(data: Dataset, rate: float | None = None) -> FittedBox:
         cores=_cores(data),
     )
     waits = fit(_waits(known, small), Data.of(small, (), row=_Rows(small)))
-    found = {name: one.value for name, one in waits.constants.items()}
-    return FittedBox(replace(known, **found), (link, waits))
+    known = replace(known, **{name: one.value for name, one in waits.constants.items()})
+    return FittedBox(replace(known, resume=_resume(data, rate, known)), (link, waits))
 
 
 def _link(rate: float, alone: float) -> Model:
@@ -212,6 +214,22 @@ def _cold(data: Dataset, rate: float, train: float, byte: float) -> float:
     if not both:
         return Constants().cold
     return max(0.0, statistics.median(found - once[size] - byte * size for size, found in both.items()) - train)
+
+
+def _resume(data: Dataset, rate: float, known: Constants) -> float:
+    """CPU time that a thread takes longer to answer a large message than one that has not slept has to begin [s].
+
+    A round trip is a send that another one follows. What it takes longer than a send and its simulation know, the
+    median over messages that are larger than the buckets, and small enough for their times to be steady. Threads sleep
+    a tenth of `KEEP` in small round trips, so that a tenth of it is in the latency as well.
+    """
+    found = []
+    for both in data.select("round-trip", rate=rate):
+        if DRAINED <= _size(both) <= LONG:
+            once = _least(data, "send", rate=rate, nbytes=both.at["nbytes"])
+            told = predict(both, known).value - predict(once, known).value
+            found.append(both.median - once.median - told)
+    return max(0.0, statistics.median(found)) if found else Constants().resume
 
 
 def _a_message(data: Dataset, series: str, rate: float) -> float | None:

@@ -19,7 +19,7 @@ import simpy
 
 from simperf.calibrate.cluster.constants import Constants
 from simperf.calibrate.cluster.shape import SEGMENT, Shape
-from simperf.calibrate.cluster.waiting import Pace, cooled
+from simperf.calibrate.cluster.waiting import KEEP, Pace, cooled
 from simperf.engine.bucket import PACKET, TokenBucket
 from simperf.engine.network import FlowNetwork
 
@@ -92,6 +92,8 @@ class BoxedMachine:
         self._lanes: dict[tuple[int, int], _Lane] = {}
         self._active: list[_Lane] = []
         self._busy = 0
+        self._inputs = [0] * hosts
+        self._promised = dict.fromkeys(links, 0.0)
         self._uneven = uneven
         self._claims = np.random.default_rng(seed)
 
@@ -104,12 +106,31 @@ class BoxedMachine:
         event.callbacks.append(self._rested)
         return event
 
+    def resume(self, slept: float, seconds: float = 0.0) -> Steps:
+        """A thread goes on with some work [s alone] after it has slept so long [s]."""
+        if self._asleep:
+            seconds += self.constants.resume * cooled(slept, KEEP)
+        if seconds:
+            yield self.work(seconds)
+
     def _rested(self, _: simpy.Event) -> None:
         self._busy -= 1
 
     def _wake(self) -> simpy.Event:
         """Event that comes when a message has found a core: one that sleeps has to be woken, a busy one has not."""
         return self.env.timeout(self.constants.latency if self._asleep else 0.0)
+
+    def _input(self, host: int, seconds: float) -> Steps:
+        """The thread that takes in all that comes to a host does some work [s alone]; if it sleeps it is woken first.
+
+        On a sleeping core that is part of `Constants.cold`, on a busy one a message more from kernel to thread. While
+        it works nobody has to wake it: in a train of messages it finds the next one when it is done with one.
+        """
+        if not self._inputs[host] and not self._asleep:
+            seconds += self.constants.traversal
+        self._inputs[host] += 1
+        yield self.work(seconds)
+        self._inputs[host] -= 1
 
     @property
     def _asleep(self) -> bool:
@@ -131,7 +152,7 @@ class BoxedMachine:
         """Ask for a send; the event comes when the sender's socket has taken all in."""
         sent = simpy.Event(self.env)
         self._slot(src, dst, slot).sends.append((nbytes, sent))
-        self.process(self.hand_over())  # tells the receiver, who does not wait for it
+        self.process(self._announce(dst))
         self._match(src, dst, slot)
         return sent
 
@@ -150,17 +171,24 @@ class BoxedMachine:
         yield self.work(self.constants.traversal)
         yield self._wake()
 
+    def _announce(self, dst: int) -> Steps:
+        """The sender tells the receiver that it has something, and waits for no answer."""
+        yield self.work(self.constants.traversal / 2)
+        yield self._wake()
+        yield from self._input(dst, self.constants.traversal / 2)
+
     def _ready(self, src: int, dst: int, slot: int) -> Steps:
         """The receiver tells the sender that it has room: no byte leaves before.
 
         On its way out the message stands behind what the receiver's own sends have in its adapter's queue, unless
         there are tokens, so that nothing stands there.
         """
-        yield self.work(self.constants.traversal)
+        yield self.work(self.constants.traversal / 2)
         if self._buckets[f"h{dst}>"].tokens < PACKET:
             standing = sum(min(self.constants.window, lane.nbytes / 2) for lane in self._active if lane.src == dst)
             yield self.env.timeout(standing / (self.shape.of(dst) * self.constants.efficiency))
         yield self._wake()
+        yield from self._input(src, self.constants.traversal / 2)
         self._slot(src, dst, slot).credits += 1
         self._match(src, dst, slot)
 
@@ -185,20 +213,39 @@ class BoxedMachine:
             weight = float(np.exp(self._uneven * self._claims.standard_normal())) if self._uneven else 1.0
             self._answer(lane)
             nbytes = lane.nbytes + self.constants.along * self.constants.efficiency
-            kept, began = min(nbytes, self.constants.buffer), float(self.env.now)
+            began = float(self.env.now)
             self._pace.enter(lane, route[:2])
+            burst = self._burst(route[:2], nbytes)
+            if light := burst * max(0.0, 1.0 - self.constants.batched / self.byte):
+                yield self.network.transfer(route[:2], light, weight=weight)  # costs the cores nothing
+            nbytes -= light
+            kept = min(nbytes, self.constants.buffer)
             if nbytes > kept:
                 yield self.network.transfer(route, nbytes - kept, cap=cap, weight=weight)
             sent.succeed()
             if kept:
                 yield self.network.transfer(route, kept, cap=cap, weight=weight)
             self._pace.leave(lane)
+            self._promise(route[:2], -burst)
             lost = self._lost(lane)
             if lost:
                 yield self.network.transfer(route[1:2], lost, cap=cap)
-            self.process(self._arrive(received, began))
+            self.process(self._arrive(lane.dst, received, began))
         lane.busy = False
         self._active.remove(lane)
+
+    def _burst(self, links: tuple[str, ...], nbytes: float) -> float:
+        """How many bytes of a message pass both links at once, for tokens that no other message counts on [B].
+
+        They come together, so that nobody is woken for each segment of them: a byte costs `Constants.batched`.
+        """
+        found = max(0.0, min(nbytes, *(self._buckets[link].tokens - self._promised[link] for link in links)))
+        self._promise(links, found)
+        return found
+
+    def _promise(self, links: tuple[str, ...], nbytes: float) -> None:
+        for link in links:
+            self._promised[link] += nbytes
 
     def _answer(self, lane: _Lane) -> None:
         """Start what a message sends the other way, which nobody waits for but which takes room on those links.
@@ -235,10 +282,12 @@ class BoxedMachine:
             return 0.0
         return lane.nbytes * self.constants.window / (lane.nbytes + self.constants.window)
 
-    def _arrive(self, received: simpy.Event, began: float) -> Steps:
-        """The receiver's thread, which has slept since the message began, takes it."""
+    def _arrive(self, dst: int, received: simpy.Event, began: float) -> Steps:
+        """The receiver's input thread, which has slept since the message began, takes it and wakes who waits for it."""
         slept = float(self.env.now) - began
         yield self._wake()
         cold = self.constants.cold * cooled(slept) if self._asleep else 0.0
-        yield self.work(self.constants.traversal / 2 + cold)
+        yield from self._input(dst, self.constants.traversal / 2 + cold)
+        if received.callbacks and not self._asleep:
+            yield self.work(self.constants.traversal)
         received.succeed()

@@ -39,10 +39,12 @@ def send(machine: BoxedMachine, rank: int, nbytes: float) -> Steps:
 
 def round_trip(machine: BoxedMachine, rank: int, nbytes: float, times: int = 1) -> Steps:
     """Rank 0 sends to rank 1, which sends it back."""
+    slept = 0.0
     for turn in range(2 * times):
-        yield machine.work(machine.constants.call)
-        src = turn % 2
+        yield from machine.resume(slept, machine.constants.call)
+        src, began = turn % 2, float(machine.env.now)
         yield machine.send(src, 1 - src, nbytes) if rank == src else machine.receive(src, 1 - src)
+        slept = 0.0 if rank == src else float(machine.env.now) - began
 
 
 def train(machine: BoxedMachine, rank: int, nbytes: float, messages: int) -> Steps:
@@ -58,20 +60,25 @@ def play_plan(machine: BoxedMachine, plan: Plan, rank: int, nbytes: float) -> St
     """One participant's part in a plan, round by round."""
     (channel,) = plan.channels
     constants = machine.constants
+    slept = 0.0
     for phase in channel.phases:
         for one in phase:
             rows = list(one.rows())
             takes, leaving = [], []
             for src, dst, _, span, reduce in rows:
                 if dst == rank:
-                    yield machine.work(constants.call)
+                    yield from machine.resume(slept, constants.call)
+                    slept = 0.0
                     takes.append((machine.receive(src, dst), nbytes * span / channel.nchunks, reduce))
             for src, dst, _, span, _ in rows:
                 if src == rank:
-                    yield machine.work(constants.call)
+                    yield from machine.resume(slept, constants.call)
+                    slept = 0.0
                     leaving.append(machine.send(src, dst, nbytes * span / channel.nchunks))
             for event, size, reduce in takes:
+                began = float(machine.env.now)
                 yield event
+                slept = max(slept, float(machine.env.now) - began)
                 if reduce:
                     yield machine.work(constants.add * size)
             for event in leaving:
@@ -105,7 +112,9 @@ def gloo_segments(machine: BoxedMachine, rank: int, ranks: int, nbytes: float, s
             if index >= 2:
                 received, sent, got = under_way[index - 2]
                 if received is not None:
+                    began = float(machine.env.now)
                     yield received
+                    yield from machine.resume(float(machine.env.now) - began)
                     yield from added(got)
                 if sent is not None:
                     yield sent
