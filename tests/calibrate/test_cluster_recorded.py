@@ -15,7 +15,7 @@ from simperf.report.cluster import cluster_markdown, cluster_text
 pytest.importorskip("lmfit")
 
 FOLDER = Path(__file__).parents[2] / "calibration"
-NAMES = ("main", "later", "earlier", "fourth", "fifth")
+NAMES = ("main", "later", "earlier", "fourth", "fifth", "sixth")  # the sixth is blind for this version of the model
 #: what the mean error of a group may be; the cores are saturated from three quarters of their time on
 GOALS = {
     "gloo": 0.05,
@@ -45,6 +45,7 @@ MISSED = {
     ("fifth", "gloo, cores saturated"): 0.12,
     ("fifth", "sharded, cores saturated"): 0.13,
     ("fifth", "server/asynchronous"): 0.12,
+    ("sixth", "gloo, cores saturated"): 0.15,
 }
 
 
@@ -182,7 +183,7 @@ def test_the_best_bucket_size_of_a_recording_beside_other_work():
         assert chosen(group).point.median <= 1.08 * min(row.point.median for row in group)
 
 
-@pytest.mark.parametrize("name", ["fourth", "fifth"])
+@pytest.mark.parametrize("name", ["fourth", "fifth", "sixth"])
 def test_intervals_of_three_recordings_hold_the_points_of_later_ones(name):
     found = with_others(held(name), [held(other) for other in ("main", "earlier", "later")])
     free = [row for row in found if not row.fitted]

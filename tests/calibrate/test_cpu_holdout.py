@@ -1,6 +1,7 @@
 """What the profile of the recorded CPU says about operations and training steps that it was not fitted to.
 
-The recordings, six sessions, and the profile are in calibration/; nothing here needs torch.
+The recordings, six sessions that were fitted and one that was not, and the profile are in calibration/; nothing here
+needs torch.
 """
 
 from pathlib import Path
@@ -64,7 +65,7 @@ def test_the_recording_says_how_it_was_made_and_keeps_raw_readings(data):
     assert "torch" in data.versions
     assert min(len(point.samples) for point in data) >= 3
     assert data.made["sessions"] == 6
-    assert sum(file.stat().st_size for file in FOLDER.glob(f"{NAME}*.json.gz")) < 1e6
+    assert sum(file.stat().st_size for file in FOLDER.glob(f"{NAME}*.json.gz")) < 1.1e6
 
 
 def test_shapes_that_were_held_out_are_predicted(checked):
@@ -137,6 +138,23 @@ def test_sessions_that_nothing_was_fitted_to(earlier, sessions, number):
     steps = [point for point in found if point.series.startswith("step/") and '"part": "step"' in point.key]
     assert mape([point for point in steps if point.series != "step/lenet"]) < 0.1
     assert np.mean([point.inside for point in found]) >= 0.82
+
+
+def test_the_seventh_session_was_blind(profile, sessions):
+    """Opened when the profile was final. Its operations miss the goal, as the other sessions' own readings do."""
+    session = Dataset.load(FOLDER / f"{NAME}-7.json.gz")
+    found = validate(profile, session, steps=step_predictor(profile)).points
+    assert not any(point.fitted for point in found)
+    steps = [point for point in found if point.series.startswith("step/")]
+    assert len({point.series for point in steps}) == 4
+    assert mape(steps) < 0.07  # forward, backward and update each, too
+    assert mape([point for point in steps if '"part": "step"' in point.key]) < 0.05 < STEPS
+    again = [one for one in repeated([*sessions, session]) if one.session == 6 and one.series.startswith("op/")]
+    machine = sum(one.points * one.error for one in again) / sum(one.points for one in again)
+    operations = [point for point in found if point.series.startswith("op/")]
+    assert OPERATIONS < machine < mape(operations) < 1.15 * machine
+    for points in (found, operations):
+        assert 0.88 <= np.mean([point.inside for point in points]) <= 0.95
 
 
 def test_running_a_scenario_gives_the_same_steps(profile, data):
