@@ -17,7 +17,7 @@ gc.set_threshold(50_000, 20, 50)
 #: processes run the tests, one of them runs these
 TOGETHER = {
     "runs of measured scenarios": r"tests/(truth/test_(orderings|data_parallel|parameter_servers)|book/.*\[measured/)",
-    "network namespaces": r"tests/calibrate/test_cluster_(network|teardown)",
+    "network namespaces": r"tests/calibrate/test_cluster_(network|teardown|measure)",
     "built documentation": r"tests/docs/test_(sphinx|docs_browser)",
 }
 
