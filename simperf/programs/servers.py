@@ -14,7 +14,7 @@ from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program
 from simperf.execution.session import Session
 from simperf.programs.registry import Unless, program
-from simperf.programs.unused import unused
+from simperf.programs.unused import slows, unused
 from simperf.training.asynchronous import Loop, Pace
 from simperf.training.compression import codec
 from simperf.training.jitter import Constant, distribution
@@ -57,12 +57,7 @@ def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
         Unless(given["jitter"] > 0, ("family",), "no time varies", "jitter above 0"),
         Unless(given["stragglers"] > 0, ("slowdown",), "no worker is slow", "stragglers = 1 or more"),
         Unless(bool(given["disk"]), ("stored",), "nothing is read", "a disk"),
-        Unless(
-            bool(given["slow_link"]),
-            ("slow_share", "slow_from", "slow_until"),
-            "no link is slow",
-            "slow_link = a link of the machine",
-        ),
+        slows(given),
     )
 
 

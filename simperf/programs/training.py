@@ -12,7 +12,7 @@ from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program
 from simperf.execution.session import Session
 from simperf.programs.registry import Unless, program
-from simperf.programs.unused import deviates, together, unused
+from simperf.programs.unused import deviates, slows, together, unused
 from simperf.training.buckets import BUCKET, FIRST_BUCKET
 from simperf.training.feeding import Feeding
 from simperf.training.jitter import Family, distribution
@@ -45,12 +45,7 @@ def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
             "nothing is decoded",
             "decode = the time of a sample",
         ),
-        Unless(
-            bool(given["slow_link"]),
-            ("slow_share", "slow_from", "slow_until"),
-            "no link is slow",
-            "slow_link = a link of the machine",
-        ),
+        slows(given),
     )
 
 

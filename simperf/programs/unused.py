@@ -9,12 +9,18 @@ from typing import Any
 from simperf.errors import InputError, Problem
 from simperf.programs.registry import PROGRAMS, Unless
 
-__all__ = ["deviates", "refuse_unused", "together", "unused"]
+__all__ = ["deviates", "refuse_unused", "slows", "together", "unused"]
 
 
 def deviates(given: Mapping[str, Any], law: str = "jitter", deviation: str = "cv") -> Unless:
     """A deviation has an effect where times follow a law that has one."""
     return Unless(given[law] != "constant", (deviation,), "a constant time has no deviation", f'{law} = "lognormal"')
+
+
+def slows(given: Mapping[str, Any]) -> Unless:
+    """How slow and when has an effect where a link is slow."""
+    changes = ("slow_share", "slow_from", "slow_until")
+    return Unless(bool(given["slow_link"]), changes, "no link is slow", "slow_link = a link of the machine")
 
 
 def unused(program: str, given: Mapping[str, Any]) -> list[Problem]:
