@@ -6,7 +6,8 @@ from simperf.engine.simulation import Simulation
 from simperf.errors import InputError
 from simperf.execution.session import Session
 from simperf.programs import PROGRAMS
-from simperf.programs.unused import refuse_unused
+from simperf.programs.unused import refuse_unused, unused
+from simperf.scenario import load_scenario, shipped_scenarios
 
 
 def defaults_of(name):
@@ -69,6 +70,17 @@ def test_rules_name_parameters_that_are_there(name):
 @pytest.mark.parametrize("name", RULED)
 def test_defaults_are_always_right(name):
     refuse_unused(name, defaults_of(name))
+
+
+def test_shipped_scenarios_give_nothing_that_has_no_effect():
+    """Each as it stands, which is what `simperf run` plays; its variants are played by the tests of the book."""
+    found = []
+    for name in shipped_scenarios():
+        scenario = load_scenario(name)
+        if scenario.program.name in RULED:
+            values = defaults_of(scenario.program.name) | dict(scenario.parameters)
+            found += [(name, problem.key) for problem in unused(scenario.program.name, values)]
+    assert not found
 
 
 def test_what_has_no_effect_is_known():
