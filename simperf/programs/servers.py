@@ -54,6 +54,7 @@ def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
         Unless(given["window"] > 0, ("duplex",), "there is no window", "window = 1 or more"),
         Unless(given["reduction"] in AROUND, ("grouped",), "no rings add up", "reduction = " + " or ".join(AROUND)),
         Unless(together, ("variation",), "nobody waits for the slowest", 'mode = "synchronous" or "backup"'),
+        Unless(given["handle"] > 0, ("handlers",), "no thread takes any time", "handle above 0"),
         Unless(given["jitter"] > 0, ("family",), "no time varies", "jitter above 0"),
         Unless(given["stragglers"] > 0, ("slowdown",), "no worker is slow", "stragglers = 1 or more"),
         Unless(bool(given["disk"]), ("stored",), "nothing is read", "a disk"),
@@ -98,6 +99,8 @@ def train_with_servers(
     accepts: int = 0,
     connections: int = 0,
     requests: int = 0,
+    handle: Seconds = 0.0,
+    handlers: int = 0,
     buffers: int = 0,
     copiers: int = 0,
     grouped: int = GROUPED,
@@ -197,6 +200,10 @@ def train_with_servers(
         transfers between one worker and one server under way at one time each way, 0 for all
     requests : int
         slices that a worker has sent and not got back, posted one after the other, 0 for all
+    handle : float
+        time of the one thread that posts a worker's slices, for posting one and again for its answer
+    handlers : int
+        workers whose threads take that long, the first ones; 0 for all
     buffers : int
         slices that a server takes in at one time, each until all workers' gradients are added up, 0 for all
     copiers : int
@@ -307,6 +314,8 @@ def train_with_servers(
         accepts=accepts,
         connections=connections,
         requests=requests,
+        handle=handle,
+        handlers=handlers,
         buffers=buffers,
         copiers=copiers,
         grouped=grouped,

@@ -72,6 +72,10 @@ class StoreOptions:
         carries one message after the other.
     requests : int
         Slices that a worker has sent and not got back, posted one after the other; 0 for all.
+    handle : float
+        Time of the thread that posts a worker's slices, for posting one and again for its answer [s].
+    handlers : int
+        Workers whose threads take that long, the first ones; 0 for all.
     buffers : int
         Slices that a server takes in at one time, each until all workers' gradients are added up; 0 for all.
     copiers : int
@@ -102,6 +106,8 @@ class StoreOptions:
     accepts: int = 0
     connections: int = 0
     requests: int = 0
+    handle: float = 0.0
+    handlers: int = 0
     buffers: int = 0
     copiers: int = 0
     grouped: int = GROUPED
@@ -118,18 +124,19 @@ class StoreOptions:
             problems.append(Problem("gpu or cpu is expected", key="codec_on", value=self.codec_on))
         if not self.take >= 0.0:
             problems.append(Problem("memory traffic is 0 or more", key="take", value=str(self.take)))
-        if not 0.0 <= self.message < math.inf:
-            problems.append(Problem("a time is 0 or more", key="message", value=f"{self.message:g}"))
+        for key, time in (("message", self.message), ("handle", self.handle)):
+            if not 0.0 <= time < math.inf:
+                problems.append(Problem("a time is 0 or more", key=key, value=f"{time:g}"))
         for key, rate in (("rate", self.rate), ("server_memory", self.server_bandwidth or math.inf)):
             if not rate > 0.0:
                 problems.append(Problem("a rate is above 0", key=key, value=f"{rate:g}"))
         if self.buffers and (self.rule.mode != "synchronous" or self.rule.backup):
             message = "a server keeps a slice until all workers have sent it: they must be synchronous, without backup"
             problems.append(Problem(message, key="buffers", value=str(self.buffers)))
-        for key in ("window", "accepts", "connections", "requests", "buffers", "copiers"):
+        for key in ("window", "accepts", "connections", "requests", "handlers", "buffers", "copiers"):
             value = getattr(self, key)
             if value < 0:
-                problems.append(Problem("it is a number of transfers, 0 or more", key=key, value=str(value)))
+                problems.append(Problem("a number of 0 or more is expected", key=key, value=str(value)))
         if problems:
             raise InputError(problems)
 
@@ -270,6 +277,7 @@ class KVStore:
             "duplex": options.duplex,
             "connections": options.connections,
             "requests": options.requests,
+            "handle": options.handle if number < (options.handlers or number + 1) else 0.0,
             "add": options.work.add,
             "copiers": options.copiers,
             "take": partial(self._take, route.host),
@@ -298,7 +306,7 @@ class KVStore:
         options = self.options
         in_turn = options.connections == 1 and len(set(self.servers)) == len(self.servers)
         free = not (options.work.add or options.work.decode or options.codec.decode or options.codec.scatter)
-        limited = options.accepts or options.requests or options.buffers
+        limited = options.accepts or options.requests or options.buffers or options.handle
         if len(routes) < 2 or options.rule.mode != "synchronous" or limited or options.reduction == "none":
             return {}
         return (sharers(self.m.machine, routes, self.servers) or {}) if in_turn or free else {}

@@ -94,6 +94,8 @@ class Team:
         Transfers between it and one server under way at one time, each way; 0 for all.
     requests : int
         Slices sent and not answered yet, as in `Requests`; 0 for all.
+    handle : float
+        Time of the thread that posts them, for posting one and for its answer [s].
     add : float
         Memory traffic of adding up, for each byte [1].
     copiers : int
@@ -119,6 +121,7 @@ class Team:
         duplex: bool = True,
         connections: int = 0,
         requests: int = 0,
+        handle: float = 0.0,
         add: float = 3.0,
         copiers: int = 0,
         take: Callable[[float, Then], None] | None = None,
@@ -130,7 +133,7 @@ class Team:
         self.homeward: Callable[[float], float] = float if coder else back
         self.out = Lane(window)
         self.home = Lane(window) if duplex else self.out
-        self.requests = Requests(requests)
+        self.requests = Requests(requests, handle=handle, env=courier.env)
         self.connections, self.copiers, self._take = connections, copiers, take
         self.steps = [0]
         self.servers: Sequence[ShardServer] = ()
@@ -221,15 +224,18 @@ class Team:
         def arrived() -> None:
             for lane in reversed(lanes):
                 lane.free()
-            self.requests.answered(shard.index)
-            then = partial(self._decoded, shard, door)
-            if self._take is None:
-                then()
-            else:
-                self._take(self.back(shard.nbytes), then)
+            self.requests.answered(shard.index, partial(self._answered, shard, door))
 
         lanes = self._lanes("home", shard, self.outboxes[shard.server])
         self._start(lanes, self.priority(shard), start)
+
+    def _answered(self, shard: Shard, door: str) -> None:
+        """Take the answer from the network."""
+        then = partial(self._decoded, shard, door)
+        if self._take is None:
+            then()
+        else:
+            self._take(self.back(shard.nbytes), then)
 
     def _decoded(self, shard: Shard, door: str) -> None:
         """Decode the answer, where the CPU does that."""

@@ -8,8 +8,11 @@ So does osrg/optcast at 355ca0a (`nccl_plugin/src/optcast_plugin.cc`, `reduction
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 
-from simperf.training.sites import Then
+import simpy
+
+from simperf.training.sites import Then, after
 
 __all__ = ["Buffers", "Requests"]
 
@@ -18,12 +21,17 @@ class Requests:
     """A worker's requests: so many without an answer, posted one after the other.
 
     The thread that posts waits until the server takes a request before it goes on to the next one, and a request's
-    buffer is free when it and all older ones are answered.
+    buffer is free when it and all older ones are answered. The thread may take its time over a request before it
+    posts it, and again over its answer; it does one thing at a time, answers first.
 
     Parameters
     ----------
     limit : int
         Requests without an answer; 0 for all at once, none of which waits for another.
+    handle : float
+        Time of the thread for posting a request, and again for its answer [s].
+    env : simpy.Environment, optional
+        Keeps the time, where the thread takes any.
 
     Examples
     --------
@@ -31,24 +39,26 @@ class Requests:
     >>> for i in range(3): requests.ask(i, lambda i=i: order.append(i))
     >>> requests.sent(); requests.sent(); order
     [0, 1]
-    >>> requests.answered(1); order  # the oldest is still under way
+    >>> requests.answered(1, lambda: None); order  # the oldest is still under way
     [0, 1]
-    >>> requests.answered(0); order
+    >>> requests.answered(0, lambda: None); order
     [0, 1, 2]
     """
 
-    __slots__ = ("_answered", "_open", "_posting", "_queue", "_walking", "limit")
+    __slots__ = ("_answered", "_busy", "_env", "_handle", "_open", "_queue", "_replies", "_walking", "limit")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, *, handle: float = 0.0, env: simpy.Environment | None = None) -> None:
         self.limit = limit
+        self._handle, self._env = handle, env
         self._queue: deque[tuple[int, Then]] = deque()
+        self._replies: deque[tuple[int, Then]] = deque()  # that the thread has not looked at yet
         self._open: deque[int] = deque()
         self._answered: set[int] = set()
-        self._posting = self._walking = False
+        self._busy = self._walking = False
 
     def ask(self, index: int, post: Then) -> None:
         """Post request number `index` when its turn comes."""
-        if not self.limit:
+        if not self.limit and not self._handle:
             post()
             return
         self._queue.append((index, post))
@@ -56,11 +66,20 @@ class Requests:
 
     def sent(self) -> None:
         """The server takes the last request; the thread goes on."""
-        self._posting = False
+        self._busy = False
         self._next()
 
-    def answered(self, index: int) -> None:
-        """An answer has come."""
+    def answered(self, index: int, then: Then) -> None:
+        """An answer has come: go on when the thread has taken it."""
+        if self._handle:
+            self._replies.append((index, then))
+            self._next()
+        else:
+            self._free(index)
+            then()
+
+    def _free(self, index: int) -> None:
+        """A request is over; its buffer and those before it are free."""
         if not self.limit:
             return
         self._answered.add(index)
@@ -72,12 +91,28 @@ class Requests:
         if self._walking:
             return  # a request that is taken at once: the loop below goes on
         self._walking = True
-        while self._queue and not self._posting and len(self._open) < self.limit:
+        while not self._busy and self._replies:
+            self._take(partial(self._over, *self._replies.popleft()))
+        while self._queue and not self._busy and (not self.limit or len(self._open) < self.limit):
             index, post = self._queue.popleft()
-            self._open.append(index)
-            self._posting = True
-            post()
+            if self.limit:
+                self._open.append(index)
+            self._take(post)
         self._walking = False
+
+    def _take(self, then: Then) -> None:
+        """The thread is busy: until `sent` if it posts."""
+        self._busy = True
+        if self._handle and self._env is not None:
+            after(self._env, self._handle, then)
+        else:
+            then()
+
+    def _over(self, index: int, then: Then) -> None:
+        self._busy = False
+        self._free(index)
+        then()
+        self._next()
 
 
 class Buffers:

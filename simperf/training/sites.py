@@ -161,10 +161,11 @@ class Courier:
         Rate that one transfer cannot exceed [B/s].
     """
 
-    __slots__ = ("_m", "_routes", "carried", "message", "rate")
+    __slots__ = ("_m", "_routes", "carried", "env", "message", "rate")
 
     def __init__(self, m: Session, *, message: float = 0.0, rate: float = math.inf) -> None:
         self._m, self.message, self.rate = m, message, rate
+        self.env = m.simulation.env
         self._routes: dict[tuple[str, str], tuple[tuple[str, ...], float, float]] = {}
         self.carried = 0.0
 

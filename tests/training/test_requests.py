@@ -1,6 +1,7 @@
 """Limits of software: requests without an answer, and slices that a server takes in at one time."""
 
 import pytest
+import simpy
 
 from simperf.errors import InputError
 from simperf.training.kvstore import StoreOptions
@@ -40,7 +41,7 @@ def test_requests_without_a_limit_do_not_wait():
     requests, posted = Requests(0), []
     for index in range(3):
         requests.ask(index, lambda index=index: posted.append(index))
-    requests.answered(2)
+    requests.answered(2, lambda: None)
     assert posted == [0, 1, 2]
 
 
@@ -66,6 +67,49 @@ def test_requests_share_a_round_trip(star, with_servers):
     for limit in (2, 4, 8):
         session = with_servers(star(1, latency="25 us"), requests=limit, **PLAN)
         assert session.now == pytest.approx(64 / limit * 2 * (50e-6 + limit * WIRE), rel=1e-9)
+
+
+def test_the_thread_takes_its_time_over_each_request_and_its_answer(star, with_servers):
+    """Alone under way: twice the thread, and there and back. Many: the thread is all that counts."""
+    machine, each = star(1, latency="25 us"), 64 * 2 * 40e-6
+    one = with_servers(machine, requests=1, handle=40e-6, **PLAN).now
+    assert one == pytest.approx(64 * 2 * (40e-6 + 50e-6 + WIRE), rel=1e-9)
+    for limit in (16, 0):
+        many = with_servers(machine, requests=limit, handle=40e-6, **PLAN).now
+        assert each < many < each + 2 * (50e-6 + WIRE) + 1e-9
+
+
+def test_a_thread_that_is_faster_than_the_port_costs_one_request(star, with_servers):
+    plan = {**PLAN, "requests": 16, "connections": 1}
+    free = with_servers(star(1, latency="0 s"), **plan).now
+    busy = with_servers(star(1, latency="0 s"), handle=1e-6, **plan).now
+    assert free < busy < free + 3e-6
+
+
+def test_all_wait_for_one_busy_thread(star, with_servers):
+    """Sums need all workers: one slow thread of four is as bad as four."""
+    plan = {**PLAN, "requests": 8, "handle": 1e-4, "connections": 1}
+    one, four, none = (
+        with_servers(star(4, latency="0 s"), **{**plan, **more}).now for more in ({"handlers": 1}, {}, {"handle": 0.0})
+    )
+    assert one == pytest.approx(four, rel=0.02)
+    assert one > 64 * 2e-4 > 1.5 * none
+
+
+def test_answers_go_before_requests_that_wait_for_the_thread():
+    env = simpy.Environment()
+    requests, order = Requests(2, handle=1.0, env=env), []
+
+    def post(index):
+        order.append((f"post {index}", env.now))
+        requests.sent()
+
+    for index in range(3):
+        requests.ask(index, lambda index=index: post(index))
+    env.run(until=0.5)
+    requests.answered(0, lambda: order.append(("answer 0", env.now)))
+    env.run()
+    assert order == [("post 0", 1.0), ("answer 0", 2.0), ("post 1", 3.0), ("post 2", 4.0)]
 
 
 def test_enough_requests_are_as_good_as_no_limit(star, with_servers):
@@ -95,7 +139,13 @@ def test_nothing_is_lost_over_several_steps(star, with_servers):
 
 @pytest.mark.parametrize(
     "options",
-    [{"requests": -1}, {"buffers": -1}, {"buffers": 1, "rule": Consistency("asynchronous")}],
+    [
+        {"requests": -1},
+        {"handle": -1.0},
+        {"handlers": -1},
+        {"buffers": -1},
+        {"buffers": 1, "rule": Consistency("asynchronous")},
+    ],
 )
 def test_limits_without_meaning(options):
     with pytest.raises(InputError):
