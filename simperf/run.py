@@ -149,7 +149,7 @@ def _resources(simulation: Simulation) -> dict[str, ResourceUse]:
             found[name] = ResourceUse("host", host.cores, work)
     machine = simulation.machine
     for name, nbytes in simulation.network.moved.items():
-        if nbytes and machine is not None:
+        if nbytes and machine is not None and name in machine.resources:  # others limit one copy engine
             found[name] = ResourceUse("link", machine.resources[name], nbytes)
     return found
 

@@ -125,13 +125,19 @@ class Roofline:
         return max(compute, op.nbytes / self.device.memory_bandwidth)
 
     def demand(self, op: Op) -> float:
-        """Fraction of the device that `op` can fill: tiles or threads over what fits at once."""
+        """Fraction of the device that `op` can fill: tiles or threads over what fits at once.
+
+        Where it was measured how much of a multiprocessor a tile holds, and how many kernels run side by side at most,
+        it is that share of the tiles, and at least one over that number.
+        """
         sms = max(1, self.device.sms)
+        least = 1.0 / getattr(self.device, "side_by_side", math.inf)
         if op.gemm is not None:
-            return min(1.0, self._tiling(op.gemm, op).tiles / sms)
+            held = getattr(self.device, "block_share", None)
+            return min(1.0, max(least, self._tiling(op.gemm, op).tiles / sms * (1.0 if held is None else held)))
         if op.elements <= 0:
             return 1.0
-        return min(1.0, max(op.elements / (sms * THREADS_PER_SM), 1.0 / sms))
+        return min(1.0, max(op.elements / (sms * THREADS_PER_SM), 1.0 / sms, least))
 
     def cost(self, op: Op) -> OpCost:
         """Cost of `op` alone on the device."""

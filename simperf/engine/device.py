@@ -7,6 +7,7 @@ from typing import Protocol
 
 import simpy
 
+from simperf.engine.beside import Beside
 from simperf.engine.copy import CopyEngine
 from simperf.engine.memory import MemoryPool
 from simperf.engine.network import FlowNetwork
@@ -40,7 +41,19 @@ class Device:
         Launches that may be outstanding on each of its streams.
     """
 
-    __slots__ = ("_engines", "_streams", "depth", "env", "memory", "name", "network", "part", "recorder", "share")
+    __slots__ = (
+        "_engines",
+        "_streams",
+        "beside",
+        "depth",
+        "env",
+        "memory",
+        "name",
+        "network",
+        "part",
+        "recorder",
+        "share",
+    )
 
     def __init__(
         self,
@@ -59,6 +72,10 @@ class Device:
         self.memory = MemoryPool(env, name, capacity, recorder=recorder)
         self._streams: dict[int, Stream] = {}
         self._engines: dict[str, CopyEngine] = {}
+        factors = getattr(part, "beside", None)
+        self.beside = Beside(self, factors) if factors else None
+        if self.beside is not None:
+            self.share.watch = self.beside.look
 
     def stream(self, index: int = 0) -> Stream:
         """The device's stream `index`, made on first use; 0 is the default stream."""
@@ -79,5 +96,6 @@ class Device:
     def copy_engine(self, direction: str) -> CopyEngine:
         """The engine of ``"h2d"``, ``"d2h"`` or ``"peer"`` copies."""
         if direction not in self._engines:
-            self._engines[direction] = CopyEngine(self.network, f"{self.name}/{direction}")
+            beside = self.beside if direction != "peer" else None
+            self._engines[direction] = CopyEngine(self.network, f"{self.name}/{direction}", beside=beside)
         return self._engines[direction]

@@ -164,7 +164,7 @@ class GraphLaunch:
     ----------
     kernels : sequence of Kernel
     gap : float
-        Time of the device between two nodes [s].
+        Time of the device between two nodes [s]; below zero, nodes follow one another faster than launched kernels.
     """
 
     name: str
@@ -192,8 +192,10 @@ class GraphLaunch:
                 stream.finish(event)
                 return
             running[:] = [(kernel, now)]
-            stream.path += kernel.time + self.gap
-            stream.task.begin(kernel.time + self.gap, kernel.demand)
+            stream.task.kind = kernel.category
+            time = max(0.0, kernel.time + self.gap)
+            stream.path += time
+            stream.task.begin(time, kernel.demand)
 
         stream.task.done = step
         step(stream.task.alarm)

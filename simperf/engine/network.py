@@ -157,6 +157,11 @@ class FlowNetwork:
         self._fluid.enter(flow, 0.0)
         return Background(self, flow)
 
+    def add(self, resource: str) -> None:
+        """Add a resource that is none of the machine's, without a limit until `set_capacity`; once is enough."""
+        if resource not in self._links:
+            self._links[resource] = Link(resource, UNLIMITED)
+
     def set_capacity(self, resource: str, value: float) -> None:
         """Change the capacity of `resource` to `value` [B/s] now; at 0 its flows stall."""
         (link,) = self._route((resource,)).links
@@ -265,7 +270,7 @@ class FlowNetwork:
         route = self._routes.get(key)
         if route is None:
             for name in key:
-                if name not in self._capacities:
+                if name not in self._links and name not in self._capacities:
                     raise UnknownNameError("resource", name, self._capacities)
             route = self._routes[key] = Route(tuple(self._link(name) for name in key))
         return route

@@ -53,12 +53,13 @@ class Task:
         Called when the piece of work ends.
     """
 
-    __slots__ = ("alarm", "demand", "done", "end", "rate", "share")
+    __slots__ = ("alarm", "demand", "done", "end", "kind", "rate", "share")
 
     def __init__(self, share: Share, done: Callable[[simpy.Event], None]) -> None:
         self.share, self.done = share, done
         self.demand = self.end = 0.0
         self.rate = 1.0
+        self.kind = "compute"  # of the work, where a share's paces ask for it
         self.alarm = Alarm(share.env, self._finish)
 
     def begin(self, work: float, demand: float = 1.0) -> None:
@@ -68,7 +69,7 @@ class Task:
         share.work += work * demand
         share.running[self] = None
         share.load += demand
-        if share.load <= share.limit:
+        if share.load <= share.limit and not share.paces:
             self.rate = 1.0
             self.end = share.env.now + work
             self.alarm.arm(work)
@@ -76,6 +77,8 @@ class Task:
             self.rate = 0.0
             self.end = work  # read by divide() as the work that is left
             share.divide(newcomer=self)
+        if share.watch is not None:
+            share.watch()
 
     def _finish(self, event: simpy.Event) -> None:
         share = self.share
@@ -89,6 +92,8 @@ class Task:
             if share.contended:
                 share.divide()
         self.done(event)
+        if share.watch is not None:
+            share.watch()
 
 
 class Share:
@@ -100,9 +105,16 @@ class Share:
     capacity : float
         Sum of demands that is served at full speed: 1 for a device, the number of cores
         for a host.
+
+    Attributes
+    ----------
+    paces : dict of str to float
+        Pace of tasks of a kind, now, in shares of what they have alone [1].
+    watch : callable or None
+        Called when a task has begun, and when one has ended and what follows it has begun.
     """
 
-    __slots__ = ("capacity", "contended", "env", "limit", "load", "reserved", "running", "work")
+    __slots__ = ("capacity", "contended", "env", "limit", "load", "paces", "reserved", "running", "watch", "work")
 
     def __init__(self, env: simpy.Environment, capacity: float) -> None:
         self.env, self.capacity = env, capacity
@@ -110,6 +122,8 @@ class Share:
         self.load = self.reserved = 0.0
         self.contended = False
         self.running: dict[Task, None] = {}
+        self.paces: dict[str, float] = {}
+        self.watch: Callable[[], None] | None = None
         self.work = 0.0  # demand x seconds asked for so far
 
     def reserve(self, amount: float) -> None:
@@ -134,6 +148,8 @@ class Share:
         self.contended = self.load > self.limit
         for task, granted in grants.items():
             rate = granted / task.demand
+            if self.paces:
+                rate *= self.paces.get(task.kind, 1.0)
             if task is newcomer:
                 left = task.end
             elif rate == task.rate:

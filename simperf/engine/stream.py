@@ -109,6 +109,8 @@ class Stream:
         if path > self.path:
             self.path = path
         self._started = self.device.env.now
+        if self.device.beside is not None:
+            self.task.kind = item.category
         if item.__class__ is Kernel:  # the common case, without a call
             self.path += item.time
             self.task.begin(item.time, item.demand)

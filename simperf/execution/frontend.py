@@ -185,10 +185,13 @@ class Frontend:
             self.recorder.span(self.track, why, since, self.env.now, "wait")
         return value
 
-    def fetch(self, *streams: Stream, why: str = "wait: result") -> Program:
-        """Wait until `streams` are drained and their last result has come back."""
+    def fetch(self, *streams: Stream, why: str = "wait: result", value: bool = True) -> Program:
+        """Wait until `streams` are drained and, if a `value` is asked for, their last result has come back."""
         for stream in streams:
             path = yield from self.block(stream.drained(), why)
             self.path = max(self.path, path)
         result = getattr(self.last, "result", None)
-        yield Spend(self.profile.result if result is None else result, "fetch result", "overhead")
+        if result is None:
+            waited = self.profile.synchronize
+            result = self.profile.result if value or waited is None else waited
+        yield Spend(result, "fetch result", "overhead")

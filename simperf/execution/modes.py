@@ -57,7 +57,10 @@ class Mode:
         time = kernel.launch
         if time is None:
             profile = frontend.profile
-            time = profile.graph_launch if isinstance(kernel, GraphLaunch) else profile.launch
+            if isinstance(kernel, GraphLaunch):
+                time = profile.graph_launch + profile.graph_node * len(kernel.kernels)
+            else:
+                time = profile.launch
         return time * frontend.profile.scripted if self.scripted else time
 
     def run(self, frontend: Frontend, module: Module, stream: Any) -> Generator[Any, Any, Any]:

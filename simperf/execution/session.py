@@ -16,6 +16,7 @@ from simperf.engine.kernel import Kernel
 from simperf.engine.recorder import Category
 from simperf.engine.simulation import Simulation
 from simperf.errors import ProgramError
+from simperf.execution.calls import call_time
 from simperf.execution.frontend import Frontend, Program
 from simperf.execution.modes import MODES, Mode
 from simperf.execution.module import Module
@@ -83,9 +84,9 @@ class Session:
         self.kernels, self.measured = dict(kernels or {}), measured
         self.metrics: dict[str, tuple[float, str]] = {}
         self.notes: list[str] = []
-        self.operations: dict[tuple[str, Op], Operation] = {}
+        self.operations: dict[tuple[str, Op, str], Operation] = {}
         self._models: dict[str, OpModel] = {}
-        self._kernels: dict[tuple[str, Op], Kernel] = {}
+        self._kernels: dict[tuple[str, Op, str], Kernel] = {}
 
     def another(self) -> Session:
         """A session of its own with all that was set for this one, such as for one device without the others."""
@@ -201,14 +202,20 @@ class Session:
         model = self.model(device)
         return isinstance(model, FittedRoofline) and model.processor
 
-    def kernel(self, op: Op, device: Device | None = None, *, holds: float = 0.0) -> Kernel:
-        """`op` as a kernel of `device` (default: the first GPU)."""
+    def kernel(self, op: Op, device: Device | None = None, *, holds: float = 0.0, within: str = "") -> Kernel:
+        """`op` as a kernel of `device` (default: the first GPU), launched `within` a pass that autograd takes part in.
+
+        The time of its launch is that of its type of call, where a profile measured it (`simperf.execution.calls`).
+        """
         device = device or self.gpu()
-        key = (device.name, op)
+        launch = call_time(self.profile, op.kind, within) if self.profile.calls else None
+        if launch is None:
+            within = ""  # it makes no difference
+        key = (device.name, op, within)
         if key not in self._kernels:
             cost = self.model(device).cost(op)
             category: Category = "memory" if cost.memory_time > cost.compute_time else "compute"
-            self._kernels[key] = Kernel(op.name, cost.time, cost.demand, category, holds)
+            self._kernels[key] = Kernel(op.name, cost.time, cost.demand, category, holds, launch)
             self.operations[key] = Operation(op.name, device.name, cost, op.dtype)
         self.operations[key].count += 1
         return self._kernels[key]

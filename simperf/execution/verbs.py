@@ -111,12 +111,13 @@ def run(module: Module, place: Device | Stream) -> Verb:
 class _Synchronize(Verb):
     streams: tuple[Stream, ...] | None
     why: str
+    value: bool = False
 
     def perform(self, frontend: Frontend) -> Generator[Any, Any, Any]:
         streams = self.streams
         if streams is None:
             streams = tuple(s for device in frontend.simulation.devices.values() for s in device.streams)
-        yield from frontend.fetch(*streams, why=self.why)
+        yield from frontend.fetch(*streams, why=self.why, value=self.value)
 
 
 def synchronize(*places: Device | Stream) -> Verb:
@@ -129,7 +130,7 @@ def synchronize(*places: Device | Stream) -> Verb:
 
 def item(place: Device | Stream) -> Verb:
     """Read a result: ``loss.item()``, ``print(z)``, ``z.numpy()``; waits for its stream."""
-    return _Synchronize((_stream(place),), "wait: item")
+    return _Synchronize((_stream(place),), "wait: item", value=True)
 
 
 def record(place: Device | Stream, name: str = "event") -> _Record:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from simperf.hardware.part import Part
@@ -22,12 +22,17 @@ class FrontendPart(Part):
         Frontend time to issue one operation eagerly [s], the book's t1.
     result : float
         Time from the backend's last operation until the frontend has its answer [s], the book's t3.
+    synchronize : float or None
+        The same where it only waits and fetches no number [s]; None takes `result`.
     scripted : float
         Share of `launch` that is left when no Python runs per operation.
     graph_launch : float
         Frontend time to replay a captured graph, whatever its length [s].
+    graph_node : float
+        Frontend time that each of its nodes adds to that [s].
     graph_gap : float
-        Time of the device between two nodes of a replayed graph [s].
+        Time of the device between two nodes of a replayed graph [s]; where it was measured, what a node takes more (or,
+        below zero, less) than the same kernel that is launched alone.
     capture : float
         Frontend time per operation to record a graph, on top of running it [s].
     depth : float
@@ -40,13 +45,17 @@ class FrontendPart(Part):
         Rate at which fresh pageable host memory is obtained (page faults) [B/s].
     pin : float
         Rate at which host memory is pinned [B/s].
+    calls : mapping of str to float
+        What calls of each type take in shares of `launch`, where that was measured; see `simperf.execution.calls` [1].
     """
 
     KIND: ClassVar[str] = "frontend"
     UNITS: ClassVar[Mapping[str, str]] = {
         "launch": "s",
         "result": "s",
+        "synchronize": "s",
         "graph_launch": "s",
+        "graph_node": "s",
         "graph_gap": "s",
         "capture": "s",
         "copy_setup": "s",
@@ -57,8 +66,10 @@ class FrontendPart(Part):
 
     launch: float = 0.0
     result: float = 0.0
+    synchronize: float | None = None
     scripted: float = 1.0
     graph_launch: float = 0.0
+    graph_node: float = 0.0
     graph_gap: float = 0.0
     capture: float = 0.0
     depth: float = 1024
@@ -66,3 +77,4 @@ class FrontendPart(Part):
     pageable: float = math.inf
     allocate: float = math.inf
     pin: float = math.inf
+    calls: Mapping[str, float] = field(default_factory=dict, hash=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -71,6 +72,14 @@ class GpuPart(Part):
         Copies that run beside the kernels at one time.
     l1, threads, efficiency : float or None, int or None, Mapping[str, float]
         As in `ArchitecturePart`.
+    block_share : float or None
+        Part of a multiprocessor that one tile of a product holds: what is left runs other kernels [1]. Only
+        measurements give it, as those below; None counts as all of it.
+    side_by_side : float
+        Kernels that run at one time at most.
+    beside : Mapping[str, float]
+        How much longer a kernel and a copy between host and device take beside one another [1]: ``kernel.compute`` and
+        ``copy.compute`` beside a kernel bound by arithmetic, ``kernel.memory`` and ``copy.memory`` by memory.
     """
 
     KIND: ClassVar[str] = "gpu"
@@ -97,6 +106,9 @@ class GpuPart(Part):
     l1: float | None = None
     threads: int | None = None
     efficiency: Mapping[str, float] = field(hash=False)
+    block_share: float | None = None
+    side_by_side: float = math.inf
+    beside: Mapping[str, float] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

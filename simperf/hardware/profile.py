@@ -10,15 +10,11 @@ from typing import Any, ClassVar
 
 from simperf.hardware.devices import LinkPart
 from simperf.hardware.frontend import FrontendPart
+from simperf.hardware.measured import device_fields, frontend_fields
 from simperf.hardware.part import Part
 from simperf.hardware.processors import GpuPart
 
 __all__ = ["FittedConstant", "FittedModel", "ProfilePart", "fitted_models"]
-
-#: constants of a frontend that a profile may hold under models that begin with ``frontend``
-_FRONTEND = ("launch", "result", "scripted", "graph_launch", "graph_gap", "capture", "depth", "copy_setup")
-#: copies whose fitted rate is a constant of the frontend: measured kind -> its field
-_STAGED = {"h2d-pageable": "pageable", "d2h-pageable": "pageable", "fresh": "allocate"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,36 +160,23 @@ class ProfilePart(Part):
         found = [model.at(draw) for model in passes if model is not None]
         return {key: sum(one[key] for one in found) / len(found) for key in ("late", "late_at") if found}
 
-    def frontend(self, draw: int = 0) -> dict[str, float]:
+    def frontend(self, draw: int = 0) -> dict[str, Any]:
         """Fields of a frontend part that were fitted."""
-        found: dict[str, float] = {}
-        for name, model in self.model.items():
-            if name.partition(".")[0] == "frontend":
-                found |= {key: value for key, value in model.at(draw).items() if key in _FRONTEND}
-        if "depth" in found:
-            found["depth"] = float(max(1, round(found["depth"])))
-        pinned = [name for name in ("copy.h2d-pinned", "copy.d2h-pinned") if name in self.model]
-        if pinned:
-            found.setdefault("copy_setup", min(self.model[name].at(draw)["setup"] for name in pinned))
-        for kind, key in _STAGED.items():
-            if f"copy.{kind}" in self.model:
-                rate = self.model[f"copy.{kind}"].at(draw)["bandwidth"]
-                found[key] = min(rate, found.get(key, rate))
-        if "graph.replay-host" in self.model and "graph.replay" in self.model:
-            found.setdefault("graph_launch", self.model["graph.replay-host"].at(draw)["alpha"])
-        return found
+        return frontend_fields({name: model.at(draw) for name, model in self.model.items()})
+
+    def device(self, draw: int = 0) -> dict[str, Any]:
+        """Fields of a GPU part that were fitted."""
+        return device_fields({name: model.at(draw) for name, model in self.model.items()})
 
     def adjusted(self, part: Part, draw: int = 0) -> Part:
         """`part` with the constants that were fitted for it; itself if there are none."""
         if isinstance(part, FrontendPart):
-            found: dict[str, Any] = dict(self.frontend(draw))
+            found = self.frontend(draw)
             return replace(part, sources=self._told(part, found), **found) if found else part
         if isinstance(part, LinkPart):
             return self._link(part, draw)
-        if isinstance(part, GpuPart) and self.gpu in ("", part.name) and "gpu" in self.model:
-            values: dict[str, Any] = {
-                key: value for key, value in self.model["gpu"].at(draw).items() if key == "kernel_floor"
-            }
+        if isinstance(part, GpuPart) and self.gpu in ("", part.name):
+            values = self.device(draw)
             return replace(part, sources=self._told(part, values), **values) if values else part
         return part
 

@@ -226,8 +226,10 @@ class _Switch(_File):
 class _Frontend(_File):
     launch: Latency = 0.0
     result: Latency = 0.0
+    synchronize: Latency | None = None
     scripted: Fraction = 1.0
     graph_launch: Latency = 0.0
+    graph_node: Latency = 0.0
     graph_gap: Latency = 0.0
     capture: Latency = 0.0
     depth: Annotated[float, BeforeValidator(_depth)] = 1024

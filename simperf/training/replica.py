@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
@@ -14,9 +14,9 @@ from simperf.cost.processor import step_as_run
 from simperf.engine.device import Device
 from simperf.engine.kernel import Kernel, Marker
 from simperf.errors import InputError, Problem
+from simperf.execution.calls import update_time
 from simperf.execution.session import Session
 from simperf.training.step import Gradient, TrainingStep, even_step
-from simperf.workload import Op
 
 if TYPE_CHECKING:
     from simperf.training.feeding import Feed
@@ -231,21 +231,28 @@ def training_step(
         kept = {op.name for op in parts["backward"]}
         places = [max(0, count - 1) for count in accumulate(op.name in kept for op in traced.backward)]
 
-    def kernels(ops: Sequence[Op]) -> tuple[Kernel, ...]:
-        return tuple(m.kernel(op, device) for op in ops)
+    def kernels(within: str) -> tuple[Kernel, ...]:
+        return tuple(m.kernel(op, device, within=within) for op in parts[within])
 
     gradients = [Gradient(one.name, one.nbytes, places[one.after]) for one in traced.gradients]
     return TrainingStep(
         model.name,
         float(batch),
-        kernels(parts["forward"]),
-        kernels(parts["backward"]),
-        kernels(parts["update"]),
+        kernels("forward"),
+        kernels("backward"),
+        _update(m, model, kernels("update"), optimizer),
         tuple(sorted(gradients, key=lambda gradient: gradient.ready)),
         nbytes_input=traced.input_nbytes,
         nbytes_output=next((op.nbytes_written for op in traced.forward if op.kind == "log_softmax"), 0.0),
         memory=_parts(model.memory(batch, precision, optimizer=optimizer)),
     )
+
+
+def _update(m: Session, model: TracedModel, kernels: tuple[Kernel, ...], optimizer: str) -> tuple[Kernel, ...]:
+    """Kernels of the update, launched at the pace of the optimizer's Python, where a profile measured that."""
+    named = optimizer or model.optimizer.name
+    each = update_time(m.profile, named, tensors=len(model.gradients), kernels=len(kernels))
+    return kernels if each is None else tuple(replace(kernel, launch=each) for kernel in kernels)
 
 
 def faster(step: TrainingStep, speed: float) -> TrainingStep:

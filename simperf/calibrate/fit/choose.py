@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from simperf.calibrate.dataset import Dataset, Measurement
+from simperf.calibrate.fit.choice import Choice, given, keys_of
+from simperf.calibrate.fit.device import read_overlap, read_streams
 from simperf.calibrate.fit.kernels import row_columns, row_model, stream_model
 from simperf.calibrate.fit.messages import alpha_beta, copy_model, piecewise, piecewise_model
-from simperf.calibrate.fit.model import Data, Model
+from simperf.calibrate.fit.model import Data
 from simperf.calibrate.fit.network import host_model, incast_model, shaped_model
 from simperf.calibrate.fit.processor import PRIVATE, late_model, memory_rate, processor_models
 from simperf.calibrate.fit.products import product_columns, product_models
@@ -35,36 +37,10 @@ COLLECTIVES = (
     "send",
     "round-trip",
 )
+#: series that no constant is fitted to
+_HELD_OUT = {"step": "whole steps", "program": "whole programs"}
 #: points that a kernel of its own constants needs; fewer go with their family
 _OWN = 5
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A model and the points for it; or points that no model takes, and why.
-
-    Parameters
-    ----------
-    series : str
-    model : Model or None
-    data : Data or None
-    reason : str
-        Why there is no model, or why it cannot be fitted to so few points.
-    keys : tuple of str
-        Of the points.
-    others : tuple of Model
-        The same model with fewer or more constants: the best by `Fit.criterion` is taken.
-    strict : bool
-        How that is chosen.
-    """
-
-    series: str
-    model: Model | None = None
-    data: Data | None = None
-    reason: str = ""
-    keys: tuple[str, ...] = field(default=(), repr=False)
-    others: tuple[Model, ...] = ()
-    strict: bool = False
 
 
 def choose(dataset: Dataset, *, part: Device | None = None, known: Container[str] = frozenset()) -> Iterator[Choice]:
@@ -85,11 +61,12 @@ def choose(dataset: Dataset, *, part: Device | None = None, known: Container[str
         units = {point.unit for point in points} - {"s", "launches"}
         if units and (head in _READERS or head in COLLECTIVES or head == "op"):
             reason = f"readings in {', '.join(sorted(units))}: the models are of times; import a column of times"
-            yield Choice(series, reason=reason, keys=_keys(points))
+            yield Choice(series, reason=reason, keys=keys_of(points))
         elif head == "op":
             yield from _kernels(series, points, part, dataset, known)
-        elif head == "step":
-            yield Choice(series, reason="whole steps are held out: they say how right the rest is", keys=_keys(points))
+        elif head in _HELD_OUT:
+            reason = f"{_HELD_OUT[head]} are held out: they say how right the rest is"
+            yield Choice(series, reason=reason, keys=keys_of(points))
         elif head in _READERS and not series.startswith("host/"):  # operations of a trace
             if head not in done or head not in _TOGETHER:
                 done.add(head)
@@ -97,18 +74,7 @@ def choose(dataset: Dataset, *, part: Device | None = None, known: Container[str
         elif head in COLLECTIVES:
             yield from _collective(series, points)
         else:
-            yield Choice(series, reason="no model reads this series", keys=_keys(points))
-
-
-def _keys(points: Iterable[Measurement]) -> tuple[str, ...]:
-    return tuple(point.key for point in points)
-
-
-def _given(series: str, model: Model, points: Sequence[Measurement], data: Data, *others: Model) -> Choice:
-    if len(data) <= len(model.constants):
-        reason = f"{len(data)} points for the {len(model.constants)} constants of {model.name}"
-        return Choice(series, model, data, reason=reason, keys=_keys(points), others=others)
-    return Choice(series, model, data, keys=data.keys, others=others)
+            yield Choice(series, reason="no model reads this series", keys=keys_of(points))
 
 
 # Kernels -------------------------------------------------------------------------------
@@ -133,7 +99,7 @@ def _kernels(
             if fresh and family in MATRIX_FAMILIES and len(found) < 2 * _OWN:
                 continue
             models, data = processor_models(name, found, memory=memory, private=private)
-            yield _given(series, models[0], found, data, *models[1:])
+            yield given(series, models[0], found, data, *models[1:])
         elif family in MATRIX_FAMILIES and all("gemm_m" in point.at for point in found):
             yield _matrix(series, name, found, part)
         else:
@@ -151,9 +117,12 @@ def _matrix(series: str, name: str, points: Sequence[Measurement], part: Device 
     gemms = [Gemm(*(int(point.number(f"gemm_{key}")) for key in ("batch", "m", "n", "k"))) for point in points]
     data = Data.of(points, ("flops",), nbytes=_traffic)
     dtype = name.partition(":")[0].partition("-")[2]
+    if name.startswith("conv-fp32") and part is not None and "tf32" in part.peak:
+        # measured through torch, which lets cuDNN use matrix units for convolutions in fp32 (cudnn.allow_tf32)
+        dtype = "tf32" if all(point.at.get("device") == "cuda" for point in points) else dtype
     data = replace(data, columns={**data.columns, **product_columns(gemms, part, dtype=dtype)})
     model, *others = product_models(f"kernel.{name}", f"matrix kernels: {name}", part, dtype=dtype)
-    return replace(_given(series, model, points, data, *others), strict=True)
+    return replace(given(series, model, points, data, *others), strict=True)
 
 
 def _traffic(point: Measurement) -> float:
@@ -170,7 +139,7 @@ def _stream(series: str, name: str, points: Sequence[Measurement], part: Device 
         ops = [replace(op_of(point), row=point.number("columns")) for point in points if point.median > 0]
         data = replace(data, columns={**data.columns, **row_columns(ops, part)})
         others.append(row_model(f"kernel.{name}", title))
-    return _given(series, model, points, data, *others)
+    return given(series, model, points, data, *others)
 
 
 # The host ------------------------------------------------------------------------------
@@ -180,10 +149,10 @@ def _same(name: str, constant: str, title: str, series: str, points: Sequence[Me
     """One number: every reading of every point is a point of the fit."""
     readings = np.array([sample for point in points for sample in point.samples if sample > 0])
     if not len(readings):
-        return Choice(series, reason="no reading is above zero", keys=_keys(points))
+        return Choice(series, reason="no reading is above zero", keys=keys_of(points))
     if len(readings) > 400:
         readings = np.quantile(readings, (np.arange(400) + 0.5) / 400)
-    data = Data({"one": np.ones(len(readings))}, readings, keys=_keys(points))
+    data = Data({"one": np.ones(len(readings))}, readings, keys=keys_of(points))
     unit = points[0].unit if points[0].unit == "s" else "1"
     return Choice(series, constant_model(name, constant, title, unit=unit), data, keys=data.keys)
 
@@ -204,18 +173,20 @@ def _frontend(series: str, points: Sequence[Measurement], dataset: Dataset) -> I
         data = Data.of(found, ("parameters",))
         data = Data({"nbytes": data.columns["parameters"]}, data.measured, data.samples, data.keys)
         model = alpha_beta(f"update.{optimizer}", f"one update by {optimizer}: alpha once, beta a parameter tensor")
-        yield _given("frontend/optimizer", model, found, data)
+        yield given("frontend/optimizer", model, found, data)
     for (name, mode), found in kinds.items():
         if name == "frontend/mixed":
             model, data = late_model(f"call.mixed.{mode}", found)
-            yield _given(name, model, found, data)
+            yield given(name, model, found, data)
             continue
         plain_name = name.removeprefix("frontend/")
         yield _same(f"call.{plain_name}.{mode}", mode, f"time of the host for {plain_name}, {mode}", name, found)
 
 
 def _sync(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
-    after = [p for p in dataset.select("sync/synchronize") if p.at.get("state") == "launch-to-return"]
+    # the same taken in two ways: after a pause, and again and again
+    states = ("launch-to-return", "after-launch")
+    after = [p for p in dataset.select("sync/synchronize") if p.at.get("state") in states]
     if after:
         title = "from a launch behind an idle queue until the host goes on (t3, with t1 and a short kernel)"
         yield _same("wait.round", "round", title, "sync/synchronize", after)
@@ -252,7 +223,7 @@ def _by_mode(series: str, points: Sequence[Measurement], name: str, column: str,
         found = [point for point in points if point.at.get("mode") == mode]
         data = Data.of(found, (column,))
         data = Data({"nbytes": data.columns[column]}, data.measured, data.samples, data.keys)
-        yield _given(series, alpha_beta(f"{name}.{mode}", title.format(mode)), found, data)
+        yield given(series, alpha_beta(f"{name}.{mode}", title.format(mode)), found, data)
 
 
 # Bytes ---------------------------------------------------------------------------------
@@ -262,10 +233,10 @@ def _copy(series: str, points: Sequence[Measurement], dataset: Dataset) -> Itera
     kind = series.partition("/")[2]
     data = Data.of(points, ("nbytes",))
     limits = piecewise(data, most=3)
-    yield _given(series, copy_model(f"copy.{kind}", f"copies: {kind}"), points, data)
+    yield given(series, copy_model(f"copy.{kind}", f"copies: {kind}"), points, data)
     if limits:
         model = piecewise_model(f"curve.{kind}", f"copies: {kind}, by regime", limits, data)
-        yield _given(series, model, points, data)
+        yield given(series, model, points, data)
 
 
 def _storage(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
@@ -275,32 +246,32 @@ def _storage(series: str, points: Sequence[Measurement], dataset: Dataset) -> It
         found = [point for point in points if bool(point.at.get("cached")) == cached]
         name = f"storage.{what}-cached" if cached else f"storage.{what}"
         model = copy_model(name, f"files: {what}, {'in memory' if cached else 'on the disk'}")
-        yield _given(series, model, found, Data.of(found, ("nbytes",)))
+        yield given(series, model, found, Data.of(found, ("nbytes",)))
 
 
 def _network(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
     if series.startswith("cpu/"):
         model = alpha_beta(f"host.{series.partition('/')[2]}", "CPU time a message and a byte")
-        yield _given(series, model, points, Data.of(points, ("nbytes",)))
+        yield given(series, model, points, Data.of(points, ("nbytes",)))
         return
     if series == "incast":
         data = Data.of(points, ("nbytes", "senders", "rate"))
-        yield _given(series, incast_model(), points, data)
+        yield given(series, incast_model(), points, data)
         return
     if series == "host":
-        yield _given(series, host_model(), points, Data.of(points, ("nbytes", "processes")))
+        yield given(series, host_model(), points, Data.of(points, ("nbytes", "processes")))
         return
     if all("rate" in point.at for point in points):
         data = Data.of(points, ("nbytes", "rate"))
         name = "network" if series == "send" else f"network.{series}"
-        yield _given(series, shaped_model(name), points, data)
+        yield given(series, shaped_model(name), points, data)
     else:
         yield from _collective(series, points)
 
 
 def _collective(series: str, points: Sequence[Measurement]) -> Iterator[Choice]:
     if not all("nbytes" in point.at for point in points):
-        yield Choice(series, reason="the points have no nbytes", keys=_keys(points))
+        yield Choice(series, reason="the points have no nbytes", keys=keys_of(points))
         return
     points = [point for point in points if point.number("nbytes") > 0]
     name = series.replace("/", ".")
@@ -308,7 +279,7 @@ def _collective(series: str, points: Sequence[Measurement]) -> Iterator[Choice]:
     uneven = [point for point in points if any(word.startswith("rate_of") for word in point.at)]
     if uneven:
         reason = "links of different rates: the simulator predicts them, no closed form does"
-        yield Choice(series, reason=reason, keys=_keys(uneven))
+        yield Choice(series, reason=reason, keys=keys_of(uneven))
         points = [point for point in points if point not in uneven]
     for point in points:
         key = tuple(float(str(point.at.get(word, 0.0) or 0.0)) for word in ("ranks", "rate"))
@@ -317,13 +288,13 @@ def _collective(series: str, points: Sequence[Measurement]) -> Iterator[Choice]:
         data = Data.of(points, ("nbytes", "ranks"))
         large = data.columns["nbytes"].max() > 50 * 2**20 * data.columns["ranks"].min()
         model = ring_model(name, "all-reduce by NCCL's rings", spill=bool(large), dispatch=not large)
-        yield _given(series, model, points, data)
+        yield given(series, model, points, data)
     for (ranks, rate), found in groups.items():
         data = Data.of(found, ("nbytes",))
         words = [name] + ([f"n{ranks:g}"] if ranks else []) + ([f"rate{rate:.4g}"] if rate else [])
         title = f"{series} of {ranks:g} ranks by message size" if ranks else f"{series} by message size"
         model = piecewise_model(".".join(words), title, piecewise(data), data)
-        yield _given(series, model, found, data)
+        yield given(series, model, found, data)
 
 
 _Reader = Callable[[str, Sequence[Measurement], Dataset], Iterator[Choice]]
@@ -332,6 +303,8 @@ _READERS: dict[str, _Reader] = {
     "sync": _sync,
     "queue": _queue,
     "graph": _graph,
+    "streams": read_streams,
+    "overlap": read_overlap,
     "copy": _copy,
     "storage": _storage,
     "fused": _fused,

@@ -9,12 +9,15 @@ import numpy as np
 
 from simperf.calibrate.cluster.constants import Constants
 from simperf.calibrate.cluster.fitting import TINY, _link, _Rows, _waits, fitted_points
+from simperf.calibrate.dataset import Measurement
 from simperf.calibrate.fit import Columns, Data, Model
 from simperf.calibrate.fit.kernels import row_model, stream_model
 from simperf.calibrate.fit.messages import alpha_beta, copy_model, piecewise_model, pipelined_model
 from simperf.calibrate.fit.network import host_model, incast_model, shaped_model
+from simperf.calibrate.fit.overlap import overlap_model
 from simperf.calibrate.fit.products import matrix_model
 from simperf.calibrate.fit.ring import ring_model
+from simperf.calibrate.fit.streams import stream_columns, streams_model
 from simperf.calibrate.fit.waiting import constant_model, queue_model
 
 MIB = float(2**20)
@@ -52,6 +55,16 @@ def products(count: int = 40, least: float = 32.0, short: float = 0.0) -> dict[s
         "k": k,
         "share": np.ones(count),
     }
+
+
+def _concurrent() -> dict[str, np.ndarray]:
+    """As measured on 80 multiprocessors."""
+    rows = [
+        Measurement("streams/concurrent", {"side": side, "streams": streams, "kernels": 20}, (1.0,))
+        for side in (64, 128, 256, 512, 768)
+        for streams in (1, 2, 4, 8, 16, 32)
+    ]
+    return stream_columns(rows, 80)
 
 
 SIZES = np.geomspace(1e3, 1e9, 25)
@@ -130,6 +143,16 @@ TRUTHS: dict[str, Truth] = {
             "loop": 40e-6,
         },
         grid(nbytes=np.linspace(1, 1024, 40) * MIB, ranks=np.array([2.0, 3.0, 4.0, 6.0])),
+    ),
+    "streams": Truth(
+        streams_model(),
+        {"overhead": 4e-6, "step": 3e-8, "held": 0.6, "limit": 12.0},
+        _concurrent(),
+    ),
+    "overlap": Truth(
+        overlap_model("memory"),
+        {"copy": 1.3, "kernel": 1.15},
+        grid(part=np.array([0.0, 1.0, 2.0]), copy=np.geomspace(2e-4, 6e-3, 5), compute=np.array([4e-4, 2e-3])),
     ),
     "ring with dispatch": Truth(
         ring_model("all-reduce.nccl", "through torch", spill=False, dispatch=True),

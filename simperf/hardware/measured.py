@@ -1,0 +1,107 @@
+"""What fitted constants say of a frontend and of a GPU: the fields of their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["device_fields", "frontend_fields"]
+
+#: constants of a frontend that a profile may hold under models that begin with ``frontend``
+_FRONTEND = ("launch", "result", "scripted", "graph_launch", "graph_gap", "capture", "depth", "copy_setup")
+#: copies whose fitted rate is a constant of the frontend: measured kind -> its field
+_STAGED = {"h2d-pageable": "pageable", "d2h-pageable": "pageable", "fresh": "allocate"}
+#: traffic of a node of the measured graphs: 1024 numbers of fp32, read and written [B]
+_NODE = 8192.0
+#: measured beside copies -> category of a kernel
+_BESIDE = {"gemm": "compute", "memory": "memory"}
+
+#: constants by model, as `simperf.hardware.ProfilePart` has them
+Models = Mapping[str, Mapping[str, float]]
+
+
+def frontend_fields(models: Models) -> dict[str, Any]:
+    """Fields of a `FrontendPart` that follow from fitted constants.
+
+    Parameters
+    ----------
+    models : mapping of str to mapping of str to float
+        Constants by model.
+
+    Notes
+    -----
+    What a synchronisation takes once the device is done is not measured alone: it is the round of one small kernel
+    (``wait.round``), less the launch and the kernel. A node of a graph likewise: time a node of a replay, less the
+    kernel's when it is launched alone.
+    """
+    found: dict[str, Any] = {}
+    for name, values in models.items():
+        if name.partition(".")[0] == "frontend":
+            found |= {key: value for key, value in values.items() if key in _FRONTEND}
+    if "depth" in found:
+        found["depth"] = float(max(1, round(found["depth"])))
+    pinned = [name for name in ("copy.h2d-pinned", "copy.d2h-pinned") if name in models]
+    if pinned:
+        found.setdefault("copy_setup", min(models[name]["setup"] for name in pinned))
+    for kind, key in _STAGED.items():
+        if f"copy.{kind}" in models:
+            rate = models[f"copy.{kind}"]["bandwidth"]
+            found[key] = min(rate, found.get(key, rate))
+    small = _small_kernel(models, _NODE)
+    if "graph.replay-host" in models and "graph.replay" in models:
+        host = models["graph.replay-host"]
+        found.setdefault("graph_launch", host["alpha"])
+        found["graph_node"] = host["beta"]
+        if small:
+            found.setdefault("graph_gap", models["graph.replay"]["beta"] - small)
+    if "launch" in found:
+        if "wait.round" in models:
+            rest = models["wait.round"]["round"] - found["launch"] - _small_kernel(models, 8.0)
+            found["synchronize"] = max(0.0, rest)
+        found["calls"] = _calls(models, found["launch"])
+    return found
+
+
+def _small_kernel(models: Models, nbytes: float) -> float:
+    """Time of an elementwise kernel on so little data [s]; 0 if none was fitted."""
+    for name in ("kernel.elementwise-fp32:mul", "kernel.elementwise-fp32"):
+        if "rate" in models.get(name, {}):
+            values = models[name]
+            return values["overhead"] + nbytes / values.get("cached", values["rate"])
+    return 0.0
+
+
+def _calls(models: Models, launch: float) -> dict[str, float]:
+    """Calls of each type, what autograd adds to them, and updates, in shares of a launch."""
+    found: dict[str, float] = {}
+    for name, values in models.items():
+        head, _, rest = name.partition(".")
+        kind, _, mode = rest.partition(".")
+        if head == "call" and mode == "plain":
+            found[kind] = values["plain"] / launch
+        elif head == "update":
+            found[f"update:{rest}"] = values["alpha"] / launch
+            found[f"update:{rest}:tensor"] = values["beta"] / launch
+    plain = found.get("relu")
+    for passed in ("forward", "backward") if plain is not None else ():
+        known = [models[name][passed] for name in (f"call.relu.{passed}", f"call.module.{passed}") if name in models]
+        if known and plain is not None:
+            found[f"pass:{passed}"] = max(known) / launch - plain
+    return found
+
+
+def device_fields(models: Models) -> dict[str, Any]:
+    """Fields of a `GpuPart` that follow from fitted constants."""
+    found: dict[str, Any] = {}
+    if "kernel_floor" in models.get("gpu", {}):
+        found["kernel_floor"] = models["gpu"]["kernel_floor"]
+    if "streams" in models:
+        found["block_share"] = models["streams"]["held"]
+        found["side_by_side"] = models["streams"]["limit"]
+    beside: dict[str, float] = {}
+    for measured, category in _BESIDE.items():
+        for what, value in models.get(f"overlap.{measured}", {}).items():
+            beside[f"{what}.{category}"] = max(1.0, value)
+    if beside:
+        found["beside"] = beside
+    return found
