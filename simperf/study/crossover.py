@@ -11,7 +11,7 @@ from typing import Any, Literal
 from simperf.errors import InputError, Problem, SimperfError
 from simperf.scenario import Scenario
 from simperf.study.axes import Axis, make_axes
-from simperf.study.executors import executor
+from simperf.study.executors import using
 from simperf.study.limits import FASTER, limiting, speed_tasks
 from simperf.study.points import Task, make_tasks, point_scenario, spawn_seed
 from simperf.study.sweep import check_axes, run_tasks
@@ -101,8 +101,7 @@ def flips(
     ends = make_tasks(scenario, [{axis.key: axis.at(0.0)}, {axis.key: axis.at(1.0)}], record=False)
     check_axes(scenario, [axis], ends)
     values = list(dict.fromkeys(_number(axis, axis.at(index / (scan - 1))) for index in range(scan)))
-    pool = engine if isinstance(engine, Executor) else executor(engine)
-    try:
+    with using(engine) as pool:
         asked = _Asked(scenario, axis, by, faster, lambda tasks: run_tasks(tasks, engine=pool, cache=cache))
         labels = asked(values)
         found = [
@@ -110,9 +109,6 @@ def flips(
             for low, high, before, after in zip(values, values[1:], labels, labels[1:], strict=False)
             if before != after
         ]
-    finally:
-        if pool is not engine:
-            pool.shutdown()
     return found
 
 

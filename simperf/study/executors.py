@@ -8,14 +8,15 @@ group ``simperf.executors``: a function that takes the argument and gives an exe
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from simperf.errors import InputError, Problem, SimperfError
 from simperf.registry import Registry
 
-__all__ = ["EXECUTORS", "Serial", "WorkerDiedError", "cores", "executor", "workers_of"]
+__all__ = ["EXECUTORS", "Serial", "WorkerDiedError", "cores", "executor", "using", "workers_of"]
 
 T = TypeVar("T")
 Maker = Callable[[str], Executor]
@@ -55,6 +56,26 @@ def executor(engine: str = "serial") -> Executor:
     """
     name, _, argument = engine.partition(":")
     return EXECUTORS[name](argument)
+
+
+@contextmanager
+def using(engine: str | Executor) -> Iterator[Executor]:
+    """Use an engine, and end it if it was made here.
+
+    Whatever goes wrong meanwhile, Ctrl-C among it, ends it without waiting: tasks that wait are not begun, and
+    those at work are given up by an executor that has `abandon`, a method without arguments.
+    """
+    if isinstance(engine, Executor):
+        yield engine
+        return
+    pool = executor(engine)
+    try:
+        yield pool
+    except BaseException:
+        abandon = getattr(pool, "abandon", None)
+        abandon() if abandon else pool.shutdown(cancel_futures=True)
+        raise
+    pool.shutdown()
 
 
 def workers_of(engine: Executor) -> int:

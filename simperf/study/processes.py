@@ -6,11 +6,13 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
 from simperf.study.executors import WorkerDiedError
@@ -59,6 +61,8 @@ class Processes(Executor):
         self._inside = 0  # tasks in the pool now
         self._isolated = False  # whether the pool has a task all for itself
         self._open = True
+        #: held by every process; when this end closes, or we die, they end
+        self._held, self._leash = get_context("spawn").Pipe(duplex=False)
         self._idle = threading.Condition(self._lock)
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
@@ -86,11 +90,19 @@ class Processes(Executor):
                     task.future.cancel()
                 self._waiting.clear()
                 self._alone.clear()
-            while wait and (self._inside or self._waiting or self._alone):
+            while wait and not self._leash.closed and (self._inside or self._waiting or self._alone):
                 self._idle.wait()
             pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown(wait, cancel_futures=cancel_futures)
+        if wait:
+            self._leash.close()
+            self._held.close()
+
+    def abandon(self) -> None:
+        """End at once: what waits is cancelled, and what is at work ends with its process."""
+        self._leash.close()
+        self.shutdown(cancel_futures=True)
 
     def _feed(self) -> None:
         """Hand waiting tasks to the pool, as many as it should have; the lock is held."""
@@ -109,10 +121,13 @@ class Processes(Executor):
             return
         self._inside += 1
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"), initializer=_initialise)
+            self._pool = ProcessPoolExecutor(
+                self.workers, mp_context=get_context("spawn"), initializer=_initialise, initargs=(self._held,)
+            )
         pool, (function, args, kwargs) = self._pool, task.call
         try:
-            inner = pool.submit(function, *args, **kwargs)
+            with _deaf_children():
+                inner = pool.submit(function, *args, **kwargs)
         except (BrokenProcessPool, RuntimeError):  # it died since the last look
             self._died(task, pool)
             return
@@ -144,7 +159,9 @@ class Processes(Executor):
         self._inside -= 1
         self._isolated = False
         task.deaths += 1
-        if task.deaths < _SHARED:
+        if self._leash.closed:
+            task.future.set_exception(WorkerDiedError("it was given up"))
+        elif task.deaths < _SHARED:
             self._waiting.appendleft(task)
         elif task.deaths < _SHARED + _ALONE:
             self._alone.append(task)
@@ -153,14 +170,25 @@ class Processes(Executor):
             task.future.set_exception(WorkerDiedError(message))
 
 
-def _initialise() -> None:
-    """Leave Ctrl-C to the parent, and end when it ends, also if it is killed."""
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Processes that start meanwhile do not hear Ctrl-C, from their first moment on: it is the parent's to answer."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _initialise(held: Connection) -> None:
+    """Leave Ctrl-C to the parent, and end when it lets go of `held` or ends itself, also if it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = parent_process()
 
     def follow() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
+        held.poll(None)  # nothing is ever sent: it returns when nobody holds the other end
+        os._exit(1)
 
     threading.Thread(target=follow, daemon=True).start()

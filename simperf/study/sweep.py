@@ -16,7 +16,7 @@ from simperf.errors import InputError, Problem, SimperfError
 from simperf.scenario import Scenario, load_scenario
 from simperf.study.axes import Axis, Design, make_axes, make_points
 from simperf.study.cache import Cache, cache_folder, folder_hash, point_key
-from simperf.study.executors import executor, workers_of
+from simperf.study.executors import using, workers_of
 from simperf.study.journal import Journal, canonical
 from simperf.study.points import Row, Task, failed_row, make_tasks, point_scenario, run_task
 from simperf.study.table import Table, check_output
@@ -246,10 +246,7 @@ def _work(
     tasks: Sequence[Task], engine: str | Executor, work: Callable[[Task], Row], stack: ExitStack
 ) -> Iterator[tuple[Task, Row, bool]]:
     """Tasks with their rows as they come, and whether the row is the task's own doing (no worker died)."""
-    pool = engine if isinstance(engine, Executor) else executor(engine)
-    if pool is not engine:
-        # whatever ends the sweep, tasks that wait are not begun
-        stack.callback(pool.shutdown, cancel_futures=True)
+    pool = stack.enter_context(using(engine))
     ahead = workers_of(pool) * _AHEAD if workers_of(pool) > 1 else 1
     coming = iter(tasks)
     running: dict[Future[Row], Task] = {}

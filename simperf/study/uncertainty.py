@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from contextlib import nullcontext
 from dataclasses import replace
 
 from simperf.analysis.chance import interval
@@ -20,7 +19,7 @@ from simperf.errors import InputError, Problem
 from simperf.results import Result
 from simperf.run import run
 from simperf.scenario import Scenario
-from simperf.study.executors import executor as make_executor
+from simperf.study.executors import using
 from simperf.study.points import Task, make_tasks, point_scenario, spawn_seed
 
 __all__ = ["drawn", "predict"]
@@ -69,8 +68,7 @@ def predict(
         rows = [_numbers(then(drawn(scenario, index))) for index in range(samples)]
     else:
         (task,) = make_tasks(scenario, [{}], record=False)
-        pool = make_executor(executor) if isinstance(executor, str) else nullcontext(executor)
-        with pool as engine:
+        with using(executor) as engine:
             seed = scenario.seed
             futures = [engine.submit(_draw_task, {**task, "seed": seed}, index) for index in range(samples)]
             rows = [future.result() for future in futures]

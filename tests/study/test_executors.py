@@ -1,13 +1,19 @@
 """Engines: what is submitted is done, also when the processes that do it die."""
 
+import contextlib
+import multiprocessing
 import os
+import signal
+import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from simperf.errors import InputError, UnknownNameError
-from simperf.study.executors import EXECUTORS, Serial, WorkerDiedError, cores, executor, workers_of
+from simperf.study import processes
+from simperf.study.executors import EXECUTORS, Serial, WorkerDiedError, cores, executor, using, workers_of
 
 
 def square(number):
@@ -56,6 +62,72 @@ def test_local_lets_go_of_tasks_that_are_cancelled():
         engine.shutdown(cancel_futures=True)
     assert futures[-1].cancelled()
     assert futures[0].result(30) == 0
+
+
+def test_what_goes_wrong_ends_an_engine_at_once_also_what_is_at_work():
+    futures = []
+
+    def interrupted():
+        with using("local:1") as engine:
+            futures.append(engine.submit(square, 3))
+            assert futures[0].result(60) == 9
+            futures.extend(engine.submit(time.sleep, 600) for _ in range(5))
+            raise KeyboardInterrupt
+
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert time.monotonic() - began < 60
+    assert isinstance(futures[1].exception(), WorkerDiedError)
+    assert futures[-1].cancelled()
+
+
+def test_ctrl_c_while_a_process_starts_leaves_nobody_waiting(monkeypatch):
+    @contextlib.contextmanager
+    def interrupted():
+        yield
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(processes, "_deaf_children", interrupted)
+    with pytest.raises(KeyboardInterrupt), using("local:1") as engine:
+        engine.submit(square, 3)
+    assert not multiprocessing.active_children()
+
+
+def test_an_engine_of_ones_own_is_left_open():
+    with ThreadPoolExecutor(1) as mine:
+        with pytest.raises(ZeroDivisionError), using(mine) as engine:
+            assert engine.submit(square, 3).result(60) // 0
+        assert mine.submit(square, 2).result(60) == 4
+
+
+SLEEPER = """
+import time
+from simperf.study.executors import using
+
+if __name__ == "__main__":
+    with using("local:2") as engine:
+        waiting = [engine.submit(time.sleep, 600) for _ in range(8)]
+        print("begun", flush=True)
+        waiting[0].result()
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Ctrl-C reaches a group of processes on POSIX")
+@pytest.mark.parametrize("pause", [0.0, 0.3])
+def test_ctrl_c_reaches_every_process_and_only_the_first_answers(tmp_path, pause):
+    (tmp_path / "sleeper.py").write_text(SLEEPER)
+    words = [sys.executable, str(tmp_path / "sleeper.py")]
+    running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert running.stdout.readline() == "begun\n"
+    time.sleep(pause)
+    os.killpg(running.pid, signal.SIGINT)
+    try:
+        err = running.communicate(timeout=60)[1]
+    finally:
+        running.kill()
+    assert err.count("Traceback") == 1, err
+    assert err.rstrip().endswith("KeyboardInterrupt")
 
 
 @pytest.mark.parametrize("engine", ["local:0", "local:x", "local:-1", "serial:2", "local:99999"])
