@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
 from simperf.calibrate.dataset import Measurement
+from simperf.calibrate.played import MeasuredDevice
+from simperf.calibrate.steps_gpu import player
 from simperf.cost import Device, FittedRoofline
 from simperf.cost.processor import LATE, late_time, step_as_run
 from simperf.errors import SimperfError
@@ -17,42 +19,14 @@ from simperf.workload.op import Op
 __all__ = ["MeasuredDevice", "step_predictor"]
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredDevice:
-    """A device that is in no catalogue, from what was fitted: the best rates reached stand for its peaks."""
-
-    name: str = "measured"
-    peak: Mapping[str, float] = field(default_factory=dict)
-    memory_bandwidth: float = 1e10
-    sms: int = 1
-    kernel_floor: float = 0.0
-    efficiency: Mapping[str, float] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, profile: ProfilePart) -> MeasuredDevice:
-        """The device of a profile."""
-        peak: dict[str, float] = {}
-        bandwidth = 1e9
-        floors = []
-        for name, constants in profile.kernels().items():
-            family, _, dtype = name.partition(":")[0].partition("-")
-            if "half_k" in constants or family in ("gemm", "conv", "attention"):
-                peak[dtype] = max(peak.get(dtype, 0.0), constants["rate"])
-            else:
-                bandwidth = max(bandwidth, constants.get("rate", constants.get("memory", 0.0)))
-            floors.append(constants.get("overhead", 0.0))
-        fastest = max(peak.values(), default=1e12)
-        every = dict.fromkeys(("fp32", "fp16", "bf16", "fp64"), fastest) | peak
-        return cls(peak=every, memory_bandwidth=bandwidth, kernel_floor=float(np.median(floors)) if floors else 0.0)
-
-
 def step_predictor(
     profile: ProfilePart, *, part: Device | None = None
 ) -> Callable[[Measurement], tuple[float, float, float] | None]:
-    """A function that predicts points of ``step/MODEL`` measured on a CPU: best, low and high [s].
+    """A function that predicts points of ``step/MODEL`` and ``program/NAME``: best, low and high [s].
 
     On a CPU a call returns when its work is done, so that a step is the sum of its operations, as each was
-    measured with its call, and of what autograd adds to a call.
+    measured with its call, and of what autograd adds to a call. On a GPU steps and programs are played by the
+    simulator (`simperf.calibrate.steps_gpu`).
     """
     device: Device = MeasuredDevice.of(profile) if part is None else part
     draws = min(profile.draws, 32)
@@ -61,9 +35,12 @@ def step_predictor(
     shared, between = (_middle(profile, key) for key in ("scatter", "between"))
     cache = float(profile.machine.get("l3", np.inf))
     known: dict[tuple[str, int, str, str], Mapping[str, Sequence[Op]]] = {}
+    on_gpu = player(profile, part=part, scatter=shared, between=between)
 
     def predict(point: Measurement) -> tuple[float, float, float] | None:
-        if point.at.get("device", "cpu") != "cpu" or "batch" not in point.at:
+        if point.at.get("device", "cpu") != "cpu":
+            return on_gpu(point)
+        if "batch" not in point.at:
             return None
         part_name = str(point.at.get("part", "step"))
         key = (str(point.at.get("model", "")), int(point.number("batch")), *_words(point))

@@ -146,7 +146,7 @@ def validate(
     part : Device, optional
         The GPU that was measured.
     steps : callable, optional
-        Predicts points of ``step/...``, which no model was fitted to.
+        Predicts points of ``step/...`` and ``program/...``, which no model was fitted to.
 
     Raises
     ------
@@ -229,8 +229,9 @@ def predictions(model: Model, fitted: FittedModel, data: Data) -> tuple[Array, A
 
 
 def _steps(steps: Predictor, dataset: Dataset, skipped: dict[str, str]) -> Iterator[Checked]:
-    for point in dataset.select("step/"):
-        found = steps(point)
-        if found is not None:
-            skipped.pop(point.series, None)
-            yield Checked(point.key, point.series, "whole step", point.median, *found, fitted=False, unit=point.unit)
+    for family, name in (("step/", "whole step"), ("program/", "whole program")):
+        for point in dataset.select(family):
+            found = steps(point)
+            if found is not None:
+                skipped.pop(point.series, None)
+                yield Checked(point.key, point.series, name, point.median, *found, fitted=False, unit=point.unit)

@@ -20,7 +20,8 @@ Series and their conditions (every quantity in SI units; readings in s unless `M
 ``copy/<kind>``
     h2d-pinned, h2d-pageable, d2h-pinned, d2h-pageable, d2d, peer, host, fresh (writing memory never touched): `nbytes`.
 ``overlap/copy-compute``
-    `part`: ``"copy"``, ``"compute"`` or ``"both"``.
+    `part`: ``"copy"`` or ``"compute"`` alone; of both beside each other the end of all (``"both"``), of the copy
+    (``"copy-beside"``) and of the kernels (``"compute-beside"``). `beside`: ``"gemm"`` or ``"memory"``.
 ``<collective>/<backend>``
     Such as ``all-reduce/gloo``: `nbytes`, `ranks`.
 ``loader/batch``, ``storage/write``, ``storage/read``
@@ -28,6 +29,9 @@ Series and their conditions (every quantity in SI units; readings in s unless `M
 ``step/<model of the zoo>``
     Whole training steps: `batch`, `optimizer`, `part` (``"step"``, ``"forward"``, ``"backward"``, ``"update"``).
     Held out: no constant is fitted to them.
+``program/<name>``
+    Short programs on a GPU, whole (`part`: ``"whole"``, or ``"issued"`` when the host has launched everything); the
+    other conditions are the parameters of `simperf.calibrate.programs`. Held out.
 """
 
 from simperf.calibrate.measure.amounts import amounts, op_of

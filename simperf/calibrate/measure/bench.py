@@ -20,6 +20,9 @@ DTYPES = {"fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bflo
 #: most launches before the device is waited for: fewer than any driver queues
 MOST_QUEUED = 400
 
+#: clock cycles of a fast GPU in a second, and the most that a kernel waits for the host
+_CYCLES, _LONGEST = 2e9, 100_000_000
+
 #: makes a tensor of a shape
 New = Callable[..., Any]
 #: sets up operands with `New` and gives back the call to time
@@ -182,15 +185,15 @@ class Bench:
         timer = Timer("call()", globals={"call": call}, num_threads=self.threads)
         return sample(lambda number: float(timer.timeit(number).raw_times[0]), self.care)
 
-    def host(self, call: Callable[[], Any]) -> tuple[float, ...]:
-        """Time of the host for a call, the device's work not waited for [s]."""
+    def host(self, call: Callable[[], Any], *, queued: int = MOST_QUEUED) -> tuple[float, ...]:
+        """Time of the host for a call, the device's work not waited for [s], of at most so many calls in a row."""
         if not self.cuda:
             return self.wall(call)
 
         def timeit(number: int) -> float:
             total = 0.0
-            for start in range(0, number, MOST_QUEUED):
-                runs = min(MOST_QUEUED, number - start)
+            for start in range(0, number, queued):
+                runs = min(queued, number - start)
                 begin = time.perf_counter()
                 for _ in range(runs):
                     call()
@@ -203,19 +206,26 @@ class Bench:
     def kernel(self, call: Callable[[], Any]) -> tuple[float, ...]:
         """Time of the device for a call [s].
 
-        On a GPU the launches are queued behind a kernel that only waits, so that the device never waits for the
-        host, and are timed between two events on the stream.
+        On a GPU the launches are queued behind a kernel that only waits, longer than the host needs for them, so that
+        the device never waits for the host, and are timed between two events on the stream.
         """
         if not self.cuda:
             return self.wall(call)
         torch = self.torch
+        call()
+        self.synchronize()
+        begun = time.perf_counter()
+        call()
+        ahead = max(20_000, round(1.5 * _CYCLES * (time.perf_counter() - begun)))  # clock cycles that a call is given
+        self.synchronize()
+        most = max(1, min(MOST_QUEUED, _LONGEST // ahead))
 
         def timeit(number: int) -> float:
             total = 0.0
-            for start in range(0, number, MOST_QUEUED):
-                runs = min(MOST_QUEUED, number - start)
+            for start in range(0, number, most):
+                runs = min(most, number - start)
                 begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-                torch.cuda._sleep(20_000 * runs)  # clock cycles, some 10 us a launch
+                torch.cuda._sleep(ahead * runs)
                 begin.record()
                 for _ in range(runs):
                     call()

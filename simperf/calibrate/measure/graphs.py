@@ -9,11 +9,11 @@ from simperf.calibrate.dataset import Value
 from simperf.calibrate.measure.bench import Bench
 from simperf.calibrate.measure.task import Family, note_text, point
 
-__all__ = ["family"]
+__all__ = ["captured", "family"]
 
 
-def _body(bench: Bench, nodes: int) -> Callable[[], Any]:
-    x = bench.new("fp32")(1024)
+def _body(bench: Bench, nodes: int, elements: int = 1024) -> Callable[[], Any]:
+    x = bench.new("fp32")(elements)
 
     def body() -> None:
         for _ in range(nodes):
@@ -22,9 +22,10 @@ def _body(bench: Bench, nodes: int) -> Callable[[], Any]:
     return body
 
 
-def _captured(bench: Bench, nodes: int) -> Any:
+def captured(bench: Bench, nodes: int, *, elements: int = 1024) -> Callable[[], None]:
+    """Capture so many kernels over as many elements, one after another; gives what replays them."""
     torch = bench.torch
-    body = _body(bench, nodes)
+    body = _body(bench, nodes, elements)
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -33,17 +34,22 @@ def _captured(bench: Bench, nodes: int) -> Any:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         body()
-    return graph
+
+    def replay(kept: object = body) -> None:  # the array that the graph works on is there as long as this is
+        graph.replay()
+
+    return replay
 
 
 def _take(bench: Bench, nodes: int, mode: str) -> Sequence[float]:
-    call = _body(bench, nodes) if mode == "eager" else _captured(bench, nodes).replay
+    call = _body(bench, nodes) if mode == "eager" else captured(bench, nodes)
 
     def whole() -> None:
         call()
         bench.synchronize()
 
-    return bench.host(call) if mode == "replay-host" else bench.wall(whole)
+    # few replays at a time: behind many the host would wait for the device
+    return bench.host(call, queued=4) if mode == "replay-host" else bench.wall(whole)
 
 
 def family(bench: Bench) -> Family:

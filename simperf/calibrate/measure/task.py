@@ -33,6 +33,7 @@ FAMILIES: Mapping[str, str] = {
     "fused": "fused",
     "copy": "copies",
     "overlap": "overlap",
+    "program": "programs",
     "step": "steps",
     "loader": "loader",
     "storage": "storage",
