@@ -10,6 +10,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 __all__ = [
     "DeviceMemoryError",
@@ -37,11 +39,28 @@ class UnitError(SimperfError, ValueError):
 
 
 class UnknownNameError(SimperfError, LookupError):
-    """A name that is in no catalog or registry; the message offers the nearest ones."""
+    """A name that is in no catalog or registry; the message offers the nearest ones.
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        self.kind, self.name, self.known = kind, name, sorted(known)
-        super().__init__(f"unknown {kind} {name!r}{nearest(name, self.known)}")
+    Parameters
+    ----------
+    kind : str
+        What was looked for.
+    name : str
+        What was read.
+    known : iterable of str
+        Names that would do.
+    other : str
+        What else has this name.
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, other: str = "") -> None:
+        self.kind, self.name, self.known, self.other = kind, name, sorted(known), other
+        note = f", which is a {other}" if other else ""
+        super().__init__(f"unknown {kind} {name!r}{note}{nearest(name, self.known)}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """So that it comes back from another process as it was."""
+        return partial(type(self), other=self.other), (self.kind, self.name, self.known)
 
 
 class MachineError(SimperfError):
@@ -108,6 +127,10 @@ class InputError(SimperfError):
         self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """So that it comes back from another process as it was."""
+        return type(self), (self.problems,)
+
 
 class DeviceMemoryError(InputError):
     """What a program holds does not fit on a device: as bad an input as any other; names what asks for too much."""
@@ -127,14 +150,34 @@ def nearest(name: str, known: Iterable[str], *, show: int = 12) -> str:
     "; did you mean 'v100-sxm2-16gb'?"
     >>> nearest("zzz", ["v100", "a100"])
     '; known: a100, v100'
+    >>> nearest("d2l/asinc", ["d2l/async", "d2l/gpus"])
+    "; did you mean 'd2l/async'?"
     """
     names = sorted(known)
     lowered = {n.lower(): n for n in names}
-    within = sorted((n for n in lowered if len(name) > 2 and name.lower() in n), key=len)
-    close = list(dict.fromkeys(within + difflib.get_close_matches(name.lower(), list(lowered), n=3, cutoff=0.6)))[:3]
+    given = name.lower()
+    within = sorted(
+        (n for n in lowered if len(name) > 2 and given in n), key=lambda n: (not n.startswith(given), len(n))
+    )
+    close = list(dict.fromkeys(within + _alike(given, list(lowered))))[:3]
     if close:
         return "; did you mean " + " or ".join(repr(lowered[c]) for c in close) + "?"
     if not names:
         return "; none is known"
     more = f", ... ({len(names)} in all)" if len(names) > show else ""
     return "; known: " + ", ".join(names[:show]) + more
+
+
+def _alike(name: str, known: Sequence[str]) -> list[str]:
+    """Up to three names that are spelt alike; a folder that both are in, as in ``d2l/async``, does not count."""
+    folder, slash, stem = name.rpartition("/")
+    close = difflib.get_close_matches(name, known, n=3 if not slash else len(known) or 1, cutoff=0.6)
+    if not slash:
+        return close
+    ratio = difflib.SequenceMatcher(None, b=stem)
+
+    def spelt(other: str) -> bool:
+        ratio.set_seq1(other.rpartition("/")[2])
+        return ratio.ratio() >= 0.6
+
+    return [other for other in close if not other.startswith(folder + slash) or spelt(other)][:3]

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from simperf.errors import InputError, Problem
 
-__all__ = ["TomlFile", "atomic_writer", "is_special", "read_toml", "write_bytes", "write_text"]
+__all__ = ["TomlFile", "atomic_writer", "is_special", "read_toml", "refuse_other", "write_bytes", "write_text"]
 
 _LONGEST = 120  # characters of a value that a message repeats
 _MAX_BYTES = 64 * 1024 * 1024
@@ -25,6 +25,20 @@ _HINTS = {
     "Expected newline": 'one key = value a line, and quantities in quotes, such as time = "60 ms"',
     "Invalid value": 'a text or quantity in quotes, such as "60 ms", a number, true, false, [list] or {table}',
     "Expected '='": 'key = value, such as title = "Ring", or a [table]',
+    "Illegal character": "the closing quote in the same line",
+    "Unterminated string": "a closing quote",
+    "Expected \"'\"": "a closing quote",
+    "Unclosed array": "a closing ]",
+    "Unclosed inline table": "{ key = value, key = value }, closed in the same line",
+    "Expected ']": "a table's name between brackets, closed in the same line: [table] or [[table]]",
+    "Unescaped": "a text with backslashes in 'single quotes'",
+    "Invalid statement": 'key = value, such as title = "Ring", or a [table]; other letters than a to z in quotes',
+}
+#: by the key at its top that only this kind of file has: what it is, and the command that takes it
+_KINDS = {
+    "program": ("a scenario", "simperf run"),
+    "plan": ("a plan", "simperf plan"),
+    "kind": ("a part, server or cluster", "simperf check"),
 }
 _HEADER = re.compile(r"^\s*(\[\[?)\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(r"""^\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*=""")
@@ -189,6 +203,27 @@ def read_toml(path: str | os.PathLike[str], *, bounded: bool = True) -> TomlFile
     if bounded and problems:
         raise InputError(problems)
     return toml
+
+
+def refuse_other(toml: TomlFile, wanted: str) -> None:
+    """Refuse a file that is plainly of another kind, in place of calling each of its keys unknown.
+
+    Parameters
+    ----------
+    toml : TomlFile
+    wanted : str
+        The key that a file of the kind has at its top: ``"program"``, ``"plan"`` or ``"kind"``.
+
+    Raises
+    ------
+    InputError
+        It has no such key, but that of another kind.
+    """
+    found = [key for key in _KINDS if key in toml.data]
+    if found and wanted not in found:
+        what, command = _KINDS[found[0]]
+        message = f"this is the file of {what}, not of {_KINDS[wanted][0]}"
+        raise InputError(toml.problem((found[0],), message, expected=f"`{command} FILE`"))
 
 
 def _oversized(value: Any, key: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:

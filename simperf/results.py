@@ -235,6 +235,9 @@ class Result:
             The file is missing, no saved result, or of another schema.
         """
         name = os.fspath(path)
+        expected = "what `simperf run --save` wrote"
+        if not name.endswith((".json", ".json.gz")):
+            expected += "; `simperf run FILE` runs a scenario"
         try:
             raw = Path(name).read_bytes()
             data = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
@@ -242,12 +245,8 @@ class Result:
                 raise ValueError(f"a saved result of schema {SCHEMA} is expected")
             return cls.from_dict(data)
         except OSError as error:
-            raise InputError(Problem(f"cannot be read: {error.strerror}", file=name)) from None
+            raise InputError(Problem(f"cannot be read: {error.strerror}", file=name, expected=expected)) from None
         except UnicodeDecodeError:
-            raise InputError(
-                Problem("no saved result: not a text file", file=name, expected="what `simperf run --save` wrote")
-            ) from None
+            raise InputError(Problem("no saved result: not a text file", file=name, expected=expected)) from None
         except (ValueError, KeyError, TypeError, EOFError) as error:
-            raise InputError(
-                Problem(f"no saved result: {error}", file=name, expected="what `simperf run --save` wrote")
-            ) from None
+            raise InputError(Problem(f"no saved result: {error}", file=name, expected=expected)) from None

@@ -55,6 +55,28 @@ def test_broken_files_are_explained(tmp_path, content, word):
     assert "broken.toml" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("content", "hint"),
+    [
+        ('title = "x\n', "closing quote in the same line"),
+        ('title = "x', "a closing quote"),
+        ("title = 'x", "a closing quote"),
+        ("a = [1, 2\nb = 3", "a closing ]"),
+        ("a = { x = 1\n", "closed in the same line"),
+        ("[machine\nuse = 1", "[table] or [[table]]"),
+        ("[[compare]\n", "[table] or [[table]]"),
+        (r'path = "C:\models"', "single quotes"),
+        ("é = 3", "other letters than a to z in quotes"),
+    ],
+)
+def test_what_newcomers_forget_is_said(tmp_path, content, hint):
+    path = tmp_path / "broken.toml"
+    path.write_text(content, "utf-8")
+    with pytest.raises(InputError) as caught:
+        read_toml(path)
+    assert hint in caught.value.problems[0].expected, caught.value
+
+
 def test_missing_file_and_directory(tmp_path):
     (tmp_path / "ring.toml").write_text("a = 1")
     with pytest.raises(InputError, match=r"did you mean .*ring\.toml"):

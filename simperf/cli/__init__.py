@@ -18,6 +18,8 @@ from typing import Any
 __all__ = ["main"]
 
 _DEBUG = "--debug"
+#: commands that a message names where none is near to what was typed
+_FEW = 6
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -142,7 +144,8 @@ def _usage(error: Any) -> int:
             from simperf.errors import nearest
 
             hint = nearest(tried, commands or ())
-            lines[0] += hint if "mean" in hint else ""
+            if "mean" in hint or len(commands or ()) <= _FEW:
+                lines[0] = lines[0].rstrip(".") + hint
         lines.append(context.get_usage())
         lines.append(f"`{context.command_path} --help` says more.")
     _say("\n".join(lines))

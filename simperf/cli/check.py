@@ -16,7 +16,7 @@ __all__ = ["check"]
 def check(
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE", help="Scenarios (files or shipped names), or files of your own parts."),
+        typer.Argument(metavar="FILE", help="Scenarios (files or shipped names), plans, or files of your own parts."),
     ] = None,
     run: Annotated[bool, typer.Option("--run", help="Run them too, and hold the results to their [expect].")] = False,
     shipped: Annotated[bool, typer.Option("--shipped", help="Check every scenario that comes with simperf.")] = False,
@@ -56,6 +56,9 @@ def _check(name: str, folders: list[Path], run: bool) -> bool:
     if "kind" in data and "program" not in data:
         typer.echo(f"ok  {name}: {_part(path, folders)}")
         return True
+    if "plan" in data and "program" not in data:
+        typer.echo(f"ok  {name}: {_plan(path)}")
+        return True
     scenario = load_scenario(path)
     if run:
         return _run(name, scenario)
@@ -84,6 +87,16 @@ def _part(path: str, folders: list[Path]) -> str:
     check_machine(machine)
     servers = f" and {len(machine.servers)} servers" if kind == "cluster" else ""
     return f"{kind} of {len(machine.gpus)} GPU{'' if len(machine.gpus) == 1 else 's'}{servers}"
+
+
+def _plan(path: str) -> str:
+    """Check a plan's file; says what it is."""
+    from simperf.study.planning.candidates import choices
+    from simperf.study.planning.request import load_request
+
+    request = load_request(path)
+    count = len(choices(request))
+    return f"plan for {request.model.name}, {count} candidate{'' if count == 1 else 's'}"
 
 
 def _run(name: str, scenario: Scenario) -> bool:

@@ -36,7 +36,8 @@ def write_rows(rows: Sequence[Mapping[str, Any]], output: str, *, units: Mapping
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for index, column in enumerate(columns):
         numbers = all(isinstance(row[column], int | float) for row in rows)
-        table.add_column(column, overflow="fold", no_wrap=index == 0, justify="right" if numbers else "left")
+        whole = index == 0 or column == "name"  # what is copied from here stays in one piece
+        table.add_column(column, overflow="fold", no_wrap=whole, justify="right" if numbers else "left")
     for row in rows:
         table.add_row(*(Text(str(value)) for value in row.values()))
     typer.echo(to_text(table))

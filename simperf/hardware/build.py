@@ -47,7 +47,8 @@ def build_named(name: str, catalog: Catalog) -> Machine:
     if name in catalog.names("cluster"):
         toml = catalog.file("cluster", name)
         return build_machine(toml.data, catalog, toml, name=name, at=())
-    raise UnknownNameError("machine", name, [*catalog.names("server"), *catalog.names("cluster")])
+    known = [*catalog.names("server"), *catalog.names("cluster")]
+    raise UnknownNameError("machine", name, known, other=next(iter(catalog.kinds_of(name)), ""))
 
 
 def build_machine(

@@ -228,7 +228,7 @@ class Catalog:
     def _entry(self, kind: str, name: str) -> _Entry:
         table = self._table(kind)
         if name not in table:
-            raise UnknownNameError(kind, name, table)
+            raise UnknownNameError(kind, name, table, other=next(iter(self.kinds_of(name)), ""))
         return table[name]
 
 

@@ -49,10 +49,10 @@ def _row(key: str, value: float, unit: str, source: str) -> dict[str, Any]:
 
 
 def _text(value: float, unit: str) -> str:
-    """Readable quantity; whole binary sizes as they are sold."""
+    """Readable quantity; sizes that are whole in binary units as they are sold: 16 GiB, but 120 GB."""
     if unit == "B":
         for name, factor in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-            if value >= factor and value % (factor / 4) == 0:
+            if factor <= value < 4096 * factor and value % (factor / 4) == 0:
                 return f"{value / factor:g} {name}"
     return format_quantity(value, unit)
 

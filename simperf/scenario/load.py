@@ -12,7 +12,7 @@ from typing import Any
 
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.execution import MODES
-from simperf.files import TomlFile, dotted, read_toml
+from simperf.files import TomlFile, dotted, read_toml, refuse_other
 from simperf.hardware import ProfilePart
 from simperf.scenario.calibration import cost_settings, free
 from simperf.scenario.expectation import Key, read_expectations
@@ -58,6 +58,7 @@ def load_scenario(path: str | os.PathLike[str], overrides: Sequence[str] = (), *
     from simperf.scenario.shipped import find_scenario
 
     toml = read_toml(find_scenario(path), bounded=False)
+    refuse_other(toml, "program")
     texts = [*overrides, *([] if seed is None else [f"run.seed={seed}"])]
     return _Loader(toml, [parse_assignment(text) for text in texts], Path(toml.path).parent).load()
 
@@ -223,8 +224,6 @@ class _Loader:
 
 
 def _unknown_table(key: str, value: Any, toml: TomlFile) -> Problem:
-    if key == "kind":
-        return toml.problem((key,), "unknown table: this is the file of a part, see `simperf check`")
     hint = nearest(key, TABLES)
     expected = (
         "" if isinstance(value, dict) or "mean" in hint else f"[program] {key} = ..., on the command line program.{key}"

@@ -68,3 +68,47 @@ def test_a_server_is_checked_with_the_parts_beside_it(simperf, tmp_path):
     code, _, err = simperf("check", box, "--folder", tmp_path)
     assert code == 2
     assert "notes.toml: kind: the file does not say its kind" in err
+
+
+PLAN = """[plan]
+model = "resnet18"
+samples = 1000
+epochs = 1
+[candidates]
+instances = ["p3-2xlarge", "p3-8xlarge"]
+nodes = [1, 2]
+batch_per_gpu = 32
+"""
+
+
+def test_a_plan_is_checked(simperf, tmp_path):
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN)
+    assert simperf("check", path) == (0, f"ok  {path}: plan for resnet18, 4 candidates\n", "")
+    path.write_text(PLAN.replace("epochs", "epoch"))
+    code, _, err = simperf("check", path)
+    assert code == 2
+    assert f"{path}:4: plan.epoch: unknown key; did you mean 'epochs'?" in err
+
+
+def test_a_file_of_another_kind_is_told_in_one_line(simperf, chain, tmp_path):
+    plan, part = tmp_path / "plan.toml", tmp_path / "part.toml"
+    plan.write_text(PLAN)
+    part.write_text('kind = "gpu"\ntitle = "G"\nsms = 1\nmemory_bandwidth = "1 TB/s"\n')
+    for words, what, command in (
+        (("run", plan), "plan: this is the file of a plan, not of a scenario", "simperf plan"),
+        (("compare", part), "kind: this is the file of a part, server or cluster, not of a scenario", "simperf check"),
+        (("plan", chain), "program: this is the file of a scenario, not of a plan", "simperf run"),
+        (("plan", part), "kind: this is the file of a part, server or cluster, not of a plan", "simperf check"),
+    ):
+        code, out, err = simperf(*words)
+        assert (code, out) == (2, "")
+        assert what in err
+        assert f"expected: `{command} FILE`" in err
+        assert err.count("error: ") == 1
+
+
+def test_a_scenario_is_no_saved_result(simperf, chain):
+    code, _, err = simperf("show", chain)
+    assert code == 2
+    assert "`simperf run FILE` runs a scenario" in err

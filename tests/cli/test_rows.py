@@ -39,3 +39,9 @@ def test_csv_names_units_and_json_does_not(capsys):
     assert capsys.readouterr().out == "name,time [s],share\na,1.5,0.5\n"
     write_rows([{"name": "a", "time": 1.5}], "json", units={"time": "s"})
     assert json.loads(capsys.readouterr().out) == [{"name": "a", "time": 1.5}]
+
+
+def test_a_name_stays_in_one_piece_wherever_it_stands(capsys):
+    name, text = "planner-failures-and-more", "words " * 40
+    write_rows([{"number": 1, "name": name, "title": text, "question": text}], "table")
+    assert name in capsys.readouterr().out

@@ -1,6 +1,7 @@
 """Rows for tables and JSON say everything once."""
 
 import json
+from dataclasses import replace
 
 from simperf.hardware import Catalog
 from simperf.hardware.check import blueprint_problems
@@ -19,6 +20,8 @@ def test_rows_of_a_part_have_unit_and_source():
         "source": "NVIDIA V100 datasheet, January 2020",
     }
     assert rows["memory_capacity"]["text"] == "16 GiB"
+    sold = replace(CATALOG.gpu("v100-sxm2-16gb"), memory_capacity=120e9)
+    assert {row["field"]: row["text"] for row in part_rows(sold)}["memory_capacity"] == "120.0 GB"
     assert rows["sms"]["text"] == "80"
     assert all(row["source"] for row in rows.values())
     assert part_words(CATALOG.cpu("epyc-7742"))["memory"] == "ddr4-3200"

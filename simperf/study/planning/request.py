@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
-from simperf.files import TomlFile, read_toml
+from simperf.files import TomlFile, read_toml, refuse_other
 from simperf.hardware import Catalog
 from simperf.study.planning.prices import PriceList, read_prices
 from simperf.study.planning.reader import Reader
@@ -136,7 +136,9 @@ def load_request(path: str | os.PathLike[str]) -> Request:
     InputError
         All that is wrong with it.
     """
-    return _read(read_toml(path))
+    toml = read_toml(path)
+    refuse_other(toml, "plan")
+    return _read(toml)
 
 
 def make_request(data: Mapping[str, Any]) -> Request:
