@@ -27,7 +27,7 @@ _HINTS = {
     "Expected '='": 'key = value, such as title = "Ring", or a [table]',
     "Illegal character": "the closing quote in the same line",
     "Unterminated string": "a closing quote",
-    "Expected \"'\"": "a closing quote",
+    'Expected "\'"': "a closing quote",
     "Unclosed array": "a closing ]",
     "Unclosed inline table": "{ key = value, key = value }, closed in the same line",
     "Expected ']": "a table's name between brackets, closed in the same line: [table] or [[table]]",
