@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from simperf.files import write_text
 
 if TYPE_CHECKING:
+    from simperf.calibrate.dataset import Dataset
     from simperf.calibrate.fit.sets import FitSet, SeriesFit
+    from simperf.hardware.profile import FittedModel
 
-__all__ = ["profile_text", "write_profile"]
+__all__ = ["models_text", "profile_text", "write_profile"]
 
 _BARE = re.compile(r"^[A-Za-z0-9_-]+$")
 
@@ -29,9 +31,34 @@ def profile_text(found: FitSet, *, gpu: str = "", made: Mapping[str, Any] | None
     made : mapping, optional
         How the fit was made: ``command``, ``date``, ``simperf``.
     """
-    data = found.dataset
-    title = f"Fitted to {data.title or 'measurements without a title'}"
+    models = {one.fit.model.name: _fitted(one) for one in found.fits}
     points = sum(len(one.fit.data) for one in found.fits)
+    return models_text(found.dataset, models, points=points, gpu=gpu, made=made)
+
+
+def models_text(
+    data: Dataset,
+    models: Mapping[str, FittedModel],
+    *,
+    points: int,
+    gpu: str = "",
+    made: Mapping[str, Any] | None = None,
+) -> str:
+    """The file of a profile that holds these models.
+
+    Parameters
+    ----------
+    data : Dataset
+        What they were fitted to.
+    models : mapping of str to FittedModel
+    points : int
+        How many points of it.
+    gpu : str
+        Name in the catalogue of the GPU that was measured; empty if there is none.
+    made : mapping, optional
+        How the fit was made: ``command``, ``date``, ``simperf``.
+    """
+    title = f"Fitted to {data.title or 'measurements without a title'}"
     lines = [
         "# A profile: constants fitted to measurements, with 90 % intervals and joint draws (as factors of the value;",
         "# entry i belongs together in all constants of a model). Written by `simperf calibrate fit`.",
@@ -46,8 +73,8 @@ def profile_text(found: FitSet, *, gpu: str = "", made: Mapping[str, Any] | None
     about = {**{f"measured {key}": value for key, value in data.made.items()}, **(made or {}), "points": points}
     for name, table in (("made", about), ("machine", data.machine), ("versions", data.versions)):
         lines += ["", f"[{name}]", *(f"{_key(key)} = {_value(value)}" for key, value in table.items())]
-    for one in found.fits:
-        lines += ["", *_model(one)]
+    for name, model in models.items():
+        lines += ["", *_model(name, model)]
     return "\n".join(lines) + "\n"
 
 
@@ -58,33 +85,56 @@ def write_profile(
     write_text(path, profile_text(found, gpu=gpu, made=made))
 
 
-def _model(one: SeriesFit) -> Iterator[str]:
+def _fitted(one: SeriesFit) -> FittedModel:
+    """What a profile keeps of a fit."""
+    from simperf.hardware.profile import FittedConstant, FittedModel
+
     fit = one.fit
-    head = f"model.{_key(fit.model.name)}"
+    constants = {}
+    for name, found in fit.constants.items():
+        known = found.stderr > 0 and found.value > 0
+        draws = tuple(draw / found.value for draw in found.draws) if known else ()
+        numbers = {"value": found.value, "low": found.low, "high": found.high, "stderr": found.stderr}
+        constants[name] = FittedConstant(**numbers, unit=found.unit, draws=draws, note=found.note)
+    return FittedModel(
+        title=fit.model.title,
+        series=one.series,
+        points=len(fit.data),
+        error=fit.mape(),
+        scatter=one.scatter,
+        between=one.between.common if one.between is not None else 0.0,
+        constant=constants,
+        fixed=fit.model.fixed,
+        held_out=tuple(one.held_out.keys) if one.held_out is not None else (),
+    )
+
+
+def _model(name: str, model: FittedModel) -> Iterator[str]:
+    head = f"model.{_key(name)}"
     yield f"[{head}]"
-    yield f"title = {_value(fit.model.title)}"
-    yield f"series = {_value(one.series)}"
-    yield f"points = {len(fit.data)}"
-    yield f"error = {fit.mape():.4g}"
-    yield f"scatter = {one.scatter:.4g}"
-    if one.between is not None and one.between.common:
-        yield f"between = {one.between.common:.4g}"
-    if fit.model.fixed:
-        yield f"fixed = {{ {', '.join(f'{_key(key)} = {float(value)!r}' for key, value in fit.model.fixed.items())} }}"
-    if one.held_out is not None:
+    yield f"title = {_value(model.title)}"
+    yield f"series = {_value(model.series)}"
+    yield f"points = {model.points}"
+    yield f"error = {model.error:.4g}"
+    yield f"scatter = {model.scatter:.4g}"
+    if model.between:
+        yield f"between = {model.between:.4g}"
+    if model.fixed:
+        yield f"fixed = {{ {', '.join(f'{_key(key)} = {float(value)!r}' for key, value in model.fixed.items())} }}"
+    if model.held_out:
         yield "held_out = ["
-        yield from (f"  {_value(key)}," for key in one.held_out.keys)
+        yield from (f"  {_value(key)}," for key in model.held_out)
         yield "]"
-    for name, constant in fit.constants.items():
-        yield f"[{head}.constant.{_key(name)}]"
+    for key, constant in model.constant.items():
+        yield f"[{head}.constant.{_key(key)}]"
         numbers = (("value", constant.value), ("low", constant.low), ("high", constant.high))
-        yield "\n".join(f"{key} = {float(f'{value:.7g}')!r}" for key, value in numbers)
+        yield "\n".join(f"{word} = {float(f'{value:.7g}')!r}" for word, value in numbers)
         yield f"stderr = {float(f'{constant.stderr:.7g}')!r}"
         yield f"unit = {_value(constant.unit)}"
         if constant.note:
             yield f"note = {_value(constant.note)}"
-        if constant.stderr > 0 and constant.value > 0:
-            yield f"draws = [{','.join(_short(draw / constant.value) for draw in constant.draws)}]"
+        if constant.draws:
+            yield f"draws = [{','.join(_short(draw) for draw in constant.draws)}]"
 
 
 def _short(value: float) -> str:

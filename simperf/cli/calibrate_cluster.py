@@ -37,6 +37,10 @@ def cluster(
     replay: Annotated[
         Path | None, typer.Option("--replay", metavar="FILE", help="Measure nothing: hold a recorded file against it.")
     ] = None,
+    predicted: Annotated[
+        str,
+        typer.Option("--predict", metavar="PROFILE", help="Measure nothing: say what `fit` of a cluster tells of it."),
+    ] = "",
     points: Annotated[bool, typer.Option("--points", help="Show every point, not only the summary.")] = False,
     samples: Annotated[
         int, typer.Option("--samples", min=0, metavar="N", help="Intervals from N fits to readings drawn anew; slow.")
@@ -63,6 +67,9 @@ def cluster(
 
     shape, further = _shape(rate, rate_of or [], burst, queue, hosts), _rates(rates)
     families = _families(only)
+    if predicted:
+        _predict(predicted, hosts, shape, further, families, quick=quick)
+        return
     verify_outputs(output=output)
     check()
     if find_spec("lmfit") is None:
@@ -83,6 +90,7 @@ def cluster(
     note(f"{len(data)} points" + (f", {doubtful} of them unsteady (see their warnings)" if doubtful else ""))
     if output is not None:
         note(f"wrote {output}; to see it again: simperf calibrate cluster --replay {output}")
+        note(f"next, constants to predict other clusters with: simperf calibrate fit {output} -o profile.toml")
     if {"send", "step"} <= set(families or ("send", "step")) and find_spec("lmfit") is not None:
         _show(data, points=points, samples=samples, beside=others)
 
@@ -113,6 +121,23 @@ def _measure(
     servers = 1 if any(point.hosts > hosts for point in wanted) else 0
     with _interruptible():
         return measure(hosts + servers, shape, wanted, output=output, before=before, progress=progress, command=command)
+
+
+def _predict(
+    profile: str, hosts: int, shape: Shape, rates: tuple[float, ...], families: tuple[str, ...], *, quick: bool
+) -> None:
+    from simperf.calibrate.cluster import experiments
+    from simperf.calibrate.cluster.profile import predict_points
+    from simperf.cli.calibrate_validate import load_profile
+    from simperf.cli.work import note
+    from simperf.report.cluster import prediction_text
+
+    wanted = experiments.points(hosts, shape, rates=rates, only=families, quick=quick)
+    rows = predict_points(load_profile(profile), wanted)
+    if rows:
+        typer.echo(prediction_text(rows))
+    else:
+        note("nothing of this is predicted: additions and steps alone are what constants are read off")
 
 
 def _command(hosts: int, named: Mapping[str, str], rate_of: list[str], *, quick: bool) -> str:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from simperf.calibrate.dataset import Dataset
 
 __all__ = ["fit", "of_file"]
 
@@ -54,6 +57,7 @@ def fit(
     import sys
 
     from simperf import __version__
+    from simperf.calibrate.cluster.profile import is_box
     from simperf.calibrate.dataset import Dataset
     from simperf.calibrate.fit import fit_dataset
     from simperf.calibrate.machines import find_gpu
@@ -64,6 +68,15 @@ def fit(
     verify_outputs(profile=output, folder=plots)  # before minutes of fitting, not after
     sessions = [Dataset.load(path) for path in data]
     dataset = pool(sessions)
+    given = " ".join(str(path) for path in data)
+    # for the record, and without folders, which may have a user's name in them
+    words = ["simperf calibrate fit", *(path.name for path in data), *([f"-o {output.name}"] if output else [])]
+    made = {"date": datetime.date.today().isoformat(), "simperf": __version__, "parts": " ".join(parts(dataset))}
+    if is_box(dataset):
+        with of_file(data):
+            _fit_box(sessions, output, {"command": " ".join([*words, f"--seed {seed}"]), **made}, seed=seed)
+        _next(output, given)
+        return
     part = find_gpu(dataset, gpu)
     shown = sys.stderr.isatty()
 
@@ -71,33 +84,41 @@ def fit(
         if shown:
             typer.echo(f"\r\x1b[K{name}", nl=False, err=True)
 
-    given = " ".join(str(path) for path in data)
     with of_file(data):
         found = fit_dataset(dataset, part=part, hold_out=hold_out, seed=seed, progress=progress, sessions=sessions)
     if shown:
         typer.echo("\r\x1b[K", nl=False, err=True)
     typer.echo(found.report())
     if output is not None:
-        # for the record, and without folders, which may have a user's name in them
-        words = [
-            "simperf calibrate fit",
-            *(path.name for path in data),
-            f"-o {output.name}",
-            *[f"--gpu {gpu}"] * bool(gpu),
-        ]
-        words += [f"--hold-out {hold_out}", f"--seed {seed}"]
-        made = {
-            "command": " ".join(words),
-            "date": datetime.date.today().isoformat(),
-            "simperf": __version__,
-            "parts": " ".join(parts(dataset)),
-        }
+        words += [*[f"--gpu {gpu}"] * bool(gpu), f"--hold-out {hold_out}", f"--seed {seed}"]
+        made = {"command": " ".join(words), **made}
         write_profile(output, found, gpu=part.name if part is not None else "", made=made)
     if plots is not None:
         from simperf.report.calibration import plot_fits
 
         note(f"wrote {len(plot_fits(found, plots))} pictures to {plots}")
+    _next(output, given)
+
+
+def _next(output: Path | None, given: str) -> None:
+    """What to do now."""
+    from simperf.cli.work import note
+
     if output is None:
         note(f"no profile was written; keep the constants: simperf calibrate fit {given} -o profile.toml")
         return
     note(f"wrote {output}; next: simperf calibrate validate {output} {given}")
+
+
+def _fit_box(recordings: Sequence[Dataset], output: Path | None, made: dict[str, str], *, seed: int) -> None:
+    """Constants of a boxed cluster: one model, fitted through the simulator."""
+    from simperf.calibrate.cluster.profile import boxed_models
+    from simperf.calibrate.profile import models_text
+    from simperf.calibrate.sessions import pool
+    from simperf.files import write_text
+    from simperf.report.cluster import box_text
+
+    models = boxed_models(recordings, seed=seed)
+    typer.echo(box_text(models))
+    if output is not None:
+        write_text(output, models_text(pool(recordings), models, points=models["boxed"].points, made=made))

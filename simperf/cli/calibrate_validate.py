@@ -3,11 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-__all__ = ["validate"]
+if TYPE_CHECKING:
+    from simperf.hardware import ProfilePart
+
+__all__ = ["validate", "load_profile"]  # noqa: RUF022 - the command comes first
+
+
+def load_profile(name: str) -> ProfilePart:
+    """A profile by its file or its name in the catalogue.
+
+    Raises
+    ------
+    InputError
+        There is none, or it is a data set.
+    """
+    from simperf.errors import InputError, Problem
+    from simperf.hardware import Catalog
+
+    catalog = Catalog.load()
+    if name.endswith(".toml") and not Path(name).is_file():
+        names = ", ".join(catalog.names("profile"))
+        expected = f"a file that `simperf calibrate fit DATA.json -o {name}` writes, or a shipped profile: {names}"
+        message = "this is a directory, not a file" if Path(name).is_dir() else "no such file"
+        raise InputError(Problem(message, file=name, expected=expected))
+    if name.endswith((".json", ".json.gz")):
+        expected = "the profile that `simperf calibrate fit` wrote; data sets stand behind it"
+        raise InputError(Problem("this is no profile", file=name, expected=expected))
+    return catalog.profile(name)
 
 
 def validate(
@@ -29,6 +55,7 @@ def validate(
     ] = None,
 ) -> None:
     """Predict every point, and say by how much each is off; held-out points are told apart."""
+    from simperf.calibrate.cluster.profile import hold_profile, is_box, validation_of
     from simperf.calibrate.dataset import Dataset
     from simperf.calibrate.machines import find_gpu
     from simperf.calibrate.plain import beside, lines_of, plain_steps
@@ -37,26 +64,19 @@ def validate(
     from simperf.calibrate.validate import validate as check
     from simperf.cli.calibrate_fit import of_file
     from simperf.cli.work import note, verify_outputs
-    from simperf.errors import InputError, Problem
-    from simperf.hardware import Catalog
     from simperf.report.calibration import draw_validation, validation_csv, validation_json, validation_text
 
     verify_outputs(plot=plot)
-    catalog = Catalog.load()
-    if profile.endswith(".toml") and not Path(profile).is_file():
-        names = ", ".join(catalog.names("profile"))
-        expected = f"a file that `simperf calibrate fit DATA.json -o {profile}` writes, or a shipped profile: {names}"
-        message = "this is a directory, not a file" if Path(profile).is_dir() else "no such file"
-        raise InputError(Problem(message, file=profile, expected=expected))
-    if profile.endswith((".json", ".json.gz")):
-        expected = "the profile that `simperf calibrate fit` wrote; data sets stand behind it"
-        raise InputError(Problem("this is no profile", file=profile, expected=expected))
-    known = catalog.profile(profile)
+    known = load_profile(profile)
     dataset = pool([Dataset.load(path) for path in data])
-    part = find_gpu(dataset, known.gpu)
-    with of_file(data):
-        found = check(known, dataset, part=part, steps=step_predictor(known, part=part))
-    found = beside(found, dataset, lines_of(found, dataset), plain_steps(known))
+    if is_box(dataset):
+        with of_file(data):
+            found = validation_of(hold_profile(known, dataset))
+    else:
+        part = find_gpu(dataset, known.gpu)
+        with of_file(data):
+            found = check(known, dataset, part=part, steps=step_predictor(known, part=part))
+        found = beside(found, dataset, lines_of(found, dataset), plain_steps(known))
     if form == "table":
         typer.echo(validation_text(found, points=points))
     else:
@@ -70,7 +90,10 @@ def validate(
     if out is None:
         note("every point was fitted, which says little: fit with --hold-out 5, or validate on another data set")
         return
-    note(f"use it: put [calibration] use = {str(profile)!r} into a scenario, then simperf run FILE --samples 32")
+    if is_box(dataset):
+        note(f"use it: simperf calibrate cluster --predict {profile} --hosts 8 --rate 300mbit, without root or torch")
+    else:
+        note(f"use it: put [calibration] use = {str(profile)!r} into a scenario, then simperf run FILE --samples 32")
     if within is not None and out.mape > within / 100:
         note(f"held-out points are off by {out.mape:.1%} on average, more than {within:g} %")
         raise typer.Exit(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from simperf.report.terminal import to_text
@@ -10,8 +10,9 @@ from simperf.report.terminal import to_text
 if TYPE_CHECKING:
     from simperf.calibrate.cluster.accuracy import Row
     from simperf.calibrate.cluster.fitting import FittedBox
+    from simperf.hardware.profile import FittedModel
 
-__all__ = ["cluster_markdown", "cluster_text"]
+__all__ = ["box_text", "cluster_markdown", "cluster_text", "prediction_text"]
 
 #: heading of what a model without bursts, cores and waiting gets
 _PLAIN = "two constants"
@@ -61,6 +62,34 @@ def cluster_text(box: FittedBox, rows: Sequence[Row], *, points: bool = False) -
     return to_text(Group(*parts), width=160)
 
 
+def box_text(models: Mapping[str, FittedModel]) -> str:
+    """What a profile of a boxed cluster holds: its constants, training steps, and what predictions miss."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from simperf.calibrate.fit.report import quantity
+
+    constants = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for title in ("constant", "value", "90 %"):
+        constants.add_column(title, justify="left" if title == "constant" else "right", no_wrap=True)
+    misses = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for title in ("what is predicted", "points", "mean error", "90 % lie between"):
+        misses.add_column(title, justify="left" if title.startswith("what") else "right", no_wrap=True)
+    for name, model in models.items():
+        if name.startswith("boxed.miss."):
+            ratio = model.constant["ratio"]
+            between = f"{ratio.low - 1.0:+.0%} and {ratio.high - 1.0:+.0%}"
+            misses.add_row(model.series, str(model.points), f"{model.error:.1%}", between)
+            continue
+        head = name.removeprefix("boxed").removeprefix(".step.")
+        for key, one in model.constant.items():
+            low, high = (quantity(end, one.unit) for end in (one.low, one.high))
+            constants.add_row(f"{head} {key}".strip(), quantity(one.value, one.unit), f"{low} to {high}")
+    told = f"fitted to {models['boxed'].points} sends, mean error {models['boxed'].error:.1%}"
+    return to_text(Group(constants, Text(""), Text(told), Text(""), misses), width=160)
+
+
 def cluster_markdown(rows: Sequence[Row], *, title: str = "") -> str:
     """The groups and then every point as tables for a page, under a heading if there is a title."""
     from simperf.calibrate.cluster.accuracy import conditions, summaries
@@ -89,6 +118,24 @@ def cluster_markdown(rows: Sequence[Row], *, title: str = "") -> str:
         cells += ["" if row.plain_error is None else f"{row.plain_error:+.1%}"] if beside else []
         lines.append(_line(*cells, f"{row.load:.0%}"))
     return "\n".join([f"## {title}", "", *lines] if title else lines) + "\n"
+
+
+def prediction_text(rows: Sequence[Row]) -> str:
+    """What a profile says of points that nobody measured, a line each."""
+    from rich.table import Table
+
+    from simperf.calibrate.cluster.accuracy import conditions
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for title in ("series", "conditions", "predicted", "90 %", "cores"):
+        table.add_column(title, justify="left" if title in ("series", "conditions") else "right", no_wrap=True)
+    for row in rows:
+        unit = row.point.unit
+        between = " to ".join(_reading(one, unit) for one in row.interval) if row.interval else ""
+        table.add_row(
+            row.point.series, conditions(row.point), _reading(row.predicted, unit), between, f"{row.load:.0%}"
+        )
+    return to_text(table, width=160)
 
 
 def _line(*cells: str) -> str:

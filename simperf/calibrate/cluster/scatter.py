@@ -22,7 +22,7 @@ import numpy as np
 
 from simperf.calibrate.cluster.accuracy import Row
 
-__all__ = ["Scatter", "with_fitted", "with_others"]
+__all__ = ["Scatter", "span", "with_fitted", "with_others"]
 
 #: misses that make an interval: with fewer than 19 the outermost two hold less than nine of ten; and of a fit's own
 #: points, which are so few that 19 would be nearly all
@@ -82,14 +82,23 @@ class Scatter:
             known = sorted((one for one in misses if one.family == like.family), key=like.far)
             if known:
                 near.append(np.array([one.value for one in known[: self._each]]))
-        if sum(len(values) for values in near) < 2:
-            return None
-        middles = np.array([float(np.median(values)) for values in near])
-        own = np.concatenate([values - middle for values, middle in zip(near, middles, strict=True)])
-        low, high = (float(one) for one in np.quantile(own, (0.05, 0.95), method="weibull"))
-        apart = float(middles.std(ddof=1)) * math.sqrt(1.0 + 1.0 / len(near)) if len(near) > 1 else 0.0
-        middle, shared = float(middles.mean()), _NORMAL * apart
-        return middle - math.hypot(min(low, 0.0), shared), middle + math.hypot(max(high, 0.0), shared)
+        return span(near) if sum(len(values) for values in near) >= 2 else None
+
+
+def span(misses: Sequence[Sequence[float] | np.ndarray]) -> tuple[float, float]:
+    """Between what nine of ten of such misses lie, in one recording more [1].
+
+    Parameters
+    ----------
+    misses : sequence of sequence of float
+        Of each recording, logarithms of measured over predicted; at least two in all [1].
+    """
+    middles = np.array([float(np.median(values)) for values in misses])
+    own = np.concatenate([np.asarray(values) - middle for values, middle in zip(misses, middles, strict=True)])
+    low, high = (float(one) for one in np.quantile(own, (0.05, 0.95), method="weibull"))
+    apart = float(middles.std(ddof=1)) * math.sqrt(1.0 + 1.0 / len(misses)) if len(misses) > 1 else 0.0
+    middle, shared = float(middles.mean()), _NORMAL * apart
+    return middle - math.hypot(min(low, 0.0), shared), middle + math.hypot(max(high, 0.0), shared)
 
 
 def with_others(rows: Sequence[Row], recordings: Iterable[Sequence[Row]]) -> tuple[Row, ...]:

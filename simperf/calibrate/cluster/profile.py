@@ -1,0 +1,253 @@
+"""The constants of a boxed cluster as a profile: made of one or more recordings, kept in a file, and predicted with.
+
+Three kinds of models stand in it. ``boxed`` holds the constants, fitted to the sends of all recordings together; its
+joint draws are fits to readings drawn anew, of one recording after the other, so that they know how far an hour is from
+the next. ``boxed.step.MODEL`` holds the training steps of one process alone, with the same draws. ``boxed.miss.GROUP``
+holds what was missed: every recording is predicted from the others (a single one from its own sends), and the interval
+of a prediction is what nine of ten points of its group missed, as in `simperf.calibrate.cluster.scatter`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import fields, replace
+from multiprocessing import get_context
+
+import numpy as np
+
+from simperf.calibrate.cluster.accuracy import Row
+from simperf.calibrate.cluster.constants import Constants
+from simperf.calibrate.cluster.experiments import MODEL, Point
+from simperf.calibrate.cluster.fitting import fit_constants, fitted_points
+from simperf.calibrate.cluster.plain import Plain
+from simperf.calibrate.cluster.predict import SERIES, compute_of, predict
+from simperf.calibrate.cluster.resampling import Draw, draws
+from simperf.calibrate.cluster.scatter import span
+from simperf.calibrate.cluster.strategies import Compute
+from simperf.calibrate.dataset import Dataset, Measurement
+from simperf.calibrate.sessions import parts, pool
+from simperf.calibrate.validate import Checked, Validation
+from simperf.errors import InputError, Problem
+from simperf.hardware import ProfilePart
+from simperf.hardware.profile import FittedConstant, FittedModel
+
+__all__ = ["boxed_models", "draw_of", "hold_profile", "is_box", "predict_points", "validation_of"]
+
+#: model of the constants, and what the names of the others begin with
+NAME, STEP, MISS = "boxed", "boxed.step.", "boxed.miss."
+#: fits to readings drawn anew, of all recordings together
+DRAWS = 60
+#: what is not fitted: it stands in a standard or in source code
+_GIVEN = ("window", "frame", "word")
+_UNIT = {
+    "efficiency": "1",
+    "cores": "1",
+    "burst": "B",
+    "buffer": "B",
+    "byte": "s/B",
+    "batched": "s/B",
+    "add": "s/B",
+}
+
+
+def is_box(data: Dataset) -> bool:
+    """Whether a data set is of a boxed cluster."""
+    return any("burst" in point.at for point in data)
+
+
+def boxed_models(recordings: Sequence[Dataset], *, samples: int = DRAWS, seed: int = 0) -> dict[str, FittedModel]:
+    """Fit the constants of a boxed cluster, and see what predictions miss.
+
+    Parameters
+    ----------
+    recordings : sequence of Dataset
+        Of one machine, at least one.
+    samples : int
+        Fits to readings drawn anew.
+    seed : int
+
+    Raises
+    ------
+    InputError
+        A recording lacks what is needed, or they are of different machines.
+    """
+    together = pool(recordings)
+    best = _best(together)
+    each = -(-samples // len(recordings))
+    seeds = range(seed, seed + len(recordings))
+    drawn = [draws(one, each, seed=number) for one, number in zip(recordings, seeds, strict=True)]
+    mixed = [one[index] for index in range(each) for one in drawn][:samples]
+    rate = together.select("add")[0].number("rate")
+    points = fitted_points(together, rate)
+    logs = np.log([predict(point, best.constants, best.compute).value / point.median for point in points])
+    scatter = 1.4826 * float(np.median(np.abs(logs - np.median(logs))))
+    error = float(np.mean(np.abs(np.expm1(logs))))
+    names = [one.name for one in fields(Constants) if one.name not in _GIVEN]
+    found = {
+        NAME: FittedModel(
+            title="sends between two hosts and work of one, simulated",
+            series="send",
+            points=len(points),
+            error=error,
+            scatter=scatter,
+            constant={
+                name: _constant(
+                    getattr(best.constants, name), [getattr(one.constants, name) for one in mixed], _UNIT.get(name, "s")
+                )
+                for name in names
+            },
+            fixed={name: float(getattr(best.constants, name)) for name in _GIVEN},
+        )
+    }
+    for name, compute in best.compute.items():
+        every = [one.compute[name] for one in mixed if name in one.compute]
+        constants = {
+            part: _constant(getattr(compute, part), [getattr(one, part) for one in every], "s")
+            for part in ("forward", "backward", "update")
+        }
+        title = f"a training step of {name}, one process alone"
+        found[STEP + name] = FittedModel(
+            title=title, series="step", points=3, error=0.0, scatter=0.0, constant=constants
+        )
+    return {**found, **_missed(recordings)}
+
+
+def _constant(value: float, drawn: Sequence[float], unit: str) -> FittedConstant:
+    if not drawn:
+        return FittedConstant(value=value, low=value, high=value, stderr=0.0, unit=unit)
+    low, high = (float(one) for one in np.quantile(drawn, (0.05, 0.95)))
+    low = low if low > 1e-6 * value else 0.0  # a fit stops short of a bound
+    factors = tuple(one / value for one in drawn) if value else ()
+    return FittedConstant(
+        value=value, low=min(low, value), high=max(high, value), stderr=float(np.std(drawn)), unit=unit, draws=factors
+    )
+
+
+# What was missed -----------------------------------------------------------------------
+
+
+def _missed(recordings: Sequence[Dataset]) -> dict[str, FittedModel]:
+    """What is missed by group, each recording predicted from the others; from its own sends, if there is one only."""
+    others = [[one for one in recordings if one is not each] or [each] for each in recordings]
+    if len(recordings) == 1:
+        found = [_misses(recordings[0], others[0])]
+    else:
+        workers = min(len(recordings), os.cpu_count() or 1)
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as every:
+            found = list(every.map(_misses, recordings, others))
+    groups = dict.fromkeys(group for misses in found for group in misses)
+    return {MISS + group: _band(group, [misses[group] for misses in found if group in misses]) for group in groups}
+
+
+def _misses(recording: Dataset, others: Sequence[Dataset]) -> dict[str, list[float]]:
+    """Of one recording, predicted from others, by group: logarithms of measured over predicted [1]."""
+    found: dict[str, list[float]] = {}
+    for row in _rows(_best(pool(others)), recording):
+        if row.point.median > 0:
+            found.setdefault(row.group, []).append(math.log(row.point.median / row.predicted))
+    return found
+
+
+def _band(group: str, misses: Sequence[Sequence[float]]) -> FittedModel:
+    every = np.concatenate([np.asarray(values) for values in misses])
+    middle = float(np.median(every))
+    low, high = span(misses) if len(every) > 1 else (middle, middle)
+    ratio = FittedConstant(
+        value=math.exp(middle), low=math.exp(low), high=math.exp(high), stderr=float(np.exp(every).std())
+    )
+    return FittedModel(
+        title=f"measured over predicted: {group}",
+        series=group,
+        points=len(every),
+        error=float(np.mean(np.abs(np.expm1(-every)))),
+        scatter=float(every.std()),
+        constant={"ratio": ratio},
+    )
+
+
+# Predicting ----------------------------------------------------------------------------
+
+
+def _best(data: Dataset) -> Draw:
+    return Draw(fit_constants(data).constants, compute_of(data))
+
+
+def draw_of(profile: ProfilePart, draw: int = 0) -> Draw:
+    """Constants and training steps of a joint draw, or the best ones for 0.
+
+    Raises
+    ------
+    InputError
+        The profile is of no boxed cluster.
+    """
+    if NAME not in profile.model:
+        message = "this profile is of no boxed cluster"
+        expected = f"one that `simperf calibrate fit` made of what `simperf calibrate cluster` measured: model {NAME!r}"
+        raise InputError(Problem(message, file=profile.name, expected=expected))
+    known = {one.name for one in fields(Constants)}
+    constants = Constants(**{key: value for key, value in profile.model[NAME].at(draw).items() if key in known})
+    compute: dict[str, Compute] = {}
+    for name, model in profile.model.items():
+        short = name.removeprefix(STEP)
+        if name.startswith(STEP) and short in MODEL:
+            compute[short] = Compute.of(MODEL[short], **model.at(draw))
+    return Draw(constants, compute)
+
+
+def hold_profile(profile: ProfilePart, data: Dataset) -> tuple[Row, ...]:
+    """Predict every point of a recording with a profile's constants; the recording's own sends are not looked at.
+
+    Parameters
+    ----------
+    profile : ProfilePart
+    data : Dataset
+        One that was fitted, whose sends are told apart then, or another.
+    """
+    rate = data.select("add")[0].number("rate") if data.select("add") else None
+    sends = fitted_points(data, rate) if rate is not None else ()
+    known = not set(str(profile.made.get("parts", "")).split()).isdisjoint(parts(data))
+    seen = {point.key for point in sends} if known else set()
+    plain, measured = Plain.of(sends), compute_of(data)
+    rows = []
+    for row in _rows(draw_of(profile), data, seen):
+        beside = plain.predict(row.point, measured) if plain is not None else None
+        rows.append(replace(_with_interval(profile, row), plain=beside))
+    return tuple(rows)
+
+
+def predict_points(profile: ProfilePart, points: Iterable[Point]) -> tuple[Row, ...]:
+    """Predict what has not been measured: rows whose reading is not a number."""
+    wanted = [Measurement(point.series, point.conditions, (math.nan,)) for point in points]
+    return tuple(_with_interval(profile, row) for row in _rows(draw_of(profile), wanted))
+
+
+def validation_of(rows: Iterable[Row]) -> Validation:
+    """Rows as `simperf.calibrate.validate` has them, by their groups."""
+    points = []
+    for row in rows:
+        low, high = row.interval or (row.predicted, row.predicted)
+        told = (row.point.key, row.group, NAME, row.point.median, row.predicted, low, high, row.fitted)
+        points.append(Checked(*told, unit=row.point.unit, plain=row.plain))
+    return Validation(tuple(points), {})
+
+
+def _rows(best: Draw, points: Iterable[Measurement], seen: Collection[str] = ()) -> Iterator[Row]:
+    for point in points:
+        known = point.series in SERIES or any(one.endswith("/") and point.series.startswith(one) for one in SERIES)
+        if known and ("model" not in point.at or point.at["model"] in best.compute):
+            found = predict(point, best.constants, best.compute)
+            yield Row(point, found.value, found.load, point.key in seen)
+
+
+def _with_interval(profile: ProfilePart, row: Row) -> Row:
+    """The interval of what was missed of its group, or of the nearest one that is known."""
+    for group in (row.group, row.group.partition(",")[0]):
+        model = profile.model.get(MISS + group)
+        if model is not None:
+            ratio = model.constant["ratio"]
+            low, high = (row.predicted * end for end in (min(ratio.low, 1.0), max(ratio.high, 1.0)))
+            return replace(row, interval=(low, high))
+    return row

@@ -1,0 +1,155 @@
+"""A boxed cluster's constants as a profile: made of recordings, written, read, held against another recording."""
+
+import json
+import math
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from simperf.calibrate.cluster.constants import Constants
+from simperf.calibrate.cluster.experiments import points
+from simperf.calibrate.cluster.fitting import fit_constants
+from simperf.calibrate.cluster.profile import (
+    boxed_models,
+    draw_of,
+    hold_profile,
+    is_box,
+    predict_points,
+    validation_of,
+)
+from simperf.calibrate.cluster.shape import Shape
+from simperf.calibrate.dataset import Dataset
+from simperf.calibrate.profile import models_text
+from simperf.calibrate.sessions import parts, pool
+from simperf.cli.app import app
+from simperf.errors import InputError
+from simperf.hardware import Catalog
+
+FOLDER = Path(__file__).parents[2] / "calibration"
+
+
+def recording(name):
+    """What constants are fitted to, training steps, and some all-reduces over up to four hosts."""
+    data = Dataset.load(FOLDER / f"boxed-cluster-zen5-2c{name}.json.gz")
+    kept = tuple(
+        point
+        for point in data
+        if not point.series.startswith(("all-reduce/", "ddp", "server/"))
+        or (point.series == "all-reduce/ring" and point.at["ranks"] in (2, 4) and point.at["nbytes"] <= 1 << 20)
+    )
+    return replace(data, measurements=kept)
+
+
+@pytest.fixture(scope="module")
+def recordings():
+    return [recording("-later"), recording("-fourth")]
+
+
+@pytest.fixture(scope="module")
+def models(recordings):
+    return boxed_models(recordings, samples=6)
+
+
+def written(data, models):
+    return models_text(data, models, points=models["boxed"].points, made={"parts": " ".join(parts(data))})
+
+
+@pytest.fixture(scope="module")
+def profile(models, recordings, tmp_path_factory):
+    file = tmp_path_factory.mktemp("boxed") / "boxed.toml"
+    file.write_text(written(pool(recordings), models))
+    return Catalog.load().profile(str(file))
+
+
+def test_the_file_holds_what_was_fitted(profile, recordings):
+    found, fitted = draw_of(profile), fit_constants(pool(recordings)).constants
+    for one in fields(Constants):
+        assert getattr(found.constants, one.name) == pytest.approx(getattr(fitted, one.name), rel=1e-6), one.name
+    assert set(found.compute) == {"mlp-8x512", "mlp-8x256"}
+    assert found.compute["mlp-8x512"].layers == 8
+
+
+def test_draws_are_of_one_recording_after_the_other(profile, recordings):
+    """Even draws are fits to the second recording, odd ones to the first: their medians lie as those do."""
+    assert profile.draws == 6
+    alone = [fit_constants(one).constants.efficiency for one in recordings]
+    drawn = [draw_of(profile, draw).constants.efficiency for draw in range(1, 7)]
+    for number in (0, 1):
+        assert sorted(drawn[number::2])[1] == pytest.approx(alone[number], rel=1e-3)
+
+
+def test_the_same_seed_gives_the_same_bytes(recordings):
+    one, same, other = (boxed_models(recordings[:1], samples=2, seed=seed) for seed in (1, 1, 2))
+    assert written(recordings[0], one) == written(recordings[0], same)
+    assert written(recordings[0], one) != written(recordings[0], other)
+
+
+def test_a_recording_that_was_not_seen_lies_within_a_few_per_cent(profile):
+    rows = hold_profile(profile, recording(""))
+    assert not any(row.fitted for row in rows)
+    rings = [row for row in rows if row.group == "ring"]
+    assert len(rings) > 10
+    assert sum(abs(row.error) for row in rings) / len(rings) < 0.05
+    assert all(row.interval[0] <= row.predicted <= row.interval[1] for row in rows)
+    assert sum(row.covered for row in rows) / len(rows) > 0.6
+    assert all(row.plain is not None for row in rings)
+
+
+def test_points_that_were_fitted_are_told_apart(profile, recordings):
+    rows = hold_profile(profile, pool(recordings))
+    assert {row.point.series for row in rows if row.fitted} == {"send", "round-trip", "send-train"}
+    found = validation_of(rows)
+    assert found.held_out.points == sum(not row.fitted for row in rows)
+    assert {one.series for one in found.points} == {row.group for row in rows}
+
+
+def test_intervals_are_made_of_what_the_others_say(recordings, models):
+    """A recording whose rings take 1.5 times as long: each is missed by that from the other one."""
+    slow = tuple(
+        replace(point, samples=tuple(1.5 * one for one in point.samples))
+        if point.series == "all-reduce/ring"
+        else point
+        for point in recordings[0]
+    )
+    found = boxed_models([replace(recordings[0], measurements=slow), recordings[1]], samples=2)
+    ratio, usual = (one["boxed.miss.ring"].constant["ratio"] for one in (found, models))
+    assert ratio.high > 1.5
+    assert usual.high < 1.3
+    assert found["boxed"].constant["efficiency"].value == pytest.approx(0.955, abs=0.01)
+
+
+def test_what_was_never_measured_is_predicted(profile):
+    wanted = list(points(5, Shape(rate=4e7), only=("all-reduce", "ddp"), quick=True))
+    rows = predict_points(profile, wanted)
+    assert len(rows) == len(wanted)
+    rings = {(row.point.at["ranks"], row.point.at["nbytes"]): row for row in rows if "ring" in row.point.series}
+    row = rings[5, 1 << 20]
+    assert math.isnan(row.point.median)
+    assert row.predicted > 2 * 4 / 5 * 2**20 / 4e7, "no ring beats its links"
+    assert row.interval[0] <= row.predicted <= row.interval[1]
+
+
+def test_data_of_other_machines_is_none_of_a_box():
+    assert not is_box(Dataset.load(FOLDER / "cpu-epyc-zen5-2c-1.json.gz"))
+    with pytest.raises(InputError, match="of no boxed cluster"):
+        draw_of(Catalog.load().profile("cpu-epyc-zen5-2c"))
+
+
+def test_fit_validate_and_predict_from_the_command_line(tmp_path, recordings):
+    data, profile = tmp_path / "box.json", tmp_path / "box.toml"
+    recordings[0].save(data)
+    run = CliRunner().invoke
+    done = run(app, ["calibrate", "fit", str(data), "-o", str(profile)])
+    assert done.exit_code == 0, done.output
+    assert "efficiency" in done.output
+    assert f"next: simperf calibrate validate {profile} {data}" in done.output
+    done = run(app, ["calibrate", "validate", str(profile), str(data), "--format", "json"])
+    assert done.exit_code == 0, done.output
+    assert {"ring", "fitted sends"} <= {one["series"] for one in json.loads(done.stdout)}
+    done = run(app, ["calibrate", "cluster", "--predict", str(profile), "--rate", "300mbit", "--only", "all-reduce"])
+    assert done.exit_code == 0, done.output
+    assert "all-reduce/ring" in done.output
+    done = run(app, ["calibrate", "cluster", "--predict", str(tmp_path / "none.toml")])
+    assert done.exit_code != 0
