@@ -10,7 +10,8 @@ from simperf.calibrate.cluster.accuracy import Row, hold_against
 from simperf.calibrate.cluster.scatter import with_others
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.ledger_copies import copy_rows
-from simperf.calibrate.ledger_kernels import kernel_rows, left_out_rows
+from simperf.calibrate.ledger_kernels import kernel_rows
+from simperf.calibrate.ledger_left_out import left_out_rows
 from simperf.calibrate.ledger_nccl import nccl_rows, table_rows
 from simperf.calibrate.ledger_rows import FitRow
 from simperf.calibrate.machines import find_gpu

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from simperf.calibrate.fit import Data
+from simperf.calibrate.fit.few import told_together
 from simperf.calibrate.fit.messages import piecewise, piecewise_model, pipelined_model
 from simperf.calibrate.ledger_rows import FitRow, best_fit, row_of, two_constants
 
@@ -41,7 +42,7 @@ def copy_rows(cases: Sequence[Mapping[str, Any]]) -> Iterator[FitRow]:
         limits = piecewise(known)
         models = [piecewise_model("copy", "copy by regime", limits, known)]
         models.append(pipelined_model("messages", "messages in a row"))
-        found = best_fit(models, known)
+        (found,) = told_together([best_fit(models, known)])
         note = f"{len(limits) + 1} regime{'s' if limits else ''}"
         if found.model.name == "messages":
             gap, rate = found.values["gap"], found.values["bandwidth"]

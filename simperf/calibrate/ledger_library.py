@@ -9,7 +9,7 @@ more power is granted, goes for all boards of too little power.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -162,9 +162,7 @@ class Library:
                 byte_energy=values["byte_energy"],
                 lag=values["lag"],
             )
-        found = fit(model, task.known)
-        # eight readings of one board know less of how readings scatter than those of all boards together
-        return replace(found, scatter=max(found.scatter, shared.scatter)) if cut is not None else found
+        return fit(model, task.known)
 
 
 def _shares(task: Task) -> _Key:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from simperf.calibrate.fit import Data, Fit, Model, fit
+from simperf.calibrate.fit.few import told_together
 from simperf.calibrate.fit.messages import alpha_beta, piecewise, piecewise_model
 from simperf.calibrate.fit.ring import ring_model
 from simperf.calibrate.ledger_rows import FitRow, row_of, two_constants
@@ -108,8 +110,6 @@ def _h100(tables: Mapping[int, Sequence[tuple[float, float]]]) -> Iterator[FitRo
 
 def _told(found: Fit, data: Data) -> Fit:
     """The same fit, held against some of its points."""
-    from dataclasses import replace
-
     return replace(found, data=data)
 
 
@@ -172,19 +172,44 @@ def case_table(case: Mapping[str, Any]) -> dict[str, list[tuple[float, float]]]:
 
 
 def nccl_rows(cases: Sequence[Mapping[str, Any]]) -> Iterator[FitRow]:
-    """Every case whose name begins with nccl: fitted on every second size, predicted on the others."""
+    """Every case whose name begins with nccl: fitted on every second size, predicted on the others.
+
+    How readings scatter about regimes is drawn towards what is usual among all tables (`simperf.calibrate.fit.few`).
+    """
+    rows: list[FitRow | _Half] = []
     for case in cases:
         if not str(case["id"]).startswith("nccl"):
             continue
-        tables = {name: rows for name, rows in case_table(case).items() if rows}
+        tables = {name: table for name, table in case_table(case).items() if table}
         if not tables:
-            yield _without(case, "it has no table of sizes and times")
-        for name, rows in tables.items():
+            rows.append(_without(case, "it has no table of sizes and times"))
+        for name, table in tables.items():
             label = f"{case['id']}{', ' if name else ''}{name}"
-            yield _half(case, label, rows)
+            rows.append(_half(case, label, table))
+    told = iter(told_together([row.found for row in rows if isinstance(row, _Half)]))
+    for row in rows:
+        yield row.row(next(told)) if isinstance(row, _Half) else row
 
 
-def _half(case: Mapping[str, Any], label: str, rows: Sequence[tuple[float, float]]) -> FitRow:
+@dataclass(frozen=True, slots=True)
+class _Half:
+    """A table of which every second size was fitted."""
+
+    case: Mapping[str, Any]
+    label: str
+    found: Fit
+    away: Data
+    note: str
+
+    def row(self, told: Fit) -> FitRow:
+        """The row of the ledger, with the scatter that the fit is `told`."""
+        plain = float(np.abs(two_constants(told.data, self.away)).mean())
+        source = str(self.case.get("source", {}).get("repo") or self.case.get("source", {}).get("url", ""))
+        what = "every second size"
+        return row_of(_CASES, self.label, what, [(told, self.away)], plain=plain, note=self.note, source=source)
+
+
+def _half(case: Mapping[str, Any], label: str, rows: Sequence[tuple[float, float]]) -> FitRow | _Half:
     size, time = np.array(sorted(rows)).T
     every = Data.table(time, nbytes=size)
     known, away = every.take(np.arange(len(size)) % 2 == 0), every.take(np.arange(len(size)) % 2 == 1)
@@ -194,11 +219,7 @@ def _half(case: Mapping[str, Any], label: str, rows: Sequence[tuple[float, float
     model: Model = piecewise_model("regimes", "alpha-beta by regime", limits, known)
     if len(known) <= len(model.constants):
         model = alpha_beta("regimes", "alpha-beta")
-    found = fit(model, known)
-    plain = float(np.abs(two_constants(known, away)).mean())
-    note = f"{len(limits) + 1} regime{'s' if limits else ''}"
-    source = str(case.get("source", {}).get("repo") or case.get("source", {}).get("url", ""))
-    return row_of(_CASES, label, "every second size", [(found, away)], plain=plain, note=note, source=source)
+    return _Half(case, label, fit(model, known), away, f"{len(limits) + 1} regime{'s' if limits else ''}")
 
 
 def _without(case: Mapping[str, Any], reason: str, label: str = "") -> FitRow:

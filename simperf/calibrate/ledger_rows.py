@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simperf.calibrate.fit import Data, Fit, Model
+from simperf.calibrate.fit import DRAWS, Data, Fit, Model
 from simperf.calibrate.fit.model import Array
 from simperf.calibrate.fit.solve import best_of
 
@@ -39,6 +39,8 @@ class FitRow:
     note : str
         The model, or why there is no fit.
     source : str
+    width : float
+        Half of the 90 % interval of a point, as a factor less 1: the median of the points that `coverage` counts [1].
     """
 
     section: str
@@ -54,6 +56,7 @@ class FitRow:
     goal: float = float("nan")
     note: str = ""
     source: str = ""
+    width: float = float("nan")
 
     @property
     def reached(self) -> float:
@@ -66,10 +69,10 @@ class FitRow:
         return None if np.isnan(self.goal) else bool(self.reached <= self.goal)
 
 
-def best_fit(models: Sequence[Model], data: Data, *, strict: bool = False) -> Fit:
+def best_fit(models: Sequence[Model], data: Data, *, strict: bool = False, draws: int = DRAWS) -> Fit:
     """The best of several models by `Fit.criterion`, of those with fewer constants than points."""
     allowed = [model for model in models if len(data) >= len(model.constants) + 2]
-    return best_of(allowed or models[:1], data, strict=strict)
+    return best_of(allowed or models[:1], data, strict=strict, draws=draws)
 
 
 def row_of(
@@ -87,10 +90,11 @@ def row_of(
     inside = np.concatenate([one.errors() for one, _ in found])
     away = [(one, data) for one, data in found if data is not None and len(data)]
     outside = np.concatenate([one.errors(data) for one, data in away]) if away else np.zeros(0)
-    held = []
+    held, wide = [], []
     for one, data in away or [(one, one.data) for one, _ in found]:
         low, high = one.interval(data)
         held.append((low <= data.measured) & (data.measured <= high))
+        wide.append(np.sqrt(high / low) - 1.0)
     errors = outside if len(outside) else inside
     return FitRow(
         section,
@@ -106,6 +110,7 @@ def row_of(
         goal,
         note,
         source,
+        float(np.median(np.concatenate(wide))),
     )
 
 

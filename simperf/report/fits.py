@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,8 @@ _HEAD = """## How right fitted models are
 Here constants are fitted to some of the published points and held against the others (`simperf.calibrate.fit`; see
 [calibration](explanation/calibration.md)). Errors are means of sizes, predicted over measured less one; *worst* is
 signed. *In 90 %* is the share of the points that were not fitted (of those that were, if all were) in their 90 %
-interval. *Two constants* is what a fixed time and one rate get on the same points; of whole steps, a roofline of two
-rates."""
+interval, *half-width* how far its upper end is above the prediction (the median). *Two constants* is what a fixed time
+and one rate get on the same points; of whole steps, a roofline of two rates."""
 
 
 def _percent(value: float, *, sign: bool = False) -> str:
@@ -40,9 +41,9 @@ def fits_markdown(rows: Sequence[FitRow], recorded: Mapping[str, Validation] | N
         own = [row for row in rows if row.section == section]
         parts += ["", f"### {section}", "", _summary(own), ""]
         parts += [
-            "| case | what | fitted | not fitted | error, fitted | error, not fitted | worst | in 90 % | two constants "
-            "| goal | model |",
-            "|---|---|--:|--:|--:|--:|--:|--:|--:|---|---|",
+            "| case | what | fitted | not fitted | error, fitted | error, not fitted | worst | in 90 % | half-width "
+            "| two constants | goal | model |",
+            "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|---|---|",
         ]
         for row in own:
             cells = [
@@ -54,6 +55,7 @@ def fits_markdown(rows: Sequence[FitRow], recorded: Mapping[str, Validation] | N
                 _percent(row.outside),
                 _percent(row.worst, sign=True),
                 "" if math.isnan(row.coverage) else f"{100 * row.coverage:.0f} %",
+                _percent(row.width),
                 _percent(row.plain),
                 _goal(row),
                 row.note,
@@ -72,7 +74,8 @@ def _summary(rows: Sequence[FitRow]) -> str:
         mean = sum(row.outside * row.predicted for row in away) / points
         inside = sum(row.coverage * row.predicted for row in away) / points
         text += f"; {points} points that were not fitted: mean error {100 * mean:.1f} %, {100 * inside:.0f} % in their"
-        text += " 90 % interval"
+        wide = statistics.median(row.width for row in away)
+        text += f" 90 % interval, whose half-width is {_percent(wide)} in the median of the rows"
     goals = [row for row in rows if row.met is not None]
     if goals:
         text += f"; {sum(bool(row.met) for row in goals)} of {len(goals)} goals met"

@@ -5,7 +5,8 @@ import math
 import pytest
 
 from simperf.calibrate.ledger_copies import copy_rows
-from simperf.calibrate.ledger_kernels import kernel_rows, left_out_rows
+from simperf.calibrate.ledger_kernels import kernel_rows
+from simperf.calibrate.ledger_left_out import left_out_rows
 from simperf.calibrate.ledger_nccl import case_table, nccl_rows, table_rows
 from simperf.report.fits import fits_markdown, fits_text
 
@@ -45,6 +46,16 @@ def test_below_two_mib_is_told(large):
         assert "bimodal" in large[f"DGX H100, {n} ranks, below 2 MiB"].note
 
 
+def held(rows):
+    """Share of the points that were not fitted in their 90 % intervals, and the rows that hold less than 0.7 of theirs.
+
+    What a GPU has in all tables together is not counted again.
+    """
+    away = [row for row in rows if row.predicted and not row.name.startswith("all of ")]
+    share = sum(row.coverage * row.predicted for row in away) / sum(row.predicted for row in away)
+    return share, {row.name for row in away if row.coverage < 0.7}
+
+
 @pytest.fixture(scope="module")
 def few(cases):
     return [cases[name] for name in sorted(cases) if name.startswith("nccl-v100") or name.startswith("nccl1")]
@@ -56,8 +67,14 @@ def test_cases_are_fitted_on_half_of_their_sizes(few):
     assert len(fitted) >= 8
     points = sum(row.predicted for row in fitted)
     assert sum(row.outside * row.predicted for row in fitted) / points < 0.15
-    assert sum(row.coverage * row.predicted for row in fitted) / points > 0.7
     assert all(row.note for row in rows if not row.predicted)
+
+
+def test_intervals_of_halves_of_collectives(cases):
+    """Of all tables: 85 to 95 % of the readings, and one row of sixty-eight in which they hold fewer than 0.7."""
+    share, few = held(nccl_rows(list(cases.values())))
+    assert 0.85 <= share <= 0.95
+    assert len(few) <= 2
 
 
 def test_bus_bandwidth_becomes_time(cases):
@@ -71,6 +88,9 @@ def test_copies(cases):
     assert rows["xfer-ib-loopback-200g"].outside < 0.05
     assert "a message every 0.3" in rows["xfer-ib-loopback-200g"].note
     assert math.isnan(rows["xfer-a100-pcie4"].outside)
+    share, few = held(rows.values())
+    assert 0.85 <= share <= 0.95
+    assert not few
 
 
 @pytest.fixture(scope="module")
@@ -132,26 +152,58 @@ def test_the_ledger_of_kernels_says_what_was_met(kernels):
     assert "all of P100-PCIE" in fits_text(rows)
 
 
-def test_rows_on_a_gpu_that_was_left_out(cases):
+def test_intervals_of_halves_of_kernels(kernels):
+    """85 to 95 % of the readings; two rows hold half of theirs, whose misses their fitted halves do not show."""
+    share, few = held(kernels.values())
+    assert 0.85 <= share <= 0.95
+    assert few <= {"roof-bmm-fp32-6gpus, L4", "roof-azure-a100_v4, A100-SXM4-80GB"}
+    wide = sorted(row.width for name, row in kernels.items() if not name.startswith("all of "))
+    assert wide[len(wide) // 2] < 0.17
+
+
+@pytest.fixture(scope="module")
+def left_out(cases):
+    rows = left_out_rows([case for name, case in cases.items() if name.startswith("roof-")])
+    return {row.name: row for row in rows}
+
+
+def test_intervals_of_a_gpu_that_was_left_out(left_out):
+    """Made of what other boards are missed by: in 35 rows of eight boards one that holds fewer than 0.7 of its points.
+
+    Elementwise kernels of a board all lie off by as much: these rows hold all of their points or none.
+    """
+    share, few = held(left_out.values())
+    assert 0.85 <= share <= 0.95
+    assert few <= {"softmax fp32, T4"}
+    products = [row for name, row in left_out.items() if name.startswith(("bmm", "linear", "softmax", "layernorm"))]
+    assert 0.85 <= held(products)[0] <= 0.95
+    assert all(row.width < 0.25 for name, row in left_out.items() if name.startswith(("add", "relu", "tanh", "gelu")))
+
+
+def test_boards_of_little_power_have_wide_intervals_and_others_have_not(left_out):
+    """Readings of batches depend on what ran before only where the clock is held back."""
+    wide = {name.partition(", ")[2]: row.width for name, row in left_out.items() if name.startswith("bmm")}
+    assert min(wide[gpu] for gpu in ("T4", "L4", "H100-SXM5-80GB")) > 0.4
+    assert max(wide[gpu] for gpu in ("P100-PCIE", "A100-PCIE-40GB", "A100-PCIE-80GB")) < 0.3
+
+
+def test_rows_on_a_gpu_that_was_left_out(left_out):
     """From data sheets, caches and threads among them: 25 % or less."""
-    chosen = [case for name, case in cases.items() if name.startswith("roof-norm")]
-    rows = list(left_out_rows(chosen))
+    rows = [row for name, row in left_out.items() if name.startswith(("softmax", "layernorm"))]
     assert len(rows) == 8
     assert max(row.outside for row in rows) < 0.25
     assert sum(row.outside for row in rows) / len(rows) < 0.15
 
 
-def test_elementwise_kernels_of_a_gpu_that_was_left_out(cases):
-    chosen = [case for name, case in cases.items() if name.startswith("roof-elementwise")]
-    rows = list(left_out_rows(chosen))
+def test_elementwise_kernels_of_a_gpu_that_was_left_out(left_out):
+    rows = [row for name, row in left_out.items() if name.startswith(("add", "relu", "tanh", "gelu"))]
     assert len(rows) == 16
     assert max(row.outside for row in rows) < 0.25
 
 
-def test_products_of_a_gpu_that_was_left_out(cases):
+def test_products_of_a_gpu_that_was_left_out(left_out):
     """By its tiles, its peaks, its power and what another Pascal does with long sums: 25 % or less, for all."""
-    chosen = [case for name, case in cases.items() if name.startswith(("roof-bmm", "roof-linear"))]
-    rows = {row.name: row for row in left_out_rows(chosen)}
+    rows = {name: row for name, row in left_out.items() if name.startswith(("bmm", "linear"))}
     assert len(rows) == 11
     assert max(row.outside for row in rows.values()) < 0.24
     assert rows["bmm fp32, P100-PCIE"].outside < 0.10

@@ -60,11 +60,42 @@ class Usual:
     variance: float
     freedom: float
 
+    def drawn(self, variance: float, freedom: float) -> tuple[float, float]:
+        """A variance with what is usual, and how much longer than a normal one an interval of 90 % is: Student's t.
 
-def usual(variances: Sequence[float], freedom: float) -> Usual:
+        Parameters
+        ----------
+        variance : float
+            Known from `freedom` deviations.
+        freedom : float
+
+        Examples
+        --------
+        >>> variance, longer = Usual(0.01, 4.0).drawn(0.04, 4.0)
+        >>> round(variance, 3), round(longer, 2)
+        (0.025, 1.13)
+        """
+        from scipy import stats
+
+        every = freedom + self.freedom
+        if math.isinf(every):
+            return self.variance, 1.0
+        drawn = (freedom * variance + self.freedom * self.variance) / every
+        return drawn, float(stats.t.ppf(0.95, every)) / _NORMAL
+
+
+def usual(variances: Sequence[float], freedom: float | Sequence[float], *, least: float = _LEAST) -> Usual:
     """The scaled inverse chi-square distribution that variances were drawn from, each known from `freedom` deviations.
 
     By the moments of their logarithms (Smyth 2004, section 6.2). A few say nothing of each other.
+
+    Parameters
+    ----------
+    variances : sequence of float
+    freedom : float or sequence of float
+        Of all, or of each.
+    least : float
+        Deviation below which none is told from another.
 
     Examples
     --------
@@ -75,9 +106,10 @@ def usual(variances: Sequence[float], freedom: float) -> Usual:
 
     if len(variances) < _FEW:
         return Usual(0.0, 0.0)
-    logs = np.log(np.maximum(variances, _LEAST**2))
-    away = logs - special.digamma(freedom / 2.0) + math.log(freedom / 2.0)
-    more = float(away.var(ddof=1)) - float(special.polygamma(1, freedom / 2.0))
+    logs = np.log(np.maximum(variances, least**2))
+    half = np.asarray(freedom, dtype=float) / 2.0
+    away = logs - special.digamma(half) + np.log(half)
+    more = float(away.var(ddof=1)) - float(np.mean(special.polygamma(1, half)))
     if more <= 1e-6:
         return Usual(float(np.exp(away.mean())), math.inf)
     known = 2.0 * _trigamma_inverse(more)
@@ -160,15 +192,8 @@ def _middles(table: Array) -> Array:
 
 def _further(variance: float, freedom: int, like: Usual) -> float:
     """Deviation of a new session from the mean of those known, as a normal one that holds nine of ten as well."""
-    from scipy import stats
-
-    every = freedom + like.freedom
-    if math.isinf(every):
-        variance, student = like.variance, _NORMAL
-    else:
-        variance = (freedom * variance + like.freedom * like.variance) / every
-        student = float(stats.t.ppf(0.95, every))
-    return student / _NORMAL * math.sqrt(variance * (1.0 + 1.0 / (freedom + 1)))
+    drawn, longer = like.drawn(variance, freedom)
+    return longer * math.sqrt(drawn * (1.0 + 1.0 / (freedom + 1)))
 
 
 def _own(table: Array, middles: Array) -> float:

@@ -18,7 +18,7 @@ from simperf.calibrate.fit.model import Array, Columns, Constant, Data, Model
 from simperf.calibrate.fit.products import COLUMNS, Cut, matrix_seconds
 from simperf.hardware import GpuPart
 
-__all__ = ["PROCESS", "allowed_clock", "efficiency_models", "energy_scale"]
+__all__ = ["PROCESS", "allowed_clock", "efficiency_models", "energy_scale", "held_clock"]
 
 #: half sizes of a matrix product that are searched [1]
 _HALF = 4096.0
@@ -73,6 +73,13 @@ def allowed_clock(power: Any, peak: Any, energy: Any) -> Array:
         rise = _LOWEST + 3.0 * (1.0 - _LOWEST) * share**2
         share = share - (share * (_LOWEST + (1.0 - _LOWEST) * share**2) - wanted) / rise
     return np.asarray(share)
+
+
+def held_clock(values: Mapping[str, float], columns: Columns) -> Array:
+    """`allowed_clock` of each point's board, by the constants of `efficiency_models`; 1 where they know no energy."""
+    if "energy" not in values:
+        return np.ones(len(columns["peak"]))
+    return allowed_clock(columns["power"], values["rate"] * columns["peak"], values["energy"] * columns["scale"])
 
 
 def energy_scale(part: GpuPart) -> float:
@@ -132,7 +139,7 @@ def _efficiency(
         given = {key: value for key, value in values.items() if key not in ("energy", "lag")}
         rates: dict[str, Any] = {"rate": values["rate"] * peak, "memory": values["memory"] * bandwidth}
         if energy:  # a time a FLOP at the clock that is allowed, as an energy at a power of 1 W
-            clock = allowed_clock(columns["power"], rates["rate"], values["energy"] * columns["scale"])
+            clock = held_clock(values, columns)
             rates |= {"power": 1.0, "stored": values["lag"] * columns["rested"]}
             rates["flop_energy"] = np.where(clock < 1.0, 1.0 / (rates["rate"] * clock), 0.0)
         return matrix_seconds({**given, **rates}, {**columns, **real}) + columns["late"]

@@ -1,0 +1,87 @@
+"""Published kernel times as points to fit: which GPU of the catalogue each table is of, and what its columns mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from simperf.analysis.truth_roofline import GPUS, HARNESS, measured_ops
+from simperf.calibrate.fit import Data
+from simperf.calibrate.fit.datasheet import energy_scale
+from simperf.calibrate.fit.kernels import row_columns
+from simperf.calibrate.fit.products import CUTS, product_columns
+from simperf.calibrate.ledger_library import Row, known_cut
+from simperf.cost import Roofline
+from simperf.cost.longsums import row_seconds
+from simperf.cost.tiles import tile_speed
+from simperf.hardware import GpuPart
+from simperf.workload.op import Gemm, Op
+
+__all__ = ["ONE", "added_time", "by_operation", "kernel_cases", "kernel_data"]
+
+#: rate in which scaled work is counted: FLOP over peak and bytes over bandwidth, times this
+ONE = 1e12
+
+
+def kernel_cases(cases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], str, list[Row]]]:
+    """Case, GPU and rows of every roofline case whose GPU is in the catalogue."""
+    for case in cases:
+        if case.get("kind") != "roofline":
+            continue
+        gpus = case["hardware"]["gpu"]
+        for gpu in [gpus] if isinstance(gpus, str) else gpus:
+            rows = measured_ops(case, gpu) if gpu in GPUS else []
+            if rows:
+                yield case, gpu, rows
+
+
+def kernel_data(rows: Sequence[Row], part: GpuPart, *, scaled: bool = False, added: float = 0.0) -> Data:
+    """Columns of operations; `scaled` by the part's peaks, and `added` [s] taken off the times."""
+    roofline = Roofline(part)
+    ops = [op for _, op, _ in rows]
+    memory = part.memory_bandwidth / ONE if scaled else 1.0
+    columns: dict[str, Any] = {
+        "flops": [op.flops / (roofline.peak(op.dtype, family=op.family) / ONE if scaled else 1.0) for op in ops],
+        "nbytes": [op.nbytes / memory for op in ops],
+        **row_columns(ops, part),
+        "cold": np.zeros(len(ops)),
+        "peak": [roofline.peak(op.dtype, family=op.family) for op in ops],
+        "bandwidth": np.full(len(ops), part.memory_bandwidth),
+        "power": np.full(len(ops), part.power or np.inf),
+        **product_columns([op.gemm or Gemm(1, 1, 1, 1) for op in ops], part, dtype=ops[0].dtype),
+    }
+    columns |= _products(ops, part, columns)
+    columns["scale"] = np.full(len(ops), energy_scale(part))
+    times = np.array([time for _, _, time in rows]) - added
+    return Data.table(np.maximum(times, 1e-7), **{key: np.array(value) for key, value in columns.items()})
+
+
+def _products(ops: Sequence[Op], part: GpuPart, columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns that products on any GPU need beside: what a known tile leaves of the rate that the largest reaches.
+
+    Layers follow one another without rest (`simperf.calibrate.fit.datasheet`) and may wait for their long rows.
+    """
+    cut = known_cut(ops[0], part)
+    found = {"known": columns[(cut or CUTS[0]).column], "late": np.zeros(len(ops))}
+    if cut is not None:
+        found["known"] = tile_speed(cut.height, cut.width) * np.array(found["known"])
+        if ops[0].kind == "linear":
+            tile = cut.height, cut.width
+            found["late"] = np.array([row_seconds(op.gemm, tile, part) for op in ops if op.gemm is not None])
+    return found | {"rested": np.full(len(ops), float(ops[0].kind != "linear"))}
+
+
+def by_operation(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Rows by operation; matrix products together."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault("product" if row[1].gemm is not None else row[1].kind, []).append(row)
+    return found
+
+
+def added_time(case: Mapping[str, Any], op: Op) -> float:
+    """Time that the measuring program adds [s]."""
+    repo = str(case.get("source", {}).get("repo", ""))
+    return HARNESS.get(f"{repo}:{op.kind}", HARNESS.get(repo, 0.0))
