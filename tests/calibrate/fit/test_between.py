@@ -7,7 +7,7 @@ import pytest
 
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.fit import Constant, Data, Model, fit
-from simperf.calibrate.fit.between import Spread, misses, spreads, usual
+from simperf.calibrate.fit.between import Spread, Usual, misses, spreads, usual
 
 pytest.importorskip("lmfit")
 
@@ -94,3 +94,27 @@ def test_what_is_usual_is_found_again():
     found = usual(list(true * rng.chisquare(freedom, size=4000) / freedom), freedom)
     assert found.variance == pytest.approx(variance, rel=0.1)
     assert found.freedom == pytest.approx(known, rel=0.25)
+
+
+def test_what_is_usual_of_variances_that_are_known_from_different_numbers():
+    rng = np.random.default_rng(5)
+    known, variance = 8.0, 0.01
+    freedom = rng.integers(2, 12, size=6000)
+    true = known * variance / rng.chisquare(known, size=6000)
+    found = usual(list(true * rng.chisquare(freedom) / freedom), list(freedom))
+    assert found.variance == pytest.approx(variance, rel=0.1)
+    assert found.freedom == pytest.approx(known, rel=0.25)
+    # deviations below the least are all that, and then no longer told apart
+    tiny = [1e-8 * variance for variance in (1.0, 2.0, 3.0, 4.0, 5.0)]
+    assert usual(tiny, 4).freedom == np.inf
+    assert usual([1e-4, 1e-6, 1e-8, 1e-2, 1.0], 4).freedom < usual([1e-4, 1e-6, 1e-8, 1e-2, 1.0], 4, least=0.05).freedom
+
+
+def test_a_variance_is_drawn_towards_what_is_usual_by_what_is_known_of_both():
+    like = Usual(0.01, 6.0)
+    few, many = like.drawn(0.04, 2.0), like.drawn(0.04, 60.0)
+    assert few[0] == pytest.approx((6 * 0.01 + 2 * 0.04) / 8)
+    assert 0.01 < few[0] < many[0] < 0.04
+    assert few[1] > many[1] > 1.0
+    assert Usual(0.01, np.inf).drawn(0.04, 2.0) == (0.01, 1.0)
+    assert Usual(0.0, 0.0).drawn(0.04, 2.0) == pytest.approx((0.04, 2.92 / 1.645), rel=1e-3)

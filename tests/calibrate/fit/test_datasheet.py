@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simperf.calibrate.fit import Data, fit
-from simperf.calibrate.fit.datasheet import allowed_clock, efficiency_models, energy_scale
+from simperf.calibrate.fit.datasheet import allowed_clock, efficiency_models, energy_scale, held_clock
 from simperf.calibrate.fit.products import product_columns
 from simperf.hardware import Catalog
 from simperf.workload.kinds import bmm
@@ -51,6 +51,13 @@ def test_the_clock_falls_with_the_power():
 
 def test_a_board_without_a_limit_keeps_its_clock():
     assert allowed_clock(np.inf, 20e12, 15e-12) == 1.0
+
+
+def test_a_form_tells_which_boards_it_holds_back():
+    values = {"rate": 0.9, "memory": 0.8, "energy": 1.5e-11, "lag": 1e-3}
+    assert held_clock(values, columns(P100)) == pytest.approx(1.0)
+    assert np.all(held_clock(values, columns(L4)) < 0.5)
+    assert np.array_equal(held_clock({"rate": 0.9, "memory": 0.8}, columns(L4)), np.ones(len(OPS)))
 
 
 def test_energy_goes_by_process_and_clock():
