@@ -103,8 +103,7 @@ def draw_limits(found: Limits) -> Any:
         top.legend(fontsize=7, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
         names = [f"{one.resource.name}" for one in rows]
         changes = [100 * one.change for one in rows]
-        colours = ["#009E73" if change < 0 else "#D55E00" for change in changes]
-        axes.barh(names, changes, color=colours)
+        axes.barh(names, changes, color="#555555")  # no category's colour: these are resources
         for place, one in enumerate(rows):
             if one.low is not None and one.high is not None:
                 axes.plot([100 * one.low, 100 * one.high], [place, place], color="black", lw=1)

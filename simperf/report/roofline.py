@@ -18,6 +18,8 @@ __all__ = ["draw_roofline"]
 
 _MARKERS = {"compute": ("o", "#009E73"), "memory": ("s", "#56B4E9"), "overhead": ("^", "#D55E00")}
 _NAMED = 8
+#: share of the axes that the legend at the lower right may take
+_LEGEND = 0.34
 
 
 def draw_roofline(axes: Any, result: Result, *, part: str = "") -> None:
@@ -93,7 +95,10 @@ def _areas(axes: Any, ceiling: Ceiling, peak: float, precision: str, ends: tuple
     axes.text(math.sqrt(ridge * ends[1]), top * 0.75, "compute-bound", **style)
     axes.axvline(ridge, color="#777777", linestyle=":", linewidth=0.8)
     text = f"ridge ({precision}): {ridge:.3g} FLOP/B"
-    axes.text(ridge, axes.get_ylim()[0] * 1.3, f"{text} ", ha="right", va="bottom", fontsize=7.5, color="#555555")
+    beside = ridge  # left of the line, and of the legend at the lower right where the line runs through it
+    if axes.figure.get_figwidth() >= NARROW:
+        beside = min(ridge, ends[0] * (ends[1] / ends[0]) ** (1 - _LEGEND))
+    axes.text(beside, axes.get_ylim()[0] * 1.3, f"{text} ", ha="right", va="bottom", fontsize=7.5, color="#555555")
 
 
 def _ceilings(axes: Any, ceiling: Ceiling, used: set[str], ends: tuple[float, float]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from simperf.report.terminal import to_text
+from simperf.report.words import numbers
 from simperf.study.table import Table
 
 if TYPE_CHECKING:
@@ -38,8 +39,7 @@ def rows_view(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: Seq
     grid = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for index, name in enumerate(header):
         cells = [row[index] for row in rows]
-        number = name not in left and all(cell[:1].isdigit() or cell[:1] in "-+" for cell in cells if cell)
-        grid.add_column(name, justify="right" if number else "left", overflow="fold")
+        grid.add_column(name, justify="right" if name not in left and numbers(cells) else "left", overflow="fold")
     for row in rows:
         grid.add_row(*(Text(cell) for cell in row))
     return grid

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from simperf.errors import InputError, Problem, UnknownNameError
-from simperf.report.style import figure, save, written
+from simperf.report.style import Scale, byte_scale, figure, save, time_scale, written
 from simperf.study.pareto import pareto_front
 from simperf.study.table import Table
 
@@ -88,10 +88,28 @@ def _full(table: Table, metric: str) -> str:
     return metric if metric in table.columns else f"metrics.{metric}"
 
 
-def _label(table: Table, column: str) -> str:
+def _scale(table: Table, column: str) -> tuple[str, float]:
+    """Label of an axis in a unit in which the column is easily read, and what its SI values are divided by."""
     unit = table.unit(column) or _unit_of(table.column(column))
+    largest = max((abs(x) for x in _numbers(table, column) if _is_number([x])), default=0.0)
+    scale = Scale(1.0, unit)
+    if unit == "s":
+        scale = time_scale(largest)
+    elif unit in ("B", "B/s"):
+        factor, name = byte_scale(largest)
+        scale = Scale(factor, name + unit[1:])
     name = column.removeprefix("metrics.")
-    return f"{name} [{unit}]" if unit not in ("", "1") else name
+    return f"{name} [{scale.unit}]" if unit not in ("", "1") else name, scale.factor
+
+
+def _fit_numbers(*axes: Any) -> None:
+    """Write numbers too long or too small for an axis with k, M, ... or m, µ, ... in place of a power far from them."""
+    from matplotlib.ticker import EngFormatter, ScalarFormatter
+
+    for axis in axes:
+        largest = max(map(abs, axis.get_view_interval()))
+        if isinstance(axis.get_major_formatter(), ScalarFormatter) and not 1e-2 <= largest < 1e5:
+            axis.set_major_formatter(EngFormatter(sep=""))
 
 
 def _unit_of(values: Sequence[Any]) -> str:
@@ -141,20 +159,24 @@ def _lines(table: Table, metric: str) -> Any:
     column = _full(table, metric)
     series = _series(table, column)
 
+    along, step = _scale(table, table.keys[0])
+    up, unit = _scale(table, column)
+
     def fill(made: Any) -> None:
         axes = made.subplots()
         axes.set_title(table.title)
         for number, (label, (xs, ys, ends)) in enumerate(series.items()):
             order = _order(xs)
             colour = _LINES[number % len(_LINES)]
-            places = [xs[i] if _is_number(xs) else str(xs[i]) for i in order]
-            axes.plot(places, [ys[i] for i in order], "o-", ms=3.5, lw=1.2, color=colour, label=label or None)
+            places = [xs[i] / step if _is_number(xs) else str(xs[i]) for i in order]
+            axes.plot(places, [ys[i] / unit for i in order], "o-", ms=3.5, lw=1.2, color=colour, label=label or None)
             if any(low != high for low, high in ends):
-                lows, highs = [ends[i][0] for i in order], [ends[i][1] for i in order]
+                lows, highs = [ends[i][0] / unit for i in order], [ends[i][1] / unit for i in order]
                 axes.fill_between(places, lows, highs, color=colour, alpha=0.2, lw=0)
-        axes.set_xlabel(_label(table, table.keys[0]))
-        axes.set_ylabel(_label(table, column))
+        axes.set_xlabel(along)
+        axes.set_ylabel(up)
         axes.set_ylim(bottom=0)
+        _fit_numbers(axes.xaxis, axes.yaxis)
         if len(series) > 1:
             axes.legend(fontsize=7.5)
 
@@ -165,18 +187,20 @@ def _scaling(table: Table, metric: str) -> Any:
     column = _RATE if metric == "time" and _RATE in table.columns else _full(table, metric)
     series = _series(table, column)
     inverse = column == "time"
+    along, step = _scale(table, table.keys[0])
+    up, unit = ("1 / time [1/s]", 1.0) if inverse else _scale(table, column)
 
     def fill(made: Any) -> None:
         left, right = made.subplots(1, 2, width_ratios=[3, 2])
         made.suptitle(table.title, x=0.01, ha="left", fontsize=10, weight="bold")
         for number, (label, (xs, values, ends)) in enumerate(series.items()):
             order = _order(xs)
-            numbers = [float(xs[i]) for i in order]
+            numbers = [float(xs[i]) / step for i in order]
             if any(low != high for low, high in ends):
-                bounds = [[1.0 / end if inverse else end for end in ends[i]] for i in order]
+                bounds = [[1.0 / end if inverse else end / unit for end in ends[i]] for i in order]
                 band = [min(pair) for pair in bounds], [max(pair) for pair in bounds]
                 left.fill_between(numbers, *band, color=_LINES[number % len(_LINES)], alpha=0.2, lw=0)
-            rates = [1.0 / values[i] if inverse else values[i] for i in order]
+            rates = [1.0 / values[i] if inverse else values[i] / unit for i in order]
             ideal = [rates[0] / numbers[0] * x for x in numbers]
             colour = _LINES[number % len(_LINES)]
             left.plot(numbers, rates, "o-", ms=3.5, lw=1.2, color=colour, label=label or "simulated")
@@ -184,10 +208,12 @@ def _scaling(table: Table, metric: str) -> Any:
             shares = [100 * rate / best for rate, best in zip(rates, ideal, strict=True)]
             right.plot(numbers, shares, "o-", ms=3.5, lw=1.2, color=colour)
         for axes in (left, right):
-            axes.set_xlabel(_label(table, table.keys[0]))
+            axes.set_xlabel(along)
             axes.set_ylim(bottom=0)
-        left.set_ylabel("1 / time [1/s]" if inverse else _label(table, column))
+            _fit_numbers(axes.xaxis, axes.yaxis)
+        left.set_ylabel(up)
         right.set_ylabel("efficiency [%]")
+        right.set_ylim(top=max(105.0, right.get_ylim()[1]))  # points at 100 % are whole
         right.axhline(100, ls="--", lw=0.9, color=_GREY)
         left.legend(fontsize=7.5)
 
@@ -202,6 +228,7 @@ def _heatmap(table: Table, metric: str) -> Any:
         problem = Problem("a heat map is over two keys", value=", ".join(table.keys), expected="--plot-kind lines")
         raise InputError(problem)
     first, second = (_distinct(table.column(key)) for key in table.keys)
+    up, unit = _scale(table, column)
     cells = [[float("nan")] * len(first) for _ in second]
     ends: dict[tuple[int, int], tuple[float, float]] = {}
     for row, record in zip(table.rows, table.records(), strict=True):
@@ -215,20 +242,22 @@ def _heatmap(table: Table, metric: str) -> Any:
     def fill(made: Any) -> None:
         axes = made.subplots()
         axes.set_title(table.title)
-        picture = axes.imshow(cells, origin="lower", aspect="auto", cmap="viridis_r" if column == "time" else "viridis")
+        colours = "viridis_r" if column == "time" else "viridis"
+        shown = [[value / unit for value in line] for line in cells]
+        picture = axes.imshow(shown, origin="lower", aspect="auto", cmap=colours)
         axes.set_xticks(range(len(first)), first, rotation=30 if max(map(len, first)) > 5 else 0)
         axes.set_yticks(range(len(second)), second)
-        axes.set_xlabel(_label(table, table.keys[0]))
+        axes.set_xlabel(table.keys[0])
         axes.set_ylabel(table.keys[1])
         axes.grid(visible=False)
-        made.colorbar(picture, label=_label(table, column))
+        made.colorbar(picture, label=up)
         if len(first) * len(second) <= 100:
             for y, line in enumerate(cells):
                 for x, value in enumerate(line):
-                    unit = table.unit(column) or "1"
-                    text = "failed" if math.isnan(value) else written(value, unit, digits=3)
+                    si = table.unit(column) or "1"
+                    text = "failed" if math.isnan(value) else written(value, si, digits=3)
                     if (y, x) in ends:
-                        text += "\n" + " .. ".join(written(end, unit, digits=3) for end in ends[y, x])
+                        text += "\n" + " .. ".join(written(end, si, digits=3) for end in ends[y, x])
                     box = {"facecolor": "white", "alpha": 0.7, "lw": 0, "pad": 1}
                     axes.text(x, y, text, ha="center", va="center", fontsize=6.5, bbox=box)
 

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Literal
 from simperf.analysis.breakdown import breakdown
 from simperf.analysis.chance import distinguishable
 from simperf.analysis.check import Check
-from simperf.analysis.limits import busiest, headroom, utilisation
-from simperf.analysis.overlap import overlap
+from simperf.analysis.limits import busiest, utilisation
 from simperf.analysis.regime import regime
 from simperf.analysis.verdict import verdict
-from simperf.engine.recorder import Category
 from simperf.report.data import Failure, comparison_document, result_document, to_csv, to_json
 from simperf.report.terminal import bar, columns, to_text, unicode_output
+from simperf.report.words import limit_words
 from simperf.results import Result
 from simperf.units import format_quantity
 
@@ -166,25 +165,8 @@ def _breakdown(result: Result) -> RenderableType:
 
 def _limits(result: Result) -> RenderableType:
     grid = _grid()
-    bound, limit, room = regime(result), busiest(result), headroom(result)
-    if result.spans:
-        state = "nothing is active" if bound.name == "idle" else "busy"
-        grid.add_row("regime", f"{bound.name} ({state} for {_percent(bound.share)} of the time)")
-    if limit is not None:
-        share = _percent(limit.utilisation)
-        state = f"{share} used" if limit.kind in ("link", "host") else f"at work for {share} of the time"
-        grid.add_row("busiest", f"{limit.name} ({limit.kind}), {state}")
-    if room is not None:
-        above = "the run is at its floor" if room.ratio < 1 + 1e-6 else f"the run takes {room.ratio:.4g} times that"
-        if 1 + 1e-6 <= room.ratio < 1.01:
-            above = f"the run takes {(room.ratio - 1) * 100:.2g} % more"
-        grid.add_row("floor", f"{format_quantity(room.floor, 's')} set by {room.name}; {above}")
-    moving: tuple[Category, ...] = ("communication", "copy")
-    for category in moving:
-        found = overlap(result, category)
-        if found.total > 0:
-            text = f"{_percent(found.share)} of {format_quantity(found.total, 's')} hidden under kernels"
-            grid.add_row(category, text)
+    for name, text in limit_words(result):
+        grid.add_row(name, text)
     if not grid.row_count:
         grid.add_row("unknown: neither a timeline nor resources were recorded")
     return grid

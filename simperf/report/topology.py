@@ -7,6 +7,7 @@ kinds differ in dash as well. Labels are bandwidths a direction in GB/s.
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike, fspath
@@ -34,6 +35,8 @@ NODE_COLORS = {
     "switch": "#D55E00",
     "server": "#F0F0F0",
 }
+#: width of a letter of the legend [inch]
+_LETTER = 0.066
 NODE_WORDS = {"gpu": "GPU", "cpu": "CPU", "nic": "NIC", "pcie-switch": "PCIe switch", "nvswitch": "NVSwitch"}
 LINK_STYLES: Mapping[str, tuple[str, Any]] = {
     "pcie": ("#444444", "-"),
@@ -358,7 +361,13 @@ def _legend(figure: Figure, picture: _Picture, load: Mapping[str, float] | None)
     handles.append(Line2D([], [], linestyle="none", label=unit))
     if picture.note:
         handles.append(Line2D([], [], linestyle="none", label=picture.note))
-    figure.legend(handles=handles, loc="outside lower left", ncols=2, fontsize=8, frameon=False)
+    words = [str(handle.get_label()) for handle in handles]
+    half = (len(words) + 1) // 2
+    room = (figure.get_figwidth() - 1.3) / _LETTER  # beside the marks of two columns
+    beside = max(map(len, words[:half])) + max(map(len, words[half:])) <= room
+    for handle, text in zip(handles, words, strict=True):
+        handle.set_label(text if beside else textwrap.fill(text, int(room)))
+    figure.legend(handles=handles, loc="outside lower left", ncols=2 if beside else 1, fontsize=8, frameon=False)
 
 
 def _line(word: str, parts: Sequence[str]) -> str:

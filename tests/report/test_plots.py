@@ -277,3 +277,15 @@ def test_letters_are_readable_on_any_colour(number):
 
     low, high = sorted((light(number), {"black": 0.0, "white": 1.0}[letters_on(f"#{number:06x}")]))
     assert (high + 0.05) / (low + 0.05) > 4.5
+
+
+def test_the_ridge_and_the_legend_of_a_roofline_do_not_meet():
+    from simperf import load_scenario, run
+
+    scenario = load_scenario("training/ddp-or-dataparallel")
+    (ddp,) = (one for one in scenario.variants if one.name == "DistributedDataParallel")
+    picture = draw(run(ddp), "roofline")
+    picture.draw_without_rendering()
+    (axes,) = picture.axes
+    (ridge,) = (text for text in axes.texts if text.get_text().startswith("ridge"))
+    assert not ridge.get_window_extent().overlaps(axes.get_legend().get_window_extent())

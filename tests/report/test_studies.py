@@ -8,6 +8,7 @@ from simperf.report.limits import draw_limits, format_limits
 from simperf.report.plans import draw_plan, format_plan
 from simperf.report.studies import format_table
 from simperf.report.sweeps import draw_table
+from simperf.report.words import numbers
 from simperf.study.pareto import pareto_front
 from simperf.study.planning import make_request, plan
 from simperf.study.table import Table, check_output
@@ -143,3 +144,34 @@ def test_scaling_heat_map_and_pareto_show_intervals_too():
     assert draw_table(table, "scaling").axes[0].collections
     drawn, bare = (len(draw_table(one, "pareto").axes[0].lines) for one in (table, TABLE))
     assert drawn == bare + 2 * len(rows)
+
+
+def test_axes_have_units_in_which_numbers_are_short():
+    rows = [row(i, 1, 1, t) | {"set": {"program.t1": f"{10 * i} us"}} for i, t in enumerate((0.2, 0.3, 0.5))]
+    (axes,) = draw_table(Table(rows, ("program.t1",), "Sweep"), "lines").axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("program.t1 [µs]", "time [ms]")
+    assert list(axes.lines[0].get_xdata()) == pytest.approx([0, 10, 20])
+    assert list(axes.lines[0].get_ydata()) == pytest.approx([200, 300, 500])
+    rows = [{**one, "set": {"program.nbytes": f"{i + 1} MB"}} for i, one in enumerate(rows)]
+    rows = [
+        {**one, "metrics": {"busbw": [1e10 * (i + 1), "B/s"], "bytes a joule": [1e7, "1"]}}
+        for i, one in enumerate(rows)
+    ]
+    table = Table(rows, ("program.nbytes",), "Sweep")
+    (axes,) = draw_table(table, "lines", metric="busbw").axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("program.nbytes [MB]", "busbw [GB/s]")
+    assert list(axes.lines[0].get_ydata()) == pytest.approx([10, 20, 30])
+    figure = draw_table(table, "lines", metric="bytes a joule")
+    figure.draw_without_rendering()
+    assert "10M" in [text.get_text() for text in figure.axes[0].get_yticklabels()]
+
+
+def test_an_efficiency_of_one_is_not_cut_off():
+    right = draw_table(TABLE, "scaling").axes[1]
+    assert right.get_ylim()[1] >= 104
+
+
+def test_candidates_are_words_that_begin_with_a_number():
+    assert numbers(["2.17 h", "33.8 min", "1.5x", "-3 %", "+1", "12", ""])
+    assert not numbers(["1 x p4d-24xlarge, ddp", "12 x dgx-1v"])
+    assert not numbers(["ring", "2"])

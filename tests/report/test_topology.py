@@ -88,3 +88,13 @@ def test_files_are_whole_and_the_same_every_time(tmp_path, suffix):
 def test_what_cannot_be_written(tmp_path, name):
     with pytest.raises(InputError):
         save_topology(CATALOG.machine("desktop-1gpu"), tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["p3-2xlarge", "desktop-1gpu", "dgx-1v", "dgx-a100-x4"])
+def test_the_legend_lies_on_the_picture(name):
+    machine = CATALOG.machine(name)
+    for load in (None, {}):
+        figure = draw_topology(machine, load=load)
+        figure.draw_without_rendering()
+        (legend,) = figure.legends
+        assert legend.get_window_extent().x1 <= figure.bbox.x1, load

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from simperf.analysis.critical import critical_path
-from simperf.analysis.limits import busiest, headroom, utilisation
-from simperf.analysis.overlap import overlap
-from simperf.analysis.regime import regime
-from simperf.engine.recorder import Category
+from simperf.analysis.limits import utilisation
 from simperf.report.html.page import definitions, table
+from simperf.report.words import limit_words
 from simperf.results import Result
 from simperf.units import format_quantity
 
@@ -19,22 +17,7 @@ _PARTS = 10
 
 def limits(result: Result) -> list[tuple[str, str]]:
     """Regime, busiest resource, floor and overlap, each in words."""
-    rows = []
-    bound, limit, room = regime(result), busiest(result), headroom(result)
-    if result.spans:
-        rows.append(("Regime", f"{bound.name}, for {bound.share:.1%} of the time".replace("%", " %")))
-    if limit is not None:
-        rows.append(("Busiest", f"{limit.name} ({limit.kind}), {limit.utilisation:.1%} used".replace("%", " %")))
-    if room is not None:
-        floor = format_quantity(room.floor, "s")
-        rows.append(("Floor", f"{floor} set by {room.name}; the run takes {room.ratio:.4g} times that"))
-    moving: tuple[Category, ...] = ("communication", "copy")
-    for category in moving:
-        found = overlap(result, category)
-        if found.total > 0:
-            text = f"{found.share:.1%} of {format_quantity(found.total, 's')} hidden under kernels".replace("%", " %")
-            rows.append((category.capitalize(), text))
-    return rows
+    return [(name.capitalize(), text) for name, text in limit_words(result)]
 
 
 def limiting_part(result: Result) -> str:

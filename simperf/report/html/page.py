@@ -11,6 +11,7 @@ from typing import Any
 
 from simperf.errors import InputError, Problem
 from simperf.files import write_text
+from simperf.report.words import numbers
 
 __all__ = ["Section", "definitions", "numeric", "page", "paragraphs", "save_page", "table"]
 
@@ -140,9 +141,8 @@ def table(
 
 
 def numeric(rows: Sequence[Sequence[Any]]) -> list[int]:
-    """Columns whose cells all begin as numbers do."""
-    columns = range(len(rows[0])) if rows else range(0)
-    return [i for i in columns if all(str(row[i]).startswith(("-", "+", *"0123456789")) for row in rows)]
+    """Columns whose cells are all numbers, with or without a unit."""
+    return [i for i in range(len(rows[0]) if rows else 0) if numbers([row[i] for row in rows])]
 
 
 def definitions(rows: Iterable[tuple[str, str]]) -> str:
