@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import tempfile
@@ -14,7 +15,16 @@ from typing import IO, Any
 
 from simperf.errors import InputError, Problem
 
-__all__ = ["TomlFile", "atomic_writer", "is_special", "read_toml", "refuse_other", "write_bytes", "write_text"]
+__all__ = [
+    "TomlFile",
+    "atomic_writer",
+    "is_special",
+    "read_toml",
+    "refuse_other",
+    "write_bytes",
+    "write_packed",
+    "write_text",
+]
 
 _LONGEST = 120  # characters of a value that a message repeats
 _MAX_BYTES = 64 * 1024 * 1024
@@ -290,6 +300,12 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
     """Write `data` to `path`, whole or not at all."""
     with atomic_writer(path) as stream:
         stream.write(data)
+
+
+def write_packed(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write `data` to `path` whole or not at all, gzipped if it ends in ``.gz``: the same data, the same bytes."""
+    packed = os.fspath(path).endswith(".gz")
+    write_bytes(path, gzip.compress(data, 6, mtime=0) if packed else data)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

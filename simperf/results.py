@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from simperf.engine.recorder import Arrow, Sample, Span
 from simperf.errors import FloorError, InputError, Problem
-from simperf.files import write_bytes
+from simperf.files import write_packed
 from simperf.units import format_quantity
 
 __all__ = ["SCHEMA", "Ceiling", "Metric", "OperationUse", "ResourceUse", "Result"]
@@ -202,10 +202,7 @@ class Result:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to `path`, gzipped if it ends in ``.gz``; whole or not at all."""
-        data = self.to_bytes()
-        if os.fspath(path).endswith(".gz"):
-            data = gzip.compress(data, 6, mtime=0)
-        write_bytes(path, data)
+        write_packed(path, self.to_bytes())
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Result:

@@ -1,11 +1,12 @@
 """Key lines, reading errors, and writing whole or not at all."""
 
+import gzip
 import os
 
 import pytest
 
 from simperf.errors import InputError
-from simperf.files import atomic_writer, dotted, read_toml, write_text
+from simperf.files import atomic_writer, dotted, read_toml, write_packed, write_text
 
 TEXT = '''a = 1
 [m]
@@ -136,3 +137,13 @@ def test_a_link_stays_and_a_device_is_never_replaced(tmp_path):
     assert os.read(reader, 100) == b"bytes"
     os.close(reader)
     assert pipe.is_fifo()
+
+
+def test_a_name_that_ends_in_gz_is_packed_the_same_way_every_time(tmp_path):
+    plain, packed, again = tmp_path / "a.json", tmp_path / "a.json.gz", tmp_path / "b.json.gz"
+    for path in (plain, packed, again):
+        write_packed(path, b"x" * 1000)
+    assert plain.read_bytes() == b"x" * 1000
+    assert len(packed.read_bytes()) < 100
+    assert gzip.decompress(packed.read_bytes()) == b"x" * 1000
+    assert packed.read_bytes() == again.read_bytes()

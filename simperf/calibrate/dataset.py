@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from simperf.errors import InputError, Problem
-from simperf.files import write_bytes
+from simperf.files import write_packed
 
 __all__ = ["SCHEMA", "Dataset", "Measurement", "Value"]
 
@@ -152,10 +152,7 @@ class Dataset:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to `path`, gzipped if it ends in ``.gz``; whole or not at all."""
-        data = self.to_bytes()
-        if os.fspath(path).endswith(".gz"):
-            data = gzip.compress(data, 6, mtime=0)
-        write_bytes(path, data)
+        write_packed(path, self.to_bytes())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Dataset:

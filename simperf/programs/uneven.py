@@ -17,7 +17,7 @@ from simperf.execution.session import Session
 from simperf.programs.registry import Unless, program
 from simperf.programs.unused import deviates, refuse_unused, together
 from simperf.training.jitter import Family, distribution, stream
-from simperf.training.stragglers import LinkChange, Straggler, change_links, finish_time, flap
+from simperf.training.stragglers import Straggler, change_links, finish_time, flap, slowed
 from simperf.units import Bytes, Ratio, Seconds
 
 __all__ = ["link_flaps", "stragglers"]
@@ -191,11 +191,8 @@ def link_flaps(
             raise InputError(Problem(message, key="down" if up else "up", value="0 s", expected='such as "2 s"'))
         law = [distribution("exponential", mean=mean) for mean in (up, down)]
         flap(m.simulation, name, up=law[0], down=law[1], share=share)
-    elif until or share > 0.0:
-        changes = [LinkChange(name, at, share)] + ([LinkChange(name, until, 1.0)] if until else [])
-        change_links(m.simulation, changes)
     else:
-        raise InputError(Problem("a link that is down for ever never delivers", key="until", expected='such as "2 s"'))
+        change_links(m.simulation, slowed(name, share, at, until, keys=("share", "until")))
     for _ in range(n):
         yield m.send(source, target, nbytes)
     m.metric("bandwidth", n * nbytes / m.now, "B/s")

@@ -15,7 +15,6 @@ What a viewer could not show is left out and counted in ``otherData``.
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 import os
@@ -24,7 +23,7 @@ from functools import lru_cache
 from typing import Any
 
 from simperf.analysis.timeline import split_track
-from simperf.files import write_bytes
+from simperf.files import write_packed
 from simperf.report.flows import Flow, Spot, arrivals, launches
 from simperf.report.lanes import Row, natural, ordered, rows
 from simperf.results import Result
@@ -83,10 +82,7 @@ def save_trace(result: Result, path: str | os.PathLike[str]) -> None:
     InputError
         The file cannot be written.
     """
-    data = trace_bytes(result)
-    if os.fspath(path).endswith(".gz"):
-        data = gzip.compress(data, 6, mtime=0)
-    write_bytes(path, data)
+    write_packed(path, trace_bytes(result))
 
 
 def _grid(time: float) -> int:

@@ -92,8 +92,21 @@ class LinkChange:
             raise InputError(problems)
 
 
-def slowed(link: str, share: float, start: float, end: float) -> tuple[LinkChange, ...]:
-    """Changes of a link that is slow, or down, from `start` to `end` [s]; an `end` of 0 is never, no name no change.
+def slowed(
+    link: str, share: float, start: float, end: float, *, keys: tuple[str, str] = ("slow_share", "slow_until")
+) -> tuple[LinkChange, ...]:
+    """Changes of a link that is slow, or down, for a time.
+
+    Parameters
+    ----------
+    link : str
+        The resource; no name, no change.
+    share : float
+        Capacity that is left of it [1]; 0 is down.
+    start, end : float
+        When it is slow [s]; an `end` of 0 is never.
+    keys : tuple of str
+        What the caller's user calls `share` and `end`.
 
     Raises
     ------
@@ -104,9 +117,9 @@ def slowed(link: str, share: float, start: float, end: float) -> tuple[LinkChang
         return ()
     lasts = end > 0.0
     checks = (
-        ("slow_share", share, 0.0 <= share <= 1.0, "a share from 0 (down) to 1 is expected"),
-        ("slow_until", end, lasts or share != 0.0, "a link that is down for ever never delivers: give a time"),
-        ("slow_until", end, not lasts or end > start, f"it ends after it begins at {start:g} s"),
+        (keys[0], share, 0.0 <= share <= 1.0, "a share from 0 (down) to 1 is expected"),
+        (keys[1], end, lasts or share != 0.0, "a link that is down for ever never delivers: give a time"),
+        (keys[1], end, not lasts or end > start, f"it ends after it begins at {start:g} s"),
     )
     problems = [Problem(words, key=key, value=f"{value:g}") for key, value, right, words in checks if not right]
     if problems:

@@ -128,8 +128,12 @@ def test_e7_all_that_cannot_be_is_told_at_once(play):
 
 
 def test_a_link_that_never_comes_back(play):
-    with pytest.raises(InputError, match="down for ever"):
+    with pytest.raises(InputError, match="until: a link that is down for ever"):
         play("book-4gpu", "link-flaps")
+    with pytest.raises(InputError, match=r"until: it ends after it begins at 2 s \(read: 1\)"):
+        play("book-4gpu", "link-flaps", at=2.0, until=1.0)
+    with pytest.raises(InputError, match="share: a share from 0"):
+        play("book-4gpu", "link-flaps", share=1.5, until=1.0)
     with pytest.raises(ProgramError, match="n must be"):
         play("book-4gpu", "link-flaps", n=0, until=1.0)
     with pytest.raises(InputError, match=r"down: .*both are expected"):
