@@ -106,7 +106,11 @@ def one_a_series(found):
     return list(chosen.values())
 
 
-@pytest.mark.parametrize("family", sorted(set(FAMILIES) - {"step", "loader", "storage", "collective", "mixed"}))
+#: families that need no GPU, and whole programs, which `tests.calibrate.test_gpu_chain` runs
+ELSEWHERE = {"step", "loader", "storage", "collective", "mixed", "program"}
+
+
+@pytest.mark.parametrize("family", sorted(set(FAMILIES) - ELSEWHERE))
 def test_each_family_gives_readings(bench, family):
     found = [task for _, task in tasks(bench, (family,)) if isinstance(task, Task)]
     chosen = one_a_series(found) or found[:1]
@@ -123,6 +127,8 @@ def test_everything_that_the_fit_reads_of_a_gpu_is_listed(bench):
     series = {name for name, _ in listed}
     copies = {f"copy/{kind}" for kind in ("h2d-pinned", "h2d-pageable", "d2h-pinned", "d2h-pageable", "d2d", "peer")}
     assert copies < series
+    others = {"program/chain", "program/graph", "program/batches", "program/streams"}
+    assert others < series
     others = {"queue/depth", "queue/launch", "streams/concurrent", "graph/replay", "overlap/copy-compute", "sync/item"}
     assert others < series
     assert {at["state"] for name, at in listed if name == "sync/synchronize"} == {

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.fit.choice import Choice, given, keys_of
-from simperf.calibrate.fit.model import Data
 from simperf.calibrate.fit.overlap import overlap_model, overlap_points
-from simperf.calibrate.fit.streams import stream_columns, streams_model
+from simperf.calibrate.fit.streams import stream_data, streams_model
 
 __all__ = ["read_overlap", "read_streams"]
 
@@ -22,9 +20,13 @@ def read_streams(series: str, points: Sequence[Measurement], dataset: Dataset) -
         reason = "the data set does not say how many multiprocessors the device has (sms)"
         yield Choice(series, reason=reason, keys=keys_of(points))
         return
-    data = Data.of(points, ("streams", "kernels", "side"))
-    data = replace(data, columns=stream_columns(points, sms))
-    yield given(series, streams_model(), points, data)
+    data = stream_data(points, sms)
+    if data is None:
+        reason = "no point was taken on several streams, and on one of them alone"
+        yield Choice(series, reason=reason, keys=keys_of(points))
+        return
+    chosen = [point for point in points if point.key in set(data.keys)]
+    yield given(series, streams_model(), chosen, data, streams_model(limited=True))
 
 
 def read_overlap(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:

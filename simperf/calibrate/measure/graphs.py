@@ -57,7 +57,7 @@ def family(bench: Bench) -> Family:
     if not bench.cuda:
         yield note_text("graph/replay", "CUDA graphs need a CUDA device")
         return
-    for nodes in (10, 100) if bench.quick else (1, 10, 30, 100, 300):
+    for nodes in (10, 30, 100) if bench.quick else (1, 10, 30, 100, 300):
         for mode in ("eager", "replay", "replay-host"):
             at: dict[str, Value] = {"device": bench.kind, "nodes": nodes, "mode": mode}
             yield point("graph/replay", at, lambda n=nodes, m=mode: _take(bench, n, m))  # type: ignore[misc]

@@ -45,7 +45,7 @@ def family(bench: Bench) -> Family:
     if not bench.cuda:
         yield note_text("streams/concurrent", "a CPU has no streams")
         return
-    for side in (64, 256) if bench.quick else (64, 128, 256, 512):
-        for streams in (1, 2, 4) if bench.quick else (1, 2, 4, 8, 16):
+    for side in (64, 256, 768) if bench.quick else (64, 128, 256, 512, 1024):
+        for streams in (1, 3, 8) if bench.quick else (1, 2, 4, 8, 16):
             at: dict[str, Value] = {"device": bench.kind, "streams": streams, "kernels": KERNELS, "side": side}
             yield point("streams/concurrent", at, lambda s=streams, n=side: _take(bench, s, n))  # type: ignore[misc]

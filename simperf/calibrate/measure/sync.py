@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from simperf.calibrate.dataset import Value
@@ -41,8 +42,6 @@ def family(bench: Bench) -> Family:
         return bench.wall(short)
 
     def event() -> Sequence[float]:
-        import time
-
         x = bench.new("fp32")(1)
 
         def timeit(number: int) -> float:

@@ -17,7 +17,7 @@ from simperf.calibrate.fit.network import host_model, incast_model, shaped_model
 from simperf.calibrate.fit.overlap import overlap_model
 from simperf.calibrate.fit.products import matrix_model
 from simperf.calibrate.fit.ring import ring_model
-from simperf.calibrate.fit.streams import stream_columns, streams_model
+from simperf.calibrate.fit.streams import stream_data, streams_model
 from simperf.calibrate.fit.waiting import constant_model, queue_model
 
 MIB = float(2**20)
@@ -60,11 +60,13 @@ def products(count: int = 40, least: float = 32.0, short: float = 0.0) -> dict[s
 def _concurrent() -> dict[str, np.ndarray]:
     """As measured on 80 multiprocessors."""
     rows = [
-        Measurement("streams/concurrent", {"side": side, "streams": streams, "kernels": 20}, (1.0,))
+        Measurement("streams/concurrent", {"side": side, "streams": streams, "kernels": 20}, (1e-6 * side,))
         for side in (64, 128, 256, 512, 768)
-        for streams in (1, 2, 4, 8, 16, 32)
+        for streams in (1, 2, 4, 8, 16, 32, 64)
     ]
-    return stream_columns(rows, 80)
+    data = stream_data(rows, 80)
+    assert data is not None
+    return dict(data.columns)
 
 
 SIZES = np.geomspace(1e3, 1e9, 25)
@@ -145,8 +147,8 @@ TRUTHS: dict[str, Truth] = {
         grid(nbytes=np.linspace(1, 1024, 40) * MIB, ranks=np.array([2.0, 3.0, 4.0, 6.0])),
     ),
     "streams": Truth(
-        streams_model(),
-        {"overhead": 4e-6, "step": 3e-8, "held": 0.6, "limit": 12.0},
+        streams_model(limited=True),
+        {"held": 0.6, "limit": 12.0},
         _concurrent(),
     ),
     "overlap": Truth(
