@@ -39,7 +39,7 @@ class Pace:
     host : tuple of float
         Of each channel between GPUs and host memory; empty if nothing is staged there.
     copy : float
-        At which a GPU moves bytes inside its own memory.
+        At which a GPU moves bytes inside its own memory [B/s].
     """
 
     lanes: tuple[float, ...]

@@ -96,6 +96,7 @@ class Lognormal:
     Parameters
     ----------
     mean : float
+        In the unit of what is drawn, [s] of times.
     cv : float
         Coefficient of variation: standard deviation over mean.
     """
@@ -119,11 +120,11 @@ class TruncatedNormal:
     Parameters
     ----------
     centre : float
-        Mean before truncation.
+        Mean before truncation, in the unit of what is drawn.
     cv : float
         Standard deviation before truncation, over `centre`; at most 2.
     low : float
-        Nothing below it is drawn; at most the centre, so that half of all draws are kept.
+        Nothing below it is drawn, in that unit; at most the centre, so that half of all draws are kept.
     """
 
     centre: float = 1.0
