@@ -6,11 +6,12 @@ such as another host, makes all of them slower.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from simperf.hardware import FrontendPart
+from simperf.workload import Op
 
-__all__ = ["PASSES", "call_time", "update_time"]
+__all__ = ["PASSES", "call_time", "riding", "update_time"]
 
 #: parts of a training step in which autograd adds to a call, or replays it without Python
 PASSES = ("forward", "backward")
@@ -27,10 +28,9 @@ _CALLS: Mapping[str, str] = {
     "mean": "sum",
     "embedding_dense": "embedding",
 }
-#: kernels that are launched in the call of another: a convolution's bias and its second gradient, the loss behind its
-#: softmax
-_RIDERS = frozenset({"bias", "conv2d_dgrad", "nll_loss"})
-_ENDS = ("_backward", "_wgrad")
+#: kernels that are always launched in the call of another: a convolution's bias, the loss behind its softmax
+_RIDERS = frozenset({"bias", "nll_loss"})
+_ENDS = ("_backward", "_dgrad", "_wgrad")
 
 
 def call_time(profile: FrontendPart, kind: str, within: str = "") -> float | None:
@@ -57,6 +57,25 @@ def call_time(profile: FrontendPart, kind: str, within: str = "") -> float | Non
     base = next((kind.removesuffix(end) for end in _ENDS if kind.endswith(end)), kind)
     plain = profile.calls.get(_CALLS.get(base, base), 1.0)
     return profile.launch * max(0.0, plain + profile.calls.get(f"pass:{within}", 0.0))
+
+
+def riding(ops: Sequence[Op]) -> Iterator[bool]:
+    """Whether each operation of a pass is launched in the call of the one before it.
+
+    A convolution's backward pass is one call, of up to three kernels: gradients of its input, weight and bias.
+
+    Parameters
+    ----------
+    ops : sequence of Op
+        In the order in which they are launched.
+    """
+    before: Op | None = None
+    for op in ops:
+        after = before.kind if before is not None else ""
+        second = op.kind == "conv2d_wgrad" and after == "conv2d_dgrad"
+        bias = op.kind == "sum" and before is not None and after == "conv2d_wgrad"
+        yield second or (bias and before is not None and not set(op.inputs).isdisjoint(before.inputs))
+        before = op
 
 
 def update_time(profile: FrontendPart, optimizer: str, *, tensors: int, kernels: int) -> float | None:

@@ -14,7 +14,7 @@ from simperf.cost.processor import step_as_run
 from simperf.engine.device import Device
 from simperf.engine.kernel import Kernel, Marker
 from simperf.errors import InputError, Problem
-from simperf.execution.calls import update_time
+from simperf.execution.calls import riding, update_time
 from simperf.execution.session import Session
 from simperf.training.step import Gradient, TrainingStep, even_step
 
@@ -232,7 +232,11 @@ def training_step(
         places = [max(0, count - 1) for count in accumulate(op.name in kept for op in traced.backward)]
 
     def kernels(within: str) -> tuple[Kernel, ...]:
-        return tuple(m.kernel(op, device, within=within) for op in parts[within])
+        found = [m.kernel(op, device, within=within) for op in parts[within]]
+        if m.profile.calls:
+            together = riding(parts[within])
+            found = [replace(one, launch=0.0) if rides else one for one, rides in zip(found, together, strict=True)]
+        return tuple(found)
 
     gradients = [Gradient(one.name, one.nbytes, places[one.after]) for one in traced.gradients]
     return TrainingStep(

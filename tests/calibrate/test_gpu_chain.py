@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="measuring runs torch, which is not 
 pytest.importorskip("lmfit")
 
 from simperf.calibrate.fit import fit_dataset  # noqa: E402
-from simperf.calibrate.measure import facts, queue  # noqa: E402
+from simperf.calibrate.measure import facts, queue, steps  # noqa: E402
 from simperf.calibrate.measure.bench import Bench  # noqa: E402
 from simperf.calibrate.measure.clock import Care  # noqa: E402
 from simperf.calibrate.measure.session import Session  # noqa: E402
@@ -137,3 +137,15 @@ def test_a_mechanism_that_is_changed_is_noticed(profile, folder, changed, progra
     assert not found[program].inside
     if changed.keys() & {"depth", "gap", "held"}:
         assert abs(found["wait", "whole", False].error) < 0.08
+
+
+def test_steps_that_are_bound_by_their_launches(profile, folder, monkeypatch):
+    """Smaller batches than are measured otherwise: what calls of each type take, in each pass, makes up the step."""
+    monkeypatch.setattr(steps, "MODELS", {"lenet": ((), (4, 8))})
+    found = checked(profile, folder, Truth(), ("step",))
+    assert len(found.points) == 2 * 4
+    for row in found.points:
+        assert abs(row.error) < 0.05, (row.key, row.error)
+    slower = checked(profile, folder, but(calls={**Truth().calls, "conv2d": 9.0}), ("step",), seed=3)
+    (backward, *_) = (row for row in slower.points if '"backward"' in row.key)
+    assert backward.error < -0.2

@@ -9,10 +9,11 @@ import pytest
 from simperf.engine.kernel import GraphLaunch, Kernel
 from simperf.engine.simulation import Simulation
 from simperf.execution import item, launch, synchronize
-from simperf.execution.calls import call_time, update_time
+from simperf.execution.calls import call_time, riding, update_time
 from simperf.execution.profile import FREE
 from simperf.execution.session import Session
 from simperf.hardware import Catalog
+from simperf.workload import Op
 from simperf.workload.kinds import matmul, unary
 
 MEASURED = replace(
@@ -30,8 +31,15 @@ def test_a_type_has_its_own_time_in_each_pass():
     assert call_time(MEASURED, "conv2d", "forward") == pytest.approx(18e-6)
     assert call_time(MEASURED, "conv2d_wgrad", "backward") == pytest.approx(15e-6)
     assert call_time(MEASURED, "relu", "backward") == pytest.approx(3e-6), "as a launch, less what Python takes"
-    assert call_time(MEASURED, "conv2d_dgrad", "backward") == 0.0, "in the call of the other gradient"
+    assert call_time(MEASURED, "nll_loss", "forward") == 0.0, "in the call of the loss"
     assert call_time(FREE, "conv2d") is None
+
+
+def test_a_convolution_s_backward_pass_is_one_call():
+    kinds = ("relu", "conv2d_dgrad", "conv2d_wgrad", "sum", "conv2d_wgrad", "sum")
+    reads = (("a",), ("g", "w"), ("g", "x"), ("g",), ("h", "x"), ("other",))
+    ops = [Op(f"{i}", kind, inputs=read) for i, (kind, read) in enumerate(zip(kinds, reads, strict=True))]
+    assert list(riding(ops)) == [False, False, True, True, False, False]
 
 
 def test_an_update_goes_by_its_tensors():
