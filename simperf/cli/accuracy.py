@@ -26,6 +26,7 @@ def accuracy(
 ) -> None:
     """Hold predictions against published measurements: every figure, with its signed error."""
     from simperf.cli.work import verify_outputs
+    from simperf.errors import InputError, Problem
     from simperf.files import write_text
     from simperf.report.ledger import accuracy_page, ledger_csv, ledger_json, ledger_text
     from simperf.scenario import shipped_scenarios
@@ -38,6 +39,11 @@ def accuracy(
     if truth is not None:
         sections |= truth_ledgers(truth)
     rows = [row for section in sections.values() for row in section]
+    if not rows:
+        expected = (
+            "[measured] with a metric's figure and its source, as in `simperf scenarios copy measured/two-gpus-v100`"
+        )
+        raise InputError(Problem("nothing that was measured", file=", ".join(names), expected=expected))
     if form == "markdown":
         text = accuracy_page(sections).rstrip("\n")
         if not files:

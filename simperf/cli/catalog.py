@@ -58,11 +58,13 @@ def show(
     from simperf.errors import UnknownNameError
     from simperf.hardware import KINDS, PART_KINDS, Catalog
 
+    if kind and kind not in KINDS:
+        raise UnknownNameError("kind", kind, KINDS)
     catalog = Catalog.load(folder or ())
     kinds = [each for each in catalog.kinds_of(name) if not kind or each == kind]
     if not kinds:
-        known = [each for one in ([kind] if kind in KINDS else KINDS) for each in catalog.names(one)]
-        raise UnknownNameError("name in the catalog", name, known)
+        known = [each for one in ([kind] if kind else KINDS) for each in catalog.names(one)]
+        raise UnknownNameError(kind or "name in the catalog", name, known, other=next(iter(catalog.kinds_of(name)), ""))
     for each in kinds:
         if each in PART_KINDS:
             _show_part(catalog.part(each, name), output)

@@ -66,7 +66,7 @@ def export(
     from simperf.teach import find_lesson
     from simperf.teach.static import static_page
 
-    verify_outputs(report=target)
+    verify_outputs(page=target)
     lesson = find_lesson(name)
     _marimo()
     write_text(target, static_page(lesson, language))

@@ -49,11 +49,15 @@ def sweep(
 ) -> int:
     """Run a scenario at many points; what is done is kept, and the same command goes on after an interruption."""
     from simperf.cli.work import note, typed, verify_outputs
+    from simperf.errors import InputError, Problem
     from simperf.scenario import load_scenario
     from simperf.study.sweep import journal_of
     from simperf.study.sweep import sweep as run_sweep
 
     verify_outputs(plot=plot, report=report)
+    if plot is not None and kind == "heatmap" and len(vary or ()) != 2:
+        needed = 'two --vary, such as "program.gpus=1,2" and "program.batch=32,64"; or --plot-kind lines'
+        raise InputError(Problem("a heat map is over two keys", file="--plot-kind", value=kind, expected=needed))
     scenario = load_scenario(file, changes or (), seed=seed)
     shown = Shown()
     try:

@@ -27,9 +27,11 @@ def topo(
 ) -> None:
     """Show how each two devices of a machine are connected, as `nvidia-smi topo -m` does."""
     from simperf.cli.seating import find_machine
+    from simperf.cli.work import verify_outputs
     from simperf.hardware import check_machine, connectivity
     from simperf.hardware.matrix import LEGEND
 
+    verify_outputs(plot=plot)
     machine = find_machine(name, folder or ())
     check_machine(machine)
     devices, rows = connectivity(machine)

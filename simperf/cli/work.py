@@ -194,6 +194,7 @@ def verify_outputs(
     save: Path | None = None,
     map_file: Path | None = None,
     report: Path | None = None,
+    page: Path | None = None,
     output: Path | None = None,
     profile: Path | None = None,
     text: Path | None = None,
@@ -213,7 +214,7 @@ def verify_outputs(
     problems = []
     outputs = (  # how the names of files may end, and what to say when they do not
         *(("--trace", trace, _DATA), ("--plot", plot, _PICTURE), ("--save", save, _DATA)),
-        *(("--map", map_file, _PICTURE), ("--report", report, _PAGE)),
+        *(("--map", map_file, _PICTURE), ("--report", report, _PAGE), ("FILE", page, _PAGE)),
         *(("--output", output, _DATA), ("--output", profile, _PROFILE), ("--output", text, _ANY)),
     )
     for option, path, _ in outputs:

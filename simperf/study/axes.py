@@ -15,13 +15,14 @@ import numpy as np
 from simperf.errors import InputError, Problem
 from simperf.scenario.overrides import parse_path
 
-__all__ = ["DESIGNS", "Axis", "Design", "make_axes", "make_points", "parse_axis"]
+__all__ = ["DESIGNS", "OPTION", "Axis", "Design", "make_axes", "make_points", "parse_axis"]
 
 Design = Literal["grid", "list", "lhs"]
 #: every combination; the values side by side; a Latin hypercube
 DESIGNS: tuple[Design, ...] = ("grid", "list", "lhs")
 
-_OPTION = "--vary"
+#: the option that gives axes on the command line, which their problems name
+OPTION = "--vary"
 _NUMBER = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _RANGE = re.compile(
     rf"^\s*({_NUMBER})\s*([^\s\d.][^.:]*?)?\s*\.\.\s*({_NUMBER})\s*([^\s\d:][^:]*?)?\s*(?::\s*(\d+)\s*(?::\s*(log))?)?\s*$"
@@ -127,7 +128,7 @@ def make_axes(vary: Mapping[str, Any] | Sequence[str]) -> list[Axis]:
             problems += error.problems
     keys = [axis.key for axis in axes]
     problems += [
-        Problem("this key is varied twice", file=_OPTION, key=key) for key in dict.fromkeys(keys) if keys.count(key) > 1
+        Problem("this key is varied twice", file=OPTION, key=key) for key in dict.fromkeys(keys) if keys.count(key) > 1
     ]
     if problems:
         raise InputError(problems)
@@ -162,7 +163,7 @@ def make_points(
     problems = [
         Problem(
             "how many points of the range?",
-            file=_OPTION,
+            file=OPTION,
             key=axis.key,
             expected=f"{axis.low:g}..{axis.high:g} {axis.unit}:5",
         )
@@ -265,4 +266,4 @@ def _value(written: str) -> Any:
 
 
 def _wrong(message: str, *, value: str = "") -> InputError:
-    return InputError(Problem(message, file=_OPTION, value=value, expected=_WRITTEN))
+    return InputError(Problem(message, file=OPTION, value=value, expected=_WRITTEN))

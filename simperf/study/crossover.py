@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from simperf.errors import InputError, Problem, SimperfError
 from simperf.scenario import Scenario
-from simperf.study.axes import Axis, make_axes
+from simperf.study.axes import OPTION, Axis, make_axes
 from simperf.study.executors import using
 from simperf.study.limits import FASTER, limiting, speed_tasks
 from simperf.study.points import Task, make_tasks, point_scenario, spawn_seed
@@ -86,7 +87,8 @@ def flips(
     InputError
         No range, or a point of it cannot be run.
     """
-    (axis,) = make_axes([vary])
+    with _called("--flip"):
+        (axis,) = make_axes([vary])
     problems = []
     if not axis.is_range:
         problems.append(
@@ -99,7 +101,8 @@ def flips(
     if problems:
         raise InputError(problems)
     ends = make_tasks(scenario, [{axis.key: axis.at(0.0)}, {axis.key: axis.at(1.0)}], record=False)
-    check_axes(scenario, [axis], ends)
+    with _called("--flip"):
+        check_axes(scenario, [axis], ends)
     values = list(dict.fromkeys(_number(axis, axis.at(index / (scan - 1))) for index in range(scan)))
     with using(engine) as pool:
         asked = _Asked(scenario, axis, by, faster, lambda tasks: run_tasks(tasks, engine=pool, cache=cache))
@@ -110,6 +113,16 @@ def flips(
             if before != after
         ]
     return found
+
+
+@contextmanager
+def _called(option: str) -> Iterator[None]:
+    """Problems of an axis are those of `option`, where it was given."""
+    try:
+        yield
+    except InputError as error:
+        problems = [replace(one, file=option) if one.file == OPTION else one for one in error.problems]
+        raise InputError(problems) from None
 
 
 class _Asked:

@@ -14,7 +14,7 @@ from typing import Any
 
 from simperf.errors import InputError, Problem, SimperfError
 from simperf.scenario import Scenario, load_scenario
-from simperf.study.axes import Axis, Design, make_axes, make_points
+from simperf.study.axes import OPTION, Axis, Design, make_axes, make_points
 from simperf.study.cache import Cache, cache_folder, folder_hash, point_key
 from simperf.study.executors import using, workers_of
 from simperf.study.journal import Journal, canonical
@@ -159,7 +159,7 @@ def check_axes(scenario: Scenario, axes: Sequence[Axis], tasks: Sequence[Task]) 
             except Exception:
                 break  # what its code raises is a row's error
         else:
-            problems += [Problem(p.message, "--vary", 0, p.key or axis.key, p.value, p.expected) for p in first]
+            problems += [Problem(p.message, OPTION, 0, p.key or axis.key, p.value, p.expected) for p in first]
     if problems and not _fits_together(tasks):
         raise InputError(list(dict.fromkeys(problems)))
 
