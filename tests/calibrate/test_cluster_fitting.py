@@ -30,6 +30,7 @@ TRUTH = Constants(
     resume=1.5e-4,
     buffer=9e4,
     start=30e-6,
+    around=1.5e-4,
     cores=1.8,
 )
 COMPUTE = {"mlp-8x512": Compute.of(MODEL["mlp-8x512"], 0.05, 0.1, 0.001)}
@@ -64,8 +65,9 @@ def synthesise(noise=0.01, seed=1, truth=TRUTH):
             found.append(made("cpu/round-trip", at, once + more))
         if point.series == "send-train":
             each = 2 * truth.call
-            found.append(made("cpu/call", at, 1e-4 + each * at["messages"]))
-            found.append(made("cpu/send-train", at, 1e-4 + (each + 3 * truth.traversal) * at["messages"]))
+            rest = 2 * truth.around
+            found.append(made("cpu/call", at, rest + each * at["messages"]))
+            found.append(made("cpu/send-train", at, rest + (each + 3 * truth.traversal) * at["messages"]))
     for ranks, slower in ((1, 1.0), (2, 2 / truth.cores)):
         for part, value in (("forward", 0.05), ("backward", 0.1), ("update", 0.001)):
             found.append(made(f"step/{part}", {"model": "mlp-8x512", "ranks": ranks}, value * slower))
@@ -88,9 +90,9 @@ def test_what_was_put_in_comes_out(fitted):
         assert getattr(constants, name) == pytest.approx(getattr(TRUTH, name), rel=tolerance), name
     assert constants.byte == pytest.approx(TRUTH.byte, rel=0.05)
     assert constants.batched == pytest.approx(TRUTH.batched, rel=0.05)
-    assert constants.busy == pytest.approx(TRUTH.batched + 2 * TRUTH.traversal / 16384, rel=0.1)
-    assert constants.batched < constants.busy < constants.byte
+    assert constants.together == pytest.approx(TRUTH.batched / TRUTH.byte, rel=0.05)
     assert constants.call == pytest.approx(TRUTH.call, rel=0.1)
+    assert constants.around == pytest.approx(TRUTH.around, rel=0.3)
     assert constants.cold == pytest.approx(TRUTH.cold, rel=0.15)
     assert constants.buffer == pytest.approx(TRUTH.buffer, rel=0.3)
     assert constants.cores == pytest.approx(TRUTH.cores, rel=0.03)

@@ -140,10 +140,38 @@ def test_a_group_of_gloo_has_threads_of_its_own_that_are_woken():
 
 
 def test_a_byte_costs_busy_cores_less_than_sleeping_ones():
-    one = Constants(byte=4e-9, batched=1e-9, traversal=8e-6)
-    assert one.busy == pytest.approx(1e-9 + 2 * 8e-6 / 16384)
-    assert replace(one, traversal=1.0).busy == one.byte
-    assert BoxedMachine(2, Shape(RATE), one).byte == one.busy
+    """Threads that wait for a core find several segments: eight hosts move a byte for less than two do."""
+    assert Constants(byte=4e-9, batched=1e-9).together == 0.25
+    assert Constants(byte=1e-9, batched=4e-9).together == 1.0
+
+    def spent(ranks):
+        machine = box(ranks, Shape(125e6), byte=4e-9, batched=1e-9, buffer=1e5)
+        all_reduce(machine, "ring", ranks, 8 * MIB)
+        return machine.network.moved["cores"] * machine.byte / (2 * (ranks - 1) * 8 * MIB)
+
+    assert 1e-9 < spent(8) < 0.65 * spent(2) < 0.65 * 4e-9
+
+
+@pytest.mark.parametrize(("ranks", "waits"), [(2, 0), (3, 1), (4, 1), (6, 2), (8, 3)])
+def test_who_is_done_holds_a_core_for_the_next_repeat_while_others_have_to_end(ranks, waits):
+    """On two cores as many end one after the other as share one; nobody waits where each has a core."""
+    around = 1e-3
+
+    def time(again):
+        machine = box(ranks, Shape(1e12), around=around)
+        threads = [gloo_ring(machine, rank, ranks, 4096.0) for rank in range(ranks)]
+        return finish(machine, threads, again)
+
+    assert time(4096.0) - time(None) == pytest.approx(waits * around, abs=1e-6)
+
+
+def test_who_ends_later_waits_for_nobody():
+    machine = box(4, around=1e-3)
+
+    def after(seconds):
+        yield machine.env.timeout(seconds)
+
+    assert finish(machine, [after(0.01 * rank) for rank in range(4)], 4.0) == pytest.approx(0.03, rel=1e-6)
 
 
 def test_who_shares_both_links_loses_a_window_and_who_shares_one_does_not():

@@ -15,7 +15,7 @@ from simperf.report.cluster import cluster_markdown, cluster_text
 pytest.importorskip("lmfit")
 
 FOLDER = Path(__file__).parents[2] / "calibration"
-NAMES = ("main", "later", "earlier", "fourth", "fifth", "sixth")  # the sixth is blind for this version of the model
+NAMES = ("main", "later", "earlier", "fourth", "fifth", "sixth")  # this version of the model has seen them all
 #: what the mean error of a group may be; the cores are saturated from three quarters of their time on
 GOALS = {
     "gloo": 0.05,
@@ -37,15 +37,9 @@ GOALS = {
 }
 #: goals that a recording misses, and by how much it may; why is told in docs/how-to/boxed-cluster.md
 MISSED = {
-    ("earlier", "gloo, cores saturated"): 0.15,
-    ("earlier", "ring, cores saturated"): 0.15,
-    ("fourth", "gloo, cores saturated"): 0.17,
-    ("fourth", "ring, cores saturated"): 0.13,
-    ("fourth", "sharded, cores saturated"): 0.12,
-    ("fifth", "gloo, cores saturated"): 0.12,
-    ("fifth", "sharded, cores saturated"): 0.13,
+    ("earlier", "sharded, cores saturated"): 0.13,
+    ("fourth", "gloo, cores saturated"): 0.12,
     ("fifth", "server/asynchronous"): 0.12,
-    ("sixth", "gloo, cores saturated"): 0.15,
 }
 
 
@@ -101,6 +95,12 @@ def test_what_is_said_to_be_missed_is():
     for (name, group), limit in MISSED.items():
         assert limit - 0.02 < error(held(name), group) <= limit, (name, group)
         assert limit > GOALS[group]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_small_messages_cost_is_known(name):
+    """Rings of messages that no link holds back: they are all CPU time and waiting."""
+    assert error(held(name), "ring, below 256 KiB") <= 0.12
 
 
 def rivals(rows):

@@ -13,7 +13,7 @@ from simperf.calibrate.cluster.constants import Constants
 from simperf.calibrate.cluster.machine import BoxedMachine
 from simperf.calibrate.cluster.play import finish, play_plan, round_trip, send
 from simperf.calibrate.cluster.shape import SEGMENT, Shape
-from simperf.calibrate.cluster.waiting import POLL, Pace, cooled, kept
+from simperf.calibrate.cluster.waiting import KEEP, POLL, Pace, cooled, found, kept
 from simperf.collectives import make_plan
 from simperf.engine.bucket import TokenBucket
 from simperf.engine.network import FlowNetwork
@@ -56,6 +56,18 @@ def test_the_share_is_below_what_a_fluid_has_and_meets_it_at_both_ends(offered, 
     assert kept(offered, math.inf) == pytest.approx(min(1.0, 1.0 / offered))
     assert kept(1e-6, window) == pytest.approx(1.0, abs=1e-5)
     assert kept(1e6, window) * 1e6 == pytest.approx(1.0, abs=1e-5)
+
+
+@given(loads, st.floats(0.05, 1.0), windows)
+def test_segments_that_are_found_together_are_those_that_came_while_a_thread_waited(offered, together, window):
+    count = found(offered, together, window)
+    assert 1.0 <= count <= window
+    assert count <= found(offered * 1.1, together, window) + 1e-9
+    used = offered * (together + (1.0 - together) / count)
+    if count < window:  # it has waited for those that the cores were at work for
+        assert count == pytest.approx(1.0 / (1.0 - used), rel=1e-6)
+    assert found(1e-9, together, window) == pytest.approx(1.0)
+    assert found(1e6, together, window) == window
 
 
 def test_links_are_held_while_bytes_move_and_let_go_afterwards():
@@ -155,6 +167,20 @@ def test_a_thread_that_sleeps_is_woken_on_busy_cores_and_one_that_works_is_not()
     assert taken(2, 2, traversal=traversal) < 2 * once - 0.9 * traversal
 
 
+def test_others_put_a_thread_s_caches_out_while_it_sleeps_on_busy_cores():
+    """The first message finds them cold, one right behind it does not, a later one as far as time has passed."""
+    cold = 1e-4
+    assert taken(2, 1, cold=cold) - taken(2, 1) == pytest.approx(cold, rel=1e-3)
+    assert taken(2, 2, cold=cold) - taken(2, 2) == pytest.approx(cold, rel=0.1)
+    machine = BoxedMachine(2, Shape(25e6), replace(BARE, cold=cold))
+    machine.work(1.0), machine.work(1.0)
+    assert machine._cold(0, 4.0, 0.0) == pytest.approx(cold)
+    machine.env.run(KEEP)
+    assert machine._cold(0, 4.0, 1e-3) == pytest.approx(cold * (1 - math.exp(-1)))
+    machine.env.run(2 * KEEP)  # it has taken 63 segments of this message
+    assert machine._cold(0, 64.0 * SEGMENT, KEEP) == pytest.approx(cold * (1 - math.exp(-1 / 64)))
+
+
 def test_what_passes_in_a_burst_wakes_nobody_for_every_segment():
     one = {"byte": 4e-9, "batched": 1e-9, "traversal": 16384 * 1e-9 / 2}
 
@@ -164,9 +190,10 @@ def test_what_passes_in_a_burst_wakes_nobody_for_every_segment():
         finish(machine, [send(machine, rank, MIB) for rank in range(2)])
         return machine.network.moved["cores"] * machine.byte
 
-    assert spent(0.0) == pytest.approx(2e-9 * MIB, rel=1e-3)
+    paced = 1e-9 + 3e-9 / found(25e6 * 4e-9 / 2, 0.25, math.inf)
+    assert spent(0.0) == pytest.approx(paced * MIB, rel=1e-3)
     assert spent(2 * MIB) == pytest.approx(1e-9 * MIB, rel=1e-3)
-    assert spent(MIB / 2) == pytest.approx(1.5e-9 * MIB, rel=0.01)
+    assert spent(MIB / 2) == pytest.approx((1e-9 + paced) / 2 * MIB, rel=0.01)
 
 
 def test_messages_that_share_a_burst_have_it_once():

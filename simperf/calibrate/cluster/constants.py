@@ -48,6 +48,8 @@ class Constants:
         eight bytes (``gloo/transport/tcp/pair.h``).
     start : float
         CPU time of a process that wakes up at the common start until it is at work [s].
+    around : float
+        CPU time of a process's own thread for an operation besides its sends and receives [s].
     cores : float
         Cores that all hosts share.
     """
@@ -67,18 +69,13 @@ class Constants:
     frame: float = 66.0
     word: float = 48.0
     start: float = 0.0
+    around: float = 0.0
     cores: float = 2.0
 
     @property
-    def busy(self) -> float:
-        """CPU time a byte on cores that have other work as well [s/B].
-
-        Links pace the bytes, so that each segment comes by itself: it wakes the thread that takes it, and its
-        acknowledgement the one that sends. Where cores sleep, waking them is most of the cost of a byte. Busy ones
-        are not asleep: a wake-up is then one more message from kernel to thread, as in a train of messages. Only
-        busy cores hold anything back, so that this is the cost that counts.
-        """
-        return min(self.byte, self.batched + 2.0 * self.traversal / SEGMENT)
+    def together(self) -> float:
+        """CPU time of bytes that come all together, over that of bytes whose every segment wakes somebody [1]."""
+        return min(1.0, self.batched / self.byte)
 
     @property
     def segments(self) -> float:

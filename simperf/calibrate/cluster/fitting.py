@@ -51,7 +51,7 @@ class FittedBox:
         read = {
             "cpu a byte": f"{one.byte * 1e9:.3g} ns, {one.batched * 1e9:.3g} ns where nothing holds it back",
             "cpu an addition": f"{one.add * 1e9:.3g} ns/B",
-            "cpu a call": f"{one.call * 1e6:.3g} us",
+            "cpu a call": f"{one.call * 1e6:.3g} us, and {one.around * 1e6:.3g} us an operation",
             "cpu a message": f"{one.traversal * 1e6:.3g} us, three of them a send",
             "after a sleep": f"{one.cold * 1e6:.3g} us more, {one.resume * 1e6:.3g} us until a thread goes on",
             "socket": f"{one.buffer / 1e3:.4g} kB",
@@ -99,6 +99,7 @@ def fit_constants(data: Dataset, rate: float | None = None) -> FittedBox:
         burst=link.constants["burst"].value,
         traversal=words,
         call=call,
+        around=_around(data, rate, call),
         cold=cold,
         byte=_slope(data.select("cpu/send", rate=rate)),
         batched=batched,
@@ -195,6 +196,12 @@ def _call(data: Dataset, rate: float) -> float:
     """CPU time of a caller's thread for each send or receive that it asks for [s]."""
     found = _a_message(data, "cpu/call", rate)
     return Constants().call if found is None else found / 2
+
+
+def _around(data: Dataset, rate: float, call: float) -> float:
+    """CPU time of each of the two callers' threads for a train of messages besides its sends and receives [s]."""
+    rest = [point.median - 2.0 * call * point.number("messages") for point in data.select("cpu/call", rate=rate)]
+    return max(0.0, statistics.median(rest)) / 2 if rest else Constants().around
 
 
 def _words(data: Dataset, rate: float) -> float:

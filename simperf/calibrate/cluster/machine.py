@@ -1,9 +1,10 @@
 """The boxed cluster as the simulator has it: shaped links around a switch, and cores that all hosts share.
 
-Everything that takes time is a flow on one network: a byte on its way draws on two links and, for the work of the two
-kernels, on the cores; computing draws on the cores alone. The cores count in bytes: so many as they could move if they
-did nothing else. So sharing, saturation and the trade of computing against communication are one max-min fairness. What
-threads lose by waiting for each other comes on top (`simperf.calibrate.cluster.waiting`).
+Everything that takes time is a flow on one network: bytes on their way draw on two links, and the work of the two
+kernels and threads for them on the cores; computing draws on the cores alone. The cores count in bytes: so many as they
+could move if every segment woke somebody and they did nothing else. So sharing, saturation and the trade of computing
+against communication are one max-min fairness. What threads lose by waiting for each other comes on top, and what they
+save by it (`simperf.calibrate.cluster.waiting`).
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class BoxedMachine:
         self.env = simpy.Environment()
         self.shape, self.constants = shape, constants
         links = [f"h{host}>" for host in range(hosts)] + [f">h{host}" for host in range(hosts)]
-        self.byte = constants.busy
+        self.byte = constants.byte
         capacity = constants.cores / self.byte
         self.network = FlowNetwork(self.env, {CORES: capacity, **dict.fromkeys(links, 0.0)})
         payload = constants.efficiency
@@ -87,12 +88,13 @@ class BoxedMachine:
             for link in (f"h{host}>", f">h{host}"):
                 rate, burst = shape.of(host) * payload, constants.burst * payload
                 self._buckets[link] = TokenBucket(self.network, link, rate=rate, burst=burst, peak=max(rate, capacity))
-        self._pace = Pace(self._buckets, capacity, constants.segments)
+        self._pace = Pace(self._buckets, capacity, constants.segments, together=constants.together)
         self._slots: dict[tuple[int, int, int], _Slot] = {}
         self._lanes: dict[tuple[int, int], _Lane] = {}
         self._active: list[_Lane] = []
         self._busy = 0
         self._inputs = [0] * hosts
+        self._taken = [-math.inf] * hosts
         self._promised = dict.fromkeys(links, 0.0)
         self._uneven = uneven
         self._claims = np.random.default_rng(seed)
@@ -204,8 +206,7 @@ class BoxedMachine:
             self.process(self._carry(lane))
 
     def _carry(self, lane: _Lane) -> Steps:
-        route = (f"h{lane.src}>", f">h{lane.dst}", CORES)
-        cap = 2.0 / self.byte
+        links = (f"h{lane.src}>", f">h{lane.dst}")
         self._enter(lane)
         while lane.waiting:
             lane.nbytes, sent, received = lane.waiting.popleft()
@@ -214,30 +215,43 @@ class BoxedMachine:
             self._answer(lane)
             nbytes = lane.nbytes + self.constants.along * self.constants.efficiency
             began = float(self.env.now)
-            self._pace.enter(lane, route[:2])
-            burst = self._burst(route[:2], nbytes)
-            if light := burst * max(0.0, 1.0 - self.constants.batched / self.byte):
-                yield self.network.transfer(route[:2], light, weight=weight)  # costs the cores nothing
-            nbytes -= light
+            self._pace.enter(lane, links)
+            burst = self._burst(links, nbytes)
+            effort = self._effort(lane, nbytes, burst)
             kept = min(nbytes, self.constants.buffer)
             if nbytes > kept:
-                yield self.network.transfer(route, nbytes - kept, cap=cap, weight=weight)
+                yield self._move(links, nbytes - kept, effort, weight)
             sent.succeed()
             if kept:
-                yield self.network.transfer(route, kept, cap=cap, weight=weight)
+                yield self._move(links, kept, effort, weight)
             self._pace.leave(lane)
-            self._promise(route[:2], -burst)
+            self._promise(links, -burst)
             lost = self._lost(lane)
             if lost:
-                yield self.network.transfer(route[1:2], lost, cap=cap)
-            self.process(self._arrive(lane.dst, received, began))
+                yield self.network.transfer(links[1:], lost, cap=2.0 / self.byte)
+            self.process(self._arrive(lane, received, began))
         lane.busy = False
         self._active.remove(lane)
+
+    def _move(self, links: tuple[str, ...], nbytes: float, effort: float, weight: float) -> simpy.Event:
+        """Event that comes when bytes have passed their links, and threads and kernels have done their work."""
+        passed = self.network.transfer(links, nbytes, weight=weight)
+        return passed & self.network.transfer((CORES,), nbytes * effort, cap=2.0 / self.byte, weight=weight)
+
+    def _effort(self, lane: _Lane, nbytes: float, burst: float) -> float:
+        """Work for bytes of a message, over that for bytes whose every segment wakes somebody [1].
+
+        Nobody is woken for those that pass in a burst, nor for a segment that is there when a thread gets its core; of
+        a message, no more than it has.
+        """
+        together = self.constants.together
+        found = min(self._pace.found, max(1.0, lane.nbytes / SEGMENT))
+        return together + (1.0 - together) / found * (1.0 - burst / nbytes) if nbytes else 1.0
 
     def _burst(self, links: tuple[str, ...], nbytes: float) -> float:
         """How many bytes of a message pass both links at once, for tokens that no other message counts on [B].
 
-        They come together, so that nobody is woken for each segment of them: a byte costs `Constants.batched`.
+        They come together: a byte costs `Constants.batched`.
         """
         found = max(0.0, min(nbytes, *(self._buckets[link].tokens - self._promised[link] for link in links)))
         self._promise(links, found)
@@ -282,12 +296,24 @@ class BoxedMachine:
             return 0.0
         return lane.nbytes * self.constants.window / (lane.nbytes + self.constants.window)
 
-    def _arrive(self, dst: int, received: simpy.Event, began: float) -> Steps:
-        """The receiver's input thread, which has slept since the message began, takes it and wakes who waits for it."""
-        slept = float(self.env.now) - began
+    def _arrive(self, lane: _Lane, received: simpy.Event, began: float) -> Steps:
+        """The receiver's input thread takes a message and wakes who waits for it."""
+        dst, nbytes, slept = lane.dst, lane.nbytes, float(self.env.now) - began
         yield self._wake()
-        cold = self.constants.cold * cooled(slept) if self._asleep else 0.0
-        yield from self._input(dst, self.constants.traversal / 2 + cold)
+        yield from self._input(dst, self.constants.traversal / 2 + self._cold(dst, nbytes, slept))
         if received.callbacks and not self._asleep:
             yield self.work(self.constants.traversal)
         received.succeed()
+
+    def _cold(self, dst: int, nbytes: float, slept: float) -> float:
+        """CPU time that a message takes longer because of what has slept, or what others put out of the caches [s].
+
+        A core that sleeps takes its threads' caches with it. On busy cores a thread loses them to those that run since
+        it took its last message, or its last segment of this one, which has been under way for `slept`.
+        """
+        now = float(self.env.now)
+        since = now - self._taken[dst]
+        if nbytes > SEGMENT:
+            since = min(since, slept * SEGMENT / nbytes)
+        self._taken[dst] = now
+        return self.constants.cold * (cooled(slept) if self._asleep else cooled(since, KEEP))

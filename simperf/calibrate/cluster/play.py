@@ -19,14 +19,36 @@ __all__ = ["SEGMENT", "finish", "gloo_ring", "gloo_segments", "play_plan", "roun
 SEGMENT = 1024 * 1024
 
 
-def finish(machine: BoxedMachine, threads: list[Steps]) -> float:
-    """Run threads from the common start to the end of the last [s]."""
+def finish(machine: BoxedMachine, threads: list[Steps], again: float | None = None) -> float:
+    """Run threads from the common start to the end of the last [s].
 
-    def entered(steps: Steps) -> Steps:
+    Parameters
+    ----------
+    machine : BoxedMachine
+    threads : list of generator
+        One a host.
+    again : float, optional
+        Payload of an all-reduce that is repeated [B]. Who is done goes on to the next one at once: fills the payload,
+        and agrees on the next start by an all-reduce of one number (`simperf.calibrate.cluster.worker.Work.together`).
+        No thread makes way for one of its own priority (`simperf.calibrate.cluster.priority`), so that others who are
+        done too, but have to read the clock yet, wait for a core until it sleeps again.
+    """
+    cores = simpy.Resource(machine.env, max(1, round(machine.constants.cores)))
+
+    def next_one(rank: int, nbytes: float, core: simpy.resources.resource.Request) -> Steps:
+        yield machine.work(machine.constants.around + machine.constants.add * nbytes)
+        cores.release(core)
+        yield from gloo_ring(machine, rank, len(threads), 8.0, slot=1)
+
+    def entered(rank: int, steps: Steps) -> Steps:
         yield machine.work(machine.constants.start)
         yield from steps
+        if again is not None:
+            core = cores.request()
+            yield core
+            machine.process(next_one(rank, again, core))
 
-    done = machine.env.all_of([machine.process(entered(steps)) for steps in threads])
+    done = machine.env.all_of([machine.process(entered(rank, steps)) for rank, steps in enumerate(threads)])
     machine.env.run(done)
     return float(machine.env.now)
 
@@ -85,11 +107,11 @@ def play_plan(machine: BoxedMachine, plan: Plan, rank: int, nbytes: float) -> St
                 yield event
 
 
-def gloo_ring(machine: BoxedMachine, rank: int, ranks: int, nbytes: float) -> Steps:
+def gloo_ring(machine: BoxedMachine, rank: int, ranks: int, nbytes: float, slot: int = 0) -> Steps:
     """One rank's part in gloo's all-reduce: a thread of its group does it, and wakes the caller at the end."""
     yield machine.work(machine.constants.call)
     yield from machine.hand_over()
-    yield from gloo_segments(machine, rank, ranks, nbytes)
+    yield from gloo_segments(machine, rank, ranks, nbytes, slot)
     yield from machine.hand_over()
 
 

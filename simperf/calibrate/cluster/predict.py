@@ -100,10 +100,11 @@ def _simulate(machine: BoxedMachine, point: Measurement, ranks: int, compute: Ma
         messages = int(point.number("messages"))
         return finish(machine, [train(machine, rank, nbytes, messages) for rank in range(2)])
     if series == "all-reduce/gloo":
-        return finish(machine, [gloo_ring(machine, rank, ranks, nbytes) for rank in range(ranks)])
+        return finish(machine, [gloo_ring(machine, rank, ranks, nbytes) for rank in range(ranks)], nbytes)
     if series.startswith("all-reduce/"):
         plan = make_plan("all-reduce", series.split("/", 1)[1], nranks=ranks)
-        return finish(machine, [play_plan(machine, plan, rank, nbytes) for rank in range(plan.nparticipants)])
+        threads = [play_plan(machine, plan, rank, nbytes) for rank in range(plan.nparticipants)]
+        return finish(machine, threads, nbytes)
     raise InputError(Problem("no simulation of this series", key="series", value=series, expected=", ".join(SERIES)))
 
 

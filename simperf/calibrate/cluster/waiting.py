@@ -12,13 +12,13 @@ from collections.abc import Hashable, Mapping
 
 from simperf.engine.bucket import TokenBucket
 
-__all__ = ["KEEP", "POLL", "Pace", "cooled", "kept"]
+__all__ = ["KEEP", "POLL", "Pace", "cooled", "found", "kept"]
 
 #: how long an idle kernel, and a hypervisor below it, look for work before they let a core sleep [s]
 #: (``guest_halt_poll_ns`` and ``halt_poll_ns`` of Linux, which are 200,000 unless they are set)
 POLL = 200e-6
-#: how long a thread's caches last while it sleeps [s]: round trips of 64 KiB (it sleeps 1.7 ms), 128, 256 and 1024 KiB
-#: take 80, 120, 130 and 190 us longer than their sends tell, the mean of five recordings
+#: how long a thread's caches last while it sleeps, or others run [s]: round trips of 64 KiB (it sleeps 1.7 ms), 128,
+#: 256 and 1024 KiB take 80, 120, 130 and 190 us longer than their sends tell, the mean of five recordings
 KEEP = 2e-3
 #: steps in which a link's rate is changed, as parts of it: less is not worth an event
 _STEPS = 256.0
@@ -53,6 +53,33 @@ def kept(offered: float, window: float) -> float:
     return float((1.0 - offered**window) / (1.0 - offered ** (window + 1.0)))
 
 
+def found(offered: float, together: float, window: float) -> float:
+    """How many segments a thread finds when it gets the core that it was woken for.
+
+    It waits for those that run, and what comes meanwhile needs no wake-up of its own, as packets need no interrupt of
+    their own while a kernel polls (J. H. Salim, R. Olsson, A. Kuznetsov, "Beyond softnet", 5th Annual Linux Showcase,
+    2001). Cores at work for a share u of the time keep a thread waiting for u / (1 - u) others (a queue with one
+    server, random arrivals), so that it finds 1 / (1 - u) segments. Of the work that is offered, a part `together` is
+    left when wake-ups are, and the rest is shared by those found: u = offered (together + (1 - together) (1 - u)).
+
+    Parameters
+    ----------
+    offered : float
+        Work for the cores at the links' full rate if every segment wakes somebody, over what they can do [1].
+    together : float
+        Part of this work that wakes nobody [1].
+    window : float
+        Most segments that can have come [1].
+
+    Examples
+    --------
+    >>> round(found(0.5, 0.4, 6), 2), round(found(1.5, 0.4, 6), 2), round(found(3.0, 0.4, 6), 2)
+    (1.62, 4.75, 6.0)
+    """
+    used = offered / (1.0 + offered * (1.0 - together))
+    return max(1.0, window if used >= 1.0 else min(window, 1.0 / (1.0 - used)))
+
+
 def cooled(slept: float, after: float = POLL) -> float:
     """How much of a thread's way is cold after it has slept so long [s]: none at once, all `after` some such times."""
     return 1.0 - math.exp(-slept / after)
@@ -69,14 +96,18 @@ class Pace:
         Bytes that all cores can move [B/s].
     window : float
         Segments of a connection under way [1].
+    together : float
+        Part of a byte's work that is left where nobody is woken for it [1].
     """
 
-    def __init__(self, ports: Mapping[str, TokenBucket], cores: float, window: float) -> None:
-        self._ports, self._cores, self._window = ports, cores, window
+    def __init__(self, ports: Mapping[str, TokenBucket], cores: float, window: float, *, together: float = 1.0) -> None:
+        self._ports, self._cores, self._window, self._together = ports, cores, window, together
         self._rates = {link: port.rate for link, port in ports.items()}
         self._moving: dict[Hashable, tuple[str, ...]] = {}
         self._users: Counter[str] = Counter()
         self._share = 1.0
+        #: segments that a thread finds when it gets a core [1]
+        self.found = 1.0
 
     def enter(self, who: Hashable, links: tuple[str, ...]) -> None:
         """A connection begins to move bytes over links."""
@@ -94,12 +125,15 @@ class Pace:
 
     @property
     def offered(self) -> float:
-        """Work for the cores if no link had to wait for them, over what they can do [1]."""
+        """Work for the cores if no link had to wait and all segments woke somebody, over what they can do [1]."""
         users, rates = self._users, self._rates
         return sum(min(rates[link] / users[link] for link in links) for links in self._moving.values()) / self._cores
 
     def _set(self) -> None:
-        share = round(kept(self.offered, self._window) * _STEPS) / _STEPS
+        offered = self.offered
+        self.found = found(offered, self._together, self._window)
+        offered *= self._together + (1.0 - self._together) / self.found
+        share = round(kept(offered, self._window) * _STEPS) / _STEPS
         if share == 1.0 == self._share:
             return
         self._share = share
