@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from simperf.errors import InputError, Problem
+from simperf.study.processes import deaf_children
 
 __all__ = ["DaskCluster"]
 
@@ -48,13 +49,14 @@ class DaskCluster(Executor):
                     Problem(f"no scheduler answers: {error}", key="--engine", value=address, expected=expected)
                 ) from None
         else:
-            self.cluster = _distributed.LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                dashboard_address=None,
-                host="127.0.0.1",
-                silence_logs=logging.CRITICAL,
-            )
+            with deaf_children():
+                self.cluster = _distributed.LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    dashboard_address=None,
+                    host="127.0.0.1",
+                    silence_logs=logging.CRITICAL,
+                )
             self.client = _distributed.Client(self.cluster, timeout=_PATIENCE)
         self._inner = self.client.get_executor(pure=False)
 

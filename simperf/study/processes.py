@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from simperf.study.executors import WorkerDiedError
 
-__all__ = ["Processes"]
+__all__ = ["Processes", "deaf_children"]
 
 T = TypeVar("T")
 
@@ -126,7 +126,7 @@ class Processes(Executor):
             )
         pool, (function, args, kwargs) = self._pool, task.call
         try:
-            with _deaf_children():
+            with deaf_children():
                 inner = pool.submit(function, *args, **kwargs)
         except (BrokenProcessPool, RuntimeError):  # it died since the last look
             self._died(task, pool)
@@ -171,11 +171,17 @@ class Processes(Executor):
 
 
 @contextmanager
-def _deaf_children() -> Iterator[None]:
-    """Processes that start meanwhile do not hear Ctrl-C, from their first moment on: it is the parent's to answer."""
+def deaf_children() -> Iterator[None]:
+    """Processes and threads that start meanwhile do not hear Ctrl-C, from their first moment on.
+
+    It is the main thread of the process at the terminal that answers it.
+    """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # starting later, it would let the signal through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -88,7 +88,7 @@ def test_ctrl_c_while_a_process_starts_leaves_nobody_waiting(monkeypatch):
         yield
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(processes, "_deaf_children", interrupted)
+    monkeypatch.setattr(processes, "deaf_children", interrupted)
     with pytest.raises(KeyboardInterrupt), using("local:1") as engine:
         engine.submit(square, 3)
     assert not multiprocessing.active_children()
@@ -102,11 +102,12 @@ def test_an_engine_of_ones_own_is_left_open():
 
 
 SLEEPER = """
+import sys
 import time
 from simperf.study.executors import using
 
 if __name__ == "__main__":
-    with using("local:2") as engine:
+    with using(sys.argv[1]) as engine:
         waiting = [engine.submit(time.sleep, 600) for _ in range(8)]
         print("begun", flush=True)
         waiting[0].result()
@@ -114,10 +115,12 @@ if __name__ == "__main__":
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Ctrl-C reaches a group of processes on POSIX")
-@pytest.mark.parametrize("pause", [0.0, 0.3])
-def test_ctrl_c_reaches_every_process_and_only_the_first_answers(tmp_path, pause):
+@pytest.mark.parametrize(("engine", "pause"), [("local:2", 0.0), ("local:2", 0.3), ("dask:2", 0.0)])
+def test_ctrl_c_reaches_every_process_and_only_the_first_answers(tmp_path, engine, pause):
+    if engine.startswith("dask"):
+        pytest.importorskip("simperf.study.dask_cluster", exc_type=ImportError)
     (tmp_path / "sleeper.py").write_text(SLEEPER)
-    words = [sys.executable, str(tmp_path / "sleeper.py")]
+    words = [sys.executable, str(tmp_path / "sleeper.py"), engine]
     running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
     assert running.stdout.readline() == "begun\n"
     time.sleep(pause)
