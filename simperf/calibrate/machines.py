@@ -8,7 +8,12 @@ from simperf.calibrate.dataset import Dataset
 from simperf.errors import UnknownNameError
 from simperf.hardware import Catalog, GpuPart
 
-__all__ = ["find_gpu"]
+__all__ = ["NOT_ON_HARDWARE", "find_gpu"]
+
+#: said wherever points of a GPU are measured or predicted, until a GPU's file stands in ``calibration/``
+NOT_ON_HARDWARE = (
+    "points of a GPU: the code that takes and predicts them has run on a pretended GPU only, not on hardware yet"
+)
 
 
 def find_gpu(dataset: Dataset, name: str = "") -> GpuPart | None:

@@ -27,6 +27,7 @@ def measure(
     """Time operations, copies, collectives and whole training steps of this machine with torch; continues a file."""
     import signal
 
+    from simperf.calibrate.machines import NOT_ON_HARDWARE
     from simperf.calibrate.measure import task
     from simperf.calibrate.measure.allocator import keep_memory
     from simperf.calibrate.measure.bench import Bench
@@ -59,6 +60,8 @@ def measure(
     )
     if session.resumed:
         note(f"{output} holds {session.resumed} points: they are kept (--fresh begins anew)")
+    if bench.cuda:
+        note(NOT_ON_HARDWARE)
     if busy():
         note(f"warning: {busy()}")
     listed = list(task.tasks(bench, wanted))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simperf.calibrate.machines import NOT_ON_HARDWARE
 from simperf.workload.op import MATRIX_FAMILIES
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def validation_text(found: Validation, *, points: bool = False) -> str:
     if told:
         lines.append("two constants: the MAPE of a fixed time and one rate for each model; of steps, of a roofline")
     lines += [f"not predicted: {series}: {reason}" for series, reason in found.skipped.items()]
+    if any('"device": "cuda"' in row.key for row in found.points):
+        lines.append(NOT_ON_HARDWARE)
     return "\n".join(lines)
 
 

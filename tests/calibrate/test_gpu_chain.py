@@ -149,3 +149,31 @@ def test_steps_that_are_bound_by_their_launches(profile, folder, monkeypatch):
     slower = checked(profile, folder, but(calls={**Truth().calls, "conv2d": 9.0}), ("step",), seed=3)
     (backward, *_) = (row for row in slower.points if '"backward"' in row.key)
     assert backward.error < -0.2
+
+
+def test_three_commands_lead_from_a_gpu_to_a_validated_profile(folder, capsys, monkeypatch):
+    """As `docs/how-to/calibrate.md` has them; the first as it is called, on some families."""
+    from simperf.calibrate.measure import clock
+    from simperf.cli import main
+
+    care = Care(budget=1e-4, block=3e-5, least=3, most=5, few=3)
+    monkeypatch.setattr(clock, "QUICK", care)
+    monkeypatch.setattr(queue, "LAUNCHES", 900)
+    part = SimpleNamespace(name="Pretended 1", total_memory=8 << 30, multi_processor_count=60, major=9, minor=0)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: part)
+    data, profile = str(folder / "mine.json"), str(folder / "mine.toml")
+    only = "sync,queue,streams,graph,overlap,program"
+
+    def run(*words):
+        assert main(["calibrate", *words]) == 0
+        return capsys.readouterr()
+
+    with pretended(monkeypatch, Truth(), seed=4):
+        told = run("measure", "--device", "cuda:0", "--quick", "--only", only, "-o", data)
+    assert "not on hardware yet" in told.err
+    assert f"next: simperf calibrate fit {data}" in told.err
+    told = run("fit", data, "-o", profile)
+    assert "[[Model]] overlap.memory" in told.out
+    told = run("validate", profile, data)
+    assert "program/wait" in told.out
+    assert "not on hardware yet" in told.out
