@@ -196,6 +196,9 @@ def read_toml(path: str | os.PathLike[str], *, bounded: bool = True) -> TomlFile
         ) from None
     if not text.strip():
         raise InputError(Problem("the file is empty", file=name, expected="a TOML file; see `simperf scenarios list`"))
+    if text.lstrip().startswith("{"):
+        expected = "a TOML file; `simperf show` prints a saved result"
+        raise InputError(Problem("this is JSON, not TOML", file=name, line=1, expected=expected))
     try:
         toml = TomlFile(name, tomllib.loads(text), text)
     except tomllib.TOMLDecodeError as error:

@@ -68,6 +68,7 @@ def test_broken_files_are_explained(tmp_path, content, word):
         ("[[compare]\n", "[table] or [[table]]"),
         (r'path = "C:\models"', "single quotes"),
         ("é = 3", "other letters than a to z in quotes"),
+        ('\n{"schema": 1}', "`simperf show` prints a saved result"),
     ],
 )
 def test_what_newcomers_forget_is_said(tmp_path, content, hint):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
-from simperf.files import TomlFile, read_toml
+from simperf.files import TomlFile, read_toml, refuse_other
 from simperf.hardware.parts import (
     ArchitecturePart,
     CacheLevel,
@@ -242,6 +242,7 @@ def read_part(toml: TomlFile, name: str, *, catalog: Catalog, kind: str = "") ->
     """
     from simperf.hardware.schema import MODELS, unsourced, validate
 
+    refuse_other(toml, "kind")
     said = toml.data.get("kind", kind)
     if said not in MODELS or (kind and said != kind):
         hint = nearest(str(said), MODELS)

@@ -99,6 +99,11 @@ def test_a_file_of_another_kind_is_told_in_one_line(simperf, chain, tmp_path):
         (("run", plan), "plan: this is the file of a plan, not of a scenario", "simperf plan"),
         (("compare", part), "kind: this is the file of a part, server or cluster, not of a scenario", "simperf check"),
         (("plan", chain), "program: this is the file of a scenario, not of a plan", "simperf run"),
+        (
+            ("run", "d2l/async", "--set", f"calibration.use={chain}"),
+            "program: this is the file of a scenario, not of a part, server or cluster",
+            "simperf run",
+        ),
         (("plan", part), "kind: this is the file of a part, server or cluster, not of a plan", "simperf check"),
     ):
         code, out, err = simperf(*words)
