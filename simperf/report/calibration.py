@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["draw_fit", "draw_validation", "plot_fits", "validation_csv", "validation_json", "validation_text"]
 
 
-#: error from which on the axis of a picture goes by powers of ten [1]
-_FAR = 1.0
+#: error up to which the axis of a picture stays linear; where one is larger, it goes by logarithms beyond 1 [1]
+_FAR = 3.0
 
 
 def validation_text(found: Validation, *, points: bool = False) -> str:
@@ -180,10 +180,11 @@ def draw_validation(found: Validation) -> Any:
         axes.axhline(0.0, color="black", lw=0.8)
         axes.set_xscale("log")
         if any(abs(row.error) > _FAR for row in found.points):  # a point that is far off leaves the others room
-            axes.set_yscale("symlog", linthresh=100 * _FAR)
+            axes.set_yscale("symlog", linthresh=100)
             most = max(abs(row.error) for row in found.points)
-            tens = [10.0**power for power in range(3, 2 + ceil(log10(most) + 1)) if 10.0**power <= 100 * most]
-            axes.set_yticks([-100, -50, 0, 50, 100, *tens], [f"{tick:g}" for tick in (-100, -50, 0, 50, 100, *tens)])
+            beyond = [number * 10.0**power for power in range(2, 3 + ceil(log10(most))) for number in (1, 2, 5)]
+            ticks = [-100, -50, 0, 50, *(tick for tick in beyond if tick <= 100 * most)]
+            axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
         units = dict.fromkeys(row.unit for row in found.points)
         axes.set_xlabel(f"measured [{', '.join(units)}]")
         axes.set_ylabel("predicted against measured [%]")

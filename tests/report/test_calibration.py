@@ -63,6 +63,15 @@ def test_one_point_that_is_far_off_leaves_the_others_room():
     rows = [Checked(str(i), "a", "m", 1.0, 1.0 + error, 0.5, 2.0, fitted=True) for i, error in enumerate((0.1, 21.0))]
     (axes,) = draw_validation(Validation(tuple(rows), {})).axes
     assert axes.get_yscale() == "symlog"
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["-100", "-50", "0", "50", "100", "1000"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == (
+        ["-100", "-50", "0", "50", "100", "200", "500", "1000", "2000"]
+    )
     (axes,) = draw_validation(Validation(tuple(rows[:1]), {})).axes
     assert axes.get_yscale() == "linear"
+
+
+def test_a_point_that_is_off_by_twice_is_read_off_a_linear_axis():
+    rows = [Checked(str(i), "a", "m", 1.0, 1.0 + error, 0.5, 2.0, fitted=True) for i, error in enumerate((0.1, 1.8))]
+    (axes,) = draw_validation(Validation(tuple(rows), {})).axes
+    assert axes.get_yscale() == "linear"
+    assert axes.get_ylim()[1] > 180
