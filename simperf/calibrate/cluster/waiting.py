@@ -74,7 +74,7 @@ def found(offered: float, together: float, window: float) -> float:
     Examples
     --------
     >>> round(found(0.5, 0.4, 6), 2), round(found(1.5, 0.4, 6), 2), round(found(3.0, 0.4, 6), 2)
-    (1.62, 4.75, 6.0)
+    (1.62, 4.75, 6)
     """
     used = offered / (1.0 + offered * (1.0 - together))
     return max(1.0, window if used >= 1.0 else min(window, 1.0 / (1.0 - used)))
