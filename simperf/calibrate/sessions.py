@@ -68,7 +68,7 @@ def pool(sessions: Sequence[Dataset]) -> Dataset:
         for point in dataset:
             points.setdefault(point.key, []).append(point)
     seconds = sum(float(dataset.made.get("seconds", 0.0)) for dataset in sessions)
-    made = {**first.made, "seconds": round(seconds, 1), "sessions": len(sessions)}
+    made = {**first.made, **({"seconds": round(seconds, 1)} if seconds else {}), "sessions": len(sessions)}
     made["parts"] = " ".join(dict.fromkeys(part for dataset in sessions for part in parts(dataset)))
     notes = tuple(dict.fromkeys(note for dataset in sessions for note in dataset.notes))
     return replace(first, made=made, measurements=tuple(map(_pooled, points.values())), notes=notes)

@@ -131,6 +131,16 @@ def test_what_was_never_measured_is_predicted(profile):
     assert row.interval[0] <= row.predicted <= row.interval[1]
 
 
+def test_the_shipped_profile_is_of_the_shipped_recordings():
+    names = ("", "-later", "-earlier", "-fourth", "-fifth", "-sixth")
+    every = pool([Dataset.load(FOLDER / f"boxed-cluster-zen5-2c{name}.json.gz") for name in names])
+    shipped = Catalog.load().profile("boxed-cluster-zen5-2c")
+    found, fitted = draw_of(shipped).constants, fit_constants(every).constants
+    for one in fields(Constants):
+        assert getattr(found, one.name) == pytest.approx(getattr(fitted, one.name), rel=1e-6), one.name
+    assert shipped.made["parts"] == " ".join(parts(every))
+
+
 def test_data_of_other_machines_is_none_of_a_box():
     assert not is_box(Dataset.load(FOLDER / "cpu-epyc-zen5-2c-1.json.gz"))
     with pytest.raises(InputError, match="of no boxed cluster"):
