@@ -13,14 +13,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import torch
-from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
+import pytest
 
-from simperf.cost.tiles import tiling
-from simperf.workload.op import Gemm
-from simperf.workload.trace.kernels import kernels
-from simperf.workload.trace.kinds import FREE
+torch = pytest.importorskip("torch", reason="measuring runs torch, which is not installed")
+
+from torch.overrides import TorchFunctionMode  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+
+from simperf.cost.tiles import tiling  # noqa: E402
+from simperf.workload.op import Gemm  # noqa: E402
+from simperf.workload.trace.kernels import kernels  # noqa: E402
+from simperf.workload.trace.kinds import FREE  # noqa: E402
 
 #: kernel family -> fixed time [s], and rate of arithmetic [FLOP/s] or of memory [B/s]
 RATES = {"gemm": (3e-6, 1.5e13), "conv": (4e-6, 1.2e13), "reduction": (3e-6, 7e11), "normalization": (3e-6, 6e11)}
