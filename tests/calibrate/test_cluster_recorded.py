@@ -15,7 +15,8 @@ from simperf.report.cluster import cluster_markdown, cluster_text
 pytest.importorskip("lmfit")
 
 FOLDER = Path(__file__).parents[2] / "calibration"
-NAMES = ("main", "later", "earlier", "fourth", "fifth", "sixth")  # this version of the model has seen them all
+#: the seventh was opened when this version of the model was final, the others had been seen
+NAMES = ("main", "later", "earlier", "fourth", "fifth", "sixth", "seventh")
 #: what the mean error of a group may be; the cores are saturated from three quarters of their time on
 GOALS = {
     "gloo": 0.05,
@@ -191,7 +192,8 @@ def test_the_tables(box, rows):
 
 
 @pytest.mark.parametrize(
-    ("name", "most"), [("later", 1.06), ("earlier", 1.08), ("fourth", 1.05), ("fifth", 1.09), ("sixth", 1.09)]
+    ("name", "most"),
+    [("later", 1.06), ("earlier", 1.08), ("fourth", 1.05), ("fifth", 1.09), ("sixth", 1.09), ("seventh", 1.08)],
 )
 def test_the_best_bucket_size_of_other_recordings(name, most):
     for group in buckets(held(name)):
@@ -203,6 +205,16 @@ def test_intervals_of_three_recordings_hold_the_points_of_later_ones(name):
     found = with_others(held(name), [held(other) for other in ("main", "earlier", "later")])
     free = [row for row in found if not row.fitted]
     assert 0.88 <= sum(row.covered for row in free) / len(free) <= 0.97
+
+
+def test_a_less_steady_recording_has_more_points_beside_their_intervals():
+    """Nothing that the other six know tells that: central is off by 1.6 % there, in the others by 0.2 to 0.5 %."""
+    found = with_others(held("seventh"), [held(other) for other in NAMES if other != "seventh"])
+    free = [row for row in found if not row.fitted]
+    assert 0.65 <= sum(row.covered for row in free) / len(free) <= 0.80
+    full = [row for row in free if "saturated" in row.group or row.group in ("ddp", "server/asynchronous")]
+    assert 0.88 <= sum(row.covered for row in full) / len(full) <= 0.97
+    assert min(error(held("seventh"), "central") / error(held(name), "central") for name in NAMES[:-1]) > 3
 
 
 def test_intervals_hold_nine_of_ten_points_of_a_recording_that_they_do_not_know():
