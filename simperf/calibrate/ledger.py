@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from simperf.calibrate.cluster.accuracy import Row, hold_against
+from simperf.calibrate.cluster.profile import hold_profile, is_box, validation_of
 from simperf.calibrate.cluster.scatter import with_others
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.ledger_copies import copy_rows
@@ -54,6 +55,9 @@ def recorded() -> Iterator[tuple[str, Validation]]:
         groups += [(title, data) for title, data in loaded.items() if title not in of_fit]
         lines: dict[str, Line] = {}
         for title, data in groups:
+            if is_box(data):
+                yield title, validation_of(hold_profile(profile, data))
+                continue
             part = find_gpu(data, profile.gpu)
             found = validate(profile, data, part=part, steps=step_predictor(profile, part=part))
             lines = lines or lines_of(found, data)  # of the sessions that were fitted, which come first

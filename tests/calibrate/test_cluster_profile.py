@@ -3,11 +3,13 @@
 import json
 import math
 from dataclasses import fields, replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from simperf.calibrate import ledger
 from simperf.calibrate.cluster.constants import Constants
 from simperf.calibrate.cluster.experiments import points
 from simperf.calibrate.cluster.fitting import fit_constants
@@ -139,6 +141,14 @@ def test_the_shipped_profile_is_of_the_shipped_recordings():
     for one in fields(Constants):
         assert getattr(found, one.name) == pytest.approx(getattr(fitted, one.name), rel=1e-6), one.name
     assert shipped.made["parts"] == " ".join(parts(every))
+
+
+def test_the_ledger_holds_the_shipped_profile_against_all_recordings(monkeypatch):
+    """Those that it was fitted to together, and the one that it was not."""
+    monkeypatch.setattr(ledger, "hold_profile", lambda profile, data: ())
+    (together, _), (alone, _) = islice(ledger.recorded(), 2)
+    assert together.count("boxed-cluster") == 6
+    assert alone == "boxed-cluster-zen5-2c-seventh"
 
 
 def test_data_of_other_machines_is_none_of_a_box():
