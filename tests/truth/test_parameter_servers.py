@@ -99,14 +99,17 @@ def test_one_receiving_socket_holds_a_store_behind_it():
     assert attempt.result.time > 257991328 / (15e9 / 8)
 
 
-def test_small_pieces_are_bound_by_round_trips():
+def test_small_pieces_are_bound_by_round_trips_and_by_the_thread_that_prints():
     """Eight of 512 KiB under way; without the limits of the software both sizes take what the adapters do."""
     nbytes, rate = 536870912, 11.96e9
-    times = {}
+    times, silent = [], []
     for name in ("optcast-servers", "optcast-servers-512k"):
-        times[name] = attempts(f"measured/{name}")[0].result.time
-        overrides = [f"program.{key}=0" for key in ("requests", "buffers", "apply")] + ["program.message=0 s"]
-        free = run(load_scenario(f"measured/{name}", overrides)).time
+        times.append(attempts(f"measured/{name}")[0].result.time)
+        thread = ["program.handlers=0", "program.handle=0 s"]
+        silent.append(run(load_scenario(f"measured/{name}", thread)).time)
+        limits = [f"program.{key}=0" for key in ("requests", "buffers", "apply")]
+        free = run(load_scenario(f"measured/{name}", [*thread, *limits, "program.message=0 s"])).time
         assert nbytes / rate < free < 1.02 * nbytes / rate
-    assert times["optcast-servers"] < 1.08 * nbytes / rate
-    assert 1.25 < times["optcast-servers-512k"] / times["optcast-servers"] < 103128 / 60591
+    assert times[0] < 1.08 * nbytes / rate
+    assert 1.2 < silent[1] / silent[0] < 1.35, "round trips alone"
+    assert times[1] / times[0] == pytest.approx(103128 / 60591, rel=0.05), "as measured"
