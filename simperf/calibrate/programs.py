@@ -7,6 +7,8 @@ parameters: its launches, waits and copies are the verbs that stand for what the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 from simperf.calibrate.dataset import Value
 from simperf.engine.kernel import GraphLaunch, Kernel, Marker
@@ -35,21 +37,13 @@ def _chain(m: Session, at: Mapping[str, Value], marks: dict[str, float]) -> Prog
     yield synchronize(gpu)
 
 
-def _looks(m: Session, at: Mapping[str, Value], marks: dict[str, float]) -> Program:
+def _rounds(m: Session, at: Mapping[str, Value], marks: dict[str, float], *, end: Callable[..., Any]) -> Program:
+    """Launches in rounds, each of which ends with a verb that waits."""
     gpu, kernel = m.gpu(), _in_place(m, 1, "add")
     for _ in range(_number(at, "looks")):
         for _ in range(_number(at, "n")):
             yield launch(kernel, gpu)
-        yield item(gpu)
-    yield synchronize(gpu)
-
-
-def _waits(m: Session, at: Mapping[str, Value], marks: dict[str, float]) -> Program:
-    gpu, kernel = m.gpu(), _in_place(m, 1, "add")
-    for _ in range(_number(at, "looks")):
-        for _ in range(_number(at, "n")):
-            yield launch(kernel, gpu)
-        yield synchronize(gpu)
+        yield end(gpu)
     yield synchronize(gpu)
 
 
@@ -92,8 +86,8 @@ def _streams(m: Session, at: Mapping[str, Value], marks: dict[str, float]) -> Pr
 #: program -> generator over verbs; `marks` takes times that the program notes [s]
 PROGRAMS: Mapping[str, Callable[[Session, Mapping[str, Value], dict[str, float]], Program]] = {
     "chain": _chain,
-    "item": _looks,
-    "wait": _waits,
+    "item": partial(_rounds, end=item),
+    "wait": partial(_rounds, end=synchronize),
     "graph": _graph,
     "batches": _batches,
     "streams": _streams,

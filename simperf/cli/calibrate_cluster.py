@@ -57,6 +57,9 @@ def cluster(
     from simperf.calibrate.dataset import Dataset
     from simperf.cli.calibrate_fit import of_file
 
+    if predicted:
+        measured = {"-o": output, "--fresh": fresh, "--replay": replay, "--samples": samples, "--beside": beside}
+        _nothing_measured({**measured, "--points": points})
     others = [of_box(Dataset.load(path), path) for path in beside or ()]
     if replay is not None:
         with of_file([replay]):
@@ -121,6 +124,16 @@ def _measure(
     servers = 1 if any(point.hosts > hosts for point in wanted) else 0
     with _interruptible():
         return measure(hosts + servers, shape, wanted, output=output, before=before, progress=progress, command=command)
+
+
+def _nothing_measured(given: Mapping[str, object]) -> None:
+    """Refuse options that need a measurement."""
+    from simperf.errors import InputError, Problem
+
+    message, expected = "--predict measures nothing, and shows every point with its interval", "no such option"
+    problems = [Problem(message, key=key, value=str(one), expected=expected) for key, one in given.items() if one]
+    if problems:
+        raise InputError(problems)
 
 
 def _predict(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from simperf.calibrate.dataset import Dataset
 
 __all__ = ["fit", "of_file"]
+
+
+#: every so many points of a series are kept out of a fit
+HOLD_OUT = 5
 
 
 @contextmanager
@@ -46,7 +50,7 @@ def fit(
     ] = "",
     hold_out: Annotated[
         int, typer.Option(min=0, help="Keep every N-th point of a series out of the fit, for `validate`; 0 keeps none.")
-    ] = 5,
+    ] = HOLD_OUT,
     plots: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Draw data, fit and residuals of each model.")
     ] = None,
@@ -73,6 +77,7 @@ def fit(
     words = ["simperf calibrate fit", *(path.name for path in data), *([f"-o {output.name}"] if output else [])]
     made = {"date": datetime.date.today().isoformat(), "simperf": __version__, "parts": " ".join(parts(dataset))}
     if is_box(dataset):
+        _of_no_box({"--gpu": gpu, "--plots": plots, "--hold-out": hold_out if hold_out != HOLD_OUT else None})
         with of_file(data):
             _fit_box(sessions, output, {"command": " ".join([*words, f"--seed {seed}"]), **made}, seed=seed)
         _next(output, given)
@@ -108,6 +113,20 @@ def _next(output: Path | None, given: str) -> None:
         note(f"no profile was written; keep the constants: simperf calibrate fit {given} -o profile.toml")
         return
     note(f"wrote {output}; next: simperf calibrate validate {output} {given}")
+
+
+def _of_no_box(given: Mapping[str, object]) -> None:
+    """Refuse options that say nothing of a boxed cluster."""
+    from simperf.errors import InputError, Problem
+
+    message, expected = "says nothing of a boxed cluster, which is fitted to its sends alone", "no such option"
+    problems = [
+        Problem(message, key=key, value=str(value), expected=expected)
+        for key, value in given.items()
+        if value not in ("", None)
+    ]
+    if problems:
+        raise InputError(problems)
 
 
 def _fit_box(recordings: Sequence[Dataset], output: Path | None, made: dict[str, str], *, seed: int) -> None:

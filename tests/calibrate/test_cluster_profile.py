@@ -173,3 +173,17 @@ def test_fit_validate_and_predict_from_the_command_line(tmp_path, recordings):
     assert "all-reduce/ring" in done.output
     done = run(app, ["calibrate", "cluster", "--predict", str(tmp_path / "none.toml")])
     assert done.exit_code != 0
+
+
+@pytest.mark.parametrize(
+    ("words", "keys"),
+    [
+        (("fit", "DATA", "--hold-out", "3", "--gpu", "t4"), ["--gpu", "--hold-out"]),
+        (("cluster", "--predict", "boxed-cluster-zen5-2c", "--fresh", "--points"), ["--fresh", "--points"]),
+    ],
+)
+def test_options_that_would_say_nothing_are_refused(words, keys, tmp_path, recordings):
+    data = tmp_path / "box.json"
+    recordings[0].save(data)
+    done = CliRunner().invoke(app, ["calibrate", *(str(data) if word == "DATA" else word for word in words)])
+    assert [problem.key for problem in done.exception.problems] == keys

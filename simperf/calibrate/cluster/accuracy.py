@@ -10,7 +10,7 @@ import numpy as np
 from simperf.calibrate.cluster.constants import Constants
 from simperf.calibrate.cluster.fitting import fit_constants, fitted_points
 from simperf.calibrate.cluster.plain import Plain
-from simperf.calibrate.cluster.predict import SERIES, compute_of, predict
+from simperf.calibrate.cluster.predict import compute_of, predict, predictable
 from simperf.calibrate.cluster.resampling import draws
 from simperf.calibrate.dataset import Dataset, Measurement, Value
 
@@ -119,9 +119,7 @@ def hold_against(
     drawn = draws(data, samples, rate=rate)
     rows = []
     for point in data:
-        if point.series in SERIES or any(one.endswith("/") and point.series.startswith(one) for one in SERIES):
-            if "model" in point.at and point.at["model"] not in compute:
-                continue
+        if predictable(point, compute):
             found = predict(point, constants, compute)
             every = [predict(point, draw.constants, draw.compute).value for draw in drawn]
             beside = plain.predict(point, compute) if plain is not None else None

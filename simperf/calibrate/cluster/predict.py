@@ -15,7 +15,7 @@ from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.collectives import make_plan
 from simperf.errors import InputError, Problem
 
-__all__ = ["SERIES", "Prediction", "compute_of", "predict", "shape_of"]
+__all__ = ["SERIES", "Prediction", "compute_of", "predict", "predictable", "shape_of"]
 
 #: series that can be predicted; a closing ``/`` means a family
 SERIES = ("send", "round-trip", "send-train", "all-reduce/", "ddp", "server/")
@@ -40,6 +40,12 @@ def compute_of(data: Dataset) -> dict[str, Compute]:
             forward, backward, update = (part[0].median for part in parts)
             found[name] = Compute.of(model, forward, backward, update)
     return found
+
+
+def predictable(point: Measurement, compute: Mapping[str, Compute]) -> bool:
+    """Whether there is a simulation of a point, given these training steps."""
+    known = any(point.series == one or (one.endswith("/") and point.series.startswith(one)) for one in SERIES)
+    return known and ("model" not in point.at or point.at["model"] in compute)
 
 
 @dataclass(frozen=True, slots=True)

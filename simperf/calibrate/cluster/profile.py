@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import fields, replace
 from multiprocessing import get_context
 
@@ -23,7 +23,7 @@ from simperf.calibrate.cluster.constants import Constants
 from simperf.calibrate.cluster.experiments import MODEL, Point
 from simperf.calibrate.cluster.fitting import fit_constants, fitted_points
 from simperf.calibrate.cluster.plain import Plain
-from simperf.calibrate.cluster.predict import SERIES, compute_of, predict
+from simperf.calibrate.cluster.predict import compute_of, predict, predictable
 from simperf.calibrate.cluster.resampling import Draw, draws
 from simperf.calibrate.cluster.scatter import span
 from simperf.calibrate.cluster.strategies import Compute
@@ -136,8 +136,9 @@ def _missed(recordings: Sequence[Dataset]) -> dict[str, FittedModel]:
         found = [_misses(recordings[0], others[0])]
     else:
         workers = min(len(recordings), os.cpu_count() or 1)
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as every:
-            found = list(every.map(_misses, recordings, others))
+        deaf = (signal.SIGINT, signal.SIG_IGN)  # an interrupt ends the pool, and the pool its processes
+        with get_context("spawn").Pool(workers, signal.signal, deaf) as every:
+            found = every.starmap(_misses, zip(recordings, others, strict=True))
     groups = dict.fromkeys(group for misses in found for group in misses)
     return {MISS + group: _band(group, [misses[group] for misses in found if group in misses]) for group in groups}
 
@@ -236,8 +237,7 @@ def validation_of(rows: Iterable[Row]) -> Validation:
 
 def _rows(best: Draw, points: Iterable[Measurement], seen: Collection[str] = ()) -> Iterator[Row]:
     for point in points:
-        known = point.series in SERIES or any(one.endswith("/") and point.series.startswith(one) for one in SERIES)
-        if known and ("model" not in point.at or point.at["model"] in best.compute):
+        if predictable(point, best.compute):
             found = predict(point, best.constants, best.compute)
             yield Row(point, found.value, found.load, point.key in seen)
 
