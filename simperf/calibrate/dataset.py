@@ -41,6 +41,8 @@ class Measurement:
         ``"s"`` unless said otherwise, such as ``"samples/s"`` or ``"launches"``.
     warnings : tuple of str
         Why the reading should be doubted, such as a wide interquartile range.
+    stolen : float, optional
+        Share of the time for which the machine had work meanwhile, that its host gave to others [1]; None if unknown.
     """
 
     series: str
@@ -48,6 +50,7 @@ class Measurement:
     samples: tuple[float, ...]
     unit: str = "s"
     warnings: tuple[str, ...] = ()
+    stolen: float | None = None
 
     @property
     def median(self) -> float:
@@ -145,6 +148,8 @@ class Dataset:
                 row["unit"] = point.unit
             if point.warnings:
                 row["warnings"] = list(point.warnings)
+            if point.stolen is not None:
+                row["stolen"] = float(f"{point.stolen:.3g}")
             row["samples"] = list(point.samples)
             rows.append(json.dumps(row, ensure_ascii=False))
         text = json.dumps(head, ensure_ascii=False, indent=1)[:-2] + ',\n "measurements": [\n  '
@@ -232,10 +237,14 @@ def _point(row: Any) -> Measurement:
     samples = tuple(map(float, numbers))
     if not samples or len(samples) < len(row["samples"]) or not all(0 <= sample < math.inf for sample in samples):
         raise ValueError("samples must be numbers, finite, not negative, and at least one")
+    stolen = row.get("stolen")
+    if stolen is not None and not (type(stolen) in (int, float) and 0 <= stolen <= 1):
+        raise ValueError("stolen must be a share of time, from 0 to 1")
     return Measurement(
         series=str(row["series"]),
         at=dict(row["at"]),
         samples=samples,
         unit=str(row.get("unit", "s")),
         warnings=tuple(map(str, row.get("warnings", ()))),
+        stolen=None if stolen is None else float(stolen),
     )

@@ -83,7 +83,9 @@ def _pooled(points: Sequence[Measurement]) -> Measurement:
     if first.unit == "s" and not first.series.startswith(_SINGLE):
         samples = tuple(sorted(samples)[: max(1, math.ceil(KEPT * len(samples)))])
     warnings = tuple(dict.fromkeys(warning for point in points for warning in point.warnings))
-    return replace(first, samples=samples, warnings=warnings)
+    shares = [point.stolen for point in points if point.stolen is not None]
+    stolen = statistics.fmean(shares) if shares else None
+    return replace(first, samples=samples, warnings=warnings, stolen=stolen)
 
 
 def parts(dataset: Dataset) -> tuple[str, ...]:

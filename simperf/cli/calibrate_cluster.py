@@ -66,6 +66,7 @@ def cluster(
             _show(of_box(Dataset.load(replay), replay), points=points, samples=samples, beside=others)
         return
     from simperf.calibrate.cluster.needs import check
+    from simperf.calibrate.measure.stolen import disturbed
     from simperf.cli.work import note, verify_outputs
 
     shape, further = _shape(rate, rate_of or [], burst, queue, hosts), _rates(rates)
@@ -80,7 +81,7 @@ def cluster(
     before = Dataset.load(output) if output is not None and output.exists() and not fresh else None
     if before is not None and output is not None:
         goes_on(before, output)
-        note(f"{output} holds {len(before)} points: they are kept (--fresh begins anew)")
+        note(f"{output} holds {len(before)} points: they are kept, if calm (--fresh begins anew)")
     named = {"--rate": rate, "--rates": rates, "--burst": burst, "--queue": queue, "--only": only}
     command = _command(hosts, named, rate_of or [], quick=quick)
     again = "the same command" + (" without --fresh" if fresh else "") + f" goes on with {output}" if output else ""
@@ -90,7 +91,11 @@ def cluster(
         note("interrupted; the cluster is taken down" + (f"; {again}" if again else ""))
         raise typer.Exit(130) from None
     doubtful = sum(1 for point in data if point.warnings)
-    note(f"{len(data)} points" + (f", {doubtful} of them unsteady (see their warnings)" if doubtful else ""))
+    note(
+        f"{len(data)} points" + (f", {doubtful} of them unsteady or disturbed (see their warnings)" if doubtful else "")
+    )
+    if told := disturbed(data):
+        note(told + (f"; {again}, and measures these again" if again else ""))
     if output is not None:
         note(f"wrote {output}; to see it again: simperf calibrate cluster --replay {output}")
         note(f"next, constants to predict other clusters with: simperf calibrate fit {output} -o profile.toml")

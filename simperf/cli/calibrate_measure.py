@@ -34,6 +34,7 @@ def measure(
     from simperf.calibrate.measure.clock import FULL, QUICK
     from simperf.calibrate.measure.facts import busy, machine_facts, version_facts
     from simperf.calibrate.measure.session import Interrupted, Session
+    from simperf.calibrate.measure.stolen import disturbed
     from simperf.cli.work import note, verify_outputs
     from simperf.errors import InputError, Problem
 
@@ -78,8 +79,10 @@ def measure(
         note(f"note: {text}")
     note(
         f"wrote {output}: {len(data)} points of {len(data.series)} series in {float(data.made['seconds']):.0f} s"
-        + (f", {doubtful} of them with wide spread (see their warnings)" if doubtful else "")
+        + (f", {doubtful} of them with wide spread or disturbed (see their warnings)" if doubtful else "")
     )
+    if told := disturbed(data):
+        note(told)
     if 4 * doubtful > len(data):
         note("warning: constants of so unsteady readings mean little: measure again when nothing else runs (--fresh)")
     note(f"next: simperf calibrate fit {output} -o profile.toml")

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from simperf.report.terminal import to_text
 
 if TYPE_CHECKING:
-    from simperf.calibrate.cluster.accuracy import Row
+    from rich.table import Table
+
+    from simperf.calibrate.cluster.accuracy import Row, Summary
     from simperf.calibrate.cluster.fitting import FittedBox
     from simperf.hardware.profile import FittedModel
 
@@ -24,7 +26,7 @@ def cluster_text(box: FittedBox, rows: Sequence[Row], *, points: bool = False) -
     from rich.table import Table
     from rich.text import Text
 
-    from simperf.calibrate.cluster.accuracy import conditions, summaries
+    from simperf.calibrate.cluster.accuracy import calm, conditions, summaries
 
     parts: list[Table | Text] = [Text(box.report()), Text("")]
     if points:
@@ -40,18 +42,9 @@ def cluster_text(box: FittedBox, rows: Sequence[Row], *, points: bool = False) -
             words = [row.point.series, conditions(row.point), measured, predicted, *between, error]
             table.add_row(*words, f"{row.load:.0%}")
         parts += [table, Text("")]
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for title in ("prediction meets reality", "points", "mean error", "bias", "worst"):
-        table.add_column(title, justify="left" if title.startswith("prediction") else "right", no_wrap=True)
     lines = summaries(rows)
     told, beside = any(line.coverage is not None for line in lines), any(line.plain is not None for line in lines)
-    for title in (*([_PLAIN] if beside else []), *(["in 90 % interval"] if told else [])):
-        table.add_column(title, justify="right", no_wrap=True)
-    for line in lines:
-        cells = [line.group, str(line.points), f"{line.mape:.1%}", f"{line.bias:+.1%}", f"{line.worst:+.1%}"]
-        cells += ["" if line.plain is None else f"{line.plain:.1%}"] if beside else []
-        table.add_row(*cells, *([f"{line.coverage:.0%}"] if line.coverage is not None else []))
-    parts.append(table)
+    parts.append(_groups("prediction meets reality", lines, told=told, beside=beside))
     if beside:
         parts += [
             Text(""),
@@ -59,7 +52,37 @@ def cluster_text(box: FittedBox, rows: Sequence[Row], *, points: bool = False) -
         ]
     if told:
         parts += [Text(""), Text(_held(rows))]
+    if left := calm(rows):
+        less = _groups("calm points", summaries(left), told=told, beside=beside)
+        parts += [Text(""), Text(_taken(rows, left)), Text(""), less]
     return to_text(Group(*parts), width=160)
+
+
+def _groups(title: str, lines: Sequence[Summary], *, told: bool, beside: bool) -> Table:
+    """A line a group; `told`: with what intervals hold, `beside`: with what a model of two constants gets."""
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column(title, no_wrap=True)
+    more = [*([_PLAIN] if beside else []), *(["in 90 % interval"] if told else [])]
+    for head in ("points", "mean error", "bias", "worst", *more):
+        table.add_column(head, justify="right", no_wrap=True)
+    for line in lines:
+        table.add_row(*_cells(line, told=told, beside=beside))
+    return table
+
+
+def _cells(line: Summary, *, told: bool, beside: bool, none: str = "") -> list[str]:
+    cells = [line.group, str(line.points), f"{line.mape:.1%}", f"{line.bias:+.1%}", f"{line.worst:+.1%}"]
+    cells += [none if line.plain is None else f"{line.plain:.1%}"] if beside else []
+    return cells + ([none if line.coverage is None else f"{line.coverage:.0%}"] if told else [])
+
+
+def _taken(rows: Sequence[Row], left: Sequence[Row]) -> str:
+    return (
+        f"During {len(rows) - len(left)} of {len(rows)} points the host of this machine gave its processors to others. "
+        "Without them:"
+    )
 
 
 def box_text(models: Mapping[str, FittedModel]) -> str:
@@ -92,21 +115,20 @@ def box_text(models: Mapping[str, FittedModel]) -> str:
 
 def cluster_markdown(rows: Sequence[Row], *, title: str = "") -> str:
     """The groups and then every point as tables for a page, under a heading if there is a title."""
-    from simperf.calibrate.cluster.accuracy import conditions, summaries
+    from simperf.calibrate.cluster.accuracy import calm, conditions, summaries
 
     groups = summaries(rows)
     told, beside = any(one.coverage is not None for one in groups), any(one.plain is not None for one in groups)
     more = [*([_PLAIN] if beside else []), *(["in 90 % interval"] if told else [])]
     lines = [_line("boxed cluster", "points", "mean error", "bias", "worst", *more), "|---|" + "--:|" * (4 + len(more))]
-    for one in groups:
-        cells = [one.group, str(one.points), f"{one.mape:.1%}", f"{one.bias:+.1%}", f"{one.worst:+.1%}"]
-        cells += ["-" if one.plain is None else f"{one.plain:.1%}"] if beside else []
-        cells += ["-" if one.coverage is None else f"{one.coverage:.0%}"] if told else []
-        lines.append(_line(*cells))
+    lines += [_line(*_cells(one, told=told, beside=beside, none="-")) for one in groups]
     if told:
         lines += ["", _held(rows)]
     if beside:
         lines += ["", f"*{_PLAIN.capitalize()}* are the time of the smallest send and the rate of the largest."]
+    if left := calm(rows):
+        lines += ["", _taken(rows, left), "", *lines[:2]]
+        lines += [_line(*_cells(one, told=told, beside=beside, none="-")) for one in summaries(left)]
     more = [_PLAIN] if beside else []
     lines += ["", _line("series", "conditions", "measured", "predicted", "error", *more, "cores")]
     lines.append("|---|---|" + "--:|" * (4 + len(more)))

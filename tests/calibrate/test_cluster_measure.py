@@ -112,7 +112,8 @@ class FakeBox:
         if FakeBox.fail == len(FakeBox.orders):
             raise BoxError("a host has ended")
         FakeBox.orders.append(job)
-        return [[[0.0, 0.01, 0.001, 0.0005]] * int(details["repeats"])] * int(details["ranks"])
+        row = [0.0, 0.01] if job == "ddp" else [0.0, 0.01, 0.001, 0.0005]
+        return [[row] * int(details["repeats"])] * int(details["ranks"])
 
 
 @pytest.fixture
@@ -140,6 +141,61 @@ def test_an_interrupted_run_keeps_its_points_and_goes_on(fake, tmp_path):
 def test_a_run_ends_when_its_time_is_over(fake):
     wanted = list(points(2, Shape(RATE), only=("all-reduce",), quick=True))
     assert len(measure(3, Shape(RATE), wanted, seconds=-1.0)) == 0
+
+
+class Shares:
+    """Says in turn which share of the time was taken away, and nothing was once it has said all."""
+
+    said = ()
+
+    def lap(self):
+        share, Shares.said = (Shares.said[0], Shares.said[1:]) if Shares.said else (0.0, ())
+        return share
+
+
+@pytest.fixture
+def shares(fake, monkeypatch):
+    monkeypatch.setattr(measuring, "Stolen", Shares)
+    monkeypatch.setattr(measuring.time, "monotonic", lambda: 0.0)
+    Shares.said = ()
+
+
+def test_what_the_host_disturbed_is_measured_again_when_all_else_is_done(shares):
+    wanted = list(points(2, Shape(RATE), only=("ddp",), quick=True)) + list(points(2, Shape(RATE), only=("send",)))
+    Shares.said = (0.3,)
+    data = measure(3, Shape(RATE), wanted)
+    assert FakeBox.orders == [*(point.job for point in wanted), "ddp", "down"]
+    assert not any(point.warnings for point in data)
+    assert {point.stolen for point in data} == {0.0}
+
+
+def test_the_calmer_readings_are_kept_and_what_stays_disturbed_says_so(shares):
+    wanted = list(points(2, Shape(RATE), only=("ddp",), quick=True))[:1]
+    Shares.said = (0.3, 0.1, 0.2)
+    (kept,) = measure(3, Shape(RATE), wanted)
+    assert kept.stolen == 0.1
+    assert kept.warnings == ("disturbed: 10.0 % of the working time was taken away by the host of this machine",)
+    assert len(FakeBox.orders) == 3 + 1
+    Shares.said = ()
+    (calm,) = measure(3, Shape(RATE), wanted, before=Dataset("box", measurements=(kept,)))
+    assert calm.stolen == 0.0
+    assert FakeBox.orders == ["ddp", "down"]
+
+
+def test_calm_readings_are_never_measured_again(shares):
+    wanted = list(points(2, Shape(RATE), only=("all-reduce",), quick=True))
+    measure(3, Shape(RATE), wanted, before=measure(3, Shape(RATE), wanted))
+    assert FakeBox.orders == ["down"]
+
+
+def test_a_disturbed_machine_does_not_make_a_run_endless(shares, monkeypatch):
+    """Rounds after the first together take half of its time at most."""
+    now = iter(range(10_000))
+    monkeypatch.setattr(measuring.time, "monotonic", lambda: float(next(now)))
+    wanted = list(points(2, Shape(RATE), only=("ddp", "server"), quick=True))
+    Shares.said = (0.3,) * 1000
+    measure(3, Shape(RATE), wanted)
+    assert len(wanted) < len(FakeBox.orders) - 1 <= 1.5 * len(wanted) + 1
 
 
 def test_rates_and_sizes_as_tc_writes_them():

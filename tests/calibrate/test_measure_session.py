@@ -3,6 +3,7 @@
 import pytest
 
 from simperf.calibrate.dataset import Dataset, Measurement
+from simperf.calibrate.measure import session as sessions
 from simperf.calibrate.measure.clock import FULL, QUICK, Care, doubts, sample
 from simperf.calibrate.measure.session import Interrupted, Session, measure
 from simperf.calibrate.measure.task import Task, check_families, note_text, point, tasks
@@ -212,3 +213,17 @@ def test_unknown_families_are_refused_before_anything_runs():
         check_families(["gem"])
     with pytest.raises(InputError, match="no such family"):
         list(tasks(None, ["nothing"]))
+
+
+def test_a_point_during_which_the_host_was_elsewhere_says_so(tmp_path, monkeypatch):
+    shares = iter((0.0, 0.25))
+
+    class Watch:
+        def lap(self):
+            return next(shares)
+
+    monkeypatch.setattr(sessions, "Stolen", Watch)
+    data = measure(session(tmp_path / "m.json"), [one("calm", 1.0), one("shared", 1.0)])
+    assert [point.stolen for point in data] == [0.0, 0.25]
+    assert [len(point.warnings) for point in data] == [0, 1]
+    assert "25.0 %" in data.measurements[1].warnings[0]

@@ -13,8 +13,9 @@ from simperf.calibrate.cluster.plain import Plain
 from simperf.calibrate.cluster.predict import compute_of, predict, predictable
 from simperf.calibrate.cluster.resampling import draws
 from simperf.calibrate.dataset import Dataset, Measurement, Value
+from simperf.calibrate.measure.stolen import taken_away
 
-__all__ = ["SATURATED", "SMALL", "Row", "Summary", "conditions", "hold_against", "summaries"]
+__all__ = ["SATURATED", "SMALL", "Row", "Summary", "calm", "conditions", "hold_against", "summaries"]
 
 #: load of the cores from which on they are called saturated
 SATURATED = 0.75
@@ -150,6 +151,12 @@ def _summary(name: str, rows: Sequence[Row]) -> Summary:
     plain = [abs(row.plain_error) for row in rows if row.plain_error is not None]
     beside = sum(plain) / len(plain) if len(plain) == len(rows) else None
     return Summary(name, len(errors), mape, sum(errors) / len(errors), max(errors, key=abs), inside, beside)
+
+
+def calm(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Those during which the host of the machine took nothing away; none if that is all of them, or not known."""
+    left = tuple(row for row in rows if not taken_away(row.point.stolen))
+    return left if len(left) < len(rows) else ()
 
 
 def conditions(point: Measurement) -> str:

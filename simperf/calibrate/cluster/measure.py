@@ -1,11 +1,15 @@
-"""Measuring a boxed cluster: goes through the points and keeps the raw readings."""
+"""Measuring a boxed cluster: goes through the points and keeps the raw readings.
+
+What was disturbed is measured again when all else is done, because disturbances come in stretches of minutes.
+"""
 
 from __future__ import annotations
 
 import datetime
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from simperf.calibrate.cluster.box import Box
@@ -13,6 +17,7 @@ from simperf.calibrate.cluster.experiments import Point
 from simperf.calibrate.cluster.shape import Shape
 from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.calibrate.measure.facts import machine_facts, version_facts
+from simperf.calibrate.measure.stolen import STOLEN, Stolen, taken_away
 from simperf.errors import InputError, Problem
 
 __all__ = ["goes_on", "measure", "of_box", "read"]
@@ -21,6 +26,8 @@ __all__ = ["goes_on", "measure", "of_box", "read"]
 UNSTEADY = 0.1
 #: most that is waited for buckets to fill [s]
 LONGEST_GAP = 0.1
+#: how often disturbed points are measured again, and over the time of the first round, the most that this may take [1]
+ROUNDS, AGAIN = 2, 0.5
 Progress = Callable[[int, int, str], None]
 
 
@@ -58,7 +65,7 @@ def _steady(point: Measurement) -> Measurement:
     if point.spread <= UNSTEADY:
         return point
     warning = f"unsteady: interquartile range {point.spread:.0%} of the median"
-    return Measurement(point.series, point.at, point.samples, point.unit, (warning,))
+    return replace(point, warnings=(warning,))
 
 
 def measure(
@@ -72,7 +79,7 @@ def measure(
     progress: Progress = lambda done, of, what: None,
     command: str = "simperf calibrate cluster",
 ) -> Dataset:
-    """Measure all points that are not in the data set yet.
+    """Measure all points that are not in the data set yet, and again those whose readings are disturbed.
 
     Parameters
     ----------
@@ -93,25 +100,48 @@ def measure(
         Kept in the data set.
     """
     dataset = before or _empty(hosts, command)
-    done = {point.key for point in dataset}
-    queue = [point for point in wanted if not _measured(point, done)]
+    every = list(wanted)
     began = saved = time.monotonic()
+    limit = seconds
     try:
         with Box(hosts, shape, alone=True) as box:
-            for index, point in enumerate(queue):
-                if time.monotonic() - began > seconds:
-                    break
-                progress(index, len(queue), f"{point.series} {dict(point.at)}")
-                dataset = dataset.with_points(_take(box, point))
-                if output is not None and time.monotonic() - saved > 10.0:
-                    dataset.save(output)
-                    saved = time.monotonic()
-            else:
-                progress(len(queue), len(queue), "done")
+            for turn in range(ROUNDS + 1):
+                known = {point.key: point for point in dataset}
+                queue = [point for point in every if _lacks(known.get(_key(point)), again=turn > 0)]
+                words = "again " if turn else ""
+                for index, point in enumerate(queue):
+                    if time.monotonic() - began > limit:
+                        break
+                    progress(index, len(queue), f"{words}{point.series} {dict(point.at)}")
+                    dataset = dataset.with_points(_calmer(known, _take(box, point)))
+                    if output is not None and time.monotonic() - saved > 10.0:
+                        dataset.save(output)
+                        saved = time.monotonic()
+                else:
+                    progress(len(queue), len(queue), "done")
+                if turn == 0 and queue:
+                    limit = min(seconds, (1.0 + AGAIN) * (time.monotonic() - began))
     finally:
         if output is not None and len(dataset):
             dataset.save(output)
     return dataset
+
+
+def _lacks(known: Measurement | None, *, again: bool) -> bool:
+    """Whether a point has to be measured: it was not yet, or it was disturbed and now is the time for those."""
+    return known is None or (again and bool(known.warnings))
+
+
+def _calmer(known: Mapping[str, Measurement], made: Sequence[Measurement]) -> Sequence[Measurement]:
+    """What was measured, or what is known of the same points where that was disturbed less."""
+    before = [known[point.key] for point in made if point.key in known]
+    return min((made, before), key=lambda one: _disturbance(one[0])) if len(before) == len(made) else made
+
+
+def _disturbance(point: Measurement) -> tuple[float, float]:
+    """What decides which of two measurements of a point is kept: never their values."""
+    stolen = point.stolen or 0.0
+    return (stolen if stolen > STOLEN else 0.0), point.spread
 
 
 def of_box(data: Dataset, path: str | os.PathLike[str]) -> Dataset:
@@ -161,18 +191,21 @@ def _facts() -> tuple[dict[str, Value], dict[str, str]]:
 
 
 def _take(box: Box, point: Point) -> list[Measurement]:
-    """Measure a point; once more if the readings were unsteady, and keep the steadier ones."""
+    """Measure a point; a collective once more if it was disturbed, to keep the calmer readings."""
     box.reshape(point.shape)
     details = {**point.at, **point.details, "ranks": point.hosts, "repeats": point.repeats}
     gap = min(LONGEST_GAP, 2.0 * point.shape.burst / min((point.shape.rate, *point.shape.rate_of.values())))
-    best: list[Measurement] = []
-    for _ in range(2):
+    best: Sequence[Measurement] = []
+    for _ in range(2 if point.series.startswith("all-reduce/") else 1):
+        watch = Stolen()
         made = read(point, box.order(point.job, **details, gap=gap))
-        if not best or made[0].spread < best[0].spread:
-            best = made
-        if best[0].spread <= UNSTEADY or not point.series.startswith("all-reduce/"):
+        share = watch.lap()
+        doubt = taken_away(share)
+        made = [replace(one, stolen=share, warnings=(*one.warnings, *doubt)) for one in made]
+        best = _calmer({one.key: one for one in best}, made)
+        if not best[0].warnings:
             break
-    return best
+    return list(best)
 
 
 def _empty(hosts: int, command: str) -> Dataset:
@@ -182,6 +215,7 @@ def _empty(hosts: int, command: str) -> Dataset:
     return Dataset(f"boxed cluster of {hosts} hosts", machine=machine, versions=versions, made=made)
 
 
-def _measured(point: Point, done: set[str]) -> bool:
+def _key(point: Point) -> str:
+    """Of the measurement that a point makes, or of the first one."""
     series = "step/forward" if point.series == "step" else point.series
-    return Measurement(series, point.conditions, (0.0,)).key in done
+    return Measurement(series, point.conditions, (0.0,)).key

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.calibrate.measure.facts import anonymous
+from simperf.calibrate.measure.stolen import Stolen, taken_away
 from simperf.calibrate.measure.task import Task, note_text
 from simperf.errors import InputError, Problem
 
@@ -126,13 +127,17 @@ class Session:
     def _task(self, task: Task, wanted: Sequence[int]) -> Generator[None, None, None]:
         """Measure points of a task, one by one."""
         taken: set[str] = set()
+        watch = Stolen()
         try:
             for measured in task.run(wanted):
+                share = watch.lap()
                 taken.add(measured.key)
                 self._now_there.add(note_text(_place(measured.series, measured.at), ""))
                 # seven digits are more than any clock has, and a file of them is half as large
                 samples = tuple(float(f"{reading:.7g}") for reading in measured.samples)
-                self._fresh_points[measured.key] = replace(measured, samples=samples)
+                warnings = (*measured.warnings, *taken_away(share))
+                told = replace(measured, samples=samples, warnings=warnings, stolen=share)
+                self._fresh_points[told.key] = told
                 if self.now() - self._saved > SAVE_EVERY:
                     self.save()
                 yield
