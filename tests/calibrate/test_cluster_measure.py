@@ -32,6 +32,12 @@ def test_hosts_know_every_job_that_is_ordered():
     assert jobs.asynchronous is training.asynchronous
 
 
+def test_steps_alone_are_measured_right_before_the_training_that_they_tell_of():
+    found = [point for point in points(4, Shape(RATE), rates=(4 * RATE,)) if "model" in point.at]
+    order = list(dict.fromkeys((point.series.partition("/")[0], point.at["model"]) for point in found))
+    assert order == [("step", "mlp-8x512"), ("ddp", "mlp-8x512"), ("step", "mlp-8x256"), ("server", "mlp-8x256")]
+
+
 def test_constants_need_one_rate_only():
     found = points(4, Shape(RATE), rates=(2 * RATE,), only=("send", "step"))
     small = [point for point in found if point.series == "round-trip" and point.at["nbytes"] < 2**20]

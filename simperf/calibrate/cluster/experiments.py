@@ -28,6 +28,9 @@ STEPS = 4
 FLOOD = 1024.0 * MIB
 #: longest estimate of one repeat [s], and what all repeats of a point may take [s]
 LONGEST, BUDGET = 2.5, 1.2
+#: families that are repeated differently: least, most, and what all repeats may take [s]. Steps alone are what all
+#: times of training are predicted from
+_REPEATS: Mapping[str, tuple[int, int, float]] = {"server": (3, 15, BUDGET), "step": (12, 40, 2.5 * BUDGET)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +74,8 @@ class Point:
     @property
     def repeats(self) -> int:
         """How often it is done."""
-        least = 3 if self.family == "server" else 4
-        return max(least, min(15, round(BUDGET / max(self.estimate, 1e-3))))
+        least, most, budget = _REPEATS.get(self.family, (4, 15, BUDGET))
+        return max(least, min(most, round(budget / max(self.estimate, 1e-3))))
 
 
 def _all_reduce(family: str, algorithm: str, shape: Shape, ranks: int, nbytes: int) -> Point:
@@ -128,7 +131,6 @@ def _every(hosts: int, shape: Shape, rates: tuple[float, ...], *, quick: bool) -
         yield Point("send", "send-train", "train", even, 2, {"nbytes": 1024, "messages": count})
     for size in (64 * KIB, MIB, 4 * MIB):
         yield Point("send", "add", "add", even, 2, {"nbytes": size, "ranks": 2})
-    yield from _steps(hosts, even)
     for one in shapes:
         for ranks in _counts(hosts, quick=quick):
             for size in sizes:
@@ -146,15 +148,17 @@ def _every(hosts: int, shape: Shape, rates: tuple[float, ...], *, quick: bool) -
     yield from _training(hosts, shapes, quick=quick)
 
 
-def _steps(hosts: int, shape: Shape) -> Iterator[Point]:
-    for name, details in MODEL.items():
-        for ranks in (1, 2, 4):
-            if ranks <= hosts:
-                at: dict[str, Value] = {"model": name, "ranks": ranks}
-                yield Point("step", "step", "step", shape, ranks, at, details, 0.1 * ranks)
+def _steps(hosts: int, shape: Shape, name: str) -> Iterator[Point]:
+    for ranks in (1, 2, 4):
+        if ranks <= hosts:
+            at: dict[str, Value] = {"model": name, "ranks": ranks}
+            estimate = 0.17 * (MODEL[name]["width"] / 512) ** 2 * max(1.0, ranks / 2)
+            yield Point("step", "step", "step", shape, ranks, at, MODEL[name], estimate)
 
 
 def _training(hosts: int, shapes: list[Shape], *, quick: bool) -> Iterator[Point]:
+    """Each model's steps alone right before what they are to predict: a machine is not the same minutes later."""
+    yield from _steps(hosts, shapes[0], "mlp-8x512")
     fast = [one for one in shapes if one.rate >= SLOWEST] or shapes[:1]
     for one in fast:
         for ranks in [2] if quick else [2, 4]:
@@ -163,6 +167,7 @@ def _training(hosts: int, shapes: list[Shape], *, quick: bool) -> Iterator[Point
                 if ranks <= hosts:
                     details = MODEL["mlp-8x512"]
                     yield Point("ddp", "ddp", "ddp", one, ranks, at, details, 8.4e6 / one.rate / 2 + 0.1)
+    yield from _steps(hosts, shapes[0], "mlp-8x256")
     for one in fast:
         for workers in [2] if quick else [1, 2, 3, 4, 6]:
             for series in ("server/asynchronous", "server/synchronous"):

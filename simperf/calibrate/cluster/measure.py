@@ -41,7 +41,7 @@ def read(point: Point, answers: Sequence[Any]) -> list[Measurement]:
     if point.series == "step":
         parts = ("forward", "backward", "update")
         return [
-            Measurement(f"step/{part}", at, tuple(row[i + 1] - row[i] for one in found for row in one))
+            _steady(Measurement(f"step/{part}", at, tuple(row[i + 1] - row[i] for one in found for row in one)))
             for i, part in enumerate(parts)
         ]
     if point.series == "ddp":

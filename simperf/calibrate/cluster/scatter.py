@@ -7,6 +7,13 @@ the misses of the points most like it. What these share in a recording is told a
 `simperf.calibrate.sessions`, because many points of two recordings are still two recordings. Where there is no other
 recording, the points that constants were fitted to are all that is known.
 
+Recordings are not alike: a machine on which something else runs is further off. What disturbs it shows in the sends
+that constants are fitted to (`disturbance`), which are known before anything is predicted. A point is missed by what
+the simulation leaves out there, in every recording, and by what disturbs this one; variances of causes that know
+nothing of each other add. So misses are divided by the root of both, and what they make is multiplied by that of the
+recording that is predicted: normalised conformal prediction (H. Papadopoulos, A. Gammerman, V. Vovk, "Normalized
+nonconformity measures for regression conformal prediction", Artificial Intelligence and Applications, 2008).
+
 The quantiles are those of conformal prediction (V. Vovk, A. Gammerman, G. Shafer, *Algorithmic Learning in a Random
 World*, 2005, section 2.2), taken among neighbours (J. Lei and L. Wasserman, "Distribution-free prediction bands for
 non-parametric regression", Journal of the Royal Statistical Society B 76(1), 2014).
@@ -20,9 +27,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from simperf.calibrate.cluster.accuracy import Row
+from simperf.calibrate.cluster.accuracy import SMALL, Row
 
-__all__ = ["Scatter", "span", "with_fitted", "with_others"]
+__all__ = ["Scatter", "disturbance", "span", "with_fitted", "with_others"]
 
 #: misses that make an interval: with fewer than 19 the outermost two hold less than nine of ten; and of a fit's own
 #: points, which are so few that 19 would be nearly all
@@ -33,6 +40,12 @@ LOAD, DOUBLINGS = 0.15, 2.0
 _MESSAGES = ("send", "round-trip", "send-train", "all-reduce")
 #: 95 % quantile of a normal distribution
 _NORMAL = 1.645
+#: standard deviation over median absolute deviation, and over interquartile range, of a normal distribution
+_ABSOLUTE, _QUARTILES = 1.4826, 1.0 / 1.349
+#: fewer sends do not tell how disturbed a recording is
+_FEW = 4
+#: degrees of freedom from which on Student's t is a normal distribution
+_MANY = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +71,30 @@ class _Miss:
         return between + (self.series != other.series)
 
 
+def disturbance(rows: Iterable[Row]) -> float | None:
+    """How disturbed a recording is, as its own fitted sends tell: a standard deviation of logarithms [1].
+
+    Of those that links hold back, not what messages cost: what the fit misses of them is disturbed from one point to
+    the next, and what their readings scatter from one repeat to the next. A recording has both.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+        Of one recording, predicted from its own sends.
+
+    Returns
+    -------
+    float or None
+        None if there are too few such sends.
+    """
+    sends = [row for row in rows if row.fitted and float(row.point.at.get("nbytes", 0.0)) >= SMALL]
+    sends = [row for row in sends if row.point.median > 0]
+    if len(sends) < _FEW:
+        return None
+    missed = float(np.median([abs(_Miss.of(row).value) for row in sends]))
+    return math.hypot(_ABSOLUTE * missed, _QUARTILES * float(np.median([row.point.spread for row in sends])))
+
+
 class Scatter:
     """Misses of recordings whose points were predicted and measured.
 
@@ -70,23 +107,48 @@ class Scatter:
     """
 
     def __init__(self, recordings: Iterable[Sequence[Row]], nearest: int = NEAREST) -> None:
-        every = [[_Miss.of(row) for row in rows if row.point.median > 0] for rows in recordings]
-        self._recordings = [misses for misses in every if misses]
+        every = [([_Miss.of(row) for row in rows if row.point.median > 0], disturbance(rows)) for rows in recordings]
+        self._recordings = [(misses, disturbed) for misses, disturbed in every if misses]
         self._each = math.ceil(nearest / max(1, len(self._recordings)))
 
-    def band(self, row: Row) -> tuple[float, float] | None:
-        """Between what nine of ten such points lie, as logarithms of measured over predicted [1]; None if unknown."""
+    def band(self, row: Row, disturbed: float | None = None) -> tuple[float, float] | None:
+        """Between what nine of ten such points lie, as logarithms of measured over predicted [1]; None if unknown.
+
+        Parameters
+        ----------
+        row : Row
+        disturbed : float, optional
+            How much its recording is, of `disturbance` [1]. If that is not known, here or of any of the recordings, it
+            is taken to be any of theirs.
+        """
         like = _Miss.of(row)
-        near = []
-        for misses in self._recordings:
+        near, scales = [], []
+        for misses, scale in self._recordings:
             known = sorted((one for one in misses if one.family == like.family), key=like.far)
             if known:
                 near.append(np.array([one.value for one in known[: self._each]]))
-        return span(near) if sum(len(values) for values in near) >= 2 else None
+                scales.append(scale)
+        if sum(len(values) for values in near) < 2:
+            return None
+        told = [scale for scale in scales if scale is not None]
+        if disturbed is None or len(told) < len(scales):
+            return span(near)
+        usual = _ABSOLUTE * float(np.median(np.abs(np.concatenate(near))))
+        if usual == 0.0:
+            return span(near)
+        scores = [values / math.hypot(usual, scale) for values, scale in zip(near, told, strict=True)]
+        low, high = span(scores)
+        size = math.hypot(usual, disturbed)
+        return low * size, high * size
 
 
 def span(misses: Sequence[Sequence[float] | np.ndarray]) -> tuple[float, float]:
     """Between what nine of ten of such misses lie, in one recording more [1].
+
+    What medians of recordings differ by chance, because they are of few points, is taken off what they differ by. What
+    is left is known from as few values as there are recordings: Student's t, with the freedom of a sum of variances
+    of which one is known from many (F. E. Satterthwaite, "An approximate distribution of estimates of variance
+    components", Biometrics Bulletin 2(6), 1946).
 
     Parameters
     ----------
@@ -96,9 +158,33 @@ def span(misses: Sequence[Sequence[float] | np.ndarray]) -> tuple[float, float]:
     middles = np.array([float(np.median(values)) for values in misses])
     own = np.concatenate([np.asarray(values) - middle for values, middle in zip(misses, middles, strict=True)])
     low, high = (float(one) for one in np.quantile(own, (0.05, 0.95), method="weibull"))
-    apart = float(middles.std(ddof=1)) * math.sqrt(1.0 + 1.0 / len(misses)) if len(misses) > 1 else 0.0
-    middle, shared = float(middles.mean()), _NORMAL * apart
+    variance = ((high - low) / (2.0 * _NORMAL)) ** 2
+    middle, shared = float(middles.mean()), _shared(middles, variance, [len(values) for values in misses])
     return middle - math.hypot(min(low, 0.0), shared), middle + math.hypot(max(high, 0.0), shared)
+
+
+def _shared(middles: np.ndarray, own: float, counts: Sequence[int]) -> float:
+    """How far what the points of one recording more share may lie to either side [1].
+
+    Parameters
+    ----------
+    middles : numpy.ndarray
+        Medians of recordings [1].
+    own : float
+        Variance of single points about them [1].
+    counts : sequence of int
+        Points of each.
+    """
+    if len(middles) < 2:
+        return 0.0
+    from scipy import special
+
+    chance = math.pi / 2.0 * own * float(np.mean([1.0 / count for count in counts]))  # of a median, pi/2 that of a mean
+    between = max(0.0, float(middles.var(ddof=1)) - chance) * (1.0 + 1.0 / len(middles))
+    if between == 0.0:
+        return 0.0
+    freedom = (len(middles) - 1) * (1.0 + own / between) ** 2
+    return float(special.stdtrit(min(freedom, _MANY), 0.95)) * math.sqrt(between)
 
 
 def with_others(rows: Sequence[Row], recordings: Iterable[Sequence[Row]]) -> tuple[Row, ...]:
@@ -110,10 +196,10 @@ def with_others(rows: Sequence[Row], recordings: Iterable[Sequence[Row]]) -> tup
     recordings : iterable of sequence of Row
         Other ones, each predicted from its own sends; the errors of their constants are among their misses.
     """
-    scatter = Scatter(recordings)
+    scatter, disturbed = Scatter(recordings), disturbance(rows)
     found = []
     for row in rows:
-        band = scatter.band(row)
+        band = scatter.band(row, disturbed)
         interval = None if band is None else (row.predicted * math.exp(band[0]), row.predicted * math.exp(band[1]))
         found.append(replace(row, interval=interval))
     return tuple(found)
