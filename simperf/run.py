@@ -67,6 +67,7 @@ def run(scenario: Scenario, *, record: bool = True, watch: Callable[[Simulation]
         efficiency=scenario.cost.efficiency,
         kernels=scenario.cost.kernels,
         measured=scenario.cost.gpu,
+        unseen=scenario.cost.unseen,
     )
     with _patient():
         time = session.play(scenario.program.function(session, **scenario.parameters))

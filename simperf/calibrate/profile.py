@@ -43,6 +43,7 @@ def models_text(
     points: int,
     gpu: str = "",
     made: Mapping[str, Any] | None = None,
+    command: str = "simperf calibrate fit",
 ) -> str:
     """The file of a profile that holds these models.
 
@@ -57,11 +58,13 @@ def models_text(
         Name in the catalogue of the GPU that was measured; empty if there is none.
     made : mapping, optional
         How the fit was made: ``command``, ``date``, ``simperf``.
+    command : str
+        What the file says that it was written by.
     """
     title = f"Fitted to {data.title or 'measurements without a title'}"
     lines = [
         "# A profile: constants fitted to measurements, with 90 % intervals and joint draws (as factors of the value;",
-        "# entry i belongs together in all constants of a model). Written by `simperf calibrate fit`.",
+        f"# entry i belongs together in all constants of a model). Written by `{command}`.",
         'kind = "profile"',
         f"title = {_value(title)}",
         f"gpu = {_value(gpu)}",

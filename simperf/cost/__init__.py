@@ -8,6 +8,7 @@ from simperf.cost.seams import Device, OpCost, OpModel, SizeModel
 from simperf.cost.sizes import AlphaBeta, FixedTime, PiecewiseAlphaBeta, Pipelined
 from simperf.cost.table import Estimate, MeasuredTable
 from simperf.cost.tiles import Tiling, tiling
+from simperf.cost.unseen import Miss, Unseen, UnseenRoofline, sort_of
 
 __all__ = [
     "SHARPNESS",
@@ -17,6 +18,7 @@ __all__ = [
     "FittedRoofline",
     "FixedTime",
     "MeasuredTable",
+    "Miss",
     "OpCost",
     "OpModel",
     "PiecewiseAlphaBeta",
@@ -25,10 +27,13 @@ __all__ = [
     "RowLaunch",
     "SizeModel",
     "Tiling",
+    "Unseen",
+    "UnseenRoofline",
     "matrix_time",
     "pressure",
     "row_launch",
     "row_time",
+    "sort_of",
     "stream_time",
     "tiling",
 ]

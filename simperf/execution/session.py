@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import simpy
 
-from simperf.cost import FittedRoofline, OpCost, OpModel, Roofline
+from simperf.cost import FittedRoofline, OpCost, OpModel, Roofline, Unseen, UnseenRoofline
 from simperf.engine.device import Device
 from simperf.engine.kernel import Kernel
 from simperf.engine.recorder import Category
@@ -54,6 +54,8 @@ class Session:
         Constants that were fitted, by kernel family (`simperf.cost.FittedRoofline`).
     measured : str
         The part that they were fitted to; empty if they hold for every device.
+    unseen : Unseen, optional
+        How far GPUs that no constants were fitted to lie from their rooflines.
 
     Examples
     --------
@@ -78,10 +80,11 @@ class Session:
         efficiency: Mapping[str, float] | None = None,
         kernels: Mapping[str, Mapping[str, float]] | None = None,
         measured: str = "",
+        unseen: Unseen | None = None,
     ) -> None:
         self.simulation, self.mode, self.profile = simulation, mode, profile
         self.sharp, self.efficiency = sharp, dict(efficiency or {})
-        self.kernels, self.measured = dict(kernels or {}), measured
+        self.kernels, self.measured, self.unseen = dict(kernels or {}), measured, unseen
         self.metrics: dict[str, tuple[float, str]] = {}
         self.notes: list[str] = []
         self.operations: dict[tuple[str, Op, str], Operation] = {}
@@ -99,6 +102,7 @@ class Session:
             efficiency=self.efficiency,
             kernels=self.kernels,
             measured=self.measured,
+            unseen=self.unseen,
         )
 
     @property
@@ -175,9 +179,12 @@ class Session:
                 self._models[device.name] = Roofline.sharp(part)  # type: ignore[arg-type]
             else:
                 efficiency = {**part.efficiency, **self.efficiency}  # type: ignore[attr-defined]
-                model: OpModel = Roofline(part, efficiency=efficiency)  # type: ignore[arg-type]
+                roofline = Roofline(part, efficiency=efficiency)  # type: ignore[arg-type]
+                model: OpModel = roofline
                 if self.kernels and self.measured in ("", part.name):  # type: ignore[attr-defined]
-                    model = FittedRoofline(part, self.kernels, other=model)  # type: ignore[arg-type]
+                    model = FittedRoofline(part, self.kernels, other=roofline)  # type: ignore[arg-type]
+                elif self.unseen is not None:
+                    model = UnseenRoofline(roofline, self.unseen)
                 self._models[device.name] = model
                 self._tell_origin(part.name, model)  # type: ignore[attr-defined]
         return self._models[device.name]

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from typing import cast
 
+from simperf.cost import Miss, Unseen
 from simperf.execution import FREE, FrontendPart
-from simperf.hardware import Part, ProfilePart
+from simperf.hardware import Catalog, Part, ProfilePart
 from simperf.scenario.schema import CostTable
-from simperf.scenario.settings import CostSettings
+from simperf.scenario.settings import CostSettings, Scenario
 
-__all__ = ["adjusted", "cost_settings", "free"]
+__all__ = ["UNSEEN", "adjusted", "cost_settings", "free", "unseen", "unseen_profile"]
+
+#: the profile that says how far GPUs lie from what is predicted for them while they are left out
+UNSEEN = "unseen-gpus"
 
 
 def adjusted(part: Part, profiles: Sequence[ProfilePart], draw: int) -> Part:
@@ -39,3 +45,21 @@ def cost_settings(cost: CostTable, profiles: Sequence[ProfilePart], draw: int) -
         name: values for name, values in kernels.items() if not {name.partition(":")[0], name.partition("-")[0]} & said
     }
     return CostSettings(cost.corner == "sharp", dict(cost.efficiency), kept, measured)
+
+
+@lru_cache(maxsize=1)
+def unseen_profile() -> ProfilePart:
+    """What GPUs were missed by that were left out."""
+    return Catalog.load().profile(UNSEEN)
+
+
+def unseen(scenario: Scenario, draw: int) -> Scenario:
+    """`scenario` and its variants with GPUs that no profile is of at draw `draw` of such GPUs."""
+    if scenario.cost.sharp or scenario.machine is None:
+        return scenario
+    models = {name.removeprefix("unseen."): one.at() for name, one in unseen_profile().model.items()}
+    alike = models.pop("gpu")["alike"]
+    misses = {sort: Miss(known["common"], known["own"]) for sort, known in models.items()}
+    found = Unseen(draw=draw, misses=misses, alike=alike, said=tuple(scenario.cost.efficiency))
+    variants = tuple(unseen(variant, draw) for variant in scenario.variants)
+    return replace(scenario, cost=replace(scenario.cost, unseen=found), variants=variants)

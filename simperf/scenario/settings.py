@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from simperf.cost import Unseen
 from simperf.execution import FREE, FrontendPart
 from simperf.hardware import Machine, ProfilePart
 from simperf.programs import ProgramSpec
@@ -28,12 +29,15 @@ class CostSettings:
         Fitted constants by kernel family (`simperf.cost.FittedRoofline`).
     gpu : str
         The GPU part whose operations `kernels` cost; empty for all.
+    unseen : Unseen or None
+        A draw of how far the other GPUs lie from their rooflines; None leaves them there.
     """
 
     sharp: bool = False
     efficiency: Mapping[str, float] = field(default_factory=dict)
     kernels: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     gpu: str = ""
+    unseen: Unseen | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,13 +115,14 @@ class Scenario:
     def draw(self, index: int) -> Scenario:
         """The same scenario with joint draw `index` (from 0) of all fitted constants; itself without a profile.
 
-        Draws repeat after the last of the profile. What is expected or measured is left out.
+        Draws repeat after the last of the profile. What is expected or measured is left out. GPUs of the catalogue that
+        no profile is of take as long as draw `index` of GPUs that were left out has them.
         """
-        if not self.draws:
-            return self
+        from simperf.scenario.calibration import unseen
         from simperf.scenario.load import redraw
 
-        return redraw(self, index % self.draws + 1)
+        made = redraw(self, index % self.draws + 1) if self.draws else self
+        return unseen(made, index)
 
     @property
     def expected_error(self) -> str:

@@ -24,6 +24,12 @@ from simperf.study.points import Task, make_tasks, point_scenario, spawn_seed
 
 __all__ = ["drawn", "predict"]
 
+#: what is said of GPUs without a profile of their own
+_UNSEEN = (
+    "kernels of {}: drawn from what GPUs were missed by whose architecture was left out (profile unseen-gpus); not in "
+    "the intervals: other algorithms (Winograd) and what frameworks add, so that they hold fewer than nine of ten steps"
+)
+
 
 def predict(
     scenario: Scenario,
@@ -80,9 +86,21 @@ def predict(
         for name, metric in base.metrics.items()
     }
     notes = base.notes
-    if not scenario.draws:
+    gpus = _unseen_gpus(scenario, base)
+    if gpus:
+        notes = (*notes, _UNSEEN.format(", ".join(gpus)))
+    elif not scenario.draws:
         notes = (*notes, "no [calibration]: the intervals hold the random numbers of the program, not the constants")
     return replace(base, intervals=found, draws=draws, metrics=metrics, notes=notes)
+
+
+def _unseen_gpus(scenario: Scenario, base: Result) -> tuple[str, ...]:
+    """GPUs of the catalogue whose kernels were drawn without a profile of their own."""
+    cost = scenario.cost
+    if cost.sharp or not base.operations:
+        return ()
+    used = dict.fromkeys(base.ceilings[use.device].part for use in base.operations if use.device in base.ceilings)
+    return tuple(name for name in used if not (cost.kernels and cost.gpu in ("", name)))
 
 
 def drawn(scenario: Scenario, index: int) -> Scenario:

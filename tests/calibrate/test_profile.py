@@ -133,9 +133,14 @@ def test_what_a_scenario_says_goes_before(scenario):
     assert "elementwise-fp32" in one.cost.kernels
 
 
-def test_a_scenario_without_a_profile_is_its_own_draw():
+def test_a_scenario_without_a_profile_differs_by_its_kernels_alone():
     one = load_scenario("d2l/async")
-    assert one.draw(3) is one
+    drawn = one.draw(3)
+    assert replace(drawn, cost=one.cost, variants=one.variants) == one
+    assert drawn.cost.unseen.draw == 3
+    assert run(drawn).time == run(one).time
+    alone = replace(one, machine=None)
+    assert alone.draw(3) == alone
 
 
 def test_a_drawn_scenario_runs(scenario):

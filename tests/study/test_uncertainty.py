@@ -7,7 +7,7 @@ import pytest
 from simperf import load_scenario, make_scenario, predict, run
 from simperf.errors import InputError
 from simperf.results import Result
-from simperf.scenario import Scenario
+from simperf.scenario import CostSettings, Scenario
 from simperf.study.compare import compare, differences, variants_of
 from simperf.study.uncertainty import drawn
 
@@ -82,3 +82,47 @@ def test_a_failure_is_a_row():
     assert "failed" in found.rows()[1][1]
     with pytest.raises(InputError, match="one scenario"):
         compare("d2l/async", "d2l/sync-160mb", vary={"program.n": [1]})
+
+
+CATALOGUE = {
+    "machine": {"use": "desktop-1gpu"},
+    "program": {"use": "operations", "ops": [{"op": "matmul", "m": 4096, "n": 4096, "k": 4096}]},
+}
+
+
+def test_a_gpu_without_a_profile_has_the_interval_of_gpus_that_were_left_out():
+    scenario = make_scenario(CATALOGUE)
+    found = predict(scenario, samples=20)
+    low, high = found.intervals["time"]
+    assert low < 0.99 * found.time < found.time < 1.5 * found.time < high
+    assert found.time == run(scenario).time
+    assert found.draws == predict(scenario, samples=20).draws == predict(replace(scenario, seed=9), samples=20).draws
+    (note,) = [one for one in found.notes if "left out" in one]
+    assert note.startswith(f"kernels of {scenario.machine.nodes['gpu0'].part.name}: ")
+    assert not any("left out" in one for one in run(scenario).notes)
+
+
+def test_an_efficiency_that_is_stated_leaves_no_interval_and_the_textbook_has_none():
+    for cost in ({"efficiency": {"gemm": 0.8}}, {"corner": "sharp"}):
+        found = predict(make_scenario({**CATALOGUE, "cost": cost}), samples=4)
+        assert found.intervals["time"] == pytest.approx((found.time, found.time))
+
+
+def test_two_plans_on_one_gpu_are_held_against_each_other_draw_by_draw():
+    ops = CATALOGUE["program"]["ops"]
+    rows = [
+        predict(make_scenario({**CATALOGUE, "program": {"use": "operations", "ops": ops, "times": n}}), samples=20)
+        for n in (100, 101)
+    ]
+    assert all(one < other for one, other in zip(*(row.draws["time"] for row in rows), strict=True))
+
+
+def test_constants_that_were_fitted_to_the_gpu_go_before():
+    kernels = {"gemm-fp32": {"overhead": 1e-5, "rate": 1e13}}
+    own = replace(make_scenario(CATALOGUE), cost=CostSettings(kernels=kernels))
+    found = predict(own, samples=4)
+    assert found.intervals["time"] == pytest.approx((found.time, found.time))
+    assert not any("left out" in note for note in found.notes)
+    other = predict(replace(own, cost=CostSettings(kernels=kernels, gpu="t4")), samples=4)
+    assert other.intervals["time"][0] < other.intervals["time"][1]
+    assert any("left out" in note for note in other.notes)

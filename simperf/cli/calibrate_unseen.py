@@ -1,0 +1,33 @@
+"""`simperf calibrate unseen`: how far predictions of GPUs lie that nobody measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["unseen"]
+
+
+def unseen(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", envvar="SIMPERF_TRUTH", help="Folder of measured data (cases.json).")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Profile to write, instead of showing it.")
+    ] = None,
+) -> None:
+    """Leave out each architecture's GPUs, predict their published kernels, and keep what was missed as a profile."""
+    from simperf.calibrate.unseen import unseen_text
+    from simperf.cli.work import note, verify_outputs
+    from simperf.files import write_text
+    from simperf.study.truth import read_cases
+
+    verify_outputs(profile=output)
+    text = unseen_text(read_cases(folder))
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    write_text(output, text)
+    note(f"wrote {output}")

@@ -1,0 +1,46 @@
+"""GPUs that nobody measured: the shipped profile is what the command makes, and its intervals hold left-out GPUs."""
+
+import pytest
+
+from simperf.calibrate.unseen import coverage, unseen_text
+from simperf.hardware import Catalog
+from simperf.scenario.calibration import UNSEEN
+from tests.truth.steps import measured_steps, predicted
+
+pytest.importorskip("lmfit")
+
+
+@pytest.mark.truth
+def test_the_shipped_profile_is_made_of_the_measured_data(cases, tmp_path):
+    path = tmp_path / f"{UNSEEN}.toml"
+    path.write_text(unseen_text(list(cases.values())))
+    made, shipped = (Catalog.load().profile(name) for name in (str(path), UNSEEN))
+    assert (made.dataset, made.made) == (shipped.dataset, shipped.made)
+    for name, model in made.model.items():
+        assert model.at() == pytest.approx(shipped.model[name].at(), rel=1e-5)
+
+
+@pytest.mark.truth
+def test_intervals_hold_nine_of_ten_kernels_of_an_architecture_that_was_left_out(cases):
+    found = coverage(list(cases.values()))
+    inside, points = sum(one[0] for one in found.values()), sum(one[1] for one in found.values())
+    assert points == 467
+    assert inside / points >= 0.9
+    assert min(one[0] / one[1] for one in found.values()) >= 0.5
+
+
+def test_steps_are_predicted_without_what_was_measured():
+    steps = list(measured_steps(["lambda-rtx3090-resnet50", "dle-pytorch-v100"]))
+    assert [(step.gpu, step.measured) for step in steps] == [
+        ("v100-sxm2-16gb", 367.0),
+        ("v100-sxm2-16gb", 1200.0),
+        ("rtx-3090", 513.0),
+    ]
+    assert not any(step.scenario.parameters["alone"] for step in steps)
+
+
+def test_a_step_lies_in_its_interval_and_the_interval_is_wide():
+    (step,) = measured_steps(["lambda-rtx3090-resnet50"])
+    best, low, high = predicted(step, samples=20)
+    assert low < step.measured < high
+    assert low < 0.8 * best < best < high
