@@ -43,8 +43,11 @@ def import_(
         note(f"not read: {problem}" if "not read" not in problem.message else str(problem))
     if len(found.problems) > MOST_NAMED:
         note(f"and {len(found.problems) - MOST_NAMED} problems more")
-    if output is None:
+    if output is not None:
+        data.save(output)
+        note(f"wrote {output}: {len(data)} points; next: simperf calibrate fit {output} -o profile.toml")
+    else:
         note("next: the same with -o data.json, then simperf calibrate fit data.json -o profile.toml")
-        return
-    data.save(output)
-    note(f"wrote {output}: {len(data)} points; next: simperf calibrate fit {output} -o profile.toml")
+    if found.unread:
+        note(f"nothing was read of {', '.join(found.unread)}: the data set is made of the other files")
+        raise typer.Exit(2)

@@ -91,6 +91,7 @@ def box_text(models: Mapping[str, FittedModel]) -> str:
     from rich.table import Table
     from rich.text import Text
 
+    from simperf.calibrate.cluster.profile import MISS, NAME, STEP
     from simperf.calibrate.fit.report import quantity
 
     constants = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
@@ -100,16 +101,16 @@ def box_text(models: Mapping[str, FittedModel]) -> str:
     for title in ("what is predicted", "points", "mean error", "90 % lie between"):
         misses.add_column(title, justify="left" if title.startswith("what") else "right", no_wrap=True)
     for name, model in models.items():
-        if name.startswith("boxed.miss."):
+        if name.startswith(MISS):
             ratio = model.constant["ratio"]
             between = f"{ratio.low - 1.0:+.0%} and {ratio.high - 1.0:+.0%}"
             misses.add_row(model.series, str(model.points), f"{model.error:.1%}", between)
             continue
-        head = name.removeprefix("boxed").removeprefix(".step.")
+        head = name.removeprefix(STEP).removeprefix(NAME)
         for key, one in model.constant.items():
             low, high = (quantity(end, one.unit) for end in (one.low, one.high))
             constants.add_row(f"{head} {key}".strip(), quantity(one.value, one.unit), f"{low} to {high}")
-    told = f"fitted to {models['boxed'].points} sends, mean error {models['boxed'].error:.1%}"
+    told = f"fitted to {models[NAME].points} sends, mean error {models[NAME].error:.1%}"
     return to_text(Group(constants, Text(""), Text(told), Text(""), misses), width=160)
 
 

@@ -54,6 +54,18 @@ def test_a_table_becomes_a_data_set_and_what_was_not_read_is_named(capsys, tmp_p
     assert "ring.csv:3" in data.notes[0]
 
 
+def test_a_file_that_is_not_there_does_not_stop_the_others_but_is_bad_input(capsys, tmp_path):
+    source, missing, target = tmp_path / "ring.csv", tmp_path / "rign.csv", tmp_path / "data.json"
+    source.write_text(TABLE)
+    assert main(["calibrate", "import", str(source), str(missing), "-o", str(target)]) == 2
+    err = capsys.readouterr().err
+    assert f"nothing was read of {missing}" in err
+    assert len(Dataset.load(target)) == 2
+    assert "rign.csv" in Dataset.load(target).notes[-1]
+    assert main(["calibrate", "import", str(source), str(missing)]) == 2
+    assert f"nothing was read of {missing}" in capsys.readouterr().err
+
+
 def test_nothing_that_can_be_read_is_an_error(capsys, tmp_path):
     source = tmp_path / "x.log"
     source.write_text("hello\n")

@@ -31,10 +31,13 @@ class Imported:
     dataset : Dataset
     problems : tuple of Problem
         Each with file, line and reason.
+    unread : tuple of str
+        Files of which nothing was read.
     """
 
     dataset: Dataset
     problems: tuple[Problem, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
 class Points:
@@ -189,6 +192,7 @@ def import_files(paths: Sequence[str | os.PathLike[str]], **given: str | int) ->
     problems: list[Problem] = []
     notes: list[str] = []
     sources: list[str] = []
+    unread: list[str] = []
     machine: dict[str, Value] = {}
     versions: dict[str, str] = {}
     for path in paths:
@@ -196,6 +200,7 @@ def import_files(paths: Sequence[str | os.PathLike[str]], **given: str | int) ->
             found = import_file(path, **given)  # type: ignore[arg-type]
         except InputError as error:
             problems += error.problems
+            unread.append(str(path))
             continue
         points.extend(found.dataset)
         problems += found.problems
@@ -214,7 +219,7 @@ def import_files(paths: Sequence[str | os.PathLike[str]], **given: str | int) ->
         notes.append(f"{len(problems) - MOST_NAMED} more problems are not named here")
     title = f"imported from {', '.join(sources)}"
     data = Dataset(title, machine, versions, made, points.all(), tuple(dict.fromkeys(notes)))
-    return Imported(data, tuple(problems))
+    return Imported(data, tuple(problems), tuple(unread))
 
 
 def rows_of(text: str, key: str, decoder: json.JSONDecoder) -> tuple[list[Mapping[str, Any]], int]:
