@@ -122,6 +122,25 @@ def test_intervals_are_made_of_what_the_others_say(recordings, models):
     assert found["boxed"].constant["efficiency"].value == pytest.approx(0.955, abs=0.01)
 
 
+def test_a_less_steady_recording_gets_wider_intervals_where_links_are_free(profile):
+    """Its own sends say so, whose readings alone are changed here: medians, and so predictions, stay what they were."""
+    data = recording("")
+
+    def shaken(point):
+        if point.series not in ("send", "round-trip"):
+            return point
+        middle = point.median
+        return replace(point, samples=tuple(middle * factor for factor in (0.85, 0.9, 1.0, 1.1, 1.15)))
+
+    shaky = replace(data, measurements=tuple(shaken(point) for point in data))
+    wider = []
+    for one, other in zip(hold_profile(profile, data), hold_profile(profile, shaky), strict=True):
+        assert other.predicted == one.predicted
+        if one.group == "ring":
+            wider.append(math.log(other.interval[1] / other.interval[0]) / math.log(one.interval[1] / one.interval[0]))
+    assert min(wider) > 1.5
+
+
 def test_what_was_never_measured_is_predicted(profile):
     wanted = list(points(5, Shape(rate=4e7), only=("all-reduce", "ddp"), quick=True))
     rows = predict_points(profile, wanted)

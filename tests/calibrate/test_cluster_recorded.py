@@ -2,13 +2,14 @@
 
 import functools
 import math
+import statistics
 from pathlib import Path
 
 import pytest
 
 from simperf.calibrate.cluster.accuracy import hold_against, summaries
 from simperf.calibrate.cluster.fitting import fit_constants
-from simperf.calibrate.cluster.scatter import with_others
+from simperf.calibrate.cluster.scatter import disturbance, with_others
 from simperf.calibrate.dataset import Dataset
 from simperf.report.cluster import cluster_markdown, cluster_text
 
@@ -207,14 +208,39 @@ def test_intervals_of_three_recordings_hold_the_points_of_later_ones(name):
     assert 0.88 <= sum(row.covered for row in free) / len(free) <= 0.97
 
 
-def test_a_less_steady_recording_has_more_points_beside_their_intervals():
-    """Nothing that the other six know tells that: central is off by 1.6 % there, in the others by 0.2 to 0.5 %."""
-    found = with_others(held("seventh"), [held(other) for other in NAMES if other != "seventh"])
-    free = [row for row in found if not row.fitted]
-    assert 0.65 <= sum(row.covered for row in free) / len(free) <= 0.80
-    full = [row for row in free if "saturated" in row.group or row.group in ("ddp", "server/asynchronous")]
-    assert 0.88 <= sum(row.covered for row in full) / len(full) <= 0.97
+def free(name, others, rows=None):
+    """Points of a recording that were not fitted, with the intervals that others make."""
+    found = with_others(rows or held(name), [held(other) for other in others if other != name])
+    return [row for row in found if not row.fitted]
+
+
+def share(rows):
+    return sum(row.covered for row in rows) / len(rows)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_intervals_hold_nine_of_ten_points_of_each_recording_that_the_other_six_know_nothing_of(name):
+    """The seventh too, which is less steady; half of the points of the others have intervals of 3.3 % or less."""
+    found = free(name, NAMES)
+    assert 0.85 <= share(found) <= 0.95
+    half = statistics.median(map(reach, found))
+    assert 0.02 < half < (0.06 if name == "seventh" else 0.035)
+
+
+def test_a_less_steady_recording_is_known_by_its_own_sends():
+    """Central is off by 1.6 % there, in the others by 0.2 to 0.5 %; without a look at the sends 72 % would be held."""
+    assert disturbance(held("seventh")) > 3 * max(disturbance(held(name)) for name in NAMES[:-1])
     assert min(error(held("seventh"), "central") / error(held(name), "central") for name in NAMES[:-1]) > 3
+    blind = free("seventh", NAMES, [row for row in held("seventh") if not row.fitted])
+    assert 0.65 <= share(blind) <= 0.80
+    found = free("seventh", NAMES)
+    full = [row for row in found if "saturated" in row.group or row.group in ("ddp", "server/asynchronous")]
+    assert 0.88 <= share(full) <= 0.97
+    same = {row.point.key: reach(row) for row in blind}
+    busy = [reach(row) / same[row.point.key] for row in found if "saturated" in row.group]
+    idle = [reach(row) / same[row.point.key] for row in found if row.group == "central"]
+    assert statistics.median(busy) < 1.2
+    assert statistics.median(idle) > 2
 
 
 def test_intervals_hold_nine_of_ten_points_of_a_recording_that_they_do_not_know():

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from simperf.calibrate.cluster.accuracy import Row
-from simperf.calibrate.cluster.scatter import Scatter, with_fitted, with_others
+from simperf.calibrate.cluster.scatter import Scatter, disturbance, with_fitted, with_others
 from simperf.calibrate.dataset import Measurement
 from simperf.cli.calibrate import app
 from simperf.report.cluster import cluster_markdown, cluster_text
@@ -63,6 +63,67 @@ def test_what_recordings_do_not_share_widens_all_intervals():
 def test_a_bias_that_all_others_have_is_taken_off():
     rows = with_others(recording(9, shift=0.2), [recording(1, shift=0.2), recording(2, shift=0.2)])
     assert share(rows) > 0.86
+
+
+def sends(disturbed, seed):
+    """A recording's own fitted sends: each is off by its disturbance, and its readings scatter as much."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for _ in range(64):
+        off = math.exp(disturbed * rng.standard_normal())
+        readings = tuple(off * np.exp(disturbed * rng.standard_normal(9)))
+        at = {"rate": 25e6, "nbytes": 2.0**20, "burst": 1.0, "queue": 1.0}
+        rows.append(Row(Measurement("send", at, readings), 1.0, 0.1, fitted=True))
+    return tuple(rows)
+
+
+def disturbed_one(seed, disturbed):
+    """A recording whose points are off by what disturbs it, besides what busy cores cost; its sends tell the former."""
+    free = recording(seed, scatter=lambda load: math.hypot(disturbed, 0.1 * load**3))
+    return (*(replace(row, fitted=False) for row in free), *sends(disturbed, seed + 100))
+
+
+def test_how_disturbed_a_recording_is_its_own_sends_tell():
+    """Misses and readings both have the standard deviation that was put in, so that the root of two is found."""
+    assert disturbance(sends(0.02, 1)) == pytest.approx(0.02 * 2**0.5, rel=0.2)
+    assert disturbance(sends(0.02, 1)[:3]) is None
+    free = [replace(row, fitted=False) for row in sends(0.02, 1)]
+    assert disturbance(free) is None
+    small = [replace(row, point=replace(row.point, at={**row.point.at, "nbytes": 1024.0})) for row in sends(0.5, 2)]
+    assert disturbance([*small, *sends(0.02, 1)]) == disturbance(sends(0.02, 1))
+
+
+def test_a_disturbed_recording_gets_wider_intervals_than_those_that_they_are_made_of():
+    """Idle points of it are off by 3 %, of the others by 0.5 %; those of busy cores are off by 10 % in all."""
+    others = [disturbed_one(seed, 0.005) for seed in (1, 2, 3)]
+    own = disturbed_one(9, 0.03)
+    told = [row for row in with_others(own, others) if not row.fitted]
+    unknown = with_others([row for row in own if not row.fitted], others)
+    assert share(unknown) < 0.6
+    assert 0.86 <= share(told) <= 0.97
+    busy = [(one, other) for one, other in zip(told, unknown, strict=True) if one.load > 0.95]
+    wider = [
+        math.log(one.interval[1] / one.interval[0]) / math.log(other.interval[1] / other.interval[0])
+        for one, other in busy
+    ]
+    assert len(wider) > 10
+    assert max(wider) < 1.3
+
+
+def test_a_quiet_recording_gets_narrower_intervals_than_disturbed_ones_have():
+    others = [disturbed_one(seed, 0.03) for seed in (1, 2, 3)]
+    told = [row for row in with_others(disturbed_one(9, 0.005), others) if not row.fitted and row.load < 0.3]
+    plain = [Scatter(others).band(row) for row in told]
+    half = [math.log(row.interval[1] / row.interval[0]) for row in told]
+    assert np.median(half) < 0.9 * np.median([high - low for low, high in plain])
+    assert share(told) > 0.86
+
+
+def test_what_is_to_be_held_does_not_tell_how_wide_its_interval_is():
+    own, others = disturbed_one(9, 0.03), [disturbed_one(seed, 0.005) for seed in (1, 2)]
+    far = [row if row.fitted else replace(row, point=replace(row.point, samples=(7.0, 9.0, 1.0, 5.0))) for row in own]
+    for one, other in zip(with_others(own, others), with_others(far, others), strict=True):
+        assert one.interval == other.interval
 
 
 def test_nothing_is_known_of_what_was_never_seen():

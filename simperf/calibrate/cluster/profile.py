@@ -4,7 +4,10 @@ Three kinds of models stand in it. ``boxed`` holds the constants, fitted to the 
 joint draws are fits to readings drawn anew, of one recording after the other, so that they know how far an hour is from
 the next. ``boxed.step.MODEL`` holds the training steps of one process alone, with the same draws. ``boxed.miss.GROUP``
 holds what was missed: every recording is predicted from the others (a single one from its own sends), and the interval
-of a prediction is what nine of ten points of its group missed, as in `simperf.calibrate.cluster.scatter`.
+of a prediction is what nine of ten points of its group missed, as in `simperf.calibrate.cluster.scatter`. Where nothing
+is measured, it is not known how disturbed the machine will be: recordings are taken as they were, quiet and less quiet
+ones (``ratio``). A recording that is held against a profile tells it by its own sends (``usual``, ``low`` and ``high``,
+of `simperf.calibrate.cluster.scatter.Scores`).
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from simperf.calibrate.cluster.fitting import fit_constants, fitted_points
 from simperf.calibrate.cluster.plain import Plain
 from simperf.calibrate.cluster.predict import compute_of, predict, predictable
 from simperf.calibrate.cluster.resampling import Draw, draws
-from simperf.calibrate.cluster.scatter import span
+from simperf.calibrate.cluster.scatter import Scores, disturbance, span
 from simperf.calibrate.cluster.strategies import Compute
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.sessions import parts, pool
@@ -139,26 +142,49 @@ def _missed(recordings: Sequence[Dataset]) -> dict[str, FittedModel]:
         deaf = (signal.SIGINT, signal.SIG_IGN)  # an interrupt ends the pool, and the pool its processes
         with get_context("spawn").Pool(workers, signal.signal, deaf) as every:
             found = every.starmap(_misses, zip(recordings, others, strict=True))
-    groups = dict.fromkeys(group for misses in found for group in misses)
-    return {MISS + group: _band(group, [misses[group] for misses in found if group in misses]) for group in groups}
+    groups = dict.fromkeys(group for misses, _ in found for group in misses)
+    models = {}
+    for group in groups:
+        known = [(misses[group], disturbed) for misses, disturbed in found if group in misses]
+        models[MISS + group] = _band(group, [misses for misses, _ in known], [disturbed for _, disturbed in known])
+    return models
 
 
-def _misses(recording: Dataset, others: Sequence[Dataset]) -> dict[str, list[float]]:
-    """Of one recording, predicted from others, by group: logarithms of measured over predicted [1]."""
+def _misses(recording: Dataset, others: Sequence[Dataset]) -> tuple[dict[str, list[float]], float | None]:
+    """Of one recording, predicted from others: by group logarithms of measured over predicted, and its disturbance."""
     found: dict[str, list[float]] = {}
-    for row in _rows(_best(pool(others)), recording):
+    rows = tuple(_rows(_best(pool(others)), recording))
+    for row in rows:
         if row.point.median > 0:
             found.setdefault(row.group, []).append(math.log(row.point.median / row.predicted))
-    return found
+    return found, _disturbed(rows, recording)
 
 
-def _band(group: str, misses: Sequence[Sequence[float]]) -> FittedModel:
+def _disturbed(rows: Iterable[Row], recording: Dataset) -> float | None:
+    """How disturbed a recording is, as its own sends tell, whatever constants predict them [1]."""
+    rate = _rate(recording)
+    sends = {point.key for point in fitted_points(recording, rate)} if rate is not None else set()
+    return disturbance(replace(row, fitted=True) for row in rows if row.point.key in sends)
+
+
+def _rate(recording: Dataset) -> float | None:
+    """At which constants would be fitted to it [B/s]."""
+    points = recording.select("add")
+    return points[0].number("rate") if points else None
+
+
+def _band(group: str, misses: Sequence[Sequence[float]], disturbed: Sequence[float | None]) -> FittedModel:
     every = np.concatenate([np.asarray(values) for values in misses])
     middle = float(np.median(every))
     low, high = span(misses) if len(every) > 1 else (middle, middle)
     ratio = FittedConstant(
         value=math.exp(middle), low=math.exp(low), high=math.exp(high), stderr=float(np.exp(every).std())
     )
+    fixed: dict[str, float] = {}
+    known = [one for one in disturbed if one is not None]
+    if len(every) > 1 and len(known) == len(misses):
+        scores = Scores.of(misses, known)
+        fixed = {"usual": scores.usual, "low": scores.low, "high": scores.high}
     return FittedModel(
         title=f"measured over predicted: {group}",
         series=group,
@@ -166,6 +192,7 @@ def _band(group: str, misses: Sequence[Sequence[float]]) -> FittedModel:
         error=float(np.mean(np.abs(np.expm1(-every)))),
         scatter=float(every.std()),
         constant={"ratio": ratio},
+        fixed=fixed,
     )
 
 
@@ -199,7 +226,9 @@ def draw_of(profile: ProfilePart, draw: int = 0) -> Draw:
 
 
 def hold_profile(profile: ProfilePart, data: Dataset) -> tuple[Row, ...]:
-    """Predict every point of a recording with a profile's constants; the recording's own sends are not looked at.
+    """Predict every point of a recording with a profile's constants.
+
+    Its own sends are not fitted; they only tell how disturbed it is, which its intervals know.
 
     Parameters
     ----------
@@ -207,15 +236,17 @@ def hold_profile(profile: ProfilePart, data: Dataset) -> tuple[Row, ...]:
     data : Dataset
         One that was fitted, whose sends are told apart then, or another.
     """
-    rate = data.select("add")[0].number("rate") if data.select("add") else None
+    rate = _rate(data)
     sends = fitted_points(data, rate) if rate is not None else ()
     known = not set(str(profile.made.get("parts", "")).split()).isdisjoint(parts(data))
     seen = {point.key for point in sends} if known else set()
     plain, measured = Plain.of(sends), compute_of(data)
+    predicted = tuple(_rows(draw_of(profile), data, seen))
+    disturbed = _disturbed(predicted, data)
     rows = []
-    for row in _rows(draw_of(profile), data, seen):
+    for row in predicted:
         beside = plain.predict(row.point, measured) if plain is not None else None
-        rows.append(replace(_with_interval(profile, row), plain=beside))
+        rows.append(replace(_with_interval(profile, row, disturbed), plain=beside))
     return tuple(rows)
 
 
@@ -242,12 +273,15 @@ def _rows(best: Draw, points: Iterable[Measurement], seen: Collection[str] = ())
             yield Row(point, found.value, found.load, point.key in seen)
 
 
-def _with_interval(profile: ProfilePart, row: Row) -> Row:
+def _with_interval(profile: ProfilePart, row: Row, disturbed: float | None = None) -> Row:
     """The interval of what was missed of its group, or of the nearest one that is known."""
     for group in (row.group, row.group.partition(",")[0]):
         model = profile.model.get(MISS + group)
         if model is not None:
             ratio = model.constant["ratio"]
-            low, high = (row.predicted * end for end in (min(ratio.low, 1.0), max(ratio.high, 1.0)))
-            return replace(row, interval=(low, high))
+            band = ratio.low, ratio.high
+            if disturbed is not None and model.fixed:
+                low, high = Scores(**model.fixed).band(disturbed)
+                band = math.exp(low), math.exp(high)
+            return replace(row, interval=(row.predicted * min(band[0], 1.0), row.predicted * max(band[1], 1.0)))
     return row

@@ -29,7 +29,7 @@ import numpy as np
 
 from simperf.calibrate.cluster.accuracy import SMALL, Row
 
-__all__ = ["Scatter", "disturbance", "span", "with_fitted", "with_others"]
+__all__ = ["Scatter", "Scores", "disturbance", "span", "with_fitted", "with_others"]
 
 #: misses that make an interval: with fewer than 19 the outermost two hold less than nine of ten; and of a fit's own
 #: points, which are so few that 19 would be nearly all
@@ -44,8 +44,6 @@ _NORMAL = 1.645
 _ABSOLUTE, _QUARTILES = 1.4826, 1.0 / 1.349
 #: fewer sends do not tell how disturbed a recording is
 _FEW = 4
-#: degrees of freedom from which on Student's t is a normal distribution
-_MANY = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +72,9 @@ class _Miss:
 def disturbance(rows: Iterable[Row]) -> float | None:
     """How disturbed a recording is, as its own fitted sends tell: a standard deviation of logarithms [1].
 
-    Of those that links hold back, not what messages cost: what the fit misses of them is disturbed from one point to
-    the next, and what their readings scatter from one repeat to the next. A recording has both.
+    Of those that links hold back, not of what messages cost: how far apart what the fit misses of them is says what
+    changes from one point to the next (what all have in common is no disturbance, but the model), and how far apart
+    their readings are what changes from one repeat to the next. A point that is predicted has both.
 
     Parameters
     ----------
@@ -91,8 +90,9 @@ def disturbance(rows: Iterable[Row]) -> float | None:
     sends = [row for row in sends if row.point.median > 0]
     if len(sends) < _FEW:
         return None
-    missed = float(np.median([abs(_Miss.of(row).value) for row in sends]))
-    return math.hypot(_ABSOLUTE * missed, _QUARTILES * float(np.median([row.point.spread for row in sends])))
+    missed = np.array([_Miss.of(row).value for row in sends])
+    apart = float(np.median(np.abs(missed - np.median(missed))))
+    return math.hypot(_ABSOLUTE * apart, _QUARTILES * float(np.median([row.point.spread for row in sends])))
 
 
 class Scatter:
@@ -133,22 +133,40 @@ class Scatter:
         told = [scale for scale in scales if scale is not None]
         if disturbed is None or len(told) < len(scales):
             return span(near)
-        usual = _ABSOLUTE * float(np.median(np.abs(np.concatenate(near))))
-        if usual == 0.0:
-            return span(near)
-        scores = [values / math.hypot(usual, scale) for values, scale in zip(near, told, strict=True)]
-        low, high = span(scores)
-        size = math.hypot(usual, disturbed)
-        return low * size, high * size
+        return Scores.of(near, told).band(disturbed)
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Misses of alike points of recordings, as multiples of what is to be expected of each recording.
+
+    Parameters
+    ----------
+    usual : float
+        How far such points are off in all recordings: a standard deviation of logarithms [1].
+    low, high : float
+        Between what nine of ten lie, over the root of the squares of `usual` and of how disturbed a recording is [1].
+    """
+
+    usual: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, misses: Sequence[Sequence[float] | np.ndarray], disturbed: Sequence[float]) -> Scores:
+        """Of each recording: logarithms of measured over predicted, and its `disturbance` [1]."""
+        usual = _ABSOLUTE * float(np.median(np.abs(np.concatenate([np.asarray(values) for values in misses]))))
+        sizes = [math.hypot(usual, one) or 1.0 for one in disturbed]
+        return cls(usual, *span([np.asarray(values) / size for values, size in zip(misses, sizes, strict=True)]))
+
+    def band(self, disturbed: float) -> tuple[float, float]:
+        """Between what nine of ten lie in a recording that is so disturbed, as logarithms [1]."""
+        size = math.hypot(self.usual, disturbed)
+        return self.low * size, self.high * size
 
 
 def span(misses: Sequence[Sequence[float] | np.ndarray]) -> tuple[float, float]:
     """Between what nine of ten of such misses lie, in one recording more [1].
-
-    What medians of recordings differ by chance, because they are of few points, is taken off what they differ by. What
-    is left is known from as few values as there are recordings: Student's t, with the freedom of a sum of variances
-    of which one is known from many (F. E. Satterthwaite, "An approximate distribution of estimates of variance
-    components", Biometrics Bulletin 2(6), 1946).
 
     Parameters
     ----------
@@ -158,33 +176,9 @@ def span(misses: Sequence[Sequence[float] | np.ndarray]) -> tuple[float, float]:
     middles = np.array([float(np.median(values)) for values in misses])
     own = np.concatenate([np.asarray(values) - middle for values, middle in zip(misses, middles, strict=True)])
     low, high = (float(one) for one in np.quantile(own, (0.05, 0.95), method="weibull"))
-    variance = ((high - low) / (2.0 * _NORMAL)) ** 2
-    middle, shared = float(middles.mean()), _shared(middles, variance, [len(values) for values in misses])
+    apart = float(middles.std(ddof=1)) * math.sqrt(1.0 + 1.0 / len(misses)) if len(misses) > 1 else 0.0
+    middle, shared = float(middles.mean()), _NORMAL * apart
     return middle - math.hypot(min(low, 0.0), shared), middle + math.hypot(max(high, 0.0), shared)
-
-
-def _shared(middles: np.ndarray, own: float, counts: Sequence[int]) -> float:
-    """How far what the points of one recording more share may lie to either side [1].
-
-    Parameters
-    ----------
-    middles : numpy.ndarray
-        Medians of recordings [1].
-    own : float
-        Variance of single points about them [1].
-    counts : sequence of int
-        Points of each.
-    """
-    if len(middles) < 2:
-        return 0.0
-    from scipy import special
-
-    chance = math.pi / 2.0 * own * float(np.mean([1.0 / count for count in counts]))  # of a median, pi/2 that of a mean
-    between = max(0.0, float(middles.var(ddof=1)) - chance) * (1.0 + 1.0 / len(middles))
-    if between == 0.0:
-        return 0.0
-    freedom = (len(middles) - 1) * (1.0 + own / between) ** 2
-    return float(special.stdtrit(min(freedom, _MANY), 0.95)) * math.sqrt(between)
 
 
 def with_others(rows: Sequence[Row], recordings: Iterable[Sequence[Row]]) -> tuple[Row, ...]:
