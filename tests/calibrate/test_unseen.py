@@ -1,10 +1,13 @@
 """Architectures that are left out: on invented tables, and written as the profile that `--samples` draws from."""
 
+import json
+
 import numpy as np
 import pytest
 
 from simperf.calibrate import unseen as module
 from simperf.calibrate.unseen import catalogue_misses, coverage, unseen_models, unseen_text
+from simperf.cli import main
 from simperf.cost import Roofline
 from simperf.hardware import Catalog
 from simperf.scenario.calibration import UNSEEN, unseen_profile
@@ -90,6 +93,23 @@ def test_it_is_written_as_a_profile(tables, tmp_path):
     found = CATALOG.profile(str(path))
     assert found.model["unseen.stream"].at()["common"] > 0.1
     assert (found.draws, found.kernels(1), found.device(1), found.frontend(1)) == (0, {}, {}, {})
+
+
+def test_from_a_folder_of_measured_data_to_a_profile(tmp_path, capsys):
+    cases = []
+    for gpu, share in zip(NAMES, (0.7, 0.9, 0.85, 0.9, 0.8), strict=True):
+        rate = share * CATALOG.gpu(NAMES[gpu]).memory_bandwidth
+        table = [["relu", rows, 4096, rows * 4096 * 8 / rate * 1e3] for rows in (4096, 16384, 65536)]
+        measured = {"columns": ["op", "B", "H", "latency_ms"], "table": table}
+        case = {"id": f"roof-elementwise-{gpu}", "kind": "roofline", "hardware": {"gpu": gpu}, "workload": {}}
+        cases.append({**case, "source": {"repo": "nobody/nothing"}, "measured": measured})
+    (tmp_path / "cases.json").write_text(json.dumps(cases))
+    assert main(["calibrate", "unseen", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert '"measured sources" = "nobody/nothing"' in shown
+    assert main(["calibrate", "unseen", str(tmp_path), "-o", str(tmp_path / "mine.toml")]) == 0
+    assert (tmp_path / "mine.toml").read_text() == shown
+    assert main(["calibrate", "unseen", str(tmp_path / "nowhere")]) == 2
 
 
 def test_the_shipped_one_has_every_sort_and_figures_alone():
