@@ -188,6 +188,21 @@ def test_the_calmer_readings_are_kept_and_what_stays_disturbed_says_so(shares):
     assert FakeBox.orders == ["ddp", "down"]
 
 
+def test_the_end_of_a_disturbance_is_waited_for(shares, monkeypatch):
+    slept, looks, now = [], iter((False, False, True)), iter(range(10_000))
+    monkeypatch.setattr(measuring.time, "monotonic", lambda: float(next(now)))
+    monkeypatch.setattr(measuring, "AGAIN", 10.0)
+    monkeypatch.setattr(measuring.time, "sleep", slept.append)
+    monkeypatch.setattr(measuring, "calm", lambda: next(looks))
+    told = []
+    wanted = list(points(2, Shape(RATE), only=("ddp",), quick=True))
+    Shares.said = (0.3, 0.3, 0.3, 0.0, 0.0)
+    data = measure(3, Shape(RATE), wanted, progress=lambda done, of, what: told.append(what))
+    assert slept == [measuring.PAUSE] * 2
+    assert any("waiting" in what for what in told)
+    assert not any(point.warnings for point in data)
+
+
 def test_calm_readings_are_never_measured_again(shares):
     wanted = list(points(2, Shape(RATE), only=("all-reduce",), quick=True))
     measure(3, Shape(RATE), wanted, before=measure(3, Shape(RATE), wanted))

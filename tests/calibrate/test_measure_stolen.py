@@ -1,11 +1,12 @@
 """Time that a virtual machine's host gave to others, as Linux counts it."""
 
+import time
 from pathlib import Path
 
 import pytest
 
 from simperf.calibrate.dataset import Dataset, Measurement
-from simperf.calibrate.measure.stolen import STOLEN, Stolen, disturbed, taken_away
+from simperf.calibrate.measure.stolen import STOLEN, Stolen, calm, disturbed, taken_away
 from simperf.errors import InputError
 
 
@@ -62,3 +63,12 @@ def test_a_file_keeps_the_share_and_refuses_what_is_none(tmp_path):
         path.write_text(good.replace("0.25", wrong))
         with pytest.raises(InputError, match="stolen must be a share"):
             Dataset.load(path)
+
+
+def test_a_look_at_whether_it_is_calm_works_for_a_while(tmp_path):
+    path = tmp_path / "stat"
+    stat(path, 100, 1000, 50)
+    begun = time.monotonic()
+    assert calm(0.05, stat=path)
+    assert time.monotonic() - begun >= 0.05
+    assert calm(0.0, stat=tmp_path / "missing")

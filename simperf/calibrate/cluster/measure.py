@@ -1,6 +1,7 @@
 """Measuring a boxed cluster: goes through the points and keeps the raw readings.
 
-What was disturbed is measured again when all else is done, because disturbances come in stretches of minutes.
+What was disturbed is measured again when all else is done, because disturbances come in stretches of minutes, and after
+waiting for the end of one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from simperf.calibrate.cluster.experiments import Point
 from simperf.calibrate.cluster.shape import Shape
 from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.calibrate.measure.facts import machine_facts, version_facts
-from simperf.calibrate.measure.stolen import STOLEN, Stolen, taken_away
+from simperf.calibrate.measure.stolen import STOLEN, Stolen, calm, taken_away
 from simperf.errors import InputError, Problem
 
 __all__ = ["goes_on", "measure", "of_box", "read"]
@@ -28,6 +29,8 @@ UNSTEADY = 0.1
 LONGEST_GAP = 0.1
 #: how often disturbed points are measured again, and over the time of the first round, the most that this may take [1]
 ROUNDS, AGAIN = 2, 0.5
+#: time between two looks at whether a disturbance is over [s]
+PAUSE = 5.0
 Progress = Callable[[int, int, str], None]
 
 
@@ -113,10 +116,14 @@ def measure(
                     if time.monotonic() - began > limit:
                         break
                     progress(index, len(queue), f"{words}{point.series} {dict(point.at)}")
-                    dataset = dataset.with_points(_calmer(known, _take(box, point)))
+                    made = _take(box, point)
+                    dataset = dataset.with_points(_calmer(known, made))
                     if output is not None and time.monotonic() - saved > 10.0:
                         dataset.save(output)
                         saved = time.monotonic()
+                    if turn and taken_away(made[0].stolen):
+                        progress(index + 1, len(queue), "the host of this machine is elsewhere: waiting")
+                        _await_calm(began + limit)
                 else:
                     progress(len(queue), len(queue), "done")
                 if turn == 0 and queue:
@@ -125,6 +132,12 @@ def measure(
         if output is not None and len(dataset):
             dataset.save(output)
     return dataset
+
+
+def _await_calm(until: float) -> None:
+    """Wait until the host takes nothing away any more, or that instant has come [s]."""
+    while time.monotonic() + PAUSE < until and not calm():
+        time.sleep(PAUSE)
 
 
 def _lacks(known: Measurement | None, *, again: bool) -> bool:

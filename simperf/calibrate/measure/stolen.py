@@ -7,6 +7,7 @@ hypervisor tells (``steal`` in ``/proc/stat``, see ``proc_stat(5)``), in hundred
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,11 +15,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from simperf.calibrate.dataset import Measurement
 
-__all__ = ["STOLEN", "Stolen", "disturbed", "taken_away"]
+__all__ = ["STOLEN", "Stolen", "calm", "disturbed", "taken_away"]
 
 #: share of the working time from which on a reading is called disturbed [1]
 STOLEN = 0.02
 _STAT = Path("/proc/stat")
+#: how long there is work for, to see whether it is kept from being done [s]: one hundredth is half of what counts
+_PROBE = 1.0
 #: columns after the word "cpu": idle and waiting for a disk are no work; guests are counted under user and nice
 _IDLE, _STEAL, _COLUMNS = (3, 4), 7, 8
 
@@ -72,6 +75,22 @@ def taken_away(share: float | None) -> tuple[str, ...]:
     if share is None or share <= STOLEN:
         return ()
     return (f"disturbed: {100 * share:.1f} % of the working time was taken away by the host of this machine",)
+
+
+def calm(seconds: float = _PROBE, *, stat: str | os.PathLike[str] = _STAT) -> bool:
+    """Whether the host takes nothing away now, or the system does not tell; works for a while to see that.
+
+    Parameters
+    ----------
+    seconds : float
+        How long to work [s].
+    stat : path
+        Where the system counts.
+    """
+    watch, end = Stolen(stat), time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+    return not taken_away(watch.lap())
 
 
 def disturbed(points: Iterable[Measurement]) -> str:
