@@ -125,7 +125,8 @@ def measure(
                         progress(index + 1, len(queue), "the host of this machine is elsewhere: waiting")
                         _await_calm(began + limit)
                 else:
-                    progress(len(queue), len(queue), "done")
+                    if queue:
+                        progress(len(queue), len(queue), "done")
                 if turn == 0 and queue:
                     limit = min(seconds, (1.0 + AGAIN) * (time.monotonic() - began))
     finally:
