@@ -113,9 +113,9 @@ class Scenario:
         return max((profile.draws for profile in self.profiles), default=0)
 
     def draw(self, index: int) -> Scenario:
-        """The same scenario with joint draw `index` (from 0) of all fitted constants; itself without a profile.
+        """The same scenario with joint draw `index` (from 0) of all fitted constants.
 
-        Draws repeat after the last of the profile. What is expected or measured is left out. GPUs of the catalogue that
+        Draws repeat after the last of the profile, and what is expected or measured is left out. Kernels of GPUs that
         no profile is of take as long as draw `index` of GPUs that were left out has them.
         """
         from simperf.scenario.calibration import unseen
