@@ -193,7 +193,7 @@ def test_the_end_of_a_disturbance_is_waited_for(shares, monkeypatch):
     monkeypatch.setattr(measuring.time, "monotonic", lambda: float(next(now)))
     monkeypatch.setattr(measuring, "AGAIN", 10.0)
     monkeypatch.setattr(measuring.time, "sleep", slept.append)
-    monkeypatch.setattr(measuring, "calm", lambda: next(looks))
+    monkeypatch.setattr(measuring, "calm_now", lambda: next(looks))
     told = []
     wanted = list(points(2, Shape(RATE), only=("ddp",), quick=True))
     Shares.said = (0.3, 0.3, 0.3, 0.0, 0.0)

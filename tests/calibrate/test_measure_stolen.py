@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from simperf.calibrate.dataset import Dataset, Measurement
-from simperf.calibrate.measure.stolen import STOLEN, Stolen, calm, disturbed, taken_away
+from simperf.calibrate.measure.stolen import STOLEN, Stolen, calm_now, disturbed, taken_away
 from simperf.errors import InputError
 
 
@@ -69,6 +69,6 @@ def test_a_look_at_whether_it_is_calm_works_for_a_while(tmp_path):
     path = tmp_path / "stat"
     stat(path, 100, 1000, 50)
     begun = time.monotonic()
-    assert calm(0.05, stat=path)
+    assert calm_now(0.05, stat=path)
     assert time.monotonic() - begun >= 0.05
-    assert calm(0.0, stat=tmp_path / "missing")
+    assert calm_now(0.0, stat=tmp_path / "missing")

@@ -18,7 +18,7 @@ from simperf.calibrate.cluster.experiments import Point
 from simperf.calibrate.cluster.shape import Shape
 from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.calibrate.measure.facts import machine_facts, version_facts
-from simperf.calibrate.measure.stolen import STOLEN, Stolen, calm, taken_away
+from simperf.calibrate.measure.stolen import STOLEN, Stolen, calm_now, taken_away
 from simperf.errors import InputError, Problem
 
 __all__ = ["goes_on", "measure", "of_box", "read"]
@@ -137,7 +137,7 @@ def measure(
 
 def _await_calm(until: float) -> None:
     """Wait until the host takes nothing away any more, or that instant has come [s]."""
-    while time.monotonic() + PAUSE < until and not calm():
+    while time.monotonic() + PAUSE < until and not calm_now():
         time.sleep(PAUSE)
 
 
@@ -205,21 +205,14 @@ def _facts() -> tuple[dict[str, Value], dict[str, str]]:
 
 
 def _take(box: Box, point: Point) -> list[Measurement]:
-    """Measure a point; a collective once more if it was disturbed, to keep the calmer readings."""
+    """Measure a point, and note what was taken away meanwhile."""
     box.reshape(point.shape)
     details = {**point.at, **point.details, "ranks": point.hosts, "repeats": point.repeats}
     gap = min(LONGEST_GAP, 2.0 * point.shape.burst / min((point.shape.rate, *point.shape.rate_of.values())))
-    best: Sequence[Measurement] = []
-    for _ in range(2 if point.series.startswith("all-reduce/") else 1):
-        watch = Stolen()
-        made = read(point, box.order(point.job, **details, gap=gap))
-        share = watch.lap()
-        doubt = taken_away(share)
-        made = [replace(one, stolen=share, warnings=(*one.warnings, *doubt)) for one in made]
-        best = _calmer({one.key: one for one in best}, made)
-        if not best[0].warnings:
-            break
-    return list(best)
+    watch = Stolen()
+    made = read(point, box.order(point.job, **details, gap=gap))
+    share = watch.lap()
+    return [replace(one, stolen=share, warnings=(*one.warnings, *taken_away(share))) for one in made]
 
 
 def _empty(hosts: int, command: str) -> Dataset:

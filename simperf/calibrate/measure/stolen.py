@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from simperf.calibrate.dataset import Measurement
 
-__all__ = ["STOLEN", "Stolen", "calm", "disturbed", "taken_away"]
+__all__ = ["STOLEN", "Stolen", "calm_now", "disturbed", "taken_away"]
 
 #: share of the working time from which on a reading is called disturbed [1]
 STOLEN = 0.02
@@ -77,7 +77,7 @@ def taken_away(share: float | None) -> tuple[str, ...]:
     return (f"disturbed: {100 * share:.1f} % of the working time was taken away by the host of this machine",)
 
 
-def calm(seconds: float = _PROBE, *, stat: str | os.PathLike[str] = _STAT) -> bool:
+def calm_now(seconds: float = _PROBE, *, stat: str | os.PathLike[str] = _STAT) -> bool:
     """Whether the host takes nothing away now, or the system does not tell; works for a while to see that.
 
     Parameters
