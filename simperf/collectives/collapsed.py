@@ -15,6 +15,7 @@ It rests on three facts, none of which is assumed without being looked at:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -148,21 +149,24 @@ class Collapse:
     def _find_room(self) -> None:
         """Find the links that never fill, because all that may be on them at a time is capped.
 
-        At any time a participant has at most one send to each other one under way in a channel.
+        At any time a participant has at most so many sends to another one under way in a channel
+        as one of its rounds has, or one if it is a pipeline.
         """
-        lanes: set[tuple[int, int]] = set()
+        lanes: Counter[tuple[int, int]] = Counter()
         for index in range(max((len(channel.phases) for channel in self.plan.channels), default=0)):
             for number, channel in enumerate(self.plan.channels):
                 if index < len(channel.phases):
                     phase = channel.phases[index]
                     for turn in range(min(1, phase.nrounds) if phase.repeats else phase.nrounds):
                         one, shift = phase.make(turn), number * self.count
-                        lanes.update(zip((one.src + shift).tolist(), (one.dst + shift).tolist(), strict=True))
+                        pairs = zip((one.src + shift).tolist(), (one.dst + shift).tolist(), strict=True)
+                        lanes |= Counter(pairs if phase.style == "steps" else dict.fromkeys(pairs, 1))
         if lanes:
-            src, dst = np.array(sorted(lanes)).T
+            (src, dst), many = np.array(sorted(lanes)).T, [lanes[pair] for pair in sorted(lanes)]
             none = np.zeros(len(src))
             hops = self.hops(Batch(src, dst, none, none, src, src))
-            load = np.bincount(hops.links.ravel(), np.tile(hops.cap, len(hops.links)), minlength=len(self.links))
+            most = np.tile(hops.cap * many, len(hops.links))
+            load = np.bincount(hops.links.ravel(), most, minlength=len(self.links))
             self.roomy = load <= self.links.capacity * (1.0 + ROUNDING)
 
     def carry(self, start: FloatArray, batch: Batch, hops: Hops) -> FloatArray:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from simperf.collectives.plan import Channel, Phase, Plan, Round
+from simperf.collectives.plan import Channel, Phase, Plan, Round, chunks_in
 
 __all__ = ["problems_of"]
 
@@ -83,10 +83,12 @@ def _take(state: State, src: int, chunk: int, tell: Callable[[str], None]) -> in
 
 
 def _in_range(plan: Plan, channel: Channel, one: Round, tell: Callable[[str], None]) -> bool:
-    last = int(np.max(one.chunk + one.span, initial=0))
+    last, most = int(np.max(one.chunk, initial=0)), int(np.max(one.span, initial=0))
     ends = np.concatenate((one.src, one.dst))
-    if len(one) and (last > channel.nchunks or one.chunk.min() < 0):
+    if len(one) and (last >= channel.nchunks or one.chunk.min() < 0):
         tell(f"a send carries a chunk that is none of the {channel.nchunks}")
+    elif most > channel.nchunks:
+        tell(f"a send carries {most} of {channel.nchunks} chunks")
     elif len(one) and (ends.max() >= plan.nparticipants or ends.min() < 0):
         tell(f"a send goes from or to a participant that is none of the {plan.nparticipants}")
     elif np.any(one.src == one.dst):
@@ -101,7 +103,7 @@ def _steps(state: State, phase: Phase, tell: Callable[[str], None], level: list[
     for one in phase:
         sent = []
         for src, dst, chunk, span, reduce in one.rows():
-            parts = range(chunk, chunk + span)
+            parts = chunks_in(chunk, span, len(state[src]))
             sent.append((src, dst, reduce, level[src] + 1, [(part, _take(state, src, part, tell)) for part in parts]))
         for src, dst, reduce, depth, held in sent:
             level[src], level[dst] = max(level[src], depth), max(level[dst], depth)
@@ -116,7 +118,7 @@ def _pipeline(state: State, phase: Phase, tell: Callable[[str], None], level: li
     arrivals: dict[tuple[int, int], list[tuple[int, int]]] = {}
     lanes: dict[tuple[int, int], int] = {}
     for number, (src, dst, chunk, span, _, index) in enumerate(rows):
-        parts = range(chunk, chunk + span)
+        parts = chunks_in(chunk, span, len(state[src]))
         before = {other for part in parts for other, when in arrivals.get((src, part), ()) if when < index}
         if (src, dst) in lanes:
             before.add(lanes[src, dst])
@@ -135,7 +137,7 @@ def _pipeline(state: State, phase: Phase, tell: Callable[[str], None], level: li
     while ready:
         number = ready.pop(chance.randrange(len(ready)))
         src, dst, chunk, span, reduce, _ = rows[number]
-        for part in range(chunk, chunk + span):
+        for part in chunks_in(chunk, span, len(state[src])):
             _deliver(state, dst, part, _take(state, src, part, tell), reduce=reduce, tell=tell)
         for fed in feeds[number]:
             depth[fed] = max(depth[fed], depth[number] + 1)

@@ -34,8 +34,10 @@ def run_pipelines(run: Collapse, rows: Sequence[tuple[int, Channel, Phase]]) -> 
     spans = np.concatenate([batch.span for batch in batches])
     span = int(spans[0])
     chunks = np.concatenate([batch.chunk for batch in batches])
+    nchunks = np.array([channel.nchunks for channel in run.plan.channels])
+    last = np.concatenate([nchunks[batch.src // run.count] for batch in batches]) - span
     width = int(chunks.max()) // span + 1
-    if np.any(spans != span) or np.any(chunks % span) or width * len(run.time) > MOST_CELLS:
+    if np.any(spans != span) or np.any(chunks % span) or np.any(chunks > last) or width * len(run.time) > MOST_CELLS:
         raise Overlap
     lanes = np.unique(
         np.concatenate([batch.src * len(run.time) + batch.dst for batch in batches]), return_inverse=True

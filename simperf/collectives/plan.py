@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from simperf.errors import InputError, Problem
 
-__all__ = ["COLLECTIVES", "Channel", "IntArray", "Phase", "Plan", "Round", "busiest", "chunk_sizes"]
+__all__ = ["COLLECTIVES", "Channel", "IntArray", "Phase", "Plan", "Round", "busiest", "chunk_sizes", "chunks_in"]
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
@@ -59,7 +59,7 @@ class Round:
     chunk : numpy.ndarray of int64
         First chunk that a send carries.
     span : int or numpy.ndarray
-        Number of consecutive chunks that a send carries.
+        Number of consecutive chunks that a send carries; chunk 0 follows the last one.
     reduce : bool or numpy.ndarray
         Whether the receiver adds what arrives to what it has, or takes it instead.
     """
@@ -233,6 +233,17 @@ def busiest(channels: tuple[Channel, ...], nparticipants: int) -> float:
     return float(total.max())
 
 
+def chunks_in(chunk: int, span: int, nchunks: int) -> list[int]:
+    """The chunks of a run.
+
+    Examples
+    --------
+    >>> chunks_in(4, 3, 6)
+    [4, 5, 0]
+    """
+    return [part % nchunks for part in range(chunk, chunk + span)]
+
+
 def chunk_sizes(
     chunk: IntArray, span: int | IntArray, nchunks: int, *, nbytes: float, unit: float = 0.0
 ) -> npt.NDArray[np.float64]:
@@ -243,7 +254,7 @@ def chunk_sizes(
     chunk : numpy.ndarray of int64
         First chunk of each run.
     span : int or numpy.ndarray
-        Chunks in each run.
+        Chunks in each run; a run that passes the last chunk goes on with chunk 0.
     nchunks : int
         Chunks of the payload.
     nbytes : float
@@ -264,6 +275,8 @@ def chunk_sizes(
     [2.5, 2.5, 2.5, 2.5]
     >>> chunk_sizes(np.arange(4), 1, 4, nbytes=10.0, unit=1.0).tolist()
     [2.0, 3.0, 2.0, 3.0]
+    >>> chunk_sizes(np.array([3]), 2, 4, nbytes=10.0, unit=1.0).tolist()
+    [5.0]
     """
     if unit <= 0.0:
         even: npt.NDArray[np.float64] = np.broadcast_to(np.asarray(span) * (nbytes / nchunks), chunk.shape)
@@ -271,4 +284,4 @@ def chunk_sizes(
     units, rest = divmod(nbytes, unit)
     after = chunk + span
     whole = (after * int(units)) // nchunks - (chunk * int(units)) // nchunks
-    return np.asarray(whole * unit + np.where(after == nchunks, rest, 0.0), dtype=np.float64)
+    return np.asarray(whole * unit + np.where(after >= nchunks, rest, 0.0), dtype=np.float64)

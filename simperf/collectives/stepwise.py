@@ -14,7 +14,7 @@ import numpy as np
 import simpy
 
 from simperf.collectives.placement import Placement, Transport
-from simperf.collectives.plan import Channel, Phase, Plan, Round, chunk_sizes
+from simperf.collectives.plan import Channel, Phase, Plan, Round, chunk_sizes, chunks_in
 from simperf.engine.network import FlowNetwork
 from simperf.engine.recorder import Recorder
 
@@ -58,7 +58,7 @@ class _Lane:
 class _Pipeline:
     """The sends of a pipeline phase and what they wait for."""
 
-    def __init__(self, phase: Phase, sizes: Callable[[Round], list[float]], count: int) -> None:
+    def __init__(self, phase: Phase, sizes: Callable[[Round], list[float]], nchunks: int, count: int) -> None:
         self.by_source: list[list[_Item]] = [[] for _ in range(count)]
         self.expected = [0] * count
         lanes: dict[tuple[int, int], _Lane] = {}
@@ -70,7 +70,7 @@ class _Pipeline:
                 lane = lanes.setdefault((src, dst), _Lane())
                 item = _Item(src, dst, size, reduce, lane)
                 lane.queue.append(item)
-                for part in range(chunk, chunk + span):
+                for part in chunks_in(chunk, span, nchunks):
                     for earlier in arrivals.get((src, part), ()):
                         earlier.feeds.append(item)
                         item.missing += 1
@@ -108,7 +108,7 @@ class _Run:
         if stage is None:
             phase, index = self.keys[number]
             if phase.style == "pipeline":
-                pipeline = _Pipeline(phase, self._sizes, self.count)
+                pipeline = _Pipeline(phase, self._sizes, self.channel.nchunks, self.count)
                 stage = _Stage(pipeline.expected, [], pipeline, self.count)
             else:
                 one = phase.make(index)

@@ -32,6 +32,7 @@ def ring(n=4):
         (lambda i, r: replace(r, dst=r.src), 0, "to itself"),
         (lambda i, r: replace(r, dst=r.dst + 1), 0, "none of the 4"),
         (lambda i, r: replace(r, chunk=r.chunk + 1), 0, "none of the 4"),
+        (lambda i, r: replace(r, span=5), 0, "carries 5 of 4 chunks"),
         (lambda i, r: Round(r.src[1:], r.dst[1:], r.chunk[1:], reduce=True), 0, "misses"),
     ],
 )

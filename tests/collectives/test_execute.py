@@ -1,9 +1,11 @@
 """Times that come out of events, against what can be worked out by hand (simperf.collectives.stepwise)."""
 
+import numpy as np
 import pytest
 import simpy
 
 from simperf.collectives import Transport, Wiring, collective_event, execute, make_plan
+from simperf.collectives.plan import Channel, Phase, Plan, Round
 from simperf.engine.network import FlowNetwork
 from simperf.errors import InputError, MachineError
 
@@ -105,3 +107,45 @@ def test_bad_input_is_refused(options, text):
 def test_unreachable_ranks_are_refused():
     with pytest.raises(MachineError, match="r9"):
         execute(make_plan("all-reduce", "ring", nranks=2), ring(4), nbytes=1, ranks=["r0", "r9"])
+
+
+@pytest.mark.parametrize("collective", ["scatter", "gather"])
+@pytest.mark.parametrize("n", [2, 5, 6, 8, 13])
+def test_a_subtree_is_one_message_whichever_rank_is_the_root(collective, n):
+    """What passes the highest rank goes on with rank 0, at the pace of one send."""
+    plans = [make_plan(collective, "binomial-tree", nranks=n, root=root) for root in range(n)]
+    assert {plan.nsends for plan in plans} == {n - 1}
+    slow = Transport(caps=(1e9,))
+    times = [execute(p, star(n), nbytes=S, transport=slow, exact=exact).time for p in plans for exact in (True, False)]
+    assert times == pytest.approx([times[0]] * len(times), rel=1e-12)
+
+
+@pytest.mark.parametrize("algorithm", ["bruck", "recursive-doubling"])
+def test_a_rank_sends_all_that_it_has_at_the_pace_of_one_send(algorithm):
+    plan = make_plan("all-gather", algorithm, nranks=8)
+    transport = Transport(caps=(1e9,))
+    for exact in (True, False):
+        time = execute(plan, star(8), nbytes=8e6, transport=transport, exact=exact).time
+        assert time == pytest.approx(7e6 / 1e9 + 3 * 500e-9, rel=1e-12)
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_several_sends_of_a_round_to_one_rank_fill_a_link(slow):
+    """Two sends of 1 GB/s each between the same two ranks want a port of 1 GB/s twice."""
+    zero, one = np.zeros(2, dtype=np.int64), np.ones(2, dtype=np.int64)
+    both = Phase(1, lambda index: Round(zero, one, np.arange(2, dtype=np.int64)))
+    plan = Plan("broadcast", "two-sends", 2, (Channel((both,), 2),), 1, 1.0)
+    machine = star(2, changed={">r1": 1e9} if slow else {})
+    for exact in (True, False):
+        run = execute(plan, machine, nbytes=1e6, transport=Transport(caps=(1e9,)), exact=exact)
+        assert run.time == pytest.approx((1e-3 if slow else 0.5e-3) + 500e-9, rel=1e-9)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_run_of_chunks_that_passes_the_last_one_feeds_what_waits_for_the_first(exact):
+    """Rank 0 sends chunks 2 and 0 of three in one piece; rank 1 passes on chunk 0 when it has come."""
+    first, then = (np.array([n], dtype=np.int64) for n in (0, 1))
+    rounds = [Round(first, then, np.array([2]), 2), Round(then, then + 1, np.array([0]), 2)]
+    plan = Plan("broadcast", "wrapped", 3, (Channel((Phase(2, rounds.__getitem__, "pipeline"),), 3),), 2, 2 / 3)
+    time = execute(plan, star(3), nbytes=3e6, exact=exact).time
+    assert time == pytest.approx(2 * (2e6 / 50e9 + 500e-9), rel=1e-9)

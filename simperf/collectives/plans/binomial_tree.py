@@ -44,23 +44,15 @@ def _whole(nranks: int, root: int, *, up: bool) -> Phase:
 
 
 def _subtrees(nranks: int, root: int, *, up: bool) -> Phase:
-    """A child's subtree is a run of ranks, in two pieces where it passes the highest rank."""
+    """A child's subtree is a run of ranks, counted from the root."""
     count = levels(nranks)
 
     def make(index: int) -> Round:
         distance = 1 << (index if up else count - 1 - index)
         child, parent = _edges(nranks, distance, root)
-        place = (child - root) % nranks
-        length = np.minimum(distance, nranks - place)
-        first = np.minimum(length, nranks - child)
-        rest = length > first
+        length = np.minimum(distance, nranks - (child - root) % nranks)
         src, dst = (child, parent) if up else (parent, child)
-        return Round(
-            np.concatenate((src, src[rest])),
-            np.concatenate((dst, dst[rest])),
-            np.concatenate((child, np.zeros(int(rest.sum()), dtype=np.int64))),
-            np.concatenate((first, (length - first)[rest])),
-        )
+        return Round(src, dst, child, length)
 
     return Phase(count, make)
 

@@ -24,15 +24,7 @@ def all_gather(nranks: int) -> Plan:
     def make(index: int) -> Round:
         have = 1 << index
         count = min(have, nranks - have)
-        first = np.minimum(count, nranks - rank)
-        rest = first < count
-        dst = (rank - have) % nranks
-        return Round(
-            np.concatenate((rank, rank[rest])),
-            np.concatenate((dst, dst[rest])),
-            np.concatenate((rank, np.zeros(int(rest.sum()), dtype=np.int64))),
-            np.concatenate((first, (count - first)[rest])),
-        )
+        return Round(rank, (rank - have) % nranks, rank, count)
 
     channel = Channel((Phase(levels(nranks), make),), nranks)
     return Plan("all-gather", "bruck", nranks, (channel,), levels(nranks), (nranks - 1) / nranks)
