@@ -1,6 +1,7 @@
 """The command line: a thin shell over the Python API, one file a command.
 
-Exit codes: 0 done; 1 a check or expectation failed; 2 bad input; 130 interrupted; 143 terminated.
+Exit codes: 0 done; 1 a check or expectation failed; 2 bad input; 130 interrupted; 143 terminated; 129 the terminal
+was closed.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -67,6 +66,7 @@ def cluster(
         return
     from simperf.calibrate.cluster.needs import check
     from simperf.calibrate.measure.stolen import disturbed
+    from simperf.cli.signals import interruptible
     from simperf.cli.work import note, verify_outputs
 
     shape, further = _shape(rate, rate_of or [], burst, queue, hosts), _rates(rates)
@@ -85,11 +85,12 @@ def cluster(
     named = {"--rate": rate, "--rates": rates, "--burst": burst, "--queue": queue, "--only": only}
     command = _command(hosts, named, rate_of or [], quick=quick)
     again = "the same command" + (" without --fresh" if fresh else "") + f" goes on with {output}" if output else ""
-    try:
-        data = _measure(hosts, shape, further, families, quick=quick, output=output, before=before, command=command)
-    except KeyboardInterrupt:
-        note("interrupted; the cluster is taken down" + (f"; {again}" if again else ""))
-        raise typer.Exit(130) from None
+    with interruptible() as ending:
+        try:
+            data = _measure(hosts, shape, further, families, quick=quick, output=output, before=before, command=command)
+        except KeyboardInterrupt:
+            note("interrupted; the cluster is taken down" + (f"; {again}" if again else ""))
+            raise typer.Exit(ending.code) from None
     doubtful = sum(1 for point in data if point.warnings)
     note(
         f"{len(data)} points" + (f", {doubtful} of them unsteady or disturbed (see their warnings)" if doubtful else "")
@@ -127,8 +128,7 @@ def _measure(
 
     wanted = list(experiments.points(hosts, shape, rates=rates, only=families, quick=quick))
     servers = 1 if any(point.hosts > hosts for point in wanted) else 0
-    with _interruptible():
-        return measure(hosts + servers, shape, wanted, output=output, before=before, progress=progress, command=command)
+    return measure(hosts + servers, shape, wanted, output=output, before=before, progress=progress, command=command)
 
 
 def _nothing_measured(given: Mapping[str, object]) -> None:
@@ -163,24 +163,6 @@ def _command(hosts: int, named: Mapping[str, str], rate_of: list[str], *, quick:
     words = [f"--hosts {hosts}", *(f"{option} {value}" for option, value in named.items() if value)]
     words += [f"--rate-of {one}" for one in rate_of] + ["--quick"] * quick
     return " ".join(["simperf calibrate cluster", *words])
-
-
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Take a request to end, and a terminal that is closed, like Ctrl-C, so that the cluster is taken down."""
-    import signal
-    import threading
-
-    numbers = (signal.SIGTERM, signal.SIGHUP) if threading.current_thread() is threading.main_thread() else ()
-    before = {number: signal.getsignal(number) for number in numbers}
-    for number, handler in before.items():
-        if handler != signal.SIG_IGN:  # as under nohup
-            signal.signal(number, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _show(data: Dataset, *, points: bool, samples: int, beside: list[Dataset]) -> None:

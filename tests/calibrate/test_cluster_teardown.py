@@ -17,7 +17,6 @@ from simperf.calibrate.cluster.box import Box
 from simperf.calibrate.cluster.network import BoxError, Network, others, remove_stale
 from simperf.calibrate.cluster.shape import Shape
 from simperf.calibrate.dataset import Dataset
-from simperf.cli.calibrate_cluster import _interruptible
 from tests.calibrate.test_cluster_network import RATE, SCRIPT, boxed, ours, with_torch
 
 
@@ -102,21 +101,6 @@ def test_folders_of_runs_that_were_killed_are_told_from_those_of_others(tmp_path
     for name in names:
         (tmp_path / name).mkdir()
     assert network.remains(tmp_path) == [tmp_path / names[1]]
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_requests_to_end_count_as_an_interrupt(number):
-    before = signal.getsignal(number)
-    with pytest.raises(KeyboardInterrupt), _interruptible():
-        os.kill(os.getpid(), number)
-        time.sleep(5)
-    assert signal.getsignal(number) == before
-    ignored = signal.signal(number, signal.SIG_IGN)
-    try:
-        with _interruptible():
-            os.kill(os.getpid(), number)  # as under nohup
-    finally:
-        signal.signal(number, ignored)
 
 
 @pytest.mark.parametrize(("word", "said"), [("tbf", "token bucket"), ("veth", "veth"), ("bridge", "bridges")])

@@ -1,5 +1,8 @@
 """`simperf calibrate cluster` on the command line, without a cluster."""
 
+import os
+import signal
+import time
 from dataclasses import replace
 
 import pytest
@@ -82,14 +85,14 @@ def machine(monkeypatch):
         asked.update(given, hosts=hosts, shape=shape, wanted=wanted)
         given["progress"](len(wanted), len(wanted), "done")
         if asked.get("interrupt"):
-            raise KeyboardInterrupt
+            os.kill(os.getpid(), asked["interrupt"])
+            time.sleep(5)
         points = (Measurement("add", {"nbytes": 4}, (1.0,), warnings=("unsteady",)),)
         return Dataset("pretended", measurements=points)
 
     monkeypatch.setattr(needs, "missing", list)
     monkeypatch.setattr(measure, "measure", pretend)
     monkeypatch.setattr(measure, "_facts", lambda: ({"cpu": "Test CPU 1"}, {"torch": "2.9.0"}))
-    monkeypatch.setattr("signal.signal", lambda *_: None)
     return asked
 
 
@@ -125,10 +128,12 @@ def test_a_file_that_is_there_is_continued_unless_it_is_to_begin_anew(machine, t
     assert not machine, "nothing is measured"
 
 
-def test_an_interrupt_says_how_to_go_on(machine, tmp_path):
-    machine["interrupt"] = True
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_an_interrupt_says_how_to_go_on_and_which_signal_it_was(machine, tmp_path, name):
+    machine["interrupt"] = number = getattr(signal, name)
     found = call("--only", "send", "-o", tmp_path / "c.json")
-    assert found.exit_code == 130
+    assert found.exit_code == 128 + number
     assert "the same command goes on with" in found.output
     found = call("--only", "send", "-o", tmp_path / "c.json", "--fresh")
     assert "the same command without --fresh goes on with" in found.output

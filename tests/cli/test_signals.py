@@ -1,0 +1,68 @@
+"""Requests to end: all like Ctrl-C, told apart by the exit code."""
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from simperf.cli.signals import Ending, interruptible
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+def test_requests_to_end_count_as_an_interrupt_and_give_their_code(name, code):
+    number = getattr(signal, name)
+    usual = signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL
+    before = signal.signal(number, usual)
+    try:
+        with pytest.raises(KeyboardInterrupt), interruptible() as ending:
+            os.kill(os.getpid(), number)
+            time.sleep(5)
+        assert signal.getsignal(number) == usual
+    finally:
+        signal.signal(number, before)
+    assert ending.code == code
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_what_is_ignored_stays_ignored(name):
+    number = getattr(signal, name)
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        with interruptible() as ending:
+            os.kill(os.getpid(), number)  # as under nohup
+        assert signal.getsignal(number) == signal.SIG_IGN
+    finally:
+        signal.signal(number, before)
+    assert ending.code == Ending().code == 130
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_worker_ends_by_the_signal_itself():
+    with interruptible():
+        child = os.fork()
+        if not child:
+            try:
+                os.kill(os.getpid(), signal.SIGTERM)
+                time.sleep(5)
+            finally:
+                os._exit(1)
+        _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status)
+    assert os.WTERMSIG(status) == signal.SIGTERM
+
+
+def test_a_thread_may_have_no_handler_and_goes_without():
+    before, seen = signal.getsignal(signal.SIGTERM), []
+
+    def run():
+        with interruptible() as ending:
+            seen.append((ending.code, signal.getsignal(signal.SIGTERM)))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert seen == [(130, before)]
