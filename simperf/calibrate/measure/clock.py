@@ -16,7 +16,7 @@ WIDE, UNSTABLE = 0.1, 0.25
 
 @dataclass(frozen=True, slots=True)
 class Care:
-    """How much time a point gets.
+    """How much time a point gets, and a session.
 
     Parameters
     ----------
@@ -27,6 +27,8 @@ class Care:
     least, most : int
         Blocks; of runs longer than `budget`, `few` are enough.
     few : int
+    session : float
+        within which what was disturbed is measured again: ten minutes or two, less what it takes to start and end [s]
     """
 
     budget: float = 0.2
@@ -34,10 +36,11 @@ class Care:
     least: int = 9
     most: int = 21
     few: int = 4
+    session: float = 570.0
 
 
 FULL = Care()
-QUICK = Care(budget=0.06, block=2e-3, least=5, most=9, few=3)
+QUICK = Care(budget=0.06, block=2e-3, least=5, most=9, few=3, session=105.0)
 
 
 def sample(timeit: Callable[[int], float], care: Care = FULL) -> tuple[float, ...]:

@@ -91,7 +91,7 @@ def _task(bench: Bench, touched: float) -> Task:
             readings = tuple(row[index] for row in rows)
             yield Measurement(*points[index], readings, warnings=doubts(readings))
 
-    return Task(tuple(points), run)
+    return Task(tuple(points), run, together=True)
 
 
 def family(bench: Bench) -> Family:

@@ -73,7 +73,7 @@ def _beside(bench: Bench, kind: str, nbytes: int) -> Task:
             readings = tuple(row[index] for row in rows)
             yield Measurement(*points[index], readings, warnings=doubts(readings))
 
-    return Task(tuple(points), run)
+    return Task(tuple(points), run, together=True)
 
 
 def _at(bench: Bench, part: str, kind: str, nbytes: int) -> dict[str, Value]:

@@ -63,4 +63,4 @@ def family(bench: Bench) -> Family:
         yield Measurement("queue/depth", at, tuple(depths), "launches")
         yield Measurement("queue/launch", at, tuple(launches))
 
-    yield Task((("queue/depth", at), ("queue/launch", at)), run)
+    yield Task((("queue/depth", at), ("queue/launch", at)), run, together=True)

@@ -1,4 +1,7 @@
-"""A measuring session: what is done is kept, what is not is measured, and an interruption loses nothing."""
+"""A measuring session: what is done is kept, what is not is measured, and an interruption loses nothing.
+
+What the host of a virtual machine disturbed is measured again when all else is done, as far as there is time.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from simperf.calibrate.dataset import Dataset, Measurement, Value
+from simperf.calibrate.measure.again import AGAIN, calmer, repeat
 from simperf.calibrate.measure.facts import anonymous
 from simperf.calibrate.measure.stolen import Stolen, taken_away
 from simperf.calibrate.measure.task import Task, note_text
@@ -20,6 +24,14 @@ __all__ = ["Interrupted", "Session", "measure", "refuse_another"]
 
 #: time between two savings [s]
 SAVE_EVERY = 5.0
+#: what measuring again may take after however short a first round [s]
+LEAST = 30.0
+#: is told as a family while the end of a disturbance is waited for
+WAITING = "the host of this machine is elsewhere: waiting"
+#: what a point whose time nobody took may need besides its readings: processes start, and load torch [s]
+_START = 5.0
+#: what ends a task, and no session
+_FAILURES = (RuntimeError, OSError, ImportError, NotImplementedError, ValueError)
 #: versions that must not change between the parts of one data set
 _SAME = ("torch", "cuda", "driver")
 #: conditions that are the same in a whole file
@@ -52,6 +64,8 @@ class Session:
         For the record.
     fresh : bool
         Begin anew, whatever is in the file.
+    seconds : float
+        Within which disturbed points are measured again, all else included [s].
     now : callable
         A clock [s], for tests.
 
@@ -67,17 +81,22 @@ class Session:
     conditions: Mapping[str, Value] = field(default_factory=dict)
     command: str = ""
     fresh: bool = False
+    seconds: float = float("inf")
     now: Callable[[], float] = time.monotonic
     dataset: Dataset = field(init=False)
     resumed: int = field(init=False, default=0)
-    _fresh_points: dict[str, Measurement] = field(init=False, default_factory=dict)
+    repeated: set[str] = field(init=False, default_factory=set)
+    late: int = field(init=False, default=0)
+    _known: dict[str, Measurement] = field(init=False, default_factory=dict)
+    _took: dict[str, float] = field(init=False, default_factory=dict)
     _notes: dict[str, None] = field(init=False, default_factory=dict)
     _now_there: set[str] = field(init=False, default_factory=set)
     _saved: float = field(init=False, default=0.0)
     _started: float = field(init=False, default=0.0)
+    _began: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
-        self._started = self._saved = self.now()
+        self._began = self._started = self._saved = self.now()
         made: dict[str, Value] = {"command": self.command, "date": _today(), "seconds": 0.0, **self.conditions}
         title = f"{self.machine.get('gpu') or self.machine.get('cpu') or 'machine'}, measured with torch"
         self.dataset = Dataset(title, dict(self.machine), dict(self.versions), made)
@@ -86,28 +105,35 @@ class Session:
             refuse_another(old, self.path, self.machine, self.versions, conditions=self.conditions)
             self.dataset = replace(old, made={**made, **old.made})
             self.resumed = len(old)
+        self._known = {point.key: point for point in self.dataset}
 
     def run(self, tasks: Iterable[tuple[str, Task | str]], *, tell: Callable[[str, str, int], None]) -> Dataset:
-        """Measure what is missing, save as it goes on, and return all.
+        """Measure what is missing, then again what was disturbed; save as it goes on, and return all.
+
+        Points that were measured again are in `repeated` then, by key; `late` counts tasks that there was no time for.
 
         Parameters
         ----------
         tasks : iterable of (family, Task or note)
         tell : callable
-            Is told the family, the series and how many points more are done: before each task, and after each point.
+            Is told the family, the series and how many points more are done: before each task, and after each point;
+            and while the end of a disturbance is waited for.
 
         Raises
         ------
         Interrupted
             By the user; everything measured is saved.
         """
-        done = {point.key for point in self.dataset}
+        listed: list[tuple[str, Task]] = []
+        lacking = 0
         try:
             for family, task in tasks:
                 if isinstance(task, str):
                     self._notes[task] = None
                     continue
-                wanted = [index for index, key in enumerate(task.keys) if key not in done]
+                listed.append((family, task))
+                wanted = [index for index, key in enumerate(task.keys) if key not in self._known]
+                lacking += len(wanted)
                 tell(family, task.title, len(task.points) - len(wanted))
                 left = len(wanted)
                 with closing(self._task(task, wanted)) as measured:  # so that its processes end with an interruption
@@ -115,6 +141,7 @@ class Session:
                         tell(family, task.title, 1)
                         left -= 1
                 tell(family, task.title, left)  # what could not be measured
+            self._again(listed, first=lacking > 0, tell=tell)
         except KeyboardInterrupt:
             self.save()
             raise Interrupted(self.dataset) from None
@@ -127,26 +154,96 @@ class Session:
     def _task(self, task: Task, wanted: Sequence[int]) -> Generator[None, None, None]:
         """Measure points of a task, one by one."""
         taken: set[str] = set()
-        watch = Stolen()
         try:
-            for measured in task.run(wanted):
-                share = watch.lap()
+            for measured in self._readings(task, wanted):
                 taken.add(measured.key)
                 self._now_there.add(note_text(_place(measured.series, measured.at), ""))
-                # seven digits are more than any clock has, and a file of them is half as large
-                samples = tuple(float(f"{reading:.7g}") for reading in measured.samples)
-                warnings = (*measured.warnings, *taken_away(share))
-                told = replace(measured, samples=samples, warnings=warnings, stolen=share)
-                self._fresh_points[told.key] = told
-                if self.now() - self._saved > SAVE_EVERY:
-                    self.save()
+                self._keep([measured])
                 yield
-        except (RuntimeError, OSError, ImportError, NotImplementedError, ValueError) as error:
+        except _FAILURES as error:
             lost = [task.points[index] for index in wanted if task.keys[index] not in taken]
             words = anonymous(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
             more = f" (and {len(lost) - 1} points more)" if len(lost) > 1 else ""
             for series, at in lost[:1]:
                 self._notes[note_text(_place(series, at), words[:200] + more)] = None
+
+    def _readings(self, task: Task, wanted: Sequence[int]) -> Generator[Measurement, None, None]:
+        """What a task gives, with what was taken away meanwhile."""
+        watch, begin = Stolen(), self.now()
+        share: float | None = None
+        for count, measured in enumerate(task.run(wanted)):
+            if not (task.together and count):
+                share = watch.lap()
+            # seven digits are more than any clock has, and a file of them is half as large
+            samples = tuple(float(f"{reading:.7g}") for reading in measured.samples)
+            warnings = (*measured.warnings, *taken_away(share))
+            self._took[measured.key] = self.now() - begin
+            yield replace(measured, samples=samples, warnings=warnings, stolen=share)
+            begin = self.now()
+
+    def _keep(self, points: Iterable[Measurement]) -> None:
+        """Points from now on; saved if it is time."""
+        self._known.update((point.key, point) for point in points)
+        if self.now() - self._saved > SAVE_EVERY:
+            self.save()
+
+    def disturbed(self, tasks: Iterable[tuple[str, Task | str]]) -> list[tuple[str, Task, list[int]]]:
+        """Points of tasks that are disturbed: families, tasks, and the indices of all that is read in the same go."""
+        found = []
+        for family, task in tasks:
+            if isinstance(task, str):
+                continue
+            known = [self._known.get(key) for key in task.keys]
+            wanted = [index for index, one in enumerate(known) if one is not None and taken_away(one.stolen)]
+            if wanted:
+                found.append((family, task, list(range(len(known))) if task.together else wanted))
+        return found
+
+    def _again(self, listed: Sequence[tuple[str, Task]], *, first: bool, tell: Callable[[str, str, int], None]) -> None:
+        """Measure again what is disturbed, as long as there is time; `first` is whether there was a first round."""
+
+        def take(item: tuple[str, Task, list[int]]) -> bool:
+            family, task, wanted = item
+            tell(f"{family}, again", f"{task.title}, again", 0)
+            made: list[Measurement] = []
+            try:
+                with closing(self._readings(task, wanted)) as measured:
+                    for point in measured:
+                        made.append(point)
+                        if not task.together:
+                            self._keep_calmer([point])
+            except _FAILURES:  # the earlier readings stay
+                return False
+            if task.together and made:
+                self._keep_calmer(made)
+            return any(taken_away(point.stolen) for point in made)
+
+        spent = self.now() - self._began
+        seconds = min(self.seconds, spent + max(AGAIN * spent, LEAST)) if first else self.seconds
+        self.late = repeat(
+            lambda: self.disturbed(listed),
+            take,
+            until=self._began + seconds,
+            duration=lambda item: self._duration(item[1], item[2]),
+            waiting=lambda: tell(WAITING, WAITING, 0),
+            now=self.now,
+        )
+
+    def _keep_calmer(self, made: Sequence[Measurement]) -> None:
+        """Of what was read in one go, or was known of the same points, what was disturbed less."""
+        before = [self._known[point.key] for point in made if point.key in self._known]
+        self.repeated.update(point.key for point in made)
+        self._keep(made if len(before) < len(made) else calmer(before, made))
+
+    def _duration(self, task: Task, wanted: Sequence[int]) -> float:
+        """How long points of a task will take: as long as before, with what its first point took to begin [s]."""
+        asked = {task.keys[index]: None for index in (0, *wanted)}
+        total = 0.0 if any(key in self._took for key in asked) else _START
+        for key in asked:
+            known = self._known.get(key)
+            readings = 2.0 * sum(known.samples) if known is not None and known.unit == "s" else 0.0
+            total += self._took.get(key, readings)
+        return total
 
     def save(self) -> None:
         """Write what is there to the file."""
@@ -156,8 +253,7 @@ class Session:
         self._started = self._saved = now
         kept = (text for text in self.dataset.notes if not text.startswith(tuple(self._now_there)))
         notes = tuple(dict.fromkeys((*kept, *self._notes)))
-        self.dataset = replace(self.dataset.with_points(self._fresh_points.values()), made=made, notes=notes)
-        self._fresh_points.clear()
+        self.dataset = replace(self.dataset.with_points(self._known.values()), made=made, notes=notes)
         self.dataset.save(self.path)
 
 

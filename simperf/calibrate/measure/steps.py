@@ -107,7 +107,7 @@ def _steps(bench: Bench, name: str, batch: int, *, optimizer: str) -> Task:
             readings = tuple(each[index] for each in (whole if index == 0 else apart))
             yield Measurement(*points[index], readings, warnings=doubts(readings))
 
-    return Task(tuple(points), run)
+    return Task(tuple(points), run, together=True)
 
 
 def family(bench: Bench) -> Family:

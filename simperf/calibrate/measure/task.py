@@ -51,10 +51,13 @@ class Task:
         Series and conditions of each, known before anything is run.
     run : callable
         Gives the measurements as they are made; called with the indices of the points that are wanted.
+    together : bool
+        All points are read off the same runs: what disturbed one of them disturbed all.
     """
 
     points: Sequence[tuple[str, Mapping[str, Value]]]
     run: Callable[[Sequence[int]], Iterator[Measurement]]
+    together: bool = False
 
     @property
     def keys(self) -> tuple[str, ...]:
