@@ -4,7 +4,7 @@ import pytest
 
 from simperf.calibrate.cluster import jobs, training
 from simperf.calibrate.cluster import measure as measuring
-from simperf.calibrate.cluster.experiments import FAMILIES, Point, points
+from simperf.calibrate.cluster.experiments import FAMILIES, GOES, Point, in_order, points
 from simperf.calibrate.cluster.measure import measure, read
 from simperf.calibrate.cluster.network import BoxError
 from simperf.calibrate.cluster.priority import COMPUTING, promptly
@@ -55,6 +55,29 @@ def test_long_points_are_left_out_and_quick_is_quick():
     assert max(point.estimate for point in slow) <= 2.5
     quick = list(points(4, Shape(RATE), quick=True))
     assert sum(point.estimate * (point.repeats + 1) for point in quick) < 60
+
+
+def test_a_session_comes_back_to_the_sends_that_constants_are_fitted_to():
+    every = list(points(8, Shape(RATE), rates=(4 * RATE,)))
+    order = list(in_order(every))
+    assert [point for point, go in order if not go] == every
+    again = [point for point in every if point.goes > 1]
+    assert {point.series for point in again} == {"send", "round-trip", "send-flood", "send-train", "add"}
+    assert {point.shape.rate for point in again} == {RATE}
+    assert [go for point, go in order if point == again[0]] == list(range(GOES))
+    whole, passed, at = sum(point.duration for point, go in order if not go), 0.0, []
+    for point, go in order:
+        at += [passed / whole] if point == again[0] else []
+        passed += 0.0 if go else point.duration
+    assert at == pytest.approx([share / (GOES - 1) for share in range(GOES)], abs=0.02)
+    assert order[-1] == (again[-1], GOES - 1)
+    assert {point.goes for point in points(8, Shape(RATE), quick=True)} == {1}
+
+
+def test_sends_alone_are_taken_as_often():
+    order = list(in_order(points(2, Shape(RATE), only=("send",))))
+    assert [go for _, go in order] == sorted(go for _, go in order)
+    assert order[-1][1] == GOES - 1
 
 
 def collective(series="all-reduce/ring", family="all-reduce", **at):
@@ -167,7 +190,7 @@ def shares(fake, monkeypatch):
 
 
 def test_what_the_host_disturbed_is_measured_again_when_all_else_is_done(shares):
-    wanted = list(points(2, Shape(RATE), only=("ddp",), quick=True)) + list(points(2, Shape(RATE), only=("send",)))
+    wanted = list(points(2, Shape(RATE), only=("ddp", "send"), quick=True))[::-1]
     Shares.said = (0.3,)
     data = measure(3, Shape(RATE), wanted)
     assert FakeBox.orders == [*(point.job for point in wanted), "ddp", "down"]
@@ -186,6 +209,56 @@ def test_the_calmer_readings_are_kept_and_what_stays_disturbed_says_so(shares):
     (calm,) = measure(3, Shape(RATE), wanted, before=Dataset("box", measurements=(kept,)))
     assert calm.stolen == 0.0
     assert FakeBox.orders == ["ddp", "down"]
+
+
+def one_send():
+    return next(point for point in points(2, Shape(RATE), only=("send",)) if point.goes > 1)
+
+
+def test_the_readings_of_all_goes_are_joined_but_for_disturbed_ones(shares):
+    point = one_send()
+    Shares.said = (0.0, 0.3, 0.01)
+    data = measure(2, Shape(RATE), [point])
+    assert FakeBox.orders == ["send"] * GOES + ["down"]
+    for series in ("send", "send/left", "cpu/send"):
+        (found,) = data.select(series)
+        assert len(found.samples) == (GOES - 1) * point.repeats
+        assert found.stolen == pytest.approx(0.01 / (GOES - 1))
+        assert not found.warnings
+    Shares.said = (0.3, 0.1)
+    found = measure(2, Shape(RATE), [point]).select("send")[0]
+    assert (len(found.samples), found.stolen) == ((GOES - 2) * point.repeats, 0.0)
+
+
+def test_readings_that_differ_from_go_to_go_say_so_and_stay(fake, monkeypatch):
+    """A machine that is not the same a quarter of an hour later is no reason to keep one of the goes only."""
+    turns = iter(range(1, 1000))
+
+    def order(self, job, **details):
+        FakeBox.orders.append(job)
+        now = next(turns)
+        return [[[0.0, 0.01 * now, 0.001, 0.0005]] * int(details["repeats"])] * 2
+
+    monkeypatch.setattr(FakeBox, "order", order)
+    monkeypatch.setattr(measuring.time, "monotonic", lambda: 0.0)
+    found = measure(2, Shape(RATE), [one_send()]).select("send")[0]
+    assert FakeBox.orders == ["send"] * GOES + ["down"]
+    assert "unsteady" in found.warnings[0]
+    assert found.median == pytest.approx(0.005 * (GOES + 1))
+
+
+def test_a_run_that_was_interrupted_between_two_goes_takes_those_that_it_lacks(fake, monkeypatch, tmp_path):
+    monkeypatch.setattr(measuring.time, "monotonic", lambda: 0.0)
+    wanted, path = [one_send()], tmp_path / "cluster.json"
+    FakeBox.fail = 2
+    with pytest.raises(BoxError):
+        measure(2, Shape(RATE), wanted, output=path)
+    FakeBox.fail = None
+    whole = measure(2, Shape(RATE), wanted, before=Dataset.load(path))
+    assert FakeBox.orders == ["send"] * (GOES - 2) + ["down"]
+    assert len(whole.select("send")[0].samples) == GOES * wanted[0].repeats
+    measure(2, Shape(RATE), wanted, before=whole)
+    assert FakeBox.orders == ["down"]
 
 
 def test_the_end_of_a_disturbance_is_waited_for(shares, monkeypatch):

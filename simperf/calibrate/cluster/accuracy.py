@@ -110,11 +110,9 @@ def hold_against(
     samples : int
         So many times constants are fitted to readings drawn anew, for the intervals; none are given if 0.
     """
-    if rate is None:
-        rate = data.select("add")[0].number("rate") if data.select("add") else None
     if constants is None:
         constants = fit_constants(data, rate).constants
-    sends = fitted_points(data, rate) if rate is not None else ()
+    sends = fitted_points(data, rate)
     seen, plain = {point.key for point in sends}, Plain.of(sends)
     compute = compute_of(data)
     drawn = draws(data, samples, rate=rate)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from simperf.calibrate.cluster.shape import Shape
 from simperf.calibrate.dataset import Value
 
-__all__ = ["ALGORITHMS", "FAMILIES", "MODEL", "Point", "points"]
+__all__ = ["ALGORITHMS", "FAMILIES", "MODEL", "Point", "in_order", "points"]
 
 KIB, MIB = 1024, 1 << 20
 #: all-reduces by hand, as the plans of `simperf.collectives` have them; the last needs a host more than ranks
@@ -30,6 +30,12 @@ FLOOD = 1024.0 * MIB
 LONGEST, BUDGET = 2.5, 1.2
 #: families that are repeated differently: least, most, and what all repeats may take [s]. Steps alone are what all
 #: times of training are predicted from
+#: longest estimate of one repeat of a point that a session comes back to [s]: the constants of links stay
+LONG = 0.25
+#: how often a session comes back to the sends that constants are fitted to: what they tell of is spread over all of it
+GOES = 6
+#: what a repeat of a small message takes besides the message: hosts meet, and wait a little [s]
+_MEETING = 0.01
 _REPEATS: Mapping[str, tuple[int, int, float]] = {"server": (3, 15, BUDGET), "step": (12, 40, 2.5 * BUDGET)}
 
 
@@ -52,6 +58,8 @@ class Point:
         What the order says, besides the conditions.
     estimate : float
         Of one repeat [s].
+    goes : int
+        How often a session comes back to it, with all its repeats.
     """
 
     family: str
@@ -62,6 +70,7 @@ class Point:
     at: Mapping[str, Value] = field(default_factory=dict)
     details: Mapping[str, Value] = field(default_factory=dict)
     estimate: float = 0.0
+    goes: int = 1
 
     @property
     def conditions(self) -> dict[str, Value]:
@@ -76,6 +85,11 @@ class Point:
         """How often it is done."""
         least, most, budget = _REPEATS.get(self.family, (4, 15, BUDGET))
         return max(least, min(most, round(budget / max(self.estimate, 1e-3))))
+
+    @property
+    def duration(self) -> float:
+        """Estimate of all repeats together [s]."""
+        return self.repeats * (self.estimate + _MEETING)
 
 
 def _all_reduce(family: str, algorithm: str, shape: Shape, ranks: int, nbytes: int) -> Point:
@@ -116,21 +130,48 @@ def points(
     return (point for point in found if (not only or point.family in only) and point.estimate <= LONGEST)
 
 
+def in_order(wanted: Iterable[Point]) -> Iterator[tuple[Point, int]]:
+    """Points in the order in which a session takes them, each with how often it was taken before.
+
+    Constants that are fitted to sends are to hold for all that is measured after them, and a machine is not the same
+    a quarter of an hour later. So a session comes back to them at even intervals, the last time at its end.
+
+    Parameters
+    ----------
+    wanted : iterable of Point
+    """
+    every = list(wanted)
+    again = [point for point in every if point.goes > 1]
+    goes = max((point.goes for point in again), default=1)
+    whole = sum(point.duration for point in every)
+    passed, met, go = 0.0, 0, 1
+    for point in every:
+        yield point, 0
+        passed += point.duration
+        met += point.goes > 1
+        while met == len(again) and go < goes and passed >= whole * go / (goes - 1) - _MEETING:
+            yield from ((one, go) for one in again if one.goes > go)
+            go += 1
+
+
 def _every(hosts: int, shape: Shape, rates: tuple[float, ...], *, quick: bool) -> Iterator[Point]:
     even = replace(shape, rate_of={})
+    goes = 1 if quick else GOES
     shapes = [even, *(replace(even, rate=rate) for rate in rates)]
     sizes = [256 * KIB, MIB] if quick else [256 * KIB, MIB, 4 * MIB, 16 * MIB]
     for size in [4, KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB, *sizes]:
         for series, job, factor in (("send", "send", 1.0), ("round-trip", "round_trip", 2.0)):
             for one in shapes if not quick and size >= MIB else shapes[:1]:
-                yield Point("send", series, job, one, 2, {"nbytes": size}, {}, factor * size / one.rate)
+                estimate = factor * size / one.rate
+                often = goes if one == even and estimate <= LONG else 1
+                yield Point("send", series, job, one, 2, {"nbytes": size}, {}, estimate, often)
     open_ = replace(even, burst=FLOOD)
     for size in (MIB, 4 * MIB, 16 * MIB):
-        yield Point("send", "send-flood", "send", open_, 2, {"nbytes": size})
+        yield Point("send", "send-flood", "send", open_, 2, {"nbytes": size}, goes=goes)
     for count in (2, 4, 8, 16, 32, 64):
-        yield Point("send", "send-train", "train", even, 2, {"nbytes": 1024, "messages": count})
+        yield Point("send", "send-train", "train", even, 2, {"nbytes": 1024, "messages": count}, goes=goes)
     for size in (64 * KIB, MIB, 4 * MIB):
-        yield Point("send", "add", "add", even, 2, {"nbytes": size, "ranks": 2})
+        yield Point("send", "add", "add", even, 2, {"nbytes": size, "ranks": 2}, goes=goes)
     for one in shapes:
         for ranks in _counts(hosts, quick=quick):
             for size in sizes:

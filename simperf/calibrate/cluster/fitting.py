@@ -61,9 +61,18 @@ class FittedBox:
         return "\n\n".join([*(found.report() for found in self.fits), f"[[Read off]]\n{lines}"])
 
 
-def fitted_points(data: Dataset, rate: float) -> tuple[Measurement, ...]:
-    """The points that times are fitted to: between two hosts, at one rate, nothing else."""
-    return tuple(point for name in _TIMED for point in data.select(name, rate=rate))
+def fitted_points(data: Dataset, rate: float | None = None) -> tuple[Measurement, ...]:
+    """The points that times are fitted to: between two hosts, at one rate, nothing else.
+
+    Parameters
+    ----------
+    data : Dataset
+    rate : float, optional
+        As of `fit_constants` [B/s]; no point is fitted where it is not known.
+    """
+    if rate is None and (additions := data.select("add")):
+        rate = additions[0].number("rate")
+    return tuple(point for name in _TIMED for point in data.select(name, rate=rate)) if rate is not None else ()
 
 
 def fit_constants(data: Dataset, rate: float | None = None) -> FittedBox:

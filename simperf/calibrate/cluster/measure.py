@@ -1,7 +1,8 @@
 """Measuring a boxed cluster: goes through the points and keeps the raw readings.
 
-What was disturbed is measured again when all else is done, because disturbances come in stretches of minutes, and after
-waiting for the end of one.
+Sends that constants are fitted to are taken in several goes, from the beginning to the end of a session, and their
+readings joined. What was disturbed is measured again when all else is done, because disturbances come in stretches of
+minutes, and after waiting for the end of one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from simperf.calibrate.cluster.box import Box
-from simperf.calibrate.cluster.experiments import Point
+from simperf.calibrate.cluster.experiments import Point, in_order
 from simperf.calibrate.cluster.shape import Shape
 from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.calibrate.measure.facts import machine_facts, version_facts
@@ -110,14 +111,17 @@ def measure(
         with Box(hosts, shape, alone=True) as box:
             for turn in range(ROUNDS + 1):
                 known = {point.key: point for point in dataset}
-                queue = [point for point in every if _lacks(known.get(_key(point)), again=turn > 0)]
+                queue = _doubtful(every, known) if turn else _lacking(every, known)
                 words = "again " if turn else ""
                 for index, point in enumerate(queue):
                     if time.monotonic() - began > limit:
                         break
                     progress(index, len(queue), f"{words}{point.series} {dict(point.at)}")
                     made = _take(box, point)
-                    dataset = dataset.with_points(_calmer(known, made))
+                    before_it = [known[one.key] for one in made if one.key in known]
+                    kept = made if len(before_it) < len(made) else (_calmer if turn else _joined)(before_it, made)
+                    known.update((one.key, one) for one in kept)
+                    dataset = dataset.with_points(kept)
                     if output is not None and time.monotonic() - saved > 10.0:
                         dataset.save(output)
                         saved = time.monotonic()
@@ -141,15 +145,45 @@ def _await_calm(until: float) -> None:
         time.sleep(PAUSE)
 
 
-def _lacks(known: Measurement | None, *, again: bool) -> bool:
-    """Whether a point has to be measured: it was not yet, or it was disturbed and now is the time for those."""
-    return known is None or (again and bool(known.warnings))
+def _lacking(every: Sequence[Point], known: Mapping[str, Measurement]) -> list[Point]:
+    """What has to be measured, in order; a point stands there once for each go that it lacks."""
+
+    def goes(point: Point) -> int:
+        before = known.get(_key(point))
+        return max(1, len(before.samples) // point.repeats) if before is not None else 0
+
+    return [point for point, taken in in_order(every) if taken >= goes(point)]
 
 
-def _calmer(known: Mapping[str, Measurement], made: Sequence[Measurement]) -> Sequence[Measurement]:
+def _doubtful(every: Sequence[Point], known: Mapping[str, Measurement]) -> list[Point]:
+    """What has to be measured again: it was disturbed, or unsteady within the one go that it had."""
+
+    def doubtful(point: Point) -> bool:
+        before = known.get(_key(point))
+        if before is None:
+            return True
+        return bool(before.warnings) if point.goes == 1 else bool(taken_away(before.stolen))
+
+    return [point for point in every if doubtful(point)]
+
+
+def _calmer(before: Sequence[Measurement], made: Sequence[Measurement]) -> Sequence[Measurement]:
     """What was measured, or what is known of the same points where that was disturbed less."""
-    before = [known[point.key] for point in made if point.key in known]
-    return min((made, before), key=lambda one: _disturbance(one[0])) if len(before) == len(made) else made
+    return min((made, before), key=lambda one: _disturbance(one[0]))
+
+
+def _joined(before: Sequence[Measurement], made: Sequence[Measurement]) -> Sequence[Measurement]:
+    """The readings of several goes together; a disturbed one has no part in it, if there is a calm one."""
+    if any(taken_away(one[0].stolen) for one in (before, made)):
+        return _calmer(before, made)
+    every = []
+    for one, more in zip(before, made, strict=True):
+        stolen = None
+        if one.stolen is not None and more.stolen is not None:
+            part = len(more.samples) / (len(one.samples) + len(more.samples))
+            stolen = (1.0 - part) * one.stolen + part * more.stolen
+        every.append(replace(more, samples=(*one.samples, *more.samples), stolen=stolen, warnings=()))
+    return [_steady(every[0]), *every[1:]]
 
 
 def _disturbance(point: Measurement) -> tuple[float, float]:

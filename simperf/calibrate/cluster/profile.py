@@ -83,8 +83,7 @@ def boxed_models(recordings: Sequence[Dataset], *, samples: int = DRAWS, seed: i
     seeds = range(seed, seed + len(recordings))
     drawn = [draws(one, each, seed=number) for one, number in zip(recordings, seeds, strict=True)]
     mixed = [one[index] for index in range(each) for one in drawn][:samples]
-    rate = together.select("add")[0].number("rate")
-    points = fitted_points(together, rate)
+    points = fitted_points(together)
     logs = np.log([predict(point, best.constants, best.compute).value / point.median for point in points])
     scatter = 1.4826 * float(np.median(np.abs(logs - np.median(logs))))
     error = float(np.mean(np.abs(np.expm1(logs))))
@@ -162,15 +161,8 @@ def _misses(recording: Dataset, others: Sequence[Dataset]) -> tuple[dict[str, li
 
 def _disturbed(rows: Iterable[Row], recording: Dataset) -> float | None:
     """How disturbed a recording is, as its own sends tell, whatever constants predict them [1]."""
-    rate = _rate(recording)
-    sends = {point.key for point in fitted_points(recording, rate)} if rate is not None else set()
+    sends = {point.key for point in fitted_points(recording)}
     return disturbance(replace(row, fitted=True) for row in rows if row.point.key in sends)
-
-
-def _rate(recording: Dataset) -> float | None:
-    """At which constants would be fitted to it [B/s]."""
-    points = recording.select("add")
-    return points[0].number("rate") if points else None
 
 
 def _band(group: str, misses: Sequence[Sequence[float]], disturbed: Sequence[float | None]) -> FittedModel:
@@ -236,8 +228,7 @@ def hold_profile(profile: ProfilePart, data: Dataset) -> tuple[Row, ...]:
     data : Dataset
         One that was fitted, whose sends are told apart then, or another.
     """
-    rate = _rate(data)
-    sends = fitted_points(data, rate) if rate is not None else ()
+    sends = fitted_points(data)
     known = not set(str(profile.made.get("parts", "")).split()).isdisjoint(parts(data))
     seen = {point.key for point in sends} if known else set()
     plain, measured = Plain.of(sends), compute_of(data)
