@@ -31,9 +31,9 @@ LONGEST, BUDGET = 2.5, 1.2
 #: families that are repeated differently: least, most, and what all repeats may take [s]. Steps alone are what all
 #: times of training are predicted from
 #: longest estimate of one repeat of a point that a session comes back to [s]: the constants of links stay
-LONG = 0.25
+LONG = 0.1
 #: how often a session comes back to the sends that constants are fitted to: what they tell of is spread over all of it
-GOES = 6
+GOES = 12
 #: what a repeat of a small message takes besides the message: hosts meet, and wait a little [s]
 _MEETING = 0.01
 _REPEATS: Mapping[str, tuple[int, int, float]] = {"server": (3, 15, BUDGET), "step": (12, 40, 2.5 * BUDGET)}
