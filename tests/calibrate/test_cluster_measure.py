@@ -1,15 +1,18 @@
 """What is measured on a boxed cluster, in which order, and how answers become measurements; no namespaces here."""
 
+import itertools
+
 import pytest
 
 from simperf.calibrate.cluster import jobs, training
 from simperf.calibrate.cluster import measure as measuring
-from simperf.calibrate.cluster.experiments import FAMILIES, GOES, Point, in_order, points
+from simperf.calibrate.cluster.experiments import FAMILIES, GOES, PASSES, Point, in_order, points
 from simperf.calibrate.cluster.measure import measure, read
 from simperf.calibrate.cluster.network import BoxError
 from simperf.calibrate.cluster.priority import COMPUTING, promptly
 from simperf.calibrate.cluster.shape import Shape, read_rate, read_size
 from simperf.calibrate.dataset import Dataset
+from simperf.calibrate.measure import again
 from simperf.errors import InputError
 
 RATE = 25e6
@@ -61,22 +64,43 @@ def test_a_session_comes_back_to_the_sends_that_constants_are_fitted_to():
     every = list(points(8, Shape(RATE), rates=(4 * RATE,)))
     order = list(in_order(every))
     assert [point for point, go in order if not go] == every
-    again = [point for point in every if point.goes > 1]
-    assert {point.series for point in again} == {"send", "round-trip", "send-flood", "send-train", "add"}
-    assert {point.shape.rate for point in again} == {RATE}
-    assert [go for point, go in order if point == again[0]] == list(range(GOES))
-    whole, passed, at = sum(point.duration for point, go in order if not go), 0.0, []
-    for point, go in order:
-        at += [passed / whole] if point == again[0] else []
-        passed += 0.0 if go else point.duration
-    assert at == pytest.approx([share / (GOES - 1) for share in range(GOES)], abs=0.02)
-    assert order[-1] == (again[-1], GOES - 1)
+    often = [point for point in every if point.goes > PASSES]
+    assert {point.series for point in often} == {"send", "round-trip", "send-flood", "send-train", "add"}
+    assert {point.shape.rate for point in often} == {RATE}
+    assert [go for point, go in order if point == often[0]] == list(range(GOES))
+    assert starts(order, often[0]) == pytest.approx([share / (GOES - 1) for share in range(GOES)], abs=0.02)
+    assert order[-1] == (often[-1], GOES - 1)
     assert {point.goes for point in points(8, Shape(RATE), quick=True)} == {1}
+
+
+def starts(order, point):
+    """When each go of a point begins, over the duration of the session."""
+    whole, passed, found = sum(one.duration for one, _ in order), 0.0, []
+    for one, _ in order:
+        found += [passed / whole] if one == point else []
+        passed += one.duration
+    return found
+
+
+def test_each_third_of_a_session_passes_over_what_is_predicted():
+    every = list(points(8, Shape(RATE), rates=(4 * RATE,)))
+    order = list(in_order(every))
+    assert all(sum(one == point for one, _ in order) == point.goes for point in every)
+    trained = [point for point in every if point.family in ("ddp", "server")]
+    assert min(point.goes for point in trained) > 1
+    for point in [*trained, *(point for point in every if point.goes == PASSES)]:
+        each = starts(order, point)
+        assert min(after - before for before, after in itertools.pairwise(each)) > 0.1
+    long = [point for point in every if point.family in ("send", "all-reduce") and point.estimate > 0.3]
+    assert {point.goes for point in long} == {1}
+    for point in every:
+        assert point.goes * point.repeats >= (12 if point.family == "step" else 3)
 
 
 def test_sends_alone_are_taken_as_often():
     order = list(in_order(points(2, Shape(RATE), only=("send",))))
-    assert [go for _, go in order] == sorted(go for _, go in order)
+    goes = {id(point): [go for one, go in order if one is point] for point, _ in order}
+    assert all(each == sorted(each) for each in goes.values())
     assert order[-1][1] == GOES - 1
 
 
@@ -212,7 +236,7 @@ def test_the_calmer_readings_are_kept_and_what_stays_disturbed_says_so(shares):
 
 
 def one_send():
-    return next(point for point in points(2, Shape(RATE), only=("send",)) if point.goes > 1)
+    return next(point for point in points(2, Shape(RATE), only=("send",)) if point.goes == GOES)
 
 
 def test_the_readings_of_all_goes_are_joined_but_for_disturbed_ones(shares):
@@ -265,13 +289,13 @@ def test_the_end_of_a_disturbance_is_waited_for(shares, monkeypatch):
     slept, looks, now = [], iter((False, False, True)), iter(range(10_000))
     monkeypatch.setattr(measuring.time, "monotonic", lambda: float(next(now)))
     monkeypatch.setattr(measuring, "AGAIN", 10.0)
-    monkeypatch.setattr(measuring.time, "sleep", slept.append)
-    monkeypatch.setattr(measuring, "calm_now", lambda: next(looks))
+    monkeypatch.setattr(again.time, "sleep", slept.append)
+    monkeypatch.setattr(again, "calm_now", lambda: next(looks))
     told = []
     wanted = list(points(2, Shape(RATE), only=("ddp",), quick=True))
     Shares.said = (0.3, 0.3, 0.3, 0.0, 0.0)
     data = measure(3, Shape(RATE), wanted, progress=lambda done, of, what: told.append(what))
-    assert slept == [measuring.PAUSE] * 2
+    assert slept == [again.PAUSE] * 2
     assert any("waiting" in what for what in told)
     assert not any(point.warnings for point in data)
 

@@ -30,13 +30,16 @@ FLOOD = 1024.0 * MIB
 LONGEST, BUDGET = 2.5, 1.2
 #: families that are repeated differently: least, most, and what all repeats may take [s]. Steps alone are what all
 #: times of training are predicted from
-#: longest estimate of one repeat of a point that a session comes back to [s]: the constants of links stay
+#: in how many goes the repeats of a point are taken, each in another third of the session: a machine is not as fast in
+#: one minute as in the next, and one go says what it was in its own
+PASSES = 3
+#: longest estimate of one repeat of a send that is taken more often [s]: the constants of links stay
 LONG = 0.1
 #: how often a session comes back to the sends that constants are fitted to: what they tell of is spread over all of it
 GOES = 12
 #: what a repeat of a small message takes besides the message: hosts meet, and wait a little [s]
 _MEETING = 0.01
-_REPEATS: Mapping[str, tuple[int, int, float]] = {"server": (3, 15, BUDGET), "step": (12, 40, 2.5 * BUDGET)}
+_REPEATS: Mapping[str, tuple[int, int, float]] = {"server": (4, 15, BUDGET), "step": (12, 40, 2.5 * BUDGET)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +85,25 @@ class Point:
 
     @property
     def repeats(self) -> int:
-        """How often it is done."""
-        least, most, budget = _REPEATS.get(self.family, (4, 15, BUDGET))
-        return max(least, min(most, round(budget / max(self.estimate, 1e-3))))
+        """How often it is done in each go."""
+        every = _repeats(self.family, self.estimate)
+        return every if self.goes > PASSES else -(-every // self.goes)
 
     @property
     def duration(self) -> float:
-        """Estimate of all repeats together [s]."""
-        return self.repeats * (self.estimate + _MEETING)
+        """Estimate of a go, in which it is done once more to warm up [s]."""
+        return (self.repeats + 1) * (self.estimate + _MEETING)
+
+
+def _repeats(family: str, estimate: float) -> int:
+    least, most, budget = _REPEATS.get(family, (4, 15, BUDGET))
+    return max(least, min(most, round(budget / max(estimate, 1e-3))))
+
+
+def _goes(point: Point) -> int:
+    """In how many goes it is taken; what is mostly waiting for links is no other a few minutes later."""
+    least = 2 if point.family in ("ddp", "server") else 3
+    return max(1, min(PASSES, _repeats(point.family, point.estimate) // least))
 
 
 def _all_reduce(family: str, algorithm: str, shape: Shape, ranks: int, nbytes: int) -> Point:
@@ -126,31 +140,36 @@ def points(
     quick : bool
         A small selection.
     """
-    found = _every(hosts, shape, rates, quick=quick)
-    return (point for point in found if (not only or point.family in only) and point.estimate <= LONGEST)
+    for point in _every(hosts, shape, rates, quick=quick):
+        if (not only or point.family in only) and point.estimate <= LONGEST:
+            yield point if quick or point.goes > 1 else replace(point, goes=_goes(point))
 
 
 def in_order(wanted: Iterable[Point]) -> Iterator[tuple[Point, int]]:
     """Points in the order in which a session takes them, each with how often it was taken before.
 
-    Constants that are fitted to sends are to hold for all that is measured after them, and a machine is not the same
-    a quarter of an hour later. So a session comes back to them at even intervals, the last time at its end.
+    A machine is not the same a quarter of an hour later. So a session passes over its points several times, and comes
+    back to the sends that constants are fitted to at even intervals, the last time at its end: they are to hold for all
+    that is measured.
 
     Parameters
     ----------
     wanted : iterable of Point
     """
     every = list(wanted)
-    again = [point for point in every if point.goes > 1]
-    goes = max((point.goes for point in again), default=1)
-    whole = sum(point.duration for point in every)
-    passed, met, go = 0.0, 0, 1
-    for point in every:
-        yield point, 0
+    often = [point for point in every if point.goes > PASSES]
+    goes = max((point.goes for point in often), default=1)
+    passes = [(point, 0) for point in every]
+    for turn in range(1, PASSES):
+        passes += [(point, turn) for point in every if turn < point.goes <= PASSES]
+    whole = sum(point.duration for point, _ in passes)
+    last = max((number for number, point in enumerate(every) if point.goes > PASSES), default=0)
+    passed, go = 0.0, 1
+    for number, (point, turn) in enumerate(passes):
+        yield point, turn
         passed += point.duration
-        met += point.goes > 1
-        while met == len(again) and go < goes and passed >= whole * go / (goes - 1) - _MEETING:
-            yield from ((one, go) for one in again if one.goes > go)
+        while number >= last and go < goes and passed >= whole * go / (goes - 1) - _MEETING:
+            yield from ((one, go) for one in often if one.goes > go)
             go += 1
 
 

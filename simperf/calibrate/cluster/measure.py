@@ -1,8 +1,7 @@
 """Measuring a boxed cluster: goes through the points and keeps the raw readings.
 
-Sends that constants are fitted to are taken in several goes, from the beginning to the end of a session, and their
-readings joined. What was disturbed is measured again when all else is done, because disturbances come in stretches of
-minutes, and after waiting for the end of one.
+Points are taken in several goes, from the beginning to the end of a session, and their readings joined. What was
+disturbed is measured again when all else is done (`simperf.calibrate.measure.again`).
 """
 
 from __future__ import annotations
@@ -18,8 +17,9 @@ from simperf.calibrate.cluster.box import Box
 from simperf.calibrate.cluster.experiments import Point, in_order
 from simperf.calibrate.cluster.shape import Shape
 from simperf.calibrate.dataset import Dataset, Measurement, Value
+from simperf.calibrate.measure.again import AGAIN, calmer, repeat
 from simperf.calibrate.measure.facts import machine_facts, version_facts
-from simperf.calibrate.measure.stolen import STOLEN, Stolen, calm_now, taken_away
+from simperf.calibrate.measure.stolen import Stolen, taken_away
 from simperf.errors import InputError, Problem
 
 __all__ = ["goes_on", "measure", "of_box", "read"]
@@ -28,11 +28,12 @@ __all__ = ["goes_on", "measure", "of_box", "read"]
 UNSTEADY = 0.1
 #: most that is waited for buckets to fill [s]
 LONGEST_GAP = 0.1
-#: how often disturbed points are measured again, and over the time of the first round, the most that this may take [1]
-ROUNDS, AGAIN = 2, 0.5
-#: time between two looks at whether a disturbance is over [s]
-PAUSE = 5.0
+#: how often what was measured is written [s]
+SAVED = 10.0
+#: series that are read off the same runs as others, which tell whether these were steady
+_BESIDE = ("cpu/", "send/left")
 Progress = Callable[[int, int, str], None]
+_Keep = Callable[[Sequence[Measurement], Sequence[Measurement]], Sequence[Measurement]]
 
 
 def read(point: Point, answers: Sequence[Any]) -> list[Measurement]:
@@ -103,46 +104,63 @@ def measure(
     command : str
         Kept in the data set.
     """
-    dataset = before or _empty(hosts, command)
-    every = list(wanted)
-    began = saved = time.monotonic()
-    limit = seconds
+    kept, every, began = _Kept(before or _empty(hosts, command), output), list(wanted), time.monotonic()
+    queue = _lacking(every, kept.known)
     try:
         with Box(hosts, shape, alone=True) as box:
-            for turn in range(ROUNDS + 1):
-                known = {point.key: point for point in dataset}
-                queue = _doubtful(every, known) if turn else _lacking(every, known)
-                words = "again " if turn else ""
-                for index, point in enumerate(queue):
-                    if time.monotonic() - began > limit:
-                        break
-                    progress(index, len(queue), f"{words}{point.series} {dict(point.at)}")
-                    made = _take(box, point)
-                    before_it = [known[one.key] for one in made if one.key in known]
-                    kept = made if len(before_it) < len(made) else (_calmer if turn else _joined)(before_it, made)
-                    known.update((one.key, one) for one in kept)
-                    dataset = dataset.with_points(kept)
-                    if output is not None and time.monotonic() - saved > 10.0:
-                        dataset.save(output)
-                        saved = time.monotonic()
-                    if turn and taken_away(made[0].stolen):
-                        progress(index + 1, len(queue), "the host of this machine is elsewhere: waiting")
-                        _await_calm(began + limit)
-                else:
-                    if queue:
-                        progress(len(queue), len(queue), "done")
-                if turn == 0 and queue:
-                    limit = min(seconds, (1.0 + AGAIN) * (time.monotonic() - began))
+            for number, point in enumerate(queue):
+                if time.monotonic() - began > seconds:
+                    break
+                progress(number, len(queue), f"{point.series} {dict(point.at)}")
+                kept.add(_take(box, point), _joined)
+            if queue:
+                progress(len(queue), len(queue), "done")
+            limit = min(seconds, (1.0 + AGAIN) * (time.monotonic() - began)) if queue else seconds
+
+            def doubtful() -> list[tuple[int, int, Point]]:
+                found = _doubtful(every, kept.known)
+                return [(number, len(found), point) for number, point in enumerate(found)]
+
+            def take(item: tuple[int, int, Point]) -> bool:
+                number, of, point = item
+                progress(number, of, f"again {point.series} {dict(point.at)}")
+                made = _take(box, point)
+                kept.add(made, calmer)
+                if number + 1 == of:
+                    progress(of, of, "done")
+                return bool(taken_away(made[0].stolen))
+
+            def waiting() -> None:
+                progress(0, 0, "the host of this machine is elsewhere: waiting")
+
+            repeat(doubtful, take, until=began + limit, waiting=waiting, now=time.monotonic)
     finally:
-        if output is not None and len(dataset):
-            dataset.save(output)
-    return dataset
+        kept.save()
+    return kept.dataset
 
 
-def _await_calm(until: float) -> None:
-    """Wait until the host takes nothing away any more, or that instant has come [s]."""
-    while time.monotonic() + PAUSE < until and not calm_now():
-        time.sleep(PAUSE)
+class _Kept:
+    """What has been measured so far, in a file from time to time, so that an interrupted run goes on where it was."""
+
+    def __init__(self, dataset: Dataset, output: str | os.PathLike[str] | None) -> None:
+        self.dataset = dataset
+        self.known = {point.key: point for point in dataset}
+        self._output, self._saved = output, time.monotonic()
+
+    def add(self, made: Sequence[Measurement], keep: _Keep) -> None:
+        """Keep what was made, or what `keep` makes of it and of what was known of the same points."""
+        before = [self.known[one.key] for one in made if one.key in self.known]
+        kept = keep(before, made) if len(before) == len(made) else made
+        self.known.update((one.key, one) for one in kept)
+        self.dataset = self.dataset.with_points(kept)
+        if time.monotonic() - self._saved > SAVED:
+            self.save()
+
+    def save(self) -> None:
+        """Write it, if there is a file for it and anything to write."""
+        if self._output is not None and len(self.dataset):
+            self.dataset.save(self._output)
+            self._saved = time.monotonic()
 
 
 def _lacking(every: Sequence[Point], known: Mapping[str, Measurement]) -> list[Point]:
@@ -167,15 +185,10 @@ def _doubtful(every: Sequence[Point], known: Mapping[str, Measurement]) -> list[
     return [point for point in every if doubtful(point)]
 
 
-def _calmer(before: Sequence[Measurement], made: Sequence[Measurement]) -> Sequence[Measurement]:
-    """What was measured, or what is known of the same points where that was disturbed less."""
-    return min((made, before), key=lambda one: _disturbance(one[0]))
-
-
 def _joined(before: Sequence[Measurement], made: Sequence[Measurement]) -> Sequence[Measurement]:
     """The readings of several goes together; a disturbed one has no part in it, if there is a calm one."""
     if any(taken_away(one[0].stolen) for one in (before, made)):
-        return _calmer(before, made)
+        return calmer(before, made)
     every = []
     for one, more in zip(before, made, strict=True):
         stolen = None
@@ -183,13 +196,7 @@ def _joined(before: Sequence[Measurement], made: Sequence[Measurement]) -> Seque
             part = len(more.samples) / (len(one.samples) + len(more.samples))
             stolen = (1.0 - part) * one.stolen + part * more.stolen
         every.append(replace(more, samples=(*one.samples, *more.samples), stolen=stolen, warnings=()))
-    return [_steady(every[0]), *every[1:]]
-
-
-def _disturbance(point: Measurement) -> tuple[float, float]:
-    """What decides which of two measurements of a point is kept: never their values."""
-    stolen = point.stolen or 0.0
-    return (stolen if stolen > STOLEN else 0.0), point.spread
+    return [one if one.series.startswith(_BESIDE) else _steady(one) for one in every]
 
 
 def of_box(data: Dataset, path: str | os.PathLike[str]) -> Dataset:
