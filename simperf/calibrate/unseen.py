@@ -16,17 +16,23 @@ from typing import Any
 import numpy as np
 
 from simperf.analysis.truth_roofline import GPUS
-from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.fit.few import half_width, unseen
 from simperf.calibrate.fit.model import Array
 from simperf.calibrate.ledger_tables import added_time, by_operation, kernel_cases
-from simperf.calibrate.profile import models_text
 from simperf.cost import Roofline, sort_of
 from simperf.hardware import Catalog, GpuPart
 from simperf.hardware.profile import FittedConstant, FittedModel
 from simperf.workload.op import Op
 
-__all__ = ["Misses", "catalogue_misses", "coverage", "unseen_models", "unseen_text"]
+__all__ = [
+    "Misses",
+    "alike_of",
+    "catalogue_misses",
+    "coverage",
+    "elsewhere",
+    "kernel_parts",
+    "unseen_models",
+]
 
 #: logarithms of measured over predicted time by sort and architecture: an array an operation and GPU
 Misses = Mapping[str, Mapping[str, Sequence[Array]]]
@@ -48,34 +54,52 @@ def catalogue_misses(cases: Sequence[Mapping[str, Any]], *, without: str = "") -
     without : str
         An architecture that nothing is taken from.
     """
+    parts = kernel_parts(cases, without=without)
     catalog = Catalog.load()
-    tables = [
-        (case, catalog.gpu(GPUS[gpu]), rows)
-        for case, gpu, every in kernel_cases(cases)
-        for rows in by_operation(every).values()
-        if catalog.gpu(GPUS[gpu]).architecture != without
-    ]
-    parts: dict[str, dict[str, GpuPart]] = {}
-    for _, part, rows in tables:
-        parts.setdefault(sort_of(rows[0][1]), {})[part.name] = part
     found: dict[str, dict[str, list[Array]]] = {}
-    for case, part, rows in tables:
-        op = rows[0][1]
-        others = [one for one in parts[sort_of(op)].values() if one.architecture != part.architecture]
-        roofline = Roofline(part, efficiency=_elsewhere(op, others, list(parts["stream"].values()), part))
-        added = added_time(case, op)
-        row = np.log([time / (roofline.cost(each).time + added) for _, each, time in rows])
-        found.setdefault(sort_of(op), {}).setdefault(part.architecture, []).append(row)
+    for case, gpu, every in kernel_cases(cases):
+        part = catalog.gpu(GPUS[gpu])
+        if part.architecture == without:
+            continue
+        roofline = Roofline(part, efficiency=elsewhere(parts, part))
+        for rows in by_operation(every).values():
+            op = rows[0][1]
+            added = added_time(case, op)
+            row = np.log([time / (roofline.cost(each).time + added) for _, each, time in rows])
+            found.setdefault(sort_of(op), {}).setdefault(part.architecture, []).append(row)
     return found
 
 
-def _elsewhere(op: Op, others: Sequence[GpuPart], streams: Sequence[GpuPart], part: GpuPart) -> dict[str, float]:
-    """Efficiencies of `op`'s family, and of memory's traffic beside it, that other architectures reach."""
-    apart = [one for one in streams if one.architecture != part.architecture]
-    return {
-        "elementwise": _reached("elementwise", op.dtype, apart),
-        op.family: _reached(op.family, op.dtype, others),
-    }
+def kernel_parts(cases: Sequence[Mapping[str, Any]], *, without: str = "") -> dict[str, dict[str, GpuPart]]:
+    """GPUs whose kernels were published, by sort of kernel and name; none of the architecture `without`."""
+    catalog = Catalog.load()
+    found: dict[str, dict[str, GpuPart]] = {}
+    for _, gpu, every in kernel_cases(cases):
+        part = catalog.gpu(GPUS[gpu])
+        if part.architecture != without:
+            for rows in by_operation(every).values():
+                found.setdefault(sort_of(rows[0][1]), {})[part.name] = part
+    return found
+
+
+def elsewhere(parts: Mapping[str, Mapping[str, GpuPart]], part: GpuPart) -> dict[str, float]:
+    """Efficiencies that GPUs of other architectures than `part`'s reach, by family and precision [1].
+
+    Parameters
+    ----------
+    parts : mapping
+        Of `kernel_parts`.
+    part : GpuPart
+    """
+    every = [part, *(one for known in parts.values() for one in known.values())]
+    found = {}
+    for key in dict.fromkeys(key for one in every for key in one.efficiency):
+        family, _, precision = key.partition("-")
+        known = parts.get(sort_of(Op(family, family=family)), {})
+        others = [one for one in known.values() if one.architecture != part.architecture]
+        if others:
+            found[key] = _reached(family, precision, others)
+    return found
 
 
 def _reached(family: str, dtype: str, parts: Sequence[GpuPart]) -> float:
@@ -87,7 +111,7 @@ def _reached(family: str, dtype: str, parts: Sequence[GpuPart]) -> float:
     return math.exp(float(np.mean([np.mean(values) for values in by.values()])))
 
 
-def _alike(misses: Misses) -> float:
+def alike_of(misses: Misses) -> float:
     """Correlation of what two sorts miss on one architecture, 0 to 1."""
     middles = {
         sort: {name: float(np.mean([np.median(row) for row in rows])) for name, rows in boards.items()}
@@ -156,20 +180,6 @@ def unseen_models(misses: Misses) -> dict[str, FittedModel]:
     points = sum(model.points for model in found.values())
     title = "correlation of what two sorts miss on one GPU"
     found["unseen.gpu"] = FittedModel(
-        title=title, points=points, error=0.0, scatter=0.0, constant={"alike": _told(misses, _alike)}
+        title=title, points=points, error=0.0, scatter=0.0, constant={"alike": _told(misses, alike_of)}
     )
     return found
-
-
-def unseen_text(cases: Sequence[Mapping[str, Any]]) -> str:
-    """The file of the profile that `simperf run --samples` draws from for GPUs without a profile of their own."""
-    misses = catalogue_misses(cases)
-    models = unseen_models(misses)
-    sources = {f"{case['source'].get('repo', '')}".strip() for case, _, _ in kernel_cases(cases)}
-    names = sorted({name for boards in misses.values() for name in boards})
-    data = Dataset(
-        f"kernel times of GPUs of {len(names)} architectures, each left out and predicted from the others",
-        made={"sources": ", ".join(sorted(sources)), "architectures": ", ".join(names)},
-    )
-    made = {"command": "simperf calibrate unseen FOLDER"}
-    return models_text(data, models, points=models["unseen.gpu"].points, made=made, command="simperf calibrate unseen")

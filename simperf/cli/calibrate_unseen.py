@@ -18,14 +18,15 @@ def unseen(
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Profile to write, instead of showing it.")
     ] = None,
 ) -> None:
-    """Leave out each architecture's GPUs, predict their published kernels, and keep what was missed as a profile."""
-    from simperf.calibrate.unseen import unseen_text
+    """Leave out each architecture's GPUs, predict their kernels and steps, and keep what was missed as a profile."""
+    from simperf.calibrate.unseen_profile import unseen_text
+    from simperf.calibrate.unseen_steps import measured_steps
     from simperf.cli.work import note, verify_outputs
     from simperf.files import write_text
     from simperf.study.truth import read_cases
 
     verify_outputs(profile=output)
-    text = unseen_text(read_cases(folder))
+    text = unseen_text(read_cases(folder), list(measured_steps()))
     if output is None:
         typer.echo(text, nl=False)
         return

@@ -8,10 +8,12 @@ from simperf.cost.seams import Device, OpCost, OpModel, SizeModel
 from simperf.cost.sizes import AlphaBeta, FixedTime, PiecewiseAlphaBeta, Pipelined
 from simperf.cost.table import Estimate, MeasuredTable
 from simperf.cost.tiles import Tiling, tiling
-from simperf.cost.unseen import Miss, Unseen, UnseenRoofline, sort_of
+from simperf.cost.unseen import SORTS, STEPS, Miss, Unseen, UnseenRoofline, sort_of, step_sort
 
 __all__ = [
     "SHARPNESS",
+    "SORTS",
+    "STEPS",
     "AlphaBeta",
     "Device",
     "Estimate",
@@ -34,6 +36,7 @@ __all__ = [
     "row_launch",
     "row_time",
     "sort_of",
+    "step_sort",
     "stream_time",
     "tiling",
 ]

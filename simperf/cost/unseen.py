@@ -4,6 +4,9 @@ What a prediction from a data sheet misses has three parts. All kernels of a GPU
 memory. The kernels of a sort share another: how far a library reaches the limits of such a chip. The third is each
 shape's own. A step has kernels of a hundred shapes but of three sorts, so that the third part averages out and the
 others do not: draws tell them apart. Kernels of one shape are one kernel, run twice, and miss alike.
+
+A training step misses by more than its kernels: what a framework adds, what its library chooses (Winograd, TF32).
+That is one more factor on all kernels of the step, in two parts again: a GPU's, and each model's in a precision.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -19,11 +22,13 @@ from simperf.cost.roofline import Roofline
 from simperf.cost.seams import OpCost
 from simperf.workload.op import MATRIX_FAMILIES, Op
 
-__all__ = ["SORTS", "Miss", "Unseen", "UnseenRoofline", "sort_of"]
+__all__ = ["SORTS", "STEPS", "Miss", "Unseen", "UnseenRoofline", "sort_of", "step_sort"]
 
 #: sorts of kernels: matrix products (convolutions and attention too), kernels on rows (softmax, normalisation), and
 #: what streams through memory (all others)
 SORTS = ("product", "rows", "stream")
+#: sorts of training steps, by what their matrix products are in: fp32, tf32, or 16 bits and fewer
+STEPS = ("fp32", "tf32", "half")
 _NORMAL = NormalDist()
 #: so many draws of what kernels share lie in so many equal parts of its distribution (McKay, Beckman and Conover, "A
 #: comparison of three methods for selecting values of input variables", Technometrics 21(2), 1979); 20 are the fewest
@@ -38,20 +43,28 @@ def sort_of(op: Op) -> str:
     return "rows" if op.family == "normalization" else "stream"
 
 
+def step_sort(precision: str) -> str:
+    """The sort of a training step whose matrix products are in `precision`, one of `STEPS`."""
+    return {"fp64": "fp32", "fp32": "fp32", "tf32": "tf32"}.get(precision, "half")
+
+
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """How far kernels of one sort lie from what is predicted, as standard deviations of the logarithm.
+    """How far kernels or steps of one sort lie from what is predicted, as standard deviations of the logarithm.
 
     Parameters
     ----------
     common : float
         Of what all of them share on a GPU [1].
     own : float
-        Of what each shape has beside [1].
+        Of what each shape, or each model's step, has beside [1].
+    middle : float
+        Median of the logarithm [1].
     """
 
     common: float
     own: float
+    middle: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +80,8 @@ class Unseen:
         Correlation of what two sorts miss on one GPU [1].
     said : collection of str
         Families, with or without precision, whose efficiency somebody stated: they are taken at their word.
+    steps : mapping of str to Miss
+        Of whole training steps beside their kernels, by `STEPS`; a sort that is absent is not missed.
 
     Examples
     --------
@@ -80,6 +95,7 @@ class Unseen:
     misses: Mapping[str, Miss]
     alike: float = 0.0
     said: Collection[str] = ()
+    steps: Mapping[str, Miss] = field(default_factory=dict)
 
     def longer(self, op: Op, gpu: str) -> float:
         """How many times as long `op` takes on a GPU of the name `gpu` as is predicted [1]."""
@@ -93,6 +109,23 @@ class Unseen:
         shape = (gemm.batch, gemm.m, gemm.n, gemm.k) if gemm is not None else (op.elements, op.row)
         own = _chance(self.draw, gpu, op.kind, op.dtype, *shape, op.flops, op.nbytes) if miss.own else 0.5
         return math.exp(miss.common * shared + miss.own * _NORMAL.inv_cdf(own))
+
+    def step(self, model: str, precision: str, gpu: str) -> float:
+        """How many times as long as its kernels a training step takes on a GPU of the name `gpu` [1].
+
+        Parameters
+        ----------
+        model : str
+            Its name: batches of one model in one precision miss alike.
+        precision : str
+            Of its matrix products.
+        gpu : str
+        """
+        miss = self.steps.get(step_sort(precision))
+        if miss is None:
+            return 1.0
+        shared, own = _even(self.draw, gpu, "step"), _even(self.draw, gpu, "step", model, precision)
+        return math.exp(miss.middle + miss.common * shared + miss.own * own)
 
 
 def _chance(*key: object) -> float:
@@ -112,7 +145,8 @@ def _even(draw: int, *key: str) -> float:
 class UnseenRoofline:
     """The roofline of a GPU that nobody measured, at one draw.
 
-    No kernel gets faster than its physical floor: flops over peak, bytes over bandwidth.
+    No kernel gets faster than its physical floor: flops over peak, bytes over bandwidth. A step may, by an algorithm
+    with fewer multiplications or kernels that are one.
 
     Parameters
     ----------
@@ -124,6 +158,10 @@ class UnseenRoofline:
 
     def __init__(self, roofline: Roofline, unseen: Unseen) -> None:
         self._roofline, self._unseen = roofline, unseen
+
+    def step(self, model: str, precision: str) -> float:
+        """How many times as long as its kernels a training step takes [1], see `Unseen.step`."""
+        return self._unseen.step(model, precision, self._roofline.device.name)
 
     def cost(self, op: Op) -> OpCost:
         """Cost of `op` alone on the device."""

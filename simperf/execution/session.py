@@ -209,6 +209,20 @@ class Session:
         model = self.model(device)
         return isinstance(model, FittedRoofline) and model.processor
 
+    def step_longer(self, device: Device, model: str, precision: str) -> float:
+        """How many times as long as its kernels a training step takes on `device` [1]: 1 but of an unseen GPU's draw.
+
+        Parameters
+        ----------
+        device : Device
+        model : str
+            Its name.
+        precision : str
+            Of its matrix products.
+        """
+        found = self.model(device)
+        return found.step(model, precision) if isinstance(found, UnseenRoofline) else 1.0
+
     def kernel(self, op: Op, device: Device | None = None, *, holds: float = 0.0, within: str = "") -> Kernel:
         """`op` as a kernel of `device` (default: the first GPU), launched `within` a pass that autograd takes part in.
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import cast
 
-from simperf.cost import Miss, Unseen
+from simperf.cost import SORTS, STEPS, Miss, Unseen
 from simperf.execution import FREE, FrontendPart
 from simperf.hardware import Catalog, Part, ProfilePart
 from simperf.scenario.schema import CostTable
@@ -59,7 +59,9 @@ def unseen(scenario: Scenario, draw: int) -> Scenario:
         return scenario
     models = {name.removeprefix("unseen."): one.at() for name, one in unseen_profile().model.items()}
     alike = models.pop("gpu")["alike"]
-    misses = {sort: Miss(known["common"], known["own"]) for sort, known in models.items()}
-    found = Unseen(draw=draw, misses=misses, alike=alike, said=tuple(scenario.cost.efficiency))
+    every = {sort: Miss(**known) for sort, known in models.items()}
+    misses = {sort: every[sort] for sort in SORTS if sort in every}
+    steps = {sort: every[f"step-{sort}"] for sort in STEPS if f"step-{sort}" in every}
+    found = Unseen(draw=draw, misses=misses, alike=alike, said=tuple(scenario.cost.efficiency), steps=steps)
     variants = tuple(unseen(variant, draw) for variant in scenario.variants)
     return replace(scenario, cost=replace(scenario.cost, unseen=found), variants=variants)

@@ -19,15 +19,17 @@ from simperf.errors import InputError, Problem
 from simperf.results import Result
 from simperf.run import run
 from simperf.scenario import Scenario
+from simperf.scenario.calibration import unseen_profile
 from simperf.study.executors import using
 from simperf.study.points import Task, make_tasks, point_scenario, spawn_seed
 
 __all__ = ["drawn", "predict"]
 
-#: what is said of GPUs without a profile of their own
-_UNSEEN = (
-    "kernels of {}: drawn from what GPUs were missed by whose architecture was left out (profile unseen-gpus); not in "
-    "the intervals: other algorithms (Winograd) and what frameworks add, so that they hold fewer than nine of ten steps"
+#: what is said of GPUs without a profile of their own, and of a model's training steps on them
+_UNSEEN = "kernels of {}: drawn from what GPUs were missed by whose architecture was left out (profile unseen-gpus)"
+_STEPS = (
+    "; beside them, what frameworks and libraries make of a whole step, from {} measured steps of {} architectures: "
+    "the interval is about these, not about the prediction"
 )
 
 
@@ -88,7 +90,7 @@ def predict(
     notes = base.notes
     gpus = _unseen_gpus(scenario, base)
     if gpus:
-        notes = (*notes, _UNSEEN.format(", ".join(gpus)))
+        notes = (*notes, _UNSEEN.format(", ".join(gpus)) + _steps_told(scenario))
     elif not scenario.draws:
         notes = (*notes, "no [calibration]: the intervals hold the random numbers of the program, not the constants")
     return replace(base, intervals=found, draws=draws, metrics=metrics, notes=notes)
@@ -101,6 +103,16 @@ def _unseen_gpus(scenario: Scenario, base: Result) -> tuple[str, ...]:
         return ()
     used = dict.fromkeys(base.ceilings[use.device].part for use in base.operations if use.device in base.ceilings)
     return tuple(name for name in used if not (cost.kernels and cost.gpu in ("", name)))
+
+
+def _steps_told(scenario: Scenario) -> str:
+    """What is said of whole steps, if a model's are trained at a speed that nobody measured."""
+    given = scenario.parameters
+    models = [one for name, one in unseen_profile().model.items() if name.startswith("unseen.step-")]
+    if not given.get("model") or given.get("alone") or not models:
+        return ""
+    names = {name for one in models for name in one.series.split(", ")}
+    return _STEPS.format(sum(one.points for one in models), len(names))
 
 
 def drawn(scenario: Scenario, index: int) -> Scenario:

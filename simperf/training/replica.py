@@ -17,6 +17,7 @@ from simperf.errors import InputError, Problem
 from simperf.execution.calls import riding, update_time
 from simperf.execution.session import Session
 from simperf.training.step import Gradient, TrainingStep, even_step
+from simperf.workload.mixed import training_precision
 
 if TYPE_CHECKING:
     from simperf.training.feeding import Feed
@@ -214,7 +215,7 @@ def training_step(
     Parameters
     ----------
     m : Session
-        Costs the operations.
+        Costs the operations, and has all of them longer where a draw of an unseen GPU does.
     model : TracedModel
     device : Device
     batch : int
@@ -239,7 +240,7 @@ def training_step(
         return tuple(found)
 
     gradients = [Gradient(one.name, one.nbytes, places[one.after]) for one in traced.gradients]
-    return TrainingStep(
+    made = TrainingStep(
         model.name,
         float(batch),
         kernels("forward"),
@@ -250,6 +251,7 @@ def training_step(
         nbytes_output=next((op.nbytes_written for op in traced.forward if op.kind == "log_softmax"), 0.0),
         memory=_parts(model.memory(batch, precision, optimizer=optimizer)),
     )
+    return faster(made, 1.0 / m.step_longer(device, model.name, training_precision(precision).matrix))
 
 
 def _update(m: Session, model: TracedModel, kernels: tuple[Kernel, ...], optimizer: str) -> tuple[Kernel, ...]:

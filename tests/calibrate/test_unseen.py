@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from simperf.calibrate import unseen as module
-from simperf.calibrate.unseen import catalogue_misses, coverage, unseen_models, unseen_text
+from simperf.calibrate import unseen_profile as text_module
+from simperf.calibrate import unseen_steps as steps_module
+from simperf.calibrate.unseen import catalogue_misses, coverage, unseen_models
+from simperf.calibrate.unseen_profile import unseen_text
 from simperf.cli import main
 from simperf.cost import Roofline
 from simperf.hardware import Catalog
@@ -25,6 +28,7 @@ CASE = {"id": "roof-elementwise-x", "source": {"repo": "nobody/nothing"}}
 def tables(monkeypatch):
     """Elementwise kernels at a share of each GPU's memory, given by name."""
     monkeypatch.setattr(module, "kernel_cases", iter)
+    monkeypatch.setattr(text_module, "kernel_cases", iter)
 
     def made(reached):
         found = []
@@ -95,7 +99,8 @@ def test_it_is_written_as_a_profile(tables, tmp_path):
     assert (found.draws, found.kernels(1), found.device(1), found.frontend(1)) == (0, {}, {}, {})
 
 
-def test_from_a_folder_of_measured_data_to_a_profile(tmp_path, capsys):
+def test_from_a_folder_of_measured_data_to_a_profile(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(steps_module, "measured_steps", lambda: iter(()))
     cases = []
     for gpu, share in zip(NAMES, (0.7, 0.9, 0.85, 0.9, 0.8), strict=True):
         rate = share * CATALOG.gpu(NAMES[gpu]).memory_bandwidth
@@ -115,7 +120,9 @@ def test_from_a_folder_of_measured_data_to_a_profile(tmp_path, capsys):
 def test_the_shipped_one_has_every_sort_and_figures_alone():
     found = unseen_profile()
     assert found.name == UNSEEN
-    assert set(found.model) == {"unseen.product", "unseen.rows", "unseen.stream", "unseen.gpu"}
+    steps = {"unseen.step-fp32", "unseen.step-tf32", "unseen.step-half"}
+    assert set(found.model) == {"unseen.product", "unseen.rows", "unseen.stream", "unseen.gpu"} | steps
+    assert all(set(found.model[name].at()) == {"middle", "common", "own"} for name in steps)
     assert found.model["unseen.product"].at()["common"] > found.model["unseen.stream"].at()["common"] > 0.0
     assert 0.0 <= found.model["unseen.gpu"].at()["alike"] <= 1.0
     assert not any(model.held_out for model in found.model.values())

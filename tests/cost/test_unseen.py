@@ -5,7 +5,7 @@ from statistics import NormalDist, correlation, quantiles, stdev
 import numpy as np
 import pytest
 
-from simperf.cost import Miss, Roofline, Unseen, UnseenRoofline, sort_of
+from simperf.cost import Miss, Roofline, Unseen, UnseenRoofline, sort_of, step_sort
 from simperf.hardware import Catalog
 from simperf.workload.kinds import layernorm, matmul, softmax, unary
 
@@ -77,3 +77,30 @@ def test_what_a_kernel_spends_its_time_on_scales_with_it():
         assert after.compute_time * before.time == pytest.approx(before.compute_time * after.time)
         assert after.memory_time * before.time == pytest.approx(before.memory_time * after.time)
         assert (after.regime, after.flops, after.demand) == (before.regime, before.flops, before.demand)
+
+
+STEPS = {"fp32": Miss(0.3, 0.2, -0.4), "half": Miss(0.3, 0.0)}
+
+
+def steps(model="resnet50", precision="fp32", gpu="t4", count=400, **changed):
+    given = {"misses": MISSES, "steps": STEPS, **changed}
+    return [float(np.log(Unseen(draw=draw, **given).step(model, precision, gpu))) for draw in range(count)]
+
+
+def test_sorts_of_steps():
+    found = [step_sort(name) for name in ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8")]
+    assert found == ["fp32", "fp32", "tf32", "half", "half", "half"]
+
+
+def test_steps_have_the_middle_and_the_size_that_are_given():
+    assert quantiles(steps(), n=2)[0] == pytest.approx(-0.4, abs=0.04)
+    assert stdev(steps()) == pytest.approx(np.hypot(0.3, 0.2), rel=0.08)
+    assert steps(precision="tf32", count=20) == [0.0] * 20
+
+
+def test_steps_of_one_gpu_share_and_models_have_their_own():
+    assert correlation(steps(), steps("vgg16")) == pytest.approx(0.3**2 / (0.3**2 + 0.2**2), abs=0.08)
+    assert steps(precision="fp16", count=20) == steps("vgg16", "bf16", count=20)
+    assert abs(correlation(steps(), steps(gpu="l4"))) < 0.12
+    assert abs(correlation(steps(), logs(PRODUCT))) < 0.12
+    assert logs(PRODUCT, 20, steps=STEPS) == logs(PRODUCT, 20)

@@ -1,10 +1,12 @@
 """Predictions with intervals: from the random numbers of a program, and from draws of constants."""
 
+import math
 from dataclasses import replace
 
 import pytest
 
 from simperf import load_scenario, make_scenario, predict, run
+from simperf.cost import Miss, Unseen
 from simperf.errors import InputError
 from simperf.results import Result
 from simperf.scenario import CostSettings, Scenario
@@ -126,3 +128,46 @@ def test_constants_that_were_fitted_to_the_gpu_go_before():
     other = predict(replace(own, cost=CostSettings(kernels=kernels, gpu="t4")), samples=4)
     assert other.intervals["time"][0] < other.intervals["time"][1]
     assert any("left out" in note for note in other.notes)
+
+
+TRAINED = {
+    "machine": {"use": "p3-16xlarge"},
+    "program": {"use": "train", "model": "resnet18", "batch_per_gpu": 32, "gpus": 2, "steps": 2},
+}
+
+
+def only_steps(monkeypatch, longer):
+    """Draws in which kernels are what they are, and steps as many times as long."""
+    steps = {"fp32": Miss(0.0, 0.0, math.log(longer))}
+
+    def draw(self, index):
+        return replace(self, cost=CostSettings(unseen=Unseen(draw=index, misses={}, steps=steps)))
+
+    monkeypatch.setattr(Scenario, "draw", draw)
+
+
+def test_a_step_of_a_model_has_what_whole_steps_missed_and_kernels_alone_do_not(monkeypatch):
+    assert not any("whole step" in note for note in predict(make_scenario(CATALOGUE), samples=2).notes)
+    scenario = make_scenario(TRAINED)
+    found = predict(scenario, samples=20)
+    assert found.draws == predict(replace(scenario, seed=9), samples=20).draws
+    assert found.time == run(scenario).time
+    (note,) = [one for one in found.notes if "left out" in one]
+    assert "101 measured steps of 6 architectures" in note
+    told = predict(make_scenario({**TRAINED, "program": {**TRAINED["program"], "alone": "300 1/s"}}), samples=2)
+    assert not any("whole step" in one for one in told.notes)
+    only_steps(monkeypatch, 2.0)
+    kernels = make_scenario(CATALOGUE)
+    assert predict(kernels, samples=2).intervals["time"] == pytest.approx((run(kernels).time,) * 2)
+    assert predict(scenario, samples=2).intervals["time"][0] > 1.5 * found.time
+
+
+def test_what_a_step_takes_longer_goes_through_the_simulation(monkeypatch):
+    """Devices of half the speed, whose gradients travel as fast as before: not the whole time is doubled."""
+    half = {**TRAINED, "program": {**TRAINED["program"], "speeds": [0.5, 0.5]}}
+    expected = run(make_scenario(half))
+    only_steps(monkeypatch, 2.0)
+    found = predict(make_scenario(TRAINED), samples=2)
+    assert found.intervals["time"] == pytest.approx((expected.time, expected.time), rel=1e-9)
+    efficiency = found.intervals["scaling efficiency"]
+    assert efficiency[0] > found.metrics["scaling efficiency"].value

@@ -1,7 +1,10 @@
 """Steps of replicas: from traced models and from layers in round numbers."""
 
+import math
+
 import pytest
 
+from simperf.cost import Miss, Unseen
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError
 from simperf.execution.session import Session
@@ -48,6 +51,19 @@ def test_a_faster_device_takes_less_for_every_kernel():
     assert faster(step, 1.0) is step
     with pytest.raises(InputError, match="speed"):
         faster(step, 0.0)
+
+
+def test_a_draw_of_an_unseen_gpu_makes_every_kernel_of_a_step_longer_and_no_other(resnet):
+    unseen = Unseen(draw=0, misses={}, steps={"fp32": Miss(0.0, 0.0, math.log(2.0))})
+    plain, drawn = (Session(Simulation(CATALOG.machine("p3-2xlarge")), unseen=one) for one in (None, unseen))
+    for precision, longer in (("fp32", 2.0), ("fp16", 1.0)):
+        one, other = (training_step(m, resnet, m.gpu(0), batch=8, precision=precision) for m in (plain, drawn))
+        for within in ("forward", "backward", "update"):
+            times = [longer * kernel.time for kernel in getattr(one, within)]
+            assert [kernel.time for kernel in getattr(other, within)] == pytest.approx(times)
+        assert other.gradients == one.gradients
+    op = resnet.at(8).forward[0]
+    assert drawn.kernel(op).time == plain.kernel(op).time
 
 
 def test_layers_grow_with_the_samples():

@@ -1,84 +1,87 @@
 """Training steps on one GPU, predicted from its data sheet alone: how many lie in the intervals of `--samples`.
 
-``python -m tests.truth.steps [--samples N] [PATTERN...]`` takes the shipped scenarios of measured training, gives them
-one GPU, and takes away the throughput that they were told this GPU has alone; that throughput is what is predicted.
-A pattern is the beginning of scenarios' names, such as ``lambda-h100``.
+``python -m tests.truth.steps [--left-out FOLDER] [--samples N] [PATTERN...]`` takes the shipped scenarios of measured
+training, gives them one GPU, and takes away the throughput that they were told this GPU has alone; that is what is
+predicted. With a folder of measured data, each as if nobody had measured a kernel or a step of its architecture;
+otherwise as the catalogue and the shipped profile have it. A pattern is the beginning of scenarios' names, such as
+``lambda-h100``.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from statistics import median
 
-from simperf import load_scenario, predict
-from simperf.files import read_toml
-from simperf.scenario import Scenario, shipped_scenarios
+from simperf import predict, run
+from simperf.analysis.chance import interval
+from simperf.calibrate.unseen import elsewhere, kernel_parts
+from simperf.calibrate.unseen_misses import kernel_figures, step_figures, step_misses
+from simperf.calibrate.unseen_steps import MeasuredStep, measured_steps
+from simperf.cost import Unseen
+from simperf.scenario import Scenario
+from simperf.study.truth import read_cases
 
-__all__ = ["Step", "measured_steps", "predicted"]
+__all__ = ["left_out", "predicted"]
 
-
-@dataclass(frozen=True)
-class Step:
-    """A step with what was measured: samples a second of one GPU [1/s]."""
-
-    name: str
-    gpu: str
-    scenario: Scenario
-    measured: float
-
-
-def measured_steps(patterns: Sequence[str] = ()) -> Iterator[Step]:
-    """Each model, precision and batch on each GPU once for each number that was measured."""
-    seen = set()
-    for name, path in shipped_scenarios().items():
-        short = name.rpartition("/")[2]
-        if not name.startswith("measured/") or not any(short.startswith(start) for start in patterns or [""]):
-            continue
-        data = read_toml(path, bounded=False).data
-        program = data["program"]
-        if program.get("use") != "train" or not program.get("model") or "alone" not in program:
-            continue
-        for variant in [{}, *data.get("compare", [])]:
-            changed = {key: value for key, value in variant.get("set", {}).items() if key.startswith("program.")}
-            if not changed.get("program.model", "there"):
-                continue
-            texts = [
-                f"{key}={value if isinstance(value, str) else json.dumps(value)}"
-                for key, value in {**changed, "program.gpus": 1}.items()
-            ]
-            told = load_scenario(path, texts)
-            measured = float(told.parameters["alone"])
-            part = told.machine.nodes[told.machine.gpus[0]].part.name if told.machine is not None else ""
-            about = (part, *(told.parameters[key] for key in ("model", "precision", "batch_per_gpu", "accumulate")))
-            if (about, round(measured, 6)) not in seen:
-                seen.add((about, round(measured, 6)))
-                label = " ".join(str(each) for each in about[1:4])
-                yield Step(f"{short}: {label}", part, load_scenario(path, [*texts, "program.alone=0"]), measured)
+RATE = "samples per second"
+Found = tuple[float, float, float]
 
 
-def predicted(step: Step, *, samples: int = 20) -> tuple[float, float, float]:
+def predicted(step: MeasuredStep, *, samples: int = 20) -> Found:
     """Samples a second that are predicted, and the ends of their interval [1/s]."""
     found = predict(step.scenario, samples=samples, record=False)
-    return (found.metrics["samples per second"].value, *found.intervals["samples per second"])
+    return (found.metrics[RATE].value, *found.intervals[RATE])
+
+
+def left_out(
+    folder: str, patterns: Sequence[str] = (), *, samples: int = 20, kernels_only: bool = False
+) -> Iterator[tuple[MeasuredStep, Found]]:
+    """The same of each step as if nobody had measured its GPU's architecture."""
+    cases, steps = read_cases(folder), list(measured_steps())
+    asked = {step.name for step in measured_steps(patterns)}
+    for name in dict.fromkeys(step.part.architecture for step in steps if step.name in asked):
+        parts, figures = kernel_parts(cases, without=name), kernel_figures(cases, without=name)
+        if not kernels_only:
+            figures["steps"] = step_figures(step_misses(cases, steps, without=name))
+        for step in steps:
+            if step.part.architecture == name and step.name in asked:
+                cost = replace(step.scenario.cost, efficiency=elsewhere(parts, step.part))
+                best = _rate(replace(step.scenario, cost=cost))
+                draws = [replace(cost, unseen=Unseen(draw=index, **figures)) for index in range(samples)]
+                yield step, (best, *interval([_rate(replace(step.scenario, cost=one)) for one in draws]))
+
+
+def _rate(scenario: Scenario) -> float:
+    return run(scenario, record=False).metrics[RATE].value
 
 
 def main() -> None:
-    """Print every step, and how many lie in their intervals by GPU."""
+    """Print every step, and how many lie in their intervals by architecture and GPU, with the intervals' width."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("patterns", nargs="*")
+    parser.add_argument("--left-out", metavar="FOLDER", help="measured data (cases.json)")
+    parser.add_argument("--kernels-only", action="store_true", help="with --left-out: without what whole steps miss")
     parser.add_argument("--samples", type=int, default=20)
     given = parser.parse_args()
-    held: dict[str, list[bool]] = {}
-    for step in measured_steps(given.patterns):
-        best, low, high = predicted(step, samples=given.samples)
-        held.setdefault(step.gpu, []).append(low <= step.measured <= high)
-        inside = "in" if held[step.gpu][-1] else "out"
-        print(f"{step.gpu}, {step.name}: {step.measured:.4g}, predicted {best:.4g} ({low:.4g} to {high:.4g}), {inside}")
-    for gpu, every in sorted(held.items()):
-        print(f"{gpu}: {sum(every)} of {len(every)}")
-    print(f"together: {sum(map(sum, held.values()))} of {sum(map(len, held.values()))}")
+    rows: dict[str, list[tuple[bool, float]]] = {}
+    if given.left_out:
+        more = {"samples": given.samples, "kernels_only": given.kernels_only}
+        every = left_out(given.left_out, given.patterns, **more)
+    else:
+        every = ((step, predicted(step, samples=given.samples)) for step in measured_steps(given.patterns))
+    for step, (best, low, high) in every:
+        held, half = low <= step.measured <= high, math.sqrt(high / low)
+        for name in (f"architecture {step.part.architecture}", step.part.name, "together"):
+            rows.setdefault(name, []).append((held, half))
+        where = "in" if held else "slower" if step.measured < low else "faster"
+        told = f"{step.measured:.4g}, predicted {best:.4g} ({low:.4g} to {high:.4g}), {where}"
+        print(f"{step.part.name}, {step.name}: {told}", flush=True)
+    for name, found in sorted(rows.items(), key=lambda row: (row[0] == "together", row[0])):
+        inside, width = sum(held for held, _ in found), median(half for _, half in found)
+        print(f"{name}: {inside} of {len(found)}, within a factor of {width:.2f} of the middle (median)")
 
 
 if __name__ == "__main__":

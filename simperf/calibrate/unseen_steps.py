@@ -1,0 +1,162 @@
+"""Measured training steps, and what their kernels take on a GPU that nobody measured.
+
+The shipped scenarios of measured training say what one GPU does alone. Here that is taken away, to be predicted.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from simperf.calibrate.fit.model import Array
+from simperf.cost import Roofline, Unseen, UnseenRoofline, sort_of, step_sort
+from simperf.files import read_toml
+from simperf.hardware import GpuPart
+from simperf.run import run
+from simperf.scenario import Scenario, load_scenario, shipped_scenarios
+from simperf.workload.mixed import training_precision
+from simperf.workload.op import Op
+from simperf.workload.zoo import load
+
+__all__ = ["DRAWS", "MeasuredStep", "measured_steps"]
+
+#: draws of a step's kernels: as many lie evenly (`simperf.cost.unseen`)
+DRAWS = 20
+
+
+@dataclass(frozen=True)
+class MeasuredStep:
+    """A training step on one GPU, and what was measured.
+
+    Parameters
+    ----------
+    name : str
+    part : GpuPart
+    scenario : Scenario
+        Of that GPU alone, without what was measured.
+    measured : float
+        Samples a second [1/s].
+    """
+
+    name: str
+    part: GpuPart
+    scenario: Scenario
+    measured: float
+
+    @property
+    def model(self) -> str:
+        """A model of the zoo."""
+        return str(self.scenario.parameters["model"])
+
+    @property
+    def precision(self) -> str:
+        """Of its matrix products."""
+        return training_precision(str(self.scenario.parameters["precision"])).matrix
+
+    @property
+    def sort(self) -> str:
+        """One of `simperf.cost.STEPS`."""
+        return step_sort(self.precision)
+
+    @cached_property
+    def missed(self) -> float:
+        """Logarithm of measured over predicted time, as the catalogue has this GPU [1]."""
+        found = run(self.scenario, record=False)
+        return math.log(found.metrics["samples per second"].value / self.measured)
+
+    @cached_property
+    def operations(self) -> tuple[tuple[Op, float], ...]:
+        """Operations of a micro-batch, each with how often; the update is shared by all of a step."""
+        given = self.scenario.parameters
+        turns = int(given["accumulate"])
+        samples = int(given["batch_per_gpu"] or given["batch"]) // turns
+        step = load(self.model).at(samples, str(given["precision"]), optimizer=str(given["optimizer"]))
+        counts: Counter[Op] = Counter()
+        for op in (*step.forward, *step.backward):
+            counts[_nameless(op)] += turns
+        counts.update(map(_nameless, step.update))
+        return tuple((op, count / turns) for op, count in counts.items())
+
+    def kernels(self, efficiency: Mapping[str, float], unseen: Unseen | None = None) -> float:
+        """Time of its kernels, one after another [s].
+
+        Parameters
+        ----------
+        efficiency : mapping of str to float
+            Goes before the catalogue's [1].
+        unseen : Unseen, optional
+            A draw.
+        """
+        roofline = Roofline(self.part, efficiency={**self.part.efficiency, **efficiency})
+        cost = (roofline if unseen is None else UnseenRoofline(roofline, unseen)).cost
+        return math.fsum(count * cost(op).time for op, count in self.operations)
+
+    def drawn(self, efficiency: Mapping[str, float], draws: Sequence[Unseen]) -> Array:
+        """Logarithms of what draws of its kernels take over what they are predicted to take [1].
+
+        What each shape has of its own averages out in a step, and is left out.
+        """
+        roofline = Roofline(self.part, efficiency={**self.part.efficiency, **efficiency})
+        costs = [(sort_of(op), count, roofline.cost(op), roofline.floor(op)) for op, count in self.operations]
+        sorts = {sort: next(op for op, _ in self.operations if sort_of(op) == sort) for sort, *_ in costs}
+        place = {sort: index for index, sort in enumerate(sorts)}
+        which = np.array([place[sort] for sort, *_ in costs])
+        times = np.array([count * cost.time for _, count, cost, _ in costs])
+        least = np.array([min(1.0, (floor + cost.overhead) / cost.time) for *_, cost, floor in costs])
+        found = []
+        for one in draws:
+            shared = replace(one, misses={sort: replace(miss, own=0.0) for sort, miss in one.misses.items()})
+            longer = np.array([shared.longer(op, self.part.name) for op in sorts.values()])[which]
+            found.append(float((times * np.maximum(longer, least)).sum() / times.sum()))
+        return np.log(found)
+
+
+def _nameless(op: Op) -> Op:
+    return replace(op, name="", inputs=(), outputs=())
+
+
+def measured_steps(patterns: Sequence[str] = ()) -> Iterator[MeasuredStep]:
+    """Each model, precision and batch on each GPU once for each number that was measured.
+
+    Parameters
+    ----------
+    patterns : sequence of str
+        Beginnings of scenarios' names, such as ``lambda-h100``; without any, all.
+    """
+    seen = set()
+    for name, path in shipped_scenarios().items():
+        short = name.rpartition("/")[2]
+        if not name.startswith("measured/") or not any(short.startswith(start) for start in patterns or [""]):
+            continue
+        data = read_toml(path, bounded=False).data
+        program = data["program"]
+        if program.get("use") != "train" or not program.get("model") or "alone" not in program:
+            continue
+        for variant in [{}, *data.get("compare", [])]:
+            changed = {key: value for key, value in variant.get("set", {}).items() if key.startswith("program.")}
+            if not changed.get("program.model", "there"):
+                continue
+            texts = [
+                f"{key}={value if isinstance(value, str) else json.dumps(value)}"
+                for key, value in {**changed, "program.gpus": 1}.items()
+            ]
+            told = load_scenario(path, texts)
+            measured = float(told.parameters["alone"])
+            part = told.machine.nodes[told.machine.gpus[0]].part if told.machine is not None else None
+            assert isinstance(part, GpuPart)
+            about = (
+                part.name,
+                *(told.parameters[key] for key in ("model", "precision", "batch_per_gpu", "accumulate")),
+            )
+            if (about, round(measured, 6)) not in seen:
+                seen.add((about, round(measured, 6)))
+                label = " ".join(str(each) for each in about[1:4])
+                yield MeasuredStep(
+                    f"{short}: {label}", part, load_scenario(path, [*texts, "program.alone=0"]), measured
+                )
