@@ -23,6 +23,8 @@ __all__ = ["KEPT", "Repeat", "parts", "pool", "repeated"]
 #: share of a point's readings that is kept of several sessions, the faster ones. With 0.6 single operations of another
 #: session are met as closely, but whole steps, which go through disturbed and undisturbed stretches, come out too fast
 KEPT = 0.8
+#: times as many readings of a point as another session has, from which on a session has no more say than that one
+OUTWEIGHED = 3
 #: series whose readings are single runs, not blocks of many: what scatters there is the thing itself, and all count
 _SINGLE = ("frontend/mixed", "step/", "loader/", "storage/", "all-", "broadcast/", "send/")
 
@@ -79,13 +81,22 @@ def _pooled(points: Sequence[Measurement]) -> Measurement:
     first = points[0]
     if len(points) == 1:
         return first
-    samples = tuple(sample for point in points for sample in point.samples)
+    fewest = min(len(point.samples) for point in points)
+    samples = tuple(sample for point in points for sample in _at_most(point.samples, fewest))
     if first.unit == "s" and not first.series.startswith(_SINGLE):
         samples = tuple(sorted(samples)[: max(1, math.ceil(KEPT * len(samples)))])
     warnings = tuple(dict.fromkeys(warning for point in points for warning in point.warnings))
     shares = [point.stolen for point in points if point.stolen is not None]
     stolen = statistics.fmean(shares) if shares else None
     return replace(first, samples=samples, warnings=warnings, stolen=stolen)
+
+
+def _at_most(samples: tuple[float, ...], fewest: int) -> tuple[float, ...]:
+    """A session's readings, thinned evenly by size where they would outweigh those of another session by far."""
+    if len(samples) < OUTWEIGHED * fewest:
+        return samples
+    ordered = sorted(samples)
+    return tuple(ordered[(2 * index + 1) * len(ordered) // (2 * fewest)] for index in range(fewest))
 
 
 def parts(dataset: Dataset) -> tuple[str, ...]:

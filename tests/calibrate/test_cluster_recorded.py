@@ -12,12 +12,15 @@ from simperf.calibrate.cluster.fitting import fit_constants
 from simperf.calibrate.cluster.scatter import disturbance, with_others
 from simperf.calibrate.dataset import Dataset
 from simperf.report.cluster import cluster_markdown, cluster_text
+from tests.calibrate.goes import GOES, one_go
 
 pytest.importorskip("lmfit")
 
 FOLDER = Path(__file__).parents[2] / "calibration"
 #: the seventh was opened when this version of the model was final, the others had been seen
 NAMES = ("main", "later", "earlier", "fourth", "fifth", "sixth", "seventh")
+#: opened when this version of the model was final, in calm hours; from the eleventh on points are taken in several goes
+CALM = ("tenth", "eleventh", "twelfth")
 #: what the mean error of a group may be; the cores are saturated from three quarters of their time on
 GOALS = {
     "gloo": 0.05,
@@ -44,6 +47,7 @@ MISSED = {
     ("fifth", "server/asynchronous"): 0.12,
     ("ninth", "gloo, cores saturated"): 0.14,
     ("ninth", "sharded, cores saturated"): 0.15,
+    ("tenth", "sharded, cores saturated"): 0.13,
 }
 
 
@@ -89,7 +93,7 @@ def test_only_sends_at_one_rate_were_fitted(rows):
     assert {row.point.series for row in fitted} == {"send", "round-trip", "send-train"}
 
 
-@pytest.mark.parametrize("name", [*NAMES, "ninth"])
+@pytest.mark.parametrize("name", [*NAMES, "ninth", *CALM])
 @pytest.mark.parametrize("group", GOALS)
 def test_mean_errors(name, group):
     assert error(held(name), group) <= MISSED.get((name, group), GOALS[group])
@@ -101,7 +105,7 @@ def test_what_is_said_to_be_missed_is():
         assert limit > GOALS[group]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "eleventh", "twelfth"])
 def test_what_small_messages_cost_is_known(name):
     """Rings of messages that no link holds back: they are all CPU time and waiting."""
     assert error(held(name), "ring, below 256 KiB") <= 0.12
@@ -131,11 +135,12 @@ def test_ring_and_central_cross_where_they_do(rows):
     assert min(sizes) < 16384 < max(sizes)  # on both sides of the crossing
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *CALM])
 def test_ring_and_central_are_confused_only_where_they_take_the_same(name):
     wrong = [(ring.point, central.point) for ring, central in rivals(held(name)) if wrong_side(ring, central)]
     assert len(wrong) <= 1
     assert all(abs(ring.median / central.median - 1) < 0.03 for ring, central in wrong)
+    assert not wrong or name not in CALM
 
 
 def buckets(rows):
@@ -204,6 +209,9 @@ def test_the_tables(box, rows):
         ("sixth", 1.09),
         ("seventh", 1.08),
         ("ninth", 1.08),
+        ("tenth", 1.08),
+        ("eleventh", 1.13),
+        ("twelfth", 1.09),
     ],
 )
 def test_the_best_bucket_size_of_other_recordings(name, most):
@@ -272,6 +280,24 @@ def test_a_recording_whose_machine_was_taken_away_is_measured_again_as_far_as_ca
     for group in ("gloo", "ring", "sharded"):
         assert error(eighth, group) > 5 * error(ninth, group)
     assert error(ninth, "ring, below 256 KiB") > 0.3  # slow small sends at its beginning, see the page
+
+
+@pytest.mark.parametrize("name", CALM)
+def test_intervals_hold_nine_of_ten_points_of_recordings_that_they_were_not_chosen_by(name):
+    found = free(name, NAMES)
+    assert 0.90 <= share(found) <= 0.98
+    assert statistics.median(map(reach, found)) < 0.035
+
+
+def test_small_sends_of_one_moment_are_not_those_of_the_session():
+    """Why they are taken in several goes: of 15 repeats within a tenth of a second all are high, or all are low."""
+    whole = recorded("twelfth")
+    levels = []
+    for number in range(GOES):
+        (first, *_) = one_go(whole, number).select("send", rate=25e6, nbytes=4)
+        levels.append(first.median)
+    joined = whole.select("send", rate=25e6, nbytes=4)[0].median
+    assert min(levels) < 0.85 * joined < 1.15 * joined < max(levels)
 
 
 def test_intervals_of_a_disturbed_recording_hold_too_few():

@@ -45,6 +45,23 @@ def test_of_single_runs_and_of_other_things_than_times_all_readings_count():
         assert next(iter(pool(sessions))).samples == (1.0, 2.0)
 
 
+def test_a_session_that_came_back_to_a_point_often_does_not_outweigh_the_others():
+    """Twelve goes of fifteen readings beside one of fifteen: the middle is between the two, not that of the many."""
+
+    def of(time, count):
+        samples = tuple(time * (1.0 + 0.001 * index) for index in range(count))
+        return Dataset("a machine", measurements=(Measurement("send/left", {}, samples),))
+
+    (found,) = pool([of(1.0, 15), of(2.0, 180)])
+    assert len(found.samples) == 30
+    assert 1.01 < found.median < 2.0
+    few, many = found.samples[:15], found.samples[15:]
+    assert few == of(1.0, 15).measurements[0].samples
+    assert sorted(many)[7] == pytest.approx(of(2.0, 180).measurements[0].median, rel=1e-3)
+    (alike,) = pool([of(1.0, 15), of(2.0, 40)])
+    assert len(alike.samples) == 55
+
+
 def disturbed(rng, *, points=200, share=0.35):
     """A session in which others make calls take longer, for stretches of 20 points, by up to a factor of two."""
     factors = np.repeat(np.where(rng.random(points // 20) < share, rng.uniform(1.2, 2.0, points // 20), 1.0), 20)
