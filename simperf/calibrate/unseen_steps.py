@@ -15,7 +15,8 @@ from functools import cached_property
 import numpy as np
 
 from simperf.calibrate.fit.model import Array
-from simperf.cost import Roofline, Unseen, UnseenRoofline, sort_of, step_sort
+from simperf.cost import Roofline, Unseen, UnseenRoofline, sort_of
+from simperf.cost.unseen import step_sort
 from simperf.files import read_toml
 from simperf.hardware import GpuPart
 from simperf.run import run

@@ -8,12 +8,10 @@ from simperf.cost.seams import Device, OpCost, OpModel, SizeModel
 from simperf.cost.sizes import AlphaBeta, FixedTime, PiecewiseAlphaBeta, Pipelined
 from simperf.cost.table import Estimate, MeasuredTable
 from simperf.cost.tiles import Tiling, tiling
-from simperf.cost.unseen import SORTS, STEPS, Miss, Unseen, UnseenRoofline, sort_of, step_sort
+from simperf.cost.unseen import Miss, Unseen, UnseenRoofline, sort_of
 
 __all__ = [
     "SHARPNESS",
-    "SORTS",
-    "STEPS",
     "AlphaBeta",
     "Device",
     "Estimate",
@@ -36,7 +34,6 @@ __all__ = [
     "row_launch",
     "row_time",
     "sort_of",
-    "step_sort",
     "stream_time",
     "tiling",
 ]

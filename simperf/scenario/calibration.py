@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import cast
 
-from simperf.cost import SORTS, STEPS, Miss, Unseen
+from simperf.cost import Miss, Unseen
+from simperf.cost.unseen import SORTS, STEPS
 from simperf.execution import FREE, FrontendPart
 from simperf.hardware import Catalog, Part, ProfilePart
 from simperf.scenario.schema import CostTable

@@ -5,7 +5,8 @@ from statistics import NormalDist, correlation, quantiles, stdev
 import numpy as np
 import pytest
 
-from simperf.cost import Miss, Roofline, Unseen, UnseenRoofline, sort_of, step_sort
+from simperf.cost import Miss, Roofline, Unseen, UnseenRoofline, sort_of
+from simperf.cost.unseen import step_sort
 from simperf.hardware import Catalog
 from simperf.workload.kinds import layernorm, matmul, softmax, unary
 
