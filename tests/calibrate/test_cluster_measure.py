@@ -193,7 +193,12 @@ def test_an_interrupted_run_keeps_its_points_and_goes_on(fake, tmp_path):
 
 def test_a_run_ends_when_its_time_is_over(fake):
     wanted = list(points(2, Shape(RATE), only=("all-reduce",), quick=True))
-    assert len(measure(3, Shape(RATE), wanted, seconds=-1.0)) == 0
+    told = []
+    data = measure(3, Shape(RATE), wanted, seconds=-1.0, progress=lambda done, of, what: told.append(what))
+    assert len(data) == 0
+    assert not told
+    measure(3, Shape(RATE), wanted, progress=lambda done, of, what: told.append((done, of, what)))
+    assert told[-1] == (len(wanted), len(wanted), "done")
 
 
 class Shares:
@@ -294,9 +299,9 @@ def test_the_end_of_a_disturbance_is_waited_for(shares, monkeypatch):
     told = []
     wanted = list(points(2, Shape(RATE), only=("ddp",), quick=True))
     Shares.said = (0.3, 0.3, 0.3, 0.0, 0.0)
-    data = measure(3, Shape(RATE), wanted, progress=lambda done, of, what: told.append(what))
+    data = measure(3, Shape(RATE), wanted, progress=lambda done, of, what: told.append((done, of, what)))
     assert slept == [again.PAUSE] * 2
-    assert any("waiting" in what for what in told)
+    assert (1, 2, "the host of this machine is elsewhere: waiting") in told
     assert not any(point.warnings for point in data)
 
 

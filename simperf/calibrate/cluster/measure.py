@@ -113,25 +113,29 @@ def measure(
                     break
                 progress(number, len(queue), f"{point.series} {dict(point.at)}")
                 kept.add(_take(box, point), _joined)
-            if queue:
-                progress(len(queue), len(queue), "done")
+            else:
+                if queue:
+                    progress(len(queue), len(queue), "done")
             limit = min(seconds, (1.0 + AGAIN) * (time.monotonic() - began)) if queue else seconds
+            done = of = 0
 
             def doubtful() -> list[tuple[int, int, Point]]:
                 found = _doubtful(every, kept.known)
                 return [(number, len(found), point) for number, point in enumerate(found)]
 
             def take(item: tuple[int, int, Point]) -> bool:
-                number, of, point = item
-                progress(number, of, f"again {point.series} {dict(point.at)}")
+                nonlocal done, of
+                done, of, point = item
+                progress(done, of, f"again {point.series} {dict(point.at)}")
                 made = _take(box, point)
                 kept.add(made, calmer)
-                if number + 1 == of:
-                    progress(of, of, "done")
+                done += 1
+                if done == of:
+                    progress(done, of, "done")
                 return bool(taken_away(made[0].stolen))
 
             def waiting() -> None:
-                progress(0, 0, "the host of this machine is elsewhere: waiting")
+                progress(done, of, "the host of this machine is elsewhere: waiting")
 
             repeat(doubtful, take, until=began + limit, waiting=waiting, now=time.monotonic)
     finally:
