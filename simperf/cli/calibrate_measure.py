@@ -84,6 +84,8 @@ def measure(
     if session.repeated:
         calm = sum(1 for point in data if point.key in session.repeated and not taken_away(point.stolen))
         note(f"measured again because it was disturbed: {len(session.repeated)} points, {calm} of them calm now")
+    for title, reason in session.failed.items():
+        note(f"could not be measured again, earlier readings stay: {title}: {reason}")
     if told := disturbed(data):
         late = "no time was left to measure all of them again; " if session.late else ""
         which = "those of these families" if wanted else "them"

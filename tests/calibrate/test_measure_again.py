@@ -219,11 +219,21 @@ def test_an_interruption_while_measuring_again_loses_nothing(world, tmp_path):
     assert [point.median for point in whole] == [2.0, 4.0, 6.0]
 
 
-def test_what_fails_when_measured_again_stays_as_it_was_and_is_no_note(world, tmp_path):
+def test_what_fails_when_measured_again_stays_as_it_was_and_is_told(world, tmp_path):
     world.shares = [0.3]
-    data = run(world.session(tmp_path / "m.json"), [world.task("a", 1.0, RuntimeError("out of memory"))])
+    session = world.session(tmp_path / "m.json")
+    data = run(session, [world.task("a", 1.0, RuntimeError("out of memory"))])
     assert [(point.median, point.stolen) for point in data] == [(1.0, 0.3)]
-    assert data.notes == ()
+    assert data.notes == ()  # which say what is not there
+    assert list(session.failed.values()) == ["RuntimeError: out of memory"]
+
+
+def test_what_failed_once_and_then_did_not_is_not_told(world, tmp_path):
+    world.shares = [0.3]
+    session = world.session(tmp_path / "m.json")
+    data = run(session, [world.task("a", 1.0, RuntimeError("out of memory"), 2.0)])
+    assert [(point.median, point.stolen) for point in data] == [(2.0, 0.0)]
+    assert not session.failed
 
 
 def several(asked, *, together):

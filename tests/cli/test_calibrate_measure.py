@@ -97,6 +97,21 @@ def test_a_session_without_time_left_says_so_and_measures_nothing_again(machine,
     assert f"{told}; no time was left to measure all of them again; the same command measures them again" in said
 
 
+def test_what_could_not_be_measured_again_is_told_with_the_reason(machine, capsys):
+    machine.shares = [0.3]
+
+    def moment(name):
+        if machine.calls.count(name) > 1:
+            raise RuntimeError("out of memory")
+
+    machine.moment = moment
+    code, said = run(capsys)
+    assert code == 0
+    assert "could not be measured again, earlier readings stay: op/gemm at name a: RuntimeError: out of memory" in said
+    assert "on 1 of 3 points this machine's host gave over 2% of the time to others" in said
+    assert [point.median for point in Dataset.load("m.json")] == [1.0] * 3
+
+
 def test_a_session_is_as_long_as_the_documents_say():
     assert 90.0 < clock.QUICK.session < 120.0
     assert 540.0 < clock.FULL.session < 600.0

@@ -87,6 +87,7 @@ class Session:
     resumed: int = field(init=False, default=0)
     repeated: set[str] = field(init=False, default_factory=set)
     late: int = field(init=False, default=0)
+    failed: dict[str, str] = field(init=False, default_factory=dict)
     _known: dict[str, Measurement] = field(init=False, default_factory=dict)
     _took: dict[str, float] = field(init=False, default_factory=dict)
     _notes: dict[str, None] = field(init=False, default_factory=dict)
@@ -110,7 +111,8 @@ class Session:
     def run(self, tasks: Iterable[tuple[str, Task | str]], *, tell: Callable[[str, str, int], None]) -> Dataset:
         """Measure what is missing, then again what was disturbed; save as it goes on, and return all.
 
-        Points that were measured again are in `repeated` then, by key; `late` counts tasks that there was no time for.
+        Points that were measured again are in `repeated` then, by key; `late` counts tasks that there was no time for;
+        `failed` says of others why they could not be measured again.
 
         Parameters
         ----------
@@ -162,10 +164,9 @@ class Session:
                 yield
         except _FAILURES as error:
             lost = [task.points[index] for index in wanted if task.keys[index] not in taken]
-            words = anonymous(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
             more = f" (and {len(lost) - 1} points more)" if len(lost) > 1 else ""
             for series, at in lost[:1]:
-                self._notes[note_text(_place(series, at), words[:200] + more)] = None
+                self._notes[note_text(_place(series, at), _words(error) + more)] = None
 
     def _readings(self, task: Task, wanted: Sequence[int]) -> Generator[Measurement, None, None]:
         """What a task gives, with what was taken away meanwhile."""
@@ -204,6 +205,7 @@ class Session:
 
         def take(item: tuple[str, Task, list[int]]) -> bool:
             family, task, wanted = item
+            place = _place(*task.points[wanted[0]])
             tell(f"{family}, again", f"{task.title}, again", 0)
             made: list[Measurement] = []
             try:
@@ -212,8 +214,10 @@ class Session:
                         made.append(point)
                         if not task.together:
                             self._keep_calmer([point])
-            except _FAILURES:  # the earlier readings stay
+            except _FAILURES as error:  # the earlier readings stay
+                self.failed[place] = _words(error)
                 return False
+            self.failed.pop(place, None)
             if task.together and made:
                 self._keep_calmer(made)
             return any(taken_away(point.stolen) for point in made)
@@ -310,6 +314,11 @@ def measure(
 ) -> Dataset:
     """Run a session to its end: see `Session.run`."""
     return session.run(tasks, tell=tell)
+
+
+def _words(error: Exception) -> str:
+    """What went wrong, in a line without names of users and hosts."""
+    return anonymous(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")[:200]
 
 
 def _place(series: str, at: Mapping[str, Value]) -> str:
