@@ -10,6 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="measuring runs torch, which is not installed")
 
+from simperf.calibrate.dataset import Dataset, Measurement  # noqa: E402
 from simperf.calibrate.measure.amounts import op_of  # noqa: E402
 from simperf.calibrate.measure.bench import Bench  # noqa: E402
 from simperf.calibrate.measure.clock import Care  # noqa: E402
@@ -58,10 +59,26 @@ def test_every_point_has_a_key_of_its_own_and_operations_can_be_rebuilt(listed):
     for _, task in listed:
         if isinstance(task, Task) and task.title.startswith("op/"):
             for measured in ((series, at) for series, at in task.points):
-                from simperf.calibrate.dataset import Measurement
-
                 op = op_of(Measurement(*measured, (1.0,)))
                 assert op.family == measured[0].removeprefix("op/")
+
+
+def test_quick_sessions_have_sizes_enough_for_the_constants_of_each_kind(listed):
+    """Else a kind goes by what its whole family does, and dropout takes as long as filling with zeros."""
+    pytest.importorskip("lmfit")
+    from simperf.calibrate.fit.choose import choose
+
+    tasks = [task for _, task in listed if isinstance(task, Task) and task.title.startswith("op/")]
+    readings = tuple(
+        Measurement(series, at, (1e-6 + 1e-10 * float(at["nbytes_read"]),))
+        for one in tasks
+        for series, at in one.points
+    )
+    found = [one for one in choose(Dataset("a machine", measurements=readings)) if one.keys]
+    families = ("op/elementwise", "op/copy", "op/reduction", "op/normalization", "op/optimizer")
+    assert {one.series for one in found} >= set(families)
+    assert not [one.reason for one in found if one.series in families and one.reason]
+    assert sum(one.series == "op/elementwise" for one in found) > 8
 
 
 def test_what_a_cpu_lacks_is_said_with_the_reason(listed):

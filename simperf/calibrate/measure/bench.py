@@ -23,6 +23,8 @@ MOST_QUEUED = 400
 #: clock cycles of a fast GPU in a second, and the most that a kernel waits for the host
 _CYCLES, _LONGEST = 2e9, 100_000_000
 
+#: sizes of a kind of operation that tell six constants of its own
+OWN = 7
 #: makes a tensor of a shape
 New = Callable[..., Any]
 #: sets up operands with `New` and gives back the call to time
@@ -103,6 +105,19 @@ class Bench:
         if self.threads:
             self.torch.set_num_threads(self.threads)
         self.threads = int(self.torch.get_num_threads())
+
+    def sizes_of_a_kind(self, every: int, *, few: int) -> int:
+        """How many sizes of a kind of operation are measured.
+
+        Parameters
+        ----------
+        every : int
+            Unless it is to be quick.
+        few : int
+            On a GPU that is measured quickly, where all kinds of a family go by one rate of the memory. On a CPU each
+            kind has constants of its own, and `OWN` sizes are the fewest that tell them.
+        """
+        return every if not self.quick else few if self.cuda else OWN
 
     @property
     def cuda(self) -> bool:

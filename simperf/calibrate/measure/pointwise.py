@@ -93,7 +93,7 @@ _COLD = ("add", "relu", "threshold_backward", "copy")
 def family(bench: Bench) -> Family:
     """Elementwise operations and copies."""
     makers = _makers(bench)
-    count = 4 if bench.quick else 13
+    count = bench.sizes_of_a_kind(13, few=4)
     low, high = (4e3, 256e6) if bench.cuda else (2e3, 24e6)
     for name, sized in makers.items():
         if bench.quick and name in ("mul", "div", "tanh", "sigmoid", "cat", "embedding", "embedding_dense_backward"):

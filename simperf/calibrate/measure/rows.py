@@ -141,7 +141,7 @@ def _pictures(count: int, low: float, high: float) -> Iterator[tuple[int, int, i
 def family(bench: Bench) -> Family:
     """Reductions, normalisations and pooling."""
     low, high = (2e4, 6e7) if bench.cuda else (4e3, 1.2e7)
-    count = 3 if bench.quick else 12
+    count = bench.sizes_of_a_kind(12, few=3)
     for name, shaped in _rowwise(bench).items():
         for rows, columns in _shapes(count, low, high):
             yield operation(

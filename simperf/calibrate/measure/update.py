@@ -71,7 +71,7 @@ def trained_by(name: str, weights: Sequence[Any]) -> Any:
 def family(bench: Bench) -> Family:
     """Optimizer kernels over sizes."""
     low, high = (1e5, 2e8) if bench.cuda else (1e4, 3e7)
-    count = 3 if bench.quick else 7
+    count = bench.sizes_of_a_kind(7, few=3)
     calls = _calls(bench)
     for kernel in dict.fromkeys((*OPTIMIZERS["sgd"].kernels, *OPTIMIZERS["adamw"].kernels)):
         call = calls[kernel.kind]
@@ -84,7 +84,7 @@ def family(bench: Bench) -> Family:
         for kernel in dict.fromkeys(OPTIMIZERS["adamw"].kernels):
             if kernel.kind == "add" and kernel.reads == 1:
                 continue
-            for n in sizes(5e4, 2e6, 2 if bench.quick else 3):
+            for n in sizes(5e4, 2e6, 3):
                 at = bench.conditions(update_op([kernel], n, kind=kernel.kind), {"cache": "cold"})
                 yield point("op/optimizer", at, _cold(bench, calls[kernel.kind], kernel.reads, n))
     for name in ("momentum-fused", "adamw-fused"):
