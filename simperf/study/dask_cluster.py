@@ -56,6 +56,8 @@ class DaskCluster(Executor):
                     dashboard_address=None,
                     host="127.0.0.1",
                     silence_logs=logging.CRITICAL,
+                    # a scheduler listens for browsers even without a dashboard: here, and where nobody else does
+                    scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
                 )
             self.client = _distributed.Client(self.cluster, timeout=_PATIENCE)
         self._inner = self.client.get_executor(pure=False)

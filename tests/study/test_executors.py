@@ -180,3 +180,18 @@ def test_dask_scheduler_that_does_not_answer(monkeypatch):
 
 def test_cores_are_those_of_this_process():
     assert 1 <= cores() <= (os.cpu_count() or 1)
+
+
+def test_two_clusters_at_once_are_in_nobodys_way():
+    """Each listens on ports that are free, and to this machine alone."""
+    module = pytest.importorskip("simperf.study.dask_cluster", exc_type=ImportError)
+    both = []
+    try:
+        both += [module.DaskCluster(1), module.DaskCluster(1)]
+        pages = [each.cluster.scheduler.http_server for each in both]
+        assert {page.address for page in pages} == {"127.0.0.1"}
+        assert pages[0].port != pages[1].port
+        assert [each.submit(abs, -3).result() for each in both] == [3, 3]
+    finally:
+        for each in both:
+            each.shutdown()
