@@ -10,10 +10,12 @@ import numpy as np
 from simperf.errors import InputError, Problem
 from simperf.results import Result
 
-__all__ = ["COVERAGE", "Duel", "beats", "distinguishable", "interval"]
+__all__ = ["COVERAGE", "NORMAL", "Duel", "beats", "distinguishable", "interval"]
 
 #: share of the draws that an interval holds [1]
 COVERAGE = 0.9
+#: what reaches as far to either side of a normal distribution's middle, over its standard deviation [1]
+NORMAL = 1.645
 #: two results closer than this are one [1]
 _ROUNDING = 1e-12
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from simperf.analysis.chance import NORMAL
 from simperf.calibrate.dataset import Measurement
 from simperf.calibrate.played import MeasuredDevice
 from simperf.calibrate.steps_gpu import player
@@ -62,7 +63,7 @@ def step_predictor(
             for model in models
         ]
         spread = np.log(np.array(times[1:])).std() if draws > 1 else between
-        width = 1.645 * float(np.hypot(spread, shared))
+        width = NORMAL * float(np.hypot(spread, shared))
         return times[0], times[0] * float(np.exp(-width)), times[0] * float(np.exp(width))
 
     return predict

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from simperf.analysis.chance import NORMAL
 from simperf.calibrate.dataset import Measurement
 from simperf.calibrate.played import measured_session
 from simperf.calibrate.programs import PROGRAMS, play
@@ -94,7 +95,7 @@ def player(
         except (SimperfError, KeyError):  # another version's program, or a model that is not in the zoo
             return None
         spread = float(np.log(np.array(others)).std()) if draws > 1 else between
-        width = 1.645 * float(np.hypot(spread, scatter))
+        width = NORMAL * float(np.hypot(spread, scatter))
         return best, best * float(np.exp(-width)), best * float(np.exp(width))
 
     return predict

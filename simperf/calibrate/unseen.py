@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from simperf.analysis.chance import NORMAL
 from simperf.analysis.truth_roofline import GPUS
 from simperf.calibrate.fit.few import half_width, unseen
 from simperf.calibrate.fit.model import Array
@@ -36,7 +37,6 @@ __all__ = [
 
 #: logarithms of measured over predicted time by sort and architecture: an array an operation and GPU
 Misses = Mapping[str, Mapping[str, Sequence[Array]]]
-_NORMAL = 1.645
 _TITLES = {
     "product": "matrix products, convolutions and attention with them",
     "rows": "kernels on rows: softmax, normalisation",
@@ -135,7 +135,7 @@ def _told(misses: Misses, value: Callable[[Misses], float]) -> FittedConstant:
         for name in names
     ]
     best, stderr = value(misses), math.sqrt((len(names) - 1) * float(np.var(without)))
-    low, high = max(0.0, best - _NORMAL * stderr), best + _NORMAL * stderr
+    low, high = max(0.0, best - NORMAL * stderr), best + NORMAL * stderr
     return FittedConstant(value=best, low=low, high=high, stderr=stderr)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from simperf.analysis.chance import interval
+from simperf.analysis.chance import NORMAL, interval
 from simperf.calibrate.fit.few import unseen
 from simperf.calibrate.fit.model import Array
 from simperf.calibrate.unseen import alike_of, catalogue_misses, elsewhere, kernel_parts
@@ -22,9 +22,6 @@ from simperf.calibrate.unseen_steps import DRAWS, MeasuredStep
 from simperf.cost import Miss, Unseen
 
 __all__ = ["StepMiss", "kernel_figures", "step_coverage", "step_figures", "step_misses"]
-
-#: 95 % quantile of a normal distribution
-_NORMAL = 1.645
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +31,7 @@ class StepMiss:
     Parameters
     ----------
     architecture, sort : str
-        Of the GPU; of the step, one of `simperf.cost.STEPS`.
+        Of the GPU; of the step, one of `simperf.cost.unseen.STEPS`.
     missed : float
         Measured over predicted time [1].
     kernels : ndarray
@@ -110,7 +107,7 @@ def step_figures(misses: Collection[StepMiss]) -> dict[str, Miss]:
     squares = sum(len(known) * float(np.var(known)) for known in means.values())
     apart = max(0.0, (squares - chance) / freedom)
     drawn = float(np.mean([one.kernels.var() for one in misses]))
-    longer = float(stats.t.ppf(0.95, freedom)) / _NORMAL
+    longer = float(stats.t.ppf(0.95, freedom)) / NORMAL
     found = {}
     for sort, known in sorted(means.items()):
         share = len(known) / (len(known) + 1.0)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from simperf.analysis.chance import NORMAL
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.ledger_tables import kernel_cases
 from simperf.calibrate.profile import models_text
@@ -18,8 +19,6 @@ from simperf.hardware.profile import FittedConstant, FittedModel
 
 __all__ = ["step_models", "unseen_text"]
 
-#: 95 % quantile of a normal distribution
-_NORMAL = 1.645
 _TITLE = "training steps beside their kernels, matrix products in {}"
 _WORDS = {"half": "16 bits or fewer"}
 
@@ -42,7 +41,7 @@ def step_models(misses: Sequence[StepMiss]) -> dict[str, FittedModel]:
             others = [getattr(known[sort], name) for known in without if sort in known]
             value = float(getattr(figures, name))
             stderr = math.sqrt((len(others) - 1) * float(np.var(others))) if others else 0.0
-            low, high = value - _NORMAL * stderr, value + _NORMAL * stderr
+            low, high = value - NORMAL * stderr, value + NORMAL * stderr
             constants[name] = FittedConstant(
                 value=value, low=low if name == "middle" else max(0.0, low), high=high, stderr=stderr
             )

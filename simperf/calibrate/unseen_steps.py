@@ -62,7 +62,7 @@ class MeasuredStep:
 
     @property
     def sort(self) -> str:
-        """One of `simperf.cost.STEPS`."""
+        """One of `simperf.cost.unseen.STEPS`."""
         return step_sort(self.precision)
 
     @cached_property

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from simperf.analysis.chance import NORMAL
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.fit.choose import Choice, choose
 from simperf.calibrate.fit.intervals import within
@@ -224,7 +225,7 @@ def predictions(model: Model, fitted: FittedModel, data: Data) -> tuple[Array, A
         spread = within(np.log(np.maximum(np.array(rows), 1e-300)), middle).var(axis=0)
     else:  # draws are sessions too
         spread = np.full(len(best), fitted.between**2)
-    width = 1.645 * np.sqrt(spread + fitted.scatter**2)
+    width = NORMAL * np.sqrt(spread + fitted.scatter**2)
     return best, best * np.exp(-width), best * np.exp(width)
 
 

@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from simperf.analysis.chance import NORMAL
 from simperf.calibrate.cluster.accuracy import SMALL, Row
 
 __all__ = ["Scatter", "Scores", "disturbance", "span", "with_fitted", "with_others"]
@@ -38,8 +39,6 @@ NEAREST, NEAREST_FITTED = 19, 8
 LOAD, DOUBLINGS = 0.15, 2.0
 #: series that go by messages, and learn from each other
 _MESSAGES = ("send", "round-trip", "send-train", "all-reduce")
-#: 95 % quantile of a normal distribution
-_NORMAL = 1.645
 #: standard deviation over median absolute deviation, and over interquartile range, of a normal distribution
 _ABSOLUTE, _QUARTILES = 1.4826, 1.0 / 1.349
 #: fewer sends do not tell how disturbed a recording is
@@ -177,7 +176,7 @@ def span(misses: Sequence[Sequence[float] | np.ndarray]) -> tuple[float, float]:
     own = np.concatenate([np.asarray(values) - middle for values, middle in zip(misses, middles, strict=True)])
     low, high = (float(one) for one in np.quantile(own, (0.05, 0.95), method="weibull"))
     apart = float(middles.std(ddof=1)) * math.sqrt(1.0 + 1.0 / len(misses)) if len(misses) > 1 else 0.0
-    middle, shared = float(middles.mean()), _NORMAL * apart
+    middle, shared = float(middles.mean()), NORMAL * apart
     return middle - math.hypot(min(low, 0.0), shared), middle + math.hypot(max(high, 0.0), shared)
 
 

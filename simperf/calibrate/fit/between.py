@@ -16,14 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from simperf.analysis.chance import NORMAL
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.fit.model import Array, Data
 from simperf.calibrate.fit.solve import Fit
 
 __all__ = ["Spread", "Usual", "misses", "spreads", "usual"]
 
-#: 95 % quantile of a normal distribution
-_NORMAL = 1.645
 #: a deviation below which no two sessions are told apart
 _LEAST = 5e-3
 #: variances of fewer models say nothing of what is usual
@@ -81,7 +80,7 @@ class Usual:
         if math.isinf(every):
             return self.variance, 1.0
         drawn = (freedom * variance + self.freedom * self.variance) / every
-        return drawn, float(stats.t.ppf(0.95, every)) / _NORMAL
+        return drawn, float(stats.t.ppf(0.95, every)) / NORMAL
 
 
 def usual(variances: Sequence[float], freedom: float | Sequence[float], *, least: float = _LEAST) -> Usual:
@@ -207,4 +206,4 @@ def _own(table: Array, middles: Array) -> float:
     # the sessions' mean was fitted to: a new session lies further from it than they do
     further = math.sqrt((count + 1.0) / (count - 1.0))
     size = np.abs(always + further * (away - always))
-    return float(np.quantile(size[np.isfinite(size)], 0.9, method="weibull")) / _NORMAL
+    return float(np.quantile(size[np.isfinite(size)], 0.9, method="weibull")) / NORMAL

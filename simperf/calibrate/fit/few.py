@@ -19,6 +19,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from simperf.analysis.chance import NORMAL
 from simperf.calibrate.fit.between import Spread, Usual, usual
 from simperf.calibrate.fit.intervals import log_residual
 from simperf.calibrate.fit.model import Array
@@ -26,8 +27,6 @@ from simperf.calibrate.fit.solve import Fit
 
 __all__ = ["half_width", "told_together", "unseen"]
 
-#: 95 % quantile of a normal distribution
-_NORMAL = 1.645
 #: deviations of fits below which none is told from another [1]: clocks of GPUs tick by a microsecond
 _LEAST = 1e-4
 
@@ -112,4 +111,4 @@ def half_width(spread: Spread) -> float:
     >>> round(half_width(Spread(0.3, 0.4)), 3)
     0.823
     """
-    return _NORMAL * math.hypot(spread.common, spread.own)
+    return NORMAL * math.hypot(spread.common, spread.own)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from simperf.analysis.chance import NORMAL
 from simperf.calibrate.fit.bootstrap import draw_constants, leverages, psi, slope
 from simperf.calibrate.fit.ends import Profile
 from simperf.calibrate.fit.model import Array, Constant, Data, Model
@@ -20,8 +21,6 @@ _STEP = 1e-6
 _STRAIGHT = 1e-4
 #: logarithm of the factor, 20, by which a draw is off at most: of three points any number could come out
 _FARTHEST = 3.0
-#: 95 % quantile of a normal distribution
-_NORMAL = 1.645
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +113,7 @@ def uncertain(
         if one.name in stuck:
             low, high = sorted((values[one.name], stuck[one.name]))
         kept = tuple(float(value) for value in row[:draws])
-        stderr = max(float(row.std()), (high - low) / _NORMAL if one.name in stuck else 0.0)
+        stderr = max(float(row.std()), (high - low) / NORMAL if one.name in stuck else 0.0)
         constants[one.name] = Fitted(values[one.name], stderr, low, high, one.unit, kept, notes[one.name])
     known = [one.name for one in free]
     matrix = np.corrcoef(np.array([table[name] for name in known])) if len(known) > 1 else np.eye(len(known))
@@ -192,7 +191,7 @@ def _bend(
             ends.append((reach, reach if straight else profile.end(i, reach / unit[i], rise) * unit[i] - value))
         table[one.name] = _stretched(row, value, ends, one)
     scatter = float(np.mean(psi(there, scale) ** 2) / max(float(curved.mean()), 1e-6))
-    rise = float(np.median(rises)) if rises else 0.5 * _NORMAL**2 * scatter
+    rise = float(np.median(rises)) if rises else 0.5 * NORMAL**2 * scatter
     found = {}
     for i, one in enumerate(stuck, len(free)):
         side = 1.0 if "lower" in notes[one.name] else -1.0

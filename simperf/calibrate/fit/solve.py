@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from simperf.analysis.chance import NORMAL
 from simperf.calibrate.fit.intervals import Fitted, log_residual, uncertain, within
 from simperf.calibrate.fit.model import Array, Columns, Data, Model
 from simperf.errors import InputError, Problem, SimperfError
@@ -106,7 +107,7 @@ class Fit:
         middle = np.log(np.maximum(self.predict(columns), 1e-300))
         table = within(np.log(np.maximum(np.array(rows), 1e-300)), middle)
         if reading:  # quantiles of two independent parts: their variances add
-            width = np.sqrt(table.var(axis=0) + self.scatter**2) * 1.645
+            width = np.sqrt(table.var(axis=0) + self.scatter**2) * NORMAL
             return np.exp(middle - width), np.exp(middle + width)
         return np.exp(np.quantile(table, 0.05, axis=0)), np.exp(np.quantile(table, 0.95, axis=0))
 
