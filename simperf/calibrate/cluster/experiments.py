@@ -28,8 +28,6 @@ STEPS = 4
 FLOOD = 1024.0 * MIB
 #: longest estimate of one repeat [s], and what all repeats of a point may take [s]
 LONGEST, BUDGET = 2.5, 1.2
-#: families that are repeated differently: least, most, and what all repeats may take [s]. Steps alone are what all
-#: times of training are predicted from
 #: in how many goes the repeats of a point are taken, each in another third of the session: a machine is not as fast in
 #: one minute as in the next, and one go says what it was in its own
 PASSES = 3
@@ -39,6 +37,8 @@ LONG = 0.1
 GOES = 12
 #: what a repeat of a small message takes besides the message: hosts meet, and wait a little [s]
 _MEETING = 0.01
+#: families that are repeated differently: least, most, and what all repeats may take [s]. Steps alone are what all
+#: times of training are predicted from
 _REPEATS: Mapping[str, tuple[int, int, float]] = {"server": (4, 15, BUDGET), "step": (12, 40, 2.5 * BUDGET)}
 
 
@@ -62,7 +62,7 @@ class Point:
     estimate : float
         Of one repeat [s].
     goes : int
-        How often a session comes back to it, with all its repeats.
+        How often a session takes it: up to `PASSES` share its repeats, more of them have all repeats each.
     """
 
     family: str
