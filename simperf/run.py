@@ -68,6 +68,7 @@ def run(scenario: Scenario, *, record: bool = True, watch: Callable[[Simulation]
         kernels=scenario.cost.kernels,
         measured=scenario.cost.gpu,
         unseen=scenario.cost.unseen,
+        protocols=scenario.cost.protocols,
     )
     with _patient():
         time = session.play(scenario.program.function(session, **scenario.parameters))

@@ -30,7 +30,7 @@ from simperf.collectives.networks import (
 from simperf.collectives.pace import paces
 from simperf.collectives.placement import Placement, Transport, place
 from simperf.collectives.plan import Plan
-from simperf.collectives.protocols import PROTOCOLS, paced, protocol_transport
+from simperf.collectives.protocols import PROTOCOLS, protocol_transport
 from simperf.collectives.staging import StagedMachine
 from simperf.errors import UnknownNameError
 from simperf.hardware import GpuPart, Machine
@@ -113,6 +113,8 @@ class Tuner:
     spread : bool
         Whether channels take turns over all GPUs near an adapter, as they did up to NCCL 2.4;
         since then (src/graph/search.cc) they pass the same ones.
+    speed : float
+        How many times as fast the constants of protocols and networks are, to see what that would gain [1].
 
     Raises
     ------
@@ -131,6 +133,7 @@ class Tuner:
         network: Network | str = "",
         only: Sequence[str] = (),
         spread: bool = False,
+        speed: float = 1.0,
     ) -> None:
         if collective not in COLLECTIVES:
             raise UnknownNameError("collective of the tuner", collective, COLLECTIVES)
@@ -138,10 +141,11 @@ class Tuner:
             if name not in ALGORITHMS:
                 raise UnknownNameError("algorithm of the tuner", name, ALGORITHMS)
         self.machine, self.ranks, self.collective = machine, tuple(ranks), collective
-        self.network = _network(network, machine, self.ranks)
+        self.speed = speed
+        self.network = _network(network, machine, self.ranks).faster(speed)
         self.only = tuple(only)
         self.in_network = in_network
-        self.floor = launches * LAUNCH / paced()
+        self.floor = launches * LAUNCH / speed
         passed: Any = Forwarding(machine) if collective == "all-to-all" else machine
         self.staged = StagedMachine(passed, self.network)
         self._inside = StagedMachine(passed, self.network, inside=True)
@@ -245,20 +249,21 @@ class Tuner:
 
     def _transport(self, algorithm: str, protocol: str, pace: Pace) -> Transport:
         """Latencies of the protocol over this network, and channels that keep their pace and the protocol's limit."""
-        base = protocol_transport(algorithm, protocol)
+        base = protocol_transport(algorithm, protocol).faster(self.speed)
         if algorithm == "in-network":
             base = replace(base, efficiency=in_network_efficiency(self.machine, self.ranks) or base.efficiency)
         media = dict(base.media)
         if algorithm == "ring" and len(self.shape.groups) == len(self.ranks):
             # with one rank a server nothing hides the network (src/graph/tuning.cc)
-            media["network"] = protocol_transport("tree", protocol).media["network"]
+            media["network"] = protocol_transport("tree", protocol).media["network"] / self.speed
         media["network"] += self._extra
         caps, limit = pace.lanes, math.inf
         if protocol == "LL":
-            limit = low_latency_limit(self.machine, self.ranks)
+            limit = low_latency_limit(self.machine, self.ranks) * self.speed
         if algorithm == "tree":
             # an all-reduce's bus bandwidth is about twice what goes up and down the tree
-            limit = min(limit, tree_limit(self.machine, self.ranks) * self.shape.adapters()) / 2
+            most = tree_limit(self.machine, self.ranks) * self.speed
+            limit = min(limit, most * self.shape.adapters()) / 2
         if limit < math.inf and caps:
             scale = min(1.0, limit / (base.efficiency * sum(caps)))
             caps = tuple(cap * scale for cap in caps)
@@ -270,7 +275,7 @@ class Tuner:
         if away is None:
             return 0.0
         wire = self.machine.route(self.ranks[0], self.ranks[away]).latency
-        return max(self.network.latency, wire - REFERENCE / paced(), 0.0)
+        return max(self.network.latency, wire - REFERENCE / self.speed, 0.0)
 
     def _pace(self, algorithm: str, plan: Plan, placement: Placement) -> Pace:
         if algorithm not in self._caps:

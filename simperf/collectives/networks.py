@@ -9,7 +9,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from simperf.collectives.protocols import paced
 from simperf.errors import InputError, UnknownNameError
 from simperf.files import TomlFile, read_toml
 from simperf.hardware import CpuPart, GpuPart, Machine, NicPart
@@ -65,6 +64,10 @@ class Network:
     nics: tuple[str, ...] = ()
     source: str = ""
 
+    def faster(self, speed: float) -> Network:
+        """The same network, whose latency and software are `speed` times as fast [1]."""
+        return self if speed == 1.0 else replace(self, latency=self.latency / speed, core=self.core * speed)
+
 
 def _read(toml: TomlFile, name: str, values: Mapping[str, Any]) -> Network:
     return Network(
@@ -108,13 +111,7 @@ def network(name: str) -> Network:
     """
     if name not in _networks():
         raise UnknownNameError("network of NCCL", name, list(_networks()))
-    return _paced(_networks()[name])
-
-
-def _paced(found: Network) -> Network:
-    """The network with its constants as fast as those of the protocols are just now."""
-    factor = paced()
-    return found if factor == 1.0 else replace(found, latency=found.latency / factor, core=found.core * factor)
+    return _networks()[name]
 
 
 def network_of(machine: Machine, ranks: Sequence[str]) -> Network:
@@ -125,7 +122,7 @@ def network_of(machine: Machine, ranks: Sequence[str]) -> Network:
             part = machine.nodes[edge.src].part
             if isinstance(part, NicPart):
                 named = next((one for one in _networks().values() if part.name in one.nics), None)
-                return _paced(named) if named is not None else network("rdma")
+                return named if named is not None else network("rdma")
     return network("rdma")
 
 
@@ -154,19 +151,20 @@ def _row(machine: Machine, rank: str) -> str:
 def low_latency_limit(machine: Machine, ranks: Sequence[str]) -> float:
     """The most that the LL protocol carries between these GPUs [B/s of bus bandwidth].
 
-    Inside a server it depends on the GPU, between servers on the maker of the processors.
+    Inside a server it depends on the GPU, between servers on the vendor of the processors; NCCL knows a row for
+    AMD and takes the other one for every other vendor.
     """
     where = _where(machine, ranks)
     key = _row(machine, ranks[0])
     if where != "one":
         host = machine.nodes[machine.host_of(ranks[0])].part
-        key = "amd" if isinstance(host, CpuPart) and host.title.startswith("AMD") else "intel"
-    return _limits().get(("LL", where, key), math.inf) * paced()
+        key = "amd" if isinstance(host, CpuPart) and host.vendor == "amd" else "intel"
+    return _limits().get(("LL", where, key), math.inf)
 
 
 def tree_limit(machine: Machine, ranks: Sequence[str]) -> float:
     """The most that one channel of trees carries between these GPUs [B/s of bus bandwidth]."""
-    return _limits().get(("tree", _where(machine, ranks), _row(machine, ranks[0])), math.inf) * paced()
+    return _limits().get(("tree", _where(machine, ranks), _row(machine, ranks[0])), math.inf)
 
 
 def in_network_efficiency(machine: Machine, ranks: Sequence[str]) -> float:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,31 +10,13 @@ from simperf.errors import InputError, UnknownNameError
 from simperf.files import read_toml
 from simperf.units import parse
 
-__all__ = ["PROTOCOLS", "family", "pace", "paced", "protocol_transport"]
+__all__ = ["PROTOCOLS", "family", "protocol_transport"]
 
 #: lowest latency first
 PROTOCOLS = ("LL", "LL128", "Simple")
 
 _FILE = Path(__file__).with_name("data") / "nccl.toml"
 _MEDIA = ("nvlink", "pcie", "network")
-
-
-_PACE: ContextVar[float] = ContextVar("pace", default=1.0)
-
-
-@contextmanager
-def pace(factor: float) -> Iterator[None]:
-    """Within it the times of all protocols are `factor` times as short, to see what that would gain."""
-    token = _PACE.set(factor)
-    try:
-        yield
-    finally:
-        _PACE.reset(token)
-
-
-def paced() -> float:
-    """How many times as fast the constants of protocols are just now."""
-    return _PACE.get()
 
 
 def family(algorithm: str) -> str:
@@ -91,8 +69,4 @@ def protocol_transport(algorithm: str, protocol: str) -> Transport:
     if (family(algorithm), protocol) not in table:
         known = [variant for name, variant in table if name == family(algorithm)]
         raise UnknownNameError("protocol", protocol, known)
-    found, factor = table[family(algorithm), protocol], paced()
-    if factor == 1.0:
-        return found
-    media = {medium: latency / factor for medium, latency in found.media.items()}
-    return replace(found, start=found.start / factor, media=media)
+    return table[family(algorithm), protocol]

@@ -39,8 +39,8 @@ MEMORY = 0.8
 THROUGH = 5.0 / 6.0
 
 #: copies of a byte that is staged and nothing more: written and read once. NCCL's buffers are
-#: small and used again and again; on Intel's processors they stay in the last-level cache
-#: (Data Direct I/O), so that the memory's bus sees nothing of it
+#: small and used again and again; where devices write into the last-level cache (`CpuPart.ddio`) they
+#: stay there, so that the memory's bus sees nothing of it
 STAGED = 2
 
 
@@ -162,7 +162,7 @@ class StagedMachine:
         socket = sockets[0] if first else sockets[-1]
         part = self.machine.nodes[socket].part
         assert isinstance(part, CpuPart)
-        if copies == STAGED and part.title.startswith("Intel"):
+        if copies == STAGED and part.ddio:
             return []
         name = f"{socket}:staged/{copies}"
         self._more[name] = MEMORY * part.memory_bandwidth / copies

@@ -56,6 +56,8 @@ class Session:
         The part that they were fitted to; empty if they hold for every device.
     unseen : Unseen, optional
         How far GPUs that no constants were fitted to lie from their rooflines.
+    protocols : float
+        How many times as fast the constants of NCCL's protocols are [1].
 
     Examples
     --------
@@ -81,10 +83,12 @@ class Session:
         kernels: Mapping[str, Mapping[str, float]] | None = None,
         measured: str = "",
         unseen: Unseen | None = None,
+        protocols: float = 1.0,
     ) -> None:
         self.simulation, self.mode, self.profile = simulation, mode, profile
         self.sharp, self.efficiency = sharp, dict(efficiency or {})
         self.kernels, self.measured, self.unseen = dict(kernels or {}), measured, unseen
+        self.protocols = protocols
         self.metrics: dict[str, tuple[float, str]] = {}
         self.notes: list[str] = []
         self.operations: dict[tuple[str, Op, str], Operation] = {}
@@ -103,6 +107,7 @@ class Session:
             kernels=self.kernels,
             measured=self.measured,
             unseen=self.unseen,
+            protocols=self.protocols,
         )
 
     @property

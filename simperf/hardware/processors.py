@@ -184,6 +184,10 @@ class CpuPart(Part):
         From the core outwards.
     forwarding : float or None
         Capacity of its root complex between PCIe ports [B/s], if it is lower than its ports' sum.
+    vendor : str
+        ``"intel"``, ``"amd"`` or ``"other"``; limits of communication libraries depend on it.
+    ddio : bool
+        Whether what devices write over PCIe goes into the last-level cache (direct I/O), not to memory.
     """
 
     KIND: ClassVar[str] = "cpu"
@@ -206,3 +210,5 @@ class CpuPart(Part):
     memory_capacity: float
     caches: tuple[CacheLevel, ...]
     forwarding: float | None = None
+    vendor: str = "other"
+    ddio: bool = False

@@ -178,6 +178,8 @@ class _Cpu(_File):
     memory_capacity: Size
     cache: list[_Cache]
     forwarding: Bandwidth | None = None
+    vendor: Literal["intel", "amd", "other"] = "other"
+    ddio: Annotated[bool, Field(strict=True)] = False
 
 
 class _Link(_File):
@@ -296,7 +298,7 @@ MODELS: Mapping[str, type[Table]] = {
     "profile": _Profile,
 }
 _WORDS = (
-    *("kind", "title", "source", "technology", "architecture", "memory", "shared", "reduces"),
+    *("kind", "title", "source", "technology", "architecture", "memory", "shared", "reduces", "vendor"),
     *("gpu", "dataset", "made", "machine", "versions", "model"),  # a profile is its own source
 )
 

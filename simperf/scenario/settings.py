@@ -31,6 +31,8 @@ class CostSettings:
         The GPU part whose operations `kernels` cost; empty for all.
     unseen : Unseen or None
         A draw of how far the other GPUs lie from their rooflines; None leaves them there.
+    protocols : float
+        How many times as fast the constants of NCCL's protocols are, to see what that would gain [1].
     """
 
     sharp: bool = False
@@ -38,6 +40,7 @@ class CostSettings:
     kernels: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     gpu: str = ""
     unseen: Unseen | None = None
+    protocols: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from simperf.collectives.protocols import pace
 from simperf.errors import InputError, Problem, SimperfError
 from simperf.files import TomlFile
 from simperf.hardware import Machine
@@ -128,16 +127,15 @@ def _speeds(task: Mapping[str, Any]) -> dict[str, float]:
 def run_task(task: Mapping[str, Any]) -> Row:
     """Run one point; whatever goes wrong is in its row, and nothing is raised."""
     try:
-        with pace(_speeds(task).get("nccl protocols", 1.0)):
-            if task["samples"]:
-                from simperf.study.uncertainty import predict
+        if task["samples"]:
+            from simperf.study.uncertainty import predict
 
-                made = _base(task)
-                result = predict(
-                    made, samples=task["samples"], record=task["record"], change=lambda one: _faster(one, task)
-                )
-            else:
-                result = run(point_scenario(task), record=task["record"])
+            made = _base(task)
+            result = predict(
+                made, samples=task["samples"], record=task["record"], change=lambda one: _faster(one, task)
+            )
+        else:
+            result = run(point_scenario(task), record=task["record"])
         return result_row(task, result)
     except SimperfError as error:
         return failed_row(task, str(error))

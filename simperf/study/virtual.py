@@ -67,9 +67,6 @@ def resources(scenario: Scenario) -> list[Resource]:
 def speed_up(scenario: Scenario, factors: Mapping[str, float]) -> Scenario:
     """The scenario with resources made faster.
 
-    The constants of `PROTOCOLS` are no part of a scenario: whoever runs it does so within
-    `simperf.collectives.protocols.pace`.
-
     Parameters
     ----------
     scenario : Scenario
@@ -100,6 +97,7 @@ def speed_up(scenario: Scenario, factors: Mapping[str, float]) -> Scenario:
     if machine is not None:
         machine = _machine(machine, factors)
     cost = _cost(scenario, factors[_FITTED]) if _FITTED in factors else scenario.cost
+    cost = replace(cost, protocols=cost.protocols * factors.get(PROTOCOLS, 1.0))
     return replace(scenario, parameters=changed, machine=machine, frontend=frontend, cost=cost)
 
 

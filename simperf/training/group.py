@@ -28,7 +28,6 @@ from simperf.collectives.forwarding import Forwarding
 from simperf.collectives.moved import add_up
 from simperf.collectives.nccl import Tuner
 from simperf.collectives.placement import PLAIN, Placement, place
-from simperf.collectives.protocols import paced
 from simperf.collectives.stepwise import Stepwise
 from simperf.collectives.suit import plan_for, reducing_sites
 from simperf.engine.recorder import Category
@@ -369,10 +368,12 @@ class Group:
         algorithm, options = self._asked(name)
         if algorithm in TUNED:
             known = _TUNED.setdefault(machine, {})
-            key = (name, algorithm, self.nodes, nbytes, paced())
+            key = (name, algorithm, self.nodes, nbytes, self.m.protocols)
             if key not in known:
                 if name not in self._tuners:
-                    self._tuners[name] = Tuner(machine, self.nodes, collective=name, only=TUNED[algorithm])
+                    self._tuners[name] = Tuner(
+                        machine, self.nodes, collective=name, only=TUNED[algorithm], speed=self.m.protocols
+                    )
                 choice = self._tuners[name].best(nbytes)
                 known[key] = choice.plan, choice.transport, choice.servers
             plan, transport, servers = known[key]

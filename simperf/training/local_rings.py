@@ -115,7 +115,7 @@ class LocalRings:
         key = (name, nbytes)
         if key not in self._times:
             if name not in self._tuners:
-                self._tuners[name] = Tuner(self._m.machine, self.gpus, collective=name)
+                self._tuners[name] = Tuner(self._m.machine, self.gpus, collective=name, speed=self._m.protocols)
             best = self._tuners[name].best(nbytes)
             self._times[key] = best.time, dict(best.run.moved)
         return self._times[key]

@@ -134,3 +134,14 @@ def test_low_latency_protocols_have_a_limit_of_their_own():
     tuner = Tuner(DGX, DGX.gpus)
     found = {choice.name: choice for choice in tuner.choices(2.0**30)}
     assert 2.0**30 * 1.75 / found["ring/LL"].time == pytest.approx(87.7e9, rel=0.02)
+
+
+def test_constants_that_are_faster_leave_the_wires_as_they_are():
+    """Of no bytes the start is shorter, the hops are as long as the wires; a large payload is bound by the wires."""
+    one, ten = (Tuner(DGX, DGX.gpus, only=["ring"], speed=speed) for speed in (1.0, 10.0))
+    hops = 14 * DGX.route(DGX.gpus[0], DGX.gpus[1]).latency
+    start = protocol_transport("ring", "LL").start
+    assert one.best(0.0).time == pytest.approx(start + hops)
+    assert ten.best(0.0).time == pytest.approx(start / 10 + hops)
+    assert ten.best(2.0**30).time == pytest.approx(one.best(2.0**30).time, rel=1e-3)
+    assert Tuner(DGX, DGX.gpus, only=["ring"]).best(0.0).time == one.best(0.0).time, "nothing of it stays behind"

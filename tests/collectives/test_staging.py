@@ -1,7 +1,11 @@
 """Host memory on the way (simperf.collectives.staging) and what lies before the wire (simperf.collectives.networks)."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+import simperf.hardware
 from simperf.collectives.nccl import Tuner
 from simperf.collectives.networks import (
     in_network_efficiency,
@@ -48,6 +52,30 @@ def test_a_staged_byte_crosses_the_memory_bus_twice_and_the_gpus_links_both_ways
 def test_intel_keeps_staged_bytes_in_its_cache():
     staged = StagedMachine(_box(peer_access=False, cpu="xeon-8480c"), network("rdma"))
     assert not any("staged" in name for name in staged.route("gpu0", "gpu1").resources)
+
+
+def test_what_a_processor_is_called_changes_nothing(tmp_path):
+    """Direct I/O and the vendor are data of the part; its title is for people."""
+    shipped = Path(simperf.hardware.__file__).parent / "data" / "cpu"
+    for name in ("xeon-8480c", "epyc-7742"):
+        text = (shipped / f"{name}.toml").read_text()
+        title = re.search('title = "(.*)"', text)[1]
+        (tmp_path / f"{name}-renamed.toml").write_text(text.replace(title, "A processor"))
+    catalog = Catalog.load(folders=[tmp_path])
+
+    def found(cpu):
+        spec = {
+            "kind": "server",
+            "peer_access": False,
+            "node": [{"id": "gpu{0..3}", "gpu": "rtx-4090"}, {"id": "cpu0", "cpu": cpu}],
+            "link": [{"a": "gpu{0..3}", "b": "cpu0", "part": "pcie4-x16"}],
+        }
+        machine = build_machine(spec, catalog)
+        staged = StagedMachine(machine, network("rdma"))
+        return staged.route("gpu0", "gpu1").resources, _busbw(machine)
+
+    for name in ("xeon-8480c", "epyc-7742"):
+        assert found(name) == found(f"{name}-renamed")
 
 
 def test_host_memory_binds_when_many_gpus_share_it():
