@@ -139,9 +139,11 @@ def test_low_latency_protocols_have_a_limit_of_their_own():
 def test_constants_that_are_faster_leave_the_wires_as_they_are():
     """Of no bytes the start is shorter, the hops are as long as the wires; a large payload is bound by the wires."""
     one, ten = (Tuner(DGX, DGX.gpus, only=["ring"], speed=speed) for speed in (1.0, 10.0))
-    hops = 14 * DGX.route(DGX.gpus[0], DGX.gpus[1]).latency
+    wire = DGX.route(DGX.gpus[0], DGX.gpus[1]).latency
     start = protocol_transport("ring", "LL").start
-    assert one.best(0.0).time == pytest.approx(start + hops)
-    assert ten.best(0.0).time == pytest.approx(start / 10 + hops)
-    assert ten.best(2.0**30).time == pytest.approx(one.best(2.0**30).time, rel=1e-3)
+    assert one.best(0.0).time == pytest.approx(start + 14 * wire)
+    assert ten.best(0.0).time == pytest.approx(start / 10 + 14 * wire)
+    simple = protocol_transport("ring", "Simple")
+    gained = 0.9 * simple.start + 14 * (simple.media["nvlink"] - wire)
+    assert one.best(2.0**30).time - ten.best(2.0**30).time == pytest.approx(gained)
     assert Tuner(DGX, DGX.gpus, only=["ring"]).best(0.0).time == one.best(0.0).time, "nothing of it stays behind"
