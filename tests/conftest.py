@@ -16,7 +16,10 @@ gc.set_threshold(50_000, 20, 50)
 #: files, and tests in them, that share what is dear to make, or a thing of which the machine has one: where several
 #: processes run the tests, one of them runs these
 TOGETHER = {
-    "runs of measured scenarios": r"tests/(truth/test_(orderings|data_parallel|parameter_servers)|book/.*\[measured/)",
+    "runs of measured scenarios": (
+        r"tests/(truth/test_(orderings|data_parallel|parameter_servers)|(book|goldens)/.*\[measured/)"
+    ),
+    "runs of all other scenarios": r"tests/(book/test_scenarios|goldens/)",
     "network namespaces": r"tests/calibrate/test_cluster_(network|teardown|measure)",
     "built documentation": r"tests/docs/test_(sphinx|docs_browser)",
 }

@@ -13,18 +13,20 @@ FILES = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in 
 
 def test_a_file_is_one_piece_of_work():
     assert scope("tests/engine/test_share.py::test_a[b::c]") == scope("tests/engine/test_share.py::test_d")
-    assert scope("tests/book/test_scenarios.py::test_x[d2l/async]") == "tests/book/test_scenarios.py"
+    assert scope("tests/truth/test_fits.py::test_x[a]") == "tests/truth/test_fits.py"
 
 
-def test_measured_scenarios_are_played_by_the_process_that_keeps_their_runs():
+def test_shipped_scenarios_are_played_by_the_process_that_keeps_their_runs():
     """Each is played once a process, which takes minutes for all of them."""
-    together = "runs of measured scenarios"
-    line = re.compile(r"^from tests\.truth\.runs import .*attempts", re.MULTILINE)
+    measured, others = "runs of measured scenarios", "runs of all other scenarios"
+    line = re.compile(r"^from tests\.(truth\.runs import .*attempts|goldens\.played)", re.MULTILINE)
     users = [name for name, text in FILES.items() if line.search(text)]
-    assert len(users) >= 3
+    assert len(users) >= 5
     for name in users:
-        test = "test_a_scenario_meets_its_expectations[measured/x]" if "/book/" in name else "test_x"
-        assert scope(f"{name}::{test}") == together, name
+        every = "/truth/" not in name
+        assert scope(f"{name}::test_x[measured/x]" if every else f"{name}::test_x") == measured, name
+        if every:
+            assert scope(f"{name}::test_x[d2l/x]") == others, name
 
 
 @pytest.mark.parametrize("name", TOGETHER)
