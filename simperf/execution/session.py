@@ -171,6 +171,12 @@ class Session:
             raise ProgramError(f"metric {name!r} has the unit {unit!r}; one of {', '.join(DIMENSIONS)} is expected")
         self.metrics[name] = (float(value), unit)
 
+    def rate(self, name: str, amount: float, unit: str = "1/s", *, time: float | None = None) -> None:
+        """Report how much was done in a `time` [s], or since the start; nothing where no time passed."""
+        passed = self.now if time is None else time
+        if passed > 0.0:
+            self.metric(name, amount / passed, unit)
+
     def model(self, device: Device) -> OpModel:
         """What operations cost on `device`."""
         if device.name not in self._models:

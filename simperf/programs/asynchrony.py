@@ -48,7 +48,7 @@ def async_chain(
     for _ in range(n):
         yield launch(kernel() if jitter else same, gpu)
     yield synchronize(gpu)
-    m.metric("operations per second", n / m.now, "1/s")
+    m.rate("operations per second", n)
 
 
 @program("what-blocks")

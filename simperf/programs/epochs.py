@@ -97,7 +97,7 @@ def epoch(
     yield synchronize(gpu)
     time = run.time + m.now - drained
     m.metric("epoch time", time, "s")
-    m.metric("samples per second", run.steps * batch / time, "1/s")
+    m.rate("samples per second", run.steps * batch, time=time)
     m.metric("simulated steps", run.simulated)
     m.metric("extrapolated steps", run.extrapolated)
     m.metric("period", run.period)

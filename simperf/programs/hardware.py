@@ -47,6 +47,9 @@ def memory_reads(
     channels = channels or cpu.memory_channels
     if not 1 <= channels <= cpu.memory_channels:
         raise ProgramError(f"channels is {channels}; the socket has {cpu.memory_channels}")
+    for name, size in (("nbytes", nbytes), ("access", access)):
+        if not size > 0.0:
+            raise ProgramError(f"{name} is {size:g} B: a size above 0 is expected")
     env, recorder = m.simulation.env, m.simulation.recorder
     dram = Dram(env, cpu.memory, channels=channels, banks=banks, name=f"{m.host}/memory", recorder=recorder)
     if pattern == "sequential":
@@ -54,7 +57,7 @@ def memory_reads(
     else:
         reads = [dram.read(access, i) for i in range(math.ceil(nbytes / access))]
     yield env.all_of(reads)
-    m.metric("bandwidth", nbytes / m.now, "B/s")
+    m.rate("bandwidth", nbytes, "B/s")
     m.metric("time per access", m.now / len(reads), "s")
 
 
@@ -124,8 +127,8 @@ def disk_reads(
 
     ways = [env.process(requests(n // outstanding + (i < n % outstanding))) for i in range(outstanding)]
     yield env.all_of(ways)
-    m.metric("bandwidth", n * nbytes / m.now, "B/s")
-    m.metric("requests per second", n / m.now, "1/s")
+    m.rate("bandwidth", n * nbytes, "B/s")
+    m.rate("requests per second", n)
     m.metric("time per request", m.now / n * outstanding, "s")
 
 

@@ -75,7 +75,7 @@ def input_pipeline(
         if number:
             yield wait(steps[number - 1])
     yield synchronize(gpu)
-    m.metric("samples per second", batches * batch / m.now, "1/s")
+    m.rate("samples per second", batches * batch)
     m.metric("waited for data", pipeline.waited, "s")
     m.metric("starved steps", pipeline.starved / batches)
-    m.metric("device busy", gpu.share.floor() / m.now, "1")
+    m.rate("device busy", gpu.share.floor(), "1")

@@ -109,7 +109,7 @@ def stragglers(
     if asynchronous:
         threads = [env.process(alone(rank)) for rank in range(workers)]
         yield env.any_of(threads)
-        rate = done / m.now
+        trained = done
     else:
         for _ in range(steps):
             ends = [env.process(work(rank)) for rank in range(workers)]
@@ -129,10 +129,10 @@ def stragglers(
             if communicate:
                 yield env.timeout(communicate)
                 m.show("all/exchange", "exchange", m.now - communicate, "communication")
-        rate = steps * (workers - backup) / m.now
-    m.metric("steps per second of all workers", rate, "1/s")
-    m.metric("efficiency", rate * (step + communicate) / workers)
-    m.metric("waiting for the slowest", idle / (workers * m.now))
+        trained = steps * (workers - backup)
+    m.rate("steps per second of all workers", trained)
+    m.rate("efficiency", trained * (step + communicate) / workers, "1")
+    m.rate("waiting for the slowest", idle / workers, "1")
 
 
 def _flap_rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
@@ -195,5 +195,5 @@ def link_flaps(
         change_links(m.simulation, slowed(name, share, at, until, keys=("share", "until")))
     for _ in range(n):
         yield m.send(source, target, nbytes)
-    m.metric("bandwidth", n * nbytes / m.now, "B/s")
+    m.rate("bandwidth", n * nbytes, "B/s")
     m.metric("time lost", m.now - n * (route.latency + nbytes / route.bandwidth), "s")

@@ -37,8 +37,11 @@ def fit_speed(step: TrainingStep, rate: float, run: Callable[[TrainingStep], flo
     Raises
     ------
     InputError
-        What is beside the kernels takes longer than the whole measured step.
+        What is beside the kernels takes longer than the whole measured step, or the kernels take no time.
     """
+    if not step.compute_time:
+        message = "a measured speed scales the kernels, and these take no time: give forward and backward"
+        raise InputError(Problem(message, key="alone", value=f"{rate:g}"))
     wanted, speed = step.samples / rate, 1.0
     for _ in range(TRIES):
         now = faster(step, speed)

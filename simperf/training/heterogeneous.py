@@ -64,6 +64,8 @@ def proportional_split(batch: int, times: Sequence[Callable[[int], float]]) -> l
         return [_most(time, end, batch) for time in times]
 
     candidates = [time(batch) for time in times]
+    if not any(candidates) and batch >= len(times):  # nothing takes any time: no split is better than another
+        return even_split(batch, len(times))
     high = min(candidates)  # one device alone
     low = 0.0
     for _ in range(200):

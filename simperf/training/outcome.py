@@ -67,7 +67,7 @@ def tell(
     steps = max(len(replica.ends) for replica in replicas)
     time = step_time(replicas, period=period)
     rate = samples / time if time else 0.0
-    m.metric("samples per second", rate, "1/s")
+    m.rate("samples per second", samples, time=time)
     m.metric("time per step", time, "s")
     m.metric("GPUs", ranks)
     tell_cost(m, time, rate)

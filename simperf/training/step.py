@@ -129,7 +129,7 @@ def even_step(
     Raises
     ------
     InputError
-        No layer, not a size for each, or a time below 0.
+        No layer, not a size for each or all of them 0, or a time below 0.
 
     Examples
     --------
@@ -142,6 +142,9 @@ def even_step(
         for key, time in (("forward", forward), ("backward", backward), ("update", update))
         if not 0.0 <= time < math.inf
     ]
+    if sizes and not (min(sizes) >= 0.0 and 0.0 < sum(sizes) < math.inf):
+        message = "sizes are 0 or more, and one of them above 0"
+        problems.append(Problem(message, key="sizes", value=str(list(sizes))))
     if layers < 1 or (sizes and len(sizes) != layers):
         problems.append(
             Problem("one layer or more, and a size for each, are expected", key="layers", value=str(layers))

@@ -213,7 +213,10 @@ def train(m: Session, run: Training) -> Program:
         yield wait(thread.done, why="wait: ranks")
     group.settle()
     share = steps[0].samples * run.accumulate * run.counted
-    alone = share / _time_alone(m, run, nominal) if len(steps) > 1 else 0.0
+    single = _time_alone(m, run, nominal) if len(steps) > 1 else 0.0
+    if len(steps) > 1 and not single:
+        m.notes.append("a step of one device by itself takes no time: there is no scaling efficiency")
+    alone = share / single if single else 0.0
     period = run.every if run.strategy == "local-sgd" else 1
     tell(m, replicas, samples=run.samples * run.counted, alone=alone, group=group, period=period)
     tell_feeds(m, [replica.feed for replica in replicas], batches=run.steps * run.accumulate)
@@ -270,6 +273,7 @@ def _steps(m: Session, run: Training) -> list[TrainingStep]:
     if run.split == "even":
         shares = even_split(samples, ranks)
     else:
+        even_split(samples, ranks)  # a sample or more for each, or there is nothing to split
         shares = proportional_split(samples, [time(rank) for rank in range(ranks)])
         if 0 in shares:
             idle = run.nodes[shares.index(0)]
