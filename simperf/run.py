@@ -69,6 +69,7 @@ def run(scenario: Scenario, *, record: bool = True, watch: Callable[[Simulation]
         measured=scenario.cost.gpu,
         unseen=scenario.cost.unseen,
         protocols=scenario.cost.protocols,
+        calls=scenario.cost.calls,
     )
     with _patient():
         time = session.play(scenario.program.function(session, **scenario.parameters))

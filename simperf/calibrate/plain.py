@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from simperf.calibrate.dataset import Dataset, Measurement
-from simperf.calibrate.steps import MeasuredDevice
+from simperf.calibrate.played import measured_part
 from simperf.calibrate.validate import Checked, Validation
 from simperf.errors import SimperfError
 from simperf.hardware import ProfilePart
@@ -93,7 +93,7 @@ def plain_steps(profile: ProfilePart) -> Callable[[Measurement], float | None]:
     """A function that says how long a step of ``step/MODEL`` takes by a roofline of two constants [s]."""
     from simperf.workload.zoo import load
 
-    device = MeasuredDevice.of(profile)
+    device = measured_part(profile)
 
     def step(point: Measurement) -> float | None:
         words = [str(point.at.get(name, default)) for name, default in (("precision", "fp32"), ("optimizer", ""))]

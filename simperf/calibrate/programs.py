@@ -1,26 +1,22 @@
 """The programs that are measured whole, over the simulator's verbs: held out, and played with a profile's constants.
 
 Each is the counterpart of one in `simperf.calibrate.measure.programs`, under the same name and with the same
-parameters: its launches, waits and copies are the verbs that stand for what the torch program does.
+parameters: its launches, waits and copies are the verbs that stand for what the torch program does. What the host had
+issued when is a metric, ``issued``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any
+from typing import Any, Literal
 
-from simperf.calibrate.dataset import Value
 from simperf.engine.kernel import GraphLaunch, Kernel, Marker
 from simperf.execution import Program, copy, item, launch, record, synchronize, wait
 from simperf.execution.session import Session
+from simperf.programs import ProgramSpec
 from simperf.workload.kinds import binary, matmul
 
-__all__ = ["PROGRAMS", "play"]
-
-
-def _number(at: Mapping[str, Value], name: str) -> int:
-    return int(float(at[name]))
+__all__ = ["PROGRAMS"]
 
 
 def _in_place(m: Session, elements: int, kind: str = "mul") -> Kernel:
@@ -29,87 +25,84 @@ def _in_place(m: Session, elements: int, kind: str = "mul") -> Kernel:
     return Kernel(kernel.name, kernel.time, kernel.demand, kernel.category)
 
 
-def _chain(m: Session, at: Mapping[str, Value], marks: dict[str, float]) -> Program:
-    gpu, kernel = m.gpu(), _in_place(m, _number(at, "elements"))
-    for _ in range(_number(at, "n")):
+def _chain(m: Session, *, n: int = 2500, elements: int = 8_000_000) -> Program:
+    gpu, kernel = m.gpu(), _in_place(m, elements)
+    for _ in range(n):
         yield launch(kernel, gpu)
-    marks["issued"] = m.now
+    m.metric("issued", m.now, "s")
     yield synchronize(gpu)
 
 
-def _rounds(m: Session, at: Mapping[str, Value], marks: dict[str, float], *, end: Callable[..., Any]) -> Program:
+def _item(m: Session, *, looks: int = 20, n: int = 30) -> Program:
+    yield from _rounds(m, looks, n, end=item)
+
+
+def _wait(m: Session, *, looks: int = 50, n: int = 4) -> Program:
+    yield from _rounds(m, looks, n, end=synchronize)
+
+
+def _rounds(m: Session, looks: int, n: int, *, end: Callable[..., Any]) -> Program:
     """Launches in rounds, each of which ends with a verb that waits."""
     gpu, kernel = m.gpu(), _in_place(m, 1, "add")
-    for _ in range(_number(at, "looks")):
-        for _ in range(_number(at, "n")):
+    for _ in range(looks):
+        for _ in range(n):
             yield launch(kernel, gpu)
         yield end(gpu)
     yield synchronize(gpu)
 
 
-def _graph(m: Session, at: Mapping[str, Value], marks: dict[str, float]) -> Program:
-    gpu, kernel = m.gpu(), _in_place(m, _number(at, "elements"))
-    graph = GraphLaunch("graph", (kernel,) * _number(at, "nodes"), gap=m.profile.graph_gap)
-    for _ in range(_number(at, "n")):
+def _graph(m: Session, *, nodes: int = 120, n: int = 20, elements: int = 1 << 18) -> Program:
+    gpu, kernel = m.gpu(), _in_place(m, elements)
+    graph = GraphLaunch("graph", (kernel,) * nodes, gap=m.profile.graph_gap)
+    for _ in range(n):
         yield launch(graph, gpu)
-    marks["issued"] = m.now
+    m.metric("issued", m.now, "s")
     yield synchronize(gpu)
 
 
-def _batches(m: Session, at: Mapping[str, Value], marks: dict[str, float]) -> Program:
-    gpu, side = m.gpu(), _number(at, "side")
+def _batches(
+    m: Session,
+    *,
+    batches: int = 8,
+    nbytes: int = 24_000_000,
+    beside: Literal["gemm", "memory"] = "gemm",
+    side: int = 1536,
+    n: int = 3,
+) -> Program:
+    gpu = m.gpu()
     main, lane = gpu.stream(0), gpu.stream(1)
-    gemm = at["beside"] == "gemm"
-    kernel = m.kernel(matmul(side, side, k=side)) if gemm else _in_place(m, side * side)
+    kernel = m.kernel(matmul(side, side, k=side)) if beside == "gemm" else _in_place(m, side * side)
     freed: list[Marker] = []
-    for batch in range(_number(at, "batches")):
+    for batch in range(batches):
         if batch >= 2:
             yield wait(freed[batch - 2], lane)
-        yield copy(m.host, gpu, nbytes=float(_number(at, "nbytes")), stream=lane, name="batch")
+        yield copy(m.host, gpu, nbytes=float(nbytes), stream=lane, name="batch")
         copied = yield record(lane, "copied")
         yield wait(copied, main)
-        for _ in range(_number(at, "n")):
+        for _ in range(n):
             yield launch(kernel, main)
         freed.append((yield record(main, "computed")))
     yield synchronize(gpu)
 
 
-def _streams(m: Session, at: Mapping[str, Value], marks: dict[str, float]) -> Program:
-    gpu, side = m.gpu(), _number(at, "side")
+def _streams(m: Session, *, streams: int = 3, n: int = 30, side: int = 640) -> Program:
+    gpu = m.gpu()
     kernel = m.kernel(matmul(side, side, k=side))
-    for lane in range(_number(at, "streams")):
-        for _ in range(_number(at, "n")):
+    for lane in range(streams):
+        for _ in range(n):
             yield launch(kernel, gpu.stream(lane))
     yield synchronize(gpu)
 
 
-#: program -> generator over verbs; `marks` takes times that the program notes [s]
-PROGRAMS: Mapping[str, Callable[[Session, Mapping[str, Value], dict[str, float]], Program]] = {
-    "chain": _chain,
-    "item": partial(_rounds, end=item),
-    "wait": partial(_rounds, end=synchronize),
-    "graph": _graph,
-    "batches": _batches,
-    "streams": _streams,
+#: by the name in the series ``program/NAME``
+PROGRAMS: Mapping[str, ProgramSpec] = {
+    name: ProgramSpec.of(name, function)
+    for name, function in (
+        ("chain", _chain),
+        ("item", _item),
+        ("wait", _wait),
+        ("graph", _graph),
+        ("batches", _batches),
+        ("streams", _streams),
+    )
 }
-
-
-def play(m: Session, name: str, at: Mapping[str, Value]) -> dict[str, float]:
-    """Play a program to its end.
-
-    Parameters
-    ----------
-    m : Session
-    name : str
-        A key of `PROGRAMS`.
-    at : mapping of str to Value
-        Its parameters, as a point's conditions give them.
-
-    Returns
-    -------
-    dict of str to float
-        ``"whole"``, and what else the program notes [s].
-    """
-    marks: dict[str, float] = {}
-    marks["whole"] = m.play(PROGRAMS[name](m, at, marks))
-    return marks

@@ -2,6 +2,7 @@
 
 from simperf.cost.fitted import FittedRoofline
 from simperf.cost.formulas import matrix_time, row_time, stream_time
+from simperf.cost.processor_calls import ProcessorCalls
 from simperf.cost.roofline import SHARPNESS, Roofline
 from simperf.cost.rows import RowLaunch, pressure, row_launch
 from simperf.cost.seams import Device, OpCost, OpModel, SizeModel
@@ -23,6 +24,7 @@ __all__ = [
     "OpModel",
     "PiecewiseAlphaBeta",
     "Pipelined",
+    "ProcessorCalls",
     "Roofline",
     "RowLaunch",
     "SizeModel",

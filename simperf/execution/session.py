@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import simpy
 
-from simperf.cost import FittedRoofline, OpCost, OpModel, Roofline, Unseen, UnseenRoofline
+from simperf.cost import FittedRoofline, OpCost, OpModel, ProcessorCalls, Roofline, Unseen, UnseenRoofline
 from simperf.engine.device import Device
 from simperf.engine.kernel import Kernel
 from simperf.engine.recorder import Category
@@ -58,6 +58,8 @@ class Session:
         How far GPUs that no constants were fitted to lie from their rooflines.
     protocols : float
         How many times as fast the constants of NCCL's protocols are [1].
+    calls : ProcessorCalls, optional
+        What calls take beside their operations where `kernels` are those of a CPU.
 
     Examples
     --------
@@ -84,11 +86,12 @@ class Session:
         measured: str = "",
         unseen: Unseen | None = None,
         protocols: float = 1.0,
+        calls: ProcessorCalls | None = None,
     ) -> None:
         self.simulation, self.mode, self.profile = simulation, mode, profile
         self.sharp, self.efficiency = sharp, dict(efficiency or {})
         self.kernels, self.measured, self.unseen = dict(kernels or {}), measured, unseen
-        self.protocols = protocols
+        self.protocols, self.calls = protocols, calls or ProcessorCalls()
         self.metrics: dict[str, tuple[float, str]] = {}
         self.notes: list[str] = []
         self.operations: dict[tuple[str, Op, str], Operation] = {}
@@ -108,6 +111,7 @@ class Session:
             measured=self.measured,
             unseen=self.unseen,
             protocols=self.protocols,
+            calls=self.calls,
         )
 
     @property

@@ -1,11 +1,11 @@
-"""What fitted constants say of a frontend and of a GPU: the fields of their parts."""
+"""What fitted constants say of a frontend, of a GPU and of calls on a CPU: the fields of their parts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["device_fields", "frontend_fields"]
+__all__ = ["call_fields", "device_fields", "frontend_fields"]
 
 #: constants of a frontend that a profile may hold under models that begin with ``frontend``
 _FRONTEND = ("launch", "result", "scripted", "graph_launch", "graph_gap", "capture", "depth", "copy_setup")
@@ -15,6 +15,9 @@ _STAGED = {"h2d-pageable": "pageable", "d2h-pageable": "pageable", "fresh": "all
 _NODE = 8192.0
 #: measured beside copies -> category of a kernel
 _BESIDE = {"gemm": "compute", "memory": "memory"}
+
+#: ways in which the calls of one small operation are measured
+_CALLED = ("plain", "forward", "backward")
 
 #: constants by model, as `simperf.hardware.ProfilePart` has them
 Models = Mapping[str, Mapping[str, float]]
@@ -104,4 +107,28 @@ def device_fields(models: Models) -> dict[str, Any]:
             beside[f"{what}.{category}"] = max(1.0, value)
     if beside:
         found["beside"] = beside
+    return found
+
+
+def call_fields(models: Models) -> dict[str, Any]:
+    """Fields of `simperf.cost.ProcessorCalls` that follow from fitted constants.
+
+    Notes
+    -----
+    What autograd adds to a call is the difference between the calls of one small operation with and without it; a
+    layer is called as a module, which adds more than a function does.
+    """
+    found: dict[str, Any] = {}
+    times = {name: models[f"call.relu.{name}"][name] for name in _CALLED if f"call.relu.{name}" in models}
+    if len(times) == len(_CALLED):
+        module = models.get("call.module.forward", {}).get("forward", 0.0)
+        found["forward"] = max(0.0, max(times["forward"], module) - times["plain"])
+        found["backward"] = max(0.0, times["backward"] - times["plain"])
+    head = "update."
+    updates = {name.removeprefix(head): one for name, one in models.items() if name.startswith(head)}
+    if updates:
+        found["update"] = {name: (one["alpha"], one["beta"]) for name, one in updates.items()}
+    mixed = models.get("call.mixed.update")
+    if mixed is not None:
+        found |= {key: mixed[key] for key in ("late", "late_at")}
     return found

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from simperf.hardware.devices import LinkPart
 from simperf.hardware.frontend import FrontendPart
-from simperf.hardware.measured import device_fields, frontend_fields
+from simperf.hardware.measured import call_fields, device_fields, frontend_fields
 from simperf.hardware.part import Part
 from simperf.hardware.processors import GpuPart
 
@@ -167,6 +167,13 @@ class ProfilePart(Part):
     def device(self, draw: int = 0) -> dict[str, Any]:
         """Fields of a GPU part that were fitted."""
         return device_fields({name: model.at(draw) for name, model in self.model.items()})
+
+    def calls(self, draw: int = 0) -> dict[str, Any]:
+        """Fields of `simperf.cost.ProcessorCalls` that were fitted, and the last cache of the CPU; empty for a GPU."""
+        if not any(one.fixed.get("processor") for one in self.model.values()):
+            return {}
+        found = call_fields({name: model.at(draw) for name, model in self.model.items()})
+        return found | ({"cache": float(self.machine["l3"])} if "l3" in self.machine else {})
 
     def adjusted(self, part: Part, draw: int = 0) -> Part:
         """`part` with the constants that were fitted for it; itself if there are none."""

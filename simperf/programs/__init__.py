@@ -14,6 +14,7 @@ for _name in (
     "hardware",
     "pipeline",
     "synchronisation",
+    "step",
     "training",
     "servers",
     "reality",

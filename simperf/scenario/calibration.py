@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import cast
 
-from simperf.cost import Miss, Unseen
+from simperf.cost import Miss, ProcessorCalls, Unseen
 from simperf.cost.unseen import SORTS, STEPS
 from simperf.execution import FREE, FrontendPart
 from simperf.hardware import Catalog, Part, ProfilePart
@@ -35,17 +35,17 @@ def free(profiles: Sequence[ProfilePart], draw: int) -> FrontendPart:
 def cost_settings(cost: CostTable, profiles: Sequence[ProfilePart], draw: int) -> CostSettings:
     """How operations are costed: an efficiency that the file gives goes before fitted constants of its family."""
     kernels: dict[str, Mapping[str, float]] = {}
-    measured = ""
+    measured, calls = "", ProcessorCalls()
     for profile in profiles:
         found: Mapping[str, Mapping[str, float]] = profile.kernels(draw)
         if found:  # what was fitted to another GPU says nothing about this one
             kernels = {**(kernels if profile.gpu == measured else {}), **found}
-            measured = profile.gpu
+            measured, calls = profile.gpu, ProcessorCalls(**profile.calls(draw))
     said = set(cost.efficiency)
     kept = {
         name: values for name, values in kernels.items() if not {name.partition(":")[0], name.partition("-")[0]} & said
     }
-    return CostSettings(cost.corner == "sharp", dict(cost.efficiency), kept, measured)
+    return CostSettings(cost.corner == "sharp", dict(cost.efficiency), kept, measured, calls=calls)
 
 
 @lru_cache(maxsize=1)

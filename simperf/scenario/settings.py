@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from simperf.cost import Unseen
+from simperf.cost import ProcessorCalls, Unseen
 from simperf.execution import FREE, FrontendPart
 from simperf.hardware import Machine, ProfilePart
 from simperf.programs import ProgramSpec
@@ -33,6 +33,8 @@ class CostSettings:
         A draw of how far the other GPUs lie from their rooflines; None leaves them there.
     protocols : float
         How many times as fast the constants of NCCL's protocols are, to see what that would gain [1].
+    calls : ProcessorCalls
+        What calls take beside their operations where `kernels` are those of a CPU.
     """
 
     sharp: bool = False
@@ -41,6 +43,7 @@ class CostSettings:
     gpu: str = ""
     unseen: Unseen | None = None
     protocols: float = 1.0
+    calls: ProcessorCalls = field(default_factory=ProcessorCalls)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

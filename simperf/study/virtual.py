@@ -116,7 +116,10 @@ def _cost(scenario: Scenario, factor: float) -> CostSettings:
         }
         for family, constants in scenario.cost.kernels.items()
     }
-    return replace(scenario.cost, kernels=kernels)
+    calls = scenario.cost.calls
+    update = {name: (once / factor, each / factor) for name, (once, each) in calls.update.items()}
+    quicker = {name: getattr(calls, name) / factor for name in ("forward", "backward", "late")}
+    return replace(scenario.cost, kernels=kernels, calls=replace(calls, update=update, **quicker))
 
 
 # -- what there is ---------------------------------------------------------------------------

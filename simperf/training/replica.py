@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -224,11 +223,13 @@ def training_step(
         As in `simperf.workload.model.TracedModel.at`.
     """
     traced = model.at(batch, precision, optimizer=optimizer)
-
     parts = {"forward": traced.forward, "backward": traced.backward, "update": traced.update}
     places = list(range(len(traced.backward)))
-    if m.on_processor(device):
-        parts = step_as_run(traced, cache=getattr(device.part, "l2", 0.0) or math.inf)
+    processor = m.on_processor(device)
+    if processor:
+        parts = step_as_run(traced, cache=m.calls.cache)
+        # the update's Python is late once, as a whole
+        parts["update"] = tuple(replace(op, since=0.0) for op in parts["update"])
         kept = {op.name for op in parts["backward"]}
         places = [max(0, count - 1) for count in accumulate(op.name in kept for op in traced.backward)]
 
@@ -237,17 +238,25 @@ def training_step(
         if m.profile.calls:
             together = riding(parts[within])
             found = [replace(one, launch=0.0) if rides else one for one, rides in zip(found, together, strict=True)]
-        return tuple(found)
+        added = m.calls.added(within) if processor else 0.0
+        return tuple(replace(one, time=one.time + added) for one in found) if added else tuple(found)
 
+    forward, backward = kernels("forward"), kernels("backward")
+    update = _update(m, model, kernels("update"), optimizer)
+    if processor and update:
+        touched = sum(op.nbytes for each in parts.values() for op in each)
+        named = optimizer or model.optimizer.name
+        python = m.calls.python(named, tensors=len(model.gradients), touched=touched)
+        update = (replace(update[0], time=update[0].time + python), *update[1:])
     gradients = [Gradient(one.name, one.nbytes, places[one.after]) for one in traced.gradients]
     made = TrainingStep(
         model.name,
         float(batch),
-        kernels("forward"),
-        kernels("backward"),
-        _update(m, model, kernels("update"), optimizer),
+        forward,
+        backward,
+        update,
         tuple(sorted(gradients, key=lambda gradient: gradient.ready)),
-        nbytes_input=traced.input_nbytes,
+        nbytes_input=0.0 if processor else traced.input_nbytes,  # a CPU has them where it computes
         nbytes_output=next((op.nbytes_written for op in traced.forward if op.kind == "log_softmax"), 0.0),
         memory=_parts(model.memory(batch, precision, optimizer=optimizer)),
     )

@@ -157,22 +157,18 @@ def test_the_seventh_session_was_blind(profile, sessions):
         assert 0.88 <= np.mean([point.inside for point in points]) <= 0.95
 
 
-def test_running_a_scenario_gives_the_same_steps(profile, data):
-    """Through the simulator: a machine whose one device is this CPU, and a program that trains on it."""
+@pytest.mark.parametrize("model", ["lenet", "resnet18"])
+@pytest.mark.parametrize("use", ["training-step", "train"])
+def test_a_scenario_gives_what_is_validated(profile, data, model, use):
+    """A file that names the profile, on any machine: its one device stands for the CPU."""
     predict = step_predictor(profile)
-    for point in data.select("step/resnet18", part="step"):
-        scenario = simperf.make_scenario(
-            {
-                "machine": {
-                    "folder": str(Path(__file__).parent / "parts"),
-                    "node": [{"id": "gpu0", "gpu": "two-cores"}, {"id": "cpu0", "cpu": "xeon-8168"}],
-                    "link": [{"a": "cpu0", "b": "gpu0", "bandwidth": "1000 TB/s", "latency": "0 s"}],
-                },
-                "calibration": {"use": str(FOLDER / f"{NAME}.toml")},
-                "program": {"use": "train", "model": "resnet18", "batch": int(point.number("batch")), "steps": 2},
-            }
-        )
-        result = simperf.run(scenario)
+    more = {"steps": 2, "watched": True} if use == "train" else {}
+    for point in data.select(f"step/{model}", part="step"):
+        program = {"use": use, "model": model, "batch": int(point.number("batch")), **more}
+        calibration = {"use": str(FOLDER / f"{NAME}.toml")}
+        scenario = {"machine": {"use": "desktop-1gpu"}, "calibration": calibration, "program": program}
+        result = simperf.run(simperf.make_scenario(scenario))
         best, low, high = predict(point)
-        assert result.metrics["time per step"].value == pytest.approx(best, rel=0.05)
+        time = result.time if use == "training-step" else result.metrics["time per step"].value
+        assert time == pytest.approx(best, rel=1e-12)
         assert low < point.median < high

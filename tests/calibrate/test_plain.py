@@ -7,8 +7,8 @@ import pytest
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.fit import fit_dataset
 from simperf.calibrate.plain import Line, amount_of, beside, lines_of, plain_steps
+from simperf.calibrate.played import measured_part
 from simperf.calibrate.profile import write_profile
-from simperf.calibrate.steps import MeasuredDevice
 from simperf.calibrate.validate import Checked, Validation, validate
 from simperf.hardware import Catalog
 from simperf.report.calibration import validation_json, validation_text
@@ -66,7 +66,7 @@ def test_it_is_told_in_every_form_beside_the_profile(known):
 
 def test_a_step_is_a_roofline_of_two_rates(known):
     profile, _ = known
-    device = MeasuredDevice.of(profile)
+    device = measured_part(profile)
     step = zoo.load("lenet").at(32, "fp32", optimizer="sgd")
     slowest = [
         max(op.flops / device.peak["fp32"], op.nbytes / device.memory_bandwidth)

@@ -9,8 +9,9 @@ from simperf.calibrate.dataset import Measurement
 from simperf.calibrate.fit import Constant, Data, Model, fit_dataset
 from simperf.calibrate.fit.processor import late_model
 from simperf.calibrate.machines import find_gpu
+from simperf.calibrate.played import measured_part
 from simperf.calibrate.profile import profile_text, write_profile
-from simperf.calibrate.steps import MeasuredDevice, step_predictor
+from simperf.calibrate.steps import step_predictor
 from simperf.calibrate.validate import predictions, validate
 from simperf.errors import InputError, UnknownNameError
 from simperf.hardware import Catalog, FrontendPart, LinkPart, ProfilePart
@@ -210,7 +211,7 @@ def test_steps_are_predicted_on_a_gpu_and_on_a_cpu(profile):
     here = replace(point, at={**point.at, "device": "cpu", "part": "forward", "precision": "fp32", "optimizer": "sgd"})
     best, low, high = predict(here)
     assert 0 < low <= best <= high
-    assert MeasuredDevice.of(profile).peak["fp32"] == pytest.approx(RATE, rel=0.02)
+    assert measured_part(profile).peak["fp32"] == pytest.approx(RATE, rel=0.02)
 
 
 def test_a_constant_that_is_nothing_in_some_draws_is_held_against_every_point():

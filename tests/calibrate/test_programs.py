@@ -9,13 +9,14 @@ import pytest
 
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.measure.programs import _PROGRAMS
-from simperf.calibrate.played import measured_session
-from simperf.calibrate.programs import PROGRAMS, play
-from simperf.calibrate.steps import step_predictor
-from simperf.calibrate.steps_gpu import play_step
+from simperf.calibrate.played import measured_scenario
+from simperf.calibrate.programs import PROGRAMS
+from simperf.calibrate.steps import point_scenario, step_predictor
 from simperf.calibrate.validate import validate
 from simperf.hardware import ProfilePart
 from simperf.hardware.profile import FittedConstant, FittedModel
+from simperf.programs import PROGRAMS as GENERAL
+from simperf.run import run
 
 T1, T3, WAIT, DEPTH, KERNEL, RATE, FLOPS = 4e-6, 12e-6, 7e-6, 1000, 2e-6, 1e12, 1e13
 SETUP, PINNED, GRAPH, NODE, GAP = 6e-6, 2e10, 9e-6, 2e-8, -0.5e-6
@@ -49,7 +50,13 @@ def profile(**more):
 
 
 def whole(name, at, **more):
-    return play(measured_session(profile(**more)), name, at)
+    found = run(measured_scenario(profile(**more), PROGRAMS[name], at))
+    return {"whole": found.time} | {name: metric.value for name, metric in found.metrics.items()}
+
+
+def step(batch=4, *, part="step", **more):
+    given = {"model": "lenet", "batch": batch, "precision": "fp32", "optimizer": "sgd", "part": part}
+    return run(measured_scenario(profile(**more), GENERAL["training-step"], given)).time
 
 
 def test_a_chain_waits_for_a_place_in_the_queue():
@@ -109,24 +116,16 @@ def test_every_measured_program_has_its_counterpart_with_its_parameters():
 
 
 def test_a_step_of_small_kernels_is_bound_by_its_launches():
-    m = measured_session(profile())
-    step = play_step(m, "lenet", 4, precision="fp32", optimizer="sgd", part="step")
-    parts = [
-        play_step(measured_session(profile()), "lenet", 4, precision="fp32", optimizer="sgd", part=part)
-        for part in ("forward", "backward", "update")
-    ]
+    parts = [step(part=part) for part in ("forward", "backward", "update")]
     kernels = 13 + 19 + 1
-    assert step == pytest.approx(kernels * T1 + KERNEL + WAIT, rel=0.3)
-    assert sum(parts) > step, "waits between the parts cost"
+    assert step() == pytest.approx(kernels * T1 + KERNEL + WAIT, rel=0.3)
+    assert sum(parts) > step(), "waits between the parts cost"
 
 
 def test_calls_by_type_make_a_step_longer():
-    plain = play_step(measured_session(profile()), "lenet", 4, precision="fp32", optimizer="sgd", part="step")
     slow = {"call.conv2d.plain": fitted(plain=10 * T1), "update.sgd": fitted(alpha=50 * T1, beta=0.0)}
-    m = measured_session(profile(**slow))
-    found = play_step(m, "lenet", 4, precision="fp32", optimizer="sgd", part="step")
     # two convolutions forward, two gradients of weights; the bias and the other gradient ride on them
-    assert found - plain == pytest.approx((4 * 9 + 49 - 2 - 1 - 1) * T1, rel=0.15)
+    assert step(**slow) - step() == pytest.approx((4 * 9 + 49 - 2 - 1 - 1) * T1, rel=0.15)
 
 
 def point(series, time, **at):
@@ -136,8 +135,7 @@ def point(series, time, **at):
 def test_validation_holds_steps_and_programs_against_what_is_played():
     mine = profile()
     chain = {"n": 2500, "elements": 8_000_000}
-    truth = play(measured_session(mine), "chain", chain)
-    step = play_step(measured_session(mine), "lenet", 256, precision="fp32", optimizer="sgd", part="backward")
+    truth = whole("chain", chain)
     words = {"model": "lenet", "batch": 256, "precision": "fp32", "optimizer": "sgd", "part": "backward"}
     dataset = Dataset(
         "another day",
@@ -145,7 +143,7 @@ def test_validation_holds_steps_and_programs_against_what_is_played():
             point("program/chain", truth["whole"], part="whole", **chain),
             point("program/chain", 1.3 * truth["issued"], part="issued", **chain),
             point("program/tea", 1.0, part="whole"),
-            point("step/lenet", step, **words),
+            point("step/lenet", step(256, part="backward"), **words),
         ),
     )
     found = validate(mine, dataset, steps=step_predictor(mine))
@@ -162,3 +160,14 @@ def test_without_a_launch_time_nothing_of_a_gpu_is_predicted():
     models = {name: model for name, model in profile().model.items() if name != "frontend.launch"}
     predict = step_predictor(replace(profile(), model=models))
     assert predict(point("program/item", 1.0, looks=20, n=30, part="whole")) is None
+
+
+def test_what_is_validated_is_what_run_plays():
+    """A point is a scenario, whose time is the prediction to the last digit."""
+    mine, words = profile(), {"model": "lenet", "batch": 64, "precision": "fp32", "optimizer": "adam", "part": "step"}
+    for one in (point("step/lenet", 1.0, **words), point("program/item", 1.0, looks=20, n=30, part="whole")):
+        best, low, high = step_predictor(mine)(one)
+        scenario = point_scenario(mine, one)
+        assert run(scenario).time == best
+        assert low < best < high
+        assert scenario.profiles == (mine,)

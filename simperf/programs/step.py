@@ -1,0 +1,52 @@
+"""One training step of a model on one device, or a part of it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from simperf.engine.kernel import Kernel
+from simperf.execution import Program, launch, synchronize
+from simperf.execution.session import Session
+from simperf.programs.registry import Count, program
+from simperf.training.replica import training_step as step_of
+
+__all__ = ["training_step"]
+
+_PARTS = ("forward", "backward", "update")
+
+
+@program("training-step")
+def training_step(
+    m: Session,
+    *,
+    model: str = "lenet",
+    batch: Count = 32,
+    precision: str = "fp32",
+    optimizer: str = "",
+    part: Literal["step", "forward", "backward", "update"] = "step",
+) -> Program:
+    """Run one training step of a model, or a part of it, from an idle device until it is idle again.
+
+    Parameters
+    ----------
+    model : str
+        a model of the zoo
+    batch : int
+        samples, which lie on the device
+    precision : str
+        of the model
+    optimizer : str
+        of the model
+    part : str
+        the whole step, or one of its passes, or the optimizer's update
+    """
+    from simperf.workload.zoo import load
+
+    gpu = m.gpu()
+    step = step_of(m, load(model), gpu, batch=batch, precision=precision, optimizer=optimizer)
+    kernels: list[Kernel] = []
+    for each in _PARTS if part == "step" else (part,):
+        kernels += getattr(step, each)
+    for kernel in kernels:
+        yield launch(kernel, gpu)
+    yield synchronize(gpu)
