@@ -16,8 +16,9 @@ gc.set_threshold(50_000, 20, 50)
 #: files, and tests in them, that share what is dear to make, or a thing of which the machine has one: where several
 #: processes run the tests, one of them runs these
 TOGETHER = {
+    "fits to published tables": r"tests/truth/test_(fits|ratchet.*\[fits)",
     "runs of measured scenarios": (
-        r"tests/(truth/test_(orderings|data_parallel|parameter_servers)|(book|goldens)/.*\[measured/)"
+        r"tests/(truth/test_(orderings|data_parallel|parameter_servers|ratchet)|(book|goldens)/.*\[measured/)"
     ),
     "runs of all other scenarios": r"tests/(book/test_scenarios|goldens/)",
     "network namespaces": r"tests/calibrate/test_cluster_(network|teardown|measure)",

@@ -13,7 +13,7 @@ FILES = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in 
 
 def test_a_file_is_one_piece_of_work():
     assert scope("tests/engine/test_share.py::test_a[b::c]") == scope("tests/engine/test_share.py::test_d")
-    assert scope("tests/truth/test_fits.py::test_x[a]") == "tests/truth/test_fits.py"
+    assert scope("tests/truth/test_layers.py::test_x[a]") == "tests/truth/test_layers.py"
 
 
 def test_shipped_scenarios_are_played_by_the_process_that_keeps_their_runs():
@@ -31,5 +31,5 @@ def test_shipped_scenarios_are_played_by_the_process_that_keeps_their_runs():
 
 @pytest.mark.parametrize("name", TOGETHER)
 def test_what_belongs_together_exists(name):
-    ends = ("::test_x", "::test_x[measured/x]")
+    ends = ("::test_x", "::test_x[measured/x]", "::test_x[fits]")
     assert len({file for file in FILES for end in ends if scope(file + end) == name}) >= 2

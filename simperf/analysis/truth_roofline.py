@@ -145,10 +145,11 @@ def predict_roofline(
     InputError
         The table is of no known form.
     """
-    columns = tuple(case["measured"].get("columns") or ())
-    reader = next((read for known, read in _READERS.items() if columns[: len(known)] == known), None)
+    reader = _reader(case)
     if reader is None:
-        raise InputError(Problem(f"no roofline can be held against columns {list(columns)}", key=str(case.get("id"))))
+        columns, op = list(case["measured"].get("columns") or ()), case["workload"].get("op", "")
+        about = f"columns {columns}" + (f" of {op!r}" if op else "")
+        raise InputError(Problem(f"no roofline can be held against {about}", key=str(case.get("id"))))
     repo = str(case.get("source", {}).get("repo", ""))
     roofline = model or Roofline(device)
     errors = []
@@ -177,8 +178,7 @@ def roofline_errors(cases: Iterable[Mapping[str, Any]], gpu: Callable[[str], Dev
     """
     found: dict[str, list[RowError]] = {}
     for case in cases:
-        columns = tuple(case["measured"].get("columns") or ())
-        if case.get("kind") != "roofline" or not any(columns[: len(known)] == known for known in _READERS):
+        if case.get("kind") != "roofline" or _reader(case) is None:
             continue
         measured_on = case["hardware"]["gpu"]
         for name in [measured_on] if isinstance(measured_on, str) else measured_on:
@@ -190,9 +190,21 @@ def roofline_errors(cases: Iterable[Mapping[str, Any]], gpu: Callable[[str], Dev
 
 def measured_ops(case: Mapping[str, Any], gpu: str = "") -> list[tuple[str, Op, float]]:
     """Label, operation and time [s] of each row of a measured case; empty if its table is of no known form."""
+    reader = _reader(case)
+    return [] if reader is None else reader(case, gpu)
+
+
+def _reader(case: Mapping[str, Any]) -> Callable[[Mapping[str, Any], str], list[_Row]] | None:
+    """The function that reads a case's table; None if its columns, or the operation that they time, are not known."""
     columns = tuple(case["measured"].get("columns") or ())
     reader = next((read for known, read in _READERS.items() if columns[: len(known)] == known), None)
-    return [] if reader is None else reader(case, gpu)
+    return None if reader is _half_rowwise and not _rowwise(case) else reader
+
+
+def _rowwise(case: Mapping[str, Any]) -> str:
+    """Which operation on rows a case names; empty if none or several."""
+    named = [name for name in _ROWWISE if name in str(case["workload"].get("op", "")).split()]
+    return named[0] if len(named) == 1 else ""
 
 
 def _rows(case: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
@@ -204,9 +216,8 @@ def _elementwise(case: Mapping[str, Any], gpu: str) -> list[_Row]:
     """Rows op, B, H, latency [ms] in fp32: add, unary functions, softmax, layernorm."""
     found: list[_Row] = []
     for name, rows, columns, latency, *_ in _rows(case):
-        rowwise = {"softmax": softmax, "layernorm": layernorm}
-        if name in rowwise:
-            op = rowwise[name](rows, columns)
+        if name in _ROWWISE:
+            op = _ROWWISE[name](rows, columns)
         elif name == "add":
             op = binary("add", rows * columns)
         else:
@@ -239,10 +250,11 @@ def _half_products(case: Mapping[str, Any], gpu: str) -> list[_Row]:
     ]
 
 
-def _half_layernorm(case: Mapping[str, Any], gpu: str) -> list[_Row]:
-    """Rows M, N, throughput [1e9 elements/s] in fp16."""
+def _half_rowwise(case: Mapping[str, Any], gpu: str) -> list[_Row]:
+    """Rows M, N, throughput [1e9 elements/s] in fp16, of the operation that the case names."""
+    name = _rowwise(case)
     return [
-        (f"layernorm {int(m)}x{int(n)}", layernorm(int(m), int(n), dtype="fp16"), m * n / rate * 1e-9)
+        (f"{name} {int(m)}x{int(n)}", _ROWWISE[name](int(m), int(n), dtype="fp16"), m * n / rate * 1e-9)
         for m, n, rate in _rows(case)
     ]
 
@@ -261,11 +273,14 @@ def _rates(case: Mapping[str, Any], gpu: str) -> list[_Row]:
     ]
 
 
+#: operations that read each row of a matrix more than once, by the names that tables give them
+_ROWWISE: Mapping[str, Callable[..., Op]] = {"softmax": softmax, "layernorm": layernorm}
+
 _READERS: Mapping[tuple[str, ...], Callable[[Mapping[str, Any], str], list[_Row]]] = {
     ("op", "B", "H", "latency_ms"): _elementwise,
     ("B", "M", "N", "K"): _products,
     ("M", "K", "N", "latency_ms"): _half_products,
-    ("M", "N", "Gelem_s"): _half_layernorm,
+    ("M", "N", "Gelem_s"): _half_rowwise,
     ("M", "Gelem_s"): _half_gelu,
     ("m", "n", "k", "tflops"): _rates,
 }

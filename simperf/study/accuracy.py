@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from simperf.errors import SimperfError
-from simperf.run import run_variants
+from simperf.run import Attempt, run_variants
 from simperf.scenario import Scenario, load_scenario
 from simperf.scenario.checking import check_measurements
 
-__all__ = ["LedgerRow", "ledger"]
+__all__ = ["LedgerRow", "ledger", "ledger_rows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +85,15 @@ def ledger(paths: Iterable[str]) -> list[LedgerRow]:
     for path in paths:
         scenario = load_scenario(path)
         if scenario.measurements or any(variant.measurements for variant in scenario.variants):
-            rows += _rows(scenario)
+            rows += ledger_rows(scenario, run_variants(scenario, record=False))
     return rows
 
 
-def _rows(scenario: Scenario) -> list[LedgerRow]:
+def ledger_rows(scenario: Scenario, attempts: Iterable[Attempt]) -> list[LedgerRow]:
+    """Rows of one scenario whose variants were run."""
     rows = []
     about = {"case": scenario.case, "source": scenario.source, "fitted": scenario.fitted}
-    for attempt in run_variants(scenario, record=False):
+    for attempt in attempts:
         variant = "" if attempt.name == scenario.title else attempt.name
         if attempt.result is None:
             failure = str(attempt.error if isinstance(attempt.error, SimperfError) else "")

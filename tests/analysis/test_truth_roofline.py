@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from simperf.analysis.truth_roofline import GPUS, RowError, predict_roofline, roofline_errors, summarize
+from simperf.analysis.truth_roofline import GPUS, RowError, measured_ops, predict_roofline, roofline_errors, summarize
 from simperf.cost import Roofline
 from simperf.errors import InputError
 from simperf.hardware import Catalog
@@ -68,10 +68,25 @@ def test_one_column_a_gpu():
     assert errors(made, gpu="A")[0].predicted == pytest.approx(0.2e-3)
 
 
-def test_layer_norm_in_elements_a_second():
-    (row,) = errors(case(["M", "N", "Gelem_s"], [1000.0, 1000.0, 25.0]))
-    assert row.measured == pytest.approx(0.04e-3)
-    assert row.predicted == pytest.approx(2 * (2 * M + 2000) / 100e9)
+def test_operations_on_rows_in_elements_a_second():
+    """The case says which operation its table times: softmax has no weights to read."""
+    columns, row = ["M", "N", "Gelem_s"], [1000.0, 1000.0, 25.0]
+    (norm,) = errors(case(columns, row, op="layernorm fp16"))
+    assert norm.label == "layernorm 1000x1000"
+    assert norm.measured == pytest.approx(0.04e-3)
+    assert norm.predicted == pytest.approx(2 * (2 * M + 2000) / 100e9)
+    (soft,) = errors(case(columns, row, op="softmax fp16"))
+    assert soft.label == "softmax 1000x1000"
+    assert soft.predicted == pytest.approx(2 * 2 * M / 100e9)
+
+
+@pytest.mark.parametrize("op", ["", "rmsnorm fp16", "softmax / layernorm fp16"])
+def test_a_table_of_elements_a_second_that_names_no_known_operation_is_refused(op):
+    made = case(["M", "N", "Gelem_s"], [1000.0, 1000.0, 25.0], op=op)
+    with pytest.raises(InputError, match="no roofline can be held against columns"):
+        errors(made)
+    assert measured_ops(made) == []
+    assert roofline_errors([made], Catalog.load().gpu) == {}
 
 
 def test_the_constant_of_the_measuring_program_is_added():

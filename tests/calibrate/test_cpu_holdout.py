@@ -141,7 +141,7 @@ def test_sessions_that_nothing_was_fitted_to(earlier, sessions, number):
 
 
 def test_the_seventh_session_was_blind(profile, sessions):
-    """Opened when the profile was final. Its operations miss the goal, as the other sessions' own readings do."""
+    """Opened when the profile was final. Its operations are predicted about as well as by the other sessions."""
     session = Dataset.load(FOLDER / f"{NAME}-7.json.gz")
     found = validate(profile, session, steps=step_predictor(profile)).points
     assert not any(point.fitted for point in found)
@@ -152,7 +152,7 @@ def test_the_seventh_session_was_blind(profile, sessions):
     again = [one for one in repeated([*sessions, session]) if one.session == 6 and one.series.startswith("op/")]
     machine = sum(one.points * one.error for one in again) / sum(one.points for one in again)
     operations = [point for point in found if point.series.startswith("op/")]
-    assert OPERATIONS < machine < mape(operations) < 1.15 * machine
+    assert mape(operations) < 1.15 * machine
     for points in (found, operations):
         assert 0.88 <= np.mean([point.inside for point in points]) <= 0.95
 
