@@ -44,8 +44,8 @@ def servers_or_ring(
     """Hold parameter servers on machines of their own against an all-reduce without them (section 12.7).
 
     The last machines are the servers; the GPUs of the others train with a collective, and in a run of their own with
-    servers, as BytePS does: keys are cut into slices, each machine adds a slice up first, servers only add up, and
-    every connection between a machine and a server carries one slice after the other.
+    servers, as BytePS does: keys are cut into slices, each machine adds a slice up first, servers only add up, the
+    workers update, and every connection between a machine and a server carries one slice after the other.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def servers_or_ring(
     batch : int
         samples of a step on each GPU
     alone : float
-        samples a second of one GPU alone, as measured
+        samples a second of one GPU by itself, its whole step, as measured
     bucket : float
         size at which a bucket of gradients is closed
     algorithm : str
@@ -95,7 +95,7 @@ def servers_or_ring(
             reduction=reduction,
             grouped=grouped,
             connections=connections,
-            apply=0.0,
+            update_on_workers=True,
             variation=variation,
         )
     )

@@ -8,15 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, cast
 
-from simperf.errors import InputError, Problem, ProgramError
+from simperf.errors import InputError, Problem
 from simperf.execution import Program
 from simperf.execution.session import Session
 from simperf.programs.registry import Unless, program
 from simperf.programs.unused import slows, unused
+from simperf.training.alone import time_alone
 from simperf.training.asynchronous import Loop, Pace
 from simperf.training.compression import codec
+from simperf.training.feeding import Feeding
+from simperf.training.fitting import fit_speed
 from simperf.training.jitter import Constant, distribution
 from simperf.training.kvstore import StoreOptions
 from simperf.training.local_rings import GROUPED
@@ -40,13 +44,16 @@ YesNo = Literal["auto", "yes", "no"]
 
 def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
     """What has an effect only together with something else."""
-    layers = ("layers", "forward", "backward", "weights", "sizes", "sample")
+    layers = ("layers", "forward", "backward", "weights", "sizes", "sample", "update")
+    on_workers = given["update"] > 0 or given["update_on_workers"]
     sparse = given["compression"] in ("top-k", "random-k")
     compressed = given["compression"] != "none"
     together = given["mode"] in ("synchronous", "backup")
     return (
         Unless(not given["model"], layers, "a model of the zoo brings its own layers", "no model"),
         Unless(bool(given["model"]), ("precision",), "layers in round numbers have none", "a model of the zoo"),
+        Unless(bool(given["model"]), ("update_on_workers",), "layers take update on the workers", "a model of the zoo"),
+        Unless(not on_workers, ("apply",), "the workers update, the servers only add up", "an update on the servers"),
         Unless(not given["nodes"], ("servers", "where"), "the servers' nodes are named", "no nodes"),
         Unless(sparse or not compressed, ("ratio",), "every element is sent", 'compression = "top-k" or "random-k"'),
         Unless(compressed, ("ratio", "dense_below", "codec_on", "free_codec"), "nothing is encoded", "a compression"),
@@ -84,6 +91,7 @@ def train_with_servers(
     sizes: list[float] = [],
     sample: Bytes = 0.0,
     update: Seconds = 0.0,
+    update_on_workers: bool = False,
     placement: Placement = "balanced",
     slice_size: Bytes = 0.0,
     reduction: Reduction = "none",
@@ -154,7 +162,7 @@ def train_with_servers(
     precision : str
         of the model
     alone : float
-        samples a second of one GPU alone, as measured; the model's kernels are scaled to it
+        samples a second of one GPU by itself, its whole step, as measured; scales the kernels
     layers : int
         layers of a model in round numbers
     forward : float
@@ -168,7 +176,9 @@ def train_with_servers(
     sample : float
         bytes of one sample on its way to the device
     update : float
-        time of the optimizer on the workers, where a model brings its own; above 0 the servers only add up
+        time of the optimizer on the workers; above 0 the servers only add up
+    update_on_workers : bool
+        the workers run the model's optimizer, and the servers only add up (update_on_kvstore=False in MXNet)
     placement : str
         keys to servers: in turn, by size, or every key cut into one part a server
     slice_size : float
@@ -291,8 +301,13 @@ def train_with_servers(
     )
     if traced:
         step = traced.step(m, m.simulation.device(gpus[0]), batch)
+    feeding = Feeding(disk=disk, stored=stored, workers=1, prefetch=1) if disk and stored else Feeding()
+    single = partial(time_alone, m, node=gpus[0], feeding=feeding)
     if alone:
-        step = _as_fast_as(step, alone)
+        speed = fit_speed(step, alone, single)
+        m.notes.append(f"kernels at {speed:.3f} times the catalogue's speed, so that one device does {alone:g}/s")
+        step = faster(step, speed)
+    own = single(step)
     if mode in ("synchronous", "backup"):
         step = faster(step, slowest(len(gpus), variation, spared=backup))
     chosen = codec(compression, ratio=ratio, smallest=dense_below)
@@ -306,7 +321,7 @@ def train_with_servers(
         spread=yes[spread],
         codec=chosen.free() if free_codec else chosen,
         codec_on=codec_on,
-        work=ServerWork(add, 0.0 if update else apply),
+        work=ServerWork(add, 0.0 if update or update_on_workers else apply),
         server_bandwidth=server_memory,
         take=take,
         window=window,
@@ -328,7 +343,7 @@ def train_with_servers(
         "gpus": gpus,
         "servers": places,
         "steps": steps,
-        "loop": Loop(overlap, barrier, updates=update > 0),
+        "loop": Loop(overlap, barrier, updates=update > 0 or update_on_workers),
         "pace": Pace(source, stragglers, slowdown),
         "disk": disk,
         "nbytes_stored": stored * batch,
@@ -338,7 +353,7 @@ def train_with_servers(
         "need": (lambda samples: math.fsum(traced.memory(samples).values())) if traced else None,
     }
     outcome = yield parameter_server(m, step, options=options, **plan)
-    report(m, outcome, step)
+    report(m, outcome, step, alone=own)
     if beside_dense:
         dense = _dense(m, step, options, plan)
         m.metric("time relative to dense", (outcome.long_run or outcome.time) / (dense.long_run or dense.time))
@@ -354,11 +369,3 @@ def _dense(m: Session, step: TrainingStep, options: StoreOptions, plan: dict[str
 
     beside.play(train())
     return cast(ServerRun, found[0])
-
-
-def _as_fast_as(step: TrainingStep, alone: float) -> TrainingStep:
-    """The step with its forward and backward kernels scaled to so many samples a second of one GPU."""
-    computing = sum(kernel.time for kernel in (*step.forward, *step.backward))
-    if not computing:
-        raise ProgramError("the speed of a GPU alone is given, but the layers take no time: give forward and backward")
-    return faster(step, computing * alone / step.samples)

@@ -207,7 +207,7 @@ def train(
     slow_until : float
         when it is as before; 0 for never
     alone : float
-        samples a second of one device with its share, as measured; scales the kernels
+        samples a second of one device by itself with its share, its whole step, as measured; scales the kernels
     counted : float
         what is counted of a sample, such as the tokens of a sentence: samples a second are in that, alone too
     dataset : int

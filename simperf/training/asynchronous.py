@@ -18,7 +18,7 @@ import simpy
 from simperf.engine.kernel import Kernel
 from simperf.engine.storage import Disk
 from simperf.errors import InputError, Problem
-from simperf.execution import Program, copy, launch, record, wait
+from simperf.execution import Program, copy, launch, record, synchronize, wait
 from simperf.execution.session import Session
 from simperf.hardware import StoragePart
 from simperf.training.jitter import Constant, Distribution, scaled, stream
@@ -228,6 +228,8 @@ def worker(
         if done is not None:
             done()
     yield kv.wait()
+    if loop.updates:
+        yield synchronize(gpu)  # the last update
     kv.leave()
 
 

@@ -202,10 +202,19 @@ def _computing(step: TrainingStep, *, updates: bool) -> float:
     return sum(kernel.time for kernel in kernels)
 
 
-def report(m: Session, run: ServerRun, step: TrainingStep) -> None:
-    """Put the numbers of a run into the session's metrics."""
+def report(m: Session, run: ServerRun, step: TrainingStep, *, alone: float) -> None:
+    """Put the numbers of a run into the session's metrics.
+
+    Parameters
+    ----------
+    m : Session
+    run : ServerRun
+    step : TrainingStep
+        Of one GPU.
+    alone : float
+        Time of a step of one GPU by itself [s]; 0 if there is nothing to compare with.
+    """
     store = run.store
-    alone = step.samples / _computing(step, updates=False) if _computing(step, updates=False) else 0.0
     m.metric("time per step", run.step_time, "s")
     if run.opened:
         m.metric("time before the first step", run.opened, "s")
@@ -216,7 +225,7 @@ def report(m: Session, run: ServerRun, step: TrainingStep) -> None:
     m.metric("samples per second", run.samples_per_second, "1/s")
     tell_cost(m, run.step_time, run.samples_per_second)
     if alone:
-        m.metric("scaling efficiency", run.samples_per_second / (alone * run.workers))
+        m.metric("scaling efficiency", run.samples_per_second * alone / (step.samples * run.workers))
     m.metric("exposed communication", run.exposed, "s")
     tell_use(m, [m.simulation.device(kv.gpu) for kv in store.workers])
     tell_memory(m, step.memory)

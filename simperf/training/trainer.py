@@ -12,6 +12,7 @@ from typing import Any
 from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.execution import Program, wait
 from simperf.execution.session import Session
+from simperf.training.alone import time_alone
 from simperf.training.buckets import BUCKET, FIRST_BUCKET, Bucket, assign_buckets
 from simperf.training.data_parallel import data_parallel
 from simperf.training.ddp import ddp
@@ -376,15 +377,14 @@ def _time_alone(m: Session, run: Training, step: TrainingStep) -> float:
 
 
 def _alone(m: Session, run: Training, step: TrainingStep, *, accumulate: int) -> float:
-    single = m.another()
-    node = run.nodes[:1]
-    replicas, _ = make_replicas(single, node, [step])
-    attach(single, [(replicas[0], step.samples)], run.feeding, batches=run.steps * accumulate)
-    pace: dict[str, Any] = {"steps": run.steps, "loop": run.loop}
-    if run.strategy == "naive":
-        program = naive(single, replicas, **pace)
-    else:
-        group = Group(single, node, replicas)
-        program = ddp(single, replicas[0], group, buckets=(), accumulate=accumulate, watched=run.watched, **pace)
-    single.play(program)
-    return step_time(replicas)
+    return time_alone(
+        m,
+        step,
+        run.nodes[0],
+        steps=run.steps,
+        feeding=run.feeding,
+        accumulate=accumulate,
+        loop=run.loop,
+        watched=run.watched,
+        by_hand=run.strategy == "naive",
+    )

@@ -1,13 +1,17 @@
 """Parameter servers against the chapter's numbers and closed forms."""
 
+import re
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from simperf.errors import DeviceMemoryError, InputError, MachineError, ProgramError
+from simperf.errors import DeviceMemoryError, InputError, MachineError
 from simperf.hardware import build_cluster, build_machine
 from simperf.programs import PROGRAMS
 from simperf.programs.servers import train_with_servers
+from simperf.run import run
+from simperf.scenario import make_scenario
 from simperf.training.parameter_server import parameter_server
 from simperf.training.servers import ServerWork, ShardServer
 from simperf.training.sites import CPU_STREAM
@@ -189,8 +193,33 @@ def test_rings_below_switches_need_as_many_gpus_below_each(catalog, with_servers
         with_servers(machine, workers=3, reduction="switch-rings")
 
 
+def test_a_measured_speed_is_that_of_the_whole_step_in_every_program():
+    """`train` and `parameter-server` scale the kernels by the same factor, launches, copies and update included."""
+    model = {"model": "lenet", "alone": "20000 1/s"}
+    common = {"machine": {"use": "p3-8xlarge"}, "frontend": {"use": "pytorch"}}
+
+    def notes(program):
+        found = run(make_scenario({**common, "program": {**program, **model}}), record=False).notes
+        return [re.search(r"kernels at ([0-9.]+) times", note)[1] for note in found if "kernels at" in note]
+
+    train = notes({"use": "train", "batch_per_gpu": 256})
+    servers = notes({"use": "parameter-server", "batch": 256})
+    assert len(train) == 1
+    assert servers == train
+
+
+@pytest.mark.parametrize("update", [0.0, 1e-3])
+def test_a_worker_that_waits_for_nothing_does_what_one_gpu_was_measured_to_do(star, with_servers, update):
+    """Without time for the servers and the wires, the speed comes back, and the efficiency is 1."""
+    machine = star(4, bandwidth="1e18 B/s", latency="0 s")
+    work = {"layers": 4, "forward": 1e-3, "backward": 2e-3, "update": update, "weights": 1.0}
+    session = with_servers(machine, steps=5, alone=500.0, **work, **({"apply": 3.0} if update else {}))
+    assert session.metrics["samples per second"][0] == pytest.approx(4 * 500.0, rel=1e-6)
+    assert session.metrics["scaling efficiency"][0] == pytest.approx(1.0, rel=1e-6)
+
+
 def test_a_speed_needs_something_to_scale(star, with_servers):
-    with pytest.raises(ProgramError, match="take no time"):
+    with pytest.raises(InputError, match=r"alone: .*take no time"):
         with_servers(star(2), alone=100.0)
 
 

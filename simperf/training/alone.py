@@ -1,0 +1,71 @@
+"""One device by itself: the time of its whole step, which measured speeds set and scaling is compared with.
+
+The whole step is what a person who runs the same training on one device measures: launches of the host, the copy of
+the batch, forward and backward pass and the update, without anything that more devices add.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simperf.execution.session import Session
+from simperf.training.ddp import ddp
+from simperf.training.feeding import Feeding, attach
+from simperf.training.group import Group
+from simperf.training.naive import naive
+from simperf.training.outcome import step_time
+from simperf.training.step import TrainingStep
+from simperf.training.symmetry import make_replicas
+
+__all__ = ["time_alone"]
+
+#: steps of one device, of which the first is not counted
+STEPS = 3
+
+
+def time_alone(
+    m: Session,
+    step: TrainingStep,
+    node: str,
+    *,
+    steps: int = STEPS,
+    feeding: Feeding | None = None,
+    accumulate: int = 1,
+    loop: float = 0.0,
+    watched: bool = False,
+    by_hand: bool = False,
+) -> float:
+    """Time of a step of one device without the others, in a session of its own [s].
+
+    Parameters
+    ----------
+    m : Session
+        Whose machine, mode and costs hold.
+    step : TrainingStep
+        Of each micro-batch.
+    node : str
+        The device.
+    steps : int
+        Steps that are played; the mean of those after the first counts.
+    feeding : Feeding, optional
+        Where mini-batches come from; by default they lie in pinned memory.
+    accumulate : int
+        Micro-batches of a step.
+    loop : float
+        Work of the process for a batch, beside launching [s].
+    watched : bool
+        The process waits for its device after each step.
+    by_hand : bool
+        The loop of the book's chapter, as strategy ``naive``.
+    """
+    single, feeding = m.another(), feeding or Feeding()
+    replicas, _ = make_replicas(single, (node,), [step])
+    attach(single, [(replicas[0], step.samples)], feeding, batches=steps * accumulate)
+    pace: dict[str, Any] = {"steps": steps, "loop": loop}
+    if by_hand:
+        program = naive(single, replicas, **pace)
+    else:
+        group = Group(single, (node,), replicas)
+        program = ddp(single, replicas[0], group, buckets=(), accumulate=accumulate, watched=watched, **pace)
+    single.play(program)
+    return step_time(replicas)
