@@ -28,7 +28,7 @@ from simperf.engine.device import Device
 from simperf.engine.kernel import Copy, Item, Kernel, Marker, WaitFor
 from simperf.engine.recorder import Category
 from simperf.engine.stream import Stream
-from simperf.errors import ProgramError
+from simperf.errors import InputError, Problem, ProgramError
 
 if TYPE_CHECKING:
     from simperf.execution.frontend import Frontend
@@ -191,6 +191,10 @@ class _Copy(Verb):
             raise ProgramError(f"{self.name!r} needs a machine with links between {ends[0]!r} and {ends[1]!r}")
         route = machine.route(*ends)
         staged = not self.pinned and direction != "peer"
+        if staged and profile.pageable == math.inf:
+            message = f"{self.name!r} is not pinned, but the frontend {profile.name!r} has no rate of pageable copies"
+            expected = 'pinned memory, or frontend.pageable = "6 GB/s", such as pytorch has'
+            raise InputError(Problem(message, key="pinned", value="false", expected=expected))
         if self.allocate and direction == "d2h":
             rate, what = (profile.pin, "pin") if self.pinned else (profile.allocate, "allocate")
             yield Spend(self.nbytes / rate, f"{what} host memory", "host")
@@ -200,7 +204,7 @@ class _Copy(Verb):
         stream = self.stream or device.stream(0)
         engine = device.copy_engine(direction)
         yield Launch(Copy(self.name, engine, route.resources, self.nbytes, latency, cap, alone), stream)
-        if staged:  # the driver copies through its own pinned buffer while the caller waits
+        if staged and profile.copies_block:  # the driver copies through its own pinned buffer while the caller waits
             path = yield from frontend.block(stream.drained(), "wait: pageable copy")
             frontend.path = max(frontend.path, path)
 
@@ -234,7 +238,8 @@ def copy(
         Payload [B].
     pinned : bool
         Whether the host side is pinned: the copy then runs behind the frontend's back at
-        the link's rate. A pageable copy is staged, slower, and blocks the frontend.
+        the link's rate. A pageable copy is staged, slower, and blocks the frontend, unless an engine's thread
+        makes the call (`FrontendPart.copies_block`).
     allocate : bool
         Whether the host memory is obtained for this copy (``.to("cpu")`` does), at the
         profile's rate.

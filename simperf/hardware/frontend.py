@@ -41,6 +41,9 @@ class FrontendPart(Part):
         Time to set up one copy between host and device, on the copy engine [s].
     pageable : float
         Rate at which a copy is staged when host memory is not pinned [B/s].
+    copies_block : bool
+        Whether a pageable copy blocks the frontend: it does where the frontend calls the driver itself, and not where
+        a thread of the library's engine does.
     allocate : float
         Rate at which fresh pageable host memory is obtained (page faults) [B/s].
     pin : float
@@ -75,6 +78,7 @@ class FrontendPart(Part):
     depth: float = 1024
     copy_setup: float = 0.0
     pageable: float = math.inf
+    copies_block: bool = True
     allocate: float = math.inf
     pin: float = math.inf
     calls: Mapping[str, float] = field(default_factory=dict, hash=False)

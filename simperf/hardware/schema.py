@@ -237,6 +237,7 @@ class _Frontend(_File):
     depth: Annotated[float, BeforeValidator(_depth)] = 1024
     copy_setup: Latency = 0.0
     pageable: Bandwidth = math.inf
+    copies_block: Annotated[bool, Field(strict=True)] = True
     allocate: Bandwidth = math.inf
     pin: Bandwidth = math.inf
 

@@ -29,6 +29,36 @@ def test_b3_pageable_copies_hide_less(play):
     assert pageable > 1.5 * pinned, "the frontend waits for each copy and launches nothing meanwhile"
 
 
+@pytest.mark.parametrize("frontend", ["pytorch", "mxnet", "cuda"])
+@pytest.mark.parametrize("direction", ["h2d", "d2h"])
+def test_b3_a_pageable_copy_takes_as_long_as_its_staging(play, catalog, frontend, direction):
+    size, link = 64e6, catalog.machine("p3-2xlarge").route("cpu0", "gpu0").bandwidth
+    options = {"nbytes": size, "direction": direction, "frontend": frontend}
+    times = [play("p3-2xlarge", "host-copy", pinned=pinned, **options).now for pinned in (False, True)]
+    assert times[0] - times[1] == pytest.approx(size / catalog.frontend(frontend).pageable - size / link, rel=1e-6)
+
+
+def test_b3_mxnets_engine_copies_behind_the_frontends_back(play):
+    """Copies that take longer than products hide these, all but the first; a frontend that is blocked hides none."""
+    work = {"size": 4000, "n": 10, "allocate": False, "pinned": False}
+    how = ("overlapped", "compute", "copy")
+
+    def times(frontend):
+        return [play("p3-2xlarge", "copy-overlap", what=what, frontend=frontend, **work).now for what in how]
+
+    whole, compute, copies = times("mxnet")
+    slack = 12 * 100e-6  # launches, 82.1 us each
+    assert copies > compute
+    assert copies <= whole <= compute / 10 + copies + slack
+    whole, compute, copies = times("pytorch")
+    assert whole > 0.95 * (compute + copies)
+
+
+def test_b3_a_frontend_without_a_rate_of_pageable_copies_refuses_them(play):
+    with pytest.raises(InputError, match=r"pinned: .*has no rate of pageable copies"):
+        play("p3-2xlarge", "host-copy", pinned=False)
+
+
 def test_c1_a_full_turn_at_10000_rpm_and_bursts(play):
     chase = play("pcie-4gpu", "pointer-chase", working_set=1e9).metrics["latency"][0]
     assert 50e-9 < chase < 150e-9
