@@ -97,6 +97,19 @@ class Fluid:
             self._seeds.extend(link.members)
             self._plan(0.0)
 
+    def extend(self, link: Link, older: Link) -> None:
+        """Let a new link, which stood for the same as an older one, be drawn on by whatever draws on that."""
+        crowd = older.crowd
+        if crowd is not None:
+            crowd.share.live = False
+            self._seeds.extend(crowd.dissolve(self.env.now))
+        for bundle in older.members:
+            bundle.links += (link,) * bundle.links.count(older)
+            link.members[bundle] = None
+            self._seeds.append(bundle)
+        if older.members:
+            self._plan(0.0)
+
     def _plan(self, delay: float) -> list[Flow]:
         """Have a share-out in `delay` s; return the list of the flows that join in it."""
         time = self.env.now + delay

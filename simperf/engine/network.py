@@ -18,15 +18,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 import simpy
 
-from simperf.engine.flow import Flow, Link, Route
+from simperf.engine.flow import Flow, Route
 from simperf.engine.fluid import Fluid
+from simperf.engine.link_table import UNLIMITED, LinkClass, LinkTable, check_capacity
 from simperf.engine.recorder import Recorder
-from simperf.errors import ProgramError, UnknownNameError
+from simperf.errors import ProgramError
 
 __all__ = ["Background", "FlowNetwork"]
-
-#: An infinite capacity [B/s], as a number that can be reckoned with.
-UNLIMITED = 1e30
 
 
 class Background:
@@ -71,19 +69,14 @@ class FlowNetwork:
     ) -> None:
         self.env = env
         self._fluid = Fluid(env, recorder)
-        self._capacities = capacities
-        self._links: dict[str, Link] = {}
-        if isinstance(capacities, dict):  # otherwise a large machine's, whose links come into being when they are used
-            for name in capacities:
-                self._link(name)
+        self._links = LinkTable(capacities, self._fluid.extend)
         self._counted: dict[str, float] = {}
-        self._routes: dict[tuple[str, ...], Route] = {}
 
     # What a program calls ------------------------------------------------------------
 
     def transfer(
         self,
-        resources: Sequence[str],
+        resources: Sequence[str] | Route,
         nbytes: float,
         *,
         latency: float = 0.0,
@@ -95,9 +88,9 @@ class FlowNetwork:
 
         Parameters
         ----------
-        resources : sequence of str
+        resources : sequence of str or Route
             Resources that the flow draws on; one named twice is drawn on twice. None
-            at all is a route without a limit other than `cap`.
+            at all is a route without a limit other than `cap`. Or one of `routes`.
         nbytes : float
             Payload [B]; 0 takes just the latency.
         latency : float
@@ -125,7 +118,7 @@ class FlowNetwork:
             raise ProgramError(f"transfer {name!r}: bytes and latency must be finite, 0 or more: {nbytes}, {latency}")
         if not (cap > 0.0 and 0.0 < weight < math.inf):
             raise ProgramError(f"transfer {name!r}: cap and weight must be above 0: {cap}, {weight}")
-        route = self._route(resources)
+        route = resources if isinstance(resources, Route) else self._links.route(resources)
         if nbytes == 0.0 or (cap == math.inf and not route.links):
             return simpy.Timeout(self.env, latency, self.env.now + latency)
         flow = Flow(self.env, (route, min(cap, UNLIMITED), weight), nbytes, name)
@@ -153,19 +146,32 @@ class FlowNetwork:
             raise ProgramError(f"background {name!r}: the rate must be finite, 0 or more: {rate}")
         if rate == 0.0:
             return Background(self, None)
-        flow = Flow(self.env, (self._route(resources), min(rate, UNLIMITED), 1.0), math.inf, name)
+        flow = Flow(self.env, (self._links.route(resources), min(rate, UNLIMITED), 1.0), math.inf, name)
         self._fluid.enter(flow, 0.0)
         return Background(self, flow)
 
-    def add(self, resource: str) -> None:
-        """Add a resource that is none of the machine's, without a limit until `set_capacity`; once is enough."""
-        if resource not in self._links:
-            self._links[resource] = Link(resource, UNLIMITED)
+    def routes(self, classes: Sequence[LinkClass]) -> list[Route]:
+        """Return routes over classes of links that are drawn on alike, for `transfer`.
+
+        Parameters
+        ----------
+        classes : sequence of LinkClass
+            No resource is in two of them. Route i draws ``counts[i]`` times on every link of a class.
+        """
+        return self._links.routes(classes)
+
+    def provide(self, capacities: Mapping[str, float]) -> None:
+        """Know more resources than the machine's from now on: capacity [B/s] by name."""
+        self._links.provide(capacities)
+
+    def add(self, resource: str, capacity: float = math.inf) -> None:
+        """Add a resource that is none of the machine's, of a capacity [B/s]; once is enough."""
+        self._links.add(resource, capacity)
 
     def set_capacity(self, resource: str, value: float) -> None:
         """Change the capacity of `resource` to `value` [B/s] now; at 0 its flows stall."""
-        (link,) = self._route((resource,)).links
-        link.capacity = _capacity(resource, value)
+        (link,) = self._links.route((resource,)).links
+        link.capacity = check_capacity(resource, value)
         link.ceiling = max(link.ceiling, link.capacity)
         self._fluid.resized(link)
 
@@ -174,7 +180,7 @@ class FlowNetwork:
 
         It may change capacities; what it does takes effect at the same instant.
         """
-        (link,) = self._route((resource,)).links
+        (link,) = self._links.route((resource,)).links
         link.watch = told
         self._fluid.watched = True
 
@@ -191,7 +197,7 @@ class FlowNetwork:
         return flow.nbytes - self._fluid.leave(flow)
 
     def count(self, moved: Mapping[str, float]) -> None:
-        """Add bytes [B] that were moved without flows of their own: a collective reckoned as a whole."""
+        """Add bytes [B] that were moved without flows of their own: a collective computed as a whole."""
         for name, nbytes in moved.items():
             self._counted[name] = self._counted.get(name, 0.0) + nbytes
 
@@ -199,11 +205,12 @@ class FlowNetwork:
 
     def rates(self) -> dict[str, float]:
         """Return the allocated rate of each resource [B/s], as of the last re-share."""
-        rates = dict.fromkeys(self._links, 0.0)
+        rates = dict.fromkeys((name for name, _ in self._links.known()), 0.0)
         for bundle in self._fluid.bundles.values():
             drawn = bundle.now_served(self.env.now)[0] * len(bundle.flows)
             for link in bundle.links:
-                rates[link.name] += drawn
+                for name in self._links.names(link):
+                    rates[name] += drawn
         return rates
 
     def rate(self, flow: simpy.Event) -> float:
@@ -215,12 +222,13 @@ class FlowNetwork:
     @property
     def moved(self) -> dict[str, float]:
         """Bytes that each resource has moved up to now [B]; on a machine, of those that were used."""
-        moved = {name: link.moved for name, link in self._links.items()}
+        moved = {name: link.moved for name, link in self._links.known()}
         for bundle in self._fluid.bundles.values():
             served = bundle.now_served(self.env.now)[1]
             done = sum(min(max(served - flow.base, 0.0), flow.nbytes) for _, _, flow in bundle.flows)
             for link in bundle.links:
-                moved[link.name] += done
+                for name in self._links.names(link):
+                    moved[name] += done
         for name, nbytes in self._counted.items():
             moved[name] = moved.get(name, 0.0) + nbytes
         return moved
@@ -229,7 +237,7 @@ class FlowNetwork:
     def busy(self) -> dict[str, float]:
         """Time during which each resource had a flow to serve, up to now [s]."""
         now = self.env.now
-        return {name: link.busy + (now - link.since if link.members else 0.0) for name, link in self._links.items()}
+        return {name: link.busy + (now - link.since if link.members else 0.0) for name, link in self._links.known()}
 
     @property
     def peak(self) -> dict[str, float]:
@@ -237,11 +245,11 @@ class FlowNetwork:
         for crowd in dict.fromkeys(bundle.crowd for bundle in self._fluid.bundles.values()):
             if crowd is not None:
                 crowd.note()
-        return {name: link.peak for name, link in self._links.items()}
+        return {name: link.peak for name, link in self._links.known()}
 
     def alone(self, resources: Sequence[str], nbytes: float, *, latency: float = 0.0, cap: float = math.inf) -> float:
         """Return the time that a transfer takes with the network to itself [s]."""
-        links = Counter(self._route(resources).links)
+        links = Counter(self._links.route(resources).links)
         rate = min(cap, min((link.capacity / times for link, times in links.items()), default=math.inf))
         if nbytes == 0.0:
             return latency
@@ -265,28 +273,6 @@ class FlowNetwork:
         """Re-shares so far, and how many different routes they looked at in all."""
         return self._fluid.shares, self._fluid.touched
 
-    def _route(self, resources: Sequence[str]) -> Route:
-        key = tuple(resources)
-        route = self._routes.get(key)
-        if route is None:
-            for name in key:
-                if name not in self._links and name not in self._capacities:
-                    raise UnknownNameError("resource", name, self._capacities)
-            route = self._routes[key] = Route(tuple(self._link(name) for name in key))
-        return route
-
-    def _link(self, name: str) -> Link:
-        link = self._links.get(name)
-        if link is None:
-            link = self._links[name] = Link(name, _capacity(name, self._capacities[name]))
-        return link
-
     def _ceiling(self, name: str) -> float:
         link = self._links.get(name)
-        return link.ceiling if link is not None else _capacity(name, self._capacities[name])
-
-
-def _capacity(name: str, value: float) -> float:
-    if not value >= 0.0:
-        raise ProgramError(f"resource {name!r}: the capacity must be 0 or more: {value}")
-    return min(float(value), UNLIMITED)
+        return link.ceiling if link is not None else self._links.capacity(name)
