@@ -12,13 +12,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
+from simperf.collectives.channels import ChannelFlow, ChannelSet
 from simperf.collectives.execute import Execution, execute
 from simperf.collectives.forwarding import Forwarding
+from simperf.collectives.lanes import Lanes, pairs_of
+from simperf.collectives.links import FloatArray
 from simperf.collectives.nccl_plans import ALGORITHMS, Shape
-from simperf.collectives.nccl_rings import PASSES, Pace, ring_time
+from simperf.collectives.nccl_rings import PASSES, first_arrival, longest
 from simperf.collectives.networks import (
     Network,
     in_network_efficiency,
@@ -27,7 +33,6 @@ from simperf.collectives.networks import (
     network_of,
     tree_limit,
 )
-from simperf.collectives.pace import paces
 from simperf.collectives.placement import Placement, Transport, place
 from simperf.collectives.plan import Plan
 from simperf.collectives.protocols import PROTOCOLS, protocol_transport
@@ -44,21 +49,14 @@ COLLECTIVES = ("all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduc
 #: pace while it is not full, as simperf's other scenarios have it)
 LAUNCH = 4.5e-6
 
-#: chunks of one pipeline that are played; from there on each further one takes as long as
-#: one of the last half of these
-MOST_CHUNKS = 8
-
-#: chunks of a pipeline that is handed on to be run beside other traffic
-MOST_GIVEN = 64
-
 #: latency of the network that is in NCCL's constants already [s]: InfiniBand from adapter to
 #: adapter over one switch takes 1 to 2 us
 REFERENCE = 2e-6
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Choice:
-    """One way in which NCCL could run a collective, and its time.
+    """One way in which NCCL could run a collective of one size.
 
     Parameters
     ----------
@@ -66,28 +64,108 @@ class Choice:
         One of `ALGORITHMS`.
     protocol : str
         ``"LL"``, ``"LL128"`` or ``"Simple"``.
-    time : float
-        Time from one call to the next, call after call [s].
-    run : Execution
-        What came out of one call.
+    nbytes : float
+        Payload [B].
     plan : Plan
+        Who sends what to whom.
+    placement : Placement
+        Where the participants sit; its routes draw on host memory where bytes are staged there.
     transport : Transport
-    servers : tuple of str or None
-        What was run, for whoever wants to run it beside other traffic.
+        Latencies and efficiency of the protocol, and the pace of the channels.
+    channels : ChannelSet or None
+        The channels as flows; None where every rank sends to every other, send by send.
+    least : float
+        Time from one call to the next that launching takes [s].
     """
 
     algorithm: str
     protocol: str
-    time: float
-    run: Execution
+    nbytes: float
     plan: Plan
+    placement: Placement
     transport: Transport
-    servers: tuple[str, ...] | None = None
+    channels: ChannelSet | None
+    least: float
 
     @property
     def name(self) -> str:
         """Such as ``"ring/LL"``."""
         return f"{self.algorithm}/{self.protocol}"
+
+    @cached_property
+    def run(self) -> Execution:
+        """What comes out if it is played alone."""
+        if self.channels is not None:
+            return self.channels.alone(self.plan.nranks)
+        machine, transport = self.placement.machine, self.transport
+        run = execute(self.plan, machine, nbytes=self.nbytes, transport=transport, placement=self.placement)
+        return replace(run, time=max(run.time, self.least))
+
+    @property
+    def time(self) -> float:
+        """Time if it is played alone, call after call [s]."""
+        return self.run.time
+
+
+class _Way:
+    """An algorithm on one machine, whatever the size: its plan, its connections, and their pace."""
+
+    def __init__(self, tuner: Tuner, algorithm: str) -> None:
+        self.tuner, self.algorithm, self.shape = tuner, algorithm, tuner.shape
+        self.rings = algorithm == "ring" and tuner.collective in PASSES and len(tuner.ranks) > 1
+        self.plan, servers = self.shape.make(algorithm, 1)
+        self.placement = place(self.plan, tuner.staged, ranks=tuner.ranks, servers=servers)
+        if self.rings:
+            pairs = [(np.array(order), np.roll(order, -1)) for order in self.shape.orders]
+        else:
+            pairs = pairs_of(self.plan)
+        self.lanes = Lanes(self.placement, pairs)
+        self.paces = self.lanes.paces(connections=tuner.network.sockets)
+        self.host: Lanes | None = None
+        self.host_paces: tuple[float, ...] = ()
+        if self.rings and tuner.stages():
+            self.host = Lanes(place(self.plan, tuner.inside, ranks=tuner.ranks), pairs)
+            self.host_paces = self.host.paces()
+        self._latency: dict[str, FloatArray] = {}
+        self._paths: dict[tuple[str, float], float] = {}
+
+    def channels(self, protocol: str, transport: Transport, nbytes: float) -> ChannelSet | None:
+        """Its channels as flows, for a payload [B]."""
+        if self.algorithm == "direct" and len(self.tuner.ranks) > 1:
+            return None
+        if protocol not in self._latency:
+            self._latency[protocol] = self.lanes.latency(transport)
+        wire = nbytes / transport.efficiency
+        if self.plan.nranks == 1:
+            return ChannelSet((ChannelFlow(transport.start, 0.0, math.inf),), (), (), least=self.tuner.least)
+        make = self._ring if self.rings else self._pipeline
+        flows = tuple(make(number, protocol, transport, wire, nbytes) for number in range(len(self.plan.channels)))
+        drains = self.host.classes if self.host is not None else ()
+        copied = self.rings and self.host is None
+        last = nbytes / self.plan.nranks / self.tuner.copy_rate() if copied else 0.0
+        return ChannelSet(flows, self.lanes.classes, drains, last=last, least=self.tuner.least)
+
+    def _ring(self, number: int, protocol: str, transport: Transport, wire: float, nbytes: float) -> ChannelFlow:
+        """A ring: as many latencies and chunks as it makes steps; what was staged is read once more than it is sent."""
+        steps = PASSES[self.plan.collective] * (self.plan.nranks - 1)
+        if (protocol, number) not in self._paths:
+            a, b = self.lanes.bounds[number : number + 2]
+            self._paths[protocol, number] = longest(self._latency[protocol][a:b], steps)
+        chunk, cap = wire * self.plan.channels[number].share / self.plan.nranks, transport.caps[number]
+        latency, drain, pace = transport.start + self._paths[protocol, number], 0.0, math.inf
+        if self.host_paces:
+            pace = self.host_paces[number]
+            drain = max(0.0, (steps + 1) * chunk - steps * chunk * pace / cap)
+        return ChannelFlow(latency, steps * chunk, cap, drain, pace)
+
+    def _pipeline(self, number: int, protocol: str, transport: Transport, wire: float, nbytes: float) -> ChannelFlow:
+        """Slices that follow each other along a tree or a chain: the first one's way, and the time of the others."""
+        channel, cap = self.plan.channels[number], transport.caps[number]
+        slice_time = wire * channel.share / self.shape.chunks(self.algorithm, nbytes) / cap
+        a, b = self.lanes.bounds[number : number + 2]
+        cost = self._latency[protocol][a:b] + slice_time
+        first = first_arrival(self.plan, number, self.lanes.pairs[number], cost)
+        return ChannelFlow(transport.start + max(first - slice_time, 0.0), wire * channel.share, cap)
 
 
 class Tuner:
@@ -101,8 +179,9 @@ class Tuner:
         GPUs that take part, server by server.
     collective : str
         One of `COLLECTIVES`.
-    in_network : bool
-        Whether switches that can add up do.
+    in_network : bool, optional
+        Whether switches add up. If left out they do where they can, more than two GPUs of each server take
+        part, and so many of all servers: what NCCL does by itself since 2.18 (NCCL_NVLS_ENABLE).
     launches : int
         GPUs that one process drives: it launches a kernel on each, one after the other,
         and calls of the collective cannot follow each other faster than it does.
@@ -128,7 +207,7 @@ class Tuner:
         ranks: Sequence[str],
         *,
         collective: str = "all-reduce",
-        in_network: bool = False,
+        in_network: bool | None = None,
         launches: int = 1,
         network: Network | str = "",
         only: Sequence[str] = (),
@@ -144,35 +223,26 @@ class Tuner:
         self.speed = speed
         self.network = _network(network, machine, self.ranks).faster(speed)
         self.only = tuple(only)
-        self.in_network = in_network
-        self.floor = launches * LAUNCH / speed
+        self.least = launches * LAUNCH / speed
         passed: Any = Forwarding(machine) if collective == "all-to-all" else machine
         self.staged = StagedMachine(passed, self.network)
-        self._inside = StagedMachine(passed, self.network, inside=True)
+        self.inside = StagedMachine(passed, self.network, inside=True)
         self.shape = Shape(machine, self.ranks, collective, spread=spread)
-        self._made: dict[tuple[str, int], tuple[Plan, Placement]] = {}
-        self._caps: dict[str, Pace] = {}
-        self._known: dict[tuple[str, str, int, float], Execution] = {}
-        self._quick: dict[tuple[str, str], float] = {}
+        self.in_network = self.shape.switched() if in_network is None else in_network
+        self._ways: dict[str, _Way] = {}
+        self._transports: dict[tuple[str, str], Transport] = {}
         self._extra = self._network_latency()
 
     def choices(self, nbytes: float) -> list[Choice]:
         """All algorithms and protocols at one size [B], the fastest first."""
-        found = [self._choice(*way, nbytes) for way in self._ways()]
-        return sorted(found, key=lambda choice: choice.run.time)
+        found = [self._choice(*pair, nbytes) for pair in self._pairs()]
+        return sorted(found, key=_expected)
 
     def best(self, nbytes: float) -> Choice:
-        """The fastest at one size [B]; what cannot be is not played."""
-        ways = sorted((self._least(*way, nbytes), *way) for way in self._ways())
-        best: Choice | None = None
-        for least, algorithm, protocol in ways:
-            if best is None or least < best.run.time:
-                choice = self._choice(algorithm, protocol, nbytes)
-                best = choice if best is None or choice.run.time < best.run.time else best
-        assert best is not None
-        return best
+        """The one that the latencies and paces have for the fastest at one size [B]; nothing is played for it."""
+        return min((self._choice(*pair, nbytes) for pair in self._pairs()), key=_expected)
 
-    def _ways(self) -> list[tuple[str, str]]:
+    def _pairs(self) -> list[tuple[str, str]]:
         """Algorithms and protocols to choose from."""
         return [
             (algorithm, protocol)
@@ -180,74 +250,17 @@ class Tuner:
             for protocol in (PROTOCOLS if algorithm in {"ring", "tree"} else PROTOCOLS[-1:])
         ]
 
-    def _least(self, algorithm: str, protocol: str, nbytes: float) -> float:
-        """A time [s] below which this way cannot get: that of no bytes, and that of the channels at their pace."""
-        if (algorithm, protocol) not in self._quick:
-            self._quick[algorithm, protocol] = self._choice(algorithm, protocol, 0.0).run.time
-        if len(self.ranks) < 2:
-            return self._quick[algorithm, protocol]
-        plan, placement = self._plan(algorithm, 1)
-        transport = self._transport(algorithm, protocol, self._pace(algorithm, plan, placement))
-        busy = max((one.share / cap for one, cap in zip(plan.channels, transport.caps, strict=True)), default=0.0)
-        crossed = 1.0 if self.collective in {"all-reduce", "broadcast", "reduce"} else 0.0
-        return max(self._quick[algorithm, protocol], crossed * busy * nbytes / transport.efficiency)
-
-    # Times ---------------------------------------------------------------------------
-
     def _choice(self, algorithm: str, protocol: str, nbytes: float) -> Choice:
-        chunks = self.shape.chunks(algorithm, nbytes)
-        plan, placement = self._plan(algorithm, min(chunks, MOST_CHUNKS))
-        pace = self._pace(algorithm, plan, placement)
-        transport = self._transport(algorithm, protocol, pace)
-        if algorithm == "ring" and self.collective in PASSES and plan.nranks > 1:
-            pace = replace(pace, lanes=transport.caps)
-            time = ring_time(plan, self.shape.orders, placement, transport, pace, nbytes)
-            run = Execution(time, (time,) * plan.nranks, "collapsed", self._moved(plan, placement, transport, nbytes))
-        else:
-            run = self._played(algorithm, protocol, transport, nbytes, chunks)
-        plan, placement = self._plan(algorithm, min(chunks, MOST_GIVEN))
-        servers = placement.nodes[plan.nranks :] or None
-        return Choice(algorithm, protocol, max(run.time, self.floor), run, plan, transport, servers)
+        if algorithm not in self._ways:
+            self._ways[algorithm] = _Way(self, algorithm)
+        way = self._ways[algorithm]
+        if (algorithm, protocol) not in self._transports:
+            self._transports[algorithm, protocol] = self._transport(algorithm, protocol, way.paces)
+        transport = self._transports[algorithm, protocol]
+        channels = way.channels(protocol, transport, nbytes)
+        return Choice(algorithm, protocol, nbytes, way.plan, way.placement, transport, channels, self.least)
 
-    def _played(self, algorithm: str, protocol: str, transport: Transport, nbytes: float, chunks: int) -> Execution:
-        """Play a pipeline, of many chunks only the first ones: the others follow at the same distance."""
-
-        def play(count: int) -> Execution:
-            part = nbytes * min(1.0, count / chunks)
-            key = (algorithm, protocol, count, part)
-            if key not in self._known:
-                plan, where = self._plan(algorithm, count)
-                self._known[key] = execute(plan, self.staged, nbytes=part, transport=transport, placement=where)
-            return self._known[key]
-
-        if chunks <= MOST_CHUNKS:
-            return play(chunks)
-        many, half = play(MOST_CHUNKS), play(MOST_CHUNKS // 2)
-        more = (chunks - MOST_CHUNKS) * (many.time - half.time) / (MOST_CHUNKS - MOST_CHUNKS // 2)
-        moved = {name: size * chunks / MOST_CHUNKS for name, size in many.moved.items()}
-        return Execution(many.time + more, tuple(time + more for time in many.finish), many.method, moved)
-
-    def _plan(self, algorithm: str, chunks: int) -> tuple[Plan, Placement]:
-        if (algorithm, chunks) not in self._made:
-            plan, servers = self.shape.make(algorithm, chunks)
-            self._made[algorithm, chunks] = plan, place(plan, self.staged, ranks=self.ranks, servers=servers)
-        return self._made[algorithm, chunks]
-
-    def _moved(self, plan: Plan, placement: Placement, transport: Transport, nbytes: float) -> dict[str, float]:
-        """Bytes on the wire by resource, of rings."""
-        key = "moved"
-        if key not in placement.kept:
-            found: dict[str, float] = {}
-            steps = PASSES[plan.collective] * (plan.nranks - 1) / plan.nranks
-            for channel, order in zip(plan.channels, self.shape.orders, strict=True):
-                for a, b in zip(order, [*order[1:], order[0]], strict=True):
-                    for name in placement.hop(a, b).resources:
-                        found[name] = found.get(name, 0.0) + steps * channel.share
-            placement.kept[key] = found
-        scale = nbytes / transport.efficiency
-        return {name: size * scale for name, size in placement.kept[key].items() if ":" not in name}
-
-    def _transport(self, algorithm: str, protocol: str, pace: Pace) -> Transport:
+    def _transport(self, algorithm: str, protocol: str, caps: tuple[float, ...]) -> Transport:
         """Latencies of the protocol over this network, and channels that keep their pace and the protocol's limit."""
         base = protocol_transport(algorithm, protocol).faster(self.speed)
         if algorithm == "in-network":
@@ -257,7 +270,7 @@ class Tuner:
             # with one rank a server nothing hides the network (src/graph/tuning.cc)
             media["network"] = protocol_transport("tree", protocol).media["network"] / self.speed
         media["network"] += self._extra
-        caps, limit = pace.lanes, math.inf
+        limit = math.inf
         if protocol == "LL":
             limit = low_latency_limit(self.machine, self.ranks) * self.speed
         if algorithm == "tree":
@@ -277,25 +290,21 @@ class Tuner:
         wire = self.machine.route(self.ranks[0], self.ranks[away]).latency
         return max(self.network.latency, wire - REFERENCE / self.speed, 0.0)
 
-    def _pace(self, algorithm: str, plan: Plan, placement: Placement) -> Pace:
-        if algorithm not in self._caps:
-            lanes = paces(plan, placement, connections=self.network.sockets)
-            host: tuple[float, ...] = ()
-            if algorithm == "ring" and self._stages():
-                host = paces(plan, place(plan, self._inside, ranks=self.ranks))
-            self._caps[algorithm] = Pace(lanes, host, self._copy_rate())
-        return self._caps[algorithm]
-
-    def _copy_rate(self) -> float:
+    def copy_rate(self) -> float:
         """At which the slowest GPU moves bytes inside its memory, which reads and writes them [B/s]."""
         parts = [self.machine.nodes[rank].part for rank in self.ranks]
         rates = [p.memory_bandwidth * p.efficiency["copy"] / 2 for p in parts if isinstance(p, GpuPart)]
         return min(rates, default=math.inf)
 
-    def _stages(self) -> bool:
+    def stages(self) -> bool:
+        """Whether rings pass host memory."""
         order = self.shape.orders[0] if self.shape.orders else []
         nodes = [self.ranks[rank] for rank in order]
         return any(self.staged.staged(a, b) for a, b in pairwise(nodes))
+
+
+def _expected(choice: Choice) -> float:
+    return choice.channels.time if choice.channels is not None else 0.0
 
 
 def _network(given: Network | str, machine: Machine, ranks: Sequence[str]) -> Network:

@@ -26,6 +26,9 @@ SLICE = 512 * 1024
 SLOTS = 8
 SMALL_SLICE = 128 * 1024
 
+#: GPUs of a server from which on NCCL has the switch add up
+LEAST_SWITCHED = 3
+
 
 class Shape:
     """Plans for a collective on one machine.
@@ -65,6 +68,20 @@ class Shape:
             found += ["tree"] if even and len(self.groups) > 1 else []
             found += ["in-network"] if even and in_network else []
         return [name for name in found if not only or name in only] or found[:1]
+
+    def switched(self) -> bool:
+        """Whether switches that add up join the GPUs of every server, and enough of them take part for NCCL to ask."""
+        if self.collective != "all-reduce" or min(map(len, self.groups)) < LEAST_SWITCHED:
+            return False
+        servers = {self.machine.nodes[self.ranks[group[0]]].server for group in self.groups}
+        switches: dict[str, list[str]] = {}
+        for name in self.machine.ids("nvswitch"):
+            switches.setdefault(self.machine.nodes[name].server, []).append(name)
+        return all(
+            len(switches.get(server, ())) == 1
+            and getattr(self.machine.nodes[switches[server][0]].part, "reduces", False)
+            for server in servers
+        )
 
     def make(self, algorithm: str, chunks: int) -> tuple[Plan, tuple[str, ...] | None]:
         """A plan of so many chunks that follow each other, and the nodes of its servers."""

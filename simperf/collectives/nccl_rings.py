@@ -9,17 +9,16 @@ in *pipeline* style (`simperf.collectives.plan`) without playing it send by send
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from simperf.collectives.placement import Placement, Transport
-from simperf.collectives.plan import Channel, Phase, Plan, busiest
+from simperf.collectives.links import FloatArray
+from simperf.collectives.plan import Channel, IntArray, Phase, Plan, busiest
 from simperf.collectives.plans.trees import tree_phase
 
-__all__ = ["PASSES", "chains", "pipelined", "ring_time", "turned"]
+__all__ = ["PASSES", "chains", "first_arrival", "longest", "pipelined", "turned"]
 
 #: times that a chunk goes around the ring
 PASSES = {"all-reduce": 2, "reduce-scatter": 1, "all-gather": 1}
@@ -28,72 +27,23 @@ PASSES = {"all-reduce": 2, "reduce-scatter": 1, "all-gather": 1}
 MOST_COUNTED = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """Rates [B/s].
-
-    Parameters
-    ----------
-    lanes : tuple of float
-        Of each channel's slowest lane.
-    host : tuple of float
-        Of each channel between GPUs and host memory; empty if nothing is staged there.
-    copy : float
-        At which a GPU moves bytes inside its own memory [B/s].
-    """
-
-    lanes: tuple[float, ...]
-    host: tuple[float, ...] = ()
-    copy: float = math.inf
-
-
-def ring_time(
-    plan: Plan, orders: Sequence[Sequence[int]], placement: Placement, transport: Transport, pace: Pace, nbytes: float
-) -> float:
-    """Time of paced rings [s].
-
-    A GPU works through its steps one after the other. There is one more than there are
-    sends: in the last one it moves what has arrived from the buffer to where it belongs,
-    inside its memory, or out of host memory where bytes are staged there. (At the first it
-    only sends.)
-
-    Parameters
-    ----------
-    plan : Plan
-        With a channel for each order.
-    orders : sequence of sequence of int
-        Ranks around each ring.
-    placement : Placement
-        Where they sit.
-    transport : Transport
-        Latencies and efficiency.
-    pace : Pace
-        Of the channels.
-    nbytes : float
-        Payload [B].
-    """
-    steps = PASSES[plan.collective] * (plan.nranks - 1)
-    slowest = 0.0
-    for index, (channel, order) in enumerate(zip(plan.channels, orders, strict=True)):
-        delays = np.array([transport.latency(placement.hop(a, b)) for a, b in _lanes(order)])
-        chunk = nbytes * channel.share / plan.nranks / transport.efficiency
-        moving = steps * chunk / pace.lanes[index]
-        if pace.host:
-            moving = max(moving, (steps + 1) * chunk / pace.host[index])
-        slowest = max(slowest, _longest(delays, steps) + moving)
-    last = nbytes / plan.nranks / pace.copy if not pace.host else 0.0
-    return transport.start + slowest + last
-
-
-def _lanes(order: Sequence[int]) -> list[tuple[int, int]]:
-    return list(zip(order, [*order[1:], order[0]], strict=True))
-
-
-def _longest(delays: np.ndarray, steps: int) -> float:
-    """The largest sum of so many delays in a row around a ring."""
+def longest(delays: FloatArray, steps: int) -> float:
+    """The largest sum of so many delays in a row around a ring [s]: the latencies that the slowest chunk meets."""
     turns, rest = divmod(steps, len(delays))
     sums = np.concatenate(([0.0], np.cumsum(np.concatenate((delays, delays)))))
     return float(turns * delays.sum() + (sums[rest : rest + len(delays)] - sums[: len(delays)]).max())
+
+
+def first_arrival(plan: Plan, number: int, pairs: tuple[IntArray, IntArray], cost: FloatArray) -> float:
+    """Time until the only chunk of a channel is everywhere [s], where connection i of `pairs` takes ``cost[i]``."""
+    src, dst = pairs
+    keys = src * plan.nparticipants + dst
+    ready = np.zeros(plan.nparticipants)
+    for phase in plan.channels[number].phases:
+        for one in phase:
+            lane = np.searchsorted(keys, one.src * plan.nparticipants + one.dst)
+            np.maximum.at(ready, one.dst, ready[one.src] + cost[lane])
+    return float(ready.max())
 
 
 def chains(name: str, orders: Sequence[Sequence[int]], shares: Sequence[float], *, chunks: int) -> Plan:
@@ -113,7 +63,7 @@ def chains(name: str, orders: Sequence[Sequence[int]], shares: Sequence[float], 
 
 
 def pipelined(plan: Plan) -> Plan:
-    """The same rings with sends that do not wait for each other: what `ring_time` is the time of."""
+    """The same rings with sends that do not wait for each other: what a channel is the flow of."""
 
     def piped(channel: Channel) -> Channel:
         rounds = [phase.make(index) for phase in channel.phases for index in range(phase.nrounds)]

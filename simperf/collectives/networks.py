@@ -14,7 +14,15 @@ from simperf.files import TomlFile, read_toml
 from simperf.hardware import CpuPart, GpuPart, Machine, NicPart
 from simperf.units import parse
 
-__all__ = ["Network", "in_network_efficiency", "low_latency_limit", "network", "network_of", "tree_limit"]
+__all__ = [
+    "Network",
+    "in_network_efficiency",
+    "low_latency_limit",
+    "network",
+    "network_names",
+    "network_of",
+    "tree_limit",
+]
 
 _FOLDER = Path(__file__).with_name("data")
 
@@ -94,6 +102,11 @@ def _networks() -> Mapping[str, Network]:
     if problems:
         raise InputError(problems)
     return found
+
+
+def network_names() -> tuple[str, ...]:
+    """Names of all networks."""
+    return tuple(_networks())
 
 
 def network(name: str) -> Network:

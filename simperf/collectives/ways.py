@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from simperf.collectives.forwarding import Forwarding
 from simperf.collectives.plan import IntArray
 from simperf.hardware import Machine
 
@@ -23,6 +24,9 @@ __all__ = ["Ways"]
 
 #: bits of a link's number that say which link of its server it is
 FORM_BITS = 24
+
+#: what stands between the names of nodes in the name of a link
+JOINTS = re.compile(r"([>=+])")
 
 
 class Ways:
@@ -36,7 +40,8 @@ class Ways:
 
     def __init__(self, placement: Placement) -> None:
         machine: Any = placement.machine
-        self._placement, self._machine = placement, machine
+        self._placement, self._resources = placement, machine.resources
+        machine = getattr(machine, "machine", machine)
         slots = {slot.name: number for number, slot in enumerate(machine.servers)}
         self._servers = [slot.name for slot in machine.servers]
         ends: dict[tuple[Any, ...], int] = {}
@@ -65,8 +70,10 @@ class Ways:
     @classmethod
     def of(cls, placement: Placement) -> Ways | None:
         """Ways over a cluster whose routes do not depend on names; None on other machines."""
-        machine = placement.machine
-        if not isinstance(machine, Machine) or machine.fabric is None or machine.fabric.lanes:
+        machine = getattr(placement.machine, "machine", placement.machine)
+        if isinstance(placement.machine, Forwarding) or not isinstance(machine, Machine):
+            return None
+        if machine.fabric is None or machine.fabric.lanes or _limited(placement):
             return None
         return cls(placement)
 
@@ -122,7 +129,7 @@ class Ways:
         names = [self._servers[slot] if slot < len(self._servers) else "" for slot in slots]
         row = []
         for resource in hop.resources:
-            parts = re.split(r"([>=])", resource)
+            parts = JOINTS.split(resource)
             whose = 2
             for owner in (0, 1):
                 head = names[owner] + "/"
@@ -140,5 +147,12 @@ class Ways:
         if key not in self._forms:
             self._forms[key] = len(self._forms)
             self._form_names.append(text)
-            self._form_capacity.append(float(self._machine.resources[resource]))
+            self._form_capacity.append(float(self._resources[resource]))
         return self._forms[key]
+
+
+def _limited(placement: Placement) -> bool:
+    """Whether a limit on a flow between two servers is a link of its own, named by both."""
+    servers = [node.partition("/")[0] for node in placement.nodes]
+    away = next((number for number, server in enumerate(servers) if server != servers[0]), None)
+    return away is not None and any(name.endswith(":flow") for name in placement.hop(0, away).resources)

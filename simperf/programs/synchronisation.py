@@ -5,13 +5,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
+import simpy
+
 from simperf.collectives import collective_event, make_plan
 from simperf.collectives.bench import bus_factor
+from simperf.collectives.channels import ChannelRun
+from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm, tuner_of
 from simperf.collectives.suit import plan_for, reducing_sites
-from simperf.errors import ProgramError
+from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program, wait
 from simperf.execution.session import Session
 from simperf.hardware import find_rings
@@ -25,7 +31,7 @@ __all__ = ["all_reduce"]
 def all_reduce(
     m: Session,
     *,
-    algorithm: str = "ring",
+    algorithm: str = "",
     nbytes: Bytes = 160e6,
     gpus: int = 0,
     servers: list[str] = [],
@@ -39,7 +45,8 @@ def all_reduce(
     Parameters
     ----------
     algorithm : str
-        how; `simperf collective all-reduce` lists them; multi-ring uses the rings found on the wiring
+        how; nccl as NCCL would, nccl-ring with its rings alone; all others are idealised, and `simperf collective
+        all-reduce --algo all` lists them; if none is named, nccl where all are GPUs that it runs on, else ring
     nbytes : float
         payload: the gradient of one GPU
     gpus : int
@@ -47,7 +54,7 @@ def all_reduce(
     servers : list of str
         nodes that add up where the algorithm has servers; the host if none is named
     options : table
-        options of the algorithm
+        options of the algorithm; of nccl: network, in_network, launches, version
     times : int
         repetitions, one after the other
     together : int
@@ -58,16 +65,54 @@ def all_reduce(
     nodes = m.machine.gpus[: gpus or None]
     if gpus > len(m.machine.gpus):
         raise ProgramError(f"gpus is {gpus}, but the machine has {len(m.machine.gpus)}")
+    algorithm = algorithm or default_algorithm(m.machine, nodes)
+    if algorithm in NCCL and servers:
+        message = "NCCL has no servers"
+        raise InputError(Problem(message, key="servers", value=", ".join(servers), expected="an idealised algorithm"))
+    if algorithm in NCCL:
+        start = _nccl(m, algorithm, nodes, nbytes, options)
+    else:
+        start = _idealised(m, algorithm, nodes, nbytes, servers, options)
+    others = [
+        m.simulation.network.background(m.machine.route(src, dst).resources, background)
+        for src, dst in pairwise((*nodes, nodes[0]))
+        if background and src != dst
+    ]
+    for _ in range(times):
+        running = [start() for _ in range(together)]
+        for done in running:
+            yield wait(done, why=f"wait: all-reduce, {algorithm}")
+    for traffic in others:
+        traffic.stop()
+    took = m.now / times
+    m.metric("algbw", nbytes / took if took else 0.0, "B/s")
+    m.metric("busbw", nbytes / took * bus_factor("all-reduce", len(nodes)) if took else 0.0, "B/s")
+
+
+def _nccl(
+    m: Session, algorithm: str, nodes: Sequence[str], nbytes: float, options: Mapping[str, Any]
+) -> Callable[[], simpy.Event]:
+    """Start of an all-reduce as NCCL would do it."""
+    settings = NcclSettings.read(algorithm, options)
+    choice = tuner_of(m.machine, nodes, "all-reduce", settings, speed=m.protocols).best(nbytes)
+    channels = choice.channels
+    assert channels is not None, "an all-reduce goes by channels"
+    m.notes.append(f"NCCL takes {choice.name}, {len(channels.flows)} channels")
+    return ChannelRun(m.simulation.env, m.simulation.network, channels).start
+
+
+def _idealised(
+    m: Session, algorithm: str, nodes: Sequence[str], nbytes: float, servers: Sequence[str], options: Mapping[str, Any]
+) -> Callable[[], simpy.Event]:
+    """Start of an all-reduce by a plan, every send a flow."""
+    options = dict(options)
     if algorithm == "multi-ring" and "orders" not in options:
         rings = find_rings(m.machine, nodes)
         if not rings:
             raise ProgramError(f"no NVLink ring connects the {len(nodes)} GPUs; use the algorithm 'ring'")
         index = {node: rank for rank, node in enumerate(nodes)}
-        options = {
-            **options,
-            "orders": [[index[node] for node in ring.order] for ring in rings],
-            "weights": [ring.bandwidth for ring in rings],
-        }
+        options["orders"] = [[index[node] for node in ring.order] for ring in rings]
+        options["weights"] = [ring.bandwidth for ring in rings]
         m.notes += [f"{len(rings)} rings found on the wiring:"]
         m.notes += [f"{' '.join(ring.order)} at {format_quantity(ring.bandwidth, 'B/s')}" for ring in rings]
     sites = reducing_sites(m.machine, algorithm, nodes, options)
@@ -76,17 +121,4 @@ def all_reduce(
     else:
         plan = make_plan("all-reduce", algorithm, nranks=len(nodes), **options)
     places = list(sites or servers or [m.host] * plan.nservers)
-    others = [
-        m.simulation.network.background(m.machine.route(src, dst).resources, background)
-        for src, dst in pairwise((*nodes, nodes[0]))
-        if background and src != dst
-    ]
-    for _ in range(times):
-        running = [collective_event(m.simulation, plan, nodes, nbytes, servers=places or None) for _ in range(together)]
-        for done in running:
-            yield wait(done, why=f"wait: all-reduce, {algorithm}")
-    for traffic in others:
-        traffic.stop()
-    took = m.now / times
-    m.metric("algbw", nbytes / took if took else 0.0, "B/s")
-    m.metric("busbw", nbytes / took * bus_factor("all-reduce", len(nodes)) if took else 0.0, "B/s")
+    return partial(collective_event, m.simulation, plan, nodes, nbytes, servers=places or None)

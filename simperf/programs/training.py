@@ -75,7 +75,7 @@ def train(
     output: Bytes = 0.0,
     activations: Bytes = 0.0,
     states: float = 1.0,
-    algorithm: str = "ring",
+    algorithm: str = "",
     options: dict[str, Any] = {},
     bucket: Bytes = BUCKET,
     first_bucket: Bytes = FIRST_BUCKET,
@@ -155,9 +155,10 @@ def train(
     states : float
         what the optimizer keeps, in sizes of the weights: 0 SGD, 1 momentum, 2 Adam
     algorithm : str
-        of all-reduce; nccl chooses by size as NCCL would, nccl-ring among its rings
+        of all-reduce; nccl chooses by size as NCCL would, nccl-ring among its rings, others are idealised; if none is
+        named, nccl where all devices are GPUs that it runs on, else ring
     options : table
-        options of the algorithm
+        options of the algorithm; of nccl: network, in_network, launches, version
     bucket : float
         size at which a bucket of gradients is closed
     first_bucket : float

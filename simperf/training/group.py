@@ -6,7 +6,7 @@ sent and received all that it has to.
 
 There are two ways to find out when that is. Step by step, every send is a flow of the
 simulation, beside whatever else is on its links, and every rank goes on at its own end. As a
-whole, the collective is reckoned alone when its last rank has come, from the times at which
+whole, the collective is computed alone when its last rank has come, from the times at which
 the ranks came; then one replica may stand for any number of ranks that do the same at the
 same time, and all go on together when the last one is done. That is the same where all ranks
 end at one time, as on equal links; where they do not, a small run is simulated rank by rank, and
@@ -19,17 +19,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import simpy
 
 from simperf.collectives import Execution, Plan, Transport, execute, options_of
-from simperf.collectives.forwarding import Forwarding
+from simperf.collectives.channels import ChannelRun, ChannelSet
 from simperf.collectives.moved import add_up
-from simperf.collectives.nccl import Tuner
 from simperf.collectives.placement import PLAIN, Placement, place
+from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm, tuner_of
 from simperf.collectives.stepwise import Stepwise
 from simperf.collectives.suit import plan_for, reducing_sites
+from simperf.engine.flow import Route
+from simperf.engine.link_table import LinkClass
 from simperf.engine.recorder import Category
 from simperf.engine.stream import Stream
 from simperf.errors import InputError, Problem
@@ -46,14 +47,6 @@ MOST_RANKS, MOST_SENDS = 64, 10_000
 
 #: ranks up to which a broadcast is a pipelined chain; beyond, a tree has fewer hops
 LONGEST_CHAIN = 256
-
-#: what NCCL's tuner may choose from: anything, or rings
-TUNED: dict[str, tuple[str, ...]] = {"nccl": (), "nccl-ring": ("ring",)}
-
-#: what NCCL's tuner chose on a machine, by ranks, size and pace: runs on one machine ask for the same again
-_TUNED: WeakKeyDictionary[Any, dict[tuple[Any, ...], tuple[Plan, Transport, tuple[str, ...] | None]]] = (
-    WeakKeyDictionary()
-)
 
 
 class Work:
@@ -133,6 +126,7 @@ class _Way:
     plan: Plan
     transport: Transport
     placement: Placement
+    channels: ChannelSet | None = None
 
 
 class Group:
@@ -146,7 +140,8 @@ class Group:
     replicas : sequence of Replica
         Together they stand for every rank once.
     algorithm : str
-        Of all-reduce; ``"nccl"`` lets NCCL's tuner choose by size, ``"nccl-ring"`` among rings (all it had before 2.4).
+        ``"nccl"`` does all collectives as NCCL would, ``"nccl-ring"`` with rings alone; any other name is an idealised
+        algorithm of all-reduce. Empty for NCCL where it runs, else a ring.
     slowdown : float
         How many times slower kernels are while a collective holds a part of their device.
     exact : bool
@@ -154,7 +149,7 @@ class Group:
     transport : Transport
         How sends are carried; not for NCCL's, which bring their own.
     options : mapping
-        Of the algorithm.
+        Of the algorithm; those of NCCL are `simperf.collectives.settings.NcclSettings`.
 
     Raises
     ------
@@ -168,14 +163,16 @@ class Group:
         nodes: Sequence[str],
         replicas: Sequence[Replica],
         *,
-        algorithm: str = "ring",
+        algorithm: str = "",
         slowdown: float = 1.0,
         exact: bool = False,
         transport: Transport = PLAIN,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self.m, self.env, self.nodes, self.replicas = m, m.simulation.env, tuple(nodes), tuple(replicas)
-        self.algorithm, self.exact, self.transport, self.options = algorithm, exact, transport, dict(options or {})
+        self.algorithm = algorithm or default_algorithm(m.simulation.machine, self.nodes)
+        self.exact, self.transport, self.options = exact, transport, dict(options or {})
+        self.settings = NcclSettings.read(self.algorithm, self.options) if self.algorithm in NCCL else None
         if not 1.0 <= slowdown < math.inf:
             raise InputError(
                 Problem("kernels get slower, by a factor of 1 or more", key="slowdown", value=f"{slowdown}")
@@ -191,7 +188,7 @@ class Group:
         self._uses: dict[tuple[Any, ...], int] = {}
         self._met: dict[int, int] = {}
         self._meetings: dict[int, _Meeting] = {}
-        self._tuners: dict[str, Tuner] = {}
+        self._routes: dict[tuple[LinkClass, ...], list[Route]] = {}
         self.spread = 0.0  # most by which ranks of one collective ended before the last one, and were kept [s]
 
     @property
@@ -233,10 +230,20 @@ class Group:
             message = f"rank {rank} starts {work.name} of {work.nbytes:g} B while others do {meeting.name}"
             raise InputError(Problem(message, value=f"{meeting.nbytes:g} B"))
         meeting.works.append(work)
-        if self.exact:
+        way = self._way(meeting.name, meeting.nbytes)
+        if way.channels is not None:
+            if len(meeting.works) == len(self.replicas):
+                self._by_channels(number, way.channels)
+        elif self.exact:
             self._step_by_step(number, meeting, rank)
         elif len(meeting.works) == len(self.replicas):
             self._as_a_whole(number, meeting)
+
+    def _by_channels(self, number: int, channels: ChannelSet) -> None:
+        """Channels of a library begin when the last rank has come, and end on all ranks at one time."""
+        end = ChannelRun(self.env, self.m.simulation.network, channels, self._routes).start()
+        assert end.callbacks is not None
+        end.callbacks.append(lambda event: self._end(number, event, channels.time))
 
     def _step_by_step(self, number: int, meeting: _Meeting, rank: int) -> None:
         if meeting.run is None:
@@ -292,7 +299,7 @@ class Group:
     def _run(self, way: _Way, nbytes: float, entry: Sequence[float] | None) -> Execution:
         return execute(
             way.plan,
-            self.m.machine,
+            way.placement.machine,
             nbytes=nbytes,
             entry_times=entry,
             transport=way.transport,
@@ -318,7 +325,8 @@ class Group:
         if self.exact or not 1 < self.size <= MOST_RANKS:
             return False
         ways = {work: self._way(*work) for work in works}
-        if sum(ways[work].plan.nsends * times for work, times in works.items()) > MOST_SENDS:
+        ways = {work: way for work, way in ways.items() if way.channels is None}
+        if sum(way.plan.nsends * works[work] for work, way in ways.items()) > MOST_SENDS:
             return False
         return any(self._apart(way, *work) for work, way in ways.items())
 
@@ -349,7 +357,8 @@ class Group:
 
     def _way(self, name: str, nbytes: float) -> _Way:
         algorithm, options = self._asked(name)
-        fits_all = algorithm not in TUNED and ("chunks" in options or "chunks" not in options_of(name, algorithm))
+        tuned = self.settings is not None
+        fits_all = not tuned and ("chunks" in options or "chunks" not in options_of(name, algorithm))
         key = (name, -1.0 if fits_all else nbytes)
         if key not in self._ways:
             self._ways[key] = self._find_way(name, nbytes)
@@ -357,34 +366,26 @@ class Group:
 
     def _asked(self, name: str) -> tuple[str, dict[str, Any]]:
         """Algorithm and options of a collective."""
-        if name == "all-reduce":
+        if name == "all-reduce" or self.settings is not None:
             return self.algorithm, self.options
         if name == "all-to-all":
-            return "nccl" if self.algorithm in TUNED else "direct", {}
+            return "direct", {}
         return ("pipelined-tree", {"degree": 1}) if self.size <= LONGEST_CHAIN else ("binomial-tree", {})
 
     def _find_way(self, name: str, nbytes: float) -> _Way:
         machine = self.m.machine
+        if self.settings is not None:
+            tuner = tuner_of(machine, self.nodes, name, self.settings, speed=self.m.protocols)
+            choice = tuner.best(nbytes)
+            self.m.simulation.network.provide(tuner.staged.resources)
+            return _Way(choice.plan, choice.transport, choice.placement, choice.channels)
         algorithm, options = self._asked(name)
-        if algorithm in TUNED:
-            known = _TUNED.setdefault(machine, {})
-            key = (name, algorithm, self.nodes, nbytes, self.m.protocols)
-            if key not in known:
-                if name not in self._tuners:
-                    self._tuners[name] = Tuner(
-                        machine, self.nodes, collective=name, only=TUNED[algorithm], speed=self.m.protocols
-                    )
-                choice = self._tuners[name].best(nbytes)
-                known[key] = choice.plan, choice.transport, choice.servers
-            plan, transport, servers = known[key]
-            wired = Forwarding(machine) if name == "all-to-all" else machine
-            return _Way(plan, transport, place(plan, wired, ranks=self.nodes, servers=servers))
         plan = plan_for(machine, name, algorithm, ranks=self.nodes, nbytes=nbytes, transport=self.transport, **options)
         sites = reducing_sites(machine, algorithm, self.nodes, options)
         return _Way(plan, self.transport, place(plan, machine, ranks=self.nodes, servers=sites))
 
     def settle(self) -> None:
-        """Count the bytes of collectives that were reckoned as a whole on the links that they went over."""
+        """Count the bytes of collectives that were computed as a whole on the links that they went over."""
         self.m.simulation.network.count(add_up((self._known[key].moved, uses) for key, uses in self._uses.items()))
         self._uses.clear()
         if self.spread:

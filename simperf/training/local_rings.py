@@ -8,15 +8,18 @@ byteps/common/core_loops.cc (Y. Jiang et al., OSDI 2020).
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
 from heapq import heappop, heappush
-from itertools import pairwise
+from typing import Any
 
-from simperf.collectives.nccl import Tuner
+import simpy
+
+from simperf.collectives.channels import ChannelRun
+from simperf.collectives.settings import NcclSettings, tuner_of
+from simperf.engine.flow import Route
+from simperf.engine.link_table import LinkClass
 from simperf.errors import InputError, Problem
 from simperf.execution.session import Session
-from simperf.hardware import Ring, find_rings
 from simperf.training.sites import Then, after
 
 __all__ = ["GROUPED", "LocalRings"]
@@ -28,8 +31,7 @@ GROUPED = 4
 class LocalRings:
     """The collectives that the GPUs of one machine do, one grouped call after the other.
 
-    Over NVLink, which nothing else uses meanwhile, a call takes the time that NCCL's tuner has for it. Over PCIe it
-    is a flow around the ring that is no faster than that, and shares the links with copies and adapters.
+    They are NCCL's, and share links with whatever else is on them (`simperf.collectives.channels`).
 
     Parameters
     ----------
@@ -47,7 +49,7 @@ class LocalRings:
         The GPUs do not reach each other.
     """
 
-    __slots__ = ("_around", "_busy", "_m", "_order", "_queue", "_times", "_tuners", "gpus", "grouped")
+    __slots__ = ("_busy", "_m", "_order", "_queue", "_routes", "gpus", "grouped")
 
     def __init__(self, m: Session, gpus: Sequence[str], *, grouped: int = GROUPED) -> None:
         if grouped < 1:
@@ -55,10 +57,7 @@ class LocalRings:
         self._m, self.gpus, self.grouped = m, tuple(gpus), grouped
         self._queue: list[tuple[float, int, str, float, Then]] = []
         self._busy, self._order = False, 0
-        self._times: dict[tuple[str, float], tuple[float, dict[str, float]]] = {}
-        self._tuners: dict[str, Tuner] = {}
-        rings = find_rings(m.machine, self.gpus) if len(self.gpus) > 1 else []
-        self._around = self._shared(rings)
+        self._routes: dict[tuple[LinkClass, ...], list[Route]] = {}
 
     def reduce_scatter(self, nbytes: float, urgency: float, then: Then) -> None:
         """Add up `nbytes` [B] of every GPU, a part on each; the lowest urgency goes first."""
@@ -95,35 +94,13 @@ class LocalRings:
             if self._busy:
                 self._call()
 
-        times = [self._time(name, nbytes) for name, nbytes in work.items()]
-        total = math.fsum(time for time, _ in times)
-        network = self._m.simulation.network
-        if not self._around:
-            for _, moved in times:
-                network.count(moved)
-            after(env, total, over)
-            return
-        least = math.fsum(self._time(name, 0.0)[0] for name in work)
-        nbytes = math.fsum(work.values()) * (len(self.gpus) - 1) / len(self.gpus)
-        cap = nbytes / (total - least) if total > least else math.inf
-        flow = network.transfer(self._around, nbytes, latency=least, cap=cap, name="around the ring")
-        assert flow.callbacks is not None
-        flow.callbacks.append(lambda _: over())
+        self._m.simulation.env.process(self._play(work, over))
 
-    def _time(self, name: str, nbytes: float) -> tuple[float, dict[str, float]]:
-        """Time [s] of a collective alone, and bytes on the wire by resource [B]."""
-        key = (name, nbytes)
-        if key not in self._times:
-            if name not in self._tuners:
-                self._tuners[name] = Tuner(self._m.machine, self.gpus, collective=name, speed=self._m.protocols)
-            best = self._tuners[name].best(nbytes)
-            self._times[key] = best.time, dict(best.run.moved)
-        return self._times[key]
-
-    def _shared(self, rings: Sequence[Ring]) -> tuple[str, ...]:
-        """Resources around the ring where others use them as well; none where all rings are of NVLink."""
-        if all(ring.links for ring in rings):
-            return ()
-        order = rings[0].order
-        hops = [self._m.machine.route(a, b) for a, b in pairwise((*order, order[0]))]
-        return tuple(resource for hop in hops for resource in hop.resources)
+    def _play(self, work: Mapping[str, float], over: Then) -> Generator[simpy.Event, Any, None]:
+        simulation = self._m.simulation
+        for name, nbytes in work.items():
+            tuner = tuner_of(self._m.machine, self.gpus, name, NcclSettings(), speed=self._m.protocols)
+            channels = tuner.best(nbytes).channels
+            assert channels is not None
+            yield ChannelRun(simulation.env, simulation.network, channels, self._routes).start()
+        over()

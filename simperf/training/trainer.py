@@ -18,7 +18,7 @@ from simperf.training.data_parallel import data_parallel
 from simperf.training.ddp import ddp
 from simperf.training.feeding import Feeding, attach, tell_feeds
 from simperf.training.fitting import fit_speed
-from simperf.training.group import TUNED, Group
+from simperf.training.group import Group
 from simperf.training.heterogeneous import even_split, proportional_split
 from simperf.training.jitter import Constant, Distribution, jittered, stream
 from simperf.training.local_sgd import local_sgd
@@ -114,7 +114,7 @@ class Training:
     split: str = "even"
     speeds: tuple[float, ...] = ()
     steps: int = 3
-    algorithm: str = "ring"
+    algorithm: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     bucket: float = BUCKET
     first_bucket: float = FIRST_BUCKET
@@ -153,10 +153,6 @@ class Training:
             if not right
         ]
         problems += unused(self)
-        if self.options and self.algorithm in TUNED:
-            expected = "an algorithm of its own name, or no options"
-            told = "NCCL's tuner sets its options itself"
-            problems.append(Problem(told, key="options", value=str(dict(self.options)), expected=expected))
         if self.batch_per_gpu and self.batch != BATCH:
             expected = "batch or batch_per_gpu"
             problems.append(

@@ -3,8 +3,8 @@
 import pytest
 
 from simperf.collectives import Transport, execute, make_plan
+from simperf.collectives.lanes import Lanes, pairs_of
 from simperf.collectives.nccl import LAUNCH, Tuner
-from simperf.collectives.pace import paces
 from simperf.collectives.placement import Hop, place
 from simperf.collectives.protocols import PROTOCOLS, protocol_transport
 from simperf.collectives.suit import plan_for
@@ -55,7 +55,7 @@ def test_transport_refuses_nonsense():
 def test_paced_channels_never_fill_a_link():
     machine = build_cluster("dgx-a100", 4, link="infiniband-hdr")
     plan = plan_for(machine, "all-reduce", "multi-ring", ranks=machine.gpus)
-    caps = paces(plan, place(plan, machine, ranks=machine.gpus))
+    caps = Lanes(place(plan, machine, ranks=machine.gpus), pairs_of(plan)).paces()
     assert len(caps) == len(plan.channels)
     paced = Transport(caps=caps)
     fast = execute(plan, machine, nbytes=1e8, transport=paced)
@@ -80,9 +80,12 @@ def test_trees_win_at_small_sizes_over_many_servers():
 
 def test_a_switch_that_adds_up_beats_the_ring():
     machine = CATALOG.machine("dgx-h100")
-    with_it = Tuner(machine, machine.gpus, in_network=True).best(1 << 30)
-    assert with_it.algorithm == "in-network"
-    assert with_it.time < 0.8 * Tuner(machine, machine.gpus).best(1 << 30).time
+    with_it, without = Tuner(machine, machine.gpus), Tuner(machine, machine.gpus, in_network=False)
+    assert with_it.in_network, "NCCL has it add up by itself"
+    assert with_it.best(1 << 30).algorithm == "in-network"
+    assert with_it.best(1 << 30).time < 0.8 * without.best(1 << 30).time
+    assert not Tuner(machine, machine.gpus[:2]).in_network
+    assert not Tuner(DGX, DGX.gpus).in_network
 
 
 def test_one_process_for_many_gpus_launches_one_after_the_other():
@@ -108,13 +111,6 @@ def test_the_best_is_the_first_of_all(collective, servers):
     tuner = Tuner(machine, machine.gpus, collective=collective)
     for size in (8.0, 2.0**15, 2.0**21, 2.0**27):
         assert tuner.best(size).time == tuner.choices(size)[0].time
-
-
-def test_chunks_that_are_not_played_follow_at_the_same_distance(monkeypatch):
-    machine = build_cluster("p4d-24xlarge", 2, link="efa-100g", fabric="rail")
-    few = Tuner(machine, machine.gpus, only=["tree"]).best(2.0**28).time
-    monkeypatch.setattr("simperf.collectives.nccl.MOST_CHUNKS", 32)
-    assert few == pytest.approx(Tuner(machine, machine.gpus, only=["tree"]).best(2.0**28).time, rel=1e-6)
 
 
 def test_what_is_held_to_an_algorithm_runs_it():

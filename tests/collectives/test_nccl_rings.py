@@ -1,57 +1,103 @@
 """NCCL's rings and chains (simperf.collectives.nccl_rings) and what runs where (simperf.collectives.nccl_plans)."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from simperf.collectives import Transport, execute
+from simperf.collectives import execute
 from simperf.collectives.interpret import problems_of
+from simperf.collectives.nccl import Tuner
 from simperf.collectives.nccl_plans import Shape
-from simperf.collectives.nccl_rings import Pace, chains, pipelined, ring_time, turned
-from simperf.collectives.pace import paces
-from simperf.collectives.placement import place
+from simperf.collectives.nccl_rings import chains, pipelined, turned
 from simperf.hardware import Catalog, build_cluster
 
 CATALOG = Catalog.load()
 CLUSTER = build_cluster("dgx-a100", 2, link="infiniband-hdr")
 
 
+def send_by_send(choice):
+    """Time of a choice's plan with an event a send, sends not waiting for each other [s]."""
+    machine = choice.placement.machine
+    run = execute(
+        pipelined(choice.plan),
+        machine,
+        nbytes=choice.nbytes,
+        transport=choice.transport,
+        placement=choice.placement,
+        exact=True,
+    )
+    return run.time
+
+
 @pytest.mark.parametrize("collective", ["all-reduce", "all-gather", "reduce-scatter"])
 @pytest.mark.parametrize("machine", [CATALOG.machine("dgx-1v"), CLUSTER], ids=["cube-mesh", "two-servers"])
-def test_a_paced_ring_takes_what_the_executor_says(collective, machine):
-    """The closed form is the time of the same rings in pipeline style, played send by send."""
-    shape = Shape(machine, machine.gpus, collective)
-    plan, _ = shape.make("ring", 1)
-    placement = place(plan, machine, ranks=machine.gpus)
-    rates = paces(plan, placement)
-    delays = {"nvlink": 3e-6, "pcie": 5e-6, "network": 40e-6}
-    for nbytes, efficiency in ((1e4, 1.0), (1e8, 0.92)):
-        transport = Transport(start=8e-6, media=delays, efficiency=efficiency, caps=rates)
-        found = ring_time(plan, shape.orders, placement, transport, Pace(rates), nbytes)
-        played = execute(pipelined(plan), machine, nbytes=nbytes, ranks=machine.gpus, transport=transport, exact=True)
-        assert found == pytest.approx(played.time, rel=1e-9)
+@pytest.mark.parametrize("nbytes", [1e4, 1e8])
+def test_channels_take_what_their_sends_take(collective, machine, nbytes):
+    """A ring's channels as flows take the time of the same rings in pipeline style, played send by send."""
+    for choice in Tuner(machine, machine.gpus, collective=collective, only=["ring"]).choices(nbytes):
+        assert choice.run.time - choice.channels.last == pytest.approx(send_by_send(choice), rel=1e-9)
+
+
+@pytest.mark.parametrize("collective", ["broadcast", "reduce"])
+@pytest.mark.parametrize("chunks", [1, 3, 7])
+def test_chains_take_what_their_sends_take(collective, chunks):
+    tuner = Tuner(CLUSTER, CLUSTER.gpus, collective=collective)
+    nbytes = chunks * len(tuner.shape.orders) * 128 * 1024.0
+    assert tuner.shape.chunks("ring", nbytes) == chunks
+    for choice in tuner.choices(nbytes):
+        plan = chains(collective, tuner.shape.orders, tuner.shape.shares, chunks=chunks)
+        assert choice.run.time == pytest.approx(send_by_send(replace(choice, plan=plan)), rel=1e-9)
+
+
+@pytest.mark.parametrize("only", ["tree", "in-network"])
+@pytest.mark.parametrize("chunks", [1, 2, 5])
+def test_trees_take_what_their_sends_take(only, chunks):
+    machine = build_cluster("dgx-h100", 3, link="infiniband-ndr", catalog=CATALOG)
+    tuner = Tuner(machine, machine.gpus, only=[only], in_network=True)
+    channels = len(tuner.best(1.0).plan.channels)
+    nbytes = chunks * channels * 128 * 1024.0
+    for choice in tuner.choices(nbytes):
+        plan, _ = tuner.shape.make(only, chunks)
+        assert len(plan.channels) == channels
+        assert tuner.shape.chunks(only, nbytes) == chunks
+        assert choice.run.time == pytest.approx(send_by_send(replace(choice, plan=plan)), rel=1e-9)
+
+
+def test_bytes_are_those_of_the_plan():
+    """Every link moves what the plan's sends move over it, whatever the channels make of it."""
+    for machine in (CLUSTER, CATALOG.machine("dgx-1v")):
+        for choice in Tuner(machine, machine.gpus).choices(1e8):
+            if choice.algorithm != "ring":
+                continue
+            run = execute(choice.plan, machine, nbytes=1e8, transport=choice.transport, exact=True, ranks=machine.gpus)
+            expected = {name: amount for name, amount in run.moved.items() if amount}
+            assert dict(choice.run.moved) == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_last_step_moves_bytes_inside_memory():
-    shape = Shape(CATALOG.machine("dgx-a100"), CATALOG.machine("dgx-a100").gpus, "all-reduce")
-    plan, _ = shape.make("ring", 1)
-    placement = place(plan, shape.machine, ranks=shape.ranks)
-    transport = Transport()
-    pace = Pace(paces(plan, placement), copy=1e11)
-    less = ring_time(plan, shape.orders, placement, transport, replace(pace, copy=math.inf), 8e9)
-    assert ring_time(plan, shape.orders, placement, transport, pace, 8e9) - less == pytest.approx(1e9 / 1e11)
+    machine = CATALOG.machine("dgx-a100")
+    (choice,) = [one for one in Tuner(machine, machine.gpus).choices(8e9) if one.name == "ring/Simple"]
+    copy = min(
+        machine.nodes[gpu].part.memory_bandwidth * machine.nodes[gpu].part.efficiency["copy"] for gpu in machine.gpus
+    )
+    assert choice.channels.last == pytest.approx(1e9 / (copy / 2))
+    assert choice.run.time == pytest.approx(max(flow.time for flow in choice.channels.flows) + choice.channels.last)
 
 
-def test_staged_rings_have_one_more_step():
-    shape = Shape(CATALOG.machine("dgx-a100"), CATALOG.machine("dgx-a100").gpus, "all-gather")
-    plan, _ = shape.make("ring", 1)
-    placement = place(plan, shape.machine, ranks=shape.ranks)
-    rates = tuple(1e9 for _ in plan.channels)
-    one = ring_time(plan, shape.orders, placement, Transport(), Pace(rates), 8e9)
-    staged = ring_time(plan, shape.orders, placement, Transport(), Pace(rates, host=rates), 8e9)
-    assert staged / one == pytest.approx(8 / 7, rel=1e-3)
+def test_what_is_staged_is_read_once_more_than_it_is_sent():
+    """Two GPUs without peer access: the last of two chunks is still read out of host memory when all is sent."""
+    machine = (
+        CATALOG.machine("rtx2080ti-2gpu")
+        if "rtx2080ti-2gpu" in CATALOG.names("server")
+        else CATALOG.machine("desktop-2gpu")
+    )
+    tuner = Tuner(machine, machine.gpus)
+    assert tuner.stages()
+    choice = next(one for one in tuner.choices(1e9) if one.name == "ring/Simple")
+    flow = choice.channels.flows[0]
+    assert flow.drain == pytest.approx(flow.nbytes / 2), "two sends in a row, and three times read or written"
+    assert choice.run.time == pytest.approx(choice.channels.time, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["broadcast", "reduce"])

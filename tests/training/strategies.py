@@ -3,6 +3,7 @@
 from simperf.engine.simulation import Simulation
 from simperf.execution.session import Session
 from simperf.hardware import Catalog, build_machine
+from simperf.training.options import owners
 from simperf.training.replica import Layers
 from simperf.training.trainer import Training, train
 
@@ -43,6 +44,8 @@ def run(machine, workload, n=0, **options):
     m = session(machine)
     nodes = options.pop("nodes", None) or machine.gpus[: n or None]
     options.setdefault("batch", len(nodes))
+    if options.get("strategy", "ddp") in owners("algorithm"):
+        options.setdefault("algorithm", "ring")  # idealised: its time is known in closed form
     m.play(train(m, Training(workload, tuple(nodes), **options)))
     return m
 

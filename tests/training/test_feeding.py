@@ -25,7 +25,9 @@ def waits(n, law, *, steps=300, workers=0, prefetch=1, seed=0, **options):
     m = Session(Simulation(star(n, bandwidth="1e9 GB/s", latency="0 s"), seed=seed))
     feeding = Feeding(MEAN, workers, prefetch, law)
     given = {"watched": True, **options}
-    m.play(train(m, Training(NOTHING, m.machine.gpus, batch=n, steps=steps, feeding=feeding, **given)))
+    m.play(
+        train(m, Training(NOTHING, m.machine.gpus, batch=n, steps=steps, feeding=feeding, algorithm="ring", **given))
+    )
     return m
 
 

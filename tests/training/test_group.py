@@ -16,7 +16,7 @@ def group(n=2, **options):
     m = session(star(n))
     step = layers().step(m, None, 1)
     replicas, exact = make_replicas(m, m.machine.gpus, [step] * n, exact=True)
-    return m, replicas, Group(m, m.machine.gpus, replicas, exact=exact, **options)
+    return m, replicas, Group(m, m.machine.gpus, replicas, exact=exact, **{"algorithm": "ring", **options})
 
 
 def play(m, *programs):

@@ -30,7 +30,7 @@ def test_alone_a_call_takes_what_nccl_takes(catalog, name, collective):
     for nbytes in (64e3, 4 * MB, 64 * MB):
         (end,), _ = ends(machine, [(collective.replace("-", "_"), nbytes)])
         alone = Tuner(machine, machine.gpus, collective=collective).best(nbytes).time
-        assert end == pytest.approx(alone, rel=1e-6 if machine.name == "dgx-1v" else 0.02)
+        assert end == pytest.approx(alone, rel=1e-9)
 
 
 def test_slices_that_wait_go_in_grouped_calls(catalog):

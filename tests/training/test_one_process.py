@@ -2,6 +2,7 @@
 
 import pytest
 
+from simperf.collectives.nccl import Tuner
 from simperf.engine.simulation import Simulation
 from simperf.execution.session import Session
 from simperf.training.data_parallel import interpreter
@@ -77,9 +78,11 @@ def test_by_hand_the_whole_exchange_is_exposed():
 def test_data_parallel_is_the_sum_of_its_parts(n):
     """Nothing hides: batch to GPU 0 and out, weights out, forward, outputs in, gradients out, backward, sum, update."""
     parts = {"forward": 1e-3, "backward": 2e-3, "update": 3e-3, "nbytes_input": 10e6, "nbytes_output": 1e6}
-    m = run(star(n), layers(nbytes=100e6, **parts), batch=n, steps=1, strategy="data-parallel")
+    machine = star(n)
+    m = run(machine, layers(nbytes=100e6, **parts), batch=n, steps=1, strategy="data-parallel")
     port, host, others = 50e9, 16e9, n - 1
     batch = n * 10e6 / host + others * 10e6 / port
-    weights = 2 * (100e6 / port if others else 0.0)
+    both = [Tuner(machine, machine.gpus, collective=name) for name in ("broadcast", "reduce")] if others else []
+    weights = sum(tuner.best(100e6).time for tuner in both)
     floor = batch + weights + 2 * others * 1e6 / port + 6e-3
     assert floor < m.now < 1.01 * floor

@@ -1,0 +1,142 @@
+"""The connections of a library's channels on a machine, as arrays: their latencies, their rates, their links.
+
+A collective library moves slices through a few buffers of each connection, so that a channel advances at the
+pace of its slowest connection: all of its connections carry bytes at one rate. Its pace is the max-min fair share
+that the slowest of them gets when all connections of all channels are busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from simperf.collectives.links import FloatArray
+from simperf.collectives.placement import Hop, Placement, Transport
+from simperf.collectives.plan import IntArray, Plan
+from simperf.collectives.ways import Ways
+from simperf.engine.link_table import LinkClass
+from simperf.engine.maxmin import fill_many
+
+__all__ = ["Lanes", "pairs_of"]
+
+
+def pairs_of(plan: Plan) -> list[tuple[IntArray, IntArray]]:
+    """Sources and destinations of each channel's connections: the pairs of participants between which it sends."""
+    found = []
+    for channel in plan.channels:
+        keys = [np.zeros(0, dtype=np.int64)]
+        for phase in channel.phases:
+            for index in range(min(1, phase.nrounds) if phase.repeats else phase.nrounds):
+                one = phase.make(index)
+                keys.append(one.src * plan.nparticipants + one.dst)
+        key = np.unique(np.concatenate(keys))
+        found.append((key // plan.nparticipants, key % plan.nparticipants))
+    return found
+
+
+class Lanes:
+    """Connections of channels between participants.
+
+    Parameters
+    ----------
+    placement : Placement
+        Where the participants sit.
+    pairs : sequence of (numpy.ndarray, numpy.ndarray)
+        Sources and destinations of each channel's connections.
+
+    Attributes
+    ----------
+    channel : numpy.ndarray of int64, shape (lanes,)
+        The channel of each connection.
+    capacity : numpy.ndarray of float64, shape (1 + links,)
+        Of each link [B/s]; number 0 is no link.
+    """
+
+    def __init__(self, placement: Placement, pairs: Sequence[tuple[IntArray, IntArray]]) -> None:
+        self.placement, self.pairs = placement, list(pairs)
+        sizes = [len(src) for src, _ in self.pairs]
+        self.bounds = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+        self.channel = np.repeat(np.arange(len(sizes)), sizes)
+        none = np.zeros(0, dtype=np.int64)
+        self._src = np.concatenate([none, *(src for src, _ in self.pairs)])
+        self._dst = np.concatenate([none, *(dst for _, dst in self.pairs)])
+        ways = Ways.of(placement)
+        found = self._by_kind(ways) if ways is not None else self._one_by_one()
+        self._links, self._kind, self._hops, self._names, self.capacity = found
+
+    def __len__(self) -> int:
+        return len(self.channel)
+
+    def latency(self, transport: Transport) -> FloatArray:
+        """Latency of a send on each connection [s]."""
+        by_kind = np.array([transport.latency(hop) for hop in self._hops])
+        return by_kind[self._kind] if len(self) else np.zeros(0)
+
+    def paces(self, *, connections: int = 1) -> tuple[float, ...]:
+        """Rate of each channel [B/s]; `connections` is as in `Transport`."""
+        if not len(self):
+            return ()
+        limits = np.array([hop.cap * connections for hop in self._hops])[self._kind]
+        rates = fill_many(self._links, self.capacity, np.ones(len(self)), limits)
+        slowest = np.full(len(self.pairs), np.inf)
+        np.minimum.at(slowest, self.channel, rates)
+        return tuple(slowest.tolist())
+
+    @cached_property
+    def classes(self) -> tuple[LinkClass, ...]:
+        """Links that the channels draw on alike."""
+        size = len(self.capacity)
+        rows = [
+            np.bincount(self._links[:, a:b].ravel(), minlength=size)
+            for a, b in zip(self.bounds[:-1], self.bounds[1:], strict=True)
+        ]
+        if not rows:
+            return ()
+        counts = np.stack(rows)[:, 1:]
+        looks = np.ascontiguousarray(np.vstack((counts, self.capacity[1:])).T)
+        _, first, of = np.unique(
+            looks.view([("", looks.dtype)] * looks.shape[1]), return_index=True, return_inverse=True
+        )
+        members: list[list[str]] = [[] for _ in first]
+        for number, one in enumerate(of.ravel().tolist(), 1):
+            members[one].append(self._names[number])
+        return tuple(
+            LinkClass(tuple(names), tuple(counts[:, index].tolist()), float(self.capacity[index + 1]))
+            for names, index in zip(members, first.tolist(), strict=True)
+        )
+
+    # Routes ----------------------------------------------------------------------------
+
+    def _by_kind(self, ways: Ways) -> tuple[IntArray, IntArray, list[Hop], list[str], FloatArray]:
+        numbers, kind = ways.find(self._src, self._dst)
+        found, local = np.unique(numbers, return_inverse=True)
+        local = local.reshape(numbers.shape)
+        if len(found) and found[0] < 0:
+            found = found[1:]
+        else:
+            local = local + 1
+        names = ["", *(ways.name(number) for number in found.tolist())]
+        capacity = np.concatenate(([np.inf], ways.capacity(found)))
+        if not len(local):
+            local = np.zeros((1, len(self._src)), dtype=np.int64)
+        return local, kind, ways.hops, names, capacity
+
+    def _one_by_one(self) -> tuple[IntArray, IntArray, list[Hop], list[str], FloatArray]:
+        numbers: dict[str, int] = {"": 0}
+        kinds: dict[tuple[int, int], int] = {}
+        hops: list[Hop] = []
+        kind = np.zeros(len(self._src), dtype=np.int64)
+        for lane, pair in enumerate(zip(self._src.tolist(), self._dst.tolist(), strict=True)):
+            if pair not in kinds:
+                kinds[pair] = len(hops)
+                hops.append(self.placement.hop(*pair))
+            kind[lane] = kinds[pair]
+        rows = [[numbers.setdefault(name, len(numbers)) for name in hop.resources] for hop in hops]
+        table = np.zeros((max(map(len, rows), default=0) or 1, len(rows)), dtype=np.int64)
+        for column, row in enumerate(rows):
+            table[: len(row), column] = row
+        resources = self.placement.machine.resources
+        capacity = np.array([np.inf, *(float(resources[name]) for name in list(numbers)[1:])])
+        return table[:, kind], kind, hops, list(numbers), capacity

@@ -1,0 +1,133 @@
+"""Settings of NCCL that a scenario or a command may give: its version, its network, who adds up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from simperf.collectives.nccl import Tuner
+from simperf.collectives.networks import network_names
+from simperf.errors import InputError, Problem, nearest
+from simperf.hardware import GpuPart, Machine
+
+__all__ = ["ARCHITECTURES", "NCCL", "NcclSettings", "default_algorithm", "tuner_of"]
+
+#: names under which NCCL is asked for, and what it may choose from: anything, or rings as with NCCL_ALGO=Ring
+NCCL: dict[str, tuple[str, ...]] = {"nccl": (), "nccl-ring": ("ring",)}
+
+#: architectures of GPUs that NCCL runs on
+ARCHITECTURES = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
+
+#: versions from which on NCCL has trees, has channels pass the same GPUs in every server, has the switch add up
+TREES, SAME_GPUS, SWITCHES = (2, 4), (2, 5), (2, 18)
+
+#: what was made for a machine, by ranks and settings: runs on one machine ask for the same again
+_MADE: WeakKeyDictionary[Machine, dict[tuple[Any, ...], Tuner]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class NcclSettings:
+    """How NCCL is set up.
+
+    Parameters
+    ----------
+    network : str
+        How it reaches other servers (`simperf.collectives.networks`); by the adapters' names if left out.
+    in_network : bool, optional
+        Whether switches add up; if left out, where the version and the machine can.
+    launches : int
+        GPUs that one process drives: it launches a kernel on each, one after the other.
+    version : tuple of int
+        Major and minor version; empty for a present one.
+    only : tuple of str
+        Algorithms to choose from, as with NCCL_ALGO; all if left out.
+    """
+
+    network: str = ""
+    in_network: bool | None = None
+    launches: int = 1
+    version: tuple[int, ...] = field(default=())
+    only: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, algorithm: str, options: Mapping[str, Any] = {}) -> NcclSettings:
+        """Settings from the options of the algorithm ``"nccl"`` or ``"nccl-ring"`` in a scenario.
+
+        Raises
+        ------
+        InputError
+            All options that are unknown or have no meaning.
+        """
+        known = ("network", "in_network", "launches", "version")
+        problems = [
+            Problem(
+                f"{algorithm} has no option {key!r}{nearest(key, known)}",
+                key=f"options.{key}",
+                expected=", ".join(known),
+            )
+            for key in options
+            if key not in known
+        ]
+        network, launches = options.get("network", ""), options.get("launches", 1)
+        switched, version = options.get("in_network"), str(options.get("version", ""))
+        if network and network not in network_names():
+            close = nearest(str(network), network_names())
+            message = f"no such network of NCCL{close}"
+            problems.append(
+                Problem(message, key="options.network", value=str(network), expected=", ".join(network_names()))
+            )
+        if switched is not None and not isinstance(switched, bool):
+            message = "whether switches add up"
+            problems.append(Problem(message, key="options.in_network", value=str(switched), expected="true or false"))
+        if isinstance(launches, bool) or not isinstance(launches, int) or not 1 <= launches <= 64:
+            message = "GPUs that one process drives"
+            problems.append(Problem(message, key="options.launches", value=str(launches), expected="1 to 64"))
+        if version and not re.fullmatch(r"\d+(\.\d+)+", version):
+            message = "a version of NCCL"
+            problems.append(Problem(message, key="options.version", value=version, expected='such as "2.28"'))
+        if problems:
+            raise InputError(problems)
+        numbers = tuple(int(part) for part in version.split(".")[:2]) if version else ()
+        return cls(network, switched, launches, numbers, NCCL[algorithm])
+
+    def tuner(self, machine: Machine, ranks: Sequence[str], collective: str, *, speed: float = 1.0) -> Tuner:
+        """The tuner for a collective of `ranks`; `speed` is how many times as fast NCCL's constants are [1]."""
+        version, only, switched = self.version, self.only, self.in_network
+        if version and version < TREES:
+            only = ("ring",)
+        if switched is None and version and version < SWITCHES:
+            switched = False
+        return Tuner(
+            machine,
+            ranks,
+            collective=collective,
+            in_network=switched,
+            launches=self.launches,
+            network=self.network,
+            only=only,
+            spread=bool(version) and version < SAME_GPUS,
+            speed=speed,
+        )
+
+
+def tuner_of(
+    machine: Machine, ranks: Sequence[str], collective: str, settings: NcclSettings, *, speed: float = 1.0
+) -> Tuner:
+    """The tuner of a machine, made once for the same ranks, collective and settings."""
+    key = (tuple(ranks), collective, settings, speed)
+    made = _MADE.setdefault(machine, {})
+    if key not in made:
+        made[key] = settings.tuner(machine, ranks, collective, speed=speed)
+    return made[key]
+
+
+def default_algorithm(machine: object, ranks: Sequence[str]) -> str:
+    """``"nccl"`` where all ranks are GPUs that NCCL runs on, else ``"ring"``."""
+    if not isinstance(machine, Machine):
+        return "ring"
+    parts = (machine.nodes[rank].part for rank in ranks)
+    runs = all(isinstance(part, GpuPart) and part.architecture in ARCHITECTURES for part in parts)
+    return "nccl" if runs else "ring"
