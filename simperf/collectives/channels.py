@@ -162,7 +162,8 @@ class ChannelRun:
         for flow, route, drain in zip(channels.flows, routes, drains, strict=True):
             sent = self.network.transfer(route, flow.nbytes, latency=flow.latency, cap=flow.cap)
             ends.append(self.env.process(self._drain(sent, drain, flow)) if flow.drain else sent)
-        yield from ends
+        for end in ends:  # noqa: UP028  (the clock sends values in)
+            yield end
         if channels.last:
             yield self.env.timeout(channels.last)
         rest = channels.least - (self.env.now - began)
