@@ -131,6 +131,8 @@ class Result:
         ``"time"`` and metrics of which the range is known that holds 90 % of the draws (`simperf.study.uncertainty`).
     draws : mapping of str to sequence of float
         The draws themselves, in order; the same number stands for the same constants in every result.
+    unused : mapping of str to Problem
+        Profiles that changed nothing, and what each holds and what would take it.
 
     Raises
     ------
@@ -158,6 +160,7 @@ class Result:
     notes: tuple[str, ...] = ()
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     draws: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    unused: Mapping[str, Problem] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.time) or self.time < 0:
@@ -187,6 +190,7 @@ class Result:
         data["metrics"] = {key: asdict(metric) for key, metric in self.metrics.items()}
         data["resources"] = {key: asdict(use) for key, use in self.resources.items()}
         data["ceilings"] = {key: [part, rate, dict(peak)] for key, (part, rate, peak) in self.ceilings.items()}
+        data["unused"] = {key: asdict(problem) for key, problem in self.unused.items()}
         for key in ("spans", "samples", "arrows", "operations"):
             data[key] = [list(row) for row in data[key]]
         for key in ("floors", "scenario", "sources"):
@@ -220,6 +224,7 @@ class Result:
             known[key] = tuple(known[key])
         for key in ("intervals", "draws"):
             known[key] = {name: tuple(values) for name, values in known.get(key, {}).items()}
+        known["unused"] = {key: Problem(**problem) for key, problem in known.get("unused", {}).items()}
         return cls(**known)
 
     @classmethod

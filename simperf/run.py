@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from simperf.engine.recorder import Recorder
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, Problem, SimperfError
 from simperf.execution.modes import mode
+from simperf.execution.profile import ObservedFrontend
 from simperf.execution.session import Session
 from simperf.results import Ceiling, Metric, OperationUse, ResourceUse, Result
+from simperf.scenario.profile_use import ProfileUse, profile_uses, refuse_unused
 from simperf.scenario.settings import Scenario
 
 __all__ = ["Attempt", "run", "run_variants"]
@@ -31,7 +33,13 @@ class Attempt(NamedTuple):
     error: SimperfError | None
 
 
-def run(scenario: Scenario, *, record: bool = True, watch: Callable[[Simulation], object] | None = None) -> Result:
+def run(
+    scenario: Scenario,
+    *,
+    record: bool = True,
+    watch: Callable[[Simulation], object] | None = None,
+    unused: Literal["refuse", "tell"] = "refuse",
+) -> Result:
     """Play a scenario's program on its machine.
 
     Parameters
@@ -42,11 +50,14 @@ def run(scenario: Scenario, *, record: bool = True, watch: Callable[[Simulation]
         Keep the timeline. Without it there is no breakdown, and large runs are faster.
     watch : callable, optional
         Is given the simulation before it begins; its clock may be read while it goes on.
+    unused : {"refuse", "tell"}
+        What becomes of a profile that changes nothing: an error, or only `Result.unused`, for studies of which another
+        run may use it (`simperf.scenario.profile_use.refuse_unused`).
 
     Raises
     ------
     InputError
-        This is no scenario, but perhaps the name of one.
+        This is no scenario, but perhaps the name of one; or a profile changes nothing.
     SimperfError
         The program cannot run on the machine, or runs out of memory.
     FloorError
@@ -62,7 +73,7 @@ def run(scenario: Scenario, *, record: bool = True, watch: Callable[[Simulation]
     session = Session(
         simulation,
         mode=mode(scenario.mode),
-        profile=scenario.frontend,
+        profile=ObservedFrontend.of(scenario.frontend) if scenario.profiles else scenario.frontend,
         sharp=scenario.cost.sharp,
         efficiency=scenario.cost.efficiency,
         kernels=scenario.cost.kernels,
@@ -73,7 +84,10 @@ def run(scenario: Scenario, *, record: bool = True, watch: Callable[[Simulation]
     )
     with _patient():
         time = session.play(scenario.program.function(session, **scenario.parameters))
-        return collect(scenario, session, time)
+        result = collect(scenario, session, time)
+    if unused == "refuse":
+        refuse_unused([result.unused])
+    return result
 
 
 @contextmanager
@@ -89,13 +103,20 @@ def _patient() -> Iterator[None]:
 
 
 def run_variants(scenario: Scenario, *, record: bool = True) -> list[Attempt]:
-    """Run every variant of a scenario; a file without variants is its only one."""
+    """Run every variant of a scenario; a file without variants is its only one.
+
+    Raises
+    ------
+    InputError
+        A profile that changes nothing in any of them.
+    """
     attempts = []
     for variant in scenario.variants or (scenario,):
         try:
-            attempts.append(Attempt(variant.name, variant, run(variant, record=record), None))
+            attempts.append(Attempt(variant.name, variant, run(variant, record=record, unused="tell"), None))
         except SimperfError as error:
             attempts.append(Attempt(variant.name, variant, None, error))
+    refuse_unused(attempt.result.unused for attempt in attempts if attempt.result is not None)
     return attempts
 
 
@@ -105,6 +126,8 @@ def collect(scenario: Scenario, session: Session, time: float) -> Result:
 
     simulation, recorder = session.simulation, session.simulation.recorder
     modelled, not_modelled = _scope(session)
+    uses = list(profile_uses(scenario, session))
+    told = [one.note for one in uses if one.note] + [str(one.refusal) for one in uses if one.refusal]
     return Result(
         name=scenario.name,
         time=time,
@@ -120,7 +143,7 @@ def collect(scenario: Scenario, session: Session, time: float) -> Result:
         version=__version__,
         modelled=modelled,
         not_modelled=not_modelled,
-        sources=_sources(scenario, session),
+        sources=_sources(scenario, session, uses),
         operations=tuple(
             OperationUse(
                 use.name,
@@ -135,7 +158,8 @@ def collect(scenario: Scenario, session: Session, time: float) -> Result:
             for use in session.operations.values()
         ),
         ceilings=_ceilings(session),
-        notes=tuple(session.notes),
+        notes=(*session.notes, *told),
+        unused={one.profile.name: one.refusal for one in uses if one.refusal},
     )
 
 
@@ -167,7 +191,7 @@ def _ceilings(session: Session) -> dict[str, Ceiling]:
     }
 
 
-def _sources(scenario: Scenario, session: Session) -> dict[str, str]:
+def _sources(scenario: Scenario, session: Session, uses: Sequence[ProfileUse]) -> dict[str, str]:
     sources = {"scenario": scenario.source} if scenario.source else {}
     frontend = scenario.frontend
     if frontend.name != "free" and session.launched:
@@ -177,7 +201,9 @@ def _sources(scenario: Scenario, session: Session) -> dict[str, str]:
         if any(device.copies for device in session.simulation.devices.values()):
             used += ["copy_setup", "pageable", "allocate", "pin"]
         sources |= {f"{frontend.name}: {key}": frontend.source(key) for key in used if frontend.source(key)}
-    sources |= {f"profile {profile.name}": f"fitted to {profile.dataset}" for profile in scenario.profiles}
+    for use in uses:
+        if use.used:
+            sources[f"profile {use.profile.name}"] = f"{', '.join(use.used)}, fitted to {use.profile.dataset}"
     machine = scenario.machine
     if machine is not None and "cost per step" in session.metrics:
         plans = dict.fromkeys(slot.blueprint for slot in machine.servers)

@@ -98,7 +98,7 @@ def test_what_was_fitted_is_said_in_place_of_the_catalogue():
     fitted = run(make_scenario({**program, "calibration": {"use": "cpu-epyc-zen5-2c"}}))
     assert any("constants fitted to measurements" in line for line in fitted.modelled)
     assert not any("device memory" in line for line in fitted.not_modelled), "a profile's caches are modelled"
-    assert fitted.sources["profile cpu-epyc-zen5-2c"].startswith("fitted to AMD EPYC")
+    assert fitted.sources["profile cpu-epyc-zen5-2c"].startswith("kernels, fitted to AMD EPYC")
     assert not any(key.startswith("profile") for key in plain.sources)
     assert not any("measured on a CPU" in note for note in plain.notes)
     (part,) = {node.part.name for node in Catalog.load().machine("desktop-1gpu").nodes.values() if node.kind == "gpu"}

@@ -104,12 +104,13 @@ def _run(name: str, scenario: Scenario) -> bool:
     from simperf.cli.work import play
     from simperf.errors import SimperfError
     from simperf.scenario import check_comparison, check_error, check_expectations
+    from simperf.scenario.profile_use import refuse_unused
 
     checks, results = [], {}
     for one in (scenario, *scenario.variants):
         place = name if one is scenario else f"{name}, {one.name}"
         try:
-            result = play(one, record=_needs_timeline(one))
+            result = play(one, record=_needs_timeline(one), unused="tell")
         except SimperfError as error:
             found = check_error(one, error)
             if not found:
@@ -118,6 +119,7 @@ def _run(name: str, scenario: Scenario) -> bool:
             found = check_expectations(one, result)
             results[one.name] = result
         checks += [(place, check) for check in found]
+    refuse_unused(result.unused for result in results.values())
     ratios = check_comparison(scenario, {v.name: results[v.name] for v in scenario.variants if v.name in results})
     checks += [(name, check) for check in ratios]
     missed = [(place, check) for place, check in checks if not check.ok]

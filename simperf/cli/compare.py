@@ -116,6 +116,7 @@ class _Comparison:
         from simperf.cli.work import progress
         from simperf.results import Result
         from simperf.scenario import check_comparison
+        from simperf.scenario.profile_use import refuse_unused
 
         if isinstance(item, Result):
             self.rows.append(item)
@@ -129,6 +130,7 @@ class _Comparison:
             result = self._run(variants[name], prefix=f"{item.title}: " if several and item.variants else "")
             if result is not None:
                 mine[name] = result
+        refuse_unused(result.unused for result in mine.values())
         self._judge(first, check_comparison(item, mine))
 
     def _run(self, variant: Scenario, *, prefix: str) -> Result | None:
@@ -143,7 +145,7 @@ class _Comparison:
         self.datas.append(variant.data)
         self.machines.append(variant.machine)
         try:
-            result = self._predict(variant) if self.samples else play(variant)
+            result = self._predict(variant) if self.samples else play(variant, unused="tell")
         except SimperfError as error:
             self.rows.append(Failure(prefix + variant.name, str(error)))
             checks = check_error(variant, error)
@@ -160,7 +162,7 @@ class _Comparison:
         from simperf.cli.work import play
         from simperf.study.uncertainty import predict
 
-        return predict(variant, samples=self.samples, executor=self.engine, play=play)
+        return predict(variant, samples=self.samples, executor=self.engine, play=play, unused="tell")
 
     def differences(self) -> dict[str, tuple[str, ...]]:
         """What the rows differ in."""

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -52,8 +52,14 @@ def typed() -> str:
     return shlex.join(["simperf", *sys.argv[1:]])
 
 
-def play(scenario: Scenario, *, record: bool = True) -> Result:
+def play(scenario: Scenario, *, record: bool = True, unused: Literal["refuse", "tell"] = "refuse") -> Result:
     """Run a scenario; an exception in the code of its program is said with its line.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    record, unused
+        As in `simperf.run`.
 
     Raises
     ------
@@ -66,7 +72,7 @@ def play(scenario: Scenario, *, record: bool = True) -> Result:
 
     try:
         with _clock() as watch:
-            return run(scenario, record=record, watch=watch)
+            return run(scenario, record=record, watch=watch, unused=unused)
     except (InputError, MachineError, ProgramError, UnknownNameError) as error:
         raise InputError(_placed(error, scenario)) from error
     except SimperfError:

@@ -61,13 +61,13 @@ class FittedRoofline:
         self.device, self.kernels = device, kernels
         self._other = Roofline(device) if other is None else other
 
-    def constants(self, op: Op) -> Mapping[str, float] | None:
-        """The constants that hold for `op`, the most special first."""
+    def key(self, op: Op) -> str | None:
+        """Name of the constants that hold for `op`, the most special first; None if there are none."""
+        if op.family in MATRIX_FAMILIES and op.gemm is None:
+            return None
         kind = op.kind.removesuffix(COLD)
-        for key in (f"{op.family}-{op.dtype}:{kind}", f"{op.family}-{op.dtype}", op.family):
-            if key in self.kernels:
-                return self.kernels[key]
-        return None
+        keys = (f"{op.family}-{op.dtype}:{kind}", f"{op.family}-{op.dtype}", op.family)
+        return next((key for key in keys if key in self.kernels), None)
 
     @property
     def processor(self) -> bool:
@@ -76,9 +76,10 @@ class FittedRoofline:
 
     def cost(self, op: Op) -> OpCost:
         """Cost of `op` alone on the device."""
-        found = self.constants(op)
-        if found is None or (op.family in MATRIX_FAMILIES and op.gemm is None):
+        key = self.key(op)
+        if key is None:
             return self._other.cost(op)
+        found = self.kernels[key]
         if found.get("processor", 0.0) > 0:
             return self._processor(op, found)
         # kernels that follow one another have no energy in store, and the host is simulated

@@ -92,6 +92,7 @@ class Session:
         self.sharp, self.efficiency = sharp, dict(efficiency or {})
         self.kernels, self.measured, self.unseen = dict(kernels or {}), measured, unseen
         self.protocols, self.calls = protocols, calls or ProcessorCalls()
+        self.used: set[str] = set()  # names of the fitted models that costs were taken from
         self.metrics: dict[str, tuple[float, str]] = {}
         self.notes: list[str] = []
         self.operations: dict[tuple[str, Op, str], Operation] = {}
@@ -249,7 +250,10 @@ class Session:
             within = ""  # it makes no difference
         key = (device.name, op, within)
         if key not in self._kernels:
-            cost = self.model(device).cost(op)
+            model = self.model(device)
+            cost = model.cost(op)
+            if isinstance(model, FittedRoofline) and model.key(op) is not None:
+                self.used.add(f"kernel.{model.key(op)}")
             category: Category = "memory" if cost.memory_time > cost.compute_time else "compute"
             self._kernels[key] = Kernel(op.name, cost.time, cost.demand, category, holds, launch)
             self.operations[key] = Operation(op.name, device.name, cost, op.dtype)

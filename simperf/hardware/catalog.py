@@ -259,7 +259,7 @@ def read_part(toml: TomlFile, name: str, *, catalog: Catalog, kind: str = "") ->
     elif said == "cpu":
         values = _with_memory(values, toml, catalog)
     elif said == "profile":
-        values["model"] = fitted_models(values["model"])
+        values |= {"model": fitted_models(values["model"]), "file": toml.path}
     return PART_KINDS[said](**values)
 
 

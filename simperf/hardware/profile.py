@@ -119,6 +119,8 @@ class ProfilePart(Part):
     made, machine, versions : mapping
         How, on what and with what it was measured and fitted.
     model : mapping of str to FittedModel
+    file : str
+        That it was read from.
     """
 
     KIND: ClassVar[str] = "profile"
@@ -129,6 +131,7 @@ class ProfilePart(Part):
     machine: Mapping[str, Any] = field(default_factory=dict, hash=False)
     versions: Mapping[str, str] = field(default_factory=dict, hash=False)
     model: Mapping[str, FittedModel] = field(default_factory=dict, hash=False)
+    file: str = ""
 
     def numbers(self) -> dict[str, tuple[float, str]]:
         """Every constant: ``model.constant`` to (value, dimension)."""
@@ -205,9 +208,14 @@ class ProfilePart(Part):
                 values["protocol_efficiency"] = rate / best
         return replace(part, sources=self._told(part, values), **values) if values else part
 
+    @property
+    def told(self) -> str:
+        """Source of a number that is this profile's."""
+        return f"profile {self.name}: fitted to {self.dataset}"
+
     def _told(self, part: Part, values: Mapping[str, float]) -> dict[str, str]:
         """Sources of a part whose fields `values` come from this profile."""
-        return {**part.sources, **dict.fromkeys(values, f"profile {self.name}: fitted to {self.dataset}")}
+        return {**part.sources, **dict.fromkeys(values, self.told)}
 
 
 def fitted_models(tables: Mapping[str, Any]) -> dict[str, FittedModel]:

@@ -20,10 +20,17 @@ __all__ = ["UNSEEN", "adjusted", "cost_settings", "free", "unseen", "unseen_prof
 UNSEEN = "unseen-gpus"
 
 
-def adjusted(part: Part, profiles: Sequence[ProfilePart], draw: int) -> Part:
-    """`part` with the constants of all `profiles`, the later ones last."""
+def adjusted(
+    part: Part, profiles: Sequence[ProfilePart], draw: int, *, changed: dict[str, set[str]] | None = None
+) -> Part:
+    """`part` with the constants of all `profiles`, the later ones last.
+
+    `changed` is told kind and name of the part by each profile that changes it.
+    """
     for profile in profiles:
-        part = profile.adjusted(part, draw)
+        before, part = part, profile.adjusted(part, draw)
+        if part is not before and changed is not None:
+            changed.setdefault(profile.name, set()).add(f"{part.KIND} {part.name}")
     return part
 
 

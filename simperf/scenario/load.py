@@ -183,6 +183,7 @@ class _Loader:
             path=toml.path,
             data={key: value for key, value in data.items() if key != "compare"},
             profiles=profiles,
+            adjusted=self.tables.changed(catalog),
         )
 
     def _variants(

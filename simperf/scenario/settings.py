@@ -83,6 +83,8 @@ class Scenario:
         The command line changed what is simulated, so that the file's expectations say nothing.
     profiles : tuple of ProfilePart
         What ``[calibration]`` names: fitted constants that stand for the catalogue's.
+    adjusted : mapping of str to frozenset of str
+        Kind and name of the parts of the machine that each profile changed, such as ``"link pcie3-x16"``.
     """
 
     name: str
@@ -107,6 +109,7 @@ class Scenario:
     data: Mapping[str, Any] = field(default_factory=dict)
     overridden: bool = False
     profiles: tuple[ProfilePart, ...] = ()
+    adjusted: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         where = self.machine.name if self.machine is not None else "one device without limits"

@@ -39,6 +39,7 @@ class TableReader:
         self._programs: dict[str, ProgramSpec] = {}
         self._profiles: dict[str, ProfilePart] = {}
         self._calibrated: dict[tuple[int, tuple[str, ...], int], Catalog] = {}
+        self._changed: dict[int, dict[str, set[str]]] = {}
 
     def catalog(self, table: dict[str, Any], toml: TomlFile, problems: list[Problem]) -> Catalog:
         """Parts to build of: the built-in ones, and those of the ``folder`` that `table` names (taken out of it)."""
@@ -109,8 +110,14 @@ class TableReader:
         """The catalog with the constants of `profiles` at a joint draw."""
         key = (id(catalog), tuple(profile.name for profile in profiles), draw)
         if key not in self._calibrated:
-            self._calibrated[key] = catalog.adjusted(lambda part: adjusted(part, profiles, draw))
+            changed: dict[str, set[str]] = {}
+            made = catalog.adjusted(lambda part: adjusted(part, profiles, draw, changed=changed))
+            self._calibrated[key], self._changed[id(made)] = made, changed
         return self._calibrated[key]
+
+    def changed(self, catalog: Catalog) -> dict[str, frozenset[str]]:
+        """Kind and name of the parts of `catalog` that each profile changed, of those that were read."""
+        return {name: frozenset(parts) for name, parts in self._changed.get(id(catalog), {}).items()}
 
     def frontend(
         self,

@@ -14,6 +14,7 @@ from simperf.errors import InputError, Problem, SimperfError
 from simperf.results import Result
 from simperf.run import Attempt, run
 from simperf.scenario import Scenario, load_scenario
+from simperf.scenario.profile_use import refuse_unused
 from simperf.study.axes import make_axes, make_points
 from simperf.study.points import SPEED, make_tasks, point_scenario
 from simperf.study.sweep import check_axes
@@ -153,8 +154,12 @@ def compare(
     attempts = []
     for one in chosen:
         try:
-            result = predict(one, samples=samples, executor=engine, play=play) if samples else play(one)
+            if samples:
+                result = predict(one, samples=samples, executor=engine, play=play, unused="tell")
+            else:
+                result = play(one, unused="tell")
             attempts.append(Attempt(one.name, one, result, None))
         except SimperfError as error:
             attempts.append(Attempt(one.name, one, None, error))
+    refuse_unused(attempt.result.unused for attempt in attempts if attempt.result is not None)
     return SideBySide(tuple(attempts), differences([one.data for one in chosen]))

@@ -14,7 +14,7 @@ from simperf.scenario import Scenario
 from simperf.study.axes import OPTION, Axis, make_axes
 from simperf.study.executors import using
 from simperf.study.limits import FASTER, limiting, speed_tasks
-from simperf.study.points import Task, make_tasks, point_scenario, spawn_seed
+from simperf.study.points import Task, make_tasks, point_scenario, refuse_unused_in, spawn_seed
 from simperf.study.sweep import check_axes, run_tasks
 from simperf.study.virtual import resources
 
@@ -147,9 +147,9 @@ class _Asked:
             places.append((len(tasks), found))
             tasks += [base, *speed_tasks(self.scenario, found, self.faster, point=point)]
         rows = self.work([{**task, "point": number} for number, task in enumerate(tasks)])
+        self._check([rows[start] for start, _ in places])
         labels = []
         for start, found in places:
-            self._check(rows[start : start + 1])
             labels.append(limiting(rows[start + 1 : start + 1 + len(found)], found, rows[start]["time"]))
         return labels
 
@@ -157,6 +157,8 @@ class _Asked:
         for row in rows:
             if row["error"] is not None:
                 raise SimperfError(f"{self.axis.key} = {row['set'][self.axis.key]}: {row['error']}")
+        if len(rows) > 1:  # one point of a search may do without a profile that others use
+            refuse_unused_in(rows)
 
 
 def _number(axis: Axis, written: Any) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,21 @@ from simperf.results import Result
 from simperf.run import run
 from simperf.scenario import Scenario, make_scenario
 from simperf.scenario.overrides import Override, apply, parse_path
+from simperf.scenario.profile_use import refuse_unused
 from simperf.study.cache import own_files
 
-__all__ = ["SPEED", "Row", "Task", "failed_row", "make_tasks", "point_scenario", "result_row", "run_task", "spawn_seed"]
+__all__ = [
+    "SPEED",
+    "Row",
+    "Task",
+    "failed_row",
+    "make_tasks",
+    "point_scenario",
+    "refuse_unused_in",
+    "result_row",
+    "run_task",
+    "spawn_seed",
+]
 
 Task = dict[str, Any]
 Row = dict[str, Any]
@@ -135,7 +147,7 @@ def run_task(task: Mapping[str, Any]) -> Row:
                 made, samples=task["samples"], record=task["record"], change=lambda one: _faster(one, task)
             )
         else:
-            result = run(point_scenario(task), record=task["record"])
+            result = run(point_scenario(task), record=task["record"], unused="tell")
         return result_row(task, result)
     except SimperfError as error:
         return failed_row(task, str(error))
@@ -157,10 +169,24 @@ def result_row(task: Mapping[str, Any], result: Result) -> Row:
         "floor": result.floor[1],
         "metrics": {name: [_finite(metric.value), metric.unit] for name, metric in result.metrics.items()},
     }
+    if result.unused:
+        row["unused"] = {name: asdict(problem) for name, problem in result.unused.items()}
     if result.intervals:
         row["intervals"] = {name: list(ends) for name, ends in result.intervals.items()}
         row["draws"] = list(result.draws.get("time", ()))
     return row
+
+
+def refuse_unused_in(rows: Sequence[Row]) -> None:
+    """Refuse profiles that changed nothing at any point that gave a result.
+
+    Raises
+    ------
+    InputError
+        Each of them.
+    """
+    good = [row.get("unused", {}) for row in rows if row["error"] is None]
+    refuse_unused({name: Problem(**problem) for name, problem in unused.items()} for unused in good)
 
 
 def failed_row(task: Mapping[str, Any], error: str) -> Row:

@@ -17,7 +17,7 @@ import numpy as np
 from simperf.errors import InputError, Problem, SimperfError
 from simperf.scenario import Scenario
 from simperf.study.axes import make_axes
-from simperf.study.points import Row, make_tasks
+from simperf.study.points import Row, make_tasks, refuse_unused_in
 from simperf.study.sweep import Progress, check_axes, run_tasks
 from simperf.study.table import html_table
 from simperf.units import format_quantity
@@ -142,6 +142,7 @@ def sensitivity(
     tasks = [{**task, "seed": scenario.seed} for task in make_tasks(scenario, points, record=False)]
     check_axes(scenario, axes, tasks)
     rows = run_tasks(tasks, engine=engine, cache=cache, progress=progress)
+    refuse_unused_in(rows)
     values, unit = _values(rows, metric)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a number that never changes has no variance to share

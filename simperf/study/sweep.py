@@ -18,7 +18,7 @@ from simperf.study.axes import OPTION, Axis, Design, make_axes, make_points
 from simperf.study.cache import Cache, cache_folder, folder_hash, point_key
 from simperf.study.executors import using, workers_of
 from simperf.study.journal import Journal, canonical
-from simperf.study.points import Row, Task, failed_row, make_tasks, point_scenario, run_task
+from simperf.study.points import Row, Task, failed_row, make_tasks, point_scenario, refuse_unused_in, run_task
 from simperf.study.table import Table, check_output
 
 __all__ = ["Progress", "journal_of", "run_tasks", "sweep"]
@@ -126,6 +126,7 @@ def sweep(
     tasks = make_tasks(scenario, made, samples=samples, record=record)
     check_axes(scenario, axes, tasks)
     rows = run_tasks(tasks, engine=engine, journal=journal_of(output), fresh=fresh, cache=cache, progress=progress)
+    refuse_unused_in(rows)
     table = Table(tuple(rows), tuple(axis.key for axis in axes), scenario.title)
     if output is not None:
         table.save(output)

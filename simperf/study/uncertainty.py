@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import replace
+from typing import Literal
 
 from simperf.analysis.chance import interval
 from simperf.errors import InputError, Problem
@@ -41,6 +42,7 @@ def predict(
     record: bool = True,
     change: Callable[[Scenario], Scenario] | None = None,
     play: Callable[..., Result] = run,
+    unused: Literal["refuse", "tell"] = "refuse",
 ) -> Result:
     """Run a scenario, and again with each of `samples` sets of constants.
 
@@ -57,6 +59,8 @@ def predict(
         What is done to the scenario after its constants are drawn; draws are then run in this process.
     play : callable
         Runs the scenario with the fitted constants.
+    unused : {"refuse", "tell"}
+        What becomes of a profile that changes nothing, as in `simperf.run`.
 
     Returns
     -------
@@ -71,7 +75,7 @@ def predict(
     if samples < 2:
         raise InputError(Problem("2 samples or more are expected", key="--samples", value=str(samples)))
     then = change or (lambda one: one)
-    base = play(then(scenario), record=record)
+    base = play(then(scenario), record=record, unused=unused)
     if executor == "serial" or change is not None:
         rows = [_numbers(then(drawn(scenario, index))) for index in range(samples)]
     else:
@@ -125,5 +129,5 @@ def _draw_task(task: Task, index: int) -> dict[str, float]:
 
 
 def _numbers(scenario: Scenario) -> dict[str, float]:
-    result = run(scenario, record=False)
+    result = run(scenario, record=False, unused="tell")
     return {"time": result.time, **{name: metric.value for name, metric in result.metrics.items() if name != "time"}}

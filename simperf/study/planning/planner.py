@@ -16,7 +16,7 @@ from simperf.study.pareto import pareto_front
 from simperf.study.planning.candidates import Choice, Verdict, bound_of, choices, hours, scenario_data
 from simperf.study.planning.lifetime import Lifetime, lifetime
 from simperf.study.planning.request import Request, load_request
-from simperf.study.points import Row, Task, run_task
+from simperf.study.points import Row, Task, refuse_unused_in, run_task
 from simperf.study.sweep import Progress, run_tasks
 from simperf.study.table import html_table
 from simperf.units import format_quantity
@@ -165,6 +165,7 @@ def plan(
     pruned = [_pruned(request, choice, verdict) for choice, verdict in made if verdict.reason]
     tasks = [_task(request, index, choice, samples) for index, (choice, _) in enumerate(kept)]
     rows = run_tasks(tasks, engine=engine, cache=cache, progress=progress, work=run_candidate)
+    refuse_unused_in(rows)
     simulated = []
     for (choice, verdict), row in zip(kept, rows, strict=True):
         if row["error"] is not None:
