@@ -28,6 +28,8 @@ class Check:
         The range that is accepted, ends included; infinite where there is no limit.
     source : str
         Where the expectation comes from.
+    kind : str
+        ``"regression"``, ``"closed form"`` or ``"published"``, where it is known.
     """
 
     key: str
@@ -36,6 +38,13 @@ class Check:
     low: float = -math.inf
     high: float = math.inf
     source: str = ""
+    kind: str = ""
+
+    @property
+    def origin(self) -> str:
+        """Kind and source in brackets, as they follow the verdict; empty if neither is known."""
+        text = ": ".join(part for part in (self.kind, self.source) if part)
+        return f" ({text})" if text else ""
 
     @property
     def ok(self) -> bool:
@@ -107,6 +116,7 @@ def check(
     low: float = -math.inf,
     high: float = math.inf,
     source: str = "",
+    kind: str = "",
 ) -> Check:
     """Hold the number `key` of `result` against `value` within tolerances, or against a range.
 
@@ -121,6 +131,8 @@ def check(
         Relative [1] and absolute tolerance, in the number's unit.
     low, high : float
         The range, if no value is given.
+    source, kind : str
+        Where the expectation comes from.
 
     Raises
     ------
@@ -140,4 +152,4 @@ def check(
     if not low <= high:
         raise InputError(Problem("the expected range is empty", key=key, value=f"{low:g} to {high:g}"))
     found, unit = lookup(result, key)
-    return Check(key, found, unit, low, high, source)
+    return Check(key, found, unit, low, high, source, kind)

@@ -63,8 +63,18 @@ def _check(name: str, folders: list[Path], run: bool) -> bool:
     if run:
         return _run(name, scenario)
     with_variants = f", {len(scenario.variants)} variants" if scenario.variants else ""
-    typer.echo(f"ok  {name}: scenario of the program {scenario.program.name}{with_variants}")
+    kinds = [one.kind for each in (scenario, *scenario.variants) for one in each.expectations]
+    expected = f", {_counted(kinds)}" if kinds else ""
+    typer.echo(f"ok  {name}: scenario of the program {scenario.program.name}{with_variants}{expected}")
     return True
+
+
+def _counted(kinds: list[str]) -> str:
+    """How many expectations there are, of which kinds."""
+    from simperf.scenario.expectation import KINDS
+
+    parts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in KINDS if kind in kinds)
+    return f"{len(kinds)} expectation{'' if len(kinds) == 1 else 's'} ({parts})"
 
 
 def _part(path: str, folders: list[Path]) -> str:
@@ -124,9 +134,10 @@ def _run(name: str, scenario: Scenario) -> bool:
     checks += [(name, check) for check in ratios]
     missed = [(place, check) for place, check in checks if not check.ok]
     for place, miss in missed:
-        typer.echo(f"FAILED  {place}: {miss}")
+        typer.echo(f"FAILED  {place}: {miss}{miss.origin}")
     if not missed:
-        typer.echo(f"ok  {name}: {len(checks)} expectations met")
+        met = f"{_counted([check.kind for _, check in checks])} met" if checks else "no expectations"
+        typer.echo(f"ok  {name}: {met}")
     return not missed
 
 

@@ -86,6 +86,7 @@ def _check(check: Check) -> dict[str, Any]:
         "low": check.low,
         "high": check.high,
         "expected": check.expected,
+        "kind": check.kind,
         "source": check.source,
     }
 

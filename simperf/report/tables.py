@@ -182,7 +182,7 @@ def _checks(checks: Sequence[Check]) -> RenderableType:
     grid = _grid()
     for check in checks:
         verdict = Text("ok" if check.ok else "FAILED", style="green" if check.ok else "bold red")
-        grid.add_row(verdict, Text(str(check) + (f" ({check.source})" if check.source else "")))
+        grid.add_row(verdict, Text(str(check) + check.origin))
     return grid
 
 

@@ -55,10 +55,10 @@ def check_expectations(scenario: Scenario, result: Result) -> list[Check]:
             continue
         if expectation.key == "error":
             text = f"no error, a time of {result.time:g} s"
-            found.append(WordCheck("error", math.nan, "1", found=text, wanted=expectation.text))
+            found.append(_word(expectation, math.nan, text))
         elif expectation.key == "regime":
             name, share = regime(result)
-            found.append(WordCheck("regime", share, "1", found=name, wanted=expectation.text))
+            found.append(_word(expectation, share, name))
         else:
             try:
                 found.append(_check(expectation, result))
@@ -82,9 +82,12 @@ def check_measurements(scenario: Scenario, result: Result) -> list[Check]:
 
 def check_error(scenario: Scenario, error: SimperfError) -> list[Check]:
     """Hold the error with which a run ended against ``error`` of its scenario's ``[expect]``; empty if it has none."""
-    if not scenario.expected_error:
-        return []
-    return [WordCheck("error", math.nan, "1", found=str(error), wanted=scenario.expected_error)]
+    return [_word(one, math.nan, str(error)) for one in scenario.expectations if one.key == "error"]
+
+
+def _word(expectation: Expectation, value: float, found: str) -> WordCheck:
+    source, kind = expectation.source, expectation.kind
+    return WordCheck(expectation.key, value, "1", source=source, kind=kind, found=found, wanted=expectation.text)
 
 
 def check_comparison(scenario: Scenario, results: Mapping[str, Result]) -> list[Check]:
@@ -116,7 +119,8 @@ def check_comparison(scenario: Scenario, results: Mapping[str, Result]) -> list[
         bottom = results[ends[1]].time
         ratio = results[ends[0]].time / bottom if bottom > 0 else math.inf
         low, high = _range(expectation, "1")
-        found.append(Check(f"time of {ends[0]} / {ends[1]}", ratio, "1", low, high, expectation.source))
+        name = f"time of {ends[0]} / {ends[1]}"
+        found.append(Check(name, ratio, "1", low, high, expectation.source, expectation.kind))
     if problems:
         raise InputError(problems)
     return found
@@ -142,7 +146,7 @@ def _range(expectation: Expectation, unit: str) -> tuple[float, float]:
 def _check(expectation: Expectation, result: Result) -> Check:
     _, unit = lookup(result, expectation.key)
     low, high = _range(expectation, unit)
-    return check(result, expectation.key, low=low, high=high, source=expectation.source)
+    return check(result, expectation.key, low=low, high=high, source=expectation.source, kind=expectation.kind)
 
 
 def _read(value: str | float, unit: str) -> float:

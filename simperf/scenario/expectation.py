@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from simperf.analysis.breakdown import IDLE, PRIORITY
@@ -14,15 +14,22 @@ from simperf.errors import Problem, UnitError, nearest
 from simperf.files import TomlFile
 from simperf.units import DIMENSIONS, parse
 
-__all__ = ["GROUPS", "TOLERANCE", "Expectation", "read_expectations"]
+__all__ = ["GROUPS", "KINDS", "TOLERANCE", "Expectation", "read_expectations"]
+
+#: what an expectation may be: a value that the simulator gave once, so that a change of it is noticed; one that
+#: follows from the inputs by hand; one that others measured or printed
+KINDS = ("regression", "closed form", "published")
 
 #: relative tolerance of an expectation that names none
 TOLERANCE = 1e-6
 #: what a key may start with, before its dot
 GROUPS = ("metrics", "breakdown", "floor", "utilisation")
 _WORDS = {"regime": REGIMES, "error": ()}
-_FIELDS = ("value", "rtol", "atol", "min", "max", "source")
+_FIELDS = ("value", "rtol", "atol", "min", "max", "kind", "source")
+#: keys of a whole table, for those of its values that have none of their own
+_SHARED = ("kind", "source")
 _KEYS = ("time", "floor", "regime", "error", "metrics.NAME", "breakdown.CATEGORY", "floor.NAME", "utilisation.RESOURCE")
+_KIND_EXAMPLE = 'kind = "regression", kind = "closed form" or kind = "published", the last two with source = "..."'
 _EXAMPLE = '"60 ms", or { value = "60 ms", rtol = 1e-9 }, or { min = "50 ms", max = "70 ms" }'
 _BYTE_OR_BIT = re.compile(r"[kKMGTP]i?b(/s|ps)?$")
 Key = tuple[str | int, ...]
@@ -43,7 +50,10 @@ class Expectation:
         Relative tolerance of `value` [1].
     text : str
         The word that ``"regime"`` and ``"error"`` expect.
+    kind : str
+        One of `KINDS`; empty for a measurement.
     source : str
+        The formula, or where the value was published; empty for a regression.
     file : str
     line : int
     """
@@ -55,6 +65,7 @@ class Expectation:
     atol: str | float | None = None
     rtol: float = TOLERANCE
     text: str = ""
+    kind: str = ""
     source: str = ""
     file: str = ""
     line: int = 0
@@ -65,19 +76,66 @@ class Expectation:
         return Problem(message, file=self.file, line=self.line, key=key, expected=expected)
 
 
-def read_expectations(table: Any, toml: TomlFile, at: Key, problems: list[Problem]) -> tuple[Expectation, ...]:
-    """Read an ``[expect]`` table that stands at key path `at`, noting all that is wrong with it."""
+def read_expectations(
+    table: Any, toml: TomlFile, at: Key, problems: list[Problem], *, measured: bool = False, source: str = ""
+) -> tuple[Expectation, ...]:
+    """Read an ``[expect]`` or a ``[measured]`` table that stands at key path `at`, noting all that is wrong with it.
+
+    Every value of an ``[expect]`` table says of what kind it is, by itself or for the whole table. Its source is its
+    own, that of the table, or the scenario's `source`, unless it is a regression. A `measured` value has no kind.
+    """
     if not isinstance(table, Mapping):
         problems.append(
             toml.problem(at, "a table in { } is expected", value=table, expected=f"{{ time = {_EXAMPLE} }}")
         )
         return ()
+    shared = {} if measured else _shared(table, toml, at, problems)
+    defaults = {"kind": "", "source": source} | shared
     found = []
-    for key, path, spec in _flat(table, at):
+    for key, path, spec in _flat({name: spec for name, spec in table.items() if name not in shared}, at):
         expectation = _read(key, spec, toml, path, problems)
         if expectation is not None:
+            if not measured:
+                expectation = _founded(expectation, defaults, toml, path, problems)
+            elif expectation.kind:
+                problems.append(toml.problem((*path, "kind"), "what was measured is of no other kind"))
             found.append(expectation)
     return tuple(found)
+
+
+def _shared(table: Mapping[str, Any], toml: TomlFile, at: Key, problems: list[Problem]) -> dict[str, str]:
+    """Kind and source of a whole table; one that is wrong is noted and stands, so that it is told once."""
+    shared = {name: table[name] for name in _SHARED if name in table}
+    for name, value in shared.items():
+        _origin(name, value, toml, (*at, name), problems)
+    return {name: str(value) for name, value in shared.items()}
+
+
+def _origin(name: str, value: Any, toml: TomlFile, at: Key, problems: list[Problem]) -> None:
+    """Note a kind or a source that is none."""
+    if not isinstance(value, str) or not value:
+        problems.append(toml.problem(at, "a text is expected", value=value))
+    elif name == "kind" and value not in KINDS:
+        message = f"no kind of expectation{nearest(value, KINDS)}"
+        problems.append(toml.problem(at, message, value=value, expected=_KIND_EXAMPLE))
+
+
+def _founded(
+    one: Expectation, defaults: Mapping[str, str], toml: TomlFile, at: Key, problems: list[Problem]
+) -> Expectation:
+    """The expectation with a kind and a source, where it has none of its own."""
+    kind = one.kind or defaults["kind"]
+    if not kind:
+        problems.append(toml.problem(at, "it does not say of what kind it is", expected=_KIND_EXAMPLE))
+    elif kind == "regression":
+        if one.source:
+            message = "a regression has no source: the simulator gave it"
+            problems.append(toml.problem(at, message, value=one.source, expected='kind = "closed form" or "published"'))
+        return replace(one, kind=kind)
+    elif kind in KINDS and not (one.source or defaults["source"]):
+        expected = 'source = "the formula"' if kind == "closed form" else 'source = "where it was published"'
+        problems.append(toml.problem(at, f"{kind!r} needs a source", expected=expected))
+    return replace(one, kind=kind, source=one.source or defaults["source"])
 
 
 def _flat(table: Mapping[str, Any], at: Key) -> Iterator[tuple[str, Key, Any]]:
@@ -116,9 +174,11 @@ def _read(key: str, spec: Any, toml: TomlFile, at: Key, problems: list[Problem])
     for field in ("value", "min", "max", "atol"):
         if field in fields:
             _quantity(fields[field], dimension, toml, (*at, field) if fields is spec else at, problems)
-    for field, kind, word in (("rtol", int | float, "a number"), ("source", str, "a text")):
-        if field in fields and (not isinstance(fields[field], kind) or isinstance(fields[field], bool)):
-            problems.append(toml.problem((*at, field), f"{word} is expected", value=fields[field]))
+    if "rtol" in fields and (not isinstance(fields["rtol"], int | float) or isinstance(fields["rtol"], bool)):
+        problems.append(toml.problem((*at, "rtol"), "a number is expected", value=fields["rtol"]))
+    for field in _SHARED:
+        if field in fields:
+            _origin(field, fields[field], toml, (*at, field), problems)
     if isinstance(fields.get("rtol"), int | float) and not 0 <= fields["rtol"] < 1:
         problems.append(toml.problem((*at, "rtol"), "from 0 to less than 1 is expected", value=fields["rtol"]))
     if set(fields) <= set(_FIELDS) and ("value" in fields) == ("min" in fields or "max" in fields):
@@ -132,6 +192,7 @@ def _read(key: str, spec: Any, toml: TomlFile, at: Key, problems: list[Problem])
         fields.get("max"),
         fields.get("atol"),
         float(fields.get("rtol", TOLERANCE)),
+        kind=fields.get("kind", ""),
         source=fields.get("source", ""),
         file=place.file,
         line=place.line,

@@ -11,6 +11,7 @@ from simperf.errors import UnknownNameError
 from simperf.execution import MODES
 from simperf.hardware.schema import MODELS
 from simperf.programs import PROGRAMS, Parameter, ProgramSpec
+from simperf.scenario.expectation import KINDS as EXPECTATION_KINDS
 from simperf.scenario.parameters import adapter
 from simperf.scenario.schema import CalibrationTable, CostTable, ExecutionTable, HeadTable, RunTable, VariantTable
 from simperf.units import DIMENSIONS
@@ -121,16 +122,16 @@ def _scenario() -> Schema:
     frontend = _inline(MODELS["frontend"].model_json_schema(), definitions)
     numbers = {k: v for k, v in frontend["properties"].items() if k not in ("kind", "title", "source")}
     numbers["depth"] = _DEPTH
-    expect = _expect()
+    expect, measured = _expect(), _expect(measured=True)
     properties |= {
         "machine": {"anyOf": [named, *own], "description": "a machine of the catalogue, or one that is wired here"},
         "frontend": _table({"use": {"type": "string", "examples": ["pytorch"]}, **numbers}),
         "program": {"oneOf": [*(_program(name, PROGRAMS[name]) for name in PROGRAMS), _python()]},
         "expect": expect,
-        "measured": expect,
+        "measured": measured,
         "compare": {"type": "array", "items": properties["compare"]},
     }
-    properties["compare"]["items"]["properties"] |= {"expect": expect, "measured": expect}
+    properties["compare"]["items"]["properties"] |= {"expect": expect, "measured": measured}
     return {**_with_units(_table(properties, required=["program"])), "$defs": _with_units(definitions)}
 
 
@@ -163,10 +164,12 @@ def _python() -> Schema:
     }
 
 
-def _expect() -> Schema:
+def _expect(*, measured: bool = False) -> Schema:
     value = {"type": ["string", "number"], "description": "with a unit, unless it is a plain number"}
     fields: Schema = dict.fromkeys(("value", "min", "max", "atol"), value)
-    fields |= {"rtol": {"type": "number", "minimum": 0, "exclusiveMaximum": 1}, "source": {"type": "string"}}
+    origin: Schema = {"kind": {"enum": list(EXPECTATION_KINDS)}, "source": {"type": "string", "minLength": 1}}
+    fields |= {"rtol": {"type": "number", "minimum": 0, "exclusiveMaximum": 1}, "source": origin["source"]}
+    fields |= {} if measured else origin
     number = {"anyOf": [value, _table(fields, minProperties=1)]}
     group = {"type": "object", "additionalProperties": number}
     return {
@@ -178,6 +181,7 @@ def _expect() -> Schema:
             "regime": {"type": "string"},
             "error": {"type": "string"},
             **dict.fromkeys(("metrics", "breakdown", "utilisation", "compare"), group),
+            **({} if measured else origin),
         },
         "patternProperties": {r"^(metrics|breakdown|floor|utilisation)\..+$": number},
     }

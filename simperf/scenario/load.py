@@ -150,8 +150,10 @@ class _Loader:
         base = free(profiles, calibration.draw if calibration else 0)
         frontend = self.tables.frontend(tables["frontend"], catalog, toml, problems, base=base)
         program, parameters = self.tables.program(data.get("program"), toml, problems)
-        expectations = read_expectations(tables["expect"], toml, ("expect",), problems)
-        measurements = read_expectations(tables["measured"], toml, ("measured",), problems)
+        expectations = read_expectations(
+            tables["expect"], toml, ("expect",), problems, source=head.source if head is not None else ""
+        )
+        measurements = read_expectations(tables["measured"], toml, ("measured",), problems, measured=True)
         if len(problems) > before:
             return None
         assert head is not None
@@ -190,6 +192,8 @@ class _Loader:
         self, data: dict[str, Any], toml: TomlFile, problems: list[Problem], *, base: Scenario | None
     ) -> tuple[Scenario, ...]:
         rows = data.get("compare", [])
+        head = data.get("scenario")
+        source = str(head.get("source", "")) if isinstance(head, dict) else ""
         found: list[Scenario] = []
         for index, row in enumerate(rows if isinstance(rows, list) else []):
             at: Key = ("compare", index)
@@ -199,8 +203,8 @@ class _Loader:
             if any(table.name == other.name for other in found):
                 problems.append(toml.problem((*at, "name"), f"two variants are called {table.name!r}"))
             wrong: list[Problem] = []
-            read_expectations(table.expect, toml, (*at, "expect"), wrong)
-            read_expectations(table.measured, toml, (*at, "measured"), wrong)
+            read_expectations(table.expect, toml, (*at, "expect"), wrong, source=source)
+            read_expectations(table.measured, toml, (*at, "measured"), wrong, measured=True)
             overrides = variant_overrides(table.set, (*at, "set"), toml, wrong)
             changed, layered = apply(data, toml, overrides, wrong)
             wrong += _odd({key: value for key, value in changed.items() if key != "compare"}, (), layered)
@@ -211,8 +215,8 @@ class _Loader:
             variant = self._scenario(changed, layered, wrong, name=table.name)
             problems += [self._in_variant(problem, table.name, toml, at) for problem in wrong]
             if variant is not None:
-                expectations = read_expectations(table.expect, toml, (*at, "expect"), wrong)
-                measurements = read_expectations(table.measured, toml, (*at, "measured"), wrong)
+                expectations = read_expectations(table.expect, toml, (*at, "expect"), wrong, source=source)
+                measurements = read_expectations(table.measured, toml, (*at, "measured"), wrong, measured=True)
                 found.append(replace(variant, title=base.title, expectations=expectations, measurements=measurements))
         return tuple(found)
 

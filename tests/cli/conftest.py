@@ -26,8 +26,10 @@ def chain(tmp_path):
     path = tmp_path / "chain.toml"
     path.write_text(
         '[scenario]\ntitle = "Chain"\n[program]\nuse = "async-chain"\nn = 10\nt1 = "1 ms"\nt2 = "2 ms"\nt3 = "1 ms"\n'
-        '[expect]\ntime = "22 ms"\ncompare = { "slow/fast" = { min = 1.5, max = 2 } }\n'
-        '[[compare]]\nname = "fast"\nexpect = { time = "22 ms" }\n'
-        '[[compare]]\nname = "slow"\nset = { "execution.mode" = "synchronous" }\nexpect = { time = "41 ms" }\n'
+        '[expect]\nkind = "closed form"\nsource = "t1 + n t2 + t3"\ntime = "22 ms"\n'
+        'compare = { "slow/fast" = { min = 1.5, max = 2 } }\n'
+        '[[compare]]\nname = "fast"\nexpect = { kind = "regression", time = "22 ms" }\n'
+        '[[compare]]\nname = "slow"\nset = { "execution.mode" = "synchronous" }\n'
+        'expect = { kind = "regression", time = "41 ms" }\n'
     )
     return path

@@ -31,13 +31,15 @@ def test_scenarios_and_parts(simperf, chain, tmp_path):
 def test_expectations_are_checked_when_it_runs(simperf, chain):
     code, out, _ = simperf("check", "--run", chain)
     assert code == 0
-    assert "4 expectations met" in out
+    assert "4 expectations (2 regression, 2 closed form) met" in out
+    assert "2 variants, 4 expectations (2 regression, 2 closed form)" in simperf("check", chain)[1]
     chain.write_text(chain.read_text().replace('"41 ms"', '"42 ms"').replace("max = 2 ", "max = 1.6 "))
     assert simperf("check", chain)[0] == 0
     code, out, _ = simperf("check", "--run", chain)
     assert code == 1
     assert "chain.toml, slow: time is not as expected: 41.00 ms, expected 42.00 ms" in out
     assert "time of slow / fast is not as expected" in out
+    assert "(closed form: t1 + n t2 + t3)" in out
 
 
 def test_an_error_that_is_expected_is_no_failure(simperf):

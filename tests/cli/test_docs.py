@@ -49,7 +49,9 @@ def test_the_examples_work(simperf, tmp_path, text):
 def test_the_program_of_ones_own_works(simperf, tmp_path):
     (program,) = (text for kind, text in BLOCKS if kind == "python")
     (tmp_path / "mine.py").write_text(program)
-    (tmp_path / "s.toml").write_text('[program]\npython = "mine.py:steps"\nn = 5\n[expect]\ntime = "5 ms"\n')
+    (tmp_path / "s.toml").write_text(
+        '[program]\npython = "mine.py:steps"\nn = 5\n[expect]\nkind = "regression"\ntime = "5 ms"\n'
+    )
     assert simperf("run", "s.toml")[0] == 0
 
 

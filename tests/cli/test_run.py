@@ -15,6 +15,7 @@ def test_the_table_is_on_stdout_and_notes_on_stderr(simperf, chain):
     assert code == 0
     assert "Chain  22.00 ms" in out
     assert "time is as expected" in out
+    assert "(closed form: t1 + n t2 + t3)" in " ".join(out.split())
     assert "2 variants" in err
     assert "variants" not in out
 

@@ -13,7 +13,7 @@ RESULT = Result("r", 0.06, floors={"bandwidth": 0.05}, metrics={"busbw": Metric(
 
 
 def scenario(expect, **tables):
-    return make_scenario({"program": {"use": "async-chain"}, "expect": expect, **tables})
+    return make_scenario({"program": {"use": "async-chain"}, "expect": {"kind": "regression"} | expect, **tables})
 
 
 def verdicts(expect):

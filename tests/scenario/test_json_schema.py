@@ -58,6 +58,9 @@ def test_every_part_is_valid(kind):
         (("frontend", "depth"), 0.5),
         (("expect", "tme"), "1 s"),
         (("expect", "time"), {"valu": "1 s"}),
+        (("expect", "time"), {"value": "1 s", "kind": "closed"}),
+        (("expect", "kind"), "pin"),
+        (("measured", "kind"), "published"),
         (("compare", 0, "nam"), "x"),
     ],
 )

@@ -35,12 +35,13 @@ algorithm = "naive"
 seed = 7
 
 [expect]
+kind = "regression"
 time = "60 ms"
 
 [[compare]]
 name = "twice"
 set = { "program.nbytes" = "320 MB" }
-expect = { time = "120 ms" }
+expect = { kind = "regression", time = "120 ms" }
 
 [[compare]]
 name = "elsewhere"
