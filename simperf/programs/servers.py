@@ -22,7 +22,7 @@ from simperf.training.compression import codec
 from simperf.training.feeding import Feeding
 from simperf.training.fitting import fit_speed
 from simperf.training.jitter import Constant, distribution
-from simperf.training.kvstore import StoreOptions
+from simperf.training.kvstore import UNEVEN, StoreOptions
 from simperf.training.local_rings import GROUPED
 from simperf.training.multi_machine import AROUND, Reduction
 from simperf.training.parameter_server import ServerRun, parameter_server, report
@@ -61,6 +61,7 @@ def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
         Unless(given["window"] > 0, ("duplex",), "there is no window", "window = 1 or more"),
         Unless(given["reduction"] in AROUND, ("grouped",), "no rings add up", "reduction = " + " or ".join(AROUND)),
         Unless(together, ("variation",), "nobody waits for the slowest", 'mode = "synchronous" or "backup"'),
+        Unless(not together, ("uneven",), "workers stay in step", 'mode = "asynchronous" or "bounded"'),
         Unless(given["handle"] > 0, ("handlers",), "no thread takes any time", "handle above 0"),
         Unless(given["jitter"] > 0, ("family",), "no time varies", "jitter above 0"),
         Unless(given["stragglers"] > 0, ("slowdown",), "no worker is slow", "stragglers = 1 or more"),
@@ -125,6 +126,7 @@ def train_with_servers(
     server_memory: BytesPerSecond = 0.0,
     message: Seconds = 0.0,
     rate: BytesPerSecond = 0.0,
+    uneven: Ratio = UNEVEN,
     variation: Ratio = 0.0,
     jitter: float = 0.0,
     family: Family = "lognormal",
@@ -246,6 +248,9 @@ def train_with_servers(
         time of a message beside the wire: software at both ends
     rate : float
         rate that one transfer cannot exceed; 0 for no limit
+    uneven : float
+        spread of the shares that connections get of a port, where workers do not wait for each other; with 0 equal
+        workers push together and pull together for ever
     variation : float
         standard deviation of the time that equal GPUs take for the same work; synchronous workers wait for the slowest
     jitter : float
@@ -337,6 +342,7 @@ def train_with_servers(
         priority=priority,
         message=message,
         rate=rate or math.inf,
+        uneven=uneven,
     )
     source = distribution(family, cv=jitter) if jitter else Constant()
     plan: dict[str, Any] = {

@@ -200,7 +200,8 @@ class Team:
         door, node = self.route.door(shard), self.nodes[shard.server]
 
         def start() -> None:
-            self.courier.send(door, node, self.codec.wire(shard.nbytes), arrived, name=f"push {shard.key}")
+            nbytes, claim = self.codec.wire(shard.nbytes), self.courier.claim()
+            self.courier.send(door, node, nbytes, arrived, name=f"push {shard.key}", weight=claim)
             self.requests.sent()
 
         def arrived() -> None:
@@ -219,7 +220,8 @@ class Team:
         door, node = self.route.door(shard), self.nodes[shard.server]
 
         def start() -> None:
-            self.courier.send(node, door, self.back(shard.nbytes), arrived, name=f"pull {shard.key}")
+            nbytes, claim = self.back(shard.nbytes), self.courier.claim()
+            self.courier.send(node, door, nbytes, arrived, name=f"pull {shard.key}", weight=claim)
 
         def arrived() -> None:
             for lane in reversed(lanes):

@@ -159,12 +159,16 @@ class Courier:
         Time that a message takes beside the wire: software at both ends [s].
     rate : float
         Rate that one transfer cannot exceed [B/s].
+    uneven : float
+        Standard deviation of the logarithm of a connection's claim on what it shares with others, drawn anew for
+        each transfer from the session's seed [1]; 0 shares evenly.
     """
 
-    __slots__ = ("_m", "_routes", "carried", "env", "message", "rate")
+    __slots__ = ("_claims", "_m", "_routes", "carried", "env", "message", "rate", "uneven")
 
-    def __init__(self, m: Session, *, message: float = 0.0, rate: float = math.inf) -> None:
-        self._m, self.message, self.rate = m, message, rate
+    def __init__(self, m: Session, *, message: float = 0.0, rate: float = math.inf, uneven: float = 0.0) -> None:
+        self._m, self.message, self.rate, self.uneven = m, message, rate, uneven
+        self._claims = m.rng("claims of transfers") if uneven else None
         self.env = m.simulation.env
         self._routes: dict[tuple[str, str], tuple[tuple[str, ...], float, float]] = {}
         self.carried = 0.0
@@ -183,7 +187,13 @@ class Courier:
             self._routes[key] = (route.resources, route.latency, min(self.rate, route.flow_limit))
         return self._routes[key]
 
-    def send(self, source: str, target: str, nbytes: float, then: Then, *, name: str = "send") -> None:
+    def claim(self) -> float:
+        """Weight with which the next transfer of a connection shares a bottleneck [1]."""
+        return math.exp(self.uneven * float(self._claims.standard_normal())) if self._claims is not None else 1.0
+
+    def send(
+        self, source: str, target: str, nbytes: float, then: Then, *, name: str = "send", weight: float = 1.0
+    ) -> None:
         """Carry `nbytes` [B], then go on; from a node to itself it takes no time."""
         if source == target:
             then()
@@ -191,7 +201,8 @@ class Courier:
         resources, latency, cap = self.way(source, target)
         simulation = self._m.simulation
         self.carried += nbytes
-        flow = simulation.network.transfer(resources, nbytes, latency=latency + self.message, cap=cap, name=name)
+        late = latency + self.message
+        flow = simulation.network.transfer(resources, nbytes, latency=late, cap=cap, weight=weight, name=name)
         assert flow.callbacks is not None
         recorder = simulation.recorder
         if recorder is None:

@@ -36,12 +36,26 @@ def test_the_servers_port_saturates(star, with_servers, workers, saturated):
 def test_equal_workers_that_share_the_port_stay_in_step(star, with_servers):
     """All push, all pull, all compute: the port idles. Jitter or one transfer at a time dissolves it."""
     size, compute = 100e6, 10e-3
-    plan = {"steps": 100, "backward": compute, "weights": size, **ASYNC}
+    plan = {"steps": 100, "backward": compute, "weights": size, "uneven": 0.0, **ASYNC}
     together = with_servers(star(16), **plan).metrics["samples per second"][0]
     assert together == pytest.approx(16 / (compute + 2 * 16 * size / 50e9), rel=1e-3)
     jitter = with_servers(star(16), jitter=0.2, **plan).metrics["samples per second"][0]
     in_turn = with_servers(star(16), accepts=1, **plan).metrics["samples per second"][0]
     assert 0.85 * 500 < jitter < in_turn < 500
+
+
+def test_uneven_shares_bring_equal_workers_out_of_step(star, with_servers):
+    """By default the port is nearly full, as long as the workers together ask for more than it carries."""
+    size, compute = 100e6, 10e-3
+    plan = {"steps": 100, "backward": compute, "weights": size, **ASYNC}
+    session = with_servers(star(16), **plan)
+    assert 0.8 * 500 < session.metrics["samples per second"][0] < 500
+    assert any("uneven shares" in note for note in session.notes)
+    one = with_servers(star(1), **plan)
+    assert one.metrics["samples per second"][0] == pytest.approx(1 / (compute + 2 * size / 50e9), rel=1e-3)
+    assert not any("uneven" in note for note in one.notes), "a worker by itself shares nothing"
+    once, again, other = (with_servers(star(4), seed=seed, **{**plan, "steps": 10}).now for seed in (3, 3, 4))
+    assert once == again != other
 
 
 def test_the_servers_memory_saturates(star, with_servers):
@@ -55,7 +69,7 @@ def test_the_servers_memory_saturates(star, with_servers):
 @pytest.mark.parametrize("workers", [2, 4, 16])
 def test_equal_workers_are_one_round_apart(star, with_servers, workers):
     """Between a worker's pull and its push each of the others makes one update."""
-    session = with_servers(star(workers), steps=20, backward=5e-3, weights=1e6, **ASYNC)
+    session = with_servers(star(workers), steps=20, backward=5e-3, weights=1e6, uneven=0.0, **ASYNC)
     assert session.metrics["staleness mean"][0] == pytest.approx(workers - 1, rel=1e-9)
     assert session.metrics["staleness highest"][0] == workers - 1
 

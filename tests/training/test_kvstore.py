@@ -164,6 +164,7 @@ def test_bounded_staleness_lies_between_the_barrier_and_none(star, with_servers)
     """Bound 0 is synchronous, an infinite bound asynchronous, exactly; between them, time falls."""
     plan = {"steps": 30, "layers": 2, "forward": 10e-3, "backward": 20e-3, "weights": 1e6, "jitter": 0.5}
     together = with_servers(star(6), mode="synchronous", **plan).now
+    plan["uneven"] = 0.0
     apart = with_servers(star(6), mode="asynchronous", **plan).now
     bounded = [with_servers(star(6), mode="bounded", bound=bound, **plan).now for bound in (0, 1, 3, 10**9)]
     assert bounded[0] == pytest.approx(together, rel=1e-9)
