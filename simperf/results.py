@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from simperf.answer import TIME, Answer
 from simperf.engine.recorder import Arrow, Sample, Span
 from simperf.errors import FloorError, InputError, Problem
 from simperf.files import write_packed
@@ -114,6 +115,12 @@ class Result:
     resources : mapping of str to ResourceUse
     spans, samples, arrows : sequence
         The timeline, empty when nobody recorded it.
+    question : str
+        What the scenario asks.
+    answer : Answer or None
+        The number that answers it; None ranks by time.
+    work : mapping of str to Metric
+        How much work was done, by what it is counted in; empty if the program does not say.
     scenario : mapping
         The inputs, as they were after all overrides.
     seed : int
@@ -149,6 +156,8 @@ class Result:
     samples: tuple[Sample, ...] = ()
     arrows: tuple[Arrow, ...] = ()
     question: str = ""
+    answer: Answer | None = None
+    work: Mapping[str, Metric] = field(default_factory=dict)
     scenario: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
     version: str = ""
@@ -182,12 +191,33 @@ class Result:
             return "none", 0.0
         return max(self.floors.items(), key=lambda item: item[1])
 
+    @property
+    def headline(self) -> tuple[str, Metric]:
+        """The number that answers the question, with its name: the time if nothing else was asked for."""
+        name = self.answer.metric if self.answer else TIME
+        return name, self.number(name)
+
+    def number(self, name: str) -> Metric:
+        """The time or a metric, with its interval.
+
+        Raises
+        ------
+        KeyError
+            No such metric.
+        """
+        if name != TIME:
+            return self.metrics[name]
+        low, high = self.intervals.get(TIME, (None, None))
+        return Metric(self.time, "s", low=low, high=high)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, every quantity an SI number."""
         data: dict[str, Any] = {"schema": SCHEMA}
         for key, value in self.__dict__.items():
             data[key] = value
-        data["metrics"] = {key: asdict(metric) for key, metric in self.metrics.items()}
+        data["answer"] = self.answer.to_dict() if self.answer else None
+        for key in ("metrics", "work"):
+            data[key] = {name: asdict(metric) for name, metric in data[key].items()}
         data["resources"] = {key: asdict(use) for key, use in self.resources.items()}
         data["ceilings"] = {key: [part, rate, dict(peak)] for key, (part, rate, peak) in self.ceilings.items()}
         data["unused"] = {key: asdict(problem) for key, problem in self.unused.items()}
@@ -213,7 +243,9 @@ class Result:
         """Inverse of `to_dict`."""
         known = dict(data)
         known.pop("schema")
-        known["metrics"] = {key: Metric(**metric) for key, metric in known["metrics"].items()}
+        known["answer"] = Answer(**known["answer"]) if known.get("answer") else None
+        for key in ("metrics", "work"):
+            known[key] = {name: Metric(**metric) for name, metric in known.get(key, {}).items()}
         known["resources"] = {key: ResourceUse(**use) for key, use in known["resources"].items()}
         known["spans"] = tuple(Span(*row) for row in known["spans"])
         known["samples"] = tuple(Sample(*row) for row in known["samples"])

@@ -57,7 +57,8 @@ def run(
     Raises
     ------
     InputError
-        This is no scenario, but perhaps the name of one; or a profile changes nothing.
+        This is no scenario, but perhaps the name of one; a profile changes nothing; or its ``answer`` names no metric
+        of the result.
     SimperfError
         The program cannot run on the machine, or runs out of memory.
     FloorError
@@ -128,16 +129,19 @@ def collect(scenario: Scenario, session: Session, time: float) -> Result:
     modelled, not_modelled = _scope(session)
     uses = list(profile_uses(scenario, session))
     told = [one.note for one in uses if one.note] + [str(one.refusal) for one in uses if one.refusal]
+    metrics = {name: Metric(value, unit) for name, (value, unit) in session.metrics.items()}
     return Result(
         name=scenario.name,
         time=time,
         floors=simulation.floors(),
-        metrics={name: Metric(value, unit) for name, (value, unit) in session.metrics.items()},
+        metrics=metrics,
+        work={name: Metric(amount, unit) for name, (amount, unit) in session.done.items()},
         resources=_resources(simulation),
         spans=tuple(recorder.spans) if recorder else (),
         samples=tuple(recorder.samples) if recorder else (),
         arrows=tuple(recorder.arrows) if recorder else (),
         question=scenario.question,
+        answer=scenario.answer.of({name: metric.unit for name, metric in metrics.items()}) if scenario.answer else None,
         scenario=dict(scenario.data),
         seed=scenario.seed,
         version=__version__,

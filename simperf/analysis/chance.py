@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from simperf.answer import TIME, Better, better_of
 from simperf.errors import InputError, Problem
 from simperf.results import Result
 
@@ -50,8 +51,8 @@ class Duel:
     pairs: int
 
 
-def beats(first: Result, second: Result, *, metric: str = "time") -> Duel:
-    """How likely `first` is better than `second`: quicker, or higher in a metric that is a rate.
+def beats(first: Result, second: Result, *, metric: str = "time", better: Better | None = None) -> Duel:
+    """How likely `first` is better than `second` in a metric; its unit says which end is better if `better` does not.
 
     With the same number of draws, draw i of one is held against draw i of the other; otherwise all against all.
 
@@ -61,7 +62,7 @@ def beats(first: Result, second: Result, *, metric: str = "time") -> Duel:
         A result lacks the metric.
     """
     ours, theirs = _values(first, metric), _values(second, metric)
-    more = metric != "time" and first.metrics[metric].unit in ("1/s", "B/s", "FLOP/s")
+    more = (better or better_of(first.number(metric).unit)) == "higher"
     one, two = (np.asarray(values, dtype=np.float64) for values in (ours, theirs))
     if not (metric in first.draws and metric in second.draws):
         one, two = np.asarray([_value(first, metric)]), np.asarray([_value(second, metric)])
@@ -83,11 +84,9 @@ def distinguishable(first: Result, second: Result, *, metric: str = "time") -> b
 
 
 def _value(result: Result, metric: str) -> float:
-    if metric == "time":
-        return result.time
-    if metric not in result.metrics:
+    if metric != TIME and metric not in result.metrics:
         raise InputError(Problem(f"{result.name} has no metric {metric!r}", expected=", ".join(result.metrics)))
-    return result.metrics[metric].value
+    return result.number(metric).value
 
 
 def _values(result: Result, metric: str) -> Sequence[float]:

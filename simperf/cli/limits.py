@@ -43,7 +43,7 @@ def limits(
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the tornado.")] = None,
     seed: Seed = None,
 ) -> int:
-    """Say what limits a scenario: its critical path, and each resource made a little faster."""
+    """Say what limits a scenario: its critical path, and what each resource would bring if it were faster."""
     from simperf.cli.run import pick_variant
     from simperf.cli.work import note, play, verify_outputs
     from simperf.report.limits import format_limits, plot_limits
@@ -69,7 +69,8 @@ def limits(
     elif output == "csv":
         from simperf.cli.rows import write_rows
 
-        write_rows(found.to_dict()["speed_ups"], "csv", units={"time": "s"})
+        units = {"time": "s", "value": found.result.headline[1].unit}
+        write_rows(found.to_dict()["speed_ups"], "csv", units=units)
     else:
         typer.echo(format_limits(found, flips=turns, influences=influences, all_rows=everything))
     if plot is not None:

@@ -41,7 +41,7 @@ def sweep(
         Literal["auto", "lines", "scaling", "heatmap", "pareto"], typer.Option("--plot-kind", help="What to draw.")
     ] = "auto",
     report: Report = None,
-    metric: Annotated[str, typer.Option("--metric", help="What lines and heat maps show.")] = "",
+    metric: Annotated[str, typer.Option("--metric", help="What lines and heat maps show, instead of the answer.")] = "",
     fast: Annotated[bool, typer.Option("--fast", help="Record no timelines: quicker, without regimes.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Throw away what an interrupted sweep has kept.")] = False,
     cache: Annotated[bool, typer.Option("--cache/--no-cache", help="Take points that were run before.")] = True,
@@ -103,7 +103,7 @@ def _best(scenario: Scenario, table: Table) -> tuple[Result | None, Machine | No
     from simperf.cli.work import play
     from simperf.study.points import make_tasks, point_scenario
 
-    row = table.best()
+    row = table.winner()
     if row is None:
         return None, None
     (task,) = make_tasks(scenario, [row["set"]])

@@ -94,6 +94,7 @@ class Session:
         self.protocols, self.calls = protocols, calls or ProcessorCalls()
         self.used: set[str] = set()  # names of the fitted models that costs were taken from
         self.metrics: dict[str, tuple[float, str]] = {}
+        self.done: dict[str, tuple[float, str]] = {}
         self.notes: list[str] = []
         self.operations: dict[tuple[str, Op, str], Operation] = {}
         self._models: dict[str, OpModel] = {}
@@ -181,6 +182,25 @@ class Session:
         passed = self.now if time is None else time
         if passed > 0.0:
             self.metric(name, amount / passed, unit)
+
+    def work(self, name: str, amount: float, unit: str = "1") -> None:
+        """Report how much work the run did, such as ``m.work("samples", 4096)``; called again, it adds.
+
+        Times are compared between runs that did the same amount.
+
+        Parameters
+        ----------
+        name : str
+            What is counted.
+        amount : float
+            In the SI unit `unit`.
+        unit : str
+            A key of `simperf.units.DIMENSIONS`.
+        """
+        if unit not in DIMENSIONS:
+            raise ProgramError(f"work {name!r} has the unit {unit!r}; one of {', '.join(DIMENSIONS)} is expected")
+        before, _ = self.done.get(name, (0.0, unit))
+        self.done[name] = (before + float(amount), unit)
 
     def model(self, device: Device) -> OpModel:
         """What operations cost on `device`."""

@@ -49,6 +49,7 @@ def async_chain(
         yield launch(kernel() if jitter else same, gpu)
     yield synchronize(gpu)
     m.rate("operations per second", n)
+    m.work("operations", n)
 
 
 @program("what-blocks")
@@ -88,6 +89,7 @@ def what_blocks(
         if how != "nothing" and i % every == 0:
             yield synchronize(gpu) if how == "synchronize" else item(gpu)
     m.metric("frontend done after", issued, "s")
+    m.work("operations", n)
     yield synchronize(gpu)
 
 
@@ -112,6 +114,7 @@ def launch_queue(m: Session, *, n: Count = 3000, t1: Seconds = 4.5e-6, t2: Secon
         stamps.append(m.now)
     steps = [after - before for before, after in pairwise(stamps)]
     quick = next((i for i, step in enumerate(steps) if step > 2 * t1), n)
+    m.work("launches", n)
     m.metric("launches until blocked", quick)
     m.metric("time per launch at first", sum(steps[: min(quick, 1000)]) / min(quick, 1000), "s")
     if quick + 1 < n:
@@ -159,6 +162,7 @@ def run_ahead(
             yield synchronize(gpu)
     yield synchronize(gpu)
     m.metric("peak memory", gpu.memory.peak, "B")
+    m.work("operations", batches * ops)
 
 
 @program("forward-passes")
@@ -186,6 +190,7 @@ def forward_passes(
         yield run(net, gpu)
     yield synchronize(gpu)
     m.metric("time per pass", m.now / passes, "s")
+    m.work(f"rows through {'-'.join(map(str, sizes))}", passes * batch)
 
 
 @program("expression")
@@ -210,3 +215,4 @@ def expression(m: Session, *, elements: Count = 1_000_000, times: Count = 1) -> 
     for _ in range(times):
         yield run(net, gpu)
         yield synchronize(gpu)
+    m.work("elements", elements * times)

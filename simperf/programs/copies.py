@@ -45,7 +45,8 @@ def copy_overlap(
         precision
     """
     gpu, host = m.gpu(), m.host
-    kernel = m.kernel(make_op({"op": "matmul", "m": size, "n": size, "k": size, "dtype": dtype}), gpu)
+    product = make_op({"op": "matmul", "m": size, "n": size, "k": size, "dtype": dtype})
+    kernel = m.kernel(product, gpu)
     nbytes = size * size * element_size(dtype)
     side = gpu.stream(1)
     for _ in range(n if what != "copy" else 0):
@@ -59,6 +60,11 @@ def copy_overlap(
         for _ in range(n):
             yield copy(gpu, host, nbytes=nbytes, pinned=pinned, allocate=allocate, stream=side, name="y[i] to host")
     yield synchronize()
+    if what != "copy":
+        m.work("products", n * product.flops, "FLOP")
+    if what != "compute":
+        m.work("copies", n * nbytes, "B")
+    m.metric("time outside kernels", m.now - (n * kernel.time if what != "copy" else 0.0), "s")
 
 
 @program("host-copy")
@@ -92,5 +98,6 @@ def host_copy(
             ends = (m.host, gpu) if direction == "h2d" else (gpu, m.host)
             yield copy(*ends, nbytes=nbytes, pinned=pinned, name=direction)
     yield synchronize()
+    m.work("payload", n * gpus * nbytes, "B")
     m.metric("bandwidth", n * gpus * nbytes / m.now if m.now else 0.0, "B/s")
     m.metric("bandwidth per GPU", n * nbytes / m.now if m.now else 0.0, "B/s")

@@ -96,6 +96,7 @@ def epoch(
     drained = m.now
     yield synchronize(gpu)
     time = run.time + m.now - drained
+    m.work("samples", run.simulated * batch)
     m.metric("epoch time", time, "s")
     m.rate("samples per second", run.steps * batch, time=time)
     m.metric("simulated steps", run.simulated)
@@ -167,6 +168,7 @@ def checkpointed_training(
     yield synchronize(gpu)
     if writing is not None:
         yield wait(writing, why="wait: last checkpoint")
+    m.work("steps", steps)
     m.metric("checkpoints", saved)
     m.metric("training stopped", stopped, "s")
     m.metric("stopped for one checkpoint", stopped / saved if saved else 0.0, "s")

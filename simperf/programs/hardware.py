@@ -57,6 +57,7 @@ def memory_reads(
     else:
         reads = [dram.read(access, i) for i in range(math.ceil(nbytes / access))]
     yield env.all_of(reads)
+    m.work("payload", nbytes, "B")
     m.rate("bandwidth", nbytes, "B/s")
     m.metric("time per access", m.now / len(reads), "s")
 
@@ -80,6 +81,7 @@ def pointer_chase(m: Session, *, working_set: Bytes = 16e3, n: Count = 1000) -> 
         yield m.simulation.env.timeout(latency)
         m.show(f"{m.host}/loads", level.level if level else "memory", started, "memory")
     m.notes.append(f"the working set fits {level.level if level else 'no cache: main memory answers'}")
+    m.work("loads", n)
     m.metric("latency", m.now / n, "s")
 
 
@@ -127,6 +129,7 @@ def disk_reads(
 
     ways = [env.process(requests(n // outstanding + (i < n % outstanding))) for i in range(outstanding)]
     yield env.all_of(ways)
+    m.work("payload", n * nbytes, "B")
     m.rate("bandwidth", n * nbytes, "B/s")
     m.rate("requests per second", n)
     m.metric("time per request", m.now / n * outstanding, "s")
@@ -163,6 +166,7 @@ def sends(
             if both_ways
             else m.send(source, target, nbytes)
         )
+    m.work("payload", n * nbytes * (1 + both_ways), "B")
     m.metric("time per message", m.now / n, "s")
     m.metric("bandwidth", n * nbytes / m.now if m.now else 0.0, "B/s")
 
@@ -206,4 +210,5 @@ def round_trips(
         if think:
             yield m.simulation.env.timeout(think)
         yield m.send(far, near, reply, name="answer")
+    m.work("questions", n)
     m.metric("round trip", m.now / n, "s")

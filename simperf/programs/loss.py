@@ -114,5 +114,6 @@ def server_loss(
         m.metric("time per step before", before, "s")
     if lost and "detection" not in m.metrics:
         m.notes.append(f"the run was over before {lost} was lost")
+    m.work("steps", steps)
     m.metric("steps redone", redone)
     m.metric("time per step at last", times[-1], "s")

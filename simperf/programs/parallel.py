@@ -52,6 +52,8 @@ def two_devices(
         if sync_between:
             yield synchronize(gpu)
     yield synchronize()
+    m.rate("products per second", n * devices)
+    m.work("products", 2.0 * size**3 * n * devices, "FLOP")
 
 
 @program("streams")
@@ -82,6 +84,7 @@ def streams(
     for i in range(n):
         yield launch(kernel, gpu.stream(i % lanes))
     yield synchronize(gpu)
+    m.work("kernels", n)
 
 
 @program("timers")
@@ -125,4 +128,5 @@ def timers(
     m.metric("timer without synchronize", m.now - began, "s")
     yield synchronize(gpu)
     m.metric("timer with synchronize", m.now - began, "s")
+    m.work("operations", n)
     m.metric("device at work", n * t2, "s")

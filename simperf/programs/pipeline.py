@@ -75,6 +75,7 @@ def input_pipeline(
         if number:
             yield wait(steps[number - 1])
     yield synchronize(gpu)
+    m.work("samples", batches * batch)
     m.rate("samples per second", batches * batch)
     m.metric("waited for data", pipeline.waited, "s")
     m.metric("starved steps", pipeline.starved / batches)

@@ -190,6 +190,7 @@ def failing_job(
         m.show(f"job/{name}", name, phase.start, _SHOWN[phase.part])
     if life.now > m.now:
         yield m.simulation.env.timeout(life.now - m.now)
+    m.work("training without failures", life.ledger["useful"], "s")
     m.metric("goodput", life.ledger["useful"] / life.now)
     for part in PARTS:
         m.metric(f"{part} time", life.ledger[part], "s")

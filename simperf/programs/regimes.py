@@ -43,6 +43,7 @@ def operations(
         yield run(net, device)
     yield synchronize(device)
     ran = net.operations(fused=m.mode.fuses)
+    m.work("arithmetic", graph.flops * times, "FLOP")
     m.metric("FLOP", ran.flops * times, "FLOP")
     m.metric("bytes moved", ran.nbytes * times, "B")
     m.metric("achieved", ran.flops * times / m.now if m.now else 0.0, "FLOP/s")
@@ -70,6 +71,7 @@ def additions(m: Session, *, n: Count = 10_000, elements: Count = 2) -> Program:
     for _ in range(n):
         yield launch(kernel, device)
     yield synchronize(device)
+    m.work("additions", n * elements)
 
 
 @program("decoder-forward")
@@ -121,6 +123,7 @@ def decoder_forward(
     for _ in range(passes):
         yield run(net, device)
         yield synchronize(device)
+    m.work("tokens", (passes + 1) * batch * sequence)
     m.metric("time per pass", (m.now - began) / passes, "s")
     m.metric("kernels per pass", len(net.kernels(fused=m.mode.fuses)))
     m.metric("device time per pass", sum(kernel.time for kernel in net.kernels(fused=m.mode.fuses)), "s")

@@ -360,6 +360,7 @@ def train_with_servers(
     }
     outcome = yield parameter_server(m, step, options=options, **plan)
     report(m, outcome, step, alone=own)
+    m.work(f"samples of {model or 'layers'}", outcome.samples_per_second * outcome.time)
     if beside_dense:
         dense = _dense(m, step, options, plan)
         m.metric("time relative to dense", (outcome.long_run or outcome.time) / (dense.long_run or dense.time))

@@ -50,3 +50,4 @@ def training_step(
     for kernel in kernels:
         yield launch(kernel, gpu)
     yield synchronize(gpu)
+    m.work(f"samples of {model}: {part}", batch)

@@ -85,6 +85,7 @@ def all_reduce(
     for traffic in others:
         traffic.stop()
     took = m.now / times
+    m.work("payload of a GPU", nbytes * times * together, "B")
     m.metric("algbw", nbytes / took if took else 0.0, "B/s")
     m.metric("busbw", nbytes / took * bus_factor("all-reduce", len(nodes)) if took else 0.0, "B/s")
 

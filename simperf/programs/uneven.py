@@ -130,6 +130,7 @@ def stragglers(
                 yield env.timeout(communicate)
                 m.show("all/exchange", "exchange", m.now - communicate, "communication")
         trained = steps * (workers - backup)
+    m.work("steps of workers", trained)
     m.rate("steps per second of all workers", trained)
     m.rate("efficiency", trained * (step + communicate) / workers, "1")
     m.rate("waiting for the slowest", idle / workers, "1")
@@ -195,5 +196,6 @@ def link_flaps(
         change_links(m.simulation, slowed(name, share, at, until, keys=("share", "until")))
     for _ in range(n):
         yield m.send(source, target, nbytes)
+    m.work("payload", n * nbytes, "B")
     m.rate("bandwidth", n * nbytes, "B/s")
     m.metric("time lost", m.now - n * (route.latency + nbytes / route.bandwidth), "s")

@@ -18,8 +18,10 @@ from simperf.analysis.check import Check
 from simperf.analysis.comparison import compare
 from simperf.analysis.limits import busiest, headroom
 from simperf.analysis.overlap import overlap
+from simperf.analysis.ranking import Ranking, rank_results
 from simperf.analysis.regime import regime
 from simperf.analysis.verdict import verdict
+from simperf.answer import Answer
 from simperf.results import Result
 from simperf.units import headed
 
@@ -48,6 +50,7 @@ def result_document(result: Result, checks: Checks = ()) -> dict[str, Any]:
         "name": result.name,
         "question": result.question,
         "error": None,
+        "answer": _answer(result),
         "time": result.time,
         "intervals": {name: list(ends) for name, ends in result.intervals.items()},
         "regime": {"name": bound.name, "share": bound.share},
@@ -60,6 +63,7 @@ def result_document(result: Result, checks: Checks = ()) -> dict[str, Any]:
             name: {"total": found.total, "hidden": found.hidden, "exposed": found.exposed}
             for name, found in moving.items()
         },
+        "work": {name: {"value": amount.value, "unit": amount.unit} for name, amount in result.work.items()},
         "metrics": {name: asdict(metric) for name, metric in result.metrics.items()},
         "resources": {
             name: {**asdict(use), "utilisation": use.utilisation(result.time)} for name, use in result.resources.items()
@@ -74,6 +78,14 @@ def result_document(result: Result, checks: Checks = ()) -> dict[str, Any]:
         "seed": result.seed,
         "version": result.version,
     }
+
+
+def _answer(result: Result) -> dict[str, Any]:
+    """The number that answers the question."""
+    name, number = result.headline
+    better = (result.answer or Answer()).better
+    ends = {"low": number.low, "high": number.high}
+    return {"metric": name, "better": better, "value": number.value, "unit": number.unit, **ends}
 
 
 def _check(check: Check) -> dict[str, Any]:
@@ -95,26 +107,39 @@ def comparison_document(
     results: Sequence[Result | Failure], checks: Mapping[int, Checks] | None = None
 ) -> dict[str, Any]:
     """Several results side by side; `checks` by position."""
-    best = min((result for result in results if isinstance(result, Result)), key=lambda each: each.time, default=None)
+    good = [result for result in results if isinstance(result, Result)]
+    ranking = rank_results(good)
     rows: list[dict[str, Any]] = []
     for index, result in enumerate(results):
         mine = (checks or {}).get(index, ())
-        if isinstance(result, Failure) or best is None:
-            error = result.error if isinstance(result, Failure) else None
-            rows.append({"schema": SCHEMA, "name": result.name, "error": error, "checks": [_check(c) for c in mine]})
+        if isinstance(result, Failure):
+            told = [_check(check) for check in mine]
+            rows.append({"schema": SCHEMA, "name": result.name, "error": result.error, "checks": told})
             continue
-        row, found = result_document(result, mine), compare(best, result)
-        told = verdict(best, result)
-        row["comparison"] = {
-            "best": best.name,
-            "ratio": found.ratio,
-            "difference": found.difference,
-            "changes": dict(found.changes),
-            "distinguishable": told.apart,
-            "chance": told.chance,
-        }
-        rows.append(row)
-    return {"schema": SCHEMA, "results": rows}
+        place = next(place for place, each in enumerate(good) if each is result)
+        rows.append({**result_document(result, mine), "comparison": _comparison(good, ranking, place)})
+    answer = None if ranking.refusal else ranking.answer.to_dict()
+    best = [good[place].name for place in ranking.best]
+    return {"schema": SCHEMA, "answer": answer, "best": best, "refusal": ranking.refusal or None, "results": rows}
+
+
+def _comparison(good: Sequence[Result], ranking: Ranking, place: int) -> dict[str, Any]:
+    """One of the results against the best value."""
+    if ranking.reference is None:
+        nothing = ("best", "rank", "ratio", "difference", "time_difference", "changes", "distinguishable", "chance")
+        return dict.fromkeys(nothing)
+    best, result = good[ranking.reference], good[place]
+    told, found = verdict(best, result), compare(best, result)
+    return {
+        "best": best.name,
+        "rank": ranking.ranks[place],
+        "ratio": told.ratio,
+        "difference": told.difference,
+        "time_difference": found.difference,
+        "changes": dict(found.changes),
+        "distinguishable": told.apart,
+        "chance": told.chance,
+    }
 
 
 def to_json(document: Mapping[str, Any]) -> str:
@@ -135,7 +160,8 @@ def _strict(value: Any) -> Any:
 def to_csv(results: Sequence[Result | Failure], checks: Mapping[int, Checks] | None = None) -> str:
     """One row a result, below a header that names SI units; numbers at full precision."""
     good = [result for result in results if isinstance(result, Result)]
-    best = min((result.time for result in good), default=0.0)
+    ranking = rank_results(good)
+    places = iter(range(len(good)))
     metrics: dict[str, str] = {}
     for each in good:
         for name, metric in each.metrics.items():
@@ -149,17 +175,21 @@ def to_csv(results: Sequence[Result | Failure], checks: Mapping[int, Checks] | N
         + ["expectation", "error"]
         + [headed(f"metrics.{name}", unit) for name, unit in metrics.items()]
         + (["time.low [s]", "time.high [s]"] if drawn else [])
+        + ["answer.metric", "answer.better", headed("answer", ranking.unit), "rank"]
     )
     for index, result in enumerate(results):
         mine = (checks or {}).get(index, ())
         verdict = "" if not mine else "ok" if all(check.ok for check in mine) else "failed"
         if isinstance(result, Failure):
-            blank = [""] * (8 + len(PRIORITY) + 1), [""] * (len(metrics) + 2 * drawn)
+            blank = [""] * (8 + len(PRIORITY) + 1), [""] * (len(metrics) + 2 * drawn + 4)
             writer.writerow([result.name, *blank[0], verdict, result.error, *blank[1]])
             continue
         bound, limit, room, parts = regime(result), busiest(result), headroom(result), breakdown(result)
+        place = next(places)
+        ratio, rank, value = ranking.ratio(place), ranking.ranks[place], ranking.entrants[place].value
+        asked = ["", ""] if ranking.refusal else [ranking.answer.metric, ranking.answer.better]
         writer.writerow(
-            [result.name, repr(result.time), repr(result.time / best) if best > 0 else ""]
+            [result.name, repr(result.time), "" if ratio is None else repr(ratio)]
             + [bound.name, repr(bound.share)]
             + ([limit.name, repr(limit.utilisation)] if limit else ["", ""])
             + ([room.name, repr(room.floor)] if room else ["", ""])
@@ -167,5 +197,6 @@ def to_csv(results: Sequence[Result | Failure], checks: Mapping[int, Checks] | N
             + [verdict, ""]
             + [repr(result.metrics[name].value) if name in result.metrics else "" for name in metrics]
             + ([repr(end) for end in result.intervals.get("time", ("", ""))] if drawn else [])
+            + [*asked, "" if ranking.refusal or value is None else repr(value), "" if rank is None else rank]
         )
     return stream.getvalue().rstrip("\n")

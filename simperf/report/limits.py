@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from simperf.report.style import COLORS, figure, save
 from simperf.report.terminal import bar, to_text, unicode_output
+from simperf.report.words import answer_note, answer_words
 from simperf.study.crossover import Flip
 from simperf.study.limits import Limits
 from simperf.study.sensitivity import Sensitivity
@@ -33,9 +34,10 @@ def format_limits(
 
     from simperf.report.studies import rows_view
 
-    parts: list[RenderableType] = [
-        Text.assemble((found.result.name, "bold"), "  ", (format_quantity(found.result.time, "s"), "bold green"))
-    ]
+    result = found.result
+    parts: list[RenderableType] = [Text.assemble((result.name, "bold"), "  ", (answer_words(result), "bold green"))]
+    if answer_note(result):
+        parts.append(Text(answer_note(result)))
 
     def section(title: str, body: RenderableType) -> None:
         parts.extend([Text(""), Text(title, style="bold"), Padding(body, (0, 0, 0, 2))])
@@ -78,7 +80,7 @@ def draw_limits(found: Limits) -> Any:
 
     def fill(made: Any) -> None:
         made.suptitle(
-            f"{found.result.name}: {format_quantity(found.result.time, 's')}",
+            f"{found.result.name}: {answer_words(found.result)}",
             x=0.01,
             ha="left",
             fontsize=10,
@@ -108,11 +110,10 @@ def draw_limits(found: Limits) -> Any:
             if one.low is not None and one.high is not None:
                 axes.plot([100 * one.low, 100 * one.high], [place, place], color="black", lw=1)
         axes.invert_yaxis()
-        bound = 100 * (1 / found.together.factor - 1)
+        bound = 100 * found.together.change
         axes.axvline(bound, ls="--", lw=0.9, color="#888888")
         axes.axvline(0, lw=0.8, color="black")
-        axes.set_xlabel(
-            f"change of the time with {100 * (found.together.factor - 1):.3g} % more speed [%]; dashed: all at once"
-        )
+        faster = f"{100 * (found.together.factor - 1):.3g} % more speed"
+        axes.set_xlabel(f"change of the {found.answer.metric} with {faster} [%]; dashed: all at once")
 
     return figure(fill, height=2.2 + 0.28 * max(3, len(rows)))

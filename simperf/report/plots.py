@@ -11,12 +11,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from simperf.analysis.breakdown import IDLE, PRIORITY, breakdown
+from simperf.analysis.ranking import Ranking, rank_results
+from simperf.answer import TIME
 from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.report.counters import draw_memory, draw_queue, series
 from simperf.report.data import Failure
 from simperf.report.gantt import draw_gantt, gantt_rows, link_rates
 from simperf.report.roofline import draw_roofline
-from simperf.report.style import COLORS, HATCHES, columns, figure, save, time_scale, written
+from simperf.report.style import COLORS, HATCHES, NARROW, columns, figure, figure_width, save, time_scale, written
+from simperf.report.words import multiple
 from simperf.results import Result
 
 __all__ = ["KINDS", "draw", "draw_comparison", "plot", "plot_comparison"]
@@ -63,7 +66,8 @@ _RECORD = "a run whose timeline was recorded"
 
 
 def _title(result: Result) -> str:
-    return f"{result.name}: {written(result.time, 's')}"
+    name, number = result.headline
+    return f"{result.name}: {'' if name == TIME else f'{name} '}{written(number.value, number.unit)}"
 
 
 def _gantt_height(result: Result) -> float:
@@ -134,58 +138,113 @@ def _overview(result: Result) -> Any:
 
 
 def draw_comparison(results: Sequence[Result | Failure]) -> Any:
-    """Bars of the times of several results, by category, with the values written; the figure.
+    """Bars of several results, a figure: the number that ranks them, and their times by category.
 
     Raises
     ------
     InputError
         There is nothing to compare.
     """
-    times = [result.time for result in results if isinstance(result, Result)]
-    if not times:
+    good = [result for result in results if isinstance(result, Result)]
+    if not good:
         raise InputError(Problem("there is no result to draw"))
-    longest, best = max(times), min(times)
-    scale = time_scale(longest)
-    title = _common_title(results)
+    ranking, title = rank_results(good), _common_title(results)
+    apart = not ranking.answer.is_time and not ranking.refusal
 
     def fill(made: Any) -> None:
         if title:
             made.suptitle(title, x=0.01, ha="left", fontsize=10, weight="bold")
-        axes = made.subplots()
-        shown: dict[str, Any] = {}
-        for y, result in enumerate(results):
-            if isinstance(result, Failure):
-                axes.text(0, y, f" {textwrap.shorten(result.error, 80)}", va="center", fontsize=8, color="#D55E00")
-                continue
-            left = 0.0
-            for name, time in (breakdown(result) or {"time": result.time}).items():
-                if time <= 0:
-                    continue
-                style = {"color": COLORS.get(name, "#0072B2"), "hatch": HATCHES.get(name), "edgecolor": "white"}
-                bar = axes.barh(y, time / scale.factor, 0.65, left=left / scale.factor, linewidth=0.5, **style)
-                shown[name] = bar
-                left += time
-            reach = result.time
-            if "time" in result.intervals:
-                ends = [end / scale.factor for end in result.intervals["time"]]
-                axes.plot(ends, [y, y], color="black", lw=1, marker="|", ms=6)
-                reach = max(reach, *result.intervals["time"])
-            ratio = "" if result.time == best or best <= 0 else f"  ({result.time / best:.3g}x)"
-            text = f" {written(result.time, 's')}{ratio}"
-            axes.text(reach / scale.factor, y, text, va="center", ha="left", fontsize=8)
-        axes.set_yticks(range(len(results)), [result.name for result in results])
-        axes.set_ylim(len(results) - 0.45, -0.55)
-        room = 1 + 0.22 * 6.8 / (made.get_figwidth() - 1.2)  # the values at the bars' ends need the same in any width
-        axes.set_xlim(0, longest / scale.factor * room if longest > 0 else 1)
-        axes.set_xlabel(f"time ({scale.unit})")
-        axes.grid(visible=False, axis="y")
-        names = [name for name in (*PRIORITY, IDLE) if name in shown]
-        if names:
-            bars = [shown[name] for name in names]
-            above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
-            axes.legend(bars, names, ncols=columns(axes, len(bars)), **above)
+        if not apart:
+            axes = made.subplots()
+            _times(axes, results, ranking)
+            _named(axes, results)
+            return
+        beside = made.get_figwidth() >= NARROW
+        shape = {"ncols": 2, "width_ratios": [2, 3]} if beside else {"nrows": 2}
+        first, second = made.subplots(**shape)
+        _answers(first, results, ranking)
+        _times(second, results, ranking)
+        _named(first, results)
+        _named(second, results)
+        if beside:
+            second.tick_params(labelleft=False)
 
-    return figure(fill, height=1.3 + 0.3 * bool(title) + 0.4 * len(results))
+    rows = 2 if apart and figure_width() < NARROW else 1
+    return figure(fill, height=0.3 * bool(title) + rows * (1.3 + 0.4 * len(results)))
+
+
+def _named(axes: Any, results: Sequence[Result | Failure]) -> None:
+    """The results' names at their bars, the first on top."""
+    axes.set_yticks(range(len(results)), [result.name for result in results])
+    axes.set_ylim(len(results) - 0.45, -0.55)
+    axes.grid(visible=False, axis="y")
+
+
+def _answers(axes: Any, results: Sequence[Result | Failure], ranking: Ranking) -> None:
+    """Bars of the number that ranks the results, with the values written."""
+    numbers = [each.number(ranking.answer.metric) for each in results if isinstance(each, Result)]
+    reach = max(max(0.0, number.value, number.high or 0.0) for number in numbers)
+    place = 0
+    for y, result in enumerate(results):
+        if isinstance(result, Failure):
+            axes.text(0, y, " failed", va="center", fontsize=8, color="#D55E00")
+            continue
+        number = numbers[place]
+        axes.barh(y, number.value, 0.65, color="#555555" if place in ranking.best else "#BBBBBB")
+        end = max(0.0, number.value)
+        if number.low is not None and number.high is not None:
+            axes.plot([number.low, number.high], [y, y], color="black", lw=1, marker="|", ms=6)
+            end = max(end, number.high)
+        ratio = ranking.ratio(place)
+        told = "" if place in ranking.best or ratio is None else f"  ({multiple(ratio, digits=3)})"
+        axes.text(end, y, f" {written(number.value, number.unit)}{told}", va="center", ha="left", fontsize=8)
+        place += 1
+    low = min(0.0, *(number.value for number in numbers), *(number.low or 0.0 for number in numbers))
+    axes.set_xlim(low, reach * _room(axes) if reach > 0 else 1)
+    axes.set_xticks([])
+    axes.set_title(f"{ranking.answer.metric}: {ranking.answer.better} is better", fontsize=9)
+
+
+def _times(axes: Any, results: Sequence[Result | Failure], ranking: Ranking) -> None:
+    """Bars of the times by category, with the values written; with ratios where time ranks them."""
+    good = [result for result in results if isinstance(result, Result)]
+    longest = max(result.time for result in good)
+    scale, shown, place = time_scale(longest), {}, 0
+    for y, result in enumerate(results):
+        if isinstance(result, Failure):
+            axes.text(0, y, f" {textwrap.shorten(result.error, 80)}", va="center", fontsize=8, color="#D55E00")
+            continue
+        left = 0.0
+        for name, time in (breakdown(result) or {"time": result.time}).items():
+            if time <= 0:
+                continue
+            style = {"color": COLORS.get(name, "#0072B2"), "hatch": HATCHES.get(name), "edgecolor": "white"}
+            bar = axes.barh(y, time / scale.factor, 0.65, left=left / scale.factor, linewidth=0.5, **style)
+            shown[name] = bar
+            left += time
+        reach = result.time
+        if "time" in result.intervals:
+            ends = [end / scale.factor for end in result.intervals["time"]]
+            axes.plot(ends, [y, y], color="black", lw=1, marker="|", ms=6)
+            reach = max(reach, *result.intervals["time"])
+        ratio = ranking.ratio(place) if ranking.answer.is_time and place not in ranking.best else None
+        text = f" {written(result.time, 's')}" + (f"  ({multiple(ratio, digits=3)})" if ratio is not None else "")
+        axes.text(reach / scale.factor, y, text, va="center", ha="left", fontsize=8)
+        place += 1
+    axes.set_xlim(0, longest / scale.factor * _room(axes) if longest > 0 else 1)
+    axes.set_xlabel(f"time ({scale.unit})")
+    names = [name for name in (*PRIORITY, IDLE) if name in shown]
+    if names:
+        bars = [shown[name] for name in names]
+        above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
+        share = min(1.0, axes.get_position().width / 0.775)
+        axes.legend(bars, names, ncols=max(1, round(share * columns(axes, len(bars)))), **above)
+
+
+def _room(axes: Any) -> float:
+    """Length of an axis over its longest bar [1]: the values at the bars' ends need as much in any width."""
+    width = axes.figure.get_figwidth() * axes.get_position().width / 0.775
+    return 1 + 0.22 * 6.8 / max(1.2, float(width) - 1.2)
 
 
 def _common_title(results: Sequence[Result | Failure]) -> str:

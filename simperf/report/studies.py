@@ -20,10 +20,11 @@ _WIDE = 240
 
 
 def format_table(table: Table, output: str = "table") -> str:
-    """A sweep's table as text: ``table`` for people, ``json`` and ``csv`` in SI units."""
+    """A sweep's table as text: ``table`` for people, the best point first; ``json`` and ``csv`` in SI units."""
     if output in ("json", "csv"):
         return table.to_bytes(f".{output}").decode().rstrip("\n")
-    return grid_text(*table.shown())
+    told = table.ranking.headline if len(table) > 1 else ""
+    return (f"{told}\n\n" if told else "") + grid_text(*table.shown())
 
 
 def grid_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -25,6 +25,7 @@ __all__ = [
     "byte_scale",
     "columns",
     "figure",
+    "figure_width",
     "letters_on",
     "note",
     "save",
@@ -123,6 +124,11 @@ def sized(width: float) -> Iterator[None]:
         yield
     finally:
         _WIDTH.reset(token)
+
+
+def figure_width() -> float:
+    """Width of figures that do not say theirs [inch]."""
+    return _WIDTH.get()
 
 
 def figure(draw: Callable[[Any], None], *, width: float | None = None, height: float = 4.5) -> Any:

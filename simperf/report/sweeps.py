@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from simperf.answer import better_of
 from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.report.style import Scale, byte_scale, figure, save, time_scale, written
 from simperf.study.pareto import pareto_front
@@ -35,7 +36,7 @@ def draw_table(table: Table, kind: str = "auto", *, metric: str = "") -> Any:
         the first key with what it would ideally be, and the efficiency. ``"heatmap"``: a metric over two keys.
         ``"pareto"``: time and cost, and the points that no other beats in both. ``"auto"`` takes what fits.
     metric : str
-        Column that lines and heat maps show; the time if empty.
+        Column that lines and heat maps show; if empty the metric that is asked for, or else the time.
 
     Raises
     ------
@@ -48,7 +49,8 @@ def draw_table(table: Table, kind: str = "auto", *, metric: str = "") -> Any:
         kind = "heatmap" if len(table.keys) == 2 and _is_grid(table) else "lines"
     if kind not in KINDS:
         raise UnknownNameError("kind of picture", kind, KINDS)
-    return KINDS[kind](table, metric or "time")
+    asked = table.answer.metric if table.answer is not None and kind != "scaling" else "time"
+    return KINDS[kind](table, metric or asked)
 
 
 def _numbers(table: Table, column: str) -> list[Any]:
@@ -242,7 +244,9 @@ def _heatmap(table: Table, metric: str) -> Any:
     def fill(made: Any) -> None:
         axes = made.subplots()
         axes.set_title(table.title)
-        colours = "viridis_r" if column == "time" else "viridis"
+        asked = table.answer if table.answer is not None and table.answer.metric == metric else None
+        better = asked.better if asked else better_of(table.unit(column))
+        colours = "viridis_r" if better == "lower" else "viridis"  # what is better is brighter
         shown = [[value / unit for value in line] for line in cells]
         picture = axes.imshow(shown, origin="lower", aspect="auto", cmap=colours)
         axes.set_xticks(range(len(first)), first, rotation=30 if max(map(len, first)) > 5 else 0)

@@ -5,18 +5,20 @@ Rich is imported when a table is drawn; JSON and CSV do without it.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from simperf.analysis.breakdown import breakdown
-from simperf.analysis.chance import distinguishable
 from simperf.analysis.check import Check
 from simperf.analysis.limits import busiest, utilisation
+from simperf.analysis.ranking import rank_results
 from simperf.analysis.regime import regime
 from simperf.analysis.verdict import verdict
+from simperf.answer import TIME
 from simperf.report.data import Failure, comparison_document, result_document, to_csv, to_json
 from simperf.report.terminal import bar, columns, to_text, unicode_output
-from simperf.report.words import limit_words
+from simperf.report.words import against, answer_note, answer_words, limit_words
 from simperf.results import Result
 from simperf.units import format_quantity
 
@@ -47,6 +49,8 @@ _KEYS = 3
 #: letters that these columns may take together
 _WIDEST = 24
 _BAR = 28
+#: letters of the head of the column that is ranked
+_HEAD = 12
 
 
 def format_result(
@@ -116,7 +120,9 @@ def result_view(result: Result, checks: Sequence[Check] = ()) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    parts: list[RenderableType] = [Text.assemble((result.name, "bold"), "  ", (timed(result), "bold green"))]
+    parts: list[RenderableType] = [Text.assemble((result.name, "bold"), "  ", (answer_words(result), "bold green"))]
+    if answer_note(result):
+        parts.append(Text(answer_note(result)))
     if result.question:
         parts.append(Text(result.question))
     if result.notes:
@@ -208,7 +214,7 @@ def comparison_view(
     checks: Mapping[int, Sequence[Check]] | None = None,
     differences: Mapping[str, Sequence[str]] | None = None,
 ) -> RenderableType:
-    """A row a result: what it differs in, its time, how that compares with the best, what limits it, and checks."""
+    """The best, and a row a result: what it differs in, the number that is ranked, its time, what limits it, checks."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -218,46 +224,53 @@ def comparison_view(
     table.add_column("name", overflow="fold")
     bounds = [[str(word) for word in _bound(result)] for result in results if isinstance(result, Result)]
     bound, words = max((len(one) for one, _ in bounds), default=0), [word for _, word in bounds]
+    good = [result for result in results if isinstance(result, Result)]
+    ranking = rank_results(good)
+    metric = "" if ranking.answer.is_time or ranking.refusal else ranking.answer.metric
     # what the other columns leave, with room for some letters of the names
     longest = max((len(result.name) for result in results), default=0)
-    taken = 25 + bound + min(20, longest) + min(16, max(map(len, words), default=0))
+    taken = 25 + (_HEAD if metric else 0) + bound + min(20, longest) + min(16, max(map(len, words), default=0))
     taken += 10 if any(checks.values()) else 0
     differing = _columns(results, differences or {}, room=columns() - taken)
     for key in differing:
         table.add_column(key.rpartition(".")[2], overflow="fold")
-    for column in ("time", "to best"):
+    for column in ("\n".join(textwrap.wrap(metric, _HEAD)), "vs. best", "time") if metric else ("time", "vs. best"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("bound by", no_wrap=True)
-    table.add_column("busiest", overflow="fold", min_width=min(16, max(map(len, words), default=0)))
+    busy = min(12 if metric else 16, max(map(len, words), default=0))
+    table.add_column("busiest", overflow="fold", min_width=busy)
     if any(checks.values()):
-        table.add_column("expected", no_wrap=True)
-    good = [result for result in results if isinstance(result, Result)]
-    best = min(good, key=lambda result: result.time, default=None)
+        table.add_column("expected", no_wrap=True, min_width=8)
+    best = [good[place] for place in ranking.best]
+    places = iter(range(len(good)))
     for index, result in enumerate(results):
-        row = [Text(result.name, style="bold" if result is best else "")]
+        first = any(result is one for one in best)
+        row = [Text(result.name, style="bold" if first else "")]
         row += [Text(values[index]) for values in differing.values()]
         if isinstance(result, Failure):
-            row += [Text("failed", style="bold red"), *[Text("-")] * 3]
+            row += [Text("failed", style="bold red"), *[Text("-")] * (4 if metric else 3)]
         else:
-            ratio = f"{result.time / best.time:.4g}x" if best is not None and best.time > 0 else "-"
-            if best is not None and result is not best and distinguishable(best, result) is False:
-                ratio += " ~"
-            row += [Text(timed(result)), Text("best" if result is best else ratio), *_bound(result)]
+            told, time = Text(against(ranking, next(places))), Text(timed(result))
+            row += [Text(str(result.number(metric))), told, time] if metric else [time, told]
+            row += _bound(result)
         if any(checks.values()):
             row.append(_verdict(checks.get(index, ())))
         table.add_row(*row)
     parts: list[RenderableType] = [table]
-    if any(result.intervals for result in good):
-        parts.append(Text("~ not distinguishable from the best: their intervals overlap", style="dim"))
+    if ranking.by_intervals:
+        parts.append(Text("~ not distinguishable from the best: the intervals overlap", style="dim"))
     if differences and not differing and not _said(results, differences):
         parts[:0] = [*_titled("What differs", _differing(results, differences))[1:], Text("")]
+    if len(good) > 1 and ranking.headline:
+        parts[:0] = [Text(ranking.headline, style="bold"), Text("")]
     failures = [f"{result.name}: {result.error}" for result in results if isinstance(result, Failure)]
     misses = [f"{each.name}: {miss}" for i, each in enumerate(results) for miss in checks.get(i, ()) if not miss.ok]
     for title, lines in (("Failed", failures), ("Not as expected", misses)):
         if lines:
             parts += _titled(title, Text("\n".join(lines)))
-    if best is not None and len(good) > 1:
-        parts += _why(best, good)
+    if ranking.reference is not None and len(good) > 1:
+        behind = [one for one, rank in zip(good, ranking.ranks, strict=True) if rank != 1]
+        parts += _why(good[ranking.reference], behind)
     return Group(*parts)
 
 
@@ -280,11 +293,7 @@ def _said(results: Sequence[Result | Failure], differences: Mapping[str, Sequenc
 
 def timed(result: Result) -> str:
     """The time of a result, with its interval if it has one."""
-    text = format_quantity(result.time, "s")
-    if "time" not in result.intervals:
-        return text
-    low, high = (format_quantity(end, "s") for end in result.intervals["time"])
-    return f"{text} [{low} .. {high}]"
+    return str(result.number(TIME))
 
 
 def _differing(results: Sequence[Result | Failure], differences: Mapping[str, Sequence[str]]) -> RenderableType:
@@ -327,7 +336,7 @@ def _why(best: Result, results: Sequence[Result]) -> list[RenderableType]:
     grid = _grid()
     for result in results:
         told = verdict(best, result)
-        if result is not best and told.category and result.time > best.time:
+        if told.category:
             loss = Text(f"+{format_quantity(told.loss, 's')}", justify="right")
             chance = "" if told.chance is None else f"; {best.name} is better in {100 * told.chance:.0f} % of the draws"
             busy = f", where {told.resource} is busiest" if told.resource else ""

@@ -1,4 +1,4 @@
-"""Words that a terminal and a page say alike: what limits a run, and which cells of a table are numbers."""
+"""Words that a terminal and a page share: the answer, what limits a run, which cells of a table are numbers."""
 
 from __future__ import annotations
 
@@ -7,15 +7,54 @@ from collections.abc import Iterable
 
 from simperf.analysis.limits import busiest, headroom
 from simperf.analysis.overlap import overlap
+from simperf.analysis.ranking import Ranking, same
 from simperf.analysis.regime import regime
+from simperf.answer import TIME
 from simperf.engine.recorder import Category
 from simperf.results import Result
 from simperf.units import format_quantity
 
-__all__ = ["limit_words", "numbers"]
+__all__ = ["against", "answer_note", "answer_words", "limit_words", "multiple", "numbers"]
 
+#: ratio from which it is written as a whole number [1]
+_MANY = 1e4
 #: begins as a number does, but is no count of things, as in ``2 x dgx-1v``
 _NUMBER = re.compile(r"[-+]?\d(?!\d* x )")
+
+
+def answer_words(result: Result) -> str:
+    """The number that answers the question, with its interval: the time, or a metric by its name."""
+    name, number = result.headline
+    return str(number) if name == TIME else f"{name} {number}"
+
+
+def answer_note(result: Result) -> str:
+    """What stands below an answer that is not the time: the time, and which end is better; empty if it is the time."""
+    answer = result.answer
+    if answer is None or answer.is_time:
+        return ""
+    return f"simulated time {result.number(TIME)}; {answer.metric}: {answer.better} is better"
+
+
+def against(ranking: Ranking, place: int) -> str:
+    """How the value of a result compares with the best one."""
+    best, ratio = ranking.best, ranking.ratio(place)
+    if place in best and len(best) == 1:
+        return "best"
+    if ratio is None:
+        return "-"
+    return ("tie" if same(ratio, 1.0) else f"{multiple(ratio)} ~") if place in best else multiple(ratio)
+
+
+def multiple(ratio: float, *, digits: int = 4) -> str:
+    """A ratio for people.
+
+    Examples
+    --------
+    >>> multiple(1.51634), multiple(28423.1), multiple(0.12716, digits=3)
+    ('1.516x', '28,423x', '0.127x')
+    """
+    return f"{ratio:,.0f}x" if ratio >= _MANY else f"{ratio:.{digits}g}x"
 
 
 def limit_words(result: Result) -> list[tuple[str, str]]:

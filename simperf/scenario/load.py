@@ -14,6 +14,7 @@ from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.execution import MODES
 from simperf.files import TomlFile, dotted, read_toml, refuse_other
 from simperf.hardware import ProfilePart
+from simperf.scenario.answer import read_answer
 from simperf.scenario.calibration import cost_settings, free
 from simperf.scenario.expectation import Key, read_expectations
 from simperf.scenario.overrides import Override, apply, parse_assignment, variant_overrides
@@ -168,6 +169,7 @@ class _Loader:
             name=name or title,
             title=title,
             question=head.question,
+            answer=read_answer(head.answer, toml),
             rows=tuple(head.rows),
             source=head.source,
             notes=head.notes.strip(),

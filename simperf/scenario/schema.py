@@ -7,12 +7,14 @@ from typing import Annotated, Any, Literal, TypeVar, cast
 
 from pydantic import Field, ValidationError
 
+from simperf.answer import Better
 from simperf.errors import Problem
 from simperf.files import TomlFile
 from simperf.hardware.schema import Efficiency, Table
 from simperf.hardware.words import explain
 
 __all__ = [
+    "AnswerTable",
     "CalibrationTable",
     "CostTable",
     "ExecutionTable",
@@ -28,6 +30,13 @@ Text = Annotated[str, Field(strict=True)]
 T = TypeVar("T", bound=Table)
 
 
+class AnswerTable(Table):
+    """``[scenario] answer``: the number that answers the question, and which end of it is better."""
+
+    metric: Annotated[str, Field(strict=True, min_length=1)]
+    better: Better | None = None
+
+
 class HeadTable(Table):
     """``[scenario]``: what the file is for."""
 
@@ -38,6 +47,7 @@ class HeadTable(Table):
     notes: Text = ""
     case: Text = ""
     fitted: Text = ""
+    answer: AnswerTable | None = None
 
 
 class ExecutionTable(Table):

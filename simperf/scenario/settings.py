@@ -10,6 +10,7 @@ from simperf.cost import ProcessorCalls, Unseen
 from simperf.execution import FREE, FrontendPart
 from simperf.hardware import Machine, ProfilePart
 from simperf.programs import ProgramSpec
+from simperf.scenario.answer import Asked
 from simperf.scenario.expectation import Expectation
 
 __all__ = ["CostSettings", "Scenario"]
@@ -55,6 +56,8 @@ class Scenario:
     name : str
         The title; of a variant, its name.
     title, question, source, notes : str
+    answer : Asked or None
+        The number that answers the question; None ranks by time where the same work is done.
     rows : tuple of str
         Topics that it stands for.
     machine : Machine or None
@@ -91,6 +94,7 @@ class Scenario:
     program: ProgramSpec
     title: str = ""
     question: str = ""
+    answer: Asked | None = None
     rows: tuple[str, ...] = ()
     source: str = ""
     notes: str = ""

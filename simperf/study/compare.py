@@ -9,6 +9,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any
 
+from simperf.analysis.ranking import Ranking, rank_results
 from simperf.analysis.verdict import Verdict, verdict
 from simperf.errors import InputError, Problem, SimperfError
 from simperf.results import Result
@@ -20,7 +21,6 @@ from simperf.study.points import SPEED, make_tasks, point_scenario
 from simperf.study.sweep import check_axes
 from simperf.study.table import html_table
 from simperf.study.uncertainty import predict
-from simperf.units import format_quantity
 
 __all__ = ["SideBySide", "compare", "differences", "variants_of"]
 
@@ -85,36 +85,54 @@ class SideBySide:
         return tuple(one.result for one in self.attempts if one.result is not None)
 
     @property
+    def ranking(self) -> Ranking:
+        """The results by what the scenarios ask for; by time if they do not say, and did the same work."""
+        return rank_results(self.results)
+
+    @property
+    def best(self) -> tuple[Result, ...]:
+        """Those that none is better than: several if they tie, none if there is no winner to be named."""
+        return tuple(self.results[place] for place in self.ranking.best)
+
+    @property
     def winner(self) -> Result | None:
-        """The quickest; None if every one failed."""
-        return min(self.results, key=lambda result: result.time, default=None)
+        """The best one; None if every one failed, several tie, or `ranking` refuses to name one."""
+        return self.best[0] if len(self.best) == 1 else None
 
     def verdicts(self) -> list[Verdict | None]:
-        """How each attempt stands against the winner; None for the winner itself and for failures."""
-        best = self.winner
+        """How each attempt stands against the best value; None for that itself, failures, and without a ranking."""
+        ranking = self.ranking
+        first = self.results[ranking.reference] if ranking.reference is not None else None
         return [
-            None if one.result is None or best is None or one.result is best else verdict(best, one.result)
+            None if one.result is None or first is None or one.result is first else verdict(first, one.result)
             for one in self.attempts
         ]
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
-        """Header and rows for people: the differences first."""
+        """Header and rows for people: the differences first, then the number that is ranked."""
+        ranking, best = self.ranking, self.best
+        answer = ranking.answer.metric
         rows = []
         for index, (one, told) in enumerate(zip(self.attempts, self.verdicts(), strict=True)):
-            time = "failed" if one.result is None else format_quantity(one.result.time, "s")
-            if one.result is not None and "time" in one.result.intervals:
-                low, high = one.result.intervals["time"]
-                time += f" [{format_quantity(low, 's')} .. {format_quantity(high, 's')}]"
-            text = str(one.error).splitlines()[0] if one.error else "best" if told is None else str(told)
-            rows.append([one.name, *(values[index] for values in self.differences.values()), time, text])
-        return ["name", *self.differences, "time", "verdict"], rows
+            result = one.result
+            numbers = ["failed" if result is None else str(result.number("time"))]
+            if answer != "time":
+                there = result is not None and answer in result.metrics
+                numbers.insert(0, str(result.number(answer)) if result is not None and there else "-")
+            tie = "tie" if len(best) > 1 else "best"
+            text = str(told) if told is not None else "-"
+            if any(result is other for other in best):
+                text = f"{tie}: {told}" if told is not None else tie
+            text = str(one.error).splitlines()[0] if one.error else text
+            rows.append([one.name, *(values[index] for values in self.differences.values()), *numbers, text])
+        return ["name", *self.differences, *dict.fromkeys((answer, "time")), "verdict"], rows
 
     def __repr__(self) -> str:
-        best = self.winner
-        return f"<{len(self.attempts)} side by side; best: {best.name!r}>" if best else "<all failed>"
+        told = self.ranking.headline or "all failed"
+        return f"<{len(self.attempts)} side by side; {told}>"
 
     def _repr_html_(self) -> str:
-        return html_table(*self.rows())
+        return html_table(*self.rows(), caption=self.ranking.headline)
 
 
 def compare(

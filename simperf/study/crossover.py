@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from simperf.answer import Answer
 from simperf.errors import InputError, Problem, SimperfError
 from simperf.scenario import Scenario
 from simperf.study.axes import OPTION, Axis, make_axes
 from simperf.study.executors import using
 from simperf.study.limits import FASTER, limiting, speed_tasks
 from simperf.study.points import Task, make_tasks, point_scenario, refuse_unused_in, spawn_seed
-from simperf.study.sweep import check_axes, run_tasks
+from simperf.study.sweep import answer_of, check_axes, run_tasks
 from simperf.study.virtual import resources
 
 __all__ = ["BY", "By", "Flip", "flips"]
@@ -150,7 +151,8 @@ class _Asked:
         self._check([rows[start] for start, _ in places])
         labels = []
         for start, found in places:
-            labels.append(limiting(rows[start + 1 : start + 1 + len(found)], found, rows[start]["time"]))
+            answer = answer_of(self.scenario, rows[start : start + 1]) or Answer()
+            labels.append(limiting(rows[start + 1 : start + 1 + len(found)], found, rows[start], answer))
         return labels
 
     def _check(self, rows: list[Any]) -> None:

@@ -2,11 +2,12 @@
 
 A resource that is busy need not matter, and one that looks idle may (a latency is used by nobody). So
 nothing is inferred here: the run is repeated with one resource at a time x times as fast, and
-the time that is saved is the answer.
+the change of the number that the scenario asks for is the answer: of the time, if it does not say.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -15,6 +16,7 @@ from typing import Any
 
 from simperf.analysis.chance import interval
 from simperf.analysis.critical import CriticalPath, critical_path
+from simperf.answer import Answer
 from simperf.errors import InputError, Problem, SimperfError
 from simperf.results import Result
 from simperf.run import run
@@ -29,6 +31,8 @@ __all__ = ["FASTER", "Limits", "SpeedUp", "limits", "speed_tasks"]
 
 #: how many times as fast a resource is made unless somebody says otherwise [1]
 FASTER = 1.1
+#: relative change that is none [1]
+_NOTHING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +46,12 @@ class SpeedUp:
         How many times as fast it was made [1].
     time : float
         Of the run then [s].
+    value : float
+        Of the number that is asked for then, in its unit.
     change : float
-        Relative change of the time [1]; negative is quicker.
+        Its relative change [1].
+    whole : float
+        Its relative change if everything is made as much faster [1]; 0 for a number that only depends on proportions.
     low, high : float or None
         Interval of the change where the constants were drawn [1].
     error : str
@@ -53,15 +61,17 @@ class SpeedUp:
     resource: Resource
     factor: float
     time: float
+    value: float
     change: float
+    whole: float = 0.0
     low: float | None = None
     high: float | None = None
     error: str = ""
 
     @property
-    def share(self) -> float:
-        """Share of the run's time that goes with this resource [1]: change over that of everything at once."""
-        return self.change / (1 / self.factor - 1) if self.factor != 1 else 0.0
+    def share(self) -> float | None:
+        """Share of the change of everything at once that this resource makes [1]; None where that changes nothing."""
+        return self.change / self.whole if abs(self.whole) > _NOTHING else None
 
 
 @dataclass(frozen=True)
@@ -86,21 +96,29 @@ class Limits:
     together: SpeedUp
 
     @property
+    def answer(self) -> Answer:
+        """The number whose changes are ranked."""
+        return self.result.answer or Answer()
+
+    @property
     def limiting(self) -> SpeedUp | None:
         """What helps most, None if nothing does."""
         first = self.speed_ups[0] if self.speed_ups else None
-        return first if first is not None and first.change < 0 else None
+        return first if first is not None and _gain(first, self.answer) > 0 else None
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the ranking, for people."""
-        rows = [_row(one) for one in (*self.speed_ups, self.together)]
-        return ["resource", "kind", "faster by", "time", "change", "share"], rows
+        name, number = self.result.headline
+        rows = [_row(one, number.unit) for one in (*self.speed_ups, self.together)]
+        return ["resource", "kind", "faster by", name, "change", "share"], rows
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, in SI units."""
+        number = self.result.headline[1]
         return {
             "name": self.result.name,
             "time": self.result.time,
+            "answer": {**self.answer.to_dict(), "value": number.value, "unit": number.unit},
             "critical_path": [part._asdict() for part in self.path.parts],
             "speed_ups": [_plain(one) for one in self.speed_ups],
             "together": _plain(self.together),
@@ -109,10 +127,14 @@ class Limits:
     def __repr__(self) -> str:
         first = self.limiting
         what = f"{first.resource.name} limits" if first else "nothing limits"
-        return f"<Limits of {self.result.name!r}: {format_quantity(self.result.time, 's')}, {what}>"
+        return f"<Limits of {self.result.name!r}: {self._told()}, {what}>"
 
     def _repr_html_(self) -> str:
-        return html_table(*self.rows(), caption=f"{self.result.name}: {format_quantity(self.result.time, 's')}")
+        return html_table(*self.rows(), caption=f"{self.result.name}: {self._told()}")
+
+    def _told(self) -> str:
+        name, number = self.result.headline
+        return str(number) if self.answer.is_time else f"{name} {number}"
 
 
 def percent(share: float) -> str:
@@ -126,14 +148,26 @@ def percent(share: float) -> str:
     return "0 %" if abs(share) < 5e-6 else f"{100 * share:+.3g} %"
 
 
-def _row(one: SpeedUp) -> list[str]:
+def _row(one: SpeedUp, unit: str) -> list[str]:
     if one.error:
         return [one.resource.name, one.resource.kind, percent(one.factor - 1), "-", one.error.splitlines()[0], "-"]
     change = percent(one.change)
     if one.low is not None and one.high is not None:
         change += f" [{percent(one.low)} .. {percent(one.high)}]"
-    time, share = format_quantity(one.time, "s"), f"{100 * max(one.share, 0.0) + 0.0:.1f} %"
-    return [one.resource.name, one.resource.kind, percent(one.factor - 1), time, change, share]
+    share = "-" if one.share is None else f"{100 * max(one.share, 0.0) + 0.0:.1f} %"
+    return [
+        one.resource.name,
+        one.resource.kind,
+        percent(one.factor - 1),
+        format_quantity(one.value, unit),
+        change,
+        share,
+    ]
+
+
+def _gain(one: SpeedUp, answer: Answer) -> float:
+    """By how much better the number that is asked for becomes [1]."""
+    return one.change if answer.higher else -one.change
 
 
 def _plain(one: SpeedUp) -> dict[str, Any]:
@@ -146,6 +180,7 @@ def _plain(one: SpeedUp) -> dict[str, Any]:
         "low": one.low,
         "high": one.high,
         "error": one.error or None,
+        "value": None if one.error else one.value,
     }
 
 
@@ -190,9 +225,15 @@ def limits(
     tasks = [{**task, "point": number} for number, task in enumerate(tasks)]
     rows = run_tasks(tasks, engine=engine, cache=cache, progress=progress)
     draws = rows.pop().get("draws", ()) if samples else ()
-    made = [_speed_up(one, faster, row, result.time, draws) for one, row in zip(found, rows, strict=False)]
-    together = _speed_up(Resource("everything", "all of these at once"), faster, rows[-1], result.time, draws)
-    made.sort(key=lambda one: (round(one.change, 9) if not one.error else 1.0, one.resource.name))
+    number, answer = result.headline[1], result.answer or Answer()
+    everything = rows[len(found)]
+    whole = 0.0 if everything["error"] is not None else _change(_value(everything, answer), number.value)
+    made = [
+        _speed_up(one, faster, row, answer, number.value, whole, draws)
+        for one, row in zip((*found, Resource("everything", "all of these at once")), rows, strict=True)
+    ]
+    together = made.pop()
+    made.sort(key=lambda one: (-round(_gain(one, answer), 9) if not one.error else 1.0, one.resource.name))
     return Limits(result, critical_path(result), tuple(made), together)
 
 
@@ -217,21 +258,57 @@ def _key(resource: Resource) -> str:
 
 
 def _speed_up(
-    resource: Resource, factor: float, row: Mapping[str, Any], base: float, draws: Sequence[float] = ()
+    resource: Resource,
+    factor: float,
+    row: Mapping[str, Any],
+    answer: Answer,
+    base: float,
+    whole: float,
+    draws: Sequence[float] = (),
 ) -> SpeedUp:
     if row["error"] is not None:
-        return SpeedUp(resource, factor, base, 0.0, error=str(row["error"]))
-    change = row["time"] / base - 1.0 if base > 0 else 0.0
+        return SpeedUp(resource, factor, math.nan, math.nan, 0.0, error=str(row["error"]))
+    value = _value(row, answer)
     ends: tuple[float | None, float | None] = (None, None)
     if draws:
-        ends = interval([after / before - 1.0 for after, before in zip(row["draws"], draws, strict=True)])
-    return SpeedUp(resource, factor, row["time"], change, *ends)
+        ends = interval([_change(after, before) for after, before in zip(row["draws"], draws, strict=True)])
+    return SpeedUp(resource, factor, row["time"], value, _change(value, base), whole, *ends)
 
 
-def limiting(rows: Sequence[Mapping[str, Any]], found: Sequence[Resource], base: float) -> str:
-    """Name of the resource whose speed-up shortens a run most; empty if none does."""
-    good = [(row["time"], one.name) for one, row in zip(found, rows, strict=False) if row["error"] is None]
+def _value(row: Mapping[str, Any], answer: Answer) -> float:
+    """The number that is asked for, of a row."""
+    value = row["time"] if answer.is_time else row["metrics"].get(answer.metric, [None])[0]
+    return math.nan if value is None else float(value)
+
+
+def _change(after: float, before: float) -> float:
+    """Relative change of a number [1]; what is not there cannot change in proportion."""
+    return after / before - 1.0 if before else 0.0
+
+
+def limiting(
+    rows: Sequence[Mapping[str, Any]], found: Sequence[Resource], base: Mapping[str, Any], answer: Answer
+) -> str:
+    """Name of the resource whose speed-up helps most, by the number that is asked for; empty if none does.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        Of the speed-ups, one for each resource.
+    found : sequence of Resource
+    base : mapping
+        Row without any speed-up.
+    answer : Answer
+
+    Raises
+    ------
+    SimperfError
+        None of the speed-ups could be run.
+    """
+    sign = -1.0 if answer.higher else 1.0
+    good = [(sign * _value(row, answer), one.name) for one, row in zip(found, rows, strict=False) if not row["error"]]
     if not good:
         raise SimperfError(str(rows[0]["error"]) if rows else "the scenario has no resources")
-    time, name = min(good)
-    return name if time < base * (1 - 1e-12) else ""
+    value, name = min(good)
+    before = sign * _value(base, answer)
+    return name if value < before - 1e-12 * abs(before) else ""

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from simperf.answer import TIME
 from simperf.errors import InputError, Problem, SimperfError
 from simperf.files import TomlFile
 from simperf.hardware import Machine
@@ -29,6 +30,7 @@ __all__ = [
     "SPEED",
     "Row",
     "Task",
+    "asked_metric",
     "failed_row",
     "make_tasks",
     "point_scenario",
@@ -142,12 +144,13 @@ def run_task(task: Mapping[str, Any]) -> Row:
         if task["samples"]:
             from simperf.study.uncertainty import predict
 
-            made = _base(task)
+            made = replace(_base(task), answer=None)
             result = predict(
                 made, samples=task["samples"], record=task["record"], change=lambda one: _faster(one, task)
             )
         else:
-            result = run(point_scenario(task), record=task["record"], unused="tell")
+            # a point without the metric that is asked for still has its other numbers
+            result = run(replace(point_scenario(task), answer=None), record=task["record"], unused="tell")
         return result_row(task, result)
     except SimperfError as error:
         return failed_row(task, str(error))
@@ -168,13 +171,20 @@ def result_row(task: Mapping[str, Any], result: Result) -> Row:
         "limited_by": limit.name if limit else "",
         "floor": result.floor[1],
         "metrics": {name: [_finite(metric.value), metric.unit] for name, metric in result.metrics.items()},
+        "work": {name: [amount.value, amount.unit] for name, amount in result.work.items()},
     }
     if result.unused:
         row["unused"] = {name: asdict(problem) for name, problem in result.unused.items()}
     if result.intervals:
         row["intervals"] = {name: list(ends) for name, ends in result.intervals.items()}
-        row["draws"] = list(result.draws.get("time", ()))
+        row["draws"] = list(result.draws.get(asked_metric(task["data"]), ()))
     return row
+
+
+def asked_metric(data: Mapping[str, Any]) -> str:
+    """The metric that a scenario's data ask for, ``"time"`` if they do not say."""
+    answer = data.get("scenario", {}).get("answer") or {}
+    return str(answer.get("metric", TIME))
 
 
 def refuse_unused_in(rows: Sequence[Row]) -> None:

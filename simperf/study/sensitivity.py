@@ -14,11 +14,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from simperf.answer import TIME
 from simperf.errors import InputError, Problem, SimperfError
 from simperf.scenario import Scenario
 from simperf.study.axes import make_axes
 from simperf.study.points import Row, make_tasks, refuse_unused_in
-from simperf.study.sweep import Progress, check_axes, run_tasks
+from simperf.study.sweep import Progress, answer_of, check_axes, run_tasks
 from simperf.study.table import html_table
 from simperf.units import format_quantity
 
@@ -83,7 +84,7 @@ def sensitivity(
     *,
     method: Method = "morris",
     samples: int = 16,
-    metric: str = "time",
+    metric: str = "",
     engine: str | Executor = "serial",
     cache: bool = True,
     progress: Callable[[Progress], None] | None = None,
@@ -100,7 +101,7 @@ def sensitivity(
     samples : int
         Trajectories; for Sobol a power of 2.
     metric : str
-        The number that is looked at: ``"time"`` or a metric.
+        The number that is looked at: ``"time"`` or a metric; if empty, what the scenario asks for, or else the time.
     engine, cache, progress
         As in `simperf.study.sweep.sweep`.
 
@@ -143,6 +144,8 @@ def sensitivity(
     check_axes(scenario, axes, tasks)
     rows = run_tasks(tasks, engine=engine, cache=cache, progress=progress)
     refuse_unused_in(rows)
+    asked = answer_of(scenario, rows)
+    metric = metric or (asked.metric if asked is not None else TIME)
     values, unit = _values(rows, metric)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a number that never changes has no variance to share
@@ -163,7 +166,7 @@ def _values(rows: Sequence[Row], metric: str) -> tuple[Any, str]:
     if failed:
         what = ", ".join(f"{key} = {value}" for key, value in failed[0]["set"].items())
         raise SimperfError(f"{len(failed)} of {len(rows)} points cannot be run, such as {what}: {failed[0]['error']}")
-    if metric == "time":
+    if metric == TIME:
         return np.asarray([row["time"] for row in rows]), "s"
     if any(metric not in row["metrics"] for row in rows):
         known = ", ".join(["time", *rows[0]["metrics"]])

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from simperf.answer import Answer
 from simperf.errors import InputError, Problem, SimperfError
 from simperf.scenario import Scenario, load_scenario
 from simperf.study.axes import OPTION, Axis, Design, make_axes, make_points
@@ -21,7 +22,7 @@ from simperf.study.journal import Journal, canonical
 from simperf.study.points import Row, Task, failed_row, make_tasks, point_scenario, refuse_unused_in, run_task
 from simperf.study.table import Table, check_output
 
-__all__ = ["Progress", "journal_of", "run_tasks", "sweep"]
+__all__ = ["Progress", "answer_of", "journal_of", "run_tasks", "sweep"]
 
 #: tasks handed to the engine for each of its workers
 _AHEAD = 4
@@ -127,11 +128,26 @@ def sweep(
     check_axes(scenario, axes, tasks)
     rows = run_tasks(tasks, engine=engine, journal=journal_of(output), fresh=fresh, cache=cache, progress=progress)
     refuse_unused_in(rows)
-    table = Table(tuple(rows), tuple(axis.key for axis in axes), scenario.title)
+    table = Table(tuple(rows), tuple(axis.key for axis in axes), scenario.title, answer_of(scenario, rows))
     if output is not None:
         table.save(output)
         Path(journal_of(output) or "").unlink(missing_ok=True)
     return table
+
+
+def answer_of(scenario: Scenario, rows: Sequence[Row]) -> Answer | None:
+    """What a scenario asks for, by the metrics of these points; None where it does not say or no point gave a result.
+
+    Raises
+    ------
+    InputError
+        None of the points has that metric.
+    """
+    units: dict[str, str] = {}
+    for row in rows:
+        units |= {name: unit for name, (_, unit) in row.get("metrics", {}).items()}
+    good = any(row["error"] is None for row in rows)
+    return scenario.answer.of(units) if scenario.answer is not None and good else None
 
 
 def journal_of(output: str | os.PathLike[str] | None) -> str | None:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from simperf.analysis.ranking import Entrant, Ranking, rank, suggested
+from simperf.answer import TIME, Answer
 from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.files import write_bytes
 from simperf.study.points import Row
@@ -66,11 +68,14 @@ class Table:
         What was varied.
     title : str
         Of the scenario.
+    answer : Answer or None
+        What the scenario asks for; None ranks by time.
     """
 
     rows: tuple[Row, ...]
     keys: tuple[str, ...] = ()
     title: str = ""
+    answer: Answer | None = None
     _units: dict[str, str] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -133,8 +138,42 @@ class Table:
             raise UnknownNameError("column", name, columns)
         return [record[full] for record in self.records()]
 
-    def best(self, column: str = "time", *, highest: bool = False) -> Row | None:
-        """Row with the lowest (or highest) value of a column; None if no point has one."""
+    @property
+    def ranking(self) -> Ranking:
+        """The points by what the scenario asks for; by time if it does not say, and all did the same work."""
+        answer = self.answer or Answer()
+        units = [{name: unit for name, (_, unit) in row["metrics"].items()} for row in self.rows if "metrics" in row]
+        entrants = [
+            Entrant(
+                self.label(row),
+                _value(row, answer.metric),
+                _ends(row.get("intervals", {}).get(answer.metric)),
+                {name: (amount, unit) for name, (amount, unit) in row.get("work", {}).items()},
+            )
+            for row in self.rows
+        ]
+        column = answer.metric if answer.is_time else f"metrics.{answer.metric}"
+        return rank(entrants, answer, unit=self.unit(column) or "1", advice=suggested(units))
+
+    def label(self, row: Row) -> str:
+        """A point by its values, such as ``"gpus 8, batch 32"`` or ``"ring"``."""
+        values = list(row["set"].values())
+        if len(values) == 1 and isinstance(values[0], str):
+            return values[0]
+        return ", ".join(f"{key.rpartition('.')[2]} {value}" for key, value in row["set"].items())
+
+    def winner(self) -> Row | None:
+        """The row of the best value, the first of them where several tie; None if `ranking` names none."""
+        place = self.ranking.reference
+        return None if place is None else self.rows[place]
+
+    def best(self, column: str = "", *, highest: bool = False) -> Row | None:
+        """Row with the lowest (or highest) value of a column; None if no point has one.
+
+        Without a column it is the `winner`.
+        """
+        if not column:
+            return self.winner()
         values = self.column(column)
         rows = [(value, index) for index, value in enumerate(values) if isinstance(value, int | float)]
         if not rows:
@@ -182,10 +221,11 @@ class Table:
         """Header and rows for people: quantities with units, columns that never change left out."""
         records = self.records()
         metrics = [name for name in self.columns if name.startswith("metrics.")]
-        metrics = [name for name in metrics if len({record[name] for record in records}) > 1][:most]
+        asked = "" if self.answer is None or self.answer.is_time else f"metrics.{self.answer.metric}"
+        metrics = [name for name in metrics if name != asked and len({record[name] for record in records}) > 1][:most]
         fixed = ["time", *(["limited_by"] if any(record["limited_by"] for record in records) else [])]
         fixed = ["time", *(["regime"] if any(record["regime"] for record in records) else []), *fixed[1:]]
-        columns = ["point", *self.keys, *fixed, *metrics]
+        columns = ["point", *self.keys, *([asked] if asked in self.columns else []), *fixed, *metrics]
         if self.failed:
             columns.append("error")
         rows = [[self._text(record, name) for name in columns] for record in records]
@@ -200,7 +240,8 @@ class Table:
             return str(value).splitlines()[0]
         if isinstance(value, float) and unit:
             text = format_quantity(value, unit)
-            low, high = record.get(f"{column}.low"), record.get(f"{column}.high")
+            name = column.removeprefix("metrics.")  # intervals have no prefix
+            low, high = record.get(f"{name}.low"), record.get(f"{name}.high")
             return (
                 text
                 if low is None or high is None
@@ -209,7 +250,18 @@ class Table:
         return f"{value:.6g}" if isinstance(value, float) else str(value)
 
     def _repr_html_(self) -> str:
-        return html_table(*self.shown(), caption=self.title)
+        told = self.ranking.headline
+        return html_table(*self.shown(), caption=f"{self.title}: {told}" if told else self.title)
+
+
+def _value(row: Row, metric: str) -> float | None:
+    """The time or a metric of a row, if it has one."""
+    found = row.get("time") if metric == TIME else row.get("metrics", {}).get(metric, [None])[0]
+    return None if found is None else float(found)
+
+
+def _ends(interval: Sequence[float] | None) -> tuple[float, float] | None:
+    return None if interval is None else (interval[0], interval[1])
 
 
 def _cell(value: Any) -> Any:

@@ -185,6 +185,7 @@ def train_hybrid(m: Session, run: HybridRun) -> Program:
         yield wait(thread.done, why="wait: ranks")
     group.settle()
     tell(m, replicas, samples=run.batch, alone=alone, group=group)
+    m.work("samples of recommender", run.batch * run.steps)
     if len(parts) > 1:
         m.metric("exchanged per step and GPU", 2 * nbytes, "B")
         m.metric("tables on one GPU, most", max(part.step.memory["tables"] for part in parts), "B")

@@ -216,6 +216,7 @@ def train(m: Session, run: Training) -> Program:
     alone = share / single if single else 0.0
     period = run.every if run.strategy == "local-sgd" else 1
     tell(m, replicas, samples=run.samples * run.counted, alone=alone, group=group, period=period)
+    m.work(f"samples of {run.workload.name}", run.samples * run.counted * run.steps)
     tell_feeds(m, [replica.feed for replica in replicas], batches=run.steps * run.accumulate)
     if run.dataset:
         if (differ := spread(replicas, period=period)) > ROUNDING:

@@ -61,6 +61,6 @@ def test_a_verdict_names_the_category_and_the_resource():
     slow = Result("slow", 5.0, spans=(*fast.spans, Span("gpu0/to gpu1", "send", 2.0, 5.0, "communication")))
     found = verdict(fast, slow)
     assert (found.ratio, found.difference, found.category, found.loss) == (2.5, 3.0, "communication", 3.0)
-    assert "2.5 times as long; +3.000 s of communication" in str(found)
+    assert "2.5x slower; +3.000 s of communication" in str(found)
     assert str(verdict(fast, fast)) == "the same"
     assert "not distinguishable" in str(verdict(drawn("a", range(50)), drawn("b", range(1, 51))))

@@ -84,7 +84,7 @@ def test_running_out_of_memory_is_an_answer(simperf, tmp_path):
     words = ["run", "d2l/run-ahead", "--set", "frontend.depth=unlimited"]
     code, _, err = simperf(*words)
     assert code == 2
-    assert "run-ahead.toml:17: program: gpu0 is out of memory" in err
+    assert "run-ahead.toml:18: program: gpu0 is out of memory" in err
     code, out, err = simperf("run", "d2l/run-ahead", "--variant", "unbounded queue")
     assert (code, out) == (0, "")
     assert "as expected" in err

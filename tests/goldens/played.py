@@ -3,6 +3,7 @@
 from functools import cache
 from typing import NamedTuple
 
+from simperf.analysis.ranking import Ranking, rank_results
 from simperf.run import run_variants
 from simperf.scenario import check_comparison, check_error, check_expectations, load_scenario, shipped_scenarios
 from tests.goldens.summary import summarise
@@ -10,13 +11,14 @@ from tests.truth.runs import attempts
 
 
 class Played(NamedTuple):
-    """What a scenario's runs gave: summaries by variant, and the checks of its expectations by variant.
+    """What a scenario's runs gave: summaries and checks of expectations by variant, and the ranking of all variants.
 
     Timelines are not kept; measured scenarios are played without them.
     """
 
     summaries: dict
     checks: dict
+    ranking: Ranking
     recorded: bool
 
 
@@ -36,4 +38,4 @@ def played(name):
             checks[attempt.name] = check_expectations(attempt.scenario, attempt.result)
     if scenario.variants:
         checks[""] = check_comparison(scenario, results)
-    return Played(summaries, checks, recorded)
+    return Played(summaries, checks, rank_results(list(results.values())), recorded)

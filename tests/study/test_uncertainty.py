@@ -66,7 +66,7 @@ def test_side_by_side_says_what_differs_who_wins_and_why():
     header, rows = found.rows()
     assert header[:2] == ["name", "program.algorithm"]
     assert [row[-1] == "best" for row in rows] == [False, False, True]
-    assert "4 times as long; +45.00 ms of communication (gpu0>hub0 is busiest)" in rows[0][-1]
+    assert "4x slower; +45.00 ms of communication (gpu0>hub0 is busiest)" in rows[0][-1]
     assert "<table>" in found._repr_html_()
 
 
@@ -74,8 +74,10 @@ def test_what_cannot_be_told_apart_is_not(tmp_path):
     scenario = make_scenario({"program": {**NOISY["program"], "n": 50}})
     found = compare(scenario, vary={"program.t2": ["20 us", "20.01 us", "90 us"]}, samples=20)
     texts = [row[-1] for row in found.rows()[1]]
-    assert sum(text.startswith("not distinguishable: better in") for text in texts) == 1
-    assert "times as long" in texts[2]
+    assert sorted(text.partition(": better in")[0] for text in texts[:2]) == ["tie", "tie: not distinguishable"]
+    assert "x slower" in texts[2]
+    assert found.winner is None
+    assert " ~ " in found.ranking.headline
 
 
 def test_a_failure_is_a_row():

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from html import escape
 
 from simperf.analysis.breakdown import breakdown
-from simperf.analysis.comparison import compare
 from simperf.analysis.limits import busiest
+from simperf.analysis.ranking import Ranking, rank_results
 from simperf.analysis.regime import regime
 from simperf.analysis.verdict import verdict
 from simperf.hardware import Machine
@@ -20,6 +20,7 @@ from simperf.report.html.result import inputs, interval, result_sections, shares
 from simperf.report.html.scaling import scaling_part
 from simperf.report.html.timeline import MOST
 from simperf.report.plots import draw_comparison
+from simperf.report.words import against, answer_words
 from simperf.results import Result
 from simperf.study.scaling import of_results
 from simperf.units import format_quantity
@@ -41,7 +42,7 @@ def comparison_report(
     command: str = "",
     machines: Sequence[Machine | None] = (),
 ) -> str:
-    """A page on several results: which is fastest, by how much and why.
+    """A page on several results: which is best, by how much and why.
 
     Parameters
     ----------
@@ -59,10 +60,10 @@ def comparison_report(
     chart = on_page(
         draw_comparison(results),
         name="comparison",
-        text="Times of all, by category: " + ", ".join(f"{r.name} {format_quantity(r.time, 's')}" for r in good),
+        text="All results: " + ", ".join(f"{result.name} {answer_words(result)}" for result in good),
     )
-    best = min(good, key=lambda result: result.time)
-    sections = [Section("Side by side", chart + _rows(results, best))]
+    ranking = rank_results(good)
+    sections = [Section("Side by side", chart + _rows(results, good, ranking))]
     part = scaling_part(of_results(good))
     sections += [Section("Scaling", part)] if part else []
     whole, room = 0, _ROOM
@@ -89,18 +90,19 @@ def comparison_report(
         told = f"<p>Seed {good[0].seed}. The same scenarios and seed give the same bytes.</p>"
         sections.append(Section("How to reproduce it", f"<pre>{escape(command)}</pre>{told}"))
     question = question or next((result.question for result in good if result.question), "")
-    answer = f"Fastest: {best.name}, {format_quantity(best.time, 's')}"
-    return page(title or "Comparison", sections, question=question, answer=answer, lead=_lead(good, best))
+    return page(title or "Comparison", sections, question=question, answer=ranking.headline, lead=_lead(good, ranking))
 
 
-def _lead(good: Sequence[Result], best: Result) -> str:
-    """By how much the best one wins, and how sure that is."""
+def _lead(good: Sequence[Result], ranking: Ranking) -> str:
+    """How sure the answer is, and how far the next one is from it."""
+    if ranking.reference is None:
+        return ""
+    best = good[ranking.reference]
     lines = [interval(best)]
-    second = min((result for result in good if result is not best), key=lambda result: result.time, default=None)
-    if second is not None and best.time > 0:
-        told = verdict(best, second)
-        sure = "" if told.apart is not False else " Given the intervals, which of the two is faster cannot be told."
-        lines.append(f"The next, {second.name}, takes {second.time / best.time:.4g} times as long.{sure}")
+    behind = {place: rank for place, rank in enumerate(ranking.ranks) if rank is not None and rank > 1}
+    if behind:
+        second = good[min(behind, key=lambda place: behind[place])]
+        lines.append(f"The next: {second.name}, {verdict(best, second)}.")
     return f'<p class="faint">{"<br>".join(escape(line) for line in lines)}</p>'
 
 
@@ -123,28 +125,34 @@ def _short(result: Result) -> str:
 
 def _framed(result: Result, inner: str) -> str:
     tail = f"<details><summary>Inputs</summary>{inputs(result.scenario)}</details>"
-    return f"<p><b>{format_quantity(result.time, 's')}</b></p>{inner}{tail}"
+    return f"<p><b>{escape(answer_words(result))}</b></p>{inner}{tail}"
 
 
-def _rows(results: Sequence[Result | Failure], best: Result) -> str:
-    rows = []
+def _rows(results: Sequence[Result | Failure], good: Sequence[Result], ranking: Ranking) -> str:
+    metric = "" if ranking.answer.is_time or ranking.refusal else ranking.answer.metric
+    best = good[ranking.reference] if ranking.reference is not None else None
+    places, rows = iter(range(len(good))), []
     for result in results:
         if isinstance(result, Failure):
-            rows.append((result.name, "failed", "", "", "", result.error))
+            rows.append((result.name, "failed", *[""] * 4, result.error))
             continue
-        limit, cause = busiest(result), compare(best, result).explained_by
-        why = f"+{format_quantity(cause[1], 's')} of {cause[0]}" if cause and result.time > best.time else ""
-        ends = result.intervals.get("time")
+        place, limit = next(places), busiest(result)
+        told = verdict(best, result) if best is not None else None
+        behind = told is not None and told.category and ranking.ranks[place] != 1
+        why = f"+{format_quantity(told.loss, 's')} of {told.category}" if told is not None and behind else ""
+        ends = result.intervals.get(ranking.answer.metric)
+        unit = ranking.unit
         rows.append(
             (
                 result.name,
-                format_quantity(result.time, "s"),
-                " to ".join(format_quantity(end, "s") for end in ends) if ends else "",
-                "best" if result is best else f"{result.time / best.time:.4g}x" if best.time > 0 else "-",
+                format_quantity(result.number(metric or "time").value, unit),
+                " to ".join(format_quantity(end, unit) for end in ends) if ends else "",
+                against(ranking, place),
+                format_quantity(result.time, "s") if metric else "",
                 f"{regime(result).name if result.spans else '-'}"
                 + (f"; {limit.name} {limit.utilisation * 100:.0f} %" if limit else ""),
                 why,
             )
         )
-    head = ("name", "time", "90 % interval", "to best", "what limits", "why slower")
-    return table(head, rows, caption="All runs", numbers=(1, 3), optional=(2,))
+    head = ("name", metric or "time", "90 % interval", "vs. best", "simulated time", "what limits", "what takes longer")
+    return table(head, rows, caption="All runs", numbers=(1, 3, 4), optional=(2, 4, 6))

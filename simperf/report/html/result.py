@@ -20,6 +20,7 @@ from simperf.report.html.timeline import MOST, timeline
 from simperf.report.plots import draw
 from simperf.report.staleness import ages, draw_staleness
 from simperf.report.style import COLORS, HATCHES
+from simperf.report.words import answer_words
 from simperf.results import Result
 from simperf.units import format_quantity
 
@@ -52,7 +53,7 @@ def result_report(
     remarks : sequence of str
         What was run for that.
     """
-    text = format_quantity(result.time, "s")
+    text = answer_words(result)
     sections = result_sections(result, machine=machine, scaling=scaling_part(scaling, remarks=remarks))
     sections.append(Section("How to reproduce it", reproduce(result, command)))
     return page(result.name, sections, question=result.question, answer=text, lead=_lead(result))
@@ -60,17 +61,20 @@ def result_report(
 
 def _lead(result: Result) -> str:
     lines = [interval(result)]
+    if result.answer is not None and not result.answer.is_time:
+        lines.insert(0, f"Simulated time: {format_quantity(result.time, 's')}.")
     lines += [f"{name}: {text}." for name, text in limits(result)]
     return f'<p class="faint">{"<br>".join(escape(line) for line in lines)}</p>'
 
 
 def interval(result: Result) -> str:
-    """The interval of the time in words, or why there is none."""
-    if "time" not in result.intervals:
+    """The interval of the answer in words, or why there is none."""
+    name, number = result.headline
+    if name not in result.intervals:
         if any(name.startswith("profile ") for name in result.sources):
             return "No interval: the profile's constants were not drawn (--samples)."
         return "No interval: no fitted profile was used, so the model's own error is not known from this run."
-    low, high = (format_quantity(end, "s") for end in result.intervals["time"])
+    low, high = (format_quantity(end, number.unit) for end in result.intervals[name])
     return f"90 % interval: {low} to {high}."
 
 

@@ -46,8 +46,8 @@ _NOT_MODELLED = (
 
 _ROWS = 500
 _SHOWN = {
-    "lines": "the time over the first key, a line for each value of the others.",
-    "heatmap": "the time over both keys, a field for each point; the numbers are in the table of points.",
+    "lines": "{} over the first key, a line for each value of the others.",
+    "heatmap": "{} over both keys, a field for each point; the numbers are in the table of points.",
     "pareto": "time and cost of every point, and those that no other beats in both.",
 }
 
@@ -66,7 +66,7 @@ def sweep_report(
     machine : Machine, optional
         On which that ran.
     """
-    first = found.best()
+    ranking, first = found.ranking, found.winner()
     header, rows = found.shown()
     pictures = []
     for kind in KINDS:
@@ -76,7 +76,8 @@ def sweep_report(
             drawn = draw_table(found, kind)
         except InputError:
             continue  # the sweep does not hold what this kind shows
-        pictures.append(on_page(drawn, name=f"sweep-{kind}", text=f"{found.title}: {_SHOWN[kind]}"))
+        text = f"{found.title}: {_SHOWN[kind].format(ranking.answer.metric)}"
+        pictures.append(on_page(drawn, name=f"sweep-{kind}", text=text))
     caption = f"{len(rows)} points" + (f", the first {_ROWS} of them" if len(rows) > _ROWS else "")
     sections = [Section("Pictures", "".join(pictures))]
     part = scaling_part(of_table(found))
@@ -88,17 +89,16 @@ def sweep_report(
     if best is not None:
         for each in result_sections(best, machine=machine, prefix="b-"):
             sections.append(Section(f"Best point: {each.title}", each.body, name=each.anchor))
-    answer, lead = "", ""
+    lead = ""
     if first is not None:
-        where = ", ".join(f"{key} = {first['set'][key]}" for key in found.keys if key in first.get("set", {}))
-        answer = f"Fastest: {format_quantity(first['time'], 's')}" + (f" at {where}" if where else "")
-        ends = first.get("intervals", {}).get("time")
+        ends = first.get("intervals", {}).get(ranking.answer.metric)
         told = "No interval: no draws of a fitted profile were made (--samples)."
         if ends:
-            told = f"90 % interval: {format_quantity(ends[0], 's')} to {format_quantity(ends[1], 's')}."
+            low, high = (format_quantity(end, ranking.unit) for end in ends)
+            told = f"90 % interval: {low} to {high}."
         lead = f'<p class="faint">{told}</p>'
     title = f"Sweep: {found.title}"
-    return page(title, [*sections, *_made(command)], question=question, answer=answer, lead=lead)
+    return page(title, [*sections, *_made(command)], question=question, answer=ranking.headline, lead=lead)
 
 
 def collective_report(

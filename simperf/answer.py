@@ -1,0 +1,62 @@
+"""The number that answers a scenario's question: a metric, and which end of it is better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+__all__ = ["BETTER", "TIME", "Answer", "Better", "better_of"]
+
+Better = Literal["higher", "lower"]
+BETTER: tuple[Better, ...] = ("higher", "lower")
+#: the total simulated time, which every result has
+TIME = "time"
+#: which end is better where the unit says it; a plain number may be a share that is gained or one that is lost
+_BY_UNIT: Mapping[str, Better] = {
+    **dict.fromkeys(("1/s", "B/s", "FLOP/s"), "higher"),
+    **dict.fromkeys(("s", "B", "USD", "USD/h"), "lower"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What ranks results.
+
+    Parameters
+    ----------
+    metric : str
+        ``"time"`` or the name of a metric.
+    better : {"higher", "lower"}
+    """
+
+    metric: str = TIME
+    better: Better = "lower"
+
+    @property
+    def higher(self) -> bool:
+        """Whether a higher value is better."""
+        return self.better == "higher"
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is the total simulated time."""
+        return self.metric == TIME
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"metric": self.metric, "better": self.better}
+
+    def __str__(self) -> str:
+        return f"{self.metric} ({self.better} is better)"
+
+
+def better_of(unit: str) -> Better | None:
+    """The better end of a number of SI `unit`: rates higher, times, sizes and costs lower, None for all else.
+
+    Examples
+    --------
+    >>> better_of("1/s"), better_of("s"), better_of("1")
+    ('higher', 'lower', None)
+    """
+    return _BY_UNIT.get(unit)
