@@ -19,7 +19,7 @@ from simperf.collectives.stepwise import Stepwise
 from simperf.engine.network import FlowNetwork
 from simperf.errors import InputError, Problem
 
-__all__ = ["Execution", "collective_event", "execute"]
+__all__ = ["Execution", "collective_event", "execute", "used_links"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def _check_size(nbytes: float) -> None:
         raise InputError(Problem("the payload must be a finite size, 0 or more", key="nbytes", value=str(nbytes)))
 
 
-def _used(plan: Plan, placement: Placement) -> set[str]:
+def used_links(plan: Plan, placement: Placement) -> set[str]:
     """All resources that the plan's sends draw on."""
     pairs: set[tuple[int, int]] = set()
     for channel in plan.channels:
@@ -128,7 +128,7 @@ def execute(
     entry = _entries(plan, entry_times)
     placement = placement or place(plan, machine, ranks=ranks, servers=servers)
     traffic = [(tuple(machine.route(src, dst).resources), rate) for src, dst, rate in background]
-    touched = bool(traffic) and not _used(plan, placement).isdisjoint(name for flow, _ in traffic for name in flow)
+    touched = bool(traffic) and not used_links(plan, placement).isdisjoint(name for flow, _ in traffic for name in flow)
     if touched and not exact:
         effort.check_events(plan)
     elif not exact:
@@ -141,7 +141,7 @@ def execute(
             return Execution(max(finish), tuple(finish), "collapsed", Moved(run.links, run.moved))
         effort.check_events(plan)
     effort.check_memory(plan)
-    names = sorted(_used(plan, placement).union(*(flow for flow, _ in traffic)))
+    names = sorted(used_links(plan, placement).union(*(flow for flow, _ in traffic)))
     env = simpy.Environment()
     network = FlowNetwork(env, {name: machine.resources[name] for name in names})
     for flow, rate in traffic:

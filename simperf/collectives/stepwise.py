@@ -290,6 +290,11 @@ class Stepwise:
         assert start.callbacks is not None
         start.callbacks.append(partial(self._enter, members))
 
+    def move(self, env: simpy.Environment, network: FlowNetwork) -> None:
+        """Go on by another clock and on another network, to which all that is under way has been handed."""
+        self.env, self.network = env, network
+        self.done = env.event()
+
     def _enter(self, members: Sequence[int], _: simpy.Event) -> None:
         for run in self._runs:
             for who in members:

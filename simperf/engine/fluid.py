@@ -14,16 +14,20 @@ import math
 from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
 from itertools import count
+from typing import TYPE_CHECKING
 
 import simpy
 from simpy.events import EventPriority
 
 from simperf.engine.crowd import Crowd
-from simperf.engine.flow import ROUNDING, TICK, Bundle, Flow, Key, Link, Share
+from simperf.engine.flow import ROUNDING, TICK, Bundle, Flow, Key, Link, Route, Share
 from simperf.engine.funnel import Funnel, find_hub
 from simperf.engine.maxmin import MANY, fill
 from simperf.engine.reach import connected, first_end
 from simperf.engine.recorder import Recorder
+
+if TYPE_CHECKING:
+    from simperf.engine.network import Claim
 
 __all__ = ["Fluid"]
 
@@ -60,6 +64,7 @@ class Fluid:
         self.bundles: dict[Key, Bundle] = {}
         self.shares = self.touched = 0
         self.watched = False
+        self.claims: dict[Claim, None] = {}
         self._joins: dict[float, list[Flow]] = {}
         self._seeds: list[Bundle] = []
         self._crowds: dict[Crowd | Funnel, None] = {}
@@ -109,6 +114,14 @@ class Fluid:
             self._seeds.append(bundle)
         if older.members:
             self._plan(0.0)
+
+    def waiting(self) -> Iterable[tuple[float, list[Flow]]]:
+        """Flows that wait for their latency, by the time at which they join [s]."""
+        return self._joins.items()
+
+    def _tell_claims(self, route: Route) -> None:
+        for claim in [one for one in self.claims if one.covers(route)]:
+            claim.told()
 
     def _plan(self, delay: float) -> list[Flow]:
         """Have a share-out in `delay` s; return the list of the flows that join in it."""
@@ -250,6 +263,8 @@ class Fluid:
         seeds, self._seeds = self._seeds, []
         for flow in joins:
             if flow.key is not None:
+                if self.claims:
+                    self._tell_claims(flow.key[0])
                 seeds.append(self._join(flow, flow.key, now))
         for seed in seeds:
             if seed.mark != self._mark and seed.flows:

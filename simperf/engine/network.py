@@ -24,7 +24,7 @@ from simperf.engine.link_table import UNLIMITED, LinkClass, LinkTable, check_cap
 from simperf.engine.recorder import Recorder
 from simperf.errors import ProgramError
 
-__all__ = ["Background", "FlowNetwork"]
+__all__ = ["Background", "Claim", "FlowNetwork"]
 
 
 class Background:
@@ -39,6 +39,38 @@ class Background:
         flow, self._flow = self._flow, None
         if flow is not None:
             self._network.cancel(flow)
+
+
+class Claim:
+    """Links that somebody takes to be without traffic, from `FlowNetwork.claim` on.
+
+    Attributes
+    ----------
+    touched : bool
+        Whether there was traffic on them when they were claimed, or another claim.
+    """
+
+    def __init__(self, network: FlowNetwork, names: frozenset[str] | None, told: Callable[[], None]) -> None:
+        self._network, self.names, self.told = network, names, told
+        self.touched = False
+        self._known: dict[Route, bool] = {}
+
+    def meets(self, names: frozenset[str] | None) -> bool:
+        """Whether two claims have a link in common."""
+        return names is None or self.names is None or not self.names.isdisjoint(names)
+
+    def covers(self, route: Route) -> bool:
+        """Whether a route draws on a claimed link."""
+        found = self._known.get(route)
+        if found is None:
+            names = self.names
+            links = self._network.names_of(route)
+            found = self._known[route] = names is None or any(not names.isdisjoint(link) for link in links)
+        return found
+
+    def release(self) -> None:
+        """End the claim; a second call does nothing."""
+        self._network.forget(self)
 
 
 class FlowNetwork:
@@ -196,6 +228,54 @@ class FlowNetwork:
             return 0.0
         return flow.nbytes - self._fluid.leave(flow)
 
+    def claim(self, names: frozenset[str] | None, told: Callable[[], None]) -> Claim:
+        """Have `told` called when a flow or another claim comes to one of these links, before it does.
+
+        Parameters
+        ----------
+        names : frozenset of str or None
+            Resources; None stands for all.
+        told : callable
+            Is called at the instant of the change; it may start flows.
+        """
+        claim = Claim(self, names, told)
+        others = [other for other in self._fluid.claims if other.meets(names)]
+        claim.touched = bool(others) or any(claim.covers(bundle.key[0]) for bundle in self._fluid.bundles.values())
+        self._fluid.claims[claim] = None
+        for other in others:
+            other.told()
+        return claim
+
+    def forget(self, claim: Claim) -> None:
+        """End a claim."""
+        self._fluid.claims.pop(claim, None)
+
+    def names_of(self, route: Route) -> list[tuple[str, ...]]:
+        """Names of each link of a route."""
+        return [tuple(self._links.names(link)) for link in dict.fromkeys(route.links)]
+
+    def hand_over(self, other: FlowNetwork) -> None:
+        """Let all flows go on in another network, which has the links of this one: those under way with what is left.
+
+        What has been moved up to now is counted there.
+        """
+        now = self.env.now
+        other.count({name: nbytes for name, nbytes in self.moved.items() if nbytes})
+        for bundle in list(self._fluid.bundles.values()):
+            route, cap, weight = bundle.key
+            served = bundle.now_served(now)[1]
+            for _, _, flow in sorted(bundle.flows):
+                left = max(0.0, flow.nbytes - max(served - flow.base, 0.0))
+                _follow(flow, other.transfer(_named(route), left, cap=cap, weight=weight, name=flow.name))
+        for time, joins in sorted(self._fluid.waiting()):
+            for flow in joins:
+                if flow.key is not None:
+                    route, cap, weight = flow.key
+                    wait = max(0.0, time - now)
+                    names = _named(route)
+                    again = other.transfer(names, flow.nbytes, latency=wait, cap=cap, weight=weight, name=flow.name)
+                    _follow(flow, again)
+
     def count(self, moved: Mapping[str, float]) -> None:
         """Add bytes [B] that were moved without flows of their own: a collective computed as a whole."""
         for name, nbytes in moved.items():
@@ -276,3 +356,13 @@ class FlowNetwork:
     def _ceiling(self, name: str) -> float:
         link = self._links.get(name)
         return link.ceiling if link is not None else self._links.capacity(name)
+
+
+def _named(route: Route) -> list[str]:
+    return [link.name for link in route.links]
+
+
+def _follow(flow: simpy.Event, again: simpy.Event) -> None:
+    """What waits for a flow waits for the one that carries on with it."""
+    assert again.callbacks is not None
+    again.callbacks.extend(flow.callbacks or ())

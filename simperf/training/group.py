@@ -4,11 +4,12 @@ The n-th collective that a rank starts is the n-th of all ranks, as with NCCL. I
 a rank when the rank's communication stream comes to it, and ends there when the rank has
 sent and received all that it has to.
 
-There are two ways to find out when that is. Step by step, every send is a flow of the
-simulation, beside whatever else is on its links, and every rank goes on at its own end. As a
-whole, the collective is computed alone when its last rank has come, from the times at which
-the ranks came; then one replica may stand for any number of ranks that do the same at the
-same time, and all go on together when the last one is done. That is the same where all ranks
+NCCL's collectives are channels on the one network (`simperf.collectives.channels`), beside whatever
+else is on their links; they begin when the last rank has come, and end on all ranks at one time.
+
+Idealised algorithms are computed alone while nothing else is on their links, and played send by send as soon as
+something is (`simperf.collectives.undisturbed`). Computed alone, one replica may stand for any number of ranks that do
+the same at the same time, and all go on together when the last one is done. That is the same where all ranks
 end at one time, as on equal links; where they do not, a small run is simulated rank by rank, and
 of a large one a note says by how much.
 """
@@ -24,11 +25,13 @@ import simpy
 
 from simperf.collectives import Execution, Plan, Transport, execute, options_of
 from simperf.collectives.channels import ChannelRun, ChannelSet
+from simperf.collectives.execute import used_links
 from simperf.collectives.moved import add_up
 from simperf.collectives.placement import PLAIN, Placement, place
 from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm, tuner_of
 from simperf.collectives.stepwise import Stepwise
 from simperf.collectives.suit import plan_for, reducing_sites
+from simperf.collectives.undisturbed import Undisturbed
 from simperf.engine.flow import Route
 from simperf.engine.link_table import LinkClass
 from simperf.engine.recorder import Category
@@ -116,7 +119,10 @@ class _Meeting:
     nbytes: float
     works: list[Work] = field(default_factory=list)
     run: Stepwise | None = None
-    over: int = 0
+    whole: Undisturbed | None = None
+    key: tuple[Any, ...] = ()
+    path: float = 0.0
+    over: dict[Work, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +195,7 @@ class Group:
         self._met: dict[int, int] = {}
         self._meetings: dict[int, _Meeting] = {}
         self._routes: dict[tuple[LinkClass, ...], list[Route]] = {}
+        self.unseen = False  # whether collectives that were computed alone met other traffic
         self.spread = 0.0  # most by which ranks of one collective ended before the last one, and were kept [s]
 
     @property
@@ -236,8 +243,8 @@ class Group:
                 self._by_channels(number, way.channels)
         elif self.exact:
             self._step_by_step(number, meeting, rank)
-        elif len(meeting.works) == len(self.replicas):
-            self._as_a_whole(number, meeting)
+        else:
+            self._as_a_whole(number, meeting, work)
 
     def _by_channels(self, number: int, channels: ChannelSet) -> None:
         """Channels of a library begin when the last rank has come, and end on all ranks at one time."""
@@ -266,35 +273,47 @@ class Group:
         if who >= self.size:
             return
         meeting = self._meetings[number]
-        work = next(work for work in meeting.works if work.replica.rank == who)
-        meeting.over += 1
-        if meeting.over == self.size:
+        work = next(work for work in meeting.works if who in work.replica.members)
+        meeting.over[work] = meeting.over.get(work, 0) + 1
+        if meeting.over[work] < len(work.replica.members):
+            return
+        if all(meeting.over.get(one) == len(one.replica.members) for one in meeting.works):
             self._close(number)
         work.replica.device.share.reserve(-self.held)
-        work.finish(work.done, max(work.path for work in meeting.works))
+        alone = meeting.whole is not None and not meeting.whole.disturbed
+        work.finish(work.done, max(work.path for work in meeting.works) + (meeting.path if alone else 0.0))
 
-    def _as_a_whole(self, number: int, meeting: _Meeting) -> None:
-        way = self._way(meeting.name, meeting.nbytes)
-        first = min(work.entered for work in meeting.works)
-        late = tuple(work.entered - first for work in meeting.works)
-        together = not any(late)
-        order = tuple(work.replica.rank for work in meeting.works)
-        key = (meeting.name, meeting.nbytes, () if together else (order, late))
-        run = self._known.get(key)
-        if run is None:
-            entry = None
-            if not together:
-                entry = [0.0] * self.size
-                for work, delay in zip(meeting.works, late, strict=True):
-                    for rank in work.replica.members:
-                        entry[rank] = delay
-            run = self._known[key] = self._run(way, meeting.nbytes, entry)
+    def _as_a_whole(self, number: int, meeting: _Meeting, work: Work) -> None:
+        if meeting.whole is None:
+            way = self._way(meeting.name, meeting.nbytes)
+            meeting.whole = Undisturbed(
+                self.env,
+                self.m.simulation.network,
+                plan=way.plan,
+                placement=way.placement,
+                nbytes=meeting.nbytes,
+                transport=way.transport,
+                compute=lambda entry: self._compute(meeting, way, entry),
+                released=lambda who: self._release(number, who),
+                ended=lambda run: self._ended(meeting, run),
+                recorder=self.m.simulation.recorder,
+                follow=way.plan.nsends <= MOST_SENDS,
+            )
+        meeting.whole.enter(work.replica.members)
+
+    def _compute(self, meeting: _Meeting, way: _Way, entry: Sequence[float]) -> Execution:
+        key = (meeting.name, meeting.nbytes, tuple(entry) if any(entry) else ())
+        if key not in self._known:
+            self._known[key] = self._run(way, meeting.nbytes, entry if any(entry) else None)
+        meeting.key, run = key, self._known[key]
+        meeting.path = run.time if not key[-1] else 0.0
+        return run
+
+    def _ended(self, meeting: _Meeting, run: Execution) -> None:
+        assert meeting.whole is not None
         self.spread = max(self.spread, self._spread(run))
-        self._uses[key] = self._uses.get(key, 0) + 1
-        left = max(0.0, first + run.time - self.env.now)
-        end = self.env.timeout(left)
-        assert end.callbacks is not None
-        end.callbacks.append(lambda event: self._end(number, event, run.time if together else 0.0))
+        self._uses[meeting.key] = self._uses.get(meeting.key, 0) + 1
+        self.unseen = self.unseen or meeting.whole.disturbed
 
     def _run(self, way: _Way, nbytes: float, entry: Sequence[float] | None) -> Execution:
         return execute(
@@ -307,28 +326,35 @@ class Group:
         )
 
     def _spread(self, run: Execution) -> float:
-        """Time between the end of the first rank and that of the last [s]; 0 for rounding."""
-        spread = run.time - min(run.finish[: self.size])
+        """Most time between the ends of ranks that one replica stands for [s]; 0 for rounding."""
+        ends = [[run.finish[rank] for rank in replica.members] for replica in self.replicas]
+        spread = max(max(times) - min(times) for times in ends)
         return spread if spread > ROUNDING * run.time else 0.0
 
-    def uneven(self, works: Mapping[tuple[str, float], int]) -> bool:
-        """Whether ranks would go on at different times after these collectives, in a run that is small enough for that.
+    def told_apart(self, works: Mapping[tuple[str, float], int]) -> str:
+        """Why ranks of one replica would not do the same at the same time; empty if they do, or are too many to play.
 
-        Looked at where all ranks enter together, and where those of one replica are late by a part of the
-        time that it takes, or by more than that.
+        Their ends are looked at where all ranks enter together, and where those of one replica are late by a part of
+        the time that it takes, or by more than that.
 
         Parameters
         ----------
         works : mapping of (str, float) to int
             Name and payload [B] of collectives, and how many of them there are.
         """
-        if self.exact or not 1 < self.size <= MOST_RANKS:
-            return False
+        alike = all(len(replica.members) == 1 for replica in self.replicas)
+        if self.exact or alike or not 1 < self.size <= MOST_RANKS:
+            return ""
         ways = {work: self._way(*work) for work in works}
         ways = {work: way for work, way in ways.items() if way.channels is None}
         if sum(way.plan.nsends * works[work] for work, way in ways.items()) > MOST_SENDS:
-            return False
-        return any(self._apart(way, *work) for work, way in ways.items())
+            return ""
+        if any(self._apart(way, *work) for work, way in ways.items()):
+            return "they end a collective at different times"
+        copies = {link for replica in self.replicas for link in replica.copy_links(self.m.machine)}
+        if any(not copies.isdisjoint(used_links(way.plan, way.placement)) for way in ways.values()):
+            return "copies from the host share links with their collectives"
+        return ""
 
     def _apart(self, way: _Way, name: str, nbytes: float) -> bool:
         run = self._known[name, nbytes, ()] = self._run(way, nbytes, None)
@@ -388,6 +414,9 @@ class Group:
         """Count the bytes of collectives that were computed as a whole on the links that they went over."""
         self.m.simulation.network.count(add_up((self._known[key].moved, uses) for key, uses in self._uses.items()))
         self._uses.clear()
+        if self.unseen:
+            told = f"approximate: {self.algorithm} over {self.size} ranks was computed alone beside other traffic"
+            self.m.notes.append(f"{told}; exact = true plays every send")
         if self.spread:
             self.m.notes.append(
                 f"ranks that end a collective up to {self.spread * 1e6:.3g} us before the last one go on with it"

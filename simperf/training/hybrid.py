@@ -213,8 +213,8 @@ def _ranks(m: Session, run: HybridRun, parts: Sequence[Part], nbytes: float) -> 
     group = Group(m, run.nodes, replicas, algorithm=run.algorithm, exact=exact)
     sizes = Counter(bucket.nbytes for bucket in _buckets(parts[0], len(parts)))
     works = {("all-reduce", size): run.steps * times for size, times in sizes.items()}
-    if group.uneven(works | {("all-to-all", nbytes): 2 * run.steps}):
-        m.notes.append("every rank is simulated: they end a collective at different times")
+    if why := group.told_apart(works | {("all-to-all", nbytes): 2 * run.steps}):
+        m.notes.append(f"every rank is simulated: {why}")
         replicas, exact = make_replicas(m, run.nodes, steps, exact=True)
         group = Group(m, run.nodes, replicas, algorithm=run.algorithm, exact=exact)
     return replicas, group

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import simpy
 
@@ -69,6 +69,12 @@ class Replica:
     ends: list[float] = field(default_factory=list)
     feed: Feed | None = None
     paces: Iterator[TrainingStep] | None = None
+
+    def copy_links(self, machine: Any) -> tuple[str, ...]:
+        """Links over which its mini-batches come from the host; none if there are no bytes to copy."""
+        if not self.source or not self.step.nbytes_input:
+            return ()
+        return tuple(machine.route(self.source, self.device.name).resources)
 
     def begin(self) -> None:
         """Go on to the next mini-batch: where times vary, `step` becomes as slow or fast as that one is."""

@@ -195,8 +195,8 @@ def train(m: Session, run: Training) -> Program:
     every = STRATEGIES[run.strategy] or run.uneven
     replicas, exact = make_replicas(m, run.nodes, steps, exact=True if every else run.exact)
     group = _group(m, run, replicas, exact)
-    if run.exact is None and group.uneven(_works(run, steps[0])):
-        m.notes.append("every rank is simulated: they end a collective at different times")
+    if run.exact is None and (why := group.told_apart(_works(run, steps[0]))):
+        m.notes.append(f"every rank is simulated: {why}")
         replicas, exact = make_replicas(m, run.nodes, steps, exact=True)
         group = _group(m, run, replicas, exact)
     _hold(run, replicas)
