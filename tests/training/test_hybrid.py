@@ -80,7 +80,6 @@ def test_ranks_that_are_done_earlier_go_on():
         ],
     }
     mixed = run(build_machine(table, CATALOG), algorithm="ring")
-    assert any("end a collective at different times" in note for note in mixed.notes)
     times = [metric(m, "time per step") for m in (run(fast, algorithm="ring"), mixed, run(slow, algorithm="ring"))]
     assert times[0] < times[1] < times[2] * 1.01
 
