@@ -12,7 +12,7 @@ from typing import Any
 
 import simpy
 
-from simperf.collectives import collective_event, make_plan
+from simperf.collectives import collective_event
 from simperf.collectives.bench import bus_factor
 from simperf.collectives.channels import ChannelRun
 from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm, tuner_of
@@ -106,20 +106,13 @@ def _idealised(
     m: Session, algorithm: str, nodes: Sequence[str], nbytes: float, servers: Sequence[str], options: Mapping[str, Any]
 ) -> Callable[[], simpy.Event]:
     """Start of an all-reduce by a plan, every send a flow."""
-    options = dict(options)
     if algorithm == "multi-ring" and "orders" not in options:
         rings = find_rings(m.machine, nodes)
         if not rings:
             raise ProgramError(f"no NVLink ring connects the {len(nodes)} GPUs; use the algorithm 'ring'")
-        index = {node: rank for rank, node in enumerate(nodes)}
-        options["orders"] = [[index[node] for node in ring.order] for ring in rings]
-        options["weights"] = [ring.bandwidth for ring in rings]
         m.notes += [f"{len(rings)} rings found on the wiring:"]
         m.notes += [f"{' '.join(ring.order)} at {format_quantity(ring.bandwidth, 'B/s')}" for ring in rings]
+    plan = plan_for(m.machine, "all-reduce", algorithm, ranks=nodes, nbytes=nbytes, **options)
     sites = reducing_sites(m.machine, algorithm, nodes, options)
-    if sites:
-        plan = plan_for(m.machine, "all-reduce", algorithm, ranks=nodes, nbytes=nbytes, **options)
-    else:
-        plan = make_plan("all-reduce", algorithm, nranks=len(nodes), **options)
     places = list(sites or servers or [m.host] * plan.nservers)
     return partial(collective_event, m.simulation, plan, nodes, nbytes, servers=places or None)
