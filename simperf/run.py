@@ -82,6 +82,7 @@ def run(
         unseen=scenario.cost.unseen,
         protocols=scenario.cost.protocols,
         calls=scenario.cost.calls,
+        collectives=scenario.cost.collectives,
     )
     with _patient():
         time = session.play(scenario.program.function(session, **scenario.parameters))

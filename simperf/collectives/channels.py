@@ -82,6 +82,16 @@ class ChannelSet:
         """Time if nothing hinders it [s]."""
         return max(max((flow.time for flow in self.flows), default=0.0) + self.last, self.least)
 
+    def slower(self, factor: float) -> ChannelSet:
+        """The same channels whose latencies and bytes on the wire are `factor` times as many: so is the time [1]."""
+        if factor == 1.0:
+            return self
+        flows = tuple(
+            replace(one, latency=one.latency * factor, nbytes=one.nbytes * factor, drain=one.drain * factor)
+            for one in self.flows
+        )
+        return replace(self, flows=flows, last=self.last * factor, least=self.least * factor)
+
     def alone(self, nranks: int) -> Execution:
         """Play it on a network of its own."""
         env = simpy.Environment()

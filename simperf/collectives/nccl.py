@@ -37,6 +37,7 @@ from simperf.collectives.placement import Placement, Transport, place
 from simperf.collectives.plan import Plan
 from simperf.collectives.protocols import PROTOCOLS, protocol_transport
 from simperf.collectives.staging import StagedMachine
+from simperf.cost.collectives import MeasuredCollective
 from simperf.errors import UnknownNameError
 from simperf.hardware import GpuPart, Machine
 
@@ -194,6 +195,10 @@ class Tuner:
         since then (src/graph/search.cc) they pass the same ones.
     speed : float
         How many times as fast the constants of protocols and networks are, to see what that would gain [1].
+    measured : MeasuredCollective, optional
+        Times of this collective among as many ranks: at their sizes it takes so long, if nothing hinders it.
+    reference : Tuner, optional
+        Of the machine that was measured, where `machine` or `speed` are not those; what it misses is missed here too.
 
     Raises
     ------
@@ -213,6 +218,8 @@ class Tuner:
         only: Sequence[str] = (),
         spread: bool = False,
         speed: float = 1.0,
+        measured: MeasuredCollective | None = None,
+        reference: Tuner | None = None,
     ) -> None:
         if collective not in COLLECTIVES:
             raise UnknownNameError("collective of the tuner", collective, COLLECTIVES)
@@ -232,15 +239,38 @@ class Tuner:
         self._ways: dict[str, _Way] = {}
         self._transports: dict[tuple[str, str], Transport] = {}
         self._extra = self._network_latency()
+        self.measured, self._reference = measured, reference or self
+        self._factors: dict[float, float] = {}
 
     def choices(self, nbytes: float) -> list[Choice]:
         """All algorithms and protocols at one size [B], the fastest first."""
-        found = [self._choice(*pair, nbytes) for pair in self._pairs()]
-        return sorted(found, key=_expected)
+        found = sorted((self._choice(*pair, nbytes) for pair in self._pairs()), key=_expected)
+        return [self._as_measured(one) for one in found]
 
     def best(self, nbytes: float) -> Choice:
         """The one that the latencies and paces have for the fastest at one size [B]; nothing is played for it."""
+        return self._as_measured(self._modelled(nbytes))
+
+    def _modelled(self, nbytes: float) -> Choice:
+        """The fastest by NCCL's constants alone."""
         return min((self._choice(*pair, nbytes) for pair in self._pairs()), key=_expected)
+
+    def _as_measured(self, choice: Choice) -> Choice:
+        """The choice with channels that take what was measured."""
+        if self.measured is None or choice.channels is None:
+            return choice
+        nbytes = choice.nbytes
+        if nbytes not in self._factors:
+            self._factors[nbytes] = self._reference.misses(self.measured, nbytes)
+        return replace(choice, channels=choice.channels.slower(self._factors[nbytes]))
+
+    def misses(self, measured: MeasuredCollective, nbytes: float) -> float:
+        """How many times as long as modelled a payload [B] takes by what was measured [1]."""
+
+        def modelled(size: float) -> float:
+            return _expected(self._modelled(size))
+
+        return measured.time(nbytes, modelled) / modelled(nbytes)
 
     def _pairs(self) -> list[tuple[str, str]]:
         """Algorithms and protocols to choose from."""

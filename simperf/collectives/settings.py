@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 from simperf.collectives.nccl import Tuner
 from simperf.collectives.networks import network_names
+from simperf.cost.collectives import MeasuredCollective
 from simperf.errors import InputError, Problem, nearest
 from simperf.hardware import GpuPart, Machine
 
@@ -93,8 +94,33 @@ class NcclSettings:
         numbers = tuple(int(part) for part in version.split(".")[:2]) if version else ()
         return cls(network, switched, launches, numbers, NCCL[algorithm])
 
-    def tuner(self, machine: Machine, ranks: Sequence[str], collective: str, *, speed: float = 1.0) -> Tuner:
-        """The tuner for a collective of `ranks`; `speed` is how many times as fast NCCL's constants are [1]."""
+    def tuner(
+        self,
+        machine: Machine,
+        ranks: Sequence[str],
+        collective: str,
+        *,
+        speed: float = 1.0,
+        measured: MeasuredCollective | None = None,
+        base: Machine | None = None,
+    ) -> Tuner:
+        """The tuner for a collective of `ranks`.
+
+        Parameters
+        ----------
+        machine : Machine
+        ranks : sequence of str
+        collective : str
+        speed : float
+            How many times as fast NCCL's constants are [1].
+        measured : MeasuredCollective, optional
+            Times of the collective among as many ranks.
+        base : Machine, optional
+            That they were measured on, where `machine` was made faster.
+        """
+        reference = None
+        if measured is not None and (speed != 1.0 or base not in (None, machine)):
+            reference = self.tuner(base or machine, ranks, collective)
         version, only, switched = self.version, self.only, self.in_network
         if version and version < TREES:
             only = ("ring",)
@@ -110,17 +136,26 @@ class NcclSettings:
             only=only,
             spread=bool(version) and version < SAME_GPUS,
             speed=speed,
+            measured=measured,
+            reference=reference,
         )
 
 
 def tuner_of(
-    machine: Machine, ranks: Sequence[str], collective: str, settings: NcclSettings, *, speed: float = 1.0
+    machine: Machine,
+    ranks: Sequence[str],
+    collective: str,
+    settings: NcclSettings,
+    *,
+    speed: float = 1.0,
+    measured: MeasuredCollective | None = None,
+    base: Machine | None = None,
 ) -> Tuner:
-    """The tuner of a machine, made once for the same ranks, collective and settings."""
-    key = (tuple(ranks), collective, settings, speed)
+    """The tuner of a machine, made once for the same ranks, collective and settings; see `NcclSettings.tuner`."""
+    key = (tuple(ranks), collective, settings, speed, measured, id(base))
     made = _MADE.setdefault(machine, {})
     if key not in made:
-        made[key] = settings.tuner(machine, ranks, collective, speed=speed)
+        made[key] = settings.tuner(machine, ranks, collective, speed=speed, measured=measured, base=base)
     return made[key]
 
 

@@ -1,5 +1,6 @@
 """How long one thing takes alone: roofline, alpha-beta, measured tables. Pure functions of sizes."""
 
+from simperf.cost.collectives import MeasuredCollective, MeasuredCollectives
 from simperf.cost.fitted import FittedRoofline
 from simperf.cost.formulas import matrix_time, row_time, stream_time
 from simperf.cost.processor_calls import ProcessorCalls
@@ -18,6 +19,8 @@ __all__ = [
     "Estimate",
     "FittedRoofline",
     "FixedTime",
+    "MeasuredCollective",
+    "MeasuredCollectives",
     "MeasuredTable",
     "Miss",
     "OpCost",

@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 import simpy
 
-from simperf.cost import FittedRoofline, OpCost, OpModel, ProcessorCalls, Roofline, Unseen, UnseenRoofline
+from simperf.cost import (
+    FittedRoofline,
+    MeasuredCollectives,
+    OpCost,
+    OpModel,
+    ProcessorCalls,
+    Roofline,
+    Unseen,
+    UnseenRoofline,
+)
 from simperf.engine.device import Device
 from simperf.engine.kernel import Kernel
 from simperf.engine.recorder import Category
@@ -60,6 +69,8 @@ class Session:
         How many times as fast the constants of NCCL's protocols are [1].
     calls : ProcessorCalls, optional
         What calls take beside their operations where `kernels` are those of a CPU.
+    collectives : MeasuredCollectives
+        Times of collectives that were measured.
 
     Examples
     --------
@@ -87,11 +98,13 @@ class Session:
         unseen: Unseen | None = None,
         protocols: float = 1.0,
         calls: ProcessorCalls | None = None,
+        collectives: MeasuredCollectives | None = None,
     ) -> None:
         self.simulation, self.mode, self.profile = simulation, mode, profile
         self.sharp, self.efficiency = sharp, dict(efficiency or {})
         self.kernels, self.measured, self.unseen = dict(kernels or {}), measured, unseen
         self.protocols, self.calls = protocols, calls or ProcessorCalls()
+        self.collectives = collectives or MeasuredCollectives()
         self.used: set[str] = set()  # names of the fitted models that costs were taken from
         self.metrics: dict[str, tuple[float, str]] = {}
         self.done: dict[str, tuple[float, str]] = {}
@@ -114,6 +127,7 @@ class Session:
             unseen=self.unseen,
             protocols=self.protocols,
             calls=self.calls,
+            collectives=self.collectives,
         )
 
     @property

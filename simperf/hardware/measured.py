@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["call_fields", "device_fields", "frontend_fields"]
+__all__ = ["call_fields", "collective_fields", "device_fields", "frontend_fields"]
 
 #: constants of a frontend that a profile may hold under models that begin with ``frontend``
 _FRONTEND = ("launch", "result", "scripted", "graph_launch", "graph_gap", "capture", "depth", "copy_setup")
@@ -18,6 +19,9 @@ _BESIDE = {"gemm": "compute", "memory": "memory"}
 
 #: ways in which the calls of one small operation are measured
 _CALLED = ("plain", "forward", "backward")
+
+#: models of collectives: which one, among how many ranks, in how many servers
+_COLLECTIVE = re.compile(r"nccl\.([a-z-]+)\.n(\d+)(?:\.s(\d+))?")
 
 #: constants by model, as `simperf.hardware.ProfilePart` has them
 Models = Mapping[str, Mapping[str, float]]
@@ -132,3 +136,25 @@ def call_fields(models: Models) -> dict[str, Any]:
     if mixed is not None:
         found |= {key: mixed[key] for key in ("late", "late_at")}
     return found
+
+
+def collective_fields(name: str, values: Mapping[str, float]) -> dict[str, Any]:
+    """Fields of a `simperf.cost.MeasuredCollective` from the constants of the model `name`; empty for other models.
+
+    Examples
+    --------
+    >>> collective_fields("nccl.all-reduce.n8", {"size_1": 1024.0, "time_1": 2e-5})["sizes"]
+    (1024.0,)
+    """
+    found = _COLLECTIVE.fullmatch(name)
+    if found is None:
+        return {}
+    rows = sorted((values[f"size_{i}"], values[f"time_{i}"]) for i in range(1, len(values) // 2 + 1))
+    return {
+        "collective": found[1],
+        "ranks": int(found[2]),
+        "servers": int(found[3] or 0),
+        "sizes": tuple(size for size, _ in rows),
+        "times": tuple(time for _, time in rows),
+        "name": name,
+    }

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from simperf.hardware.devices import LinkPart
 from simperf.hardware.frontend import FrontendPart
-from simperf.hardware.measured import call_fields, device_fields, frontend_fields
+from simperf.hardware.measured import call_fields, collective_fields, device_fields, frontend_fields
 from simperf.hardware.part import Part
 from simperf.hardware.processors import GpuPart
 
@@ -177,6 +177,11 @@ class ProfilePart(Part):
             return {}
         found = call_fields({name: model.at(draw) for name, model in self.model.items()})
         return found | ({"cache": float(self.machine["l3"])} if "l3" in self.machine else {})
+
+    def collectives(self, draw: int = 0) -> list[dict[str, Any]]:
+        """Fields of each `simperf.cost.MeasuredCollective` that was measured by NCCL."""
+        found = (collective_fields(name, model.at(draw)) for name, model in self.model.items())
+        return [one for one in found if one]
 
     def adjusted(self, part: Part, draw: int = 0) -> Part:
         """`part` with the constants that were fitted for it; itself if there are none."""

@@ -15,13 +15,14 @@ import simpy
 from simperf.collectives import collective_event
 from simperf.collectives.bench import bus_factor
 from simperf.collectives.channels import ChannelRun
-from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm, tuner_of
+from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm
 from simperf.collectives.suit import plan_for, reducing_sites
 from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program, wait
 from simperf.execution.session import Session
 from simperf.hardware import find_rings
 from simperf.programs.registry import Count, program
+from simperf.training.tuned import session_tuner
 from simperf.units import Bytes, BytesPerSecond, format_quantity
 
 __all__ = ["all_reduce"]
@@ -95,7 +96,7 @@ def _nccl(
 ) -> Callable[[], simpy.Event]:
     """Start of an all-reduce as NCCL would do it."""
     settings = NcclSettings.read(algorithm, options)
-    choice = tuner_of(m.machine, nodes, "all-reduce", settings, speed=m.protocols).best(nbytes)
+    choice = session_tuner(m, nodes, "all-reduce", settings).best(nbytes)
     channels = choice.channels
     assert channels is not None, "an all-reduce goes by channels"
     m.notes.append(f"NCCL takes {choice.name}, {len(channels.flows)} channels")

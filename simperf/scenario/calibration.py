@@ -7,14 +7,14 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import cast
 
-from simperf.cost import Miss, ProcessorCalls, Unseen
+from simperf.cost import MeasuredCollective, MeasuredCollectives, Miss, ProcessorCalls, Unseen
 from simperf.cost.unseen import SORTS, STEPS
 from simperf.execution import FREE, FrontendPart
 from simperf.hardware import Catalog, Part, ProfilePart
 from simperf.scenario.schema import CostTable
 from simperf.scenario.settings import CostSettings, Scenario
 
-__all__ = ["UNSEEN", "adjusted", "cost_settings", "free", "unseen", "unseen_profile"]
+__all__ = ["UNSEEN", "adjusted", "cost_settings", "free", "measured_collectives", "unseen", "unseen_profile"]
 
 #: the profile that says how far GPUs lie from what is predicted for them while they are left out
 UNSEEN = "unseen-gpus"
@@ -52,7 +52,20 @@ def cost_settings(cost: CostTable, profiles: Sequence[ProfilePart], draw: int) -
     kept = {
         name: values for name, values in kernels.items() if not {name.partition(":")[0], name.partition("-")[0]} & said
     }
-    return CostSettings(cost.corner == "sharp", dict(cost.efficiency), kept, measured, calls=calls)
+    return CostSettings(
+        cost.corner == "sharp",
+        dict(cost.efficiency),
+        kept,
+        measured,
+        calls=calls,
+        collectives=measured_collectives(profiles, draw),
+    )
+
+
+def measured_collectives(profiles: Sequence[ProfilePart], draw: int = 0) -> MeasuredCollectives:
+    """Times of collectives that the profiles hold, at a joint draw."""
+    found = [MeasuredCollective(**one) for profile in profiles for one in profile.collectives(draw)]
+    return MeasuredCollectives(tuple(found))
 
 
 @lru_cache(maxsize=1)

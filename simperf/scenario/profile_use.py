@@ -41,6 +41,7 @@ SUBJECTS = (
     ),
     Subject("links", ("link", "copy"), "bytes on links of a kind that was measured"),
     Subject("devices", ("gpu", "streams", "overlap"), "kernels on {gpu}"),
+    Subject("collectives by NCCL", ("nccl",), 'algorithm = "nccl" for {collectives}'),
 )
 
 
@@ -64,8 +65,11 @@ class ProfileUse(NamedTuple):
         if self.used:
             return None
         known = {subject.title: subject.takes for subject in subjects(self.profile)}
-        gpu = self.profile.gpu or "a GPU"
-        takes = [f"{title}: {text.format(gpu=gpu)}" for title, text in known.items() if text]
+        words = {
+            "gpu": self.profile.gpu or "a GPU",
+            "collectives": ", ".join(_named(one) for one in self.profile.collectives()),
+        }
+        takes = [f"{title}: {text.format(**words)}" for title, text in known.items() if text]
         return Problem(
             "the profile changes nothing in this run",
             file=self.profile.file or self.profile.name,
@@ -79,6 +83,12 @@ class ProfileUse(NamedTuple):
         if not self.used or not self.unused:
             return ""
         return f"profile {self.profile.name}: its constants of {', '.join(self.unused)} change nothing in this run"
+
+
+def _named(one: Mapping[str, Any]) -> str:
+    """A measured collective in words."""
+    inside = f" in {one['servers']} servers" if one["servers"] > 1 else ""
+    return f"{one['collective']} of {one['ranks']} GPUs{inside}"
 
 
 def subjects(profile: ProfilePart) -> Iterator[Subject]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from simperf.cost import ProcessorCalls, Unseen
+from simperf.cost import MeasuredCollectives, ProcessorCalls, Unseen
 from simperf.execution import FREE, FrontendPart
 from simperf.hardware import Machine, ProfilePart
 from simperf.programs import ProgramSpec
@@ -36,6 +36,8 @@ class CostSettings:
         How many times as fast the constants of NCCL's protocols are, to see what that would gain [1].
     calls : ProcessorCalls
         What calls take beside their operations where `kernels` are those of a CPU.
+    collectives : MeasuredCollectives
+        Times of collectives that were measured.
     """
 
     sharp: bool = False
@@ -45,6 +47,7 @@ class CostSettings:
     unseen: Unseen | None = None
     protocols: float = 1.0
     calls: ProcessorCalls = field(default_factory=ProcessorCalls)
+    collectives: MeasuredCollectives = field(default_factory=MeasuredCollectives)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

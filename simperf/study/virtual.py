@@ -97,6 +97,8 @@ def speed_up(scenario: Scenario, factors: Mapping[str, float]) -> Scenario:
     if machine is not None:
         machine = _machine(machine, factors)
     cost = _cost(scenario, factors[_FITTED]) if _FITTED in factors else scenario.cost
+    if cost.collectives.curves:
+        cost = replace(cost, collectives=replace(cost.collectives, machine=scenario.machine))
     cost = replace(cost, protocols=cost.protocols * factors.get(PROTOCOLS, 1.0))
     return replace(scenario, parameters=changed, machine=machine, frontend=frontend, cost=cost)
 

@@ -28,7 +28,7 @@ from simperf.collectives.channels import ChannelRun, ChannelSet
 from simperf.collectives.execute import used_links
 from simperf.collectives.moved import add_up
 from simperf.collectives.placement import PLAIN, Placement, place
-from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm, tuner_of
+from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm
 from simperf.collectives.stepwise import Stepwise
 from simperf.collectives.suit import plan_for, reducing_sites
 from simperf.collectives.undisturbed import Undisturbed
@@ -39,6 +39,7 @@ from simperf.engine.stream import Stream
 from simperf.errors import InputError, Problem
 from simperf.execution.session import Session
 from simperf.training.replica import Replica
+from simperf.training.tuned import session_tuner
 
 __all__ = ["Group", "Work"]
 
@@ -401,7 +402,7 @@ class Group:
     def _find_way(self, name: str, nbytes: float) -> _Way:
         machine = self.m.machine
         if self.settings is not None:
-            tuner = tuner_of(machine, self.nodes, name, self.settings, speed=self.m.protocols)
+            tuner = session_tuner(self.m, self.nodes, name, self.settings)
             choice = tuner.best(nbytes)
             self.m.simulation.network.provide(tuner.staged.resources)
             return _Way(choice.plan, choice.transport, choice.placement, choice.channels)

@@ -15,12 +15,13 @@ from typing import Any
 import simpy
 
 from simperf.collectives.channels import ChannelRun
-from simperf.collectives.settings import NcclSettings, tuner_of
+from simperf.collectives.settings import NcclSettings
 from simperf.engine.flow import Route
 from simperf.engine.link_table import LinkClass
 from simperf.errors import InputError, Problem
 from simperf.execution.session import Session
 from simperf.training.sites import Then, after
+from simperf.training.tuned import session_tuner
 
 __all__ = ["GROUPED", "LocalRings"]
 
@@ -99,7 +100,7 @@ class LocalRings:
     def _play(self, work: Mapping[str, float], over: Then) -> Generator[simpy.Event, Any, None]:
         simulation = self._m.simulation
         for name, nbytes in work.items():
-            tuner = tuner_of(self._m.machine, self.gpus, name, NcclSettings(), speed=self._m.protocols)
+            tuner = session_tuner(self._m, self.gpus, name, NcclSettings())
             channels = tuner.best(nbytes).channels
             assert channels is not None
             yield ChannelRun(simulation.env, simulation.network, channels, self._routes).start()

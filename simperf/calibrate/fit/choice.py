@@ -28,6 +28,8 @@ class Choice:
         The same model with fewer or more constants: the best by `Fit.criterion` is taken.
     strict : bool
         How that is chosen.
+    whole : bool
+        No point is held out of the fit: each has a constant of its own.
     """
 
     series: str
@@ -37,6 +39,7 @@ class Choice:
     keys: tuple[str, ...] = field(default=(), repr=False)
     others: tuple[Model, ...] = ()
     strict: bool = False
+    whole: bool = False
 
 
 def keys_of(points: Iterable[Measurement]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from simperf.calibrate.fit.model import Data
 from simperf.calibrate.fit.network import host_model, incast_model, shaped_model
 from simperf.calibrate.fit.processor import PRIVATE, late_model, memory_rate, processor_models
 from simperf.calibrate.fit.products import product_columns, product_models
-from simperf.calibrate.fit.ring import ring_model
+from simperf.calibrate.fit.sizes import size_data, size_model
 from simperf.calibrate.fit.waiting import constant_model
 from simperf.calibrate.measure.amounts import op_of
 from simperf.cost import Device
@@ -37,6 +37,8 @@ COLLECTIVES = (
     "send",
     "round-trip",
 )
+#: series of NCCL's that a run takes times from
+_BY_NCCL = frozenset(f"{name}/nccl" for name in ("all-reduce", "all-gather", "reduce-scatter", "broadcast", "reduce"))
 #: series that no constant is fitted to
 _HELD_OUT = {"step": "whole steps", "program": "whole programs"}
 #: points that a kernel of its own constants needs; fewer go with their family
@@ -274,6 +276,9 @@ def _collective(series: str, points: Sequence[Measurement]) -> Iterator[Choice]:
         yield Choice(series, reason="the points have no nbytes", keys=keys_of(points))
         return
     points = [point for point in points if point.number("nbytes") > 0]
+    if series in _BY_NCCL:
+        yield from _nccl(series, points)
+        return
     name = series.replace("/", ".")
     groups: dict[tuple[float, ...], list[Measurement]] = {}
     uneven = [point for point in points if any(word.startswith("rate_of") for word in point.at)]
@@ -284,17 +289,31 @@ def _collective(series: str, points: Sequence[Measurement]) -> Iterator[Choice]:
     for point in points:
         key = tuple(float(str(point.at.get(word, 0.0) or 0.0)) for word in ("ranks", "rate"))
         groups.setdefault(key, []).append(point)
-    if series == "all-reduce/nccl" and len(groups) > 1:
-        data = Data.of(points, ("nbytes", "ranks"))
-        large = data.columns["nbytes"].max() > 50 * 2**20 * data.columns["ranks"].min()
-        model = ring_model(name, "all-reduce by NCCL's rings", spill=bool(large), dispatch=not large)
-        yield given(series, model, points, data)
     for (ranks, rate), found in groups.items():
         data = Data.of(found, ("nbytes",))
         words = [name] + ([f"n{ranks:g}"] if ranks else []) + ([f"rate{rate:.4g}"] if rate else [])
         title = f"{series} of {ranks:g} ranks by message size" if ranks else f"{series} by message size"
         model = piecewise_model(".".join(words), title, piecewise(data), data)
         yield given(series, model, found, data)
+
+
+def _nccl(series: str, points: Sequence[Measurement]) -> Iterator[Choice]:
+    """Times by size for each number of ranks, and of servers where it is known."""
+    collective = series.partition("/")[0]
+    groups: dict[tuple[int, int], list[Measurement]] = {}
+    for point in points:
+        ranks, servers = (int(float(str(point.at.get(word, 0) or 0))) for word in ("ranks", "servers"))
+        groups.setdefault((ranks, servers), []).append(point)
+    for (ranks, servers), found in groups.items():
+        if ranks < 2:
+            reason = "the points do not say among how many ranks: import with --ranks"
+            yield Choice(series, reason=reason, keys=keys_of(found))
+            continue
+        data = size_data(found)
+        inside = f" in {servers} servers" if servers else ""
+        name = f"nccl.{collective}.n{ranks}" + (f".s{servers}" if servers else "")
+        model = size_model(name, f"{collective} by NCCL among {ranks} ranks{inside}, by size", data)
+        yield Choice(series, model, data, keys=data.keys, whole=True)
 
 
 _Reader = Callable[[str, Sequence[Measurement], Dataset], Iterator[Choice]]

@@ -60,6 +60,8 @@ class Model:
         From the data to further starting values (each a mapping of some constants): the best end is kept.
     columns : tuple of str
         Conditions of a point that the function reads.
+    direct : callable, optional
+        From the data to the values themselves, where nothing is searched.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Model:
     fixed: Mapping[str, float] = field(default_factory=dict)
     starts: Callable[[Data], Sequence[Mapping[str, float]]] | None = None
     columns: tuple[str, ...] = ("nbytes",)
+    direct: Callable[[Data], Mapping[str, float]] | None = None
 
     def predict(self, values: Mapping[str, float], columns: Columns) -> Array:
         """Readings for `columns` with the constants at `values`, one a point even where a formula gives one for all."""

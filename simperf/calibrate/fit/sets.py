@@ -113,7 +113,8 @@ def fit_dataset(
         if choice.model is None or choice.data is None or choice.reason:
             skipped.append(choice)
             continue
-        data, kept_out = _apart(choice.data, out, least=len(choice.model.constants) + 1)
+        least = len(choice.model.constants) + 1
+        data, kept_out = (choice.data, None) if choice.whole else _apart(choice.data, out, least=least)
         if progress is not None:
             progress(choice.model.name)
         try:
@@ -143,7 +144,9 @@ def _held_out(choices: list[Choice], every: int) -> frozenset[str]:
     """Keys of the points that are held out of all models: chosen among the points of the smallest model of each."""
     decided: dict[str, bool] = {}
     for choice in sorted(choices, key=lambda one: len(one.keys)):
-        if choice.model is None or choice.data is None or choice.reason or len(choice.data.keys) != len(choice.data):
+        if choice.model is None or choice.data is None or choice.reason or choice.whole:
+            continue
+        if len(choice.data.keys) != len(choice.data):
             continue
         fresh = np.array([key not in decided for key in choice.data.keys], dtype=bool)
         if fresh.any():

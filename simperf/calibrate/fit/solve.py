@@ -142,6 +142,8 @@ def fit(model: Model, data: Data, *, seed: int = 0, draws: int = DRAWS) -> Fit:
         lmfit is not installed (extra ``fit``), or the model gives no number.
     """
     _check(model, data)
+    if model.direct is not None:
+        return _told(model, data, dict(model.direct(data)), seed=seed, draws=draws)
     start = {one.name: one.value for one in model.constants}
     guesses = [{**start, **one} for one in (model.starts(data) if model.starts is not None else ())] or [start]
     try:
@@ -162,6 +164,21 @@ def fit(model: Model, data: Data, *, seed: int = 0, draws: int = DRAWS) -> Fit:
     except ValueError as error:
         raise SimperfError(f"{model.name} cannot be fitted: {error}") from None
     return _finish(model, data, values, scale=scale, evaluations=evaluations, seed=seed, draws=draws)
+
+
+def _told(model: Model, data: Data, values: dict[str, float], *, seed: int, draws: int) -> Fit:
+    """Constants that the points say themselves; they are as sure as readings of one point are close."""
+    own = [np.log(each / np.median(each)) for each in data.samples if len(each) > 1]
+    spread = float(np.sqrt(np.mean(np.concatenate(own) ** 2))) if own else 0.0
+    rng = np.random.default_rng([seed, len(data), len(values)])
+    constants = {}
+    for one in model.constants:
+        value, width = values[one.name], float(np.exp(NORMAL * spread))
+        factors = np.exp(spread * rng.standard_normal(draws)) if spread else np.ones(0)
+        constants[one.name] = Fitted(
+            value, spread * value, value / width, value * width, one.unit, tuple(value * factors)
+        )
+    return Fit(model, data, constants, _deviation(log_residual(model, data, values)), 1)
 
 
 def best_of(models: Sequence[Model], data: Data, *, strict: bool = False, seed: int = 0, draws: int = DRAWS) -> Fit:

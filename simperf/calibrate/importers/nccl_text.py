@@ -8,7 +8,7 @@ kept.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from simperf.calibrate.dataset import Dataset, Value
@@ -33,7 +33,7 @@ COLLECTIVES = {
 #: types of nccl-tests -> simperf's precisions
 _DTYPES = {"float": "fp32", "half": "fp16", "double": "fp64", "bfloat16": "bf16"}
 _PROGRAM = re.compile(rf"\b({'|'.join(COLLECTIVES)})_perf\b")
-_RANK = re.compile(r"#\s*Rank\s+(\d+).*?device\s+\d+\s+\[[^\]]*\]\s*(.*)")
+_RANK = re.compile(r"#\s*Rank\s+(\d+).*?(?:\son\s+(\S+)\s+)?device\s+\d+\s+\[[^\]]*\]\s*(.*)")
 _COLUMNS = ("size", "count", "type", "redop", "root")
 #: algbw is printed with two decimals: a line that is farther off than this is damaged
 _TOLERANCE = 0.03
@@ -50,6 +50,7 @@ class _Head:
     threads: int = 1
     gpus: int = 1
     version: str = ""
+    hosts: set[str] = field(default_factory=set)
 
 
 def known_collective(name: str) -> str:
@@ -94,7 +95,8 @@ def _head(head: _Head, line: str) -> None:
     rank = _RANK.search(line)
     if rank:
         head.ranks = max(head.ranks, int(rank.group(1)) + 1)
-        head.gpu = rank.group(2).strip()
+        head.gpu = rank.group(3).strip()
+        head.hosts.add(rank.group(2) or "")
     settings = re.search(r"nThread (\d+) nGpus (\d+)", line)
     if settings:
         head.threads, head.gpus = (int(each) for each in settings.groups())
@@ -116,8 +118,9 @@ def import_nccl_text(text: str, name: str, *, collective: str = "", ranks: int =
     Returns
     -------
     Imported
-        Series ``<collective>/nccl`` with ``nbytes`` [B], ``ranks``, ``dtype`` and ``in_place``, a reading (the mean of
-        nccl-tests' iterations) each; and the lines that were not read.
+        Series ``<collective>/nccl`` with ``nbytes`` [B], ``ranks``, ``dtype`` and ``in_place``, and ``servers`` where
+        the ranks are on several hosts, a reading (the mean of nccl-tests' iterations) each; and the lines that were not
+        read.
     """
     head, points, problems = _Head(), Points(), []
     rows: list[tuple[int, dict[str, Value], list[tuple[bool, float]], float]] = []
@@ -143,9 +146,10 @@ def import_nccl_text(text: str, name: str, *, collective: str = "", ranks: int =
         problems.append(Problem(message, file=name, key="--collective", expected=", ".join(COLLECTIVES.values())))
         return Imported(Dataset(""), tuple(problems))
     count = ranks or head.ranks or _counted(kind, [factor for *_, factor in rows]) or head.threads * head.gpus
+    servers: dict[str, Value] = {"servers": len(head.hosts)} if len(head.hosts) > 1 else {}
     for _, at, times, _ in rows:
         for in_place, time in times:
-            points.add(f"{kind}/nccl", {**at, "ranks": count, "in_place": in_place}, [time])
+            points.add(f"{kind}/nccl", {**at, "ranks": count, **servers, "in_place": in_place}, [time])
     machine: dict[str, Value] = {"ranks": count}
     if head.gpu:
         machine["gpu"] = head.gpu

@@ -1,0 +1,30 @@
+"""NCCL's tuner of a session, with what its profiles measured of the collective."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simperf.collectives.nccl import Tuner
+from simperf.collectives.settings import NcclSettings, tuner_of
+from simperf.execution.session import Session
+
+__all__ = ["session_tuner"]
+
+
+def session_tuner(m: Session, ranks: Sequence[str], collective: str, settings: NcclSettings) -> Tuner:
+    """The tuner for a collective of `ranks` in a session; the session notes which measured times it takes.
+
+    Parameters
+    ----------
+    m : Session
+    ranks : sequence of str
+        Nodes, server by server.
+    collective : str
+    settings : NcclSettings
+    """
+    servers = len({m.machine.nodes[rank].server for rank in ranks})
+    measured = m.collectives.of(collective, len(ranks), servers)
+    if measured is not None:
+        m.used.add(measured.name)
+    base = m.collectives.machine
+    return tuner_of(m.machine, ranks, collective, settings, speed=m.protocols, measured=measured, base=base)

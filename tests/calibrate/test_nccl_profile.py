@@ -1,0 +1,162 @@
+"""From a log of nccl-tests to a profile, and what a run makes of it."""
+
+from dataclasses import replace
+
+import pytest
+
+import simperf
+from simperf.calibrate.fit import fit_dataset
+from simperf.calibrate.importers import import_file
+from simperf.calibrate.profile import write_profile
+from simperf.calibrate.validate import validate
+from simperf.cli import main
+from simperf.errors import InputError
+from simperf.hardware import Catalog
+from simperf.study.virtual import resources, speed_up
+from tests.calibrate.nccl_logs import nccl_log
+
+SIZES = [2**power for power in range(3, 31)]
+
+
+def times(ranks=8):
+    """A machine of no catalogue: latencies, a jump in the middle, and a rate."""
+    return {size: (3e-5 if size < 2**20 else 5e-5) + 2 * (ranks - 1) / ranks * size / 1.7e11 for size in SIZES}
+
+
+def scenario(profile, program, machine="dgx-a100"):
+    return simperf.make_scenario(
+        {"machine": {"use": machine}, "calibration": {"use": str(profile)}, "program": program}
+    )
+
+
+def of_bucket(profile, nbytes, *, gpus=8, machine="dgx-a100", **more):
+    """Training whose only bucket has so many bytes, after a backward pass."""
+    given = {"layers": 1, "weights": f"{nbytes} B", "bucket": f"{nbytes} B", "first_bucket": f"{nbytes} B", "steps": 1}
+    program = {"use": "train", "gpus": gpus, "batch": gpus, "overlap": False, **given, **more}
+    return simperf.run(scenario(profile, program, machine)).metrics["exposed communication"].value
+
+
+def of_program(profile, nbytes, *, gpus=8, machine="dgx-a100", **more):
+    return simperf.run(scenario(profile, {"use": "all-reduce", "gpus": gpus, "nbytes": f"{nbytes} B", **more}, machine))
+
+
+@pytest.fixture
+def log(tmp_path):
+    file = tmp_path / "all_reduce.log"
+    file.write_text(nccl_log(times(), 8))
+    return file
+
+
+@pytest.fixture
+def profile(log, tmp_path, capsys):
+    """As the documentation has it: two commands."""
+    data, profile = str(tmp_path / "data.json"), tmp_path / "mine.toml"
+    assert main(["calibrate", "import", str(log), "-o", data]) == 0
+    assert main(["calibrate", "fit", data, "-o", str(profile)]) == 0
+    capsys.readouterr()
+    return profile
+
+
+def test_runs_and_training_take_what_the_log_says(profile):
+    for nbytes, time in times().items():
+        found = of_program(profile, nbytes)
+        assert found.time == pytest.approx(time, rel=0.02)
+        assert "collectives by NCCL" in found.sources["profile mine"]
+        if nbytes >= 2**16:
+            assert of_bucket(profile, nbytes) == pytest.approx(found.time, rel=1e-9)
+
+
+def test_without_the_profile_it_is_another_time(profile):
+    with_it = of_program(profile, 2**28)
+    data = {key: value for key, value in with_it.scenario.items() if key != "calibration"}
+    without = simperf.run(simperf.make_scenario(data))
+    assert abs(without.time / with_it.time - 1) > 0.1
+    assert without.notes == with_it.notes, "NCCL chooses the same"
+
+
+def test_between_sizes_and_beyond_them(profile):
+    first, last = SIZES[0], SIZES[-1]
+    between = of_program(profile, 3 * 2**26).time
+    assert times()[2**27] < between < times()[2**28]
+    plain = {size: _plain(size) for size in (4, first, last, 4 * last)}
+    assert of_program(profile, 4).time / plain[4] == pytest.approx(times()[first] / plain[first], rel=5e-3)
+    assert of_program(profile, 4 * last).time / plain[4 * last] == pytest.approx(times()[last] / plain[last], rel=5e-3)
+
+
+def _plain(nbytes):
+    data = {"machine": {"use": "dgx-a100"}, "program": {"use": "all-reduce", "nbytes": f"{nbytes} B"}}
+    return simperf.run(simperf.make_scenario(data)).time
+
+
+@pytest.mark.parametrize(
+    ("program", "read"),
+    [
+        ({"use": "all-reduce", "gpus": 4}, "all-reduce of 8 GPUs"),
+        ({"use": "all-reduce", "algorithm": "ring"}, 'algorithm = "nccl"'),
+        ({"use": "train", "gpus": 1, "batch": 8}, "collectives by NCCL"),
+        ({"use": "sends"}, "collectives by NCCL"),
+    ],
+)
+def test_it_is_refused_where_nothing_takes_it(profile, program, read):
+    with pytest.raises(InputError) as caught:
+        simperf.run(scenario(profile, program))
+    (problem,) = caught.value.problems
+    assert problem.file == str(profile)
+    assert read in problem.expected
+
+
+def test_two_at_once_share_the_links(profile):
+    alone = of_program(profile, 2**28).time
+    both = of_program(profile, 2**28, together=2).time
+    assert 1.5 * alone < both < 2.01 * alone
+
+
+def test_everything_twice_as_fast_takes_half_the_time(profile):
+    """What a log says is of the machine as it is: one that is made faster is faster."""
+    one = scenario(profile, {"use": "all-reduce", "algorithm": "nccl", "nbytes": "64 MiB"})
+    names = [resource.name for resource in resources(one)]
+    base = simperf.run(one).time
+    assert simperf.run(speed_up(one, dict.fromkeys(names, 2.0))).time == pytest.approx(base / 2, rel=1e-9)
+    (link,) = [name for name in names if name.startswith("nvlink")]
+    assert base / 2 < simperf.run(speed_up(one, {link: 2.0})).time < base
+
+
+def test_servers_are_told_apart(tmp_path):
+    """Sixteen GPUs in two servers say nothing of sixteen in one."""
+    file = tmp_path / "two.log"
+    file.write_text(nccl_log(times(16), 16, hosts=2))
+    dataset = import_file(str(file)).dataset
+    assert {point.at["servers"] for point in dataset} == {2}
+    profile = tmp_path / "two.toml"
+    write_profile(profile, fit_dataset(dataset))
+    cluster = {"server": "dgx-a100", "count": 2, "fabric": {"type": "star", "link": "infiniband-hdr"}}
+    data = {"calibration": {"use": str(profile)}, "program": {"use": "all-reduce", "nbytes": "1 MiB"}}
+    found = simperf.run(simperf.make_scenario({"machine": cluster, **data}))
+    assert found.time == pytest.approx(times(16)[2**20], rel=0.02)
+    with pytest.raises(InputError, match="all-reduce of 16 GPUs in 2 servers"):
+        simperf.run(simperf.make_scenario({"machine": {"use": "dgx-2"}, **data}))
+
+
+def test_validation_says_the_same(profile, log):
+    found = validate(Catalog.load().profile(str(profile)), import_file(str(log)).dataset)
+    assert len(found.points) == len(SIZES)
+    assert max(abs(point.error) for point in found.points) < 0.01
+
+
+def test_several_logs_say_how_sure_the_times_are(tmp_path):
+    first, second = (import_file(str(_write(tmp_path, index, scale))).dataset for index, scale in enumerate((1.0, 1.1)))
+    pooled = replace(first, measurements=tuple(_pooled(first, second)))
+    found = fit_dataset(pooled)["nccl.all-reduce.n8"].fit.constants["time_1"]
+    assert found.stderr == pytest.approx(0.048 * found.value, rel=0.1)
+    assert len(found.draws) == 64
+
+
+def _pooled(first, second):
+    again = {point.key: point for point in second}
+    return [replace(point, samples=point.samples + again[point.key].samples) for point in first]
+
+
+def _write(folder, index, scale):
+    file = folder / f"all_reduce_{index}.log"
+    file.write_text(nccl_log({size: scale * time for size, time in times().items()}, 8))
+    return file
