@@ -11,12 +11,14 @@ import simpy
 
 from simperf.collectives.collapsed import collapse
 from simperf.collectives.effort import ASKED, Effort
+from simperf.collectives.hosted import Hosted
 from simperf.collectives.moved import Moved
 from simperf.collectives.placement import PLAIN, Placement, Transport, Wired, place
 from simperf.collectives.plan import Plan
 from simperf.collectives.rotation import rotate
 from simperf.collectives.stepwise import Stepwise
 from simperf.engine.network import FlowNetwork
+from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, Problem
 
 __all__ = ["Execution", "collective_event", "execute", "used_links"]
@@ -128,6 +130,10 @@ def execute(
     entry = _entries(plan, entry_times)
     placement = placement or place(plan, machine, ranks=ranks, servers=servers)
     traffic = [(tuple(machine.route(src, dst).resources), rate) for src, dst, rate in background]
+    hosting = getattr(machine, "hosting", None)
+    if hosting is not None and (hosting.stack is not None or hosting.shaped):
+        effort.check_events(plan)
+        return _between_hosts(plan, machine, placement, nbytes, entry, transport=transport, traffic=traffic)
     touched = bool(traffic) and not used_links(plan, placement).isdisjoint(name for flow, _ in traffic for name in flow)
     if touched and not exact:
         effort.check_events(plan)
@@ -149,6 +155,44 @@ def execute(
     stepwise = Stepwise(env, network, plan=plan, placement=placement, nbytes=nbytes, transport=transport, entry=entry)
     env.run(stepwise.done)
     return Execution(float(env.now), tuple(stepwise.finish), "step-exact", network.moved)
+
+
+def _between_hosts(
+    plan: Plan,
+    machine: Any,
+    placement: Placement,
+    nbytes: float,
+    entry: Sequence[float],
+    *,
+    transport: Transport,
+    traffic: Sequence[tuple[tuple[str, ...], float]],
+) -> Execution:
+    """Run a plan alone on hosts that have network stacks, or on links that are shaped."""
+    simulation = Simulation(machine)
+    for flow, rate in traffic:
+        simulation.network.background(flow, rate)
+    run = _start(simulation, plan, placement, nbytes, entry, transport=transport)
+    simulation.env.run(run.done)
+    method = "hosts" if simulation.stacks is not None else "step-exact"
+    return Execution(simulation.now, tuple(run.finish), method, simulation.network.moved)
+
+
+def _start(
+    sim: Any, plan: Plan, placement: Placement, nbytes: float, entry: Sequence[float], *, transport: Transport
+) -> Stepwise | Hosted:
+    """Start a plan in a simulation, by threads of its hosts where these have network stacks."""
+    if getattr(sim, "stacks", None) is not None:
+        return Hosted(sim.env, sim.stacks, plan=plan, placement=placement, nbytes=nbytes, entry=entry)
+    return Stepwise(
+        sim.env,
+        sim.network,
+        plan=plan,
+        placement=placement,
+        nbytes=nbytes,
+        transport=transport,
+        entry=entry,
+        recorder=getattr(sim, "recorder", None),
+    )
 
 
 def collective_event(
@@ -188,14 +232,4 @@ def collective_event(
     _check_size(nbytes)
     placement = place(plan, sim.machine, ranks=node_ids, servers=servers)
     entry = _entries(plan, start_times)
-    run = Stepwise(
-        sim.env,
-        sim.network,
-        plan=plan,
-        placement=placement,
-        nbytes=nbytes,
-        transport=transport,
-        entry=entry,
-        recorder=getattr(sim, "recorder", None),
-    )
-    return run.done
+    return _start(sim, plan, placement, nbytes, entry, transport=transport).done

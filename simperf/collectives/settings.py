@@ -160,9 +160,14 @@ def tuner_of(
 
 
 def default_algorithm(machine: object, ranks: Sequence[str]) -> str:
-    """``"nccl"`` where all ranks are GPUs that NCCL runs on, else ``"ring"``."""
+    """``"nccl"`` where all ranks are GPUs that NCCL runs on, ``"gloo"`` on hosts' CPUs, else ``"ring"``.
+
+    Hosts' CPUs are ranks where messages between hosts have a cost of their own: a network stack.
+    """
     if not isinstance(machine, Machine):
         return "ring"
+    if machine.hosting.stack is not None and all(machine.nodes[rank].kind == "cpu" for rank in ranks):
+        return "gloo"
     parts = (machine.nodes[rank].part for rank in ranks)
     runs = all(isinstance(part, GpuPart) and part.architecture in ARCHITECTURES for part in parts)
     return "nccl" if runs else "ring"

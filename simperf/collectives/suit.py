@@ -10,6 +10,7 @@ from simperf.collectives.algorithms import make_plan, options_of
 from simperf.collectives.effort import ASKED, Effort
 from simperf.collectives.placement import PLAIN, Placement, Transport, Wired
 from simperf.collectives.plan import Plan
+from simperf.collectives.plans.gloo import segments_for
 from simperf.errors import InputError, Problem
 from simperf.hardware import Machine, find_rings
 
@@ -76,6 +77,8 @@ def plan_for(
         raise InputError(Problem(message, key="algorithm", value=algorithm, expected="a server such as dgx-h100"))
     if "group" in known and "group" not in options:
         chosen["group"] = _group(machine, ranks)
+    if algorithm == "gloo" and "segments" not in options:
+        chosen["segments"] = segments_for(nbytes, len(ranks))
     if "chunks" in known and "chunks" not in options:
         chain = options.get("degree") == 1
         chosen["chunks"] = suitable_chunks(machine, ranks, nbytes, transport=transport, chain=chain, effort=effort)

@@ -39,6 +39,8 @@ class Device:
         Its entry of the catalog; a device without a part has unlimited memory.
     depth : float
         Launches that may be outstanding on each of its streams.
+    share : Share, optional
+        Cores of a host that it is made of, which others use too; a device of its own if left out.
     """
 
     __slots__ = (
@@ -64,10 +66,11 @@ class Device:
         part: DevicePart | None = None,
         depth: float = DEFAULT_DEPTH,
         recorder: Recorder | None = None,
+        share: Share | None = None,
     ) -> None:
         self.env, self.name, self.network, self.part = env, name, network, part
         self.depth, self.recorder = depth, recorder
-        self.share = Share(env, 1.0)
+        self.share = share or Share(env, 1.0)
         capacity = part.memory_capacity if part is not None else math.inf
         self.memory = MemoryPool(env, name, capacity, recorder=recorder)
         self._streams: dict[int, Stream] = {}

@@ -222,8 +222,9 @@ class Fluid:
             else:
                 first = self._end_crowd(share, share.crowd, slack, now)
             if share.live:
-                # Rounding has woken us too early: once more, and later.
-                heappush(ends, (now + first, next(self._order), share))
+                # Rounding has woken us too early: once more, and later than what counts as now.
+                later = max(now + first, math.nextafter(now + slack, math.inf))
+                heappush(ends, (later, next(self._order), share))
         self._arm()
 
     def _end_crowd(self, share: Share, crowd: Crowd | Funnel, slack: float, now: float) -> float:

@@ -18,13 +18,15 @@ class Host:
     name : str
     cores : float
         Threads that run at full speed at the same time.
+    share : Share, optional
+        Cores that it has together with other hosts; its own if left out.
     """
 
     __slots__ = ("cores", "env", "name", "share")
 
-    def __init__(self, env: simpy.Environment, name: str, cores: float) -> None:
+    def __init__(self, env: simpy.Environment, name: str, cores: float, *, share: Share | None = None) -> None:
         self.env, self.name, self.cores = env, name, cores
-        self.share = Share(env, cores)
+        self.share = share or Share(env, cores)
 
     def work(self, seconds: float, threads: float = 1.0) -> simpy.Event:
         """Event that comes when `seconds` of work on `threads` cores are done.

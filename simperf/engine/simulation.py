@@ -10,10 +10,13 @@ from typing import Any, Protocol
 import numpy as np
 import simpy
 
+from simperf.engine.bucket import TokenBucket
 from simperf.engine.device import Device, DevicePart
 from simperf.engine.host import Host
+from simperf.engine.netstack import NetworkStacks
 from simperf.engine.network import FlowNetwork
 from simperf.engine.recorder import Recorder
+from simperf.engine.share import Share
 from simperf.engine.stream import DEFAULT_DEPTH
 from simperf.errors import ProgramError, SimperfError, nearest
 
@@ -91,6 +94,34 @@ class Simulation:
         self.hosts: dict[str, Host] = {}
         self.path = 0.0  # longest chain of dependent work finished so far, contention left out
         self._random: dict[str, np.random.Generator] = {}
+        hosting: Any = getattr(machine, "hosting", None)
+        self._cores = Share(self.env, hosting.shared_cores) if hosting and hosting.shared_cores else None
+        shaped = hosting.shaped if machine is not None and hosting else {}
+        rates = machine.resources if machine is not None else {}
+        self.buckets = {
+            name: TokenBucket(self.network, name, rate=rates[name], burst=one.burst, peak=one.peak)
+            for name, one in shaped.items()
+        }
+        self.stacks = self._stacks(hosting.stack) if hosting and hosting.stack else None
+
+    def _stacks(self, costs: Any) -> NetworkStacks:
+        """The network stacks of the machine's hosts."""
+        assert self.machine is not None
+        machine = self.machine
+        return NetworkStacks(
+            self.env,
+            self.network,
+            costs,
+            host=lambda node: self.host(machine.host_of(node)),
+            route=machine.route,
+            capacities=machine.resources,
+            buckets=self.buckets,
+        )
+
+    @property
+    def own_times(self) -> bool:
+        """Whether the machine says what makes hosts differ from links alone: network stacks, or token buckets."""
+        return self.stacks is not None or bool(self.buckets)
 
     @property
     def now(self) -> float:
@@ -107,6 +138,7 @@ class Simulation:
         """
         if name not in self.devices:
             part: DevicePart | None = None
+            share: Share | None = None
             if self.machine is not None:
                 node = self.machine.nodes.get(name)
                 if node is None:
@@ -114,8 +146,10 @@ class Simulation:
                 if node.kind not in ("gpu", "cpu"):
                     raise ProgramError(f"{name!r} is a {node.kind}, no device: a GPU or a CPU is expected")
                 part = node.part if node.kind == "gpu" else None
+                if self.stacks is not None and node.kind == "cpu":
+                    share = self.host(name).share
             self.devices[name] = Device(
-                self.env, name, self.network, part=part, depth=self.depth, recorder=self.recorder
+                self.env, name, self.network, part=part, depth=self.depth, recorder=self.recorder, share=share
             )
         return self.devices[name]
 
@@ -128,7 +162,7 @@ class Simulation:
                 if node is None:
                     raise ProgramError(f"the machine has no host {name!r}")
                 cores = self.machine.cores(name)
-            self.hosts[name] = Host(self.env, name, cores)
+            self.hosts[name] = Host(self.env, name, cores, share=self._cores)
         return self.hosts[name]
 
     def random(self, name: str) -> np.random.Generator:

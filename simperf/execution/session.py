@@ -314,7 +314,10 @@ class Session:
     ) -> simpy.Event:
         """Move bytes between two nodes; the event comes when they have arrived."""
         route, simulation, started = self.machine.route(source, target), self.simulation, self.now
-        event = simulation.network.transfer(route.resources, nbytes, latency=route.latency, name=name)
+        if simulation.stacks is not None and self.machine.host_of(source) != self.machine.host_of(target):
+            event = simulation.stacks.carry(source, target, nbytes)
+        else:
+            event = simulation.network.transfer(route.resources, nbytes, latency=route.latency, name=name)
         if simulation.recorder is not None and event.callbacks is not None:
             event.callbacks.append(lambda _: self.show(f"{source}/to {target}", name, started, category))
         return event

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
-from simperf.hardware.parts import CpuPart, NicPart, Part, StoragePart, SwitchPart
+from simperf.hardware.parts import CpuPart, Hosting, NicPart, Part, StoragePart, SwitchPart
 
 __all__ = ["Blueprint", "Edge", "Node", "Route", "shortest"]
 
@@ -129,6 +129,8 @@ class Blueprint:
         [USD/h]
     price_source : str
         Who asked it, where and when.
+    hosting : Hosting
+        Network stack, cores and token buckets of a machine that is this server alone.
     """
 
     name: str
@@ -139,6 +141,7 @@ class Blueprint:
     price: float | None = None
     title: str = ""
     price_source: str = ""
+    hosting: Hosting = field(default_factory=Hosting)
     out: dict[str, list[Edge]] = field(init=False, repr=False)
     capacities: dict[str, float] = field(init=False, repr=False)
     _paths: dict[tuple[str, str], tuple[Edge, ...] | None] = field(init=False, repr=False, default_factory=dict)

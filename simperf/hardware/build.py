@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
@@ -12,7 +13,7 @@ from simperf.hardware.catalog import Catalog
 from simperf.hardware.check import blueprint_problems
 from simperf.hardware.fabric import ServerSlot
 from simperf.hardware.machine import Machine
-from simperf.hardware.parts import LinkPart, NicPart, Part, SwitchPart
+from simperf.hardware.parts import Hosting, LinkPart, NetworkStackPart, NicPart, Part, Shaping, SwitchPart
 
 __all__ = ["build_machine", "build_named", "server_blueprint"]
 
@@ -130,12 +131,41 @@ def _blueprint(name: str, spec: Mapping[str, Any], catalog: Catalog, toml: TomlF
     else:
         price = server.price.on_demand
         asked = ", ".join(text for text in (server.price.source, server.price.region, server.price.date) if text)
-    plan = Blueprint(name, nodes, edges, server.peer_access, server.gpu_direct, price, server.title, asked)
+    hosting = hosting_of(server, _shaped(server, edges), catalog, toml, at, problems)
+    plan = Blueprint(name, nodes, edges, server.peer_access, server.gpu_direct, price, server.title, asked, hosting)
     if not problems:
         problems = [toml.problem((*at, "node"), message) for message in blueprint_problems(plan)]
     if problems:
         raise InputError(sorted(problems, key=lambda row: row.line))
     return plan
+
+
+def hosting_of(
+    spec: Any, shaped: Mapping[str, Shaping], catalog: Catalog, toml: TomlFile, at: Key, problems: list[Problem]
+) -> Hosting:
+    """What a server's or a cluster's table says of its hosts."""
+    stack: NetworkStackPart | None = None
+    if spec.network_stack is not None:
+        said = spec.network_stack.model_dump(exclude_none=True)
+        found = _part("network-stack", said.pop("use"), catalog, toml, (*at, "network_stack"), problems)
+        stack = cast("NetworkStackPart | None", found)
+        if stack is not None and said:
+            stack = replace(stack, sources={**stack.sources, **dict.fromkeys(said, "the machine's table")}, **said)
+    return Hosting(stack, spec.shared_cores, shaped)
+
+
+def _shaped(spec: Any, edges: Mapping[str, Edge]) -> dict[str, Shaping]:
+    """Token buckets by resource, at both ends of each shaped link."""
+    from simperf.hardware.wiring import expand
+
+    found: dict[str, Shaping] = {}
+    for item in spec.link:
+        if item.burst and item.peak:
+            ends = [set(expand(item.a)), set(expand(item.b))]
+            for one in edges.values():
+                if any(one.src in near and one.dst in far for near, far in (ends, ends[::-1])):
+                    found[one.resource] = Shaping(item.burst, item.peak)
+    return found
 
 
 def _nodes(spec: Any, catalog: Catalog, toml: TomlFile, at: Key, problems: list[Problem]) -> dict[str, Node]:

@@ -20,6 +20,7 @@ from simperf.hardware.parts import (
     GpuPart,
     LinkPart,
     MemoryPart,
+    NetworkStackPart,
     NicPart,
     Part,
     ProfilePart,
@@ -43,6 +44,7 @@ PART_KINDS: Mapping[str, type[Part]] = {
     "nic": NicPart,
     "switch": SwitchPart,
     "frontend": FrontendPart,
+    "network-stack": NetworkStackPart,
     "profile": ProfilePart,
 }
 KINDS = (*PART_KINDS, "server", "cluster")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.files import TomlFile
 from simperf.hardware.blueprint import Blueprint, Edge, Node, forwarding_latency
-from simperf.hardware.build import Wire, pair_of_edges, resolve, server_blueprint
+from simperf.hardware.build import Wire, hosting_of, pair_of_edges, resolve, server_blueprint
 from simperf.hardware.catalog import Catalog
 from simperf.hardware.fabric import Fabric, Port, ServerSlot
 from simperf.hardware.machine import Machine
-from simperf.hardware.parts import NicPart
+from simperf.hardware.parts import NicPart, Shaping
 
 __all__ = ["build_cluster", "cluster_of"]
 
@@ -100,6 +101,7 @@ def cluster_of(
         switch = catalog.part("switch", cluster.fabric.switch) if cluster.fabric.switch is not None else None
     except UnknownNameError as error:
         problems.append(toml.problem((*where, "uplink" if error.kind == "link" else "switch"), str(error)))
+    hosting = hosting_of(cluster, {}, catalog, toml, at, problems)
     doors = {plan: _doors(plan) for plan in dict.fromkeys(plans)}
     problems += [
         toml.problem(at, f"the server {plan.name!r} has no NIC to plug into the fabric")
@@ -120,7 +122,11 @@ def cluster_of(
                 for local, where in zip(doors[plan], switches, strict=True)
             )
         slots.append(ServerSlot(f"n{index}", plan, made[plan, switches]))
-    return Machine(name, slots, fabric=fabric)
+    if cluster.fabric.burst and cluster.fabric.peak:
+        ends = [(f"{slot.name}/{port.local}", port.switch) for slot in slots for port in slot.ports]
+        links = [f"{a}>{b}" for one, two in ends for a, b in ((one, two), (two, one))]
+        hosting = replace(hosting, shaped=dict.fromkeys(links, Shaping(cluster.fabric.burst, cluster.fabric.peak)))
+    return Machine(name, slots, fabric=fabric, hosting=hosting)
 
 
 def _doors(plan: Blueprint) -> list[str]:

@@ -16,7 +16,7 @@ from simperf.hardware.blueprint import Blueprint, Edge, Node, Route, node_capaci
 from simperf.hardware.doors import Choices
 from simperf.hardware.fabric import Fabric, ServerSlot
 from simperf.hardware.lazy import LazyMapping
-from simperf.hardware.parts import CpuPart
+from simperf.hardware.parts import CpuPart, Hosting
 
 if TYPE_CHECKING:
     import networkx
@@ -41,6 +41,8 @@ class Machine:
         Capacity by resource id [B/s].
     servers : tuple of ServerSlot
         With their blueprints.
+    hosting : Hosting
+        Network stack and cores of its hosts, and token buckets of its links.
     price : float or None
         Of all servers [USD/h], None if one has none.
 
@@ -52,10 +54,18 @@ class Machine:
     (2, 5)
     """
 
-    def __init__(self, name: str, servers: Sequence[ServerSlot], *, fabric: Fabric | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        servers: Sequence[ServerSlot],
+        *,
+        fabric: Fabric | None = None,
+        hosting: Hosting | None = None,
+    ) -> None:
         self.name = name
         self.servers = tuple(servers)
         self.fabric = fabric
+        self.hosting = hosting or (self.servers[0].blueprint.hosting if fabric is None else Hosting())
         self._inner = fabric or Fabric()
         self._slots = {slot.name: slot for slot in self.servers}
         self._ports = {(slot.name, port.local, port.switch): port for slot in self.servers for port in slot.ports}
@@ -96,6 +106,11 @@ class Machine:
         return self.ids("gpu")
 
     @property
+    def workers(self) -> tuple[str, ...]:
+        """Nodes that train where none are named: all GPUs, or without any the hosts, if these have a network stack."""
+        return self.gpus or (self.hosts if self.hosting.stack is not None else ())
+
+    @property
     def cpus(self) -> tuple[str, ...]:
         """Ids of all CPU sockets."""
         return self.ids("cpu")
@@ -133,7 +148,12 @@ class Machine:
         return self._prefix(slot) + found
 
     def cores(self, host: str) -> float:
-        """CPU cores of all sockets of the server of `host`; no limit where the machine names no part for a CPU."""
+        """CPU cores of all sockets of the server of `host`; no limit where the machine names no part for a CPU.
+
+        Where hosts share their cores it is all of these.
+        """
+        if self.hosting.shared_cores is not None:
+            return self.hosting.shared_cores
         server = self.nodes[host].server
         slot, _ = self._locate(host)
         names = () if slot is None else (self._prefix(slot) + cpu for cpu in slot.blueprint.ids("cpu"))

@@ -7,6 +7,7 @@ becomes. ``UNITS`` names the dimension of every number (a key of `simperf.units.
 
 from simperf.hardware.devices import LinkPart, NicPart, StoragePart, SwitchPart
 from simperf.hardware.frontend import FrontendPart
+from simperf.hardware.netstack import Hosting, NetworkStackPart, Shaping
 from simperf.hardware.part import Part
 from simperf.hardware.processors import ArchitecturePart, CacheLevel, CpuPart, GpuPart, MemoryPart
 from simperf.hardware.profile import FittedConstant, FittedModel, ProfilePart
@@ -19,11 +20,14 @@ __all__ = [
     "FittedModel",
     "FrontendPart",
     "GpuPart",
+    "Hosting",
     "LinkPart",
     "MemoryPart",
+    "NetworkStackPart",
     "NicPart",
     "Part",
     "ProfilePart",
+    "Shaping",
     "StoragePart",
     "SwitchPart",
 ]

@@ -11,10 +11,15 @@ from typing import Any, ClassVar
 from simperf.hardware.devices import LinkPart
 from simperf.hardware.frontend import FrontendPart
 from simperf.hardware.measured import call_fields, collective_fields, device_fields, frontend_fields
+from simperf.hardware.netstack import NetworkStackPart
 from simperf.hardware.part import Part
 from simperf.hardware.processors import GpuPart
 
-__all__ = ["FittedConstant", "FittedModel", "ProfilePart", "fitted_models"]
+__all__ = ["NETWORK_STACK", "FittedConstant", "FittedModel", "ProfilePart", "fitted_models"]
+
+
+#: name of the model of a host's network stack
+NETWORK_STACK = "network-stack"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +188,12 @@ class ProfilePart(Part):
         found = (collective_fields(name, model.at(draw)) for name, model in self.model.items())
         return [one for one in found if one]
 
+    def network_stack(self, draw: int = 0) -> dict[str, float]:
+        """Fields of a network stack's part that were fitted."""
+        model = self.model.get(NETWORK_STACK)
+        known = (*NetworkStackPart.UNITS, "efficiency")
+        return {} if model is None else {key: value for key, value in model.at(draw).items() if key in known}
+
     def adjusted(self, part: Part, draw: int = 0) -> Part:
         """`part` with the constants that were fitted for it; itself if there are none."""
         if isinstance(part, FrontendPart):
@@ -190,6 +201,9 @@ class ProfilePart(Part):
             return replace(part, sources=self._told(part, found), **found) if found else part
         if isinstance(part, LinkPart):
             return self._link(part, draw)
+        if isinstance(part, NetworkStackPart):
+            stack: dict[str, Any] = self.network_stack(draw)
+            return replace(part, sources=self._told(part, stack), **stack) if stack else part
         if isinstance(part, GpuPart) and self.gpu in ("", part.name):
             values = self.device(draw)
             return replace(part, sources=self._told(part, values), **values) if values else part

@@ -27,7 +27,19 @@ from simperf.files import TomlFile
 from simperf.hardware.words import explain
 from simperf.units import format_quantity, parse
 
-__all__ = ["MODELS", "Bandwidth", "Latency", "Length", "Price", "Quantity", "Table", "unsourced", "validate"]
+__all__ = [
+    "MODELS",
+    "Bandwidth",
+    "Latency",
+    "Length",
+    "Overhead",
+    "Price",
+    "Quantity",
+    "StackChoice",
+    "Table",
+    "unsourced",
+    "validate",
+]
 
 #: dimension -> (smallest, largest) that a real part can have
 _LIMITS = {
@@ -242,6 +254,52 @@ class _Frontend(_File):
     pin: Bandwidth = math.inf
 
 
+class _NetworkStack(_File):
+    wake: Latency = 0.0
+    message: Latency = 0.0
+    call: Latency = 0.0
+    cold: Latency = 0.0
+    operation: Latency = 0.0
+    byte_rate: Bandwidth = math.inf
+    bulk_rate: Bandwidth = math.inf
+    add_rate: Bandwidth = math.inf
+    rate: Bandwidth = math.inf
+    efficiency: Fraction = 1.0
+    header: Overhead = 0.0
+    word: Overhead = 0.0
+    segment: Size = 16384.0
+    window: Overhead = 0.0
+    threads: Count = 1
+
+
+class NetworkStackSpec(Table):
+    """A machine's network stack: one of the catalogue, with numbers of its own."""
+
+    use: str
+    wake: Latency | None = None
+    message: Latency | None = None
+    call: Latency | None = None
+    cold: Latency | None = None
+    operation: Latency | None = None
+    byte_rate: Bandwidth | None = None
+    bulk_rate: Bandwidth | None = None
+    add_rate: Bandwidth | None = None
+    rate: Bandwidth | None = None
+    efficiency: Fraction | None = None
+    header: Overhead | None = None
+    word: Overhead | None = None
+    segment: Size | None = None
+    window: Overhead | None = None
+    threads: Count | None = None
+
+
+def _named_stack(value: Any) -> Any:
+    return {"use": value} if isinstance(value, str) else value
+
+
+#: the network stack of a machine's table: a name, or a table with ``use``
+StackChoice = Annotated[NetworkStackSpec, BeforeValidator(_named_stack)]
+
 #: units of fitted constants
 _SI = ("1", "s", "B", "FLOP", "J")
 
@@ -296,6 +354,7 @@ MODELS: Mapping[str, type[Table]] = {
     "nic": _Nic,
     "switch": _Switch,
     "frontend": _Frontend,
+    "network-stack": _NetworkStack,
     "profile": _Profile,
 }
 _WORDS = (

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from simperf.hardware.schema import Bandwidth, Latency, Length, Price, Table
+from simperf.hardware.schema import Bandwidth, Latency, Length, Overhead, Price, StackChoice, Table
 
 __all__ = [
     "ClusterSpec",
@@ -25,6 +25,7 @@ __all__ = [
 _RANGE = re.compile(r"\{([^{}]*)\}")
 _MOST = 100_000
 Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
+Cores = Annotated[float, Field(gt=0.0, le=1e6)]
 Times = Annotated[float, Field(ge=1.0, le=1000.0)]
 
 
@@ -51,6 +52,16 @@ class NodeSpec(Table):
         return self
 
 
+def _both(burst: float, peak: float | None, bandwidth: float | None) -> None:
+    """Refuse half a token bucket."""
+    if bool(burst) != (peak is not None):
+        raise ValueError(
+            'a token bucket has a size and a rate while it is not empty: burst = "32 KiB", peak = "1 GB/s"'
+        )
+    if peak is not None and bandwidth is not None and peak < bandwidth:
+        raise ValueError("the peak of a token bucket is at least the bandwidth of its link")
+
+
 class LinkSpec(Table):
     """One connection, or a range of them: a part of the catalog, or numbers."""
 
@@ -62,9 +73,12 @@ class LinkSpec(Table):
     bandwidth: Bandwidth | None = None
     latency: Latency | None = None
     shared: bool | None = None
+    burst: Overhead = 0.0
+    peak: Bandwidth | None = None
 
     @model_validator(mode="after")
     def _part_or_numbers(self) -> LinkSpec:
+        _both(self.burst, self.peak, self.bandwidth)
         if self.part is None and self.bandwidth is None:
             raise ValueError('a link has a part = "..." of the catalog, or a bandwidth = "..." of its own')
         return self
@@ -89,6 +103,8 @@ class ServerSpec(Table):
     gpu_direct: bool = True
     node: list[NodeSpec]
     link: list[LinkSpec] = Field(default_factory=list)
+    network_stack: StackChoice | None = None
+    shared_cores: Cores | None = None
     price: PriceSpec | None = None
     source: dict[str, str] = Field(default_factory=dict)
 
@@ -103,6 +119,8 @@ class FabricSpec(Table):
     latency: Latency | None = None
     length: Length = 0.0
     count: Count = 1
+    burst: Overhead = 0.0
+    peak: Bandwidth | None = None
     uplink: str | None = None
     servers_per_leaf: Count = 16
     oversubscription: Times = 1.0
@@ -111,6 +129,7 @@ class FabricSpec(Table):
 
     @model_validator(mode="after")
     def _link_or_numbers(self) -> FabricSpec:
+        _both(self.burst, self.peak, self.bandwidth)
         if self.link is None and self.bandwidth is None:
             raise ValueError('a fabric has a link = "..." of the catalog, or a bandwidth = "..." of its own')
         return self
@@ -132,6 +151,8 @@ class ClusterSpec(Table):
     count: Count = 1
     group: list[GroupSpec] = Field(default_factory=list)
     fabric: FabricSpec
+    network_stack: StackChoice | None = None
+    shared_cores: Cores | None = None
     source: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")

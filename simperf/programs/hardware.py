@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from typing import Literal
+
+import simpy
 
 from simperf.engine.storage import Disk, Dram
 from simperf.errors import ProgramError
@@ -143,6 +146,7 @@ def sends(
     target: str = "gpu1",
     nbytes: Bytes = 1e6,
     n: Count = 1,
+    in_flight: Count = 1,
     both_ways: bool = False,
 ) -> Program:
     """Send messages from one node of the machine to another.
@@ -156,16 +160,20 @@ def sends(
     nbytes : float
         payload of one message
     n : int
-        messages, one after the other
+        messages, in order
+    in_flight : int
+        messages that are asked for before the first of them has arrived
     both_ways : bool
         the other direction sends the same at the same time
     """
+    under_way: deque[simpy.Event] = deque()
     for _ in range(n):
-        yield (
-            m.send(source, target, nbytes) & m.send(target, source, nbytes)
-            if both_ways
-            else m.send(source, target, nbytes)
-        )
+        if len(under_way) == in_flight:
+            yield under_way.popleft()
+        event = m.send(source, target, nbytes)
+        under_way.append(event & m.send(target, source, nbytes) if both_ways else event)
+    while under_way:
+        yield under_way.popleft()
     m.work("payload", n * nbytes * (1 + both_ways), "B")
     m.metric("time per message", m.now / n, "s")
     m.metric("bandwidth", n * nbytes / m.now if m.now else 0.0, "B/s")

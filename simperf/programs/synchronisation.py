@@ -63,9 +63,10 @@ def all_reduce(
     background : float
         rate of others' traffic from each GPU to the next one
     """
-    nodes = m.machine.gpus[: gpus or None]
-    if gpus > len(m.machine.gpus):
-        raise ProgramError(f"gpus is {gpus}, but the machine has {len(m.machine.gpus)}")
+    there = m.machine.workers
+    nodes = there[: gpus or None]
+    if gpus > len(there):
+        raise ProgramError(f"gpus is {gpus}, but the machine has {len(there)}")
     algorithm = algorithm or default_algorithm(m.machine, nodes)
     if algorithm in NCCL and servers:
         message = "NCCL has no servers"

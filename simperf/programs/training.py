@@ -273,7 +273,7 @@ def train(
 
 def _nodes(m: Session, gpus: int, devices: list[str]) -> tuple[str, ...]:
     """The nodes that take part."""
-    there: tuple[str, ...] = m.machine.gpus
+    there: tuple[str, ...] = m.machine.workers
     if devices:
         return tuple(devices)
     if not there:

@@ -40,6 +40,8 @@ SUBJECTS = (
         "launches, waits and copies by a frontend whose constants the scenario does not give itself",
     ),
     Subject("links", ("link", "copy"), "bytes on links of a kind that was measured"),
+    Subject("network stack", ("network-stack",), "messages between hosts of a machine with a network_stack"),
+    Subject("training steps and intervals", ("boxed",), ""),
     Subject("devices", ("gpu", "streams", "overlap"), "kernels on {gpu}"),
     Subject("collectives by NCCL", ("nccl",), 'algorithm = "nccl" for {collectives}'),
 )
@@ -123,6 +125,9 @@ def profile_uses(scenario: Scenario, session: Session) -> Iterator[ProfileUse]:
             "kernels": bool(own),
             "frontend": _frontend(profile, scenario, session),
             "links": any(f"link {name}" in scenario.adjusted.get(profile.name, ()) for name in parts["link"]),
+            "network stack": any(
+                f"network-stack {name}" in scenario.adjusted.get(profile.name, ()) for name in parts["network-stack"]
+            ),
             "devices": any(f"gpu {name}" in scenario.adjusted.get(profile.name, ()) for name in parts["gpu"]),
         }
         listed = list(subjects(profile))
@@ -141,13 +146,15 @@ def _frontend(profile: ProfilePart, scenario: Scenario, session: Session) -> boo
 def _parts(session: Session) -> dict[str, set[str]]:
     """Names of the parts that did something."""
     machine: Any = session.simulation.machine
-    found: dict[str, set[str]] = {"link": set(), "gpu": set()}
+    found: dict[str, set[str]] = {"link": set(), "gpu": set(), "network-stack": set()}
     if machine is None:
         return found
     for name, nbytes in session.simulation.network.moved.items():
         key = name if ">" in name else ">".join(name.split("="))
         if nbytes and ":" not in key and key in machine.edges:
             found["link"].add(machine.edges[key].part)
+    stacks = session.simulation.stacks
+    found["network-stack"] = {machine.hosting.stack.name} if stacks is not None and stacks.used else set()
     found["gpu"] = {use.device for use in session.operations.values()}
     found["gpu"] = {machine.nodes[name].part.name for name in found["gpu"] if machine.nodes[name].part is not None}
     return found

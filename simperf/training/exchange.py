@@ -21,7 +21,7 @@ __all__ = ["COMMUNICATION", "backward", "begin", "exchange"]
 COMMUNICATION = 1
 
 
-def begin(replica: Replica, work: Work, why: str) -> Generator[Any, Any, None]:
+def begin(replica: Replica, work: Work, why: str, *, turn: int = 0) -> Generator[Any, Any, None]:
     """Start a collective when the device has done what is launched so far, beside all that follows.
 
     Parameters
@@ -31,8 +31,10 @@ def begin(replica: Replica, work: Work, why: str) -> Generator[Any, Any, None]:
         From the replica's `Group`.
     why : str
         What it waits for, for the timeline.
+    turn : int
+        Collectives that the rank began before; those of a library with several threads take streams in turn.
     """
-    side = replica.device.stream(COMMUNICATION)
+    side = replica.device.stream(COMMUNICATION + turn % work.group.threads)
     yield wait((yield record(replica.device, why)), side)
     yield launch(work, side)
 
@@ -79,5 +81,5 @@ def backward(
             yield launch(kernel, replica.device)
         for bucket in closed.get(index, ()):
             works.append(group.all_reduce(replica, bucket.nbytes))
-            yield from begin(replica, works[-1], "bucket ready")
+            yield from begin(replica, works[-1], "bucket ready", turn=len(works) - 1)
     return works

@@ -26,6 +26,7 @@ import simpy
 from simperf.collectives import Execution, Plan, Transport, execute, options_of
 from simperf.collectives.channels import ChannelRun, ChannelSet
 from simperf.collectives.execute import used_links
+from simperf.collectives.hosted import Hosted
 from simperf.collectives.moved import add_up
 from simperf.collectives.placement import PLAIN, Placement, place
 from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm
@@ -56,7 +57,19 @@ LONGEST_CHAIN = 256
 class Work:
     """A collective as one rank sees it: what a stream runs, and what may be waited for."""
 
-    __slots__ = ("done", "entered", "group", "launch", "name", "nbytes", "path", "replica", "result", "stream")
+    __slots__ = (
+        "done",
+        "entered",
+        "group",
+        "launch",
+        "name",
+        "nbytes",
+        "number",
+        "path",
+        "replica",
+        "result",
+        "stream",
+    )
 
     holds = 0.0
     category: Category = "communication"
@@ -67,6 +80,8 @@ class Work:
         self.result: float | None = None
         self.done = simpy.Event(group.env)
         self.entered = self.path = 0.0
+        # threads of a library begin collectives in the order in which they were asked for, whichever is free
+        self.number = group.turn(replica.rank) if group.threads > 1 else None
         self.stream: Stream | None = None
 
     def start(self, stream: Stream) -> None:
@@ -119,7 +134,7 @@ class _Meeting:
     name: str
     nbytes: float
     works: list[Work] = field(default_factory=list)
-    run: Stepwise | None = None
+    run: Stepwise | Hosted | None = None
     whole: Undisturbed | None = None
     key: tuple[Any, ...] = ()
     path: float = 0.0
@@ -204,6 +219,12 @@ class Group:
         """Number of ranks."""
         return len(self.nodes)
 
+    @property
+    def threads(self) -> int:
+        """Collectives of one rank that are under way at a time: 1, or what the hosts' library has threads for."""
+        stacks = self.m.simulation.stacks
+        return stacks.costs.threads if stacks is not None and self.settings is None else 1
+
     def all_reduce(self, replica: Replica, nbytes: float) -> Work:
         """Add up `nbytes` [B] of every rank and give the sum to all."""
         return Work(self, replica, "all-reduce", nbytes)
@@ -220,6 +241,12 @@ class Group:
         """Add up `nbytes` [B] of every rank on rank 0."""
         return Work(self, replica, "reduce", nbytes)
 
+    def turn(self, rank: int) -> int:
+        """Number of a rank's next collective: the n-th that it starts is the n-th of all ranks."""
+        number = self._met.get(rank, 0)
+        self._met[rank] = number + 1
+        return number
+
     # What happens when streams come to a collective ------------------------------------
 
     def enter(self, work: Work) -> None:
@@ -229,8 +256,7 @@ class Group:
             return
         work.replica.device.share.reserve(self.held)
         rank = work.replica.rank
-        number = self._met.get(rank, 0)
-        self._met[rank] = number + 1
+        number = work.number if work.number is not None else self.turn(rank)
         meeting = self._meetings.get(number)
         if meeting is None:
             meeting = self._meetings[number] = _Meeting(work.name, work.nbytes)
@@ -255,19 +281,34 @@ class Group:
 
     def _step_by_step(self, number: int, meeting: _Meeting, rank: int) -> None:
         if meeting.run is None:
-            way = self._way(meeting.name, meeting.nbytes)
-            meeting.run = Stepwise(
+            meeting.run = self._executor(number, meeting)
+        meeting.run.enter([rank])
+
+    def _executor(self, number: int, meeting: _Meeting) -> Stepwise | Hosted:
+        """What plays a collective that ranks enter one by one: by threads of hosts, where these have network stacks."""
+        way, simulation = self._way(meeting.name, meeting.nbytes), self.m.simulation
+        entry = [math.inf] * self.size + [0.0] * way.plan.nservers
+        if simulation.stacks is not None:
+            return Hosted(
                 self.env,
-                self.m.simulation.network,
+                simulation.stacks,
                 plan=way.plan,
                 placement=way.placement,
                 nbytes=meeting.nbytes,
-                transport=way.transport,
-                entry=[math.inf] * self.size + [0.0] * way.plan.nservers,
-                recorder=self.m.simulation.recorder,
+                entry=entry,
                 released=lambda who: self._release(number, who),
             )
-        meeting.run.enter([rank])
+        return Stepwise(
+            self.env,
+            simulation.network,
+            plan=way.plan,
+            placement=way.placement,
+            nbytes=meeting.nbytes,
+            transport=way.transport,
+            entry=entry,
+            recorder=simulation.recorder,
+            released=lambda who: self._release(number, who),
+        )
 
     def _release(self, number: int, who: int) -> None:
         """One rank is done, whatever the others do."""
@@ -385,7 +426,8 @@ class Group:
     def _way(self, name: str, nbytes: float) -> _Way:
         algorithm, options = self._asked(name)
         tuned = self.settings is not None
-        fits_all = not tuned and ("chunks" in options or "chunks" not in options_of(name, algorithm))
+        sized = {"chunks", "segments"} & set(options_of(name, algorithm)) if not tuned else set()
+        fits_all = not tuned and sized <= set(options)
         key = (name, -1.0 if fits_all else nbytes)
         if key not in self._ways:
             self._ways[key] = self._find_way(name, nbytes)

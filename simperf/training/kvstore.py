@@ -324,7 +324,13 @@ class KVStore:
         in_turn = options.connections == 1 and len(set(self.servers)) == len(self.servers)
         free = not (options.work.add or options.work.decode or options.codec.decode or options.codec.scatter)
         limited = options.accepts or options.requests or options.buffers or options.handle
-        if len(routes) < 2 or options.rule.mode != "synchronous" or limited or options.reduction == "none":
+        if (
+            self.m.simulation.own_times
+            or len(routes) < 2
+            or options.rule.mode != "synchronous"
+            or limited
+            or options.reduction == "none"
+        ):
             return {}
         return (sharers(self.m.machine, routes, self.servers) or {}) if in_turn or free else {}
 

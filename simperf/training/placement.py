@@ -155,7 +155,7 @@ def worker_gpus(machine: Machine, workers: int = 0, *, servers: int = 0, where: 
             expected = "more machines, or servers on the workers' machines (where = cpu or gpu)"
             raise InputError(Problem(message, key="where", expected=expected))
         kept = set(names[: len(names) - servers])
-    gpus = tuple(gpu for gpu in machine.gpus if len(machine.servers) == 1 or gpu.partition("/")[0] in kept)
+    gpus = tuple(gpu for gpu in machine.workers if len(machine.servers) == 1 or gpu.partition("/")[0] in kept)
     if workers > len(gpus) or not gpus:
         message = f"{workers or 'no'} workers wanted, but the machine has {len(gpus)} GPUs to train on"
         raise InputError(Problem(message, key="workers"))

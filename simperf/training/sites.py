@@ -7,12 +7,14 @@ between nodes; a `Lane` decides which of the transfers that wait at a port goes 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
 
 import simpy
 
 from simperf.engine.kernel import Kernel, Marker
+from simperf.engine.netstack import NetworkStacks
 from simperf.errors import InputError, Problem
 from simperf.execution.session import Session
 from simperf.hardware import CpuPart
@@ -26,6 +28,9 @@ CPU_STREAM = 0.8
 
 #: Stream of a GPU on which it serves others, beside its own computation.
 _SERVICE = 2
+
+#: memory traffic of adding a gradient to another, for each of its bytes: two are read, one is written
+PASSES = 3.0
 
 #: what happens next
 Then = Callable[[], None]
@@ -53,25 +58,29 @@ class Site:
         The node has no memory in the catalogue, and no bandwidth is given.
     """
 
-    __slots__ = ("_device", "_free", "_kernels", "_m", "bandwidth", "busy", "node")
+    __slots__ = ("_device", "_free", "_kernels", "_m", "_stacks", "_turns", "bandwidth", "busy", "node")
 
     def __init__(self, m: Session, node: str, *, bandwidth: float = 0.0) -> None:
         self._m, self.node = m, node
         place = m.machine.nodes[node]
         self._device = m.simulation.device(node) if place.kind == "gpu" else None
         self.bandwidth = bandwidth
-        if not bandwidth and self._device is None:
+        self._stacks = m.simulation.stacks if not bandwidth and self._device is None else None
+        if not bandwidth and self._device is None and self._stacks is None:
             if not isinstance(place.part, CpuPart):
                 raise InputError(Problem(f"{node} has no memory that could add up gradients", key="servers"))
             self.bandwidth = place.part.memory_bandwidth * CPU_STREAM
         self.busy = 0.0
         self._free = 0.0
+        self._turns: deque[Callable[[], None]] = deque()
         self._kernels: dict[tuple[str, float], Kernel] = {}
 
     def work(self, what: str, nbytes: float, then: Then) -> None:
         """Move `nbytes` [B] through the memory, then go on; nothing to move takes no time."""
         if nbytes <= 0.0:
             then()
+        elif self._stacks is not None:
+            self._on_core(self._stacks, nbytes / PASSES, then)
         elif self._device is not None:
             kernel = self._kernel(what, nbytes)
             self.busy += kernel.time
@@ -91,6 +100,26 @@ class Site:
             if recorder is not None:
                 recorder.span(f"{self.node}/memory", what, start, end, "memory")
             after(self._m.simulation.env, end - now, then)
+
+    def _on_core(self, stacks: NetworkStacks, nbytes: float, then: Then) -> None:
+        """Add bytes up on a core of a host whose network stack says what that takes, one after the other."""
+        started = self._m.now
+
+        def begin(_: simpy.Event | None = None) -> None:
+            done = stacks.add(self.node, nbytes)
+            assert done.callbacks is not None
+            done.callbacks.append(over)
+
+        def over(_: simpy.Event) -> None:
+            self.busy += self._m.now - started
+            self._turns.popleft()
+            if self._turns:
+                self._turns[0]()
+            then()
+
+        self._turns.append(begin)
+        if len(self._turns) == 1:
+            begin()
 
     def _kernel(self, what: str, nbytes: float) -> Kernel:
         key = (what, nbytes)
@@ -201,8 +230,12 @@ class Courier:
         resources, latency, cap = self.way(source, target)
         simulation = self._m.simulation
         self.carried += nbytes
-        late = latency + self.message
-        flow = simulation.network.transfer(resources, nbytes, latency=late, cap=cap, weight=weight, name=name)
+        stacks = simulation.stacks
+        if stacks is not None and self._m.machine.host_of(source) != self._m.machine.host_of(target):
+            flow = stacks.carry(source, target, nbytes, weight=weight)
+        else:
+            late = latency + self.message
+            flow = simulation.network.transfer(resources, nbytes, latency=late, cap=cap, weight=weight, name=name)
         assert flow.callbacks is not None
         recorder = simulation.recorder
         if recorder is None:

@@ -192,7 +192,7 @@ def train(m: Session, run: Training) -> Program:
         together = {id(step): faster(step, behind) for step in steps}
         steps = [together[id(step)] for step in steps]
         m.notes.append(f"all devices keep the pace of the slowest of {len(steps)}: {behind:.3f} times the mean")
-    every = STRATEGIES[run.strategy] or run.uneven
+    every = STRATEGIES[run.strategy] or run.uneven or m.simulation.own_times
     replicas, exact = make_replicas(m, run.nodes, steps, exact=True if every else run.exact)
     group = _group(m, run, replicas, exact)
     if run.exact is None and (why := group.told_apart(_works(run, steps[0]))):

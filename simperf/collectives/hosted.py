@@ -1,0 +1,233 @@
+"""The executor for hosts with network stacks: a thread a participant and channel, which asks for sends and receives.
+
+It stands where `simperf.collectives.stepwise.Stepwise` does on machines whose hosts cost nothing. The order of sends
+and receives is that of the plan. What is different is who does them: threads that take CPU time for each, that wait for
+messages of both sides, and that add up on their host's cores (`simperf.engine.netstack`).
+
+A library's own algorithm (gloo's) is done by a thread of the process group, which the caller wakes, and which wakes the
+caller; it asks for sends and receives at no cost but theirs. Other plans are what people write over send and receive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
+from typing import Any
+
+import simpy
+
+from simperf.collectives.placement import Placement
+from simperf.collectives.plan import Channel, Phase, Plan, Round, chunk_sizes, chunks_in
+from simperf.engine.netstack import NetworkStacks
+
+__all__ = ["LIBRARY", "Hosted"]
+
+Steps = Generator[simpy.Event, Any, Any]
+
+#: algorithms that a library's own threads do
+LIBRARY = ("gloo",)
+
+#: other participant, bytes, whether they are added up
+Part = tuple[int, float, bool]
+
+
+class _Item:
+    """A send of a pipeline, and the events that it waits for."""
+
+    __slots__ = ("arrived", "dst", "feeds", "nbytes", "reduce", "src")
+
+    def __init__(self, env: simpy.Environment, src: int, dst: int, nbytes: float, reduce: bool) -> None:
+        self.src, self.dst, self.nbytes, self.reduce = src, dst, nbytes, reduce
+        self.feeds: list[simpy.Event] = []
+        self.arrived = simpy.Event(env)
+
+
+class Hosted:
+    """A plan under way between hosts.
+
+    Parameters
+    ----------
+    env : simpy.Environment
+    stacks : NetworkStacks
+        Of the hosts.
+    plan : Plan
+        Who sends what to whom.
+    placement : Placement
+        Where the participants sit.
+    nbytes : float
+        Payload [B].
+    entry : sequence of float
+        Delay from now until each participant takes part [s]; infinite for one that `enter` will be called for.
+    released : callable, optional
+        Called with the number of a participant when it is done with all channels.
+
+    Attributes
+    ----------
+    done : simpy.Event
+        Succeeds with the time of completion [s].
+    finish : list of float
+        Time at which each participant was done [s].
+    """
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        stacks: NetworkStacks,
+        *,
+        plan: Plan,
+        placement: Placement,
+        nbytes: float,
+        entry: Sequence[float],
+        released: Callable[[int], None] | None = None,
+    ) -> None:
+        self.env, self.stacks, self.plan, self.placement, self.nbytes = env, stacks, plan, placement, nbytes
+        self.done = env.event()
+        self.finish = [0.0] * plan.nparticipants
+        self._released = released
+        self._left = plan.nparticipants
+        self._slots = [stacks.slot() for _ in plan.channels]
+        self._rounds: dict[tuple[int, int, int], tuple[list[list[Part]], list[list[Part]]]] = {}
+        self._items: dict[tuple[int, int], list[_Item]] = {}
+        groups: dict[float, list[int]] = {}
+        for who, delay in enumerate(entry):
+            if delay < float("inf"):
+                groups.setdefault(delay, []).append(who)
+        for delay, members in groups.items():
+            self.enter(members, delay)
+
+    def enter(self, members: Sequence[int], delay: float = 0.0) -> None:
+        """Let participants take part, `delay` [s] from now."""
+        for who in members:
+            self.env.process(self._participant(who, delay))
+
+    def _participant(self, who: int, delay: float) -> Steps:
+        node, stacks = self.placement.nodes[who], self.stacks
+        library = self.plan.algorithm in LIBRARY
+        if delay:
+            yield self.env.timeout(delay)
+        if library:
+            yield stacks.call(node)
+            yield from stacks.hand_over(node)
+        yield self.env.all_of(
+            [self.env.process(self._thread(who, number)) for number in range(len(self.plan.channels))]
+        )
+        if library:
+            yield from stacks.hand_over(node)
+        if who < self.plan.nranks:
+            yield stacks.work(node, stacks.costs.operation)
+        self.finish[who] = float(self.env.now)
+        if self._released is not None:
+            self._released(who)
+        self._left -= 1
+        if not self._left:
+            self.done.succeed(self.env.now)
+
+    def _thread(self, who: int, number: int) -> Steps:
+        for index, phase in enumerate(self.plan.channels[number].phases):
+            if phase.style == "pipeline":
+                yield from self._pipeline(who, number, index, phase)
+            else:
+                for turn in range(phase.nrounds):
+                    yield from self._round(who, number, index, turn)
+
+    def _sizes(self, channel: Channel, one: Round) -> list[float]:
+        nbytes = self.nbytes * self.plan.copies * channel.share
+        sizes: list[float] = chunk_sizes(one.chunk, one.span, channel.nchunks, nbytes=nbytes, unit=0.0).tolist()
+        return sizes
+
+    # Rounds ---------------------------------------------------------------------------
+
+    def _parts(self, number: int, index: int, turn: int) -> tuple[list[list[Part]], list[list[Part]]]:
+        """What each participant receives in a round, and what it sends."""
+        key = number, index, turn
+        if key not in self._rounds:
+            channel = self.plan.channels[number]
+            one = channel.phases[index].make(turn)
+            takes: list[list[Part]] = [[] for _ in range(self.plan.nparticipants)]
+            leaves: list[list[Part]] = [[] for _ in range(self.plan.nparticipants)]
+            for (src, dst, _, _, reduce), size in zip(one.rows(), self._sizes(channel, one), strict=True):
+                takes[dst].append((src, size, reduce))
+                leaves[src].append((dst, size, reduce))
+            self._rounds[key] = takes, leaves
+        return self._rounds[key]
+
+    def _round(self, who: int, number: int, index: int, turn: int) -> Steps:
+        every, leaves = self._parts(number, index, turn)
+        stacks, nodes, slot, here = self.stacks, self.placement.nodes, self._slots[number], self.placement.nodes[who]
+        takes, sent = [], []
+        for src, size, reduce in every[who]:
+            yield self._ask(here)
+            takes.append((self._receive(nodes[src], here, slot), size, reduce))
+        for dst, size, _ in leaves[who]:
+            yield self._ask(here)
+            sent.append(self._send(here, nodes[dst], size, slot))
+        for event, size, reduce in takes:
+            yield event
+            if reduce:
+                yield stacks.add(here, size)
+        for event in sent:
+            yield event
+
+    def _ask(self, node: str) -> simpy.Event:
+        return self.env.timeout(0.0) if self.plan.algorithm in LIBRARY else self.stacks.call(node)
+
+    def _send(self, src: str, dst: str, nbytes: float, slot: int) -> simpy.Event:
+        """A send; inside a node nothing has to be sent."""
+        return self.stacks.send(src, dst, nbytes, slot) if src != dst else self.env.timeout(0.0)
+
+    def _receive(self, src: str, dst: str, slot: int) -> simpy.Event:
+        return self.stacks.receive(src, dst, slot) if src != dst else self.env.timeout(0.0)
+
+    # Pipelines ------------------------------------------------------------------------
+
+    def _sends(self, number: int, index: int) -> list[_Item]:
+        """All sends of a pipeline phase, each with the arrivals that it waits for."""
+        key = number, index
+        if key not in self._items:
+            channel = self.plan.channels[number]
+            made: list[_Item] = []
+            arrivals: dict[tuple[int, int], list[simpy.Event]] = {}
+            for one in channel.phases[index]:
+                new: list[tuple[tuple[int, int], simpy.Event]] = []
+                for (src, dst, chunk, span, reduce), size in zip(one.rows(), self._sizes(channel, one), strict=True):
+                    item = _Item(self.env, src, dst, size, reduce)
+                    for part in chunks_in(chunk, span, channel.nchunks):
+                        item.feeds += arrivals.get((src, part), ())
+                        new.append(((dst, part), item.arrived))
+                    made.append(item)
+                for place, event in new:
+                    arrivals.setdefault(place, []).append(event)
+            self._items[key] = made
+        return self._items[key]
+
+    def _pipeline(self, who: int, number: int, index: int, phase: Phase) -> Steps:
+        slot = self._slots[number]
+        lanes: dict[tuple[str, int], list[_Item]] = {}
+        for item in self._sends(number, index):
+            if item.src == who:
+                lanes.setdefault(("to", item.dst), []).append(item)
+            if item.dst == who:
+                lanes.setdefault(("from", item.src), []).append(item)
+        play = {"to": partial(self._lane_out, slot), "from": partial(self._lane_in, slot)}
+        yield self.env.all_of([self.env.process(play[way](items)) for (way, _), items in lanes.items()])
+
+    def _lane_out(self, slot: int, items: Sequence[_Item]) -> Steps:
+        nodes, sent = self.placement.nodes, []
+        for item in items:
+            for event in item.feeds:
+                if not event.processed:
+                    yield event
+            yield self._ask(nodes[item.src])
+            sent.append(self._send(nodes[item.src], nodes[item.dst], item.nbytes, slot))
+        yield self.env.all_of(sent)
+
+    def _lane_in(self, slot: int, items: Sequence[_Item]) -> Steps:
+        nodes, coming = self.placement.nodes, []
+        for item in items:
+            yield self._ask(nodes[item.dst])
+            coming.append(self._receive(nodes[item.src], nodes[item.dst], slot))
+        for item, event in zip(items, coming, strict=True):
+            yield event
+            if item.reduce:
+                yield self.stacks.add(nodes[item.dst], item.nbytes)
+            item.arrived.succeed()
