@@ -323,7 +323,7 @@ class Group:
             self._close(number)
         work.replica.device.share.reserve(-self.held)
         alone = meeting.whole is not None and not meeting.whole.disturbed
-        work.finish(work.done, max(work.path for work in meeting.works) + (meeting.path if alone else 0.0))
+        work.finish(work.done, meeting.path if alone else max(work.path for work in meeting.works))
 
     def _as_a_whole(self, number: int, meeting: _Meeting, work: Work) -> None:
         if meeting.whole is None:
@@ -348,7 +348,7 @@ class Group:
         if key not in self._known:
             self._known[key] = self._run(way, meeting.nbytes, entry if any(entry) else None)
         meeting.key, run = key, self._known[key]
-        meeting.path = run.time if not key[-1] else 0.0
+        meeting.path = max(work.path for work in meeting.works) + (run.time if not key[-1] else 0.0)
         return run
 
     def _ended(self, meeting: _Meeting, run: Execution) -> None:

@@ -71,6 +71,7 @@ def ends(machine, groups, traffic, *, exact):
     m.simulation.run()
     for group in made:
         group.settle()
+    assert m.simulation.path <= m.now * (1 + 1e-9), "no chain of dependent work is longer than the run"
     return found, {name: nbytes for name, nbytes in m.simulation.network.moved.items() if nbytes > 1.0}
 
 
