@@ -1,5 +1,6 @@
 """Disks and memory channels: access time, then bytes."""
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,6 +8,9 @@ import pytest
 import simpy
 
 from simperf.engine.storage import Disk, Dram
+from simperf.hardware import Catalog
+
+CATALOG = Catalog.load()
 
 
 def disk(env, **changes):
@@ -31,11 +35,54 @@ def test_one_head_serves_one_request_at_a_time_and_order_saves_the_seek():
     assert env.now - before == pytest.approx(1.0)
 
 
-def test_flash_serves_latency_times_iops_requests_at_once():
+FLASH = [
+    (name, direction)
+    for name in CATALOG.names("storage")
+    if not CATALOG.part("storage", name).seek
+    for direction in ("read", "write")
+]
+
+
+def served(name, direction, *, depth, requests):
+    """Time in which a drive of the catalogue serves so many random requests of one block, so many under way [s]."""
+    env, part = simpy.Environment(), CATALOG.part("storage", name)
+    drive = Disk(env, name, part, rng=np.random.default_rng(0))
+
+    def queue(count):
+        for _ in range(count):
+            yield getattr(drive, direction)(part.block)
+
+    env.run(env.all_of([env.process(queue(requests // depth)) for _ in range(depth)]))
+    return env.now
+
+
+@pytest.mark.parametrize(("name", "direction"), FLASH)
+def test_flash_reaches_its_iops_at_depth_and_its_latency_without(name, direction):
+    part = CATALOG.part("storage", name)
+    latency, iops = getattr(part, f"{direction}_latency"), getattr(part, f"{direction}_iops")
+    assert served(name, direction, depth=1, requests=20) == pytest.approx(20 * latency, rel=1e-9)
+    enough = math.ceil(latency * iops)  # requests that are under way at full rate
+    for depth, count in ((2 * enough, 60), (8 * enough, 20)):
+        time = served(name, direction, depth=depth, requests=depth * count)
+        assert depth * count / time == pytest.approx(iops, rel=0.02)
+    half = max(1, enough // 2)
+    time = served(name, direction, depth=half, requests=half * 60)
+    assert half * 60 / time == pytest.approx(half / latency, rel=0.02)
+
+
+def test_large_random_requests_are_bound_by_the_bandwidth():
+    part = CATALOG.part("storage", "nvme-ssd")
     env = simpy.Environment()
-    drive = disk(env, seek=0.0, rotation=0.0, read_latency=100e-6, read_iops=400_000.0, read_bandwidth=1e12)
-    env.run(env.all_of([drive.read(4096) for _ in range(4000)]))
-    assert 4000 / env.now == pytest.approx(400_000, rel=5e-3)  # the bytes take 0.16 %
+    drive = Disk(env, "disk0", part, rng=np.random.default_rng(0))
+    env.run(env.all_of([drive.read(1 << 20) for _ in range(1000)]))
+    assert env.now == pytest.approx(1000 * (1 << 20) / part.read_bandwidth, rel=1e-3)
+
+
+def test_flash_reads_and_writes_at_once():
+    env = simpy.Environment()
+    drive = disk(env, seek=0.0, rotation=0.0, block=0.0)
+    env.run(drive.read(200e6) & drive.write(100e6))
+    assert env.now == pytest.approx(1.0)
 
 
 def test_whole_blocks_move_and_writes_are_slower():
