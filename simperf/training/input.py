@@ -1,16 +1,18 @@
 """The input pipeline: storage, decode workers, pinned buffers, and the copy to the device.
 
-Workers run ahead of training by as many mini-batches as there are buffers. Each reads a
-mini-batch from the disk, decodes it on a core of the host (there are only so many), and hands it over in
-pinned memory. "Dive into Deep Learning", sections 12.4.1 and 12.4.3.
+Mini-batch n is worker n mod w's, as in torch's DataLoader (torch/utils/data/dataloader.py). Each worker runs ahead of
+training by `prefetch` mini-batches of its own. It reads a mini-batch from the disk, decodes it on a core of the host
+(there are only so many), and hands it over in pinned memory. Training takes mini-batches in order: one that is ready
+waits for those before it. "Dive into Deep Learning", sections 12.4.1 and 12.4.3.
 
 Not modelled: the page cache of the operating system, decoding on the device, shuffling.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import simpy
@@ -97,40 +99,47 @@ class InputPipeline:
         env = m.simulation.env
         self.samples, self.waited, self.starved, self._m, self._host = samples, 0.0, 0, m, host or m.host
         self._drive = open_disk(m, disk) if isinstance(disk, str) else disk
-        self._ready = simpy.Store(env)
-        self._buffers = simpy.Container(env, capacity=workers * prefetch, init=workers * prefetch)
-        self._taken = 0
-        numbers = iter(range(batches)) if batches is not None else iter(int, 1)
+        self._buffers = [simpy.Container(env, capacity=prefetch, init=prefetch) for _ in range(workers)]
+        self._there: dict[int, simpy.Event] = {}  # of mini-batches that are ready or waited for
+        self._taken = self._made = 0
         for index in range(workers):
             worker = f"{name}worker{index}"
-            m.spawn(self._worker(numbers, stream(samples.jitter, m.rng(f"decode {worker}"))), worker, host=self._host)
+            numbers = count(index, workers) if batches is None else range(index, batches, workers)
+            factors = stream(samples.jitter, m.rng(f"decode {worker}"))
+            m.spawn(self._worker(numbers, self._buffers[index], factors), worker, host=self._host)
 
     @property
     def fill(self) -> int:
-        """Mini-batches that are ready."""
-        return len(self._ready.items)
+        """Mini-batches that are ready, some perhaps before those that come first."""
+        return self._made - self._taken
 
-    def _worker(self, numbers: Iterator[int], factors: Iterator[float]) -> Program:
+    def _arrival(self, number: int) -> simpy.Event:
+        """Event that comes when a mini-batch is ready."""
+        return self._there.setdefault(number, simpy.Event(self._m.simulation.env))
+
+    def _worker(self, numbers: Iterable[int], buffers: simpy.Container, factors: Iterator[float]) -> Program:
         samples = self.samples
         for number in numbers:
-            yield self._buffers.get(1)
+            yield buffers.get(1)
             if self._drive is not None:
                 yield self._drive.read(samples.batch * samples.stored, sequential=True)
             yield compute(samples.batch * samples.decode * next(factors), "decode")
-            yield self._ready.put(number)
+            self._made += 1
+            self._arrival(number).succeed()
 
     def take(self) -> Generator[Any, Any, None]:
-        """Take the next mini-batch, waiting for it if none is ready; its buffer can be filled again.
+        """Take the next mini-batch, waiting for it if it is not ready; its worker can make one more.
 
         Waiting for the very first batch is not starvation, since nothing could have been read before.
         """
-        m, asked = self._m, self._m.now
-        yield wait(self._ready.get(), why="wait: data")
+        m, asked, number = self._m, self._m.now, self._taken
+        yield wait(self._arrival(number), why="wait: data")
+        del self._there[number]
         if self._taken and m.now > asked:
             self.waited += m.now - asked
             self.starved += 1
         self._taken += 1
-        yield self._buffers.put(1)
+        yield self._buffers[number % len(self._buffers)].put(1)
 
     def load(self, device: Device, queue: Stream) -> Generator[Any, Any, None]:
         """Take the next mini-batch and copy it to `device` on `queue`.

@@ -1,5 +1,7 @@
 """The input pipeline feeds a device, and starvation is seen and named."""
 
+from itertools import pairwise
+
 import pytest
 
 from simperf.analysis.regime import regime
@@ -11,6 +13,7 @@ from simperf.hardware import Catalog
 from simperf.programs import PROGRAMS
 from simperf.results import Result
 from simperf.training.input import InputPipeline, Samples
+from simperf.training.jitter import distribution, stream
 
 
 def run(step, workers, batches=40):
@@ -50,6 +53,38 @@ def test_prefetching_bridges_a_slow_start_but_not_a_slow_pace():
     m.play(program())
     assert pipeline.starved == 0
     assert pipeline.waited == 0.0
+
+
+@pytest.mark.parametrize(("workers", "prefetch"), [(1, 1), (2, 1), (3, 2), (4, 3)])
+@pytest.mark.parametrize("step", [0.2, 0.9, 2.0])
+def test_mini_batches_come_in_order_as_from_torch(workers, prefetch, step):
+    """Beside a recurrence: batch n is worker n mod w's, made after its last one and when n - p w was taken."""
+    law, batches = distribution("lognormal", cv=0.8), 60
+    m = Session(Simulation(Catalog.load().machine("p3-8xlarge"), seed=7))
+    samples = Samples(100, 0.0, 0.0, 10e-3, law)
+    pipeline = InputPipeline(m, samples, workers=workers, prefetch=prefetch, disk="", batches=batches)
+    taken = []
+
+    def program():
+        for _ in range(batches):
+            yield from pipeline.take()
+            taken.append(m.now)
+            yield m.simulation.env.timeout(step)
+
+    m.play(program())
+    draws = Session(Simulation(seed=7))
+    factors = [stream(law, draws.rng(f"decode worker{index}")) for index in range(workers)]
+    ends, expected, wanted = [], [], 0.0
+    for number in range(batches):
+        begin = ends[number - workers] if number >= workers else 0.0
+        ahead = number - prefetch * workers
+        begin = max(begin, expected[ahead] if ahead >= 0 else 0.0)
+        ends.append(begin + 100 * 10e-3 * next(factors[number % workers]))
+        expected.append(max(ends[number], wanted))
+        wanted = expected[number] + step
+    assert taken == pytest.approx(expected, rel=1e-9)
+    out_of_order = sum(later < sooner for sooner, later in pairwise(ends))
+    assert workers == 1 or out_of_order, "some were ready before those that come first"
 
 
 def test_what_feeds_nothing():
