@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Annotated, Any, NamedTuple, get_args, get_origin
 
+from simperf.collectives.settings import NCCL, default_algorithm
 from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.hardware import Machine
 from simperf.hardware.blueprint import Blueprint, Edge, Node
@@ -59,9 +60,18 @@ def resources(scenario: Scenario) -> list[Resource]:
     for name, power in _timed(scenario).items():
         if power and _moves(scenario.parameters[name]):
             found[f"program.{name}"] = "program"
-    if scenario.parameters.get("algorithm") == "nccl" or scenario.parameters.get("reduction") in AROUND:
+    if _plays_nccl(scenario):
         found[PROTOCOLS] = "protocol"
     return [Resource(name, kind) for name, kind in found.items()]
+
+
+def _plays_nccl(scenario: Scenario) -> bool:
+    """Whether a program may ask NCCL's tuner: by its name, where it is the default, or around rings in a machine."""
+    given = scenario.parameters
+    algorithm = given.get("algorithm")
+    if algorithm == "" and scenario.machine is not None:
+        algorithm = default_algorithm(scenario.machine, scenario.machine.gpus)
+    return algorithm in NCCL or given.get("reduction") in AROUND
 
 
 def speed_up(scenario: Scenario, factors: Mapping[str, float]) -> Scenario:

@@ -1,31 +1,68 @@
 """Virtual speed-ups: all at once by x give exactly x; the known bottleneck ranks first."""
 
+import math
 from pathlib import Path
 
 import pytest
 
 from simperf import limits, load_scenario, make_scenario, run
 from simperf.errors import InputError, SimperfError, UnknownNameError
+from simperf.programs import PROGRAMS
+from simperf.scenario import shipped_scenarios
 from simperf.study.limits import percent, speed_tasks
 from simperf.study.points import run_task
-from simperf.study.virtual import resources, speed_up
+from simperf.study.virtual import PROTOCOLS, resources, speed_up
 
-EXACT = [
-    "d2l/async", "d2l/sync-160mb", "d2l/copy-overlap", "d2l/gpus", "d2l/packets",
-    "training/ddp-or-dataparallel", "training/heterogeneous", "training/ps-seven-steps", "training/jitter-stragglers",
-    "training/buckets", "training/straggler", "training/kv-priority", "training/overlap", "training/fail-spares",
-]  # fmt: skip
+#: parameters by whose values the scenarios of a program differ in kind, not only in their numbers
+KINDS = ("strategy", "algorithm", "reduction", "mode", "compression", "what", "law", "asynchronous", "disk", "jitter")
+#: exponent of time in the units of metrics
+POWERS = {"s": -1, "USD": -1, "1/s": 1, "B/s": 1, "FLOP/s": 1}
 
 
-@pytest.mark.parametrize("name", EXACT)
-@pytest.mark.parametrize("factor", [1.1, 3.0])
-def test_everything_at_once_by_x_gives_exactly_x(name, factor):
-    scenario = load_scenario(name)
-    scenario = (scenario.variants or (scenario,))[-1]
-    base = run(scenario, record=False).time
-    row = run_task(speed_tasks(scenario, resources(scenario), factor)[-1])
-    assert row["error"] is None
-    assert row["time"] * factor == pytest.approx(base, rel=1e-9)
+def kinds(program):
+    """The shipped variant on the fewest GPUs of each kind of scenario with that program."""
+    found = {}
+    for path in shipped_scenarios().values():
+        if f'use = "{program}"' not in path.read_text("utf-8"):
+            continue
+        scenario = load_scenario(path)
+        for variant in scenario.variants or (scenario,):
+            gpus = len(variant.machine.gpus) if variant.machine is not None else 0
+            key = *(str(variant.parameters.get(name)) for name in KINDS), variant.mode, min(gpus, 2)
+            fits = variant.program.name == program and not variant.expected_error
+            if fits and gpus < found.get(key, (math.inf, None))[0]:
+                found[key] = gpus, variant
+    return [variant for _, variant in found.values()]
+
+
+@pytest.mark.parametrize("program", list(PROGRAMS))
+def test_everything_at_once_by_x_gives_exactly_x(program):
+    """All of time passes x times as fast: times are divided by x, rates multiplied, and all else stays."""
+    factor = 1.1
+    for scenario in kinds(program):
+        base = run(scenario, record=False)
+        row = run_task(speed_tasks(scenario, resources(scenario), factor)[-1])
+        where = f"{scenario.path} [{scenario.name}]"
+        assert row["error"] is None, where
+        assert row["time"] * factor == pytest.approx(base.time, rel=1e-9), where
+        assert set(row["metrics"]) == set(base.metrics), where
+        for name, metric in base.metrics.items():
+            expected = metric.value * factor ** POWERS.get(metric.unit, 0)
+            slack = 1e-9 * (base.time if metric.unit == "s" else 1e-3)  # differences of times that are almost equal
+            assert row["metrics"][name][0] == pytest.approx(expected, rel=1e-9, abs=slack), f"{where}: {name}"
+
+
+def test_nccl_s_constants_are_a_resource_wherever_its_tuner_plays():
+    program = {"use": "train", "model": "resnet18", "batch": 64, "steps": 2}
+    for algorithm in ("", "nccl", "nccl-ring"):
+        scenario = make_scenario({"machine": {"use": "dgx-1v"}, "program": {**program, "algorithm": algorithm}})
+        assert PROTOCOLS in {one.name for one in resources(scenario)}
+        found = limits(scenario, cache=False)
+        assert found.together.time * 1.1 == pytest.approx(found.result.time, rel=1e-9)
+        (constants,) = (one for one in found.speed_ups if one.resource.name == PROTOCOLS)
+        assert constants.change != 0
+    ring = make_scenario({"machine": {"use": "dgx-1v"}, "program": {**program, "algorithm": "ring"}})
+    assert PROTOCOLS not in {one.name for one in resources(ring)}
 
 
 def test_nothing_made_faster_changes_nothing():

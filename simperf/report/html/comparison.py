@@ -60,7 +60,7 @@ def comparison_report(
     chart = on_page(
         draw_comparison(results),
         name="comparison",
-        text="All results: " + ", ".join(f"{result.name} {answer_words(result)}" for result in good),
+        text="All results: " + ", ".join(f"{result.name}: {answer_words(result)}" for result in good),
     )
     ranking = rank_results(good)
     sections = [Section("Side by side", chart + _rows(results, good, ranking))]
@@ -90,13 +90,14 @@ def comparison_report(
         told = f"<p>Seed {good[0].seed}. The same scenarios and seed give the same bytes.</p>"
         sections.append(Section("How to reproduce it", f"<pre>{escape(command)}</pre>{told}"))
     question = question or next((result.question for result in good if result.question), "")
-    return page(title or "Comparison", sections, question=question, answer=ranking.headline, lead=_lead(good, ranking))
+    answer = "No winner" if ranking.refusal else ranking.headline
+    return page(title or "Comparison", sections, question=question, answer=answer, lead=_lead(good, ranking))
 
 
 def _lead(good: Sequence[Result], ranking: Ranking) -> str:
     """How sure the answer is, and how far the next one is from it."""
     if ranking.reference is None:
-        return ""
+        return f"<p>{escape(ranking.refusal)}</p>" if ranking.refusal else ""
     best = good[ranking.reference]
     lines = [interval(best)]
     behind = {place: rank for place, rank in enumerate(ranking.ranks) if rank is not None and rank > 1}

@@ -89,7 +89,7 @@ def sweep_report(
     if best is not None:
         for each in result_sections(best, machine=machine, prefix="b-"):
             sections.append(Section(f"Best point: {each.title}", each.body, name=each.anchor))
-    lead = ""
+    lead = f"<p>{escape(ranking.refusal)}</p>" if ranking.refusal else ""
     if first is not None:
         ends = first.get("intervals", {}).get(ranking.answer.metric)
         told = "No interval: no draws of a fitted profile were made (--samples)."
@@ -97,8 +97,8 @@ def sweep_report(
             low, high = (format_quantity(end, ranking.unit) for end in ends)
             told = f"90 % interval: {low} to {high}."
         lead = f'<p class="faint">{told}</p>'
-    title = f"Sweep: {found.title}"
-    return page(title, [*sections, *_made(command)], question=question, answer=ranking.headline, lead=lead)
+    title, answer = f"Sweep: {found.title}", "No winner" if ranking.refusal else ranking.headline
+    return page(title, [*sections, *_made(command)], question=question, answer=answer, lead=lead)
 
 
 def collective_report(
