@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from simperf.run import run, run_variants
     from simperf.scenario import Scenario, check_expectations, load_scenario, make_scenario
     from simperf.simulate import simulate
+    from simperf.study.collective import collective
     from simperf.study.compare import compare
     from simperf.study.limits import limits
     from simperf.study.planning import plan
@@ -55,6 +56,7 @@ _PUBLIC = {
     "breakdown": "analysis.breakdown",
     "build_machine": "hardware",
     "check_expectations": "scenario",
+    "collective": "study.collective",
     "compare": "study.compare",
     "compute": "execution",
     "copy": "execution",
@@ -95,6 +97,7 @@ __all__ = [
     "breakdown",
     "build_machine",
     "check_expectations",
+    "collective",
     "compare",
     "compute",
     "copy",

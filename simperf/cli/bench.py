@@ -73,29 +73,14 @@ class Bench:
         background: Sequence[str] = (),
         given: Collection[str] = (),
     ) -> Bench:
-        """Read the options, and tell all that is wrong with them; `given` are those of `place` that were typed."""
+        """Read the options, and tell all that is wrong with them; `given` are those that were typed."""
+        from simperf.cli.nccl_options import refuse_options
         from simperf.cli.quantities import Quantities
-        from simperf.cli.seating import refuse_unread
-        from simperf.collectives import Transport, algorithms, options_of
-        from simperf.errors import InputError, Problem, UnknownNameError, nearest
+        from simperf.cli.seating import refuse_unread, seat
+        from simperf.collectives import Transport, algorithms
 
         known = algorithms(collective)
         refuse_unread(place, given)
-        algo = algo or ("ring" if "ring" in known else known[0])
-        chosen = algo != "all"
-        asked = [name.strip() for name in algo.split(",")] if chosen else list(known)
-        names = [name if name in known else aliases.get(name, name) for name in asked]
-        for name in names:
-            if name not in known:
-                raise UnknownNameError(f"{collective} algorithm", name, known)
-        accepted = {key for name in names for key in options_of(collective, name)}
-        wrong = [
-            Problem(f"none of {', '.join(names)} has this option{nearest(key, accepted)}", key=f"--{key}")
-            for key in options
-            if key not in accepted
-        ]
-        if wrong:
-            raise InputError(wrong)
         read = Quantities()
         transport = Transport(
             step_latency=read(step_latency, "s", option="--step-latency"),
@@ -110,10 +95,13 @@ class Bench:
         for key in ("inner", "outer"):
             if key in options:
                 options = {**options, key: aliases.get(options[key], options[key])}
-        unique = tuple(dict.fromkeys(names))
-        made = cls(collective, unique, place, options, protocol, transport, exact, chosen)
-        made.late, made.background = tuple(late), tuple(background)
-        made.machine, made.ranks = made.seat(place["ranks"], place["nodes"])
+        servers = int(options.get("servers", 0))
+        machine, ranks = seat(place, ranks=place["ranks"], nodes=place["nodes"], servers=servers)
+        names = _named(algo, collective, known, aliases, machine, ranks)
+        chosen = algo != "all"
+        refuse_options(collective, names, {**options, "protocol": protocol}, typed=given, exact=exact and chosen)
+        made = cls(collective, names, place, options, protocol, transport, exact, chosen)
+        made.late, made.background, made.machine, made.ranks = tuple(late), tuple(background), machine, ranks
         return made
 
     def seat(self, ranks: int | None, nodes: int) -> tuple[Wired, tuple[str, ...]]:
@@ -167,37 +155,30 @@ class Bench:
             self.refusals.append(line)
 
     def _table(self, name: str, sizes: Sequence[int], beside: Mapping[str, Any]) -> list[Row]:
-        """Rows by size; the largest goes first, as it is the one that may be refused."""
-        from simperf.collectives import options_of
-        from simperf.collectives.bench import measure
-        from simperf.collectives.protocols import protocol_transport
-        from simperf.collectives.suit import reducing_sites
+        """Rows by size."""
+        from simperf.cli.nccl_options import options_taken
+        from simperf.collectives.settings import NCCL
+        from simperf.study.collective import collective
 
-        transport = self.transport
-        if self.protocol:
-            variant = protocol_transport(name, self.protocol)
-            transport = replace(variant, step_latency=transport.step_latency, reduce_rate=transport.reduce_rate)
-        known = options_of(self.collective, name)
-        options = {key: value for key, value in self.options.items() if key in known}
-        rows = [
-            measure(
-                self.machine,
-                self.collective,
-                name,
-                nbytes=float(size),
-                ranks=self.ranks,
-                sites=reducing_sites(self.machine, name, self.ranks, options),
-                transport=transport,
-                exact=self.exact,
-                **beside,
-                **options,
-            )
-            for size in reversed(sizes)
-        ]
-        return rows[::-1]
+        known = options_taken(self.collective, name)
+        options: dict[str, Any] = {key: value for key, value in self.options.items() if key in known}
+        if name not in NCCL:
+            options["transport"] = self.transport
+        return collective(
+            self.collective,
+            on=self.machine,
+            sizes=sizes,
+            algorithm=name,
+            ranks=self.ranks,
+            protocol=self.protocol,
+            exact=self.exact,
+            **beside,
+            **options,
+        )
 
     def header(self) -> str:
         """What the table is about, as comments."""
+        from simperf.cli.nccl_options import settings_lines
         from simperf.units import format_quantity
 
         place = self.place
@@ -208,10 +189,9 @@ class Bench:
             wait = format_quantity(self.machine.latency, "s")  # type: ignore[attr-defined]
             crossed = "; a route crosses two, r0> from rank 0 and >r0 to it" if place["wiring"] == "star" else ""
             lines.append(f"# every link {rate} each way, {wait}{crossed}")
-        if self.protocol:
-            lines.append(f"# protocol {self.protocol}: start, latency and efficiency of NCCL's tuner")
+        lines += settings_lines(self.algorithms, self.options, self.protocol)
         lines += [f"# late: {word}" for word in self.late] + [f"# background: {word}" for word in self.background]
-        lines.append("# sizes: K, M, G are powers of 1024, as in nccl-tests; times in us; GB/s are 1e9 B/s; simulated")
+        lines.append("# simulated; K, M, G are powers of 1024, as in nccl-tests; GB/s are 1e9 B/s")
         return "\n".join(lines)
 
     def draw_load(self, path: Path, tables: Mapping[str, Sequence[Row]]) -> None:
@@ -266,8 +246,9 @@ class Bench:
         return [line for line in lines if len(line.points) > 1]
 
     def draw_map(self, path: Path, sizes: Sequence[int]) -> None:
-        """Draw who wins over numbers of ranks and sizes."""
+        """Draw which idealised algorithm wins over numbers of ranks and sizes, or what NCCL chooses if it is named."""
         from simperf.collectives.bench import best_rows
+        from simperf.collectives.settings import NCCL
         from simperf.errors import InputError, Problem
         from simperf.report.collectives import crossover_map
         from simperf.report.style import save
@@ -275,6 +256,11 @@ class Bench:
         if self.late or self.background:
             key = "--late" if self.late else "--background"
             raise InputError(Problem("a map is over many numbers of ranks and has no place for this", key=key))
+        ideal = [name for name in self.algorithms if name not in NCCL]
+        if self.chosen and 0 < len(ideal) < len(self.algorithms):
+            message = "a map compares idealised algorithms, or shows what NCCL chooses"
+            value = ",".join(self.algorithms)
+            raise InputError(Problem(message, key="--algo", value=value, expected="either, not both"))
         wired = bool(self.place["wiring"])
         most = len(self.ranks) if wired else self.place["nodes"]
         counts = sorted({min(2**power, most) for power in range(1 if wired else 0, most.bit_length() + 1)})
@@ -284,14 +270,21 @@ class Bench:
             if len(self.ranks) < 2:
                 continue
             rows = {}
-            for name in self.algorithms:
+            for name in ideal or self.algorithms:
                 table = self._cells(name, sizes)
                 if table:
                     rows[name] = table
             if rows:
-                winners[len(self.ranks)] = best_rows(rows)
+                winners[len(self.ranks)] = [
+                    replace(row, algorithm=row.choice or row.algorithm) for row in best_rows(rows)
+                ]
         where = f"a {self.place['wiring']}" if wired else self.place["server"] or self.place["cluster"]
-        title = f"Fastest {self.collective} on {where}"
+        what = (
+            f"Fastest {self.collective}, idealised (wires only, no library),"
+            if ideal
+            else f"{self.collective} as NCCL would"
+        )
+        title = f"{what} on {where}"
         save(crossover_map(winners, title=title), path)
 
     def _cells(self, name: str, sizes: Sequence[int]) -> list[Row]:
@@ -306,6 +299,39 @@ class Bench:
                 raise
             self._leave_out(f"{name} over {len(self.ranks)}" if isinstance(error, EffortError) else name, name, error)
             return []
+
+
+def _named(
+    algo: str,
+    collective: str,
+    known: Sequence[str],
+    aliases: Mapping[str, str],
+    machine: Wired,
+    ranks: Sequence[str],
+) -> tuple[str, ...]:
+    """The algorithms that were asked for: the default, all, or those that were named."""
+    from simperf.collectives import Wiring
+    from simperf.collectives.nccl import COLLECTIVES
+    from simperf.collectives.settings import NCCL, default_algorithm
+    from simperf.errors import InputError, Problem, UnknownNameError
+
+    default = default_algorithm(machine, ranks, collective)
+    if not algo:
+        return (default,)
+    if algo == "all":
+        return tuple(dict.fromkeys([default, *known] if default in NCCL else known))
+    everything = [*known, *(NCCL if collective in COLLECTIVES else ())]
+    asked = [name.strip() for name in algo.split(",")]
+    names = [name if name in everything else aliases.get(name, name) for name in asked]
+    for name in names:
+        if name not in everything:
+            raise UnknownNameError(f"{collective} algorithm", name, everything)
+        if name in NCCL and isinstance(machine, Wiring):
+            message = "NCCL runs on the GPUs of a machine, and a wiring has none"
+            raise InputError(
+                Problem(message, key="--algo", value=name, expected="an idealised algorithm, such as ring")
+            )
+    return tuple(dict.fromkeys(names))
 
 
 def _line(problem: object) -> str:

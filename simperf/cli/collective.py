@@ -1,4 +1,4 @@
-"""`simperf collective`: the nccl-tests table of every algorithm on any machine, and who wins where."""
+"""`simperf collective`: the table of nccl-tests on any machine, as NCCL would run it or by idealised algorithms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ __all__ = ["collective"]
 ALIASES = {"tree": "double-binary-tree", "rabenseifner": "halving-doubling", "direct": "sharded"}
 
 Machine = "Machine"
-Options = "Options of the algorithms"
+Options = "Options of the idealised algorithms"
+Library = "Options of NCCL"
 Output = "Output"
 
 
@@ -33,7 +34,11 @@ def collective(
     algo: Annotated[
         str,
         typer.Option(
-            "--algo", "-a", metavar="NAMES", help="Algorithms, with commas between; 'all' for all; a ring if left out."
+            "--algo",
+            "-a",
+            metavar="NAMES",
+            help="nccl, nccl-ring, or idealised algorithms, with commas between; 'all' for all. "
+            "If left out, nccl on GPUs that it runs on, else a ring.",
         ),
     ] = "",
     own: Annotated[
@@ -111,8 +116,34 @@ def collective(
     protocol: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="LL, LL128 or Simple: latencies and efficiency of NCCL's.", rich_help_panel=Options
+            metavar="NAME",
+            help="LL, LL128 or Simple: the only one that NCCL may choose; "
+            "of an idealised algorithm, latencies and efficiency.",
+            rich_help_panel=Library,
         ),
+    ] = "",
+    network: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="How NCCL reaches other servers: rdma, efa, socket, ...; by the NIC if left out.",
+            rich_help_panel=Library,
+        ),
+    ] = "",
+    in_network: Annotated[
+        bool | None,
+        typer.Option(
+            "--in-network/--no-in-network",
+            help="Whether switches add up; where they can if left out.",
+            rich_help_panel=Library,
+        ),
+    ] = None,
+    launches: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, max=64, help="GPUs that one process drives.", rich_help_panel=Library),
+    ] = None,
+    nccl_version: Annotated[
+        str, typer.Option(metavar="X.Y", help="A version of NCCL; a present one if left out.", rich_help_panel=Library)
     ] = "",
     step_latency: Annotated[
         str, typer.Option(metavar="TIME", help="Added to the latency of every send.", rich_help_panel=Options)
@@ -131,10 +162,12 @@ def collective(
     exact: Annotated[
         bool, typer.Option("--exact", help="An event a send, whatever the symmetry and however many.")
     ] = False,
-    best: Annotated[bool, typer.Option("--best", help="The fastest algorithm of each size.")] = False,
+    best: Annotated[bool, typer.Option("--best", help="The fastest idealised algorithm of each size.")] = False,
     map_file: Annotated[
         Path | None,
-        typer.Option("--map", metavar="FILE", help="Draw who wins over ranks and sizes.", rich_help_panel=Output),
+        typer.Option(
+            "--map", metavar="FILE", help="Draw which of them wins over ranks and sizes.", rich_help_panel=Output
+        ),
     ] = None,
     plot: Annotated[
         Path | None,
@@ -168,6 +201,10 @@ def collective(
         "outer": outer or None,
         "root": root,
         "servers": servers,
+        "network": network or None,
+        "in_network": in_network,
+        "launches": launches,
+        "version": nccl_version or None,
     }
     bench = Bench.build(
         name,
@@ -248,7 +285,11 @@ def _write(
     from simperf.collectives.bench import best_rows
     from simperf.report import collectives as report
 
-    rows = best_rows(tables) if best else [row for table in tables.values() for row in table]
+    tuned = {name: rows for name, rows in tables.items() if not rows[0].idealised}
+    ideal = {name: rows for name, rows in tables.items() if rows[0].idealised}
+    winners = best_rows(ideal) if best and ideal else []
+    shown = tuned if best else tables
+    rows = [*(row for table in shown.values() for row in table), *winners]
     if as_json:
         import json
 
@@ -261,11 +302,9 @@ def _write(
     elif output == "csv":
         typer.echo(report.rows_csv(rows))
     else:
-        typer.echo(bench.header())
-        if best:
-            typer.echo(report.format_winners(rows))
-        else:
-            typer.echo("\n".join(report.format_rows(table, title=title) for title, table in tables.items()))
+        texts = [report.format_rows(table, title=title) for title, table in shown.items()]
+        texts += [report.format_winners(winners)] if winners else []
+        typer.echo("\n".join([bench.header(), *texts]))
     _tell_refusals(bench)
 
 

@@ -1,19 +1,22 @@
-"""The bench: times, bandwidths and bounds of collectives by size, as nccl-tests tells them."""
+"""The bench: times, bandwidths and bounds of collectives by size, as nccl-tests tells them.
+
+`measure` times NCCL's choice and idealised algorithms alike; idealised ones are bandwidth and latency of the wires
+only, without a library.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from simperf.collectives.algorithms import options_of
+from simperf.collectives.calls import Call, Played
 from simperf.collectives.effort import ASKED, Effort
-from simperf.collectives.execute import Execution, execute
 from simperf.collectives.floor import floor
-from simperf.collectives.placement import PLAIN, Transport, Wired, place
-from simperf.collectives.rotation import turns
-from simperf.collectives.suit import plan_for
+from simperf.collectives.placement import PLAIN, Transport, Wired
+from simperf.collectives.settings import NCCL
 from simperf.errors import FloorError, InputError, Problem
 
 __all__ = ["Row", "best_rows", "bus_factor", "measure", "sizes_between", "switch_points"]
@@ -48,6 +51,10 @@ class Row:
         Executor that found the time.
     loads : mapping of str to float
         Part of the time for which each resource is busy.
+    choice : str
+        Algorithm and protocol that NCCL takes, such as ``"ring/LL"``; empty for an idealised algorithm.
+    channels : int
+        Channels that NCCL runs them on; 0 for an idealised algorithm.
     """
 
     algorithm: str
@@ -60,6 +67,13 @@ class Row:
     load: float
     method: str
     loads: Mapping[str, float] = field(default_factory=dict, repr=False)
+    choice: str = ""
+    channels: int = 0
+
+    @property
+    def idealised(self) -> bool:
+        """Whether it is bandwidth and latency of the wires only, without a library."""
+        return self.algorithm not in NCCL
 
 
 def bus_factor(collective: str, nranks: int) -> float:
@@ -106,66 +120,103 @@ def measure(
     *,
     nbytes: float,
     ranks: Sequence[str],
-    sites: Sequence[str] | None = None,
     transport: Transport = PLAIN,
+    protocol: str = "",
     exact: bool = False,
     entry_times: Sequence[float] | None = None,
     background: Sequence[tuple[str, str, float]] = (),
     effort: Effort = ASKED,
     **options: Any,
 ) -> Row:
-    """Run one algorithm at one size.
+    """Run one algorithm at one size, or what NCCL would choose at that size.
 
-    Where an algorithm leaves the degree of its tree open, a binary tree and a chain (all
-    chunks up, then all down) are both tried and the faster one is told. `sites` are the nodes
-    of the plan's servers, where the machine's own will not do. Entry times and
-    background traffic are those of `simperf.collectives.execute`; the time counts from 0.
+    Entry times and background traffic are those of `simperf.collectives.execute`; the time counts from 0.
     A plan beyond the `effort` is refused, unless `exact` forces it.
+
+    Parameters
+    ----------
+    machine : Wired
+        The machine.
+    collective : str
+        Which one.
+    algorithm : str
+        ``"nccl"`` or ``"nccl-ring"``, or an idealised one.
+    nbytes : float
+        Payload [B].
+    ranks : sequence of str
+        Node of each rank.
+    transport : Transport
+        How an idealised algorithm's sends are carried; NCCL brings its own.
+    protocol : str
+        For an idealised algorithm start, latencies and efficiency of this protocol of NCCL; for NCCL the only one
+        that it may choose.
+    exact : bool
+        An event a send; NCCL's channels have none.
+    entry_times : sequence of float, optional
+        When each rank calls the collective [s].
+    background : sequence of (str, str, float)
+        Traffic from node to node [B/s].
+    effort : Effort
+        Most that is simulated.
+    **options
+        Of the algorithm (`simperf.collectives.options_of`, `simperf.collectives.settings.SETTINGS`).
 
     Raises
     ------
+    InputError
+        What NCCL does not take, or cannot run on.
     EffortError
         The plan takes more than the effort.
     FloorError
         The time is below the bound: a defect of the model.
     """
-    tries = [options]
-    if "degree" in options_of(collective, algorithm) and "degree" not in options and len(ranks) > 2:
-        known = options_of(collective, algorithm)
-        chain = {"degree": 1, **({"overlap": False} if "overlap" in known else {})}
-        tries = [{**options, "degree": 2}, {**chain, **options}]
-    runs: list[tuple[Execution, tuple[str, ...]]] = []
-    for chosen in tries:
-        plan = plan_for(
-            machine, collective, algorithm, ranks=ranks, nbytes=nbytes, transport=transport, effort=effort, **chosen
-        )
-        placement = place(plan, machine, ranks=ranks, servers=sites)
-        if not exact and (background or not turns(plan, placement, nbytes, transport, entry_times or (0.0,))):
-            effort.check(plan, placement)
-        run = execute(
-            plan,
-            machine,
-            nbytes=nbytes,
-            entry_times=entry_times,
-            transport=transport,
-            background=background,
-            exact=exact,
-            placement=placement,
-            effort=effort,
-        )
-        given = sites or getattr(machine, "helpers", ()) or getattr(machine, "cpus", ())
-        runs.append((run, tuple(given or ()) if plan.nservers else ()))
-    run, helpers = min(runs, key=lambda pair: pair[0].time)
-    bound = floor(machine, collective, ranks=ranks, nbytes=nbytes, helpers=helpers, transport=transport)
-    if run.time < bound * (1 - 1e-9):
-        raise FloorError(f"{collective} {algorithm}, {nbytes:g} B: {run.time:g} s is below the bound of {bound:g} s")
+    call = Call(
+        machine,
+        collective,
+        algorithm,
+        nbytes,
+        tuple(ranks),
+        transport,
+        protocol,
+        exact,
+        entry_times,
+        background,
+        effort,
+    )
+    played = call.play(**options)
+    time, bound = played.run.time, _floor(call, played)
+    rate = nbytes / time if time else 0.0
     loads = {
-        name: amount / machine.resources[name] / run.time for name, amount in run.moved.items() if amount and run.time
+        name: amount / machine.resources[name] / time
+        for name, amount in played.run.moved.items()
+        if amount and time and name in machine.resources
     }
     link = max(loads, key=lambda name: (round(loads[name], 9), name), default="")
-    rate = nbytes / run.time if run.time else 0.0
-    factor = bus_factor(collective, len(ranks))
-    return Row(algorithm, nbytes, run.time, rate, rate * factor, bound, link, loads.get(link, 0.0), run.method, loads)
+    return Row(
+        algorithm,
+        nbytes,
+        time,
+        rate,
+        rate * bus_factor(collective, len(ranks)),
+        bound,
+        link,
+        loads.get(link, 0.0),
+        played.run.method,
+        loads,
+        played.choice,
+        played.channels,
+    )
+
+
+def _floor(call: Call, played: Played) -> float:
+    """Bound on the time of a call [s]; of what NCCL chose, by the wires alone, so that it is one for all choices."""
+    time, helpers = played.run.time, played.helpers
+    bound = partial(floor, call.machine, call.collective, ranks=call.ranks, nbytes=call.nbytes, helpers=helpers)
+    least = bound(transport=played.transport)
+    if time < least * (1 - 1e-9):
+        what = f"{call.collective} {call.algorithm} {played.choice}".rstrip()
+        raise FloorError(f"{what}, {call.nbytes:g} B: {time:g} s is below the bound of {least:g} s")
+    return bound() if played.choice else least
 
 
 def best_rows(tables: Mapping[str, Sequence[Row]]) -> list[Row]:

@@ -9,7 +9,7 @@ over two does. Without other traffic this is the time of the same channels send 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -92,13 +92,36 @@ class ChannelSet:
         )
         return replace(self, flows=flows, last=self.last * factor, least=self.least * factor)
 
-    def alone(self, nranks: int) -> Execution:
-        """Play it on a network of its own."""
+    def alone(
+        self,
+        nranks: int,
+        *,
+        start: float = 0.0,
+        capacities: Mapping[str, float] | None = None,
+        traffic: Sequence[tuple[Sequence[str], float]] = (),
+    ) -> Execution:
+        """Play it on a network of its own.
+
+        Parameters
+        ----------
+        nranks : int
+            Ranks that take part.
+        start : float
+            When the last of them has come [s].
+        capacities : mapping of str to float, optional
+            Capacity of each resource [B/s], for the traffic's.
+        traffic : sequence of (sequence of str, float)
+            Resources that others draw on all the time, and the rate that they want [B/s].
+        """
         env = simpy.Environment()
-        network = FlowNetwork(env, {})
-        one = self if self.drains else replace(self, classes=tuple(replace(c, names=c.names[:1]) for c in self.classes))
+        network = FlowNetwork(env, capacities if capacities and traffic else {})
+        for resources, rate in traffic:
+            network.background(resources, rate)
+        one = self
+        if not (self.drains or traffic):  # nothing draws on one link of a class alone
+            one = replace(self, classes=tuple(replace(c, names=c.names[:1]) for c in self.classes))
         env.run(ChannelRun(env, network, one).start())
-        time = float(env.now)
+        time = start + float(env.now)
         return Execution(time, (time,) * nranks, "channels", _Moved(self))
 
     def moved(self) -> Iterator[tuple[LinkClass, float]]:

@@ -21,7 +21,7 @@ from simperf.engine.network import FlowNetwork
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, Problem
 
-__all__ = ["Execution", "collective_event", "execute", "used_links"]
+__all__ = ["Execution", "check_size", "collective_event", "execute", "used_links"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,14 @@ def _entries(plan: Plan, entry_times: Sequence[float] | None) -> list[float]:
     return [float(time) for time in entry_times] + [0.0] * plan.nservers
 
 
-def _check_size(nbytes: float) -> None:
+def check_size(nbytes: float) -> None:
+    """Refuse a payload [B] that is negative or not finite.
+
+    Raises
+    ------
+    InputError
+        It is.
+    """
     if not 0.0 <= nbytes < math.inf:
         raise InputError(Problem("the payload must be a finite size, 0 or more", key="nbytes", value=str(nbytes)))
 
@@ -126,7 +133,7 @@ def execute(
     MachineError
         Two participants that must talk are not connected.
     """
-    _check_size(nbytes)
+    check_size(nbytes)
     entry = _entries(plan, entry_times)
     placement = placement or place(plan, machine, ranks=ranks, servers=servers)
     traffic = [(tuple(machine.route(src, dst).resources), rate) for src, dst, rate in background]
@@ -149,7 +156,7 @@ def execute(
     effort.check_memory(plan)
     names = sorted(used_links(plan, placement).union(*(flow for flow, _ in traffic)))
     env = simpy.Environment()
-    network = FlowNetwork(env, {name: machine.resources[name] for name in names})
+    network = FlowNetwork(env, {name: placement.machine.resources[name] for name in names})
     for flow, rate in traffic:
         network.background(flow, rate)
     stepwise = Stepwise(env, network, plan=plan, placement=placement, nbytes=nbytes, transport=transport, entry=entry)
@@ -229,7 +236,7 @@ def collective_event(
     simpy.Event
         Succeeds with the time of completion [s].
     """
-    _check_size(nbytes)
+    check_size(nbytes)
     placement = place(plan, sim.machine, ranks=node_ids, servers=servers)
     entry = _entries(plan, start_times)
     return _start(sim, plan, placement, nbytes, entry, transport=transport).done

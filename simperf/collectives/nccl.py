@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from simperf.collectives.channels import ChannelFlow, ChannelSet
+from simperf.collectives.effort import ASKED, Effort
 from simperf.collectives.execute import Execution, execute
 from simperf.collectives.forwarding import Forwarding
 from simperf.collectives.lanes import Lanes, pairs_of
@@ -38,7 +39,7 @@ from simperf.collectives.plan import Plan
 from simperf.collectives.protocols import PROTOCOLS, protocol_transport
 from simperf.collectives.staging import StagedMachine
 from simperf.cost.collectives import MeasuredCollective
-from simperf.errors import UnknownNameError
+from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.hardware import GpuPart, Machine
 
 __all__ = ["ALGORITHMS", "COLLECTIVES", "Choice", "Tuner"]
@@ -67,6 +68,8 @@ class Choice:
         ``"LL"``, ``"LL128"`` or ``"Simple"``.
     nbytes : float
         Payload [B].
+    machine : Machine
+        The machine, without staging.
     plan : Plan
         Who sends what to whom.
     placement : Placement
@@ -82,6 +85,7 @@ class Choice:
     algorithm: str
     protocol: str
     nbytes: float
+    machine: Machine
     plan: Plan
     placement: Placement
     transport: Transport
@@ -96,11 +100,43 @@ class Choice:
     @cached_property
     def run(self) -> Execution:
         """What comes out if it is played alone."""
+        return self.play()
+
+    def play(
+        self,
+        *,
+        entry_times: Sequence[float] | None = None,
+        background: Sequence[tuple[str, str, float]] = (),
+        effort: Effort = ASKED,
+    ) -> Execution:
+        """Play it on a network of its own.
+
+        Parameters
+        ----------
+        entry_times : sequence of float, optional
+            When each rank calls the collective [s]; channels begin when the last one has.
+        background : sequence of (str, str, float)
+            Traffic from node to node that wants so much bandwidth [B/s] all the time and shares the links.
+        effort : Effort
+            Most that is simulated send by send, where it goes by sends.
+        """
+        last = max(entry_times or (0.0,))
         if self.channels is not None:
-            return self.channels.alone(self.plan.nranks)
-        machine, transport = self.placement.machine, self.transport
-        run = execute(self.plan, machine, nbytes=self.nbytes, transport=transport, placement=self.placement)
-        return replace(run, time=max(run.time, self.least))
+            traffic = [(tuple(self.machine.route(src, dst).resources), rate) for src, dst, rate in background]
+            capacities = self.placement.machine.resources
+            return self.channels.alone(self.plan.nranks, start=last, capacities=capacities, traffic=traffic)
+        effort.check(self.plan, self.placement)
+        run = execute(
+            self.plan,
+            self.machine,
+            nbytes=self.nbytes,
+            entry_times=entry_times,
+            transport=self.transport,
+            background=background,
+            placement=self.placement,
+            effort=effort,
+        )
+        return replace(run, time=max(run.time, last + self.least))
 
     @property
     def time(self) -> float:
@@ -190,6 +226,8 @@ class Tuner:
         How other servers are reached; by the adapters' names if left out.
     only : sequence of str
         Algorithms to choose from, as NCCL_ALGO says; all if left out.
+    protocol : str
+        The one protocol to choose from, as NCCL_PROTO says; all if left out.
     spread : bool
         Whether channels take turns over all GPUs near an adapter, as they did up to NCCL 2.4;
         since then (src/graph/search.cc) they pass the same ones.
@@ -203,7 +241,9 @@ class Tuner:
     Raises
     ------
     UnknownNameError
-        No such collective, network or algorithm.
+        No such collective, network, algorithm or protocol.
+    InputError
+        No algorithm of the collective has the protocol.
     """
 
     def __init__(
@@ -216,6 +256,7 @@ class Tuner:
         launches: int = 1,
         network: Network | str = "",
         only: Sequence[str] = (),
+        protocol: str = "",
         spread: bool = False,
         speed: float = 1.0,
         measured: MeasuredCollective | None = None,
@@ -226,10 +267,12 @@ class Tuner:
         for name in only:
             if name not in ALGORITHMS:
                 raise UnknownNameError("algorithm of the tuner", name, ALGORITHMS)
+        if protocol and protocol not in PROTOCOLS:
+            raise UnknownNameError("protocol", protocol, PROTOCOLS)
         self.machine, self.ranks, self.collective = machine, tuple(ranks), collective
         self.speed = speed
         self.network = _network(network, machine, self.ranks).faster(speed)
-        self.only = tuple(only)
+        self.only, self.protocol = tuple(only), protocol
         self.least = launches * LAUNCH / speed
         passed: Any = Forwarding(machine) if collective == "all-to-all" else machine
         self.staged = StagedMachine(passed, self.network)
@@ -241,10 +284,14 @@ class Tuner:
         self._extra = self._network_latency()
         self.measured, self._reference = measured, reference or self
         self._factors: dict[float, float] = {}
+        self._pairs = self._find_pairs()
+        if not self._pairs:
+            message = f"no algorithm that NCCL has for {collective} runs under this protocol"
+            raise InputError(Problem(message, key="protocol", value=protocol, expected=PROTOCOLS[-1]))
 
     def choices(self, nbytes: float) -> list[Choice]:
         """All algorithms and protocols at one size [B], the fastest first."""
-        found = sorted((self._choice(*pair, nbytes) for pair in self._pairs()), key=_expected)
+        found = sorted((self._choice(*pair, nbytes) for pair in self._pairs), key=_expected)
         return [self._as_measured(one) for one in found]
 
     def best(self, nbytes: float) -> Choice:
@@ -253,7 +300,7 @@ class Tuner:
 
     def _modelled(self, nbytes: float) -> Choice:
         """The fastest by NCCL's constants alone."""
-        return min((self._choice(*pair, nbytes) for pair in self._pairs()), key=_expected)
+        return min((self._choice(*pair, nbytes) for pair in self._pairs), key=_expected)
 
     def _as_measured(self, choice: Choice) -> Choice:
         """The choice with channels that take what was measured."""
@@ -272,12 +319,13 @@ class Tuner:
 
         return measured.time(nbytes, modelled) / modelled(nbytes)
 
-    def _pairs(self) -> list[tuple[str, str]]:
+    def _find_pairs(self) -> list[tuple[str, str]]:
         """Algorithms and protocols to choose from."""
         return [
             (algorithm, protocol)
             for algorithm in self.shape.algorithms(only=self.only, in_network=self.in_network)
             for protocol in (PROTOCOLS if algorithm in {"ring", "tree"} else PROTOCOLS[-1:])
+            if self.protocol in ("", protocol)
         ]
 
     def _choice(self, algorithm: str, protocol: str, nbytes: float) -> Choice:
@@ -288,7 +336,9 @@ class Tuner:
             self._transports[algorithm, protocol] = self._transport(algorithm, protocol, way.paces)
         transport = self._transports[algorithm, protocol]
         channels = way.channels(protocol, transport, nbytes)
-        return Choice(algorithm, protocol, nbytes, way.plan, way.placement, transport, channels, self.least)
+        return Choice(
+            algorithm, protocol, nbytes, self.machine, way.plan, way.placement, transport, channels, self.least
+        )
 
     def _transport(self, algorithm: str, protocol: str, caps: tuple[float, ...]) -> Transport:
         """Latencies of the protocol over this network, and channels that keep their pace and the protocol's limit."""

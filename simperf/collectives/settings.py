@@ -1,4 +1,4 @@
-"""Settings of NCCL that a scenario or a command may give: its version, its network, who adds up."""
+"""Settings of NCCL that a scenario or a command may give: its version, protocol and network, and who adds up."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from simperf.collectives.nccl import Tuner
+from simperf.collectives.algorithms import algorithms
+from simperf.collectives.nccl import COLLECTIVES, Tuner
 from simperf.collectives.networks import network_names
+from simperf.collectives.protocols import PROTOCOLS
 from simperf.cost.collectives import MeasuredCollective
 from simperf.errors import InputError, Problem, nearest
 from simperf.hardware import GpuPart, Machine
 
-__all__ = ["ARCHITECTURES", "NCCL", "NcclSettings", "default_algorithm", "tuner_of"]
+__all__ = ["ARCHITECTURES", "NCCL", "SETTINGS", "NcclSettings", "default_algorithm", "tuner_of"]
 
 #: names under which NCCL is asked for, and what it may choose from: anything, or rings as with NCCL_ALGO=Ring
 NCCL: dict[str, tuple[str, ...]] = {"nccl": (), "nccl-ring": ("ring",)}
+
+#: options of these algorithms
+SETTINGS = ("network", "in_network", "launches", "version", "protocol")
 
 #: architectures of GPUs that NCCL runs on
 ARCHITECTURES = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
@@ -45,6 +50,8 @@ class NcclSettings:
         Major and minor version; empty for a present one.
     only : tuple of str
         Algorithms to choose from, as with NCCL_ALGO; all if left out.
+    protocol : str
+        The one protocol to choose from, as with NCCL_PROTO; all if left out.
     """
 
     network: str = ""
@@ -52,47 +59,59 @@ class NcclSettings:
     launches: int = 1
     version: tuple[int, ...] = field(default=())
     only: tuple[str, ...] = ()
+    protocol: str = ""
 
     @classmethod
-    def read(cls, algorithm: str, options: Mapping[str, Any] = {}) -> NcclSettings:
-        """Settings from the options of the algorithm ``"nccl"`` or ``"nccl-ring"`` in a scenario.
+    def read(cls, algorithm: str, options: Mapping[str, Any] = {}, *, at: str = "options.") -> NcclSettings:
+        """Settings from the options of the algorithm ``"nccl"`` or ``"nccl-ring"``.
+
+        Parameters
+        ----------
+        algorithm : str
+            One of `NCCL`.
+        options : mapping
+            Of the names in `SETTINGS`.
+        at : str
+            What stands before the name of an option where it was given.
 
         Raises
         ------
         InputError
             All options that are unknown or have no meaning.
         """
-        known = ("network", "in_network", "launches", "version")
         problems = [
             Problem(
-                f"{algorithm} has no option {key!r}{nearest(key, known)}",
-                key=f"options.{key}",
-                expected=", ".join(known),
+                f"{algorithm} has no option {key!r}{nearest(key, SETTINGS)}",
+                key=f"{at}{key}",
+                expected=", ".join(SETTINGS),
             )
             for key in options
-            if key not in known
+            if key not in SETTINGS
         ]
         network, launches = options.get("network", ""), options.get("launches", 1)
         switched, version = options.get("in_network"), str(options.get("version", ""))
+        protocol = str(options.get("protocol", ""))
         if network and network not in network_names():
             close = nearest(str(network), network_names())
             message = f"no such network of NCCL{close}"
-            problems.append(
-                Problem(message, key="options.network", value=str(network), expected=", ".join(network_names()))
-            )
+            expected = ", ".join(network_names())
+            problems.append(Problem(message, key=f"{at}network", value=str(network), expected=expected))
         if switched is not None and not isinstance(switched, bool):
             message = "whether switches add up"
-            problems.append(Problem(message, key="options.in_network", value=str(switched), expected="true or false"))
+            problems.append(Problem(message, key=f"{at}in_network", value=str(switched), expected="true or false"))
         if isinstance(launches, bool) or not isinstance(launches, int) or not 1 <= launches <= 64:
             message = "GPUs that one process drives"
-            problems.append(Problem(message, key="options.launches", value=str(launches), expected="1 to 64"))
+            problems.append(Problem(message, key=f"{at}launches", value=str(launches), expected="1 to 64"))
         if version and not re.fullmatch(r"\d+(\.\d+)+", version):
             message = "a version of NCCL"
-            problems.append(Problem(message, key="options.version", value=version, expected='such as "2.28"'))
+            problems.append(Problem(message, key=f"{at}version", value=version, expected='such as "2.28"'))
+        if protocol and protocol not in PROTOCOLS:
+            message = f"no such protocol of NCCL{nearest(protocol, PROTOCOLS)}"
+            problems.append(Problem(message, key=f"{at}protocol", value=protocol, expected=", ".join(PROTOCOLS)))
         if problems:
             raise InputError(problems)
         numbers = tuple(int(part) for part in version.split(".")[:2]) if version else ()
-        return cls(network, switched, launches, numbers, NCCL[algorithm])
+        return cls(network, switched, launches, numbers, NCCL[algorithm], protocol)
 
     def tuner(
         self,
@@ -134,6 +153,7 @@ class NcclSettings:
             launches=self.launches,
             network=self.network,
             only=only,
+            protocol=self.protocol,
             spread=bool(version) and version < SAME_GPUS,
             speed=speed,
             measured=measured,
@@ -159,15 +179,17 @@ def tuner_of(
     return made[key]
 
 
-def default_algorithm(machine: object, ranks: Sequence[str]) -> str:
-    """``"nccl"`` where all ranks are GPUs that NCCL runs on, ``"gloo"`` on hosts' CPUs, else ``"ring"``.
+def default_algorithm(machine: object, ranks: Sequence[str], collective: str = "all-reduce") -> str:
+    """``"nccl"`` where it has the collective and runs, ``"gloo"`` on hosts' CPUs, else ``"ring"``, or what there is.
 
     Hosts' CPUs are ranks where messages between hosts have a cost of their own: a network stack.
     """
-    if not isinstance(machine, Machine):
-        return "ring"
-    if machine.hosting.stack is not None and all(machine.nodes[rank].kind == "cpu" for rank in ranks):
-        return "gloo"
-    parts = (machine.nodes[rank].part for rank in ranks)
-    runs = all(isinstance(part, GpuPart) and part.architecture in ARCHITECTURES for part in parts)
-    return "nccl" if runs else "ring"
+    known = algorithms(collective)
+    if isinstance(machine, Machine):
+        if machine.hosting.stack is not None and all(machine.nodes[rank].kind == "cpu" for rank in ranks):
+            return "gloo" if "gloo" in known else known[0]
+        parts = [machine.nodes[rank].part for rank in ranks]
+        runs = all(isinstance(part, GpuPart) and part.architecture in ARCHITECTURES for part in parts)
+        if runs and collective in COLLECTIVES:
+            return "nccl"
+    return "ring" if "ring" in known else known[0]

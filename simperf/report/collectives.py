@@ -8,6 +8,7 @@ from typing import Any
 from simperf.collectives.bench import Row, switch_points
 
 __all__ = [
+    "IDEALISED",
     "crossover_map",
     "format_rows",
     "format_winners",
@@ -21,6 +22,9 @@ __all__ = [
 #: colours of Okabe and Ito and, from the ninth algorithm on, the same with hatching
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 HATCHES = ("", "//", "..", "xx")
+
+#: what is said of rows that no library stands behind
+IDEALISED = "idealised: bandwidth and latency of the wires only, no library"
 
 #: nodes of a wiring that are drawn
 MOST_DRAWN = 16
@@ -50,9 +54,14 @@ def _time(value: float) -> str:
 
 
 def format_rows(rows: Sequence[Row], *, title: str) -> str:
-    """Rows of one algorithm as a table: bytes, time and floor in us, bandwidths in GB/s (1e9 B/s)."""
+    """Rows of one algorithm as a table: bytes, time and floor in us, bandwidths in GB/s (1e9 B/s).
+
+    Of NCCL's rows it shows what it chose in place of the floor.
+    """
+    if rows and not rows[0].idealised:
+        return _library_rows(rows, title)
     lines = [
-        f"# {title}",
+        f"# {title}, {IDEALISED}",
         f"# {'size':>12}  {'time':>10}  {'algbw':>8}  {'busbw':>8}  {'floor':>10}  {'load':>5}  binding link",
         f"# {'(B)':>12}  {'(us)':>10}  {'(GB/s)':>8}  {'(GB/s)':>8}  {'(us)':>10}  {'(%)':>5}",
     ]
@@ -65,9 +74,27 @@ def format_rows(rows: Sequence[Row], *, title: str) -> str:
     return "\n".join(lines)
 
 
-def format_winners(best: Sequence[Row]) -> str:
-    """The fastest algorithm of each size, and the sizes at which the winner changes."""
+def _library_rows(rows: Sequence[Row], title: str) -> str:
+    """Rows of NCCL, with its choice."""
+    rings = " with rings alone" if title == "nccl-ring" else ""
+    wide = max(len("chosen"), *(len(row.choice) for row in rows))
     lines = [
+        f"# {title}: as NCCL would{rings}, algorithm/protocol chosen for each size",
+        f"# {'size':>11} {'time':>9} {'algbw':>7} {'busbw':>7}  {'chosen':<{wide}} {'chan-':>5} {'load':>5}  busiest",
+        f"# {'(B)':>11} {'(us)':>9} {'(GB/s)':>7} {'(GB/s)':>7}  {'':<{wide}} {'nels':>5} {'(%)':>5}  link",
+    ]
+    for row in rows:
+        lines.append(
+            f"  {row.nbytes:>11.0f} {_time(row.time):>9} {row.algbw / 1e9:>7.2f} {row.busbw / 1e9:>7.2f}  "
+            f"{row.choice:<{wide}} {row.channels:>5} {100 * row.load:>5.1f}  {row.link}".rstrip()
+        )
+    return "\n".join(lines)
+
+
+def format_winners(best: Sequence[Row]) -> str:
+    """The fastest idealised algorithm of each size, and the sizes at which the winner changes."""
+    lines = [
+        f"# fastest, {IDEALISED}",
         f"# {'size':>12}  {'time':>10}  {'busbw':>8}  fastest",
         f"# {'(B)':>12}  {'(us)':>10}  {'(GB/s)':>8}",
     ]
@@ -80,10 +107,14 @@ def format_winners(best: Sequence[Row]) -> str:
 
 def rows_csv(rows: Sequence[Row]) -> str:
     """Rows as CSV, every quantity in SI units."""
-    lines = ["algorithm,size_B,time_s,algbw_B_per_s,busbw_B_per_s,floor_s,binding_link,load,executor"]
+    lines = [
+        "algorithm,size_B,time_s,algbw_B_per_s,busbw_B_per_s,floor_s,binding_link,load,executor,"
+        "idealised,choice,channels"
+    ]
     for row in rows:
         numbers = (round(row.nbytes), row.time, row.algbw, row.busbw, row.floor)
-        lines.append(",".join([row.algorithm, *map(repr, numbers), row.link, repr(row.load), row.method]))
+        kind = ("true" if row.idealised else "false", row.choice, str(row.channels))
+        lines.append(",".join([row.algorithm, *map(repr, numbers), row.link, repr(row.load), row.method, *kind]))
     return "\n".join(lines)
 
 
@@ -100,6 +131,8 @@ def rows_document(rows: Sequence[Row]) -> list[dict[str, Any]]:
             "binding_link": row.link,
             "load": row.load,
             "executor": row.method,
+            "idealised": row.idealised,
+            **({} if row.idealised else {"choice": row.choice, "channels": row.channels}),
         }
         for row in rows
     ]

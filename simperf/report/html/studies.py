@@ -10,7 +10,7 @@ from simperf.analysis.scaling import Scaling
 from simperf.collectives.bench import best_rows
 from simperf.errors import InputError
 from simperf.hardware import Machine
-from simperf.report.collectives import size_text, wiring_picture
+from simperf.report.collectives import IDEALISED, size_text, wiring_picture
 from simperf.report.html.machine import machine_part
 from simperf.report.html.page import Section, numeric, page, paragraphs, table
 from simperf.report.html.picture import on_page
@@ -34,13 +34,20 @@ _BOUND = 0.5
 #: ratio of bandwidths below which the axis has too few powers of ten to be read by
 _DECADE = 30.0
 _MODELLED = (
-    "every send of the plan, after the sends that it waits for; a rank blocks as a loop of sends and receives does",
+    "idealised algorithms: bandwidth and latency of the wires only, no library; every send of the plan, after the "
+    "sends that it waits for; a rank blocks as a loop of sends and receives does",
+)
+_TUNED = (
+    "NCCL: its channels as flows; latencies, protocols and limits from the constants of its tuner; the fastest "
+    "algorithm and protocol of each size; staging through host memory; reduction in switches",
+)
+_SHARED = (
     "links shared max-min fairly, re-shared at every change; protocol overhead and latency of each link",
     "the floor: what must leave and reach every rank, and how far it is",
 )
 _NOT_MODELLED = (
     "packets, incast, congestion control; the ramp from few to many channels",
-    "the copies and kernels of the GPUs, unless a protocol or a rate of reduction is given",
+    "the copies and kernels of the GPUs in idealised algorithms, unless a protocol or a rate of reduction is given",
     "computation on the same GPUs at the same time",
 )
 
@@ -133,22 +140,28 @@ def collective_report(
         What makes the page again.
     """
     rows = [row for each in tables.values() for row in each]
-    best = best_rows(tables)
+    ideal = {name: each for name, each in tables.items() if each[0].idealised}
+    tuned = {name: each for name, each in tables.items() if name not in ideal}
+    best = best_rows(tuned or ideal)
     text = "Bus bandwidth over message size, a line for each of " + ", ".join(tables)
     sections = [Section("By size", on_page(_bandwidths(tables), name="busbw", text=text))]
-    if len(tables) > 1:
-        cells = [(size_text(row.nbytes), row.algorithm, format_quantity(row.time, "s")) for row in best]
+    for name, each in tuned.items():
+        sections.append(Section(f"What {name} chooses", _choices(each)))
+    if len(ideal) > 1:
+        cells = [(size_text(row.nbytes), row.algorithm, format_quantity(row.time, "s")) for row in best_rows(ideal)]
         head = ("size", "algorithm", "time")
-        sections.append(Section("Fastest", table(head, cells, caption="The fastest algorithm of each size")))
+        caption = f"The fastest idealised algorithm of each size. {IDEALISED.capitalize()}."
+        sections.append(Section("Fastest", table(head, cells, caption=caption)))
     part = scaling_part(scaling)
     sections += [Section("Scaling", part)] if part else []
     if rows:
         sections.append(Section("What limits it", _limits(best)))
         sections.append(Section("Topology", _load(next(iter(tables.values())), machine)))
-    columns = ("algorithm", "size", "time", "algbw", "busbw", "floor", "binding link", "load")
+    columns = ("algorithm", "what it is", "size", "time", "algbw", "busbw", "floor", "binding link", "load")
     full = [
         (
             row.algorithm,
+            row.choice or "idealised",
             size_text(row.nbytes),
             format_quantity(row.time, "s"),
             format_quantity(row.algbw, "B/s"),
@@ -159,10 +172,11 @@ def collective_report(
         )
         for row in rows
     ]
-    sections.append(Section("Table", table(columns, full, caption=title, numbers=(2, 3, 4, 5, 7))))
+    sections.append(Section("Table", table(columns, full, caption=title, numbers=(3, 4, 5, 6, 8))))
     if refusals:
         sections.append(Section("Left out", paragraphs(refusals)))
-    sections.append(Section("What was modelled", paragraphs(_MODELLED)))
+    modelled = (*(_MODELLED if ideal else ()), *(_TUNED if tuned else ()), *_SHARED)
+    sections.append(Section("What was modelled", paragraphs(modelled)))
     sections.append(Section("What was not modelled", paragraphs(_NOT_MODELLED)))
     given = [line.removeprefix("# ") for line in settings]
     own = machine_part(machine) if isinstance(machine, Machine) else ""
@@ -179,20 +193,37 @@ def _size(nbytes: float) -> str:
     return f"{text[:-1]} {text[-1]}iB" if text[-1].isalpha() else f"{text} B"
 
 
+def _choices(rows: Sequence[Row]) -> str:
+    """What NCCL takes at each size."""
+    cells = [
+        (
+            size_text(row.nbytes),
+            row.choice,
+            row.channels,
+            format_quantity(row.time, "s"),
+            format_quantity(row.busbw, "B/s"),
+        )
+        for row in rows
+    ]
+    head = ("size", "algorithm/protocol", "channels", "time", "busbw")
+    return table(head, cells, caption="As NCCL would, by size", numbers=(0, 2, 3, 4))
+
+
 def _limits(best: Sequence[Row]) -> str:
     """What holds the fastest algorithm of each size back."""
     cells = [
         (
             size_text(row.nbytes),
-            row.algorithm,
-            row.link if row.load >= _BOUND else "latency",
+            row.choice or row.algorithm,
+            row.link if row.load >= _BOUND else "latency, or a limit of the protocol" if row.choice else "latency",
             f"{row.load * 100:.1f} %",
             f"{row.time / row.floor:.4g}x" if row.floor > 0 else "-",
         )
         for row in best
     ]
     head = ("size", "algorithm", "limited by", "its busiest link", "time over the floor")
-    return table(head, cells, caption="The fastest algorithm of each size", numbers=(0, 3, 4))
+    caption = "NCCL's choice of each size" if best[0].choice else "The fastest algorithm of each size, idealised"
+    return table(head, cells, caption=caption, numbers=(0, 3, 4))
 
 
 def _bandwidths(tables: Mapping[str, Sequence[Row]]) -> Any:
@@ -206,7 +237,8 @@ def _bandwidths(tables: Mapping[str, Sequence[Row]]) -> Any:
         for number, (name, rows) in enumerate(tables.items()):
             sized = [row for row in rows if row.nbytes > 0]
             xs, ys = [row.nbytes for row in sized], [row.busbw / 1e9 for row in sized]
-            axes.plot(xs, ys, label=name, marker="osv^Dxp*"[number % 8], markersize=4, ls=("-", "--")[number // 8 % 2])
+            label = f"{name}, idealised" if rows[0].idealised else name
+            axes.plot(xs, ys, label=label, marker="osv^Dxp*"[number % 8], markersize=4, ls=("-", "--")[number // 8 % 2])
         axes.set(xscale="log", yscale="log", xlabel="message size (K, M, G are powers of 1024 B)")
         axes.set_ylabel("bus bandwidth (GB/s)")
         sizes = sorted({row.nbytes for rows in tables.values() for row in rows if row.nbytes > 0})

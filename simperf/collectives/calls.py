@@ -1,0 +1,153 @@
+"""A call of a collective on a machine: by an idealised algorithm, or by what NCCL would choose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from simperf.collectives.algorithms import options_of
+from simperf.collectives.effort import Effort
+from simperf.collectives.execute import Execution, check_size, execute
+from simperf.collectives.nccl import COLLECTIVES
+from simperf.collectives.placement import PLAIN, Transport, Wired, place
+from simperf.collectives.protocols import protocol_transport
+from simperf.collectives.rotation import turns
+from simperf.collectives.settings import NCCL, NcclSettings, tuner_of
+from simperf.collectives.suit import plan_for, reducing_sites
+from simperf.errors import InputError, Problem
+from simperf.hardware import Machine
+
+__all__ = ["Call", "Played"]
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A run, what a bound on its time depends on, and what NCCL chose.
+
+    Parameters
+    ----------
+    run : Execution
+        Times and bytes.
+    transport : Transport
+        How sends were carried.
+    helpers : tuple of str
+        Nodes beside the ranks that took part.
+    choice : str
+        Algorithm and protocol of NCCL; empty for an idealised algorithm.
+    channels : int
+        Channels of NCCL.
+    """
+
+    run: Execution
+    transport: Transport
+    helpers: tuple[str, ...] = ()
+    choice: str = ""
+    channels: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A collective of one size on a machine.
+
+    Parameters
+    ----------
+    machine, collective, algorithm, nbytes, ranks, transport, protocol, exact, entry_times, background, effort
+        As for `simperf.collectives.bench.measure`.
+    """
+
+    machine: Wired
+    collective: str
+    algorithm: str
+    nbytes: float
+    ranks: tuple[str, ...]
+    transport: Transport
+    protocol: str
+    exact: bool
+    entry_times: Sequence[float] | None
+    background: Sequence[tuple[str, str, float]]
+    effort: Effort
+
+    def play(self, **options: Any) -> Played:
+        """Play it alone, with the options of its algorithm.
+
+        Raises
+        ------
+        InputError
+            An option that has no meaning, or what NCCL does not take or cannot run on.
+        """
+        check_size(self.nbytes)
+        return self._library(options) if self.algorithm in NCCL else self._idealised(options)
+
+    def _idealised(self, options: dict[str, Any]) -> Played:
+        """Play a plan, with nothing but wires and the transport.
+
+        Where the degree of a tree is left open, a binary tree and a chain (all chunks up, then all down) are both
+        tried and the faster one is told.
+        """
+        transport = self.transport
+        if self.protocol:
+            variant = protocol_transport(self.algorithm, self.protocol)
+            transport = replace(variant, step_latency=transport.step_latency, reduce_rate=transport.reduce_rate)
+        known = options_of(self.collective, self.algorithm)
+        if "degree" not in known or "degree" in options or len(self.ranks) <= 2:
+            return self._planned(transport, options)
+        chain = {"degree": 1, **({"overlap": False} if "overlap" in known else {})}
+        tries = ({**options, "degree": 2}, {**chain, **options})
+        return min((self._planned(transport, one) for one in tries), key=lambda played: played.run.time)
+
+    def _planned(self, transport: Transport, options: dict[str, Any]) -> Played:
+        machine, entry = self.machine, self.entry_times
+        sites = reducing_sites(machine, self.algorithm, self.ranks, options)
+        plan = plan_for(
+            machine,
+            self.collective,
+            self.algorithm,
+            ranks=self.ranks,
+            nbytes=self.nbytes,
+            transport=transport,
+            effort=self.effort,
+            **options,
+        )
+        placement = place(plan, machine, ranks=self.ranks, servers=sites)
+        if not self.exact and (self.background or not turns(plan, placement, self.nbytes, transport, entry or (0.0,))):
+            self.effort.check(plan, placement)
+        run = execute(
+            plan,
+            machine,
+            nbytes=self.nbytes,
+            entry_times=entry,
+            transport=transport,
+            background=self.background,
+            exact=self.exact,
+            placement=placement,
+            effort=self.effort,
+        )
+        given = sites or getattr(machine, "helpers", ()) or getattr(machine, "cpus", ())
+        return Played(run, transport, tuple(given or ()) if plan.nservers else ())
+
+    def _library(self, options: dict[str, Any]) -> Played:
+        """Play what NCCL would choose."""
+        other = "an idealised algorithm, such as ring"
+        problems = []
+        if self.collective not in COLLECTIVES:
+            message = f"NCCL has no {self.collective} of its own"
+            problems.append(Problem(message, key="algorithm", value=self.algorithm, expected=other))
+        if not isinstance(self.machine, Machine):
+            message = "NCCL runs on the GPUs of a machine, and a wiring has none"
+            problems.append(Problem(message, key="algorithm", value=self.algorithm, expected=other))
+        if self.exact:
+            message = "NCCL's channels are flows, without an event for each send"
+            problems.append(Problem(message, key="exact", expected=other))
+        if self.transport is not PLAIN:
+            message = "NCCL brings latencies and rates of its own"
+            problems.append(Problem(message, key="transport", expected=other))
+        if problems:
+            raise InputError(problems)
+        assert isinstance(self.machine, Machine)
+        given = {**options, "protocol": self.protocol} if self.protocol else options
+        settings = NcclSettings.read(self.algorithm, given, at="")
+        choice = tuner_of(self.machine, self.ranks, self.collective, settings).best(self.nbytes)
+        run = choice.play(entry_times=self.entry_times, background=self.background, effort=self.effort)
+        helpers = choice.placement.nodes[len(self.ranks) :]
+        return Played(run, choice.transport, helpers, choice.name, len(choice.plan.channels))
