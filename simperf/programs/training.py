@@ -158,7 +158,7 @@ def train(
         of all-reduce; nccl chooses by size as NCCL would, nccl-ring among its rings, others are idealised; if none is
         named, nccl where all devices are GPUs that it runs on, else ring
     options : table
-        options of the algorithm; of nccl: network, in_network, launches, version
+        options of the algorithm; of nccl: network, in_network, launches, version, protocol
     bucket : float
         size at which a bucket of gradients is closed
     first_bucket : float
