@@ -55,7 +55,7 @@ def all_reduce(
     servers : list of str
         nodes that add up where the algorithm has servers; the host if none is named
     options : table
-        options of the algorithm; of nccl: network, in_network, launches, version
+        options of the algorithm; of nccl: network, in_network, launches, version, protocol
     times : int
         repetitions, one after the other
     together : int
