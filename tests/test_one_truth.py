@@ -146,9 +146,13 @@ def a_tree_over_two_servers(capsys, tmp_path):
 
 @case
 def nccl_on_one_server(capsys, tmp_path):
-    """The library's own choice."""
+    """The library's own choice, which is also what a table and a scenario take if they name none."""
     scenario = all_reduce("dgx-a100", 1 << 26, "nccl")
     yield from studies(scenario, "program.nbytes")
+    yield "run", run(all_reduce("dgx-a100", 1 << 26, "")).time
+    yield "collective", collective(capsys, 1 << 26, "--server", "dgx-a100", "--algo", "nccl")
+    yield "collective", collective(capsys, 1 << 26, "--server", "dgx-a100")
+    yield "collective", simperf.collective("all-reduce", on="dgx-a100", sizes=["64M"])[0].time
     yield "train", bucket("dgx-a100", 1 << 26, "nccl")
     yield "accuracy", published("nccl-a100x8-allreduce-superbench", 1 << 26)
 
@@ -157,6 +161,7 @@ def nccl_on_one_server(capsys, tmp_path):
 def nccl_on_four_servers(capsys, tmp_path):
     scenario = all_reduce("dgx-a100-x4", 1 << 28, "nccl")
     yield from studies(scenario, "program.nbytes")
+    yield "collective", collective(capsys, 1 << 28, "--cluster", "dgx-a100-x4")
     yield "train", bucket("dgx-a100-x4", 1 << 28, "nccl")
 
 
