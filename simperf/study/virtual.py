@@ -21,6 +21,7 @@ from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.hardware import Machine
 from simperf.hardware.blueprint import Blueprint, Edge, Node
 from simperf.hardware.fabric import Fabric, Port, ServerSlot
+from simperf.hardware.netstack import Hosting
 from simperf.hardware.part import Part
 from simperf.hardware.processors import GpuPart
 from simperf.scenario import CostSettings, Scenario
@@ -147,6 +148,8 @@ def _of_machine(machine: Machine) -> Iterator[tuple[str, str]]:
             yield from ((f"{name} {word}", "device") for word in _GPU_FIELDS.values())
         elif kind not in ("nic", "pcie-switch", "switch", "nvswitch") or getattr(part, "backplane", None):
             yield name, kind
+    if machine.hosting.stack is not None:
+        yield machine.hosting.stack.name, "host"
     wires: list[Edge | Port] = [edge for plan in plans for edge in plan.edges.values()]
     wires += [port for slot in machine.servers for port in slot.ports]
     wires += list(machine.fabric.edges.values()) if machine.fabric else []
@@ -278,4 +281,19 @@ def _machine(machine: Machine, factors: Mapping[str, float]) -> Machine:
             {key: _edge(edge, factors) for key, edge in inner.edges.items()},
             inner.lanes,
         )
-    return Machine(machine.name, slots, fabric=fabric)
+    return Machine(machine.name, slots, fabric=fabric, hosting=_hosting(machine, factors))
+
+
+def _hosting(machine: Machine, factors: Mapping[str, float]) -> Hosting:
+    """Network stack and token buckets made faster; the size of a bucket stays."""
+    said = machine.hosting
+    stack = said.stack
+    if stack is not None and stack.name in factors:
+        x = factors[stack.name]
+        stack = _part(stack, lambda field: x)
+    shaped = dict(said.shaped)
+    for edge in machine.edges.values() if shaped else ():
+        bucket = said.shaped.get(edge.resource)
+        if bucket is not None:
+            shaped[edge.resource] = replace(bucket, peak=bucket.peak * factors.get(_link(edge), 1.0))
+    return replace(said, stack=stack, shaped=shaped)

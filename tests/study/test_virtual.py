@@ -65,6 +65,25 @@ def test_nccl_s_constants_are_a_resource_wherever_its_tuner_plays():
     assert PROTOCOLS not in {one.name for one in resources(ring)}
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        {"use": "train", "devices": ["n0/cpu0", "n1/cpu0"], "batch": 4, "weights": "20 MB", "forward": "2 ms"},
+        {"use": "sends", "source": "n0/cpu0", "target": "n1/cpu0", "nbytes": "5 MB", "n": 4},
+    ],
+)
+def test_network_stacks_and_token_buckets_are_resources(program):
+    port = {"bandwidth": "100 MB/s", "latency": "50 us", "burst": "2 MB", "peak": "300 MB/s"}
+    fabric = {"type": "star", "switch": "ethernet-switch", **port}
+    machine = {"server": "desktop-1gpu", "count": 2, "fabric": fabric, "network_stack": "linux-gloo"}
+    scenario = make_scenario({"machine": machine, "program": program})
+    assert "linux-gloo" in {one.name for one in resources(scenario)}
+    found = limits(scenario, cache=False)
+    assert found.together.time * 1.1 == pytest.approx(found.result.time, rel=1e-9)
+    (stack,) = (one for one in found.speed_ups if one.resource.name == "linux-gloo")
+    assert stack.change < 0
+
+
 def test_nothing_made_faster_changes_nothing():
     for name in ("training/overlap", "d2l/copy-overlap"):
         scenario = load_scenario(name)
