@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["KEEP", "POLL", "cooled", "found"]
-
-#: time for which an idle kernel, and a hypervisor below it, look for work before they let a core sleep [s]
-#: (``guest_halt_poll_ns`` and ``halt_poll_ns`` of Linux, which are 200,000 unless they are set)
-POLL = 200e-6
-#: time for which a thread's caches last while it sleeps, or others run [s]: round trips of 64 KiB (it sleeps 1.7 ms) to
-#: 1 MiB take 80 to 190 us longer than two sends, the mean of five recordings
-KEEP = 2e-3
+__all__ = ["cooled", "found"]
 
 
 def found(offered: float, together: float, most: float) -> float:
@@ -43,7 +36,7 @@ def found(offered: float, together: float, most: float) -> float:
     return max(1.0, most if used >= 1.0 else min(most, 1.0 / (1.0 - used)))
 
 
-def cooled(slept: float, after: float = POLL) -> float:
+def cooled(slept: float, after: float) -> float:
     """Part of a thread's way that is cold after it has slept so long [s]: none at once, all after some `after`.
 
     Parameters

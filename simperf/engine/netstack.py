@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import simpy
 
 from simperf.engine.bucket import PACKET, TokenBucket
-from simperf.engine.contention import KEEP, cooled, found
+from simperf.engine.contention import cooled, found
 from simperf.engine.host import Host
 from simperf.engine.network import FlowNetwork
 from simperf.engine.share import Share, Task
@@ -39,6 +39,8 @@ class StackCosts(Protocol):
     message: float
     call: float
     cold: float
+    poll: float
+    keep: float
     operation: float
     byte_rate: float
     bulk_rate: float
@@ -443,4 +445,5 @@ class NetworkStacks:
         if nbytes > self.costs.segment:
             since = min(since, slept * self.costs.segment / nbytes)
         self._taken[host.name] = now
-        return self.costs.cold * (cooled(slept) if self.asleep(host) else cooled(since, KEEP))
+        asleep = cooled(slept, self.costs.poll) if self.asleep(host) else cooled(since, self.costs.keep)
+        return self.costs.cold * asleep

@@ -29,6 +29,13 @@ class NetworkStackPart(Part):
         CPU time of asking for a send or a receive [s].
     cold : float
         CPU time that a message takes longer if the thread that takes it has slept long [s].
+    poll : float
+        Time in which what a core that sleeps keeps of its threads' caches falls to 1/e: for which an idle kernel, and a
+        hypervisor below it, look for work before they let it sleep (``guest_halt_poll_ns`` and ``halt_poll_ns`` of
+        Linux, which are 200,000 unless they are set) [s].
+    keep : float
+        The same of a thread on a busy core, whose caches others use meanwhile: round trips of 64 KiB (it sleeps
+        1.7 ms) to 1 MiB take 80 to 190 us longer than two sends, the mean of five recordings [s].
     operation : float
         CPU time of a collective's caller besides its sends and receives [s].
     byte_rate : float
@@ -59,6 +66,8 @@ class NetworkStackPart(Part):
         "message": "s",
         "call": "s",
         "cold": "s",
+        "poll": "s",
+        "keep": "s",
         "operation": "s",
         "byte_rate": "B/s",
         "bulk_rate": "B/s",
@@ -74,6 +83,8 @@ class NetworkStackPart(Part):
     message: float = 0.0
     call: float = 0.0
     cold: float = 0.0
+    poll: float = 200e-6
+    keep: float = 2e-3
     operation: float = 0.0
     byte_rate: float = math.inf
     bulk_rate: float = math.inf

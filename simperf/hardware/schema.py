@@ -259,6 +259,8 @@ class _NetworkStack(_File):
     message: Latency = 0.0
     call: Latency = 0.0
     cold: Latency = 0.0
+    poll: Annotated[Latency, Field(gt=0)] = 200e-6
+    keep: Annotated[Latency, Field(gt=0)] = 2e-3
     operation: Latency = 0.0
     byte_rate: Bandwidth = math.inf
     bulk_rate: Bandwidth = math.inf
@@ -280,6 +282,8 @@ class NetworkStackSpec(Table):
     message: Latency | None = None
     call: Latency | None = None
     cold: Latency | None = None
+    poll: Annotated[Latency, Field(gt=0)] | None = None
+    keep: Annotated[Latency, Field(gt=0)] | None = None
     operation: Latency | None = None
     byte_rate: Bandwidth | None = None
     bulk_rate: Bandwidth | None = None

@@ -214,9 +214,9 @@ def test_segments_found_together_are_those_that_came_while_a_thread_waited(offer
 
 
 def test_a_thread_is_cold_after_a_long_sleep():
-    assert cooled(0.0) == 0.0
-    assert cooled(200e-6) == pytest.approx(1.0 - math.exp(-1.0))
-    assert cooled(math.inf) == 1.0
+    assert cooled(0.0, 200e-6) == 0.0
+    assert cooled(200e-6, 200e-6) == pytest.approx(1.0 - math.exp(-1.0))
+    assert cooled(math.inf, 200e-6) == 1.0
     warm, cold = (
         send(tables(cold="1 ms", rates={0: 1e12, 1: 1e12}, rate=f"{rate} B/s"), 1e4) - 1e4 / rate
         for rate in (1e10, 1e4)

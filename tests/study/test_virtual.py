@@ -84,6 +84,19 @@ def test_network_stacks_and_token_buckets_are_resources(program):
     assert stack.change < 0
 
 
+def test_hosts_that_share_cores_are_exactly_twice_as_fast():
+    """Equal hosts ask for a core at the same instant; only a power of two leaves the order of such events alone."""
+    hosts = [{"id": f"h{i}", "kind": "cpu", "server": f"h{i}"} for i in range(3)]
+    wire = {"bandwidth": "50 MB/s", "burst": "1 MB", "peak": "200 MB/s"}
+    links = [{"a": one["id"], "b": "switch", **wire} for one in hosts]
+    nodes = [*hosts, {"id": "switch", "kind": "switch"}]
+    machine = {"node": nodes, "link": links, "network_stack": "linux-gloo", "shared_cores": 2}
+    program = {"use": "train", "devices": ["h0", "h1", "h2"], "batch": 6, "weights": "20 MB", "forward": "2 ms"}
+    scenario = make_scenario({"machine": machine, "program": program})
+    faster = speed_up(scenario, {one.name: 2.0 for one in resources(scenario)})
+    assert run(faster, record=False).time * 2.0 == run(scenario, record=False).time
+
+
 def test_nothing_made_faster_changes_nothing():
     for name in ("training/overlap", "d2l/copy-overlap"):
         scenario = load_scenario(name)
