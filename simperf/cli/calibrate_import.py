@@ -18,8 +18,8 @@ def import_(
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Data set to write: .json or .json.gz.")
     ] = None,
     kind: Annotated[Literal["auto", "nccl-tests", "kineto", "csv"], typer.Option(help="What the files are.")] = "auto",
-    collective: Annotated[str, typer.Option(help="Of an nccl-tests log that does not say: all-reduce, ...")] = "",
-    ranks: Annotated[int, typer.Option(min=0, help="Of a log that does not say; 0: as it says.")] = 0,
+    collective: Annotated[str, typer.Option(help="Of a log that does not say, or of a table: all-reduce, ...")] = "",
+    ranks: Annotated[int, typer.Option(min=0, help="Of a log or a table that does not say; 0: as it says.")] = 0,
     series: Annotated[str, typer.Option(help="Of a table without a column of that name.")] = "",
     table: Format = "table",
 ) -> None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simperf.collectives.bench import Row, switch_points
+
+if TYPE_CHECKING:
+    from simperf.calibrate.measured_sizes import SizeRow
 
 __all__ = [
     "IDEALISED",
     "crossover_map",
+    "format_measured",
     "format_rows",
     "format_winners",
+    "measured_rows",
     "nccl_document",
     "rows_csv",
     "rows_document",
@@ -316,3 +321,32 @@ def _arrow(axes: Any, src: tuple[float, float], dst: tuple[float, float], load: 
         axes.text(
             *spot, f"{100 * load:.0f} %", fontsize=6.5, ha="center", va="center", color="#222222", bbox=box, zorder=3
         )
+
+
+def format_measured(rows: Sequence[SizeRow], *, title: str) -> str:
+    """Measured beside predicted times in us, with the errors of the prediction and of that with a profile."""
+    from simperf.calibrate.measured_sizes import summary
+
+    with_profile = any(row.fitted is not None for row in rows)
+    head = f"# {'size':>12}  {'measured':>10}  {'predicted':>10}  {'off':>7}"
+    units = f"# {'(B)':>12}  {'(us)':>10}  {'(us)':>10}  {'':>7}"
+    more = (f"  {'profile':>10}  {'off':>7}", f"  {'(us)':>10}") if with_profile else ("", "")
+    lines = [f"# {title}", head + more[0], units + more[1]]
+    for row in rows:
+        line = f"  {row.nbytes:>12.0f}  {_time(row.measured):>10}  {_time(row.predicted):>10}  {row.error:>+7.1%}"
+        if row.fitted is not None and row.fitted_error is not None:
+            line += f"  {_time(row.fitted):>10}  {row.fitted_error:>+7.1%}"
+        lines.append(line)
+    return "\n".join([*lines, f"# {summary(rows)}"])
+
+
+def measured_rows(rows: Sequence[SizeRow]) -> list[dict[str, Any]]:
+    """The same as data, every quantity an SI number."""
+    found = []
+    for row in rows:
+        one: dict[str, Any] = {"size": round(row.nbytes), "measured": row.measured, "predicted": row.predicted}
+        one["error"] = row.error
+        if row.fitted is not None:
+            one |= {"profile": row.fitted, "profile_error": row.fitted_error}
+        found.append(one)
+    return found

@@ -134,9 +134,9 @@ def import_file(
     kind : str
         One of `KINDS`; found out if left out.
     collective : str
-        Of an nccl-tests log that does not say which.
+        Of an nccl-tests log that does not say which; that a table is of.
     ranks : int
-        Of a log that does not say how many; 0 if it does.
+        Of a log or such a table that does not say how many; 0 if it does.
     series : str
         Of a table without such a column; default: the file's name.
 
@@ -147,6 +147,7 @@ def import_file(
     UnknownNameError
         There is no such kind.
     """
+    from simperf.calibrate.importers.collective_table import as_collective
     from simperf.calibrate.importers.kineto import import_kineto
     from simperf.calibrate.importers.nccl_json import import_nccl_json
     from simperf.calibrate.importers.nccl_text import import_nccl_text
@@ -161,6 +162,8 @@ def import_file(
         found = import_kineto(text, name)
     elif kind == "csv":
         found = import_table(text, name, series=series)
+        if collective and found.dataset.measurements:
+            found = as_collective(found, name, collective=collective, ranks=ranks)
     elif kind == "nccl-tests":
         if text.lstrip()[:1] in ("{", "["):
             found = import_nccl_json(text, name, collective=collective, ranks=ranks)
