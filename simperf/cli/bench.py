@@ -143,7 +143,26 @@ class Bench:
                 if self.chosen:
                     raise
                 self._leave_out(name, name, error)
+        self._refuse_unused(tables)
         return tables
+
+    def _refuse_unused(self, tables: Mapping[str, Sequence[Row]]) -> None:
+        """Refuse a profile that changes none of the tables."""
+        from simperf.errors import InputError
+        from simperf.study.collective import refuse_unused_profile
+
+        profile, wrong = self.place.get("profile"), []
+        if profile is None:
+            return
+        for name, rows in tables.items():
+            try:
+                refuse_unused_profile(
+                    profile, self.machine, self.collective, name, self.ranks, rows, self.place["changed"]
+                )
+            except InputError as error:
+                wrong.append(error)
+        if wrong and len(wrong) == len(tables):
+            raise wrong[0]
 
     def _leave_out(self, what: str, name: str, error: Exception) -> None:
         from simperf.collectives.effort import EffortError
@@ -158,12 +177,16 @@ class Bench:
         """Rows by size."""
         from simperf.cli.nccl_options import options_taken
         from simperf.collectives.settings import NCCL
+        from simperf.scenario.calibration import measured_collectives
         from simperf.study.collective import collective
 
         known = options_taken(self.collective, name)
         options: dict[str, Any] = {key: value for key, value in self.options.items() if key in known}
         if name not in NCCL:
             options["transport"] = self.transport
+        profile = self.place.get("profile")
+        if profile is not None:
+            options["measured"] = measured_collectives((profile,))
         return collective(
             self.collective,
             on=self.machine,
@@ -189,6 +212,8 @@ class Bench:
             wait = format_quantity(self.machine.latency, "s")  # type: ignore[attr-defined]
             crossed = "; a route crosses two, r0> from rank 0 and >r0 to it" if place["wiring"] == "star" else ""
             lines.append(f"# every link {rate} each way, {wait}{crossed}")
+        if place.get("profile") is not None:
+            lines.append(f"# profile {place['profile'].name}: {place['profile'].title}")
         lines += settings_lines(self.algorithms, self.options, self.protocol)
         lines += [f"# late: {word}" for word in self.late] + [f"# background: {word}" for word in self.background]
         lines.append("# simulated; K, M, G are powers of 1024, as in nccl-tests; GB/s are 1e9 B/s")

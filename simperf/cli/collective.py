@@ -12,6 +12,7 @@ import typer
 from simperf.cli.options import Report
 
 if TYPE_CHECKING:
+    from simperf.calibrate.measured_sizes import MeasuredSizes
     from simperf.cli.bench import Bench
     from simperf.collectives.bench import Row
 
@@ -66,6 +67,14 @@ def collective(
         list[Path] | None,
         typer.Option(metavar="FOLDER", help="A folder with parts of your own.", rich_help_panel=Machine),
     ] = None,
+    profile: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="A profile that `simperf calibrate fit` wrote: times of NCCL's collectives, and links.",
+            rich_help_panel=Machine,
+        ),
+    ] = "",
     ranks: Annotated[
         int | None,
         typer.Option(metavar="N", help="Ranks that take part; needed with --wiring.", rich_help_panel=Machine),
@@ -174,6 +183,14 @@ def collective(
         typer.Option(metavar="FILE", help="Draw the machine with the load of every link.", rich_help_panel=Output),
     ] = None,
     report: Report = None,
+    beside: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="LOG",
+            help="Measured times, a log of nccl-tests or a table: shown beside the prediction, at its sizes.",
+            rich_help_panel=Output,
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="The JSON of nccl-tests (us, GB/s).", rich_help_panel=Output)
     ] = False,
@@ -183,7 +200,10 @@ def collective(
     ] = "table",
 ) -> None:
     """Time a collective by size, as nccl-tests does, on a machine of the catalog or a plain wiring."""
+    from functools import partial
+
     from simperf.cli.bench import Bench
+    from simperf.cli.calibrate_validate import load_profile
     from simperf.cli.work import verify_outputs
 
     verify_outputs(plot=plot, map_file=map_file, report=report)
@@ -206,22 +226,12 @@ def collective(
         "launches": launches,
         "version": nccl_version or None,
     }
-    bench = Bench.build(
+    log = _read_log(beside, name, ranks) if beside is not None else None
+    if log is not None and ranks is None and server and nodes == 1:
+        ranks = log.ranks
+    build = partial(
+        Bench.build,
         name,
-        place={
-            "server": server,
-            "cluster": cluster,
-            "nodes": nodes,
-            "fabric": fabric,
-            "link": link,
-            "oversubscription": oversubscription,
-            "servers_per_leaf": servers_per_leaf,
-            "folders": tuple(folder or ()),
-            "ranks": ranks,
-            "wiring": wiring,
-            "bandwidth": bandwidth,
-            "latency": latency,
-        },
         algo=algo or ("all" if best or map_file else ""),
         aliases=ALIASES,
         options={key: value for key, value in given.items() if value is not None},
@@ -233,6 +243,27 @@ def collective(
         background=background or (),
         given=typed,
     )
+    place = {
+        "server": server,
+        "cluster": cluster,
+        "nodes": nodes,
+        "fabric": fabric,
+        "link": link,
+        "oversubscription": oversubscription,
+        "servers_per_leaf": servers_per_leaf,
+        "folders": tuple(folder or ()),
+        "ranks": ranks,
+        "wiring": wiring,
+        "bandwidth": bandwidth,
+        "latency": latency,
+        "profile": load_profile(profile) if profile else None,
+        "changed": {},
+    }
+    bench = build(place=place)
+    if log is not None:
+        plain = build(place={**place, "profile": None}) if profile else bench
+        _write_beside(log, plain, bench, typed, low=low, high=high, output=output)
+        return
     sizes = bench.sizes(low, high, factor=factor, step=step)
     if map_file is not None:
         bench.draw_map(map_file, sizes)
@@ -275,8 +306,57 @@ def _refuse_together(typed: Collection[str]) -> None:
         option = {"as_json": "--json", "output": "--format"}.get(key, f"--{key}")
         if key in typed:
             wrong.append(Problem("a map is all that --map makes", key=option, expected="--map alone"))
+    alone = ("map_file", "best", "as_json", "plot", "report", "factor", "step") if "beside" in typed else ()
+    for key in alone:
+        option = {"as_json": "--json", "map_file": "--map", "factor": "-f", "step": "-i"}.get(key, f"--{key}")
+        if key in typed:
+            message = "measured times are shown beside the prediction in one table, at their sizes"
+            wrong.append(Problem(message, key=option, expected="--beside without it"))
     if wrong:
         raise InputError(wrong)
+
+
+def _read_log(path: Path, name: str, ranks: int | None) -> MeasuredSizes:
+    from simperf.calibrate.measured_sizes import read_measured
+
+    return read_measured(path, name, ranks=ranks or 0)
+
+
+def _write_beside(
+    log: MeasuredSizes, plain: Bench, fitted: Bench, typed: Collection[str], *, low: str, high: str, output: str
+) -> None:
+    """Measured times beside those of NCCL's constants, and beside those of a profile if there is one."""
+    from simperf.calibrate.measured_sizes import SizeRow, spread_sizes
+    from simperf.cli.rows import write_rows
+    from simperf.errors import InputError, Problem
+    from simperf.report.collectives import format_measured, measured_rows
+
+    if len(plain.ranks) != log.ranks:
+        message = f"times among {log.ranks} ranks, and {len(plain.ranks)} take part"
+        raise InputError(Problem(message, file=log.file, key="--ranks", expected=f"--ranks {log.ranks}"))
+    bounds = plain.sizes(low, high, factor=2.0, step="")
+    first = bounds[0] if "low" in typed else 0
+    last = plain.sizes(high, high, factor=2.0, step="")[0] if "high" in typed else max(log.times)
+    sizes = spread_sizes([size for size in log.times if first <= size <= last])
+    if not sizes:
+        raise InputError(
+            Problem("no measured size lies between -b and -e", file=log.file, value=f"{first} to {last} B")
+        )
+    before = plain.run(sizes)
+    after = fitted.run(sizes) if fitted is not plain else {}
+    texts, listed = [fitted.header()], []
+    for name, rows in before.items():
+        own = after.get(name, [None] * len(rows))
+        table = [
+            SizeRow(row.nbytes, log.times[round(row.nbytes)], row.time, other.time if other is not None else None)
+            for row, other in zip(rows, own, strict=True)
+        ]
+        texts.append(format_measured(table, title=f"{name}, beside {log.file}"))
+        listed += [{"algorithm": name, **one} for one in measured_rows(table)]
+    if output == "table":
+        typer.echo("\n".join(texts))
+    else:
+        write_rows(listed, output, units={"size": "B", "measured": "s", "predicted": "s", "profile": "s"})
 
 
 def _write(

@@ -46,7 +46,8 @@ def seat(place: Mapping[str, Any], *, ranks: int | None, nodes: int, servers: in
     Parameters
     ----------
     place : mapping
-        Options of the machine; ``bandwidth`` [B/s] and ``latency`` [s] are those of a wiring.
+        Options of the machine; ``bandwidth`` [B/s] and ``latency`` [s] are those of a wiring. ``profile`` is one whose
+        constants its parts take, and ``changed`` is told which.
     ranks : int, optional
         How many take part; all if left out.
     nodes : int
@@ -90,6 +91,10 @@ def seat(place: Mapping[str, Any], *, ranks: int | None, nodes: int, servers: in
     if nodes < 1:
         raise InputError(Problem("there must be at least one server", key="--nodes", value=str(nodes)))
     catalog = Catalog.load(place["folders"])
+    if place.get("profile") is not None:
+        from simperf.study.collective import calibrated
+
+        catalog = calibrated(catalog, place["profile"], place["changed"])
     if place["cluster"]:
         machine = catalog.machine(place["cluster"])
     elif nodes == 1:

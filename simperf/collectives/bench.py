@@ -17,6 +17,7 @@ from simperf.collectives.effort import ASKED, Effort
 from simperf.collectives.floor import floor
 from simperf.collectives.placement import PLAIN, Transport, Wired
 from simperf.collectives.settings import NCCL
+from simperf.cost import MeasuredCollectives
 from simperf.errors import FloorError, InputError, Problem
 
 __all__ = ["Row", "best_rows", "bus_factor", "measure", "sizes_between", "switch_points"]
@@ -126,6 +127,7 @@ def measure(
     entry_times: Sequence[float] | None = None,
     background: Sequence[tuple[str, str, float]] = (),
     effort: Effort = ASKED,
+    measured: MeasuredCollectives | None = None,
     **options: Any,
 ) -> Row:
     """Run one algorithm at one size, or what NCCL would choose at that size.
@@ -158,6 +160,8 @@ def measure(
         Traffic from node to node [B/s].
     effort : Effort
         Most that is simulated.
+    measured : MeasuredCollectives, optional
+        Times that NCCL's collectives take where they were measured.
     **options
         Of the algorithm (`simperf.collectives.options_of`, `simperf.collectives.settings.SETTINGS`).
 
@@ -182,6 +186,7 @@ def measure(
         entry_times,
         background,
         effort,
+        measured or MeasuredCollectives(),
     )
     played = call.play(**options)
     time, bound = played.run.time, _floor(call, played)
@@ -213,6 +218,9 @@ def _floor(call: Call, played: Played) -> float:
     time, helpers = played.run.time, played.helpers
     bound = partial(floor, call.machine, call.collective, ranks=call.ranks, nbytes=call.nbytes, helpers=helpers)
     least = bound(transport=played.transport)
+    if time < least * (1 - 1e-9) and call.known is not None:
+        message = f"{call.collective} of {call.nbytes:g} B was measured in {time:g} s, below the bound of the links"
+        raise InputError(Problem(message, value=f"{least:g} s", expected="the machine that was measured"))
     if time < least * (1 - 1e-9):
         what = f"{call.collective} {call.algorithm} {played.choice}".rstrip()
         raise FloorError(f"{what}, {call.nbytes:g} B: {time:g} s is below the bound of {least:g} s")

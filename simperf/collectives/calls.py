@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from simperf.collectives.algorithms import options_of
@@ -15,6 +15,7 @@ from simperf.collectives.protocols import protocol_transport
 from simperf.collectives.rotation import turns
 from simperf.collectives.settings import NCCL, NcclSettings, tuner_of
 from simperf.collectives.suit import plan_for, reducing_sites
+from simperf.cost import MeasuredCollective, MeasuredCollectives
 from simperf.errors import InputError, Problem
 from simperf.hardware import Machine
 
@@ -52,7 +53,7 @@ class Call:
 
     Parameters
     ----------
-    machine, collective, algorithm, nbytes, ranks, transport, protocol, exact, entry_times, background, effort
+    machine, collective, algorithm, nbytes, ranks, transport, protocol, exact, entry_times, background, effort, measured
         As for `simperf.collectives.bench.measure`.
     """
 
@@ -67,6 +68,15 @@ class Call:
     entry_times: Sequence[float] | None
     background: Sequence[tuple[str, str, float]]
     effort: Effort
+    measured: MeasuredCollectives = field(default_factory=MeasuredCollectives)
+
+    @property
+    def known(self) -> MeasuredCollective | None:
+        """What was measured of it; None if nothing was, or if no library runs it."""
+        if self.algorithm not in NCCL or not isinstance(self.machine, Machine):
+            return None
+        servers = len({self.machine.nodes[rank].server for rank in self.ranks})
+        return self.measured.of(self.collective, len(self.ranks), servers)
 
     def play(self, **options: Any) -> Played:
         """Play it alone, with the options of its algorithm.
@@ -147,7 +157,8 @@ class Call:
         assert isinstance(self.machine, Machine)
         given = {**options, "protocol": self.protocol} if self.protocol else options
         settings = NcclSettings.read(self.algorithm, given, at="")
-        choice = tuner_of(self.machine, self.ranks, self.collective, settings).best(self.nbytes)
+        tuner = tuner_of(self.machine, self.ranks, self.collective, settings, measured=self.known)
+        choice = tuner.best(self.nbytes)
         run = choice.play(entry_times=self.entry_times, background=self.background, effort=self.effort)
         helpers = choice.placement.nodes[len(self.ranks) :]
         return Played(run, choice.transport, helpers, choice.name, len(choice.plan.channels))

@@ -11,7 +11,7 @@ from simperf.execution.session import Session
 from simperf.hardware import ProfilePart
 from simperf.scenario.settings import Scenario
 
-__all__ = ["SUBJECTS", "ProfileUse", "Subject", "profile_uses", "refuse_unused", "subjects"]
+__all__ = ["SUBJECTS", "ProfileUse", "Subject", "collective_use", "profile_uses", "refuse_unused", "subjects"]
 
 
 class Subject(NamedTuple):
@@ -158,6 +158,28 @@ def _parts(session: Session) -> dict[str, set[str]]:
     found["gpu"] = {use.device for use in session.operations.values()}
     found["gpu"] = {machine.nodes[name].part.name for name in found["gpu"] if machine.nodes[name].part is not None}
     return found
+
+
+def collective_use(
+    profile: ProfilePart, *, taken: bool, links: Iterable[str], changed: Mapping[str, Iterable[str]]
+) -> ProfileUse:
+    """What a table of a collective took of a profile.
+
+    Parameters
+    ----------
+    profile : ProfilePart
+    taken : bool
+        The measured times of the collective were.
+    links : iterable of str
+        Names of the parts whose links moved bytes.
+    changed : mapping of str to iterable of str
+        Kind and name of the parts that the profile changed, by its name.
+    """
+    moved = {f"link {name}" for name in links}.intersection(changed.get(profile.name, ()))
+    used = {"collectives by NCCL": taken, "links": bool(moved)}
+    listed = [one.title for one in subjects(profile)]
+    told = [title for title in listed if used.get(title)]
+    return ProfileUse(profile, tuple(told), tuple(title for title in listed if title not in told))
 
 
 def refuse_unused(runs: Iterable[Mapping[str, Problem]]) -> None:

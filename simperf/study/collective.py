@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from simperf.collectives.bench import Row, measure
 from simperf.collectives.placement import Wired
-from simperf.collectives.settings import default_algorithm
+from simperf.collectives.settings import NCCL, default_algorithm
 from simperf.errors import InputError, Problem
-from simperf.hardware import Catalog
+from simperf.hardware import Catalog, Machine, ProfilePart
+from simperf.scenario.calibration import adjusted, measured_collectives
+from simperf.scenario.profile_use import collective_use, refuse_unused
 from simperf.units import parse_size
 
-__all__ = ["collective"]
+__all__ = ["calibrated", "collective", "read_profile", "refuse_unused_profile"]
 
 
 def collective(
@@ -22,6 +25,7 @@ def collective(
     sizes: Sequence[int | str],
     algorithm: str = "",
     ranks: int | Sequence[str] | None = None,
+    profile: ProfilePart | str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> list[Row]:
     """Time a collective at each size, as nccl-tests does; `simperf collective` prints these rows.
@@ -39,6 +43,9 @@ def collective(
         and latency of the wires only, without a library. If left out, NCCL where it runs, else a ring.
     ranks : int or sequence of str, optional
         How many GPUs take part, or which; all if left out.
+    profile : ProfilePart or path, optional
+        Constants that `simperf calibrate fit` found: times of NCCL's collectives, and, of a machine that is named,
+        links.
     **options
         Of the algorithm, and those of `simperf.collectives.bench.measure`. NCCL takes ``network``, ``in_network``,
         ``launches``, ``version`` and ``protocol``.
@@ -51,20 +58,66 @@ def collective(
     Raises
     ------
     InputError
-        A size, a number of ranks or an option that has no meaning.
+        A size, a number of ranks or an option that has no meaning; a profile that changes nothing.
     UnknownNameError
         No such machine, collective or algorithm.
     """
-    machine = Catalog.load().machine(on) if isinstance(on, str) else on
+    known, changed = read_profile(profile), dict[str, set[str]]()
+    catalog = calibrated(Catalog.load(), known, changed)
+    machine = catalog.machine(on) if isinstance(on, str) else on
     nodes = _nodes(machine, ranks)
     chosen = algorithm or default_algorithm(machine, nodes, name)
     payloads = [float(parse_size(size)) for size in sizes]
+    if known is not None:
+        options["measured"] = measured_collectives((known,))
     # the largest one first, as it is the one that may be refused
     rows = {
         size: measure(machine, name, chosen, nbytes=size, ranks=nodes, **options)
         for size in sorted(set(payloads), reverse=True)
     }
+    if known is not None:
+        refuse_unused_profile(known, machine, name, chosen, nodes, list(rows.values()), changed)
     return [rows[size] for size in payloads]
+
+
+def read_profile(profile: ProfilePart | str | os.PathLike[str] | None) -> ProfilePart | None:
+    """A profile by its file, or by its name in the catalogue."""
+    if profile is None or isinstance(profile, ProfilePart):
+        return profile
+    return Catalog.load().profile(os.fspath(profile))
+
+
+def calibrated(catalog: Catalog, profile: ProfilePart | None, changed: dict[str, set[str]]) -> Catalog:
+    """The catalogue with the constants of a profile; `changed` is told which parts it changes."""
+    if profile is None:
+        return catalog
+    return catalog.adjusted(lambda part: adjusted(part, (profile,), 0, changed=changed))
+
+
+def refuse_unused_profile(
+    profile: ProfilePart,
+    machine: Wired,
+    name: str,
+    algorithm: str,
+    ranks: Sequence[str],
+    rows: Sequence[Row],
+    changed: Mapping[str, Iterable[str]],
+) -> None:
+    """Refuse a profile that changed nothing in a table.
+
+    Raises
+    ------
+    InputError
+        With what it holds and what would take it.
+    """
+    edges: Any = getattr(machine, "edges", {})
+    links = {edges[key].part for row in rows for key in row.loads if key in edges}
+    taken = False
+    if algorithm in NCCL and isinstance(machine, Machine):
+        servers = len({machine.nodes[rank].server for rank in ranks})
+        taken = measured_collectives((profile,)).of(name, len(ranks), servers) is not None
+    use = collective_use(profile, taken=taken, links=links, changed=changed)
+    refuse_unused([{profile.name: use.refusal} if use.refusal else {}])
 
 
 def _nodes(machine: Wired, ranks: int | Sequence[str] | None) -> tuple[str, ...]:
