@@ -15,6 +15,8 @@ from simperf.results import Result
 from simperf.run import run_variants
 from simperf.scenario import load_scenario
 from simperf.study.compare import compare
+from simperf.study.limits import limits
+from simperf.study.planning import make_request, plan
 from simperf.study.sweep import sweep
 from simperf.study.uncertainty import predict
 
@@ -172,6 +174,24 @@ def test_of_several_points_one_must_use_it(make):
     assert ["unused" in row for row in table.rows] == [False, True]
     with pytest.raises(InputError, match="changes nothing"):
         sweep(make(SENDS, KERNEL), {"program.nbytes": ["3 MB", "4 MB"]}, cache=False)
+
+
+def test_of_the_candidates_of_a_plan_one_must_use_it(make, tmp_path):
+    def planned(models, gpu):
+        make(CHAIN, models, gpu=gpu)
+        wanted = {"model": "lenet", "samples": 60_000, "deadline": "20 h"}
+        candidates = {"instances": ["p3-2xlarge", "g4dn-xlarge"], "nodes": [1], "batch_per_gpu": [64]}
+        used = {"use": str(tmp_path / "mine.toml")}
+        return plan(make_request({"plan": wanted, "candidates": candidates, "calibration": used}), cache=False)
+
+    assert len(planned(KERNEL, "v100-sxm2-16gb").ranked) == 2
+    with pytest.raises(InputError, match="changes nothing"):
+        planned(KERNEL, "a100-sxm4-40gb")
+
+
+def test_the_search_for_limits_refuses_it_too(make):
+    with pytest.raises(InputError, match="changes nothing"):
+        limits(make(SENDS, KERNEL), cache=False)
 
 
 def test_draws_and_saved_results_know_it_too(make, tmp_path):
