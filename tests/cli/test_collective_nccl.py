@@ -46,7 +46,7 @@ def test_every_collective_of_nccl_by_default(collective):
     machine = Catalog.load().machine("dgx-h100")
     best = Tuner(machine, machine.gpus, collective=collective).best(float(1 << 24))
     assert (row.algorithm, row.choice, row.idealised) == ("nccl", best.name, False)
-    assert row.time == pytest.approx(best.time, rel=1e-12)
+    assert row.time == pytest.approx(best.time, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_an_option_has_the_effect_that_it_has_in_python_and_in_a_run(capsys, wor
     played = simperf.run(simperf.make_scenario({"machine": {"use": "dgx-h100"}, "program": program}))
     (plain,) = rows_of(capsys, *where)
     assert row["time"] == same.time
-    assert row["time"] == pytest.approx(played.time, rel=1e-12)
+    assert row["time"] == pytest.approx(played.time, rel=1e-12, abs=0.0)
     assert (row["time"] != plain["time"]) == (options != {"launches": 8}), "16 MiB take longer than eight launches"
 
 
@@ -150,7 +150,7 @@ def test_nccl_begins_when_the_last_rank_has_come(collective):
     late = [0.0] * 7 + [3e-3]
     (row,) = simperf.collective(collective, on="dgx-a100", sizes=["64M"], entry_times=late)
     if collective == "all-reduce":
-        assert row.time == pytest.approx(alone.time + 3e-3, rel=1e-12)
+        assert row.time == pytest.approx(alone.time + 3e-3, rel=1e-12, abs=0.0)
     else:  # sends between the others do not wait
         assert 3e-3 < row.time <= alone.time + 3e-3 + 1e-12
 
@@ -168,7 +168,7 @@ def test_traffic_takes_its_share_of_a_ring_s_link(part):
         "all-reduce", on=machine, sizes=["1G"], background=[("gpu0", "gpu1", part / 3 * capacity)]
     )
     sent = flow.nbytes / ((1 - part / 3) * capacity / len(best.channels.flows))
-    assert row.time == pytest.approx(flow.latency + sent + best.channels.last, rel=1e-9)
+    assert row.time == pytest.approx(flow.latency + sent + best.channels.last, rel=1e-9, abs=0.0)
 
 
 @pytest.mark.parametrize("name", ["rtx4090-8gpu", "desktop-2gpu", "p3dn-24xlarge"])
@@ -178,7 +178,7 @@ def test_traffic_that_wants_nothing_changes_nothing(name):
     for size in ("8", "256M"):
         (alone,) = simperf.collective("all-reduce", on=machine, sizes=[size])
         (row,) = simperf.collective("all-reduce", on=machine, sizes=[size], background=[(first, last, 1e-3)])
-        assert row.time == pytest.approx(alone.time, rel=1e-9)
+        assert row.time == pytest.approx(alone.time, rel=1e-9, abs=0.0)
 
 
 # One path --------------------------------------------------------------------------------

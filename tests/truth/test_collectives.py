@@ -3,12 +3,16 @@
 The present errors of all rows are the ratchet's (tests/truth/ratchet.py).
 """
 
+import json
 from statistics import median
 
 import pytest
 
+import simperf
+from simperf.cli import main
 from simperf.study import nccl_truth
 from simperf.study.nccl_cases import KINDS
+from tests.truth import collectives
 
 
 @pytest.mark.truth
@@ -42,3 +46,63 @@ def test_a_ring_with_two_fitted_constants(truth):
     assert len(a100) == 5
     assert all(median(map(abs, fit.errors)) < 0.10 for fit in a100)
     assert all(100e9 < fit.bandwidth < 300e9 for fit in a100)
+
+
+# `simperf collective` by default ----------------------------------------------------------
+
+#: case of the accuracy page on the same server, and how its source set NCCL up
+CASES = {
+    "dgx-h100": ("nccl-h100x8-p5-awsbatch", {}),
+    "dgx-a100": ("nccl-a100x8-allreduce-superbench", {"launches": 8}),
+}
+
+
+@pytest.mark.truth
+@pytest.mark.parametrize("server", collectives.SERVERS)
+def test_the_default_of_the_command_beside_measured_tables(truth, server):
+    """Half precision on eight GPUs, 512 B to 512 MiB."""
+    times = collectives.measured(truth, server)
+    assert (min(times), max(times), len(times)) == (512, 512 * 1024**2, 21)
+    rows = collectives.predicted(server, times)
+    _, most = collectives.SERVERS[server]
+    assert median(abs(rows[nbytes].time / time - 1) for nbytes, time in times.items()) < most
+
+
+@pytest.mark.truth
+@pytest.mark.parametrize("server", collectives.SERVERS)
+def test_every_way_gives_the_time_of_the_command(truth, server, capsys):
+    """`collective`, `run` of the program `all-reduce`, one bucket of `train`, and the accuracy page."""
+    name, setup = CASES[server]
+    sizes = list(collectives.measured(truth, server))
+    rows = collectives.predicted(server, sizes)
+    assert main(["collective", "all-reduce", "--server", server, "-b", "512", "-e", "512M", "--format", "json"]) == 0
+    printed = {row["size"]: row["time"] for row in json.loads(capsys.readouterr().out)}
+    table = {"columns": ["size_B", "time_us_out_of_place"], "unit": {}, "table": [[size, 1.0] for size in sizes]}
+    page = nccl_truth.nccl_ledger([{"id": name, "kind": "allreduce", "measured": table}])
+    asked = simperf.collective("all-reduce", on=server, sizes=sizes, **setup)
+    for nbytes, row, same in zip(sizes, page, asked, strict=True):
+        time = rows[nbytes].time
+        assert printed[nbytes] == pytest.approx(time, rel=1e-12, abs=0.0)
+        assert of_program(server, nbytes) == pytest.approx(time, rel=1e-12, abs=0.0)
+        assert of_bucket(server, nbytes) == pytest.approx(time, rel=1e-12, abs=0.0)
+        assert row.predicted == pytest.approx(same.time, rel=1e-12, abs=0.0)
+        assert setup or row.predicted == pytest.approx(time, rel=1e-12, abs=0.0)
+
+
+#: computation of the step beside which a bucket is exposed [s]
+STEP = 2e-3
+
+
+def of_program(server, nbytes):
+    """Time of the program `all-reduce` [s]."""
+    program = {"use": "all-reduce", "nbytes": f"{nbytes} B"}
+    return simperf.run(simperf.make_scenario({"machine": {"use": server}, "program": program}), record=False).time
+
+
+def of_bucket(server, nbytes):
+    """What the one bucket of a training step adds to it [s]."""
+    half = f"{STEP / 2} s"
+    program = {"use": "train", "layers": 1, "forward": half, "backward": half, "batch": 64, "steps": 1}
+    program |= {"weights": f"{nbytes} B", "bucket": f"{nbytes} B", "first_bucket": f"{nbytes} B"}
+    found = simperf.run(simperf.make_scenario({"machine": {"use": server}, "program": program}), record=False)
+    return found.metrics["exposed communication"].value
