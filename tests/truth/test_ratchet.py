@@ -51,6 +51,8 @@ def test_the_command_asks_for_a_reason(tmp_path, monkeypatch, capsys):
     rows[1] = ("t", "a", 0.08)
     assert ratchet.main(["check"]) == ratchet.main(["update"]) == 1
     assert "kernels: t | a (2): 6.00 % -> 8.00 %" in capsys.readouterr().out
-    assert ratchet.main(["update", "--why", "a link"]) == ratchet.main(["check"]) == 0
+    assert ratchet.main(["update", "--only", "other*", "--why", "nothing of it"]) == 0
+    assert ratchet.main(["check"]) == 1, "other tables are left as they are"
+    assert ratchet.main(["update", "--only", "t*", "--why", "a link"]) == ratchet.main(["check"]) == 0
     assert ratchet.main(["table"]) == 0
     assert "| kernels | t | a (2) | 6.00 % | 8.00 % | a link |" in capsys.readouterr().out
