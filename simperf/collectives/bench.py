@@ -15,6 +15,7 @@ from typing import Any
 from simperf.collectives.calls import Call, Played
 from simperf.collectives.effort import ASKED, Effort
 from simperf.collectives.floor import floor
+from simperf.collectives.loads import Loads
 from simperf.collectives.placement import PLAIN, Transport, Wired
 from simperf.collectives.settings import NCCL
 from simperf.cost import MeasuredCollectives
@@ -191,12 +192,8 @@ def measure(
     played = call.play(**options)
     time, bound = played.run.time, _floor(call, played)
     rate = nbytes / time if time else 0.0
-    loads = {
-        name: amount / machine.resources[name] / time
-        for name, amount in played.run.moved.items()
-        if amount and time and name in machine.resources
-    }
-    link = max(loads, key=lambda name: (round(loads[name], 9), name), default="")
+    loads = Loads(played.run.moved, machine.resources, time)
+    link, load = loads.busiest
     return Row(
         algorithm,
         nbytes,
@@ -205,7 +202,7 @@ def measure(
         rate * bus_factor(collective, len(ranks)),
         bound,
         link,
-        loads.get(link, 0.0),
+        load,
         played.run.method,
         loads,
         played.choice,

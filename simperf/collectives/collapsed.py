@@ -224,7 +224,9 @@ class Collapse:
     def _repeating(self, rows: Sequence[tuple[int, Channel, Phase]], nrounds: int) -> None:
         batch = self.batch(rows, 0)
         hops = self.hops(batch)
-        involved = np.unique(np.concatenate((batch.src, batch.dst)))
+        takes_part = np.zeros(len(self.time), dtype=bool)
+        takes_part[batch.src] = takes_part[batch.dst] = True
+        involved = np.flatnonzero(takes_part)
         moving = batch.size > 0.0
         alike = self._alike(rows)
         tight = np.where(self.roomy[hops.links], 0, hops.links)
@@ -257,7 +259,9 @@ class Collapse:
 
     def _jump(self, batch: Batch, hops: Hops, involved: IntArray, advance: float, rounds: int) -> None:
         self.time[involved] += advance * rounds
-        self.busy[np.unique(hops.links)] += advance * rounds
+        used = np.zeros(len(self.busy), dtype=bool)
+        used[hops.links] = True
+        self.busy[used] += advance * rounds
         self.count_bytes(batch.size * rounds, hops)
 
     def _recur(self, batch: Batch, hops: Hops, involved: IntArray, rounds: int) -> None:

@@ -9,6 +9,7 @@ sends or receives, and all the others send or receive their part.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -70,21 +71,28 @@ def floor(
     transport : Transport
         Its latencies and efficiency are part of the bound.
     """
-    n = len(ranks)
-    if n < 2:
+    if len(ranks) < 2:
         return transport.start
-    wire = nbytes / transport.efficiency
-    bounds = [_ports(ranks, helpers, collective, wire, *_node_ports(machine))]
+    kept: dict[Any, tuple[float, float]] = machine.kept if isinstance(machine, Machine) else {}
+    key = ("floor", collective, tuple(ranks), tuple(helpers))
+    if key not in kept:
+        kept[key] = _distance(machine, ranks), _wires(machine, collective, ranks, helpers)
+    distance, wires = kept[key]
+    far = distance + transport.step_latency if _reaches_all(collective) else 0.0
+    return transport.start + max(far, nbytes / transport.efficiency * wires)
+
+
+def _wires(machine: Wired, collective: str, ranks: Sequence[str], helpers: Sequence[str]) -> float:
+    """Bound by the ports of ranks, and by those of their servers [s/B]."""
+    bound = _ports(ranks, helpers, collective, *_node_ports(machine))
     servers = _server_ports(machine)
     if servers is not None:
-        there = [servers[0](node) for node in ranks]
-        names = list(dict.fromkeys(there))
-        even = len(names) == 1 or len({there.count(name) for name in names}) == 1 or collective == "all-reduce"
-        others = [name for name in dict.fromkeys(servers[0](node) for node in helpers) if name not in names]
-        if len(names) > 1 and even and collective != "send-recv":
-            bounds.append(_ports(names, others, collective, wire, servers[1], servers[2]))
-    far = _distance(machine, ranks) + transport.step_latency if _reaches_all(collective) else 0.0
-    return transport.start + max(far, *bounds)
+        there = Counter(servers[0](node) for node in ranks)
+        even = len(set(there.values())) == 1 or collective == "all-reduce"
+        others = [name for name in dict.fromkeys(servers[0](node) for node in helpers) if name not in there]
+        if len(there) > 1 and even and collective != "send-recv":
+            bound = max(bound, _ports(list(there), others, collective, servers[1], servers[2]))
+    return bound
 
 
 def _reaches_all(collective: str) -> bool:
@@ -114,15 +122,13 @@ def _distance(machine: Wired, ranks: Sequence[str]) -> float:
 Port = Callable[[str], float]
 
 
-def _ports(
-    parties: Sequence[str], helpers: Sequence[str], collective: str, nbytes: float, out: Port, into: Port
-) -> float:
-    """Bound by the ports of the parties, and of helpers beside them."""
+def _ports(parties: Sequence[str], helpers: Sequence[str], collective: str, out: Port, into: Port) -> float:
+    """Bound by the ports of the parties, and of helpers beside them [s/B]."""
     sent, received, together = needs(collective, len(parties))
     outs, ins = [out(party) for party in parties], [into(party) for party in parties]
     every = max(sent / min(outs), received / min(ins))
     helped = together / (sum(outs) + sum(out(helper) for helper in helpers))
-    return nbytes * max(every, helped, _root(collective, outs, ins))
+    return max(every, helped, _root(collective, outs, ins))
 
 
 def _root(collective: str, outs: Sequence[float], ins: Sequence[float]) -> float:

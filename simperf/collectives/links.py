@@ -19,8 +19,8 @@ __all__ = ["FloatArray", "Hops", "Links"]
 #: most links that the routes of one round may cross in all
 MOST_CROSSED = 4_000_000
 
-#: rounds whose routes are kept as a whole: those of a ring come again and again
-MOST_ROUNDS = 16
+#: links that rounds cross in all whose routes are kept as a whole: those of a ring come again and again
+MOST_KEPT = 6_000_000
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
@@ -73,6 +73,7 @@ class Links:
         self._by_name: dict[str, int] = {}
         self._rows: dict[tuple[int, int], tuple[tuple[int, ...], float, float]] = {}
         self._rounds: dict[tuple[bytes, bytes], Hops] = {}
+        self._kept = 0
 
     @classmethod
     def of(cls, placement: Placement, transport: Transport) -> Links:
@@ -95,6 +96,12 @@ class Links:
     def name(self, link: int) -> str:
         """Resource id of a link number."""
         return self._names[link] if self._ways is None else self._ways.name(int(self._numbers[link]))
+
+    def last(self, links: IntArray) -> int:
+        """The link whose name comes last in the alphabet, of some link numbers."""
+        if self._ways is None:
+            return int(max(links.tolist(), key=self._names.__getitem__))
+        return int(links[self._ways.last(self._numbers[links])])
 
     def hops(self, src: IntArray, dst: IntArray) -> Hops:
         """The ways from participants to participants."""
@@ -160,8 +167,11 @@ class Links:
         found = self._rounds.get(key)
         if found is None:
             found = self._look_up(src, dst) if self._ways is None else self._through(self._ways, src, dst)
-            if len(self._rounds) < MOST_ROUNDS:
-                self._rounds[key] = found
+            self._rounds[key] = found
+            self._kept += found.links.size + len(src)
+            while self._kept > MOST_KEPT:
+                first = self._rounds.pop(next(iter(self._rounds)))
+                self._kept -= first.links.size + len(first.latency)
         return found
 
     def _look_up(self, src: IntArray, dst: IntArray) -> Hops:

@@ -12,6 +12,9 @@ from simperf.errors import InputError, Problem
 
 __all__ = ["PLAIN", "Hop", "Path", "Placement", "Transport", "Wired", "place"]
 
+#: placements that a machine keeps, with the routes that were found for them
+MOST_KEPT = 4
+
 
 class Path(Protocol):
     """A route between two nodes, as far as a collective needs it."""
@@ -191,7 +194,7 @@ class Placement:
 def place(
     plan: Plan, machine: Wired, *, ranks: Sequence[str] | None = None, servers: Sequence[str] | None = None
 ) -> Placement:
-    """Put the participants of a plan on nodes.
+    """Put the participants of a plan on nodes; the same ones on a machine are put there once, with their routes.
 
     Parameters
     ----------
@@ -217,12 +220,19 @@ def place(
     if len(helpers) != plan.nservers:
         message = f"the plan has {plan.nservers} servers, but there are {len(helpers)} nodes for them"
         raise InputError(Problem(message, key="servers"))
-    nodes: Any = getattr(machine, "nodes", None)
-    if nodes is not None:
-        missing = [name for name in dict.fromkeys(sites + helpers) if name not in nodes]
-        if missing:
-            raise InputError([Problem("the machine has no such node", key="ranks", value=name) for name in missing])
-    return Placement(machine, sites + helpers)
+    kept: dict[Any, Any] = getattr(machine, "kept", {})
+    known: dict[tuple[str, ...], Placement] = kept.setdefault("placements", {})
+    found = known.get(sites + helpers)
+    if found is None or found.machine is not machine:
+        nodes: Any = getattr(machine, "nodes", None)
+        if nodes is not None:
+            missing = [name for name in dict.fromkeys(sites + helpers) if name not in nodes]
+            if missing:
+                raise InputError([Problem("the machine has no such node", key="ranks", value=name) for name in missing])
+        found = known[sites + helpers] = Placement(machine, sites + helpers)
+        if len(known) > MOST_KEPT:
+            del known[next(iter(known))]
+    return found
 
 
 def _server_sites(machine: Wired, count: int) -> tuple[str, ...]:

@@ -108,6 +108,16 @@ class Ways:
         text = self._form_names[form]
         return text if slot == len(self._servers) else text.replace("\0", self._servers[slot] + "/")
 
+    def last(self, numbers: IntArray) -> int:
+        """Index of the link whose name comes last in the alphabet, of some links."""
+        slot, form = numbers >> FORM_BITS, numbers & ((1 << FORM_BITS) - 1)
+        order = sorted(range(len(self._servers)), key=lambda number: self._servers[number] + "/")
+        place = np.empty(len(order) + 1, dtype=np.int64)
+        place[order], place[-1] = np.arange(len(order)), -1
+        by_name = np.lexsort((place[slot], form))  # names of one form differ by the server alone
+        ends = by_name[np.flatnonzero(np.diff(form[by_name], append=-1))]
+        return max(ends.tolist(), key=lambda index: self.name(int(numbers[index])))
+
     def capacity(self, numbers: IntArray) -> npt.NDArray[np.float64]:
         """Capacities of links [B/s]."""
         found: npt.NDArray[np.float64] = np.array(self._form_capacity)[numbers & ((1 << FORM_BITS) - 1)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simperf.errors import MachineError, UnknownNameError
 from simperf.hardware.blueprint import Blueprint, Edge, Node, Route, node_capacities
@@ -45,6 +45,8 @@ class Machine:
         Network stack and cores of its hosts, and token buckets of its links.
     price : float or None
         Of all servers [USD/h], None if one has none.
+    kept : dict
+        What others computed from the machine alone, by a key of theirs; a machine does not change.
 
     Examples
     --------
@@ -82,8 +84,10 @@ class Machine:
         own += len({edge.resource for edge in self._inner.edges.values()})
         self.resources: Mapping[str, float] = LazyMapping("resource", own, self._resource_ids, self._capacity)
         self._routes: dict[tuple[str, str], Route] = {}
+        self._ids: dict[str, tuple[str, ...]] = {}
         self._choices = Choices(self._inner)
         self._graph: networkx.MultiDiGraph | None = None
+        self.kept: dict[Any, Any] = {}
         prices = [plan.price for plan in plans]
         self.price: float | None = None if None in prices or not prices else sum(p for p in prices if p is not None)
 
@@ -92,6 +96,11 @@ class Machine:
 
     def ids(self, kind: str) -> tuple[str, ...]:
         """Node ids of one kind, server by server."""
+        if kind not in self._ids:
+            self._ids[kind] = self._find_ids(kind)
+        return self._ids[kind]
+
+    def _find_ids(self, kind: str) -> tuple[str, ...]:
         local: dict[Blueprint, list[str]] = {}
         found = []
         for slot in self.servers:

@@ -47,8 +47,9 @@ __all__ = ["Group", "Work"]
 #: part of a time that is rounding
 ROUNDING = 1e-10
 
-#: ranks, and sends in all, up to which every rank is simulated where ranks end collectives at different times
-MOST_RANKS, MOST_SENDS = 64, 10_000
+#: ranks, and sends in all, up to which every rank is simulated where ranks end collectives at different times; in a
+#: pipeline of chunks some end a whole depth of the tree earlier, in rounds of steps a step
+MOST_RANKS, MOST_SENDS, MOST_PIPELINED = 64, 10_000, 400_000
 
 #: ranks up to which a broadcast is a pipelined chain; beyond, a tree has fewer hops
 LONGEST_CHAIN = 256
@@ -389,7 +390,11 @@ class Group:
             return ""
         ways = {work: self._way(*work) for work in works}
         ways = {work: way for work, way in ways.items() if way.channels is None}
-        if sum(way.plan.nsends * works[work] for work, way in ways.items()) > MOST_SENDS:
+        pipelined = any(
+            phase.style == "pipeline" for way in ways.values() for c in way.plan.channels for phase in c.phases
+        )
+        sends = sum(way.plan.nsends * works[work] for work, way in ways.items())
+        if sends > (MOST_PIPELINED if pipelined else MOST_SENDS):
             return ""
         if any(self._apart(way, *work) for work, way in ways.items()):
             return "they end a collective at different times"

@@ -318,19 +318,16 @@ class KVStore:
     def _share(self, routes: Sequence[Route]) -> dict[str, int]:
         """Machines that share each link with the first one; none if they are not taken together.
 
-        A server adds up in the order of arrival: slices that come at one instant must not be of several keys.
+        A server adds up in the order of arrival: slices that come at one instant must not be of several keys. So does
+        a GPU of a machine that adds up slice by slice on a GPU in turn, where slices of several keys come at one
+        instant: which one is first is then a matter of rounding, and differs from machine to machine.
         """
         options = self.options
         in_turn = options.connections == 1 and len(set(self.servers)) == len(self.servers)
         free = not (options.work.add or options.work.decode or options.codec.decode or options.codec.scatter)
         limited = options.accepts or options.requests or options.buffers or options.handle
-        if (
-            self.m.simulation.own_times
-            or len(routes) < 2
-            or options.rule.mode != "synchronous"
-            or limited
-            or options.reduction == "none"
-        ):
+        apart = options.reduction in ("none", "sharded") or self.m.simulation.own_times
+        if len(routes) < 2 or options.rule.mode != "synchronous" or limited or apart:
             return {}
         return (sharers(self.m.machine, routes, self.servers) or {}) if in_turn or free else {}
 

@@ -11,6 +11,7 @@ from simperf.hardware import catalog as module
 def test_only_what_is_asked_for_is_read(monkeypatch):
     read = []
     real = module.read_toml
+    module._read.cache_clear()
     monkeypatch.setattr(module, "read_toml", lambda path: read.append(path) or real(path))
     catalog = Catalog.load()
     assert read == []

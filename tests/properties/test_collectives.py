@@ -1,11 +1,15 @@
 """The fast executor against the step-exact one, on random cases."""
 
+from functools import cache
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from simperf.collectives import Transport, Wiring, algorithms, execute, make_plan, options_of
+from simperf.collectives.suit import plan_for
 from simperf.errors import InputError
+from simperf.hardware import build_cluster
 
 ALL = [
     f"{name}/{algorithm}"
@@ -71,6 +75,48 @@ def test_collapsed_equals_step_exact(case, data):
     if not background:
         used = {key: value for key, value in fast.moved.items() if value}
         assert used == pytest.approx({key: value for key, value in reference.moved.items() if value}, rel=1e-9)
+
+
+#: hybrid meshes of NVLinks, with PCIe switches and sockets that ranks share where no NVLink joins them
+MESHES = ("dgx-1v", "p3dn-24xlarge", "p3-16xlarge")
+
+#: collectives whose chunks follow each other
+PIPELINED = ("all-reduce/double-binary-tree", "all-reduce/pipelined-tree", "all-reduce/server-trees", "broadcast/ring")
+
+
+@cache
+def mesh(server, count):
+    return build_cluster(server, count, link="ethernet-25g-jumbo")
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    machine=st.builds(mesh, st.sampled_from(MESHES), st.integers(1, 2)),
+    name=st.sampled_from(PIPELINED),
+    chunks=st.sampled_from([1, 2, 3, 8]),
+    nbytes=st.floats(1e3, 3e8),
+    step_latency=st.sampled_from([0.0, 5e-6, 2e-5]),
+    reduce_rate=st.sampled_from([float("inf"), float("inf"), 50e9]),
+    data=st.data(),
+)
+def test_pipelines_on_hybrid_meshes(machine, name, chunks, nbytes, step_latency, reduce_rate, data):
+    """Where sends of a tree share links, the fast executor is exact or leaves it to the step-exact one."""
+    ranks = machine.gpus
+    if data.draw(st.booleans(), label="some ranks"):
+        ranks = data.draw(st.permutations(ranks), label="order")[: data.draw(st.integers(2, 8), label="ranks")]
+    options = {"chunks": chunks} | ({"degree": data.draw(st.integers(1, 3))} if "pipelined" in name else {})
+    transport = Transport(step_latency=step_latency, reduce_rate=reduce_rate)
+    given = {"ranks": ranks, "nbytes": nbytes, "transport": transport}
+    try:
+        plan = plan_for(machine, *name.split("/"), **given, **options)
+    except InputError:
+        return
+    late = st.lists(st.sampled_from([0.0, 0.0, 1e-5, 3e-5]), min_size=len(ranks), max_size=len(ranks))
+    entry = data.draw(st.none() | late, label="late")
+    fast = execute(plan, machine, entry_times=entry, **given)
+    reference = execute(plan, machine, entry_times=entry, exact=True, **given)
+    assert fast.time == pytest.approx(reference.time, rel=1e-9)
+    assert fast.finish == pytest.approx(reference.finish, rel=1e-9)
 
 
 @settings(max_examples=60, deadline=None)

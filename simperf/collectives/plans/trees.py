@@ -60,12 +60,11 @@ def in_order_trees(nranks: int) -> tuple[IntArray, IntArray]:
 
 def depths(parent: IntArray) -> IntArray:
     """Distance of every rank from the root."""
-    depth = np.zeros(len(parent), dtype=np.int64)
-    current = parent.copy()
-    while np.any(current >= 0):
-        below = current >= 0
-        depth[below] += 1
-        current[below] = parent[current[below]]
+    depth = (parent >= 0).astype(np.int64)
+    above = parent.copy()  # the ancestor at that distance, which doubles from turn to turn
+    while np.any(above >= 0):
+        below = np.flatnonzero(above >= 0)
+        depth[below], above[below] = depth[below] + depth[above[below]], above[above[below]]
     return depth
 
 

@@ -1,0 +1,66 @@
+"""Loads of links: the part of a collective's time for which each of them is busy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+import numpy as np
+
+from simperf.collectives.moved import Moved
+
+__all__ = ["Loads"]
+
+#: loads that differ by less are shown as one
+DIGITS = 9
+
+
+class Loads(Mapping[str, float]):
+    """Part of the time for which each resource that moved bytes is busy, 0 to 1; the names are made on first use.
+
+    Parameters
+    ----------
+    moved : mapping of str to float
+        Bytes on the wire by resource [B].
+    resources : mapping of str to float
+        Capacity by resource [B/s]; what it does not have, is left out.
+    time : float
+        Time of the collective [s].
+    """
+
+    def __init__(self, moved: Mapping[str, float], resources: Mapping[str, float], time: float) -> None:
+        self._moved, self._resources, self._time = moved, resources, time
+
+    @cached_property
+    def busiest(self) -> tuple[str, float]:
+        """The busiest resource, of equal ones the last by name, and its load; no name where nothing moved."""
+        moved = self._moved
+        if not isinstance(moved, Moved) or not self._time:
+            name = max(self._named, key=lambda name: (round(self._named[name], DIGITS), name), default="")
+            return name, self._named.get(name, 0.0)
+        loads = moved.amounts / moved.links.capacity[: len(moved.amounts)] / self._time
+        if not np.any(loads):
+            return "", 0.0
+        near = np.flatnonzero(loads >= loads.max() - 10.0**-DIGITS)
+        values, which = np.unique(loads[near], return_inverse=True)
+        shown = np.array([round(load, DIGITS) for load in values.tolist()])
+        link = moved.links.last(near[(shown == shown.max())[which]])
+        return moved.links.name(link), float(loads[link])
+
+    @cached_property
+    def _named(self) -> dict[str, float]:
+        resources, time = self._resources, self._time
+        return {
+            name: amount / resources[name] / time
+            for name, amount in self._moved.items()
+            if amount and time and name in resources
+        }
+
+    def __getitem__(self, name: str) -> float:
+        return self._named[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._named)
+
+    def __len__(self) -> int:
+        return len(self._named)
