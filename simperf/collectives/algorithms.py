@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from simperf.collectives.plan import COLLECTIVES, Plan
@@ -51,21 +52,25 @@ def algorithms(name: str) -> tuple[str, ...]:
 
 
 def _maker(name: str, algorithm: str) -> PlanMaker:
-    known = algorithms(name)
-    if algorithm not in known:
-        raise UnknownNameError(f"{name} algorithm", algorithm, known)
-    return ALGORITHMS[f"{name}/{algorithm}"]
+    key = f"{name}/{algorithm}"
+    if key not in ALGORITHMS:
+        raise UnknownNameError(f"{name} algorithm", algorithm, algorithms(name))
+    return ALGORITHMS[key]
 
 
 def options_of(name: str, algorithm: str) -> tuple[str, ...]:
     """Names of the options that an algorithm takes, such as ``("chunks", "degree")``."""
-    parameters = list(inspect.signature(_maker(name, algorithm)).parameters.values())[1:]
-    return tuple(parameter.name for parameter in parameters)
+    return tuple(parameter.name for parameter in _options(_maker(name, algorithm)))
+
+
+@lru_cache(maxsize=256)
+def _options(maker: PlanMaker) -> tuple[inspect.Parameter, ...]:
+    """Parameters after the number of ranks."""
+    return tuple(inspect.signature(maker).parameters.values())[1:]
 
 
 def _required(maker: PlanMaker) -> list[str]:
-    parameters = list(inspect.signature(maker).parameters.values())[1:]
-    return [parameter.name for parameter in parameters if parameter.default is inspect.Parameter.empty]
+    return [parameter.name for parameter in _options(maker) if parameter.default is inspect.Parameter.empty]
 
 
 def make_plan(name: str, algorithm: str, *, nranks: int, **options: Any) -> Plan:

@@ -88,9 +88,14 @@ def plan_for(
 def _rings(machine: Wired, ranks: Sequence[str]) -> tuple[list[list[int]], list[float]]:
     if not isinstance(machine, Machine) or not 2 <= len(ranks) <= MOST_SEARCHED:
         return [list(range(len(ranks)))], [1.0]
-    index = {node: rank for rank, node in enumerate(ranks)}
-    rings = find_rings(machine, ranks)
-    return [[index[node] for node in ring.order] for ring in rings], [ring.bandwidth for ring in rings]
+    key = ("rings", tuple(ranks))
+    if key not in machine.kept:
+        index = {node: rank for rank, node in enumerate(ranks)}
+        rings = find_rings(machine, ranks)
+        orders = [[index[node] for node in ring.order] for ring in rings]
+        machine.kept[key] = orders, [ring.bandwidth for ring in rings]
+    found: tuple[list[list[int]], list[float]] = machine.kept[key]
+    return found
 
 
 def _group(machine: Wired, ranks: Sequence[str]) -> int:

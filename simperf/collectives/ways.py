@@ -115,8 +115,8 @@ class Ways:
         place = np.empty(len(order) + 1, dtype=np.int64)
         place[order], place[-1] = np.arange(len(order)), -1
         by_name = np.lexsort((place[slot], form))  # names of one form differ by the server alone
-        ends = by_name[np.flatnonzero(np.diff(form[by_name], append=-1))]
-        return max(ends.tolist(), key=lambda index: self.name(int(numbers[index])))
+        ends: list[int] = by_name[np.flatnonzero(np.diff(form[by_name], append=-1))].tolist()
+        return max(ends, key=lambda index: self.name(int(numbers[index])))
 
     def capacity(self, numbers: IntArray) -> npt.NDArray[np.float64]:
         """Capacities of links [B/s]."""

@@ -62,6 +62,12 @@ class _Entry:
     path: str
 
 
+@lru_cache(maxsize=512)
+def _read(path: str, changed: int, size: int) -> TomlFile:
+    """A file as it was at one time, for one catalog after the other."""
+    return read_toml(path)
+
+
 class Catalog:
     """Names of everything that a machine can be built of, each read once, when it is first asked for.
 
@@ -180,7 +186,8 @@ class Catalog:
         """Read the file that defines `name`, without checking what it says."""
         path = self._entry(kind, name).path
         if path not in self._files:
-            self._files[path] = read_toml(path)
+            state = Path(path).stat() if Path(path).is_file() else None
+            self._files[path] = _read(path, state.st_mtime_ns, state.st_size) if state else read_toml(path)
         return self._files[path]
 
     def with_part(self, part: Part) -> Catalog:

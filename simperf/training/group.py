@@ -140,6 +140,7 @@ class _Meeting:
     key: tuple[Any, ...] = ()
     path: float = 0.0
     over: dict[Work, int] = field(default_factory=dict)
+    owners: dict[int, Work] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +266,7 @@ class Group:
             message = f"rank {rank} starts {work.name} of {work.nbytes:g} B while others do {meeting.name}"
             raise InputError(Problem(message, value=f"{meeting.nbytes:g} B"))
         meeting.works.append(work)
+        meeting.owners.update(dict.fromkeys(work.replica.members, work))
         way = self._way(meeting.name, meeting.nbytes)
         if way.channels is not None:
             if len(meeting.works) == len(self.replicas):
@@ -316,7 +318,7 @@ class Group:
         if who >= self.size:
             return
         meeting = self._meetings[number]
-        work = next(work for work in meeting.works if who in work.replica.members)
+        work = meeting.owners[who]
         meeting.over[work] = meeting.over.get(work, 0) + 1
         if meeting.over[work] < len(work.replica.members):
             return

@@ -199,6 +199,7 @@ class TracedModel:
     traced: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     _steps: dict[tuple[int, str, str], TrainingStep] = field(default_factory=dict, repr=False, compare=False)
+    _held: dict[tuple[int, str, str, bool], dict[str, float]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def parameter_count(self) -> int:
@@ -263,7 +264,12 @@ class TracedModel:
         from simperf.workload.footprint import memory
 
         _whole(batch)
-        return memory(self, batch, precision=precision, optimizer=optimizer, resident_gradients=resident_gradients)
+        key = (batch, precision, optimizer, resident_gradients)
+        if key not in self._held:
+            self._held[key] = memory(
+                self, batch, precision=precision, optimizer=optimizer, resident_gradients=resident_gradients
+            )
+        return dict(self._held[key])
 
     def largest_batch(self, capacity: float, precision: str = "fp32", *, optimizer: str = "") -> int:
         """Samples that fit into a device memory of `capacity` [B]; 0 if not even one does."""
