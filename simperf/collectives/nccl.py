@@ -25,7 +25,7 @@ from simperf.collectives.forwarding import Forwarding
 from simperf.collectives.lanes import Lanes, pairs_of
 from simperf.collectives.links import FloatArray
 from simperf.collectives.nccl_plans import ALGORITHMS, Shape
-from simperf.collectives.nccl_rings import PASSES, first_arrival, longest
+from simperf.collectives.nccl_rings import PASSES, first_arrival, longest, sends_in_turn
 from simperf.collectives.networks import (
     Network,
     in_network_efficiency,
@@ -35,7 +35,7 @@ from simperf.collectives.networks import (
     tree_limit,
 )
 from simperf.collectives.placement import Placement, Transport, place
-from simperf.collectives.plan import Plan
+from simperf.collectives.plan import IntArray, Plan
 from simperf.collectives.protocols import PROTOCOLS, protocol_transport
 from simperf.collectives.staging import StagedMachine
 from simperf.cost.collectives import MeasuredCollective
@@ -165,6 +165,8 @@ class _Way:
             self.host_paces = self.host.paces()
         self._latency: dict[str, FloatArray] = {}
         self._paths: dict[tuple[str, float], float] = {}
+        self._arrivals: dict[tuple[int, bytes], float] = {}
+        self._sends: dict[int, list[tuple[IntArray, IntArray, IntArray]]] = {}
 
     def channels(self, protocol: str, transport: Transport, nbytes: float) -> ChannelSet | None:
         """Its channels as flows, for a payload [B]."""
@@ -201,7 +203,12 @@ class _Way:
         slice_time = wire * channel.share / self.shape.chunks(self.algorithm, nbytes) / cap
         a, b = self.lanes.bounds[number : number + 2]
         cost = self._latency[protocol][a:b] + slice_time
-        first = first_arrival(self.plan, number, self.lanes.pairs[number], cost)
+        key = (number, cost.tobytes())  # slices of one size come with payloads of many
+        if key not in self._arrivals:
+            if number not in self._sends:
+                self._sends[number] = sends_in_turn(self.plan, number, self.lanes.pairs[number])
+            self._arrivals[key] = first_arrival(self._sends[number], cost, participants=self.plan.nparticipants)
+        first = self._arrivals[key]
         return ChannelFlow(transport.start + max(first - slice_time, 0.0), wire * channel.share, cap)
 
 

@@ -58,6 +58,7 @@ class Shape:
         for rank, node in enumerate(self.ranks):
             groups.setdefault(machine.nodes[node].server, []).append(rank)
         self.groups = list(groups.values())
+        self._heads: dict[bool, tuple[int, ...]] = {}
         self.orders, self.shares = self._rings()
 
     def algorithms(self, *, only: Sequence[str] = (), in_network: bool = False) -> list[str]:
@@ -141,6 +142,11 @@ class Shape:
 
     def heads(self, *, inside: bool) -> tuple[int, ...]:
         """Places in a server of the ranks that talk to others: one for each adapter, or all that are as near to it."""
+        if inside not in self._heads:
+            self._heads[inside] = self._find_heads(inside=inside)
+        return self._heads[inside]
+
+    def _find_heads(self, *, inside: bool) -> tuple[int, ...]:
         group = self.groups[0]
         if inside:
             return tuple(range(len(group)))

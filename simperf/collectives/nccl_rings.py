@@ -18,7 +18,7 @@ from simperf.collectives.links import FloatArray
 from simperf.collectives.plan import Channel, IntArray, Phase, Plan, busiest
 from simperf.collectives.plans.trees import tree_phase
 
-__all__ = ["PASSES", "chains", "first_arrival", "longest", "pipelined", "turned"]
+__all__ = ["PASSES", "chains", "first_arrival", "longest", "pipelined", "sends_in_turn", "turned"]
 
 #: times that a chunk goes around the ring
 PASSES = {"all-reduce": 2, "reduce-scatter": 1, "all-gather": 1}
@@ -34,15 +34,23 @@ def longest(delays: FloatArray, steps: int) -> float:
     return float(turns * delays.sum() + (sums[rest : rest + len(delays)] - sums[: len(delays)]).max())
 
 
-def first_arrival(plan: Plan, number: int, pairs: tuple[IntArray, IntArray], cost: FloatArray) -> float:
-    """Time until the only chunk of a channel is everywhere [s], where connection i of `pairs` takes ``cost[i]``."""
+def sends_in_turn(
+    plan: Plan, number: int, pairs: tuple[IntArray, IntArray]
+) -> list[tuple[IntArray, IntArray, IntArray]]:
+    """Sources, destinations and connections (places in `pairs`) of the sends of a channel, round by round."""
     src, dst = pairs
     keys = src * plan.nparticipants + dst
-    ready = np.zeros(plan.nparticipants)
-    for phase in plan.channels[number].phases:
-        for one in phase:
-            lane = np.searchsorted(keys, one.src * plan.nparticipants + one.dst)
-            np.maximum.at(ready, one.dst, ready[one.src] + cost[lane])
+    rounds = [one for phase in plan.channels[number].phases for one in phase]
+    return [(one.src, one.dst, np.searchsorted(keys, one.src * plan.nparticipants + one.dst)) for one in rounds]
+
+
+def first_arrival(
+    sends: Sequence[tuple[IntArray, IntArray, IntArray]], cost: FloatArray, *, participants: int
+) -> float:
+    """Time until the only chunk of a channel is everywhere [s], where connection i takes ``cost[i]``."""
+    ready = np.zeros(participants)
+    for src, dst, lane in sends:
+        np.maximum.at(ready, dst, ready[src] + cost[lane])
     return float(ready.max())
 
 

@@ -7,11 +7,12 @@ Between servers there is one ring for each NIC of a server.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from simperf.errors import MachineError
+from simperf.hardware.fabric import ServerSlot
 from simperf.hardware.machine import Machine
 
 __all__ = ["Ring", "find_rings"]
@@ -19,6 +20,8 @@ __all__ = ["Ring", "find_rings"]
 _MOST_CYCLES = 5_000
 _MOST_STEPS = 200_000
 Links = dict[tuple[int, int], int]
+#: orders in which rings thread a server, by what makes servers equal
+Threads = dict[tuple[object, ...], list[tuple[str, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +113,28 @@ def _between_servers(machine: Machine, order: tuple[str, ...]) -> list[Ring]:
     for rank in order:
         groups.setdefault(machine.nodes[rank].server, []).append(rank)
     inside = list(groups.values())
-    threads = [_threads(machine, ranks, after[0]) for ranks, after in pairwise([*inside, inside[0]])]
+    known: Threads = {}
+    slots = {slot.name: slot for slot in machine.servers}
+    threads = [_alike(machine, ranks, after[0], slots, known) for ranks, after in pairwise([*inside, inside[0]])]
     orders = [tuple(rank for thread in row for rank in thread) for row in zip(*threads, strict=False)]
     many, one = _along(machine, orders), _along(machine, orders[:1])
     return many if sum(ring.bandwidth for ring in many) > one[0].bandwidth * (1 + 1e-9) else one
+
+
+def _alike(
+    machine: Machine, ranks: list[str], away: str, slots: Mapping[str, ServerSlot], known: Threads
+) -> list[tuple[str, ...]]:
+    """Orders of `_threads`, found once for servers that are equal, hang on the same switches and have equal ranks."""
+    here, there = (machine.nodes[rank].server for rank in (ranks[0], away))
+    one, two = slots.get(here), slots.get(there)
+    if one is None or two is None:
+        return _threads(machine, ranks, away)
+    ends = tuple(rank.removeprefix(f"{here}/") for rank in ranks)
+    key = (one.blueprint, id(one.ports), two.blueprint, id(two.ports), ends, away.removeprefix(f"{there}/"))
+    if key not in known:
+        found = _threads(machine, ranks, away)
+        known[key] = [tuple(rank.removeprefix(f"{here}/") for rank in order) for order in found]
+    return [tuple(f"{here}/{rank}" for rank in order) for order in known[key]]
 
 
 def _threads(machine: Machine, ranks: list[str], away: str) -> list[tuple[str, ...]]:
