@@ -20,7 +20,7 @@ from simperf.engine.flow import Route
 from simperf.engine.link_table import LinkClass
 from simperf.engine.network import FlowNetwork
 
-__all__ = ["ChannelFlow", "ChannelRun", "ChannelSet"]
+__all__ = ["ChannelBytes", "ChannelFlow", "ChannelRun", "ChannelSet"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class ChannelSet:
             one = replace(self, classes=tuple(replace(c, names=c.names[:1]) for c in self.classes))
         env.run(ChannelRun(env, network, one).start())
         time = start + float(env.now)
-        return Execution(time, (time,) * nranks, "channels", _Moved(self))
+        return Execution(time, (time,) * nranks, "channels", ChannelBytes(self))
 
     def moved(self) -> Iterator[tuple[LinkClass, float]]:
         """Bytes that every link of a class moves [B]."""
@@ -132,7 +132,7 @@ class ChannelSet:
             yield one, sum(count * flow.drain for count, flow in zip(one.counts, self.flows, strict=True))
 
 
-class _Moved(Mapping[str, float]):
+class ChannelBytes(Mapping[str, float]):
     """Bytes by resource [B], named on first use; those that no machine has but host memory, are left out."""
 
     def __init__(self, channels: ChannelSet) -> None:
@@ -148,6 +148,10 @@ class _Moved(Mapping[str, float]):
                         named[name] = named.get(name, 0.0) + nbytes
             self._named = named
         return self._named
+
+    def by_class(self) -> list[tuple[LinkClass, float]]:
+        """Links that moved equally much, and how much each of them moved [B]; empty if a link is of several classes."""
+        return [] if self._channels.drains else list(self._channels.moved())
 
     def __getitem__(self, name: str) -> float:
         return self._all()[name]

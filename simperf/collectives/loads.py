@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from simperf.collectives.channels import ChannelBytes
 from simperf.collectives.moved import Moved
 
 __all__ = ["Loads"]
@@ -35,6 +36,10 @@ class Loads(Mapping[str, float]):
     def busiest(self) -> tuple[str, float]:
         """The busiest resource, of equal ones the last by name, and its load; no name where nothing moved."""
         moved = self._moved
+        if isinstance(moved, ChannelBytes) and self._time:
+            found = self._busiest_class(moved)
+            if found is not None:
+                return found
         if not isinstance(moved, Moved) or not self._time:
             name = max(self._named, key=lambda name: (round(self._named[name], DIGITS), name), default="")
             return name, self._named.get(name, 0.0)
@@ -46,6 +51,16 @@ class Loads(Mapping[str, float]):
         shown = np.array([round(load, DIGITS) for load in values.tolist()])
         link = moved.links.last(near[(shown == shown.max())[which]])
         return moved.links.name(link), float(loads[link])
+
+    def _busiest_class(self, moved: ChannelBytes) -> tuple[str, float] | None:
+        """The busiest resource of channels, whose links are in classes; None where it is not known by them."""
+        rows = [(nbytes / one.capacity / self._time, one) for one, nbytes in moved.by_class() if nbytes]
+        for most in sorted({round(load, DIGITS) for load, _ in rows}, reverse=True):
+            near = [(name, load) for load, one in rows if round(load, DIGITS) == most for name in one.names]
+            for name, load in sorted(near, reverse=True):
+                if ":" not in name and name in self._resources:
+                    return name, load
+        return None
 
     @cached_property
     def _named(self) -> dict[str, float]:
