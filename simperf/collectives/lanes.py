@@ -95,13 +95,13 @@ class Lanes:
         if not rows:
             return ()
         counts = np.stack(rows)[:, 1:]
-        looks = np.ascontiguousarray(np.vstack((counts, self.capacity[1:])).T)
-        _, first, of = np.unique(
-            looks.view([("", looks.dtype)] * looks.shape[1]), return_index=True, return_inverse=True
-        )
-        members: list[list[str]] = [[] for _ in first]
-        for number, one in enumerate(of.ravel().tolist(), 1):
-            members[one].append(self._names[number])
+        looks = np.vstack((counts, self.capacity[1:]))
+        order = np.lexsort(looks[::-1])
+        new = np.ones(len(order), dtype=bool)  # where a class begins
+        new[1:] = np.any(looks[:, order[1:]] != looks[:, order[:-1]], axis=0)
+        starts = np.flatnonzero(new)
+        first = order[starts]
+        members = [[self._names[number + 1] for number in rows.tolist()] for rows in np.split(order, starts[1:])]
         return tuple(
             LinkClass(tuple(names), tuple(counts[:, index].tolist()), float(self.capacity[index + 1]))
             for names, index in zip(members, first.tolist(), strict=True)
