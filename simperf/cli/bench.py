@@ -272,6 +272,7 @@ class Bench:
 
     def draw_map(self, path: Path, sizes: Sequence[int]) -> None:
         """Draw which idealised algorithm wins over numbers of ranks and sizes, or what NCCL chooses if it is named."""
+        from simperf.cli.nccl_options import flag, options_taken
         from simperf.collectives.bench import best_rows
         from simperf.collectives.settings import NCCL
         from simperf.errors import InputError, Problem
@@ -286,6 +287,10 @@ class Bench:
             message = "a map compares idealised algorithms, or shows what NCCL chooses"
             value = ",".join(self.algorithms)
             raise InputError(Problem(message, key="--algo", value=value, expected="either, not both"))
+        unread = [flag(key) for key in options_taken(self.collective, "nccl") if ideal and key in self.options]
+        if unread:
+            message = "a map of idealised algorithms does not read this"
+            raise InputError([Problem(message, key=key, expected="--algo nccl") for key in unread])
         wired = bool(self.place["wiring"])
         most = len(self.ranks) if wired else self.place["nodes"]
         counts = sorted({min(2**power, most) for power in range(1 if wired else 0, most.bit_length() + 1)})
@@ -307,7 +312,7 @@ class Bench:
         what = (
             f"Fastest {self.collective}, idealised (wires only, no library),"
             if ideal
-            else f"{self.collective} as NCCL would"
+            else f"What NCCL chooses for {self.collective}"
         )
         title = f"{what} on {where}"
         save(crossover_map(winners, title=title), path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-__all__ = ["options_taken", "refuse_options", "settings_lines"]
+__all__ = ["flag", "options_taken", "refuse_options", "settings_lines"]
 
 #: what an option is called on the command line, where that is not its own name
 FLAGS = {"in_network": "--in-network", "version": "--nccl-version"}
@@ -54,9 +54,9 @@ def refuse_options(
     for key in options:
         if key not in accepted:
             expected = tuned if key in options_taken(collective, "nccl") else ideal if libraries else ""
-            known = [_flag(one).removeprefix("--") for one in accepted]
-            message = f"none of {', '.join(names)} has this option{nearest(_flag(key).removeprefix('--'), known)}"
-            wrong.append(Problem(message, key=_flag(key), expected=expected))
+            known = [flag(one).removeprefix("--") for one in accepted]
+            message = f"none of {', '.join(names)} has this option{nearest(flag(key).removeprefix('--'), known)}"
+            wrong.append(Problem(message, key=flag(key), expected=expected))
     if len(libraries) == len(names):
         message = "NCCL brings latencies and rates of its own"
         given = [key for key in ("step_latency", "reduce_rate") if key in typed]
@@ -70,7 +70,7 @@ def refuse_options(
             NcclSettings.read(name, settings, at="")
         except InputError as error:
             wrong += [
-                Problem(one.message, key=_flag(one.key), value=one.value, expected=one.expected)
+                Problem(one.message, key=flag(one.key), value=one.value, expected=one.expected)
                 for one in error.problems
             ]
     if wrong:
@@ -102,5 +102,6 @@ def _setting(key: str, value: Any) -> str:
     }[key]
 
 
-def _flag(key: str) -> str:
+def flag(key: str) -> str:
+    """An option as it is typed."""
     return FLAGS.get(key, f"--{key}")

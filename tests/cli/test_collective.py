@@ -189,6 +189,7 @@ def test_pictures(capsys, tmp_path):
             "--nccl-version: none of ring has",
         ),
         (["all-reduce", "--server", "dgx-1v", "--algo", "nccl,ring", "--map", "m.svg"], "either, not both"),
+        (["all-reduce", "--server", "dgx-1v", "--map", "m.svg", "--launches", "8"], "--launches: a map of idealised"),
         (["all-reduce", "--server", "dgx-1v", "--ranks", "9"], "8 GPUs"),
         (["all-reduce", "--server", "dgx-1v", "--nodes", "0"], "at least one server"),
         (["all-reduce", "--wiring", "ring"], "number of its ranks"),

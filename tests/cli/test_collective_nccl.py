@@ -103,7 +103,7 @@ def test_a_map_of_what_is_chosen(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr("simperf.report.style.save", lambda *given: None)
     words = ["collective", "all-reduce", "--server", "dgx-a100", "--nodes", "2", "-b", "1K", "-e", "1G", "-f", "1024"]
     run(capsys, *words, "--map", str(tmp_path / "map.svg"), "--algo", "nccl")
-    assert "as NCCL would" in drawn["title"]
+    assert drawn["title"] == "What NCCL chooses for all-reduce on dgx-a100"
     assert {row.algorithm for row in drawn["winners"][16]} <= {
         f"{a}/{p}" for a in ("ring", "tree") for p in ("LL", "LL128", "Simple")
     }
