@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from simperf.calibrate.dataset import Dataset
 
 __all__ = ["cluster"]
+
+#: what a port of the switch keeps where nobody says
+QUEUE = "512kb"
 
 
 def cluster(
@@ -29,7 +32,11 @@ def cluster(
         list[str] | None, typer.Option("--rate-of", metavar="HOST=RATE", help="A host whose link differs.")
     ] = None,
     burst: Annotated[str, typer.Option("--burst", help="Size of the token buckets.")] = "32kb",
-    queue: Annotated[str, typer.Option("--queue", help="What a port of the switch keeps before it drops.")] = "512kb",
+    queue: Annotated[str, typer.Option("--queue", help="What a port of the switch keeps before it drops.")] = QUEUE,
+    priority: Annotated[
+        Literal["real-time", "ordinary"],
+        typer.Option("--priority", help="Of the hosts' threads: before all others, or as any program's."),
+    ] = "real-time",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer points: about a minute.")] = False,
     only: Annotated[str, typer.Option("--only", metavar="FAMILY,...", help="Some families of points only.")] = "",
     fresh: Annotated[bool, typer.Option("--fresh", help="Begin anew, whatever is in the file.")] = False,
@@ -59,6 +66,7 @@ def cluster(
     if predicted:
         measured = {"-o": output, "--fresh": fresh, "--replay": replay, "--samples": samples, "--beside": beside}
         _nothing_measured({**measured, "--points": points})
+        _nothing_measured({"--queue": queue if queue != QUEUE else "", "--priority": _told(priority)})
     others = [of_box(Dataset.load(path), path) for path in beside or ()]
     if replay is not None:
         with of_file([replay]):
@@ -80,14 +88,31 @@ def cluster(
         note('to see the prediction beside it, fitting needs lmfit and SciPy: pip install "simperf[fit]"')
     before = Dataset.load(output) if output is not None and output.exists() and not fresh else None
     if before is not None and output is not None:
-        goes_on(before, output)
+        goes_on(before, output, priority)
         note(f"{output} holds {len(before)} points: they are kept, if calm (--fresh begins anew)")
-    named = {"--rate": rate, "--rates": rates, "--burst": burst, "--queue": queue, "--only": only}
+    named = {
+        "--rate": rate,
+        "--rates": rates,
+        "--burst": burst,
+        "--queue": queue,
+        "--only": only,
+        "--priority": _told(priority),
+    }
     command = _command(hosts, named, rate_of or [], quick=quick)
     again = "the same command" + (" without --fresh" if fresh else "") + f" goes on with {output}" if output else ""
     with interruptible() as ending:
         try:
-            data = _measure(hosts, shape, further, families, quick=quick, output=output, before=before, command=command)
+            data = _measure(
+                hosts,
+                shape,
+                further,
+                families,
+                quick=quick,
+                output=output,
+                before=before,
+                command=command,
+                priority=priority,
+            )
         except KeyboardInterrupt:
             note("interrupted; the cluster is taken down" + (f"; {again}" if again else ""))
             raise typer.Exit(ending.code) from None
@@ -114,6 +139,7 @@ def _measure(
     output: Path | None,
     before: Dataset | None,
     command: str,
+    priority: str,
 ) -> Dataset:
     import sys
 
@@ -128,14 +154,31 @@ def _measure(
 
     wanted = list(experiments.points(hosts, shape, rates=rates, only=families, quick=quick))
     servers = 1 if any(point.hosts > hosts for point in wanted) else 0
-    return measure(hosts + servers, shape, wanted, output=output, before=before, progress=progress, command=command)
+    return measure(
+        hosts + servers,
+        shape,
+        wanted,
+        output=output,
+        before=before,
+        progress=progress,
+        command=command,
+        priority=priority,
+    )
+
+
+def _told(priority: str) -> str:
+    """The priority, if it is not the usual one."""
+    return "" if priority == "real-time" else priority
 
 
 def _nothing_measured(given: Mapping[str, object]) -> None:
     """Refuse options that need a measurement."""
     from simperf.errors import InputError, Problem
 
-    message, expected = "--predict measures nothing, and shows every point with its interval", "no such option"
+    message, expected = (
+        "--predict measures nothing, drops nothing, and shows every point with its interval",
+        "no such option",
+    )
     problems = [Problem(message, key=key, value=str(one), expected=expected) for key, one in given.items() if one]
     if problems:
         raise InputError(problems)
@@ -172,7 +215,7 @@ def _show(data: Dataset, *, points: bool, samples: int, beside: list[Dataset]) -
     from simperf.report.cluster import cluster_text
 
     found = fit_constants(data)
-    rows = hold_against(data, found.constants, samples=0 if beside else samples)
+    rows = hold_against(data, found.stack, samples=0 if beside else samples)
     if beside:
         rows = with_others(rows, [hold_against(other) for other in beside])
     elif samples:

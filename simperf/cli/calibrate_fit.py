@@ -70,6 +70,10 @@ def fit(
     from simperf.cli.work import note, verify_outputs
 
     verify_outputs(profile=output, folder=plots)  # before minutes of fitting, not after
+    if any(path.suffix == ".csv" for path in data):
+        _of_no_box({"--gpu": gpu, "--plots": plots, "--hold-out": hold_out if hold_out != HOLD_OUT else None})
+        _fit_sends(data, output)
+        return
     sessions = [Dataset.load(path) for path in data]
     dataset = pool(sessions)
     given = " ".join(str(path) for path in data)
@@ -103,6 +107,32 @@ def fit(
 
         note(f"wrote {len(plot_fits(found, plots))} pictures to {plots}")
     _next(output, given)
+
+
+def _fit_sends(data: Sequence[Path], output: Path | None) -> None:
+    """A network stack of a table of sends."""
+    import datetime
+
+    from simperf import __version__
+    from simperf.calibrate.cluster.sends import read_sends, sends_model
+    from simperf.calibrate.profile import models_text
+    from simperf.cli.work import note
+    from simperf.errors import InputError, Problem
+    from simperf.files import write_text
+    from simperf.report.cluster import stack_text
+
+    if len(data) != 1:
+        message = "a table of sends is fitted alone"
+        raise InputError(Problem(message, value=", ".join(map(str, data)), expected="one file"))
+    read = read_sends(data[0])
+    with of_file(list(data)):
+        models = sends_model(read)
+    typer.echo(stack_text(models))
+    if output is not None:
+        words = ["simperf calibrate fit", data[0].name, "-o", output.name]
+        made = {"command": " ".join(words), "date": datetime.date.today().isoformat(), "simperf": __version__}
+        write_text(output, models_text(read, models, points=models["network-stack"].points, made=made))
+        note(f'wrote {output}; use it: [calibration] use = "{output}" on a machine with a network_stack')
 
 
 def _next(output: Path | None, given: str) -> None:
@@ -140,4 +170,4 @@ def _fit_box(recordings: Sequence[Dataset], output: Path | None, made: dict[str,
     models = boxed_models(recordings, seed=seed)
     typer.echo(box_text(models))
     if output is not None:
-        write_text(output, models_text(pool(recordings), models, points=models["boxed"].points, made=made))
+        write_text(output, models_text(pool(recordings), models, points=models["network-stack"].points, made=made))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from simperf.calibrate.cluster.fitting import FittedBox
     from simperf.hardware.profile import FittedModel
 
-__all__ = ["box_text", "cluster_markdown", "cluster_text", "prediction_text"]
+__all__ = ["box_text", "cluster_markdown", "cluster_text", "prediction_text", "stack_text"]
 
 #: heading of what a model without bursts, cores and waiting gets
 _PLAIN = "two constants"
@@ -106,12 +106,31 @@ def box_text(models: Mapping[str, FittedModel]) -> str:
             between = f"{ratio.low - 1.0:+.0%} and {ratio.high - 1.0:+.0%}"
             misses.add_row(model.series, str(model.points), f"{model.error:.1%}", between)
             continue
-        head = name.removeprefix(STEP).removeprefix(NAME)
+        head = "" if name == NAME else name.removeprefix(STEP)
         for key, one in model.constant.items():
             low, high = (quantity(end, one.unit) for end in (one.low, one.high))
             constants.add_row(f"{head} {key}".strip(), quantity(one.value, one.unit), f"{low} to {high}")
     told = f"fitted to {models[NAME].points} sends, mean error {models[NAME].error:.1%}"
     return to_text(Group(constants, Text(""), Text(told), Text(""), misses), width=160)
+
+
+def stack_text(models: Mapping[str, FittedModel]) -> str:
+    """A network stack that was fitted to sends alone."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from simperf.calibrate.fit.report import quantity
+
+    (model,) = models.values()
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for title in ("constant", "value", "90 %"):
+        table.add_column(title, justify="left" if title == "constant" else "right", no_wrap=True)
+    for key, one in model.constant.items():
+        low, high = (quantity(end, one.unit) for end in (one.low, one.high))
+        table.add_row(key, quantity(one.value, one.unit), f"{low} to {high}")
+    told = f"fitted to sends of {model.points} sizes, mean error {model.error:.1%}"
+    return to_text(Group(table, Text(""), Text(told)), width=160)
 
 
 def cluster_markdown(rows: Sequence[Row], *, title: str = "") -> str:

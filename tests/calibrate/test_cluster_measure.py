@@ -1,6 +1,7 @@
 """What is measured on a boxed cluster, in which order, and how answers become measurements; no namespaces here."""
 
 import itertools
+import os
 
 import pytest
 
@@ -9,7 +10,7 @@ from simperf.calibrate.cluster import measure as measuring
 from simperf.calibrate.cluster.experiments import FAMILIES, GOES, PASSES, Point, in_order, points
 from simperf.calibrate.cluster.measure import measure, read
 from simperf.calibrate.cluster.network import BoxError
-from simperf.calibrate.cluster.priority import COMPUTING, promptly
+from simperf.calibrate.cluster.priority import COMPUTING, ORDINARY, VARIABLE, promptly
 from simperf.calibrate.cluster.shape import Shape, read_rate, read_size
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.measure import again
@@ -147,7 +148,7 @@ class FakeBox:
     fail: int | None = None
     orders: list[str]
 
-    def __init__(self, hosts, shape, *, alone):
+    def __init__(self, hosts, shape, *, alone, priority):
         assert alone
         self.hosts = hosts
         FakeBox.orders = []
@@ -172,7 +173,7 @@ class FakeBox:
 @pytest.fixture
 def fake(monkeypatch):
     monkeypatch.setattr(measuring, "Box", FakeBox)
-    monkeypatch.setattr(measuring, "_empty", lambda hosts, command: Dataset("box", made={"command": command}))
+    monkeypatch.setattr(measuring, "_empty", lambda hosts, command, priority: Dataset("box", made={"command": command}))
     FakeBox.fail = None
 
 
@@ -339,3 +340,17 @@ def test_rates_and_sizes_as_tc_writes_them():
 
 def test_asking_for_priority_never_fails():
     promptly(COMPUTING)
+
+
+def test_hosts_of_ordinary_priority_are_told_so_and_recorded(monkeypatch, tmp_path):
+    """A thread that asks for priority has none, and a file of the other kind is not continued."""
+    monkeypatch.setenv(VARIABLE, ORDINARY)
+    monkeypatch.setattr(os, "sched_setscheduler", lambda *given: pytest.fail("it asked for priority"))
+    promptly(COMPUTING)
+    facts = {"cpu": "a CPU"}, {"torch": "2"}
+    monkeypatch.setattr(measuring, "_facts", lambda: facts)
+    made = measuring._empty(2, "command", ORDINARY)
+    assert made.made["priority"] == ORDINARY
+    measuring.goes_on(made, tmp_path / "a.json", ORDINARY)
+    with pytest.raises(InputError, match="ordinary priority"):
+        measuring.goes_on(made, tmp_path / "a.json")

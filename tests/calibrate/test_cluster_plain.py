@@ -5,7 +5,7 @@ import pytest
 
 from simperf.calibrate.cluster.accuracy import hold_against, summaries
 from simperf.calibrate.cluster.plain import Plain
-from simperf.calibrate.cluster.strategies import Compute
+from simperf.calibrate.cluster.scenarios import Compute
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.report.cluster import cluster_markdown
 from tests.calibrate.test_cluster_fitting import synthesise
@@ -80,9 +80,7 @@ def test_it_stands_beside_every_prediction_and_is_the_worse_one():
 
 
 def test_without_sends_there_is_none():
-    from simperf.calibrate.cluster.constants import Constants
-
     alone = Dataset("", measurements=(Measurement("send", {**SHAPE, "nbytes": MIB}, (0.05,)),))
-    (row,) = hold_against(alone, Constants())
+    (row,) = hold_against(alone, {})
     assert row.plain is None
     assert "two constants" not in cluster_markdown([row])

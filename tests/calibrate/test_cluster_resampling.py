@@ -40,10 +40,10 @@ def test_readings_are_drawn_from_those_of_their_own_point(data):
 def test_draws_are_repeatable_and_spread_around_what_was_put_in(data, drawn):
     assert draws(data, 2) == drawn[:2]
     assert draws(data, 1, seed=1) != drawn[:1]
-    for name in ("efficiency", "byte", "batched", "call", "cores"):
-        values = [getattr(draw.constants, name) for draw in drawn]
+    for name in ("byte_rate", "bulk_rate", "call"):
+        values = [draw.stack[name] for draw in drawn]
         assert 0.0 < np.std(values) < 0.1 * np.mean(values), name
-        assert np.mean(values) == pytest.approx(getattr(TRUTH, name), rel=0.06), name
+        assert np.mean(values) == pytest.approx(TRUTH[name], rel=0.06), name
     backward = [draw.compute["mlp-8x512"].backward for draw in drawn]
     assert 0.0 < np.std(backward) < 0.02 * 0.1
 

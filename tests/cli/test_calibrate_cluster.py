@@ -59,7 +59,7 @@ def test_a_recorded_cluster_is_shown_beside_its_prediction(tmp_path):
     found = call("--replay", path)
     assert found.exit_code == 0
     assert "prediction meets reality" in found.stdout
-    assert "efficiency" in found.stdout
+    assert "CPU a byte" in found.stdout
     every = call("--replay", path, "--points").stdout
     assert "ranks=3 nbytes=256KiB rate=800Mbit/s" in every
     assert len(every.splitlines()) > len(found.stdout.splitlines()) + 40

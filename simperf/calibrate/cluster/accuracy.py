@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from simperf.calibrate.cluster.constants import Constants
 from simperf.calibrate.cluster.fitting import fit_constants, fitted_points
 from simperf.calibrate.cluster.plain import Plain
-from simperf.calibrate.cluster.predict import compute_of, predict, predictable
+from simperf.calibrate.cluster.predict import predict
 from simperf.calibrate.cluster.resampling import draws
+from simperf.calibrate.cluster.scenarios import compute_of, predictable
 from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.calibrate.measure.stolen import taken_away
 
@@ -96,22 +96,22 @@ class Summary:
 
 
 def hold_against(
-    data: Dataset, constants: Constants | None = None, *, rate: float | None = None, samples: int = 0
+    data: Dataset, stack: Mapping[str, float] | None = None, *, rate: float | None = None, samples: int = 0
 ) -> tuple[Row, ...]:
-    """Predict every point that there is a simulation of.
+    """Predict every point that there is a scenario of, by `simperf.run`.
 
     Parameters
     ----------
     data : Dataset
-    constants : Constants, optional
-        Fitted to the sends of the data set itself if left out.
+    stack : mapping of str to float, optional
+        Constants of the network stack; fitted to the sends of the data set itself if left out.
     rate : float, optional
         Whose sends are (or were) fitted [B/s].
     samples : int
         So many times constants are fitted to readings drawn anew, for the intervals; none are given if 0.
     """
-    if constants is None:
-        constants = fit_constants(data, rate).constants
+    if stack is None:
+        stack = fit_constants(data, rate).stack
     sends = fitted_points(data, rate)
     seen, plain = {point.key for point in sends}, Plain.of(sends)
     compute = compute_of(data)
@@ -119,8 +119,8 @@ def hold_against(
     rows = []
     for point in data:
         if predictable(point, compute):
-            found = predict(point, constants, compute)
-            every = [predict(point, draw.constants, draw.compute).value for draw in drawn]
+            found = predict(point, stack, compute)
+            every = [predict(point, draw.stack, draw.compute).value for draw in drawn]
             beside = plain.predict(point, compute) if plain is not None else None
             rows.append(Row(point, found.value, found.load, point.key in seen, _interval(every), beside))
     return tuple(rows)

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from simperf.calibrate.cluster.network import BoxError, Network, base_name, others, remains
+from simperf.calibrate.cluster.priority import REAL_TIME, VARIABLE
 from simperf.calibrate.cluster.shape import Shape
 
 __all__ = ["Box"]
@@ -34,11 +35,13 @@ class Box:
     shape : Shape
     alone : bool
         Refuse while another process has a boxed cluster up: its hosts would share the cores with these.
+    priority : str
+        Of the hosts' threads: ``"real-time"`` or ``"ordinary"``.
     """
 
-    def __init__(self, hosts: int, shape: Shape, *, alone: bool = False) -> None:
+    def __init__(self, hosts: int, shape: Shape, *, alone: bool = False, priority: str = REAL_TIME) -> None:
         self.network = Network(hosts, shape)
-        self.alone = alone
+        self.alone, self.priority = alone, priority
         self._stack = contextlib.ExitStack()
         self.workers: list[subprocess.Popen[bytes]] = []
         self._pending: list[bytes] = []
@@ -65,7 +68,12 @@ class Box:
         self._stack.close()
 
     def _start(self, folder: Path) -> None:
-        settings = {"GLOO_SOCKET_IFNAME": "eth0", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        settings = {
+            "GLOO_SOCKET_IFNAME": "eth0",
+            "OMP_NUM_THREADS": "1",
+            "MKL_NUM_THREADS": "1",
+            VARIABLE: self.priority,
+        }
         environment = {**os.environ, **settings}
         for host in range(self.network.hosts):
             words = [sys.executable, "-m", "simperf.calibrate.cluster.worker"]

@@ -1,17 +1,18 @@
-"""Constants of a boxed cluster, fitted from sends between two hosts at one rate and from work of one host alone.
+"""Constants of a host's network stack, fitted from sends between two hosts at one rate and from work of one host alone.
 
 Nothing of what is predicted (collectives, more than two hosts, other rates, training with communication) is looked at.
+Times that have to be simulated are those of `simperf.run`.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from simperf.calibrate.cluster.constants import Constants
 from simperf.calibrate.cluster.predict import predict
 from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.calibrate.fit import Columns, Constant, Data, Fit, Model, fit
@@ -20,10 +21,6 @@ from simperf.errors import InputError, Problem
 
 __all__ = ["FittedBox", "fit_constants", "fitted_points"]
 
-#: messages from which on the burst has passed, and from which on the sender's socket is full [B]
-PASSED, LARGE = 128 * 1024.0, 256 * 1024.0
-#: messages that are larger than the buckets, and that are over before rare disturbances of milliseconds matter [B]
-DRAINED, LONG = 64 * 1024.0, 1024 * 1024.0
 #: messages that no link holds back [B]
 TINY = 16 * 1024.0
 #: side of the cells between whose corners small sends are interpolated [s]
@@ -37,25 +34,24 @@ class FittedBox:
 
     Parameters
     ----------
-    constants : Constants
+    stack : mapping of str to float
+        Of the network stack, by the fields of `simperf.hardware.NetworkStackPart`.
     fits : tuple of Fit
-        Of the link's rate and burst, and of the latency, with their intervals.
+        Of what is fitted to times, with its interval.
     """
 
-    constants: Constants
+    stack: Mapping[str, float]
     fits: tuple[Fit, ...]
 
     def report(self) -> str:
         """All constants, then the fits."""
-        one = self.constants
+        one = self.stack
         read = {
-            "cpu a byte": f"{one.byte * 1e9:.3g} ns, {one.batched * 1e9:.3g} ns where nothing holds it back",
-            "cpu an addition": f"{one.add * 1e9:.3g} ns/B",
-            "cpu a call": f"{one.call * 1e6:.3g} us, and {one.around * 1e6:.3g} us an operation",
-            "cpu a message": f"{one.traversal * 1e6:.3g} us, three of them a send",
-            "after a sleep": f"{one.cold * 1e6:.3g} us more, {one.resume * 1e6:.3g} us until a thread goes on",
-            "socket": f"{one.buffer / 1e3:.4g} kB",
-            "cores": f"{one.cores:.3g}",
+            "CPU a byte": f"{1e9 / one['byte_rate']:.3g} ns, {1e9 / one['bulk_rate']:.3g} ns where bytes come at once",
+            "CPU an addition": f"{1e9 / one['add_rate']:.3g} ns/B",
+            "CPU a call": f"{one['call'] * 1e6:.3g} us, and {one['operation'] * 1e6:.3g} us a collective",
+            "CPU a message": f"{one['message'] * 1e6:.3g} us, three of them a send",
+            "after a sleep": f"{one['cold'] * 1e6:.3g} us more",
         }
         lines = "\n".join(f"    {name + ':':<17}{value}" for name, value in read.items())
         return "\n\n".join([*(found.report() for found in self.fits), f"[[Read off]]\n{lines}"])
@@ -93,45 +89,22 @@ def fit_constants(data: Dataset, rate: float | None = None) -> FittedBox:
     if rate is None:
         rate = _least(data, "add").number("rate")
     points = fitted_points(data, rate)
-    large = [point for point in points if point.series == "send" and point.number("nbytes") >= PASSED]
     small = [point for point in points if point.series != "send-train" and point.number("nbytes") <= TINY]
-    if len(large) < 3 or not any(point.series == "send" for point in small):
+    if sum(point.series == "send" for point in small) < 3:
         raise InputError(Problem("the data set has too few sends between two hosts", key="rate", value=f"{rate:g} B/s"))
-    alone = min((point for point in small if point.series == "send"), key=_size).median
     words, call = _words(data, rate), _call(data, rate)
     batched = _slope(data.select("cpu/send-flood", rate=rate))
-    cold = _cold(data, rate, 2.0 * call + 3.0 * words, batched)
-    link = fit(_link(rate, alone + cold), Data.of(large, ("nbytes",)))
-    known = replace(
-        Constants(),
-        efficiency=link.constants["efficiency"].value,
-        burst=link.constants["burst"].value,
-        traversal=words,
-        call=call,
-        around=_around(data, rate, call),
-        cold=cold,
-        byte=_slope(data.select("cpu/send", rate=rate)),
-        batched=batched,
-        add=_slope(data.select("add", rate=rate)),
-        buffer=_buffer(data, rate, link.constants["efficiency"].value),
-        cores=_cores(data),
-    )
+    known = {
+        "message": words,
+        "call": call,
+        "operation": _around(data, rate, call),
+        "cold": _cold(data, rate, 2.0 * call + 3.0 * words, batched),
+        "byte_rate": 1.0 / _slope(data.select("cpu/send", rate=rate)),
+        "bulk_rate": 1.0 / batched,
+        "add_rate": 1.0 / _slope(data.select("add", rate=rate)),
+    }
     waits = fit(_waits(known, small), Data.of(small, (), row=_Rows(small)))
-    known = replace(known, **{name: one.value for name, one in waits.constants.items()})
-    return FittedBox(replace(known, resume=_resume(data, rate, known)), (link, waits))
-
-
-def _link(rate: float, alone: float) -> Model:
-    """Time of a large send: that of an empty one to a cold thread [s], and what exceeds the burst goes at the rate."""
-
-    def function(values: Mapping[str, float], columns: Columns) -> Array:
-        return np.asarray(alone + (columns["nbytes"] / values["efficiency"] - values["burst"]) / rate)
-
-    constants = (
-        Constant("efficiency", Constants().efficiency, low=0.5, high=1.0, unit="1"),
-        Constant("burst", Constants().burst, high=1e6, unit="B"),
-    )
-    return Model("boxed.link", "large sends between two hosts", constants, function)
+    return FittedBox({**known, "wake": waits.constants["wake"].value}, (waits,))
 
 
 class _Rows:
@@ -145,41 +118,37 @@ class _Rows:
 
 
 class _Simulated:
-    """Times of small messages, simulated at the corners of a grid of latency and start, and straight between them.
+    """Times of small messages, simulated at steps of the wake-up time, and straight between them.
 
-    The simulation goes in steps: a message comes before or after another thread is done, a bucket has the tokens of a
-    packet or has not. So a derivative is noise where it is taken over less than such a step, and a standard error that
-    is made of it is too. Over a cell of the grid it is what the readings can tell apart.
+    The simulation has steps: a message comes before or after another thread is done, a bucket has the tokens of a
+    packet or has not. So a derivative is noise where it is taken over less than such a step.
     """
 
-    def __init__(self, known: Constants, points: Sequence[Measurement]) -> None:
+    def __init__(self, known: Mapping[str, float], points: Sequence[Measurement]) -> None:
         self._known, self._points = known, points
-        self._corners: dict[tuple[int, int], Array] = {}
+        self._corners: dict[int, Array] = {}
 
-    def _corner(self, latency: int, start: int) -> Array:
-        if (latency, start) not in self._corners:
-            constants = replace(self._known, latency=latency * CELL, start=start * CELL)
-            times = [predict(point, constants).value for point in self._points]
-            self._corners[latency, start] = np.array(times)
-        return self._corners[latency, start]
+    def _corner(self, number: int) -> Array:
+        if number not in self._corners:
+            stack = {**self._known, "wake": number * CELL}
+            self._corners[number] = np.array([predict(point, stack).value for point in self._points])
+        return self._corners[number]
 
-    def __call__(self, latency: float, start: float) -> Array:
+    def __call__(self, wake: float) -> Array:
         """All points' times [s]."""
-        i, j = int(latency / CELL), int(start / CELL)
-        x, y = latency / CELL - i, start / CELL - j
-        near = (1.0 - y) * self._corner(i, j) + y * self._corner(i, j + 1)
-        far = (1.0 - y) * self._corner(i + 1, j) + y * self._corner(i + 1, j + 1)
-        return np.asarray((1.0 - x) * near + x * far)
+        number = int(wake / CELL)
+        part = wake / CELL - number
+        return np.asarray((1.0 - part) * self._corner(number) + part * self._corner(number + 1))
 
 
-def _waits(known: Constants, points: Sequence[Measurement]) -> Model:
+def _waits(known: Mapping[str, float], points: Sequence[Measurement]) -> Model:
     simulated = _Simulated(known, points)
 
     def function(values: Mapping[str, float], columns: Columns) -> Array:
-        return np.asarray(simulated(values["latency"], values["start"])[columns["row"].astype(int)])
+        return np.asarray(simulated(values["wake"])[columns["row"].astype(int)])
 
-    constants = (Constant("latency", 60e-6, high=1e-3), Constant("start", 50e-6, high=1e-3))
-    return Model("boxed.message", "small sends and round trips, simulated", constants, function, columns=())
+    constants = (Constant("wake", 60e-6, high=1e-3),)
+    return Model("network-stack.wake", "small sends and round trips, simulated", constants, function, columns=())
 
 
 def _least(data: Dataset, series: str, **conditions: Value) -> Measurement:
@@ -194,7 +163,8 @@ def _slope(points: Sequence[Measurement]) -> float:
     large = sorted((point for point in points if point.number("nbytes") >= 65536), key=_size)
     if len(large) < 2:
         raise InputError(Problem("the data set lacks large messages whose CPU time was read"))
-    return statistics.median((one.median - large[0].median) / (_size(one) - _size(large[0])) for one in large[1:])
+    slope = statistics.median((one.median - large[0].median) / (_size(one) - _size(large[0])) for one in large[1:])
+    return max(slope, 1e-15) if math.isfinite(slope) else 1e-15
 
 
 def _size(point: Measurement) -> float:
@@ -203,20 +173,19 @@ def _size(point: Measurement) -> float:
 
 def _call(data: Dataset, rate: float) -> float:
     """CPU time of a caller's thread for each send or receive that it asks for [s]."""
-    found = _a_message(data, "cpu/call", rate)
-    return Constants().call if found is None else found / 2
+    return (_a_message(data, "cpu/call", rate) or 0.0) / 2
 
 
 def _around(data: Dataset, rate: float, call: float) -> float:
     """CPU time of each of the two callers' threads for a train of messages besides its sends and receives [s]."""
     rest = [point.median - 2.0 * call * point.number("messages") for point in data.select("cpu/call", rate=rate)]
-    return max(0.0, statistics.median(rest)) / 2 if rest else Constants().around
+    return max(0.0, statistics.median(rest)) / 2 if rest else 0.0
 
 
 def _words(data: Dataset, rate: float) -> float:
     """CPU time of the other threads and the kernel for each of the three messages that make a send [s]."""
     every, own = _a_message(data, "cpu/send-train", rate), _a_message(data, "cpu/call", rate)
-    return Constants().traversal if every is None or own is None else max(0.0, every - own) / 3
+    return 0.0 if every is None or own is None else max(0.0, every - own) / 3
 
 
 def _cold(data: Dataset, rate: float, train: float, byte: float) -> float:
@@ -228,24 +197,8 @@ def _cold(data: Dataset, rate: float, train: float, byte: float) -> float:
     once = {_size(point): point.median for point in data.select("cpu/send", rate=rate) if _size(point) <= TINY}
     both = {_size(point): point.median for point in data.select("cpu/round-trip", rate=rate) if _size(point) in once}
     if not both:
-        return Constants().cold
+        return 0.0
     return max(0.0, statistics.median(found - once[size] - byte * size for size, found in both.items()) - train)
-
-
-def _resume(data: Dataset, rate: float, known: Constants) -> float:
-    """CPU time that a thread takes longer to answer a large message than one that has not slept has to begin [s].
-
-    A round trip is a send that another one follows. What it takes longer than a send and its simulation know, the
-    median over messages that are larger than the buckets, and small enough for their times to be steady. Threads sleep
-    a tenth of `KEEP` in small round trips, so that a tenth of it is in the latency as well.
-    """
-    found = []
-    for both in data.select("round-trip", rate=rate):
-        if DRAINED <= _size(both) <= LONG:
-            once = _least(data, "send", rate=rate, nbytes=both.at["nbytes"])
-            told = predict(both, known).value - predict(once, known).value
-            found.append(both.median - once.median - told)
-    return max(0.0, statistics.median(found)) if found else Constants().resume
 
 
 def _a_message(data: Dataset, series: str, rate: float) -> float | None:
@@ -255,25 +208,3 @@ def _a_message(data: Dataset, series: str, rate: float) -> float | None:
         return None
     few, many = found[0], found[-1]
     return (many.median - few.median) / (many.number("messages") - few.number("messages"))
-
-
-def _buffer(data: Dataset, rate: float, efficiency: float) -> float:
-    """What the socket had taken in when the sender went on [B]: the median over large messages."""
-    found = []
-    for left in data.select("send/left", rate=rate):
-        if left.number("nbytes") >= LARGE:
-            whole = _least(data, "send", rate=rate, nbytes=left.at["nbytes"])
-            found.append((whole.median - left.median) * rate * efficiency)
-    return statistics.median(found) if found else 0.0
-
-
-def _cores(data: Dataset) -> float:
-    """Cores' worth of work that two processes get done together."""
-    parts = ("forward", "backward")
-    rates = []
-    for point in data.select("step/forward", ranks=2):
-        model = point.at["model"]
-        alone = sum(_least(data, f"step/{part}", model=model, ranks=1).median for part in parts)
-        both = sum(_least(data, f"step/{part}", model=model, ranks=2).median for part in parts)
-        rates.append(2.0 * alone / both)
-    return min(2.0, max(rates)) if rates else 2.0

@@ -15,6 +15,7 @@ from typing import Any
 
 from simperf.calibrate.cluster.box import Box
 from simperf.calibrate.cluster.experiments import Point, in_order
+from simperf.calibrate.cluster.priority import REAL_TIME
 from simperf.calibrate.cluster.shape import Shape
 from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.calibrate.measure.again import AGAIN, calmer, repeat
@@ -83,6 +84,7 @@ def measure(
     seconds: float = float("inf"),
     progress: Progress = lambda done, of, what: None,
     command: str = "simperf calibrate cluster",
+    priority: str = REAL_TIME,
 ) -> Dataset:
     """Measure all points that are not in the data set yet, and again those whose readings are disturbed.
 
@@ -103,11 +105,13 @@ def measure(
         Told points done, points in all and what is next.
     command : str
         Kept in the data set.
+    priority : str
+        Of the hosts' threads, kept in the data set.
     """
-    kept, every, began = _Kept(before or _empty(hosts, command), output), list(wanted), time.monotonic()
+    kept, every, began = _Kept(before or _empty(hosts, command, priority), output), list(wanted), time.monotonic()
     queue = _lacking(every, kept.known)
     try:
-        with Box(hosts, shape, alone=True) as box:
+        with Box(hosts, shape, alone=True, priority=priority) as box:
             for number, point in enumerate(queue):
                 if time.monotonic() - began > seconds:
                     break
@@ -218,7 +222,7 @@ def of_box(data: Dataset, path: str | os.PathLike[str]) -> Dataset:
     return data
 
 
-def goes_on(before: Dataset, path: str | os.PathLike[str]) -> None:
+def goes_on(before: Dataset, path: str | os.PathLike[str], priority: str = REAL_TIME) -> None:
     """Refuse to go on with a file that is of no boxed cluster, or of another machine or torch.
 
     Parameters
@@ -227,6 +231,8 @@ def goes_on(before: Dataset, path: str | os.PathLike[str]) -> None:
         What is in the file.
     path : str or os.PathLike
         The file, for messages.
+    priority : str
+        Of the hosts' threads in what is to be added.
 
     Raises
     ------
@@ -238,6 +244,13 @@ def goes_on(before: Dataset, path: str | os.PathLike[str]) -> None:
     of_box(before, path)
     machine, versions = _facts()
     refuse_another(before, path, machine, versions, conditions={})
+    if (known := before.made.get("priority", REAL_TIME)) != priority:
+        message = f"was measured with hosts of {known} priority"
+        raise InputError(
+            Problem(
+                message, file=os.fspath(path), key="--priority", value=priority, expected=f"{known}, or another file"
+            )
+        )
 
 
 def _facts() -> tuple[dict[str, Value], dict[str, str]]:
@@ -260,10 +273,10 @@ def _take(box: Box, point: Point) -> list[Measurement]:
     return [replace(one, stolen=share, warnings=(*one.warnings, *taken_away(share))) for one in made]
 
 
-def _empty(hosts: int, command: str) -> Dataset:
+def _empty(hosts: int, command: str, priority: str) -> Dataset:
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     machine, versions = _facts()
-    made: dict[str, Value] = {"command": command, "date": today}
+    made: dict[str, Value] = {"command": command, "date": today, "priority": priority}
     return Dataset(f"boxed cluster of {hosts} hosts", machine=machine, versions=versions, made=made)
 
 

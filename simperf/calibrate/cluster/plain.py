@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simperf.calibrate.cluster.predict import shape_of
+from simperf.calibrate.cluster.scenarios import Compute, shape_of
 from simperf.calibrate.cluster.shape import Shape
-from simperf.calibrate.cluster.strategies import Compute
 from simperf.calibrate.dataset import Measurement
 from simperf.collectives import make_plan
+from simperf.training.buckets import assign_buckets
+from simperf.training.step import Gradient
 
 __all__ = ["Plain"]
 
@@ -88,7 +89,9 @@ class Plain:
 
     def _ddp(self, point: Measurement, shape: Shape, ranks: int, model: Compute) -> float:
         """All buckets' rings beside the backward pass."""
-        buckets = model.buckets(point.number("bucket"))
+        each, cap = model.nbytes / model.layers, point.number("bucket")
+        gradients = [Gradient(f"w{index}", each, index) for index in range(model.layers)]
+        buckets = assign_buckets(gradients, cap, first=cap)
         talk = sum(self._rounds("ring", shape, ranks, bucket.nbytes) for bucket in buckets)
         return model.forward + max(model.backward, talk) + model.update
 

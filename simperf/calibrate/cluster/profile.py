@@ -1,6 +1,7 @@
 """The constants of a boxed cluster as a profile: made of one or more recordings, kept in a file, and predicted with.
 
-Three kinds of models stand in it. ``boxed`` holds the constants, fitted to the sends of all recordings together; its
+Three kinds of models stand in it. ``network-stack`` holds the constants, which `simperf.run` applies to machines
+whose hosts have a network stack, fitted to the sends of all recordings together; its
 joint draws are fits to readings drawn anew, of one recording after the other, so that they know how far an hour is from
 the next. ``boxed.step.MODEL`` holds the training steps of one process alone, with the same draws. ``boxed.miss.GROUP``
 holds what was missed: every recording is predicted from the others (a single one from its own sends), and the interval
@@ -16,44 +17,33 @@ import math
 import os
 import signal
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from multiprocessing import get_context
 
 import numpy as np
 
 from simperf.calibrate.cluster.accuracy import Row
-from simperf.calibrate.cluster.constants import Constants
 from simperf.calibrate.cluster.experiments import MODEL, Point
 from simperf.calibrate.cluster.fitting import fit_constants, fitted_points
 from simperf.calibrate.cluster.plain import Plain
-from simperf.calibrate.cluster.predict import compute_of, predict, predictable
+from simperf.calibrate.cluster.predict import predict
 from simperf.calibrate.cluster.resampling import Draw, draws
 from simperf.calibrate.cluster.scatter import Scores, disturbance, span
-from simperf.calibrate.cluster.strategies import Compute
+from simperf.calibrate.cluster.scenarios import Compute, compute_of, predictable
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.sessions import parts, pool
 from simperf.calibrate.validate import Checked, Validation
 from simperf.errors import InputError, Problem
 from simperf.hardware import ProfilePart
-from simperf.hardware.profile import FittedConstant, FittedModel
+from simperf.hardware.netstack import NetworkStackPart
+from simperf.hardware.profile import NETWORK_STACK, FittedConstant, FittedModel
 
 __all__ = ["boxed_models", "draw_of", "hold_profile", "is_box", "predict_points", "validation_of"]
 
 #: model of the constants, and what the names of the others begin with
-NAME, STEP, MISS = "boxed", "boxed.step.", "boxed.miss."
+NAME, STEP, MISS = NETWORK_STACK, "boxed.step.", "boxed.miss."
 #: fits to readings drawn anew, of all recordings together
 DRAWS = 60
-#: what is not fitted: it stands in a standard or in source code
-_GIVEN = ("window", "frame", "word")
-_UNIT = {
-    "efficiency": "1",
-    "cores": "1",
-    "burst": "B",
-    "buffer": "B",
-    "byte": "s/B",
-    "batched": "s/B",
-    "add": "s/B",
-}
 
 
 def is_box(data: Dataset) -> bool:
@@ -84,10 +74,9 @@ def boxed_models(recordings: Sequence[Dataset], *, samples: int = DRAWS, seed: i
     drawn = [draws(one, each, seed=number) for one, number in zip(recordings, seeds, strict=True)]
     mixed = [one[index] for index in range(each) for one in drawn][:samples]
     points = fitted_points(together)
-    logs = np.log([predict(point, best.constants, best.compute).value / point.median for point in points])
+    logs = np.log([predict(point, best.stack, best.compute).value / point.median for point in points])
     scatter = 1.4826 * float(np.median(np.abs(logs - np.median(logs))))
     error = float(np.mean(np.abs(np.expm1(logs))))
-    names = [one.name for one in fields(Constants) if one.name not in _GIVEN]
     found = {
         NAME: FittedModel(
             title="sends between two hosts and work of one, simulated",
@@ -96,12 +85,9 @@ def boxed_models(recordings: Sequence[Dataset], *, samples: int = DRAWS, seed: i
             error=error,
             scatter=scatter,
             constant={
-                name: _constant(
-                    getattr(best.constants, name), [getattr(one.constants, name) for one in mixed], _UNIT.get(name, "s")
-                )
-                for name in names
+                name: _constant(value, [one.stack[name] for one in mixed], NetworkStackPart.UNITS[name])
+                for name, value in best.stack.items()
             },
-            fixed={name: float(getattr(best.constants, name)) for name in _GIVEN},
         )
     }
     for name, compute in best.compute.items():
@@ -192,7 +178,7 @@ def _band(group: str, misses: Sequence[Sequence[float]], disturbed: Sequence[flo
 
 
 def _best(data: Dataset) -> Draw:
-    return Draw(fit_constants(data).constants, compute_of(data))
+    return Draw(fit_constants(data).stack, compute_of(data))
 
 
 def draw_of(profile: ProfilePart, draw: int = 0) -> Draw:
@@ -207,14 +193,12 @@ def draw_of(profile: ProfilePart, draw: int = 0) -> Draw:
         message = "this profile is of no boxed cluster"
         expected = f"one that `simperf calibrate fit` made of what `simperf calibrate cluster` measured: model {NAME!r}"
         raise InputError(Problem(message, file=profile.name, expected=expected))
-    known = {one.name for one in fields(Constants)}
-    constants = Constants(**{key: value for key, value in profile.model[NAME].at(draw).items() if key in known})
     compute: dict[str, Compute] = {}
     for name, model in profile.model.items():
         short = name.removeprefix(STEP)
         if name.startswith(STEP) and short in MODEL:
             compute[short] = Compute.of(MODEL[short], **model.at(draw))
-    return Draw(constants, compute)
+    return Draw(profile.network_stack(draw), compute)
 
 
 def hold_profile(profile: ProfilePart, data: Dataset) -> tuple[Row, ...]:
@@ -260,7 +244,7 @@ def validation_of(rows: Iterable[Row]) -> Validation:
 def _rows(best: Draw, points: Iterable[Measurement], seen: Collection[str] = ()) -> Iterator[Row]:
     for point in points:
         if predictable(point, best.compute):
-            found = predict(point, best.constants, best.compute)
+            found = predict(point, best.stack, best.compute)
             yield Row(point, found.value, found.load, point.key in seen)
 
 

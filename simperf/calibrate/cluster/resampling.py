@@ -12,10 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from simperf.calibrate.cluster.constants import Constants
 from simperf.calibrate.cluster.fitting import fit_constants
-from simperf.calibrate.cluster.predict import compute_of
-from simperf.calibrate.cluster.strategies import Compute
+from simperf.calibrate.cluster.scenarios import Compute, compute_of
 from simperf.calibrate.dataset import Dataset, Measurement
 
 __all__ = ["Draw", "draws", "resampled"]
@@ -27,12 +25,13 @@ class Draw:
 
     Parameters
     ----------
-    constants : Constants
+    stack : mapping of str to float
+        Constants of the network stack.
     compute : mapping of str to Compute
         Training steps of one process alone.
     """
 
-    constants: Constants
+    stack: Mapping[str, float]
     compute: Mapping[str, Compute]
 
 
@@ -61,5 +60,5 @@ def draws(data: Dataset, samples: int, *, rate: float | None = None, seed: int =
     found = []
     for child in np.random.SeedSequence(seed).spawn(samples):
         anew = resampled(data, np.random.default_rng(child))
-        found.append(Draw(fit_constants(anew, rate).constants, compute_of(anew)))
+        found.append(Draw(fit_constants(anew, rate).stack, compute_of(anew)))
     return tuple(found)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simperf.calibrate.cluster.constants import Constants
-from simperf.calibrate.cluster.fitting import TINY, _link, _Rows, _waits, fitted_points
+from simperf.calibrate.cluster.fitting import TINY, _Rows, _waits, fitted_points
+from simperf.calibrate.cluster.sends import _line
 from simperf.calibrate.dataset import Measurement
 from simperf.calibrate.fit import Columns, Data, Model
 from simperf.calibrate.fit.kernels import row_model, stream_model
@@ -128,10 +128,10 @@ TRUTHS: dict[str, Truth] = {
         {"latency": 8e-4, "loss": 0.1, "most": 4.0},
         grid(nbytes=np.geomspace(1e3, 1e7, 8), senders=np.array([1.0, 2.0, 4.0, 8.0, 16.0]), rate=np.array([25e6])),
     ),
-    "boxed link": Truth(
-        _link(25e6, 3e-4),
-        {"efficiency": 0.95, "burst": 3e4},
-        {"nbytes": np.geomspace(128 * 1024, 16 * MIB, 8)},
+    "sends": Truth(
+        _line(shaped=False),
+        {"message": 3e-4, "rate": 24e6},
+        {"nbytes": np.geomspace(1024, 16 * MIB, 12)},
     ),
     "ring": Truth(
         ring_model("all-reduce.nccl", "NVSwitch"),
@@ -166,7 +166,7 @@ TRUTHS: dict[str, Truth] = {
 
 def boxed_message() -> Truth:
     """The one model that is fitted through the simulator: small sends in a boxed cluster (a second for some fits)."""
-    from tests.calibrate.test_cluster_fitting import RATE, synthesise
+    from tests.calibrate.test_cluster_fitting import RATE, TRUTH, synthesise
 
     points = [
         point
@@ -174,5 +174,5 @@ def boxed_message() -> Truth:
         if point.series != "send-train" and point.number("nbytes") <= TINY
     ]
     rows = _Rows(points)
-    values = {"latency": 6e-5, "start": 5e-5}
-    return Truth(_waits(Constants(), points), values, {"row": np.array([rows(point) for point in points])})
+    known = {key: value for key, value in TRUTH.items() if key != "wake"}
+    return Truth(_waits(known, points), {"wake": TRUTH["wake"]}, {"row": np.array([rows(point) for point in points])})
