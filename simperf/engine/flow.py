@@ -43,6 +43,8 @@ class Link:
 
     Attributes
     ----------
+    names : mapping of str to None
+        The names that it stands for.
     watch : callable, optional
         Told the rate that the link's flows draw together [B/s], whenever it has changed.
     """
@@ -57,6 +59,7 @@ class Link:
         "members",
         "moved",
         "name",
+        "names",
         "peak",
         "rate",
         "since",
@@ -65,6 +68,7 @@ class Link:
 
     def __init__(self, name: str, capacity: float) -> None:
         self.name = name
+        self.names: dict[str, None] = {name: None}
         self.capacity = self.ceiling = capacity
         self.members: dict[Bundle, None] = {}
         self.crowd: Crowd | Funnel | None = None

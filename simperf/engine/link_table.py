@@ -55,7 +55,7 @@ class LinkTable:
         self._capacities: list[Mapping[str, float]] = [capacities]
         self._join = join
         self._links: dict[str, Link] = {}
-        self._names: dict[Link, dict[str, None]] = {}  # of classes of several links
+        self._classes: dict[Link, None] = {}  # links that stand for several
         self._own: dict[str, Link] = {}  # the class that a name is in
         self._unread: list[Link] = []  # classes whose names are not in `_own` yet
         self._routes: dict[tuple[str, ...], Route] = {}
@@ -92,7 +92,7 @@ class LinkTable:
         routes = [Route(tuple(found)) for found in links]
         for route in routes:
             for link in dict.fromkeys(route.links):
-                if link in self._names:
+                if link in self._classes:
                     self._spread.setdefault(link, []).append(route)
         return routes
 
@@ -131,25 +131,21 @@ class LinkTable:
     def known(self) -> Iterator[tuple[str, Link]]:
         """All names, each with its link."""
         yield from self._links.items()
-        for link, names in self._names.items():
-            for name in names:
+        for link in self._classes:
+            for name in link.names:
                 yield name, link
-
-    def names(self, link: Link) -> Sequence[str]:
-        """The names of a link."""
-        return tuple(self._names.get(link, (link.name,)))
 
     # Classes ---------------------------------------------------------------------------
 
     def _class_of(self, name: str) -> Link | None:
         for link in self._unread:
-            self._own.update(dict.fromkeys(self._names[link], link))
+            self._own.update(dict.fromkeys(link.names, link))
         self._unread.clear()
         return self._own.get(name)
 
     def _classed(self, names: Sequence[str], capacity: float) -> list[Link]:
         """Links that stand for names, as few as there can be."""
-        if not self._names and not self._links:
+        if not self._classes and not self._links:
             return [self._make(names, capacity)]
         found: list[Link] = []
         new: list[str] = []
@@ -167,7 +163,7 @@ class LinkTable:
         if new:
             found.append(self._make(new, capacity))
         for whole, part in inside.items():
-            found.append(whole if len(part) == len(self._names[whole]) else self._split(whole, part))
+            found.append(whole if len(part) == len(whole.names) else self._split(whole, part))
         return found
 
     def _make(self, names: Sequence[str], capacity: float) -> Link:
@@ -175,20 +171,22 @@ class LinkTable:
         if len(names) == 1:
             self._links[names[0]] = link
             return link
-        self._names[link] = dict.fromkeys(names)
+        link.names = dict.fromkeys(names)
+        self._classes[link] = None
         self._unread.append(link)
         return link
 
     def _split(self, whole: Link, names: Sequence[str]) -> Link:
         """Take names out of a class; what draws on the class draws on both from now on."""
-        left = self._names[whole]
+        left = whole.names
         link = Link(names[0], whole.capacity)
         link.ceiling, link.moved, link.busy, link.since = whole.ceiling, whole.moved, whole.busy, whole.since
         link.rate, link.peak = whole.rate, whole.peak
         for name in names:
             del left[name], self._own[name]
+        link.names = dict.fromkeys(names)
         if len(names) > 1:
-            self._names[link] = dict.fromkeys(names)
+            self._classes[link] = None
             self._own.update(dict.fromkeys(names, link))
         else:
             self._links[names[0]] = link
@@ -200,7 +198,7 @@ class LinkTable:
             (last,) = left
             whole.name = last
             self._links[last] = whole
-            del self._names[whole], self._own[last]
+            del self._classes[whole], self._own[last]
             self._spread.pop(whole, None)
         elif not left:
             raise AssertionError("a class of links was left without a name")

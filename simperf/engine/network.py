@@ -252,7 +252,7 @@ class FlowNetwork:
 
     def names_of(self, route: Route) -> list[tuple[str, ...]]:
         """Names of each link of a route."""
-        return [tuple(self._links.names(link)) for link in dict.fromkeys(route.links)]
+        return [tuple(link.names) for link in dict.fromkeys(route.links)]
 
     def hand_over(self, other: FlowNetwork) -> None:
         """Let all flows go on in another network, which has the links of this one: those under way with what is left.
@@ -289,7 +289,7 @@ class FlowNetwork:
         for bundle in self._fluid.bundles.values():
             drawn = bundle.now_served(self.env.now)[0] * len(bundle.flows)
             for link in bundle.links:
-                for name in self._links.names(link):
+                for name in link.names:
                     rates[name] += drawn
         return rates
 
@@ -307,7 +307,7 @@ class FlowNetwork:
             served = bundle.now_served(self.env.now)[1]
             done = sum(min(max(served - flow.base, 0.0), flow.nbytes) for _, _, flow in bundle.flows)
             for link in bundle.links:
-                for name in self._links.names(link):
+                for name in link.names:
                     moved[name] += done
         for name, nbytes in self._counted.items():
             moved[name] = moved.get(name, 0.0) + nbytes
