@@ -81,9 +81,6 @@ def play(scenario: Scenario, *, record: bool = True, unused: Literal["refuse", "
         code = scenario.program.function.__code__
         if not any(frame.filename == code.co_filename for frame in traceback.extract_tb(error.__traceback__)):
             raise
-        zeros = _zeros(scenario) if isinstance(error, ZeroDivisionError) else []
-        if zeros:
-            raise InputError(_placed(InputError(zeros), scenario)) from error
         raise failure(error, scenario.program) from error
 
 
@@ -115,21 +112,6 @@ def _clock() -> Iterator[Callable[[Simulation], object] | None]:
         thread.join()
         if monotonic() - began > 1.0:
             typer.echo("\r\x1b[K", nl=False, err=True)
-
-
-def _zeros(scenario: Scenario) -> list[Problem]:
-    """Parameters that are 0 where a built-in program divides by them; a program of people's own is blamed itself."""
-    from simperf.errors import Problem
-    from simperf.programs import PROGRAMS
-
-    program = scenario.program
-    if program.name not in PROGRAMS:
-        return []
-    return [
-        Problem(f"the program {program.name!r} has no use for 0 here", key=f"program.{name}", value="0")
-        for name, value in scenario.parameters.items()
-        if value == 0 and not isinstance(value, bool) and program.parameters[name].default
-    ]
 
 
 def _named(error: SimperfError, scenario: Scenario) -> str:

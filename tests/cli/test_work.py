@@ -27,11 +27,6 @@ def test_a_problem_of_a_variant_names_it(tmp_path):
     assert caught.value.problems[0].line == 3
 
 
-def test_a_zero_that_a_program_divides_by_is_named():
-    with pytest.raises(InputError, match=r"program\.t2: .*no use for 0"):
-        play(make_scenario({"program": {"use": "async-chain", "t1": 0, "t2": 0, "t3": 0}}))
-
-
 def test_a_program_of_ones_own_is_to_blame_for_its_own_division(tmp_path):
     (tmp_path / "mine.py").write_text("def work(m, *, n: int = 1):\n    yield 1 / n\n")
     with pytest.raises(InputError, match=r"mine\.py:2: ZeroDivisionError"):
