@@ -10,7 +10,7 @@ from statistics import mean, median
 
 import pytest
 
-from simperf.calibrate.cluster.predict import compute_of
+from simperf.calibrate.cluster.scenarios import compute_of
 from simperf.calibrate.dataset import Dataset
 from simperf.engine.simulation import Simulation
 from simperf.execution.session import Session
