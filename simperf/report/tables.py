@@ -236,7 +236,9 @@ def comparison_view(
         table.add_column(key.rpartition(".")[2], overflow="fold")
     for column in ("\n".join(textwrap.wrap(metric, _HEAD)), "vs. best", "time") if metric else ("time", "vs. best"):
         table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("bound by", no_wrap=True)
+    tight = bool(metric) and any(result.intervals for result in good)
+    if not tight:  # an interval needs the room
+        table.add_column("bound by", no_wrap=True)
     busy = min(12 if metric else 16, max(map(len, words), default=0))
     table.add_column("busiest", overflow="fold", min_width=busy)
     if any(checks.values()):
@@ -248,11 +250,12 @@ def comparison_view(
         row = [Text(result.name, style="bold" if first else "")]
         row += [Text(values[index]) for values in differing.values()]
         if isinstance(result, Failure):
-            row += [Text("failed", style="bold red"), *[Text("-")] * (4 if metric else 3)]
+            row += [Text("failed", style="bold red"), *[Text("-")] * (3 + bool(metric) - tight)]
         else:
-            told, time = Text(against(ranking, next(places))), Text(timed(result))
-            row += [Text(str(result.number(metric))), told, time] if metric else [time, told]
-            row += _bound(result)
+            told, time = Text(against(ranking, next(places))), Text(format_quantity(result.time, "s"))
+            value = Text(str(result.number(metric or TIME)).replace(" [", "\n["))
+            row += [value, told, time] if metric else [value, told]
+            row += _bound(result)[tight:]
         if any(checks.values()):
             row.append(_verdict(checks.get(index, ())))
         table.add_row(*row)
@@ -289,11 +292,6 @@ def _said(results: Sequence[Result | Failure], differences: Mapping[str, Sequenc
     return all(
         value in result.name for values in differences.values() for value, result in zip(values, results, strict=True)
     )
-
-
-def timed(result: Result) -> str:
-    """The time of a result, with its interval if it has one."""
-    return str(result.number(TIME))
 
 
 def _differing(results: Sequence[Result | Failure], differences: Mapping[str, Sequence[str]]) -> RenderableType:
