@@ -24,7 +24,7 @@ def test_training_on_a_thousand_gpus(benchmark, shown, seconds):
     taken, result = shown(lambda: run(training(128), record=False))
     assert result.metrics["GPUs"].value == 64 * one.metrics["GPUs"].value
     benchmark.extra_info["two servers"] = few
-    assert benchmark.disabled or taken < 4 * few
+    assert benchmark.disabled or taken < 8 * few
 
 
 def tables(servers, sizes):
