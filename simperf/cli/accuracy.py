@@ -30,7 +30,7 @@ def accuracy(
     from simperf.files import write_text
     from simperf.report.ledger import accuracy_page, ledger_csv, ledger_json, ledger_text
     from simperf.scenario import shipped_scenarios
-    from simperf.study import ledger
+    from simperf.study.accuracy import ledger
     from simperf.study.truth import truth_ledgers
 
     verify_outputs(text=output)  # before minutes of predictions, not after

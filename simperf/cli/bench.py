@@ -177,7 +177,6 @@ class Bench:
         """Rows by size."""
         from simperf.cli.nccl_options import options_taken
         from simperf.collectives.settings import NCCL
-        from simperf.scenario.calibration import measured_collectives
         from simperf.study.collective import collective
 
         known = options_taken(self.collective, name)
@@ -186,6 +185,8 @@ class Bench:
             options["transport"] = self.transport
         profile = self.place.get("profile")
         if profile is not None:
+            from simperf.scenario.calibration import measured_collectives
+
             options["measured"] = measured_collectives((profile,))
         return collective(
             self.collective,

@@ -11,8 +11,6 @@ from simperf.collectives.placement import Wired
 from simperf.collectives.settings import NCCL, default_algorithm
 from simperf.errors import InputError, Problem
 from simperf.hardware import Catalog, Machine, ProfilePart
-from simperf.scenario.calibration import adjusted, measured_collectives
-from simperf.scenario.profile_use import collective_use, refuse_unused
 from simperf.units import parse_size
 
 __all__ = ["calibrated", "collective", "read_profile", "refuse_unused_profile"]
@@ -69,6 +67,8 @@ def collective(
     chosen = algorithm or default_algorithm(machine, nodes, name)
     payloads = [float(parse_size(size)) for size in sizes]
     if known is not None:
+        from simperf.scenario.calibration import measured_collectives
+
         options["measured"] = measured_collectives((known,))
     # the largest one first, as it is the one that may be refused
     rows = {
@@ -91,6 +91,8 @@ def calibrated(catalog: Catalog, profile: ProfilePart | None, changed: dict[str,
     """The catalogue with the constants of a profile; `changed` is told which parts it changes."""
     if profile is None:
         return catalog
+    from simperf.scenario.calibration import adjusted
+
     return catalog.adjusted(lambda part: adjusted(part, (profile,), 0, changed=changed))
 
 
@@ -110,6 +112,9 @@ def refuse_unused_profile(
     InputError
         With what it holds and what would take it.
     """
+    from simperf.scenario.calibration import measured_collectives
+    from simperf.scenario.profile_use import collective_use, refuse_unused
+
     edges: Any = getattr(machine, "edges", {})
     links = {edges[key].part for row in rows for key in row.loads if key in edges}
     taken = False

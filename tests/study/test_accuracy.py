@@ -9,7 +9,7 @@ import pytest
 
 from simperf.report.ledger import ledger_csv, ledger_json, ledger_markdown, ledger_text
 from simperf.scenario import load_scenario, shipped_scenarios
-from simperf.study import LedgerRow, ledger
+from simperf.study.accuracy import LedgerRow, ledger
 
 FILE = """
 [scenario]
