@@ -159,8 +159,9 @@ def _origin(path: tuple[str | int, ...], data: Mapping[str, Any], scenario: Scen
 
 def _parameter(key: str, scenario: Scenario) -> str:
     """Key of the parameter of the program that a problem's key names, or else the whole program."""
-    name = key.rpartition(".")[2]
-    return f"program.{name}" if name in scenario.program.parameters else "program"
+    known = scenario.program.parameters
+    name = next((part for part in (key.rpartition(".")[2], key.partition(".")[0]) if part in known), "")
+    return f"program.{name}" if name else "program"
 
 
 def _of_file(path: Sequence[str | int], data: Any) -> object:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from simperf.collectives.algorithms import algorithms
 from simperf.collectives.nccl import COLLECTIVES, Tuner
 from simperf.collectives.networks import network_names
 from simperf.collectives.protocols import PROTOCOLS
+from simperf.collectives.suit import switch_sites
 from simperf.cost.collectives import MeasuredCollective
 from simperf.errors import InputError, Problem, nearest
 from simperf.hardware import GpuPart, Machine
 
-__all__ = ["ARCHITECTURES", "NCCL", "SETTINGS", "NcclSettings", "default_algorithm", "tuner_of"]
+__all__ = ["ARCHITECTURES", "NCCL", "SETTINGS", "NcclSettings", "default_algorithm", "runs_on", "tuner_of"]
 
 #: names under which NCCL is asked for, and what it may choose from: anything, or rings as with NCCL_ALGO=Ring
 NCCL: dict[str, tuple[str, ...]] = {"nccl": (), "nccl-ring": ("ring",)}
@@ -30,8 +30,7 @@ ARCHITECTURES = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ad
 #: versions from which on NCCL has trees, has channels pass the same GPUs in every server, has the switch add up
 TREES, SAME_GPUS, SWITCHES = (2, 4), (2, 5), (2, 18)
 
-#: what was made for a machine, by ranks and settings: runs on one machine ask for the same again
-_MADE: WeakKeyDictionary[Machine, dict[tuple[Any, ...], Tuner]] = WeakKeyDictionary()
+VERSION = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){1,3}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ class NcclSettings:
             if key not in SETTINGS
         ]
         network, launches = options.get("network", ""), options.get("launches", 1)
-        switched, version = options.get("in_network"), str(options.get("version", ""))
+        switched, version = options.get("in_network"), options.get("version", "")
         protocol = str(options.get("protocol", ""))
         if network and network not in network_names():
             close = nearest(str(network), network_names())
@@ -102,15 +101,20 @@ class NcclSettings:
         if isinstance(launches, bool) or not isinstance(launches, int) or not 1 <= launches <= 64:
             message = "GPUs that one process drives"
             problems.append(Problem(message, key=f"{at}launches", value=str(launches), expected="1 to 64"))
-        if version and not re.fullmatch(r"\d+(\.\d+)+", version):
-            message = "a version of NCCL"
-            problems.append(Problem(message, key=f"{at}version", value=version, expected='such as "2.28"'))
+        readable = isinstance(version, str) and (not version or VERSION.fullmatch(version))
+        if not readable:  # of a number, 2.20 would be 2.2
+            message = "a version of NCCL, as a text"
+            problems.append(Problem(message, key=f"{at}version", value=str(version), expected='such as "2.28"'))
         if protocol and protocol not in PROTOCOLS:
             message = f"no such protocol of NCCL{nearest(protocol, PROTOCOLS)}"
             problems.append(Problem(message, key=f"{at}protocol", value=protocol, expected=", ".join(PROTOCOLS)))
         if problems:
             raise InputError(problems)
         numbers = tuple(int(part) for part in version.split(".")[:2]) if version else ()
+        rings = "ring" in NCCL[algorithm] or (numbers and numbers < TREES)
+        if switched and (rings or (numbers and numbers < SWITCHES)):
+            why = "rings alone are asked for" if rings else f"NCCL {version} has no reduction in the switch"
+            raise InputError(Problem(why, key=f"{at}in_network", value="true", expected="false, or 2.18 and later"))
         return cls(network, switched, launches, numbers, NCCL[algorithm], protocol)
 
     def tuner(
@@ -140,6 +144,7 @@ class NcclSettings:
         reference = None
         if measured is not None and (speed != 1.0 or base not in (None, machine)):
             reference = self.tuner(base or machine, ranks, collective)
+        self._check(machine, ranks)
         version, only, switched = self.version, self.only, self.in_network
         if version and version < TREES:
             only = ("ring",)
@@ -160,6 +165,19 @@ class NcclSettings:
             reference=reference,
         )
 
+    def _check(self, machine: Machine, ranks: Sequence[str]) -> None:
+        """Refuse what has no meaning on this machine."""
+        servers = {machine.nodes[rank].server for rank in ranks}
+        if self.network and len(servers) < 2:
+            message = "all ranks are in one server, which NCCL's network does not reach"
+            raise InputError(Problem(message, key="options.network", value=self.network, expected="several servers"))
+        if self.in_network:
+            try:
+                switch_sites(machine, ranks)
+            except InputError as error:
+                told = [replace(one, key="options.in_network", value="true") for one in error.problems]
+                raise InputError(told) from None
+
 
 def tuner_of(
     machine: Machine,
@@ -173,10 +191,16 @@ def tuner_of(
 ) -> Tuner:
     """The tuner of a machine, made once for the same ranks, collective and settings; see `NcclSettings.tuner`."""
     key = (tuple(ranks), collective, settings, speed, measured, id(base))
-    made = _MADE.setdefault(machine, {})
+    made: dict[tuple[Any, ...], Tuner] = machine.kept.setdefault("tuners", {})
     if key not in made:
         made[key] = settings.tuner(machine, ranks, collective, speed=speed, measured=measured, base=base)
     return made[key]
+
+
+def runs_on(machine: Machine, ranks: Sequence[str]) -> bool:
+    """Whether all ranks are GPUs that NCCL runs on."""
+    parts = [machine.nodes[rank].part for rank in ranks]
+    return all(isinstance(part, GpuPart) and part.architecture in ARCHITECTURES for part in parts)
 
 
 def default_algorithm(machine: object, ranks: Sequence[str], collective: str = "all-reduce") -> str:
@@ -188,8 +212,6 @@ def default_algorithm(machine: object, ranks: Sequence[str], collective: str = "
     if isinstance(machine, Machine):
         if machine.hosting.stack is not None and all(machine.nodes[rank].kind == "cpu" for rank in ranks):
             return "gloo" if "gloo" in known else known[0]
-        parts = [machine.nodes[rank].part for rank in ranks]
-        runs = all(isinstance(part, GpuPart) and part.architecture in ARCHITECTURES for part in parts)
-        if runs and collective in COLLECTIVES:
+        if collective in COLLECTIVES and runs_on(machine, ranks):
             return "nccl"
     return "ring" if "ring" in known else known[0]

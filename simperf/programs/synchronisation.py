@@ -15,7 +15,7 @@ import simpy
 from simperf.collectives import collective_event
 from simperf.collectives.bench import bus_factor
 from simperf.collectives.channels import ChannelRun
-from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm
+from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm, runs_on
 from simperf.collectives.suit import plan_for, reducing_sites
 from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program, wait
@@ -101,7 +101,23 @@ def _nccl(
     channels = choice.channels
     assert channels is not None, "an all-reduce goes by channels"
     m.notes.append(f"NCCL takes {choice.name}, {len(channels.flows)} channels")
-    return ChannelRun(m.simulation.env, m.simulation.network, channels).start
+    if not runs_on(m.machine, nodes):
+        m.notes.append("NCCL does not run on these GPUs: its constants stand for their own library, unmeasured")
+    return partial(_recorded, m, nodes, choice.name, ChannelRun(m.simulation.env, m.simulation.network, channels))
+
+
+def _recorded(m: Session, nodes: Sequence[str], name: str, run: ChannelRun) -> simpy.Event:
+    """Start channels, and tell the timeline of all ranks' time in them."""
+    recorder, began, end = m.simulation.recorder, m.now, run.start()
+    if recorder is not None:
+        assert end.callbacks is not None
+
+        def tell(_: simpy.Event) -> None:
+            for node in nodes:
+                recorder.span(f"{node}/nccl", f"all-reduce {name}", began, m.now, "communication")
+
+        end.callbacks.append(tell)
+    return end
 
 
 def _idealised(

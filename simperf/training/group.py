@@ -29,7 +29,7 @@ from simperf.collectives.execute import used_links
 from simperf.collectives.hosted import Hosted
 from simperf.collectives.moved import add_up
 from simperf.collectives.placement import PLAIN, Placement, place
-from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm
+from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm, runs_on
 from simperf.collectives.stepwise import Stepwise
 from simperf.collectives.suit import plan_for, reducing_sites
 from simperf.collectives.undisturbed import Undisturbed
@@ -197,6 +197,8 @@ class Group:
         self.algorithm = algorithm or default_algorithm(m.simulation.machine, self.nodes)
         self.exact, self.transport, self.options = exact, transport, dict(options or {})
         self.settings = NcclSettings.read(self.algorithm, self.options) if self.algorithm in NCCL else None
+        if self.settings is not None and self.size > 1 and not runs_on(m.machine, self.nodes):
+            m.notes.append("NCCL does not run on these devices: its constants stand for their own library, unmeasured")
         if not 1.0 <= slowdown < math.inf:
             raise InputError(
                 Problem("kernels get slower, by a factor of 1 or more", key="slowdown", value=f"{slowdown}")
@@ -453,6 +455,10 @@ class Group:
         if self.settings is not None:
             tuner = session_tuner(self.m, self.nodes, name, self.settings)
             choice = tuner.best(nbytes)
+            if choice.channels is None and self.settings.launches > 1:
+                message = f"{name} is played send by send, whatever its launches take"
+                value = str(self.settings.launches)
+                raise InputError(Problem(message, key="options.launches", value=value, expected="1"))
             self.m.simulation.network.provide(tuner.staged.resources)
             return _Way(choice.plan, choice.transport, choice.placement, choice.channels)
         algorithm, options = self._asked(name)
