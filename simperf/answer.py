@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["BETTER", "TIME", "Answer", "Better", "better_of"]
+__all__ = ["TIME", "Answer", "Better", "better_of"]
 
 Better = Literal["higher", "lower"]
-BETTER: tuple[Better, ...] = ("higher", "lower")
 #: the total simulated time, which every result has
 TIME = "time"
 #: which end is better where the unit says it; a plain number may be a share that is gained or one that is lost

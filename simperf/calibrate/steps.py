@@ -10,7 +10,7 @@ from simperf.analysis.chance import NORMAL
 from simperf.calibrate.dataset import Measurement
 from simperf.calibrate.played import measured_scenario
 from simperf.calibrate.programs import PROGRAMS as MEASURED
-from simperf.errors import SimperfError
+from simperf.errors import UnknownNameError
 from simperf.hardware import GpuPart, ProfilePart
 from simperf.programs import PROGRAMS
 from simperf.run import run
@@ -79,7 +79,7 @@ def step_predictor(
     def predict(point: Measurement) -> tuple[float, float, float] | None:
         try:
             found = played(point)
-        except SimperfError:  # a model that is not in the zoo
+        except UnknownNameError:  # a model that is not in the zoo
             return None
         if found is None:
             return None

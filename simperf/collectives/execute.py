@@ -21,7 +21,7 @@ from simperf.engine.network import FlowNetwork
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, Problem
 
-__all__ = ["Execution", "check_size", "collective_event", "execute", "used_links"]
+__all__ = ["Execution", "check_size", "collective_event", "entries_of", "execute", "used_links"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Execution:
     moved: Mapping[str, float] = field(default_factory=dict)
 
 
-def _entries(plan: Plan, entry_times: Sequence[float] | None) -> list[float]:
+def entries_of(plan: Plan, entry_times: Sequence[float] | None) -> list[float]:
     """Entry time of every participant; servers are there from the start."""
     if entry_times is None:
         return [0.0] * plan.nparticipants
@@ -134,7 +134,7 @@ def execute(
         Two participants that must talk are not connected.
     """
     check_size(nbytes)
-    entry = _entries(plan, entry_times)
+    entry = entries_of(plan, entry_times)
     placement = placement or place(plan, machine, ranks=ranks, servers=servers)
     traffic = [(tuple(machine.route(src, dst).resources), rate) for src, dst, rate in background]
     hosting = getattr(machine, "hosting", None)
@@ -238,5 +238,5 @@ def collective_event(
     """
     check_size(nbytes)
     placement = place(plan, sim.machine, ranks=node_ids, servers=servers)
-    entry = _entries(plan, start_times)
+    entry = entries_of(plan, start_times)
     return _start(sim, plan, placement, nbytes, entry, transport=transport).done

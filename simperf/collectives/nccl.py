@@ -20,7 +20,7 @@ import numpy as np
 
 from simperf.collectives.channels import ChannelFlow, ChannelSet
 from simperf.collectives.effort import ASKED, Effort
-from simperf.collectives.execute import Execution, execute
+from simperf.collectives.execute import Execution, entries_of, execute
 from simperf.collectives.forwarding import Forwarding
 from simperf.collectives.lanes import Lanes, pairs_of
 from simperf.collectives.links import FloatArray
@@ -118,9 +118,9 @@ class Choice:
         background : sequence of (str, str, float)
             Traffic from node to node that wants so much bandwidth [B/s] all the time and shares the links.
         effort : Effort
-            Most that is simulated send by send, where it goes by sends.
+            Most that is simulated send by send, where sends are played one by one.
         """
-        last = max(entry_times or (0.0,))
+        last = max(entries_of(self.plan, entry_times)[: self.plan.nranks])
         if self.channels is not None:
             traffic = [(tuple(self.machine.route(src, dst).resources), rate) for src, dst, rate in background]
             capacities = self.placement.machine.resources

@@ -30,6 +30,10 @@ ARCHITECTURES = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ad
 #: versions from which on NCCL has trees, has channels pass the same GPUs in every server, has the switch add up
 TREES, SAME_GPUS, SWITCHES = (2, 4), (2, 5), (2, 18)
 
+#: tuners that a machine keeps
+MOST_TUNERS = 64
+
+#: of NCCL
 VERSION = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){1,3}")
 
 
@@ -193,6 +197,8 @@ def tuner_of(
     key = (tuple(ranks), collective, settings, speed, measured, id(base))
     made: dict[tuple[Any, ...], Tuner] = machine.kept.setdefault("tuners", {})
     if key not in made:
+        while len(made) >= MOST_TUNERS:  # draws of constants make one each
+            del made[next(iter(made))]
         made[key] = settings.tuner(machine, ranks, collective, speed=speed, measured=measured, base=base)
     return made[key]
 
@@ -200,7 +206,7 @@ def tuner_of(
 def runs_on(machine: Machine, ranks: Sequence[str]) -> bool:
     """Whether all ranks are GPUs that NCCL runs on."""
     parts = [machine.nodes[rank].part for rank in ranks]
-    return all(isinstance(part, GpuPart) and part.architecture in ARCHITECTURES for part in parts)
+    return bool(parts) and all(isinstance(part, GpuPart) and part.architecture in ARCHITECTURES for part in parts)
 
 
 def default_algorithm(machine: object, ranks: Sequence[str], collective: str = "all-reduce") -> str:

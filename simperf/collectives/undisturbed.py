@@ -2,8 +2,8 @@
 
 As long as nothing else draws on the links of a collective, nothing that happens elsewhere changes its times, and an
 executor that plays nothing may find them (`simperf.collectives.execute`). As soon as something else comes to one of
-these links, what has happened so far is played again send by send on a network of its own, and goes on from there on
-the one network. So two groups that share a card, or a collective beside a copy, see each other.
+these links, what has happened so far is played again send by send on a network of its own, and continues
+from there on the one network. So two groups that share a card, or a collective beside a copy, see each other.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import partial
 
 import simpy
 
-from simperf.collectives.execute import Execution, used_links
+from simperf.collectives.execute import Execution
 from simperf.collectives.placement import Placement, Transport
 from simperf.collectives.plan import Plan
 from simperf.collectives.stepwise import Stepwise
@@ -41,13 +41,14 @@ class Undisturbed:
         Gives the `Execution` of the plan alone for the ranks' entry times [s], the first of which is 0.
     released : callable
         Called with each rank's number at its end. Ranks that came together go on together, when the last of them is
-        done; if something has disturbed the collective, each goes on at its own end.
+        done; if something has disturbed the collective, each continues at its own end.
     ended : callable
         Called with the execution when all ranks have gone on, if nothing has disturbed it.
     recorder : Recorder, optional
         Is told of every send that is played.
-    follow : bool
-        Whether sends are played where something disturbs it; otherwise it is only told by `disturbed`.
+    links : frozenset of str, optional
+        All that the plan's sends draw on. Without them it is told by `disturbed` if there was any other traffic at all,
+        and nothing is played.
 
     Attributes
     ----------
@@ -68,13 +69,13 @@ class Undisturbed:
         released: Callable[[int], None],
         ended: Callable[[Execution], None],
         recorder: Recorder | None = None,
-        follow: bool = True,
+        links: frozenset[str] | None = None,
     ) -> None:
         self.env, self.network = env, network
         self.plan, self.placement, self.nbytes, self.transport = plan, placement, nbytes, transport
         self._compute, self._ended, self._released, self._recorder = compute, ended, released, recorder
         self.disturbed = False
-        self._follow = follow
+        self._links = links
         self._entry = [math.inf] * plan.nranks
         self._parties: list[Collection[int]] = []
         self._gone: set[int] = set()
@@ -90,7 +91,7 @@ class Undisturbed:
             return
         if self._left == self.plan.nranks:
             self._began = float(self.env.now)
-            self._claim = self.network.claim(self._links() if self._follow else None, self._disturb)
+            self._claim = self.network.claim(self._links, self._disturb)
         for rank in ranks:
             self._entry[rank] = self.env.now - self._began
         self._left -= len(ranks)
@@ -112,15 +113,6 @@ class Undisturbed:
             assert end.callbacks is not None
             end.callbacks.append(partial(self._end, parties, run))
 
-    def _links(self) -> frozenset[str]:
-        kept = self.placement.kept
-        if "used" not in kept:
-            kept["used"] = {}
-        if id(self.plan) not in kept["used"]:  # the placement outlives the plan, and keeps it
-            kept["used"][id(self.plan)] = self.plan, frozenset(used_links(self.plan, self.placement))
-        found: frozenset[str] = kept["used"][id(self.plan)][1]
-        return found
-
     def _end(self, parties: Sequence[Collection[int]], run: Execution, _: simpy.Event) -> None:
         if self._stepwise is not None:
             return
@@ -140,7 +132,7 @@ class Undisturbed:
     def _disturb(self) -> None:
         """Something else is on the links: go on send by send."""
         self.disturbed = True
-        if not self._follow or self._stepwise is not None:
+        if self._links is None or self._stepwise is not None:
             return
         assert self._claim is not None
         self._claim.release()
@@ -151,7 +143,7 @@ class Undisturbed:
         now = float(self.env.now)
         resources = self.placement.machine.resources
         private = simpy.Environment(initial_time=self._began)
-        network = FlowNetwork(private, {name: resources[name] for name in sorted(self._links())})
+        network = FlowNetwork(private, {name: resources[name] for name in sorted(self._links or ())})
         stepwise = Stepwise(
             private,
             network,

@@ -21,7 +21,7 @@ __all__ = ["UNLIMITED", "LinkClass", "LinkTable", "check_capacity"]
 UNLIMITED = 1e30
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LinkClass:
     """Links of one capacity that are drawn on alike.
 

@@ -99,7 +99,7 @@ def _nccl(
     settings = NcclSettings.read(algorithm, options)
     choice = session_tuner(m, nodes, "all-reduce", settings).best(nbytes)
     channels = choice.channels
-    assert channels is not None, "an all-reduce goes by channels"
+    assert channels is not None, "an all-reduce is made of channels"
     m.notes.append(f"NCCL takes {choice.name}, {len(channels.flows)} channels")
     if not runs_on(m.machine, nodes):
         m.notes.append("NCCL does not run on these GPUs: its constants stand for their own library, unmeasured")

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import simpy
@@ -143,7 +144,7 @@ class _Meeting:
     owners: dict[int, Work] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Way:
     """How a collective of one size is carried out."""
 
@@ -151,6 +152,11 @@ class _Way:
     transport: Transport
     placement: Placement
     channels: ChannelSet | None = None
+
+    @cached_property
+    def links(self) -> frozenset[str] | None:
+        """All that its sends draw on; None if they are too many to be played."""
+        return frozenset(used_links(self.plan, self.placement)) if self.plan.nsends <= MOST_SENDS else None
 
 
 class Group:
@@ -344,7 +350,7 @@ class Group:
                 released=lambda who: self._release(number, who),
                 ended=lambda run: self._ended(meeting, run),
                 recorder=self.m.simulation.recorder,
-                follow=way.plan.nsends <= MOST_SENDS,
+                links=way.links,
             )
         meeting.whole.enter(work.replica.members)
 
