@@ -29,7 +29,7 @@ class MeasuredCollective:
     Examples
     --------
     >>> one = MeasuredCollective("all-reduce", 8, 1, (1e3, 1e6), (1e-5, 4e-5))
-    >>> one.time(1e3, lambda nbytes: 2e-5), one.time(1e9, lambda nbytes: nbytes / 1e11)
+    >>> round(one.time(1e3, lambda nbytes: 2e-5), 9), one.time(1e9, lambda nbytes: nbytes / 1e11)
     (1e-05, 0.04)
     """
 

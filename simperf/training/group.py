@@ -378,6 +378,10 @@ class Group:
             placement=way.placement,
         )
 
+    def _uneven(self, run: Execution) -> bool:
+        """Whether ranks end at different times, and not by rounding."""
+        return run.time - min(run.finish[: self.size]) > ROUNDING * run.time
+
     def _spread(self, run: Execution) -> float:
         """Most time between the ends of ranks that one replica stands for [s]; 0 for rounding."""
         ends = [[run.finish[rank] for rank in replica.members] for replica in self.replicas]
@@ -415,12 +419,12 @@ class Group:
 
     def _apart(self, way: _Way, name: str, nbytes: float) -> bool:
         run = self._known[name, nbytes, ()] = self._run(way, nbytes, None)
-        if self._spread(run):
+        if self._uneven(run):
             return True
         for replica in self.replicas if len(self.replicas) > 1 else ():
             for part in (0.3, 3.0):
                 late = [part * run.time * (rank in replica.members) for rank in range(self.size)]
-                if self._spread(self._run(way, nbytes, late)):
+                if self._uneven(self._run(way, nbytes, late)):
                     return True
         return False
 

@@ -8,7 +8,10 @@ from simperf.scenario import load_scenario, make_scenario
 from simperf.study.scaling import fewer, halvings, of_results, of_table
 from simperf.study.sweep import sweep
 
-TRAIN = {"machine": {"use": "dgx-1v"}, "program": {"use": "train", "batch_per_gpu": 8, "gpus": 8, "steps": 2}}
+TRAIN = {
+    "machine": {"use": "dgx-1v"},
+    "program": {"use": "train", "algorithm": "ring", "batch_per_gpu": 8, "gpus": 8, "steps": 2},
+}
 
 
 def trained(**program):
