@@ -1,4 +1,4 @@
-"""NCCL's protocols as data (simperf.collectives.protocols), paced channels (simperf.collectives.lanes), the choices of the tuner."""
+"""NCCL's protocols as data, paced channels (simperf.collectives.lanes), and the choices of the tuner."""
 
 import pytest
 
