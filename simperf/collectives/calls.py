@@ -75,8 +75,7 @@ class Call:
         """What was measured of it; None if nothing was, or if no library runs it."""
         if self.algorithm not in NCCL or not isinstance(self.machine, Machine):
             return None
-        servers = len({self.machine.nodes[rank].server for rank in self.ranks})
-        return self.measured.of(self.collective, len(self.ranks), servers)
+        return self.measured.among(self.collective, self.machine, self.ranks)
 
     def play(self, **options: Any) -> Played:
         """Play it alone, with the options of its algorithm.

@@ -82,15 +82,23 @@ class ChannelSet:
         """Time if nothing hinders it [s]."""
         return max(max((flow.time for flow in self.flows), default=0.0) + self.last, self.least)
 
-    def slower(self, factor: float) -> ChannelSet:
-        """The same channels whose latencies and bytes on the wire are `factor` times as many: so is the time [1]."""
-        if factor == 1.0:
+    def slower(self, factor: float, launching: float) -> ChannelSet:
+        """The same channels whose latencies and bytes on the wire are `factor` times as many.
+
+        Parameters
+        ----------
+        factor : float
+            Of the time of the channels [1].
+        launching : float
+            Of the least time, which launching takes [1].
+        """
+        if factor == launching == 1.0:
             return self
         flows = tuple(
             replace(one, latency=one.latency * factor, nbytes=one.nbytes * factor, drain=one.drain * factor)
             for one in self.flows
         )
-        return replace(self, flows=flows, last=self.last * factor, least=self.least * factor)
+        return replace(self, flows=flows, last=self.last * factor, least=self.least * launching)
 
     def alone(
         self,

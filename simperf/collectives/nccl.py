@@ -21,6 +21,7 @@ import numpy as np
 from simperf.collectives.channels import ChannelFlow, ChannelSet
 from simperf.collectives.effort import ASKED, Effort
 from simperf.collectives.execute import Execution, entries_of, execute
+from simperf.collectives.floor import floor
 from simperf.collectives.forwarding import Forwarding
 from simperf.collectives.lanes import Lanes, pairs_of
 from simperf.collectives.links import FloatArray
@@ -41,6 +42,7 @@ from simperf.collectives.staging import StagedMachine
 from simperf.cost.collectives import MeasuredCollective
 from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.hardware import GpuPart, Machine
+from simperf.units import format_quantity
 
 __all__ = ["ALGORITHMS", "COLLECTIVES", "Choice", "Tuner"]
 
@@ -243,7 +245,7 @@ class Tuner:
     measured : MeasuredCollective, optional
         Times of this collective among as many ranks: at their sizes it takes so long, if nothing hinders it.
     reference : Tuner, optional
-        Of the machine that was measured, where `machine` or `speed` are not those; what it misses is missed here too.
+        Of the machine and the settings that were measured, where these are others; what it misses is missed here too.
 
     Raises
     ------
@@ -290,7 +292,8 @@ class Tuner:
         self._transports: dict[tuple[str, str], Transport] = {}
         self._extra = self._network_latency()
         self.measured, self._reference = measured, reference or self
-        self._factors: dict[float, float] = {}
+        self._factors: dict[float, tuple[float, float]] = {}
+        self._allowed: set[float] = set()  # payloads whose measured time is not below the bound of the links
         self._pairs = self._find_pairs()
         if not self._pairs:
             message = f"no algorithm that NCCL has for {collective} runs under this protocol"
@@ -303,7 +306,11 @@ class Tuner:
 
     def best(self, nbytes: float) -> Choice:
         """The one that the latencies and paces have for the fastest at one size [B]; nothing is played for it."""
-        return self._as_measured(self._modelled(nbytes))
+        choice = self._as_measured(self._modelled(nbytes))
+        if self.measured is not None and nbytes not in self._allowed:
+            self._check(choice, self.measured)
+            self._allowed.add(nbytes)
+        return choice
 
     def _modelled(self, nbytes: float) -> Choice:
         """The fastest by NCCL's constants alone."""
@@ -316,15 +323,41 @@ class Tuner:
         nbytes = choice.nbytes
         if nbytes not in self._factors:
             self._factors[nbytes] = self._reference.misses(self.measured, nbytes)
-        return replace(choice, channels=choice.channels.slower(self._factors[nbytes]))
+        return replace(choice, channels=choice.channels.slower(*self._factors[nbytes]))
 
-    def misses(self, measured: MeasuredCollective, nbytes: float) -> float:
-        """How many times as long as modelled a payload [B] takes by what was measured [1]."""
+    def _check(self, choice: Choice, measured: MeasuredCollective) -> None:
+        """Refuse a measured time that the links of this machine do not allow."""
+        if choice.channels is None:
+            return
+        time, helpers = choice.channels.time, choice.placement.nodes[len(self.ranks) :]
+        least = floor(
+            self.machine,
+            self.collective,
+            ranks=self.ranks,
+            nbytes=choice.nbytes,
+            helpers=helpers,
+            transport=choice.transport,
+        )
+        if time < least * (1 - 1e-9):
+            size, short, bound = (format_quantity(*one) for one in ((choice.nbytes, "B"), (time, "s"), (least, "s")))
+            message = (
+                f"{self.collective} of {size} in {short} by what was measured, below the bound of the links, {bound}"
+            )
+            what, there = f"constants of {measured.name or 'collectives by NCCL'}", "the machine that was measured"
+            raise InputError(Problem(message, file=measured.source, value=what, expected=there))
+
+    def misses(self, measured: MeasuredCollective, nbytes: float) -> tuple[float, float]:
+        """How many times as long as modelled a payload [B] takes by what was measured, and launching for it [1].
+
+        Launches take as long as modelled, unless what was measured is longer as a whole, or shorter than they alone.
+        """
 
         def modelled(size: float) -> float:
             return _expected(self._modelled(size))
 
-        return measured.time(nbytes, modelled) / modelled(nbytes)
+        time = measured.time(nbytes, modelled)
+        factor = time / modelled(nbytes)
+        return factor, max(factor, min(1.0, time / self.least))
 
     def _find_pairs(self) -> list[tuple[str, str]]:
         """Algorithms and protocols to choose from."""

@@ -48,7 +48,8 @@ class NcclSettings:
     in_network : bool, optional
         Whether switches add up; if left out, where the version and the machine can.
     launches : int
-        GPUs that one process drives: it launches a kernel on each, one after the other.
+        GPUs that one process drives: it launches a kernel on each, one after the other. 0 if it was left out: as
+        many as where it was measured, else one.
     version : tuple of int
         Major and minor version; empty for a present one.
     only : tuple of str
@@ -59,7 +60,7 @@ class NcclSettings:
 
     network: str = ""
     in_network: bool | None = None
-    launches: int = 1
+    launches: int = 0
     version: tuple[int, ...] = field(default=())
     only: tuple[str, ...] = ()
     protocol: str = ""
@@ -91,7 +92,7 @@ class NcclSettings:
             for key in options
             if key not in SETTINGS
         ]
-        network, launches = options.get("network", ""), options.get("launches", 1)
+        network, launches = options.get("network", ""), options.get("launches")
         switched, version = options.get("in_network"), options.get("version", "")
         protocol = str(options.get("protocol", ""))
         if network and network not in network_names():
@@ -102,7 +103,8 @@ class NcclSettings:
         if switched is not None and not isinstance(switched, bool):
             message = "whether switches add up"
             problems.append(Problem(message, key=f"{at}in_network", value=str(switched), expected="true or false"))
-        if isinstance(launches, bool) or not isinstance(launches, int) or not 1 <= launches <= 64:
+        counted = isinstance(launches, int) and not isinstance(launches, bool) and 1 <= launches <= 64
+        if launches is not None and not counted:
             message = "GPUs that one process drives"
             problems.append(Problem(message, key=f"{at}launches", value=str(launches), expected="1 to 64"))
         readable = isinstance(version, str) and (not version or VERSION.fullmatch(version))
@@ -119,7 +121,7 @@ class NcclSettings:
         if switched and (rings or (numbers and numbers < SWITCHES)):
             why = "rings alone are asked for" if rings else f"NCCL {version} has no reduction in the switch"
             raise InputError(Problem(why, key=f"{at}in_network", value="true", expected="false, or 2.18 and later"))
-        return cls(network, switched, launches, numbers, NCCL[algorithm], protocol)
+        return cls(network, switched, launches or 0, numbers, NCCL[algorithm], protocol)
 
     def tuner(
         self,
@@ -141,14 +143,17 @@ class NcclSettings:
         speed : float
             How many times as fast NCCL's constants are [1].
         measured : MeasuredCollective, optional
-            Times of the collective among as many ranks.
+            Times of the collective among as many ranks, with settings left out: others change them as they change
+            the modelled time.
         base : Machine, optional
             That they were measured on, where `machine` was made faster.
         """
-        reference = None
-        if measured is not None and (speed != 1.0 or base not in (None, machine)):
-            reference = self.tuner(base or machine, ranks, collective)
         self._check(machine, ranks)
+        reference, usual = None, max(1, measured.launches if measured is not None else 1)
+        own = replace(self, launches=self.launches or usual)
+        plain = NcclSettings(launches=usual)
+        if measured is not None and (speed != 1.0 or base not in (None, machine) or own != plain):
+            reference = tuner_of(base or machine, ranks, collective, plain)
         version, only, switched = self.version, self.only, self.in_network
         if version and version < TREES:
             only = ("ring",)
@@ -159,7 +164,7 @@ class NcclSettings:
             ranks,
             collective=collective,
             in_network=switched,
-            launches=self.launches,
+            launches=own.launches,
             network=self.network,
             only=only,
             protocol=self.protocol,

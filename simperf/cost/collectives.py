@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +21,17 @@ class MeasuredCollective:
     collective : str
     ranks : int
     servers : int
-        That the ranks are in; 0 if it is not known.
+        That the ranks were in; 0 if it is not known.
     sizes, times : tuple of float
         Payloads, rising [B], and the time of each [s].
     name : str
         Of the fitted model.
+    gpu : str
+        That was measured; empty if it is not known.
+    launches : int
+        GPUs that one process drove; 0 if it is not known.
+    source : str
+        File of the profile.
 
     Examples
     --------
@@ -39,6 +46,9 @@ class MeasuredCollective:
     sizes: tuple[float, ...]
     times: tuple[float, ...]
     name: str = ""
+    gpu: str = ""
+    launches: int = 0
+    source: str = ""
 
     def time(self, nbytes: float, modelled: Callable[[float], float]) -> float:
         """Time of a payload, if nothing hinders the collective [s].
@@ -74,9 +84,43 @@ class MeasuredCollectives:
     curves: tuple[MeasuredCollective, ...] = ()
     machine: Any = None
 
-    def of(self, collective: str, ranks: int, servers: int) -> MeasuredCollective | None:
-        """The curve of a collective among so many ranks in so many servers; None if it was not measured."""
+    def of(
+        self, collective: str, ranks: int, servers: int, *, gpus: Collection[str] = (), seats: int = 0
+    ) -> MeasuredCollective | None:
+        """The curve of a collective among so many ranks in so many servers; None if it was not measured.
+
+        A curve of unknown servers is one of a single server, unless no server has so many GPUs.
+
+        Parameters
+        ----------
+        collective : str
+        ranks, servers : int
+        gpus : collection of str
+            GPUs of the catalogue that the ranks are, which a curve that names its GPU must be of; any if empty.
+        seats : int
+            Most GPUs that a server of the machine has; 0 if one could have all.
+        """
+        usual = servers if 0 < seats < ranks else 1
         for one in reversed(self.curves):
-            if (one.collective, one.ranks) == (collective, ranks) and one.servers in (0, servers):
+            same = (one.collective, one.ranks, one.servers or usual) == (collective, ranks, servers)
+            if same and (not one.gpu or all(gpu == one.gpu for gpu in gpus)):
                 return one
         return None
+
+    def among(self, collective: str, machine: Any, ranks: Sequence[str]) -> MeasuredCollective | None:
+        """The curve of a collective among GPUs of a machine; None if it was not measured.
+
+        Parameters
+        ----------
+        collective : str
+        machine : Machine
+        ranks : sequence of str
+            Nodes.
+        """
+        if not self.curves:
+            return None
+        nodes = [machine.nodes[rank] for rank in ranks]
+        servers = len({node.server for node in nodes})
+        gpus = {node.part.name for node in nodes if node.part is not None}
+        seats = max(Counter(machine.nodes[name].server for name in machine.gpus).values(), default=0)
+        return self.of(collective, len(ranks), servers, gpus=gpus, seats=seats)

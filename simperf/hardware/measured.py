@@ -149,7 +149,8 @@ def collective_fields(name: str, values: Mapping[str, float]) -> dict[str, Any]:
     found = _COLLECTIVE.fullmatch(name)
     if found is None:
         return {}
-    rows = sorted((values[f"size_{i}"], values[f"time_{i}"]) for i in range(1, len(values) // 2 + 1))
+    count = sum(word.startswith("size_") for word in values)
+    rows = sorted((values[f"size_{i}"], values[f"time_{i}"]) for i in range(1, count + 1))
     return {
         "collective": found[1],
         "ranks": int(found[2]),
@@ -157,4 +158,5 @@ def collective_fields(name: str, values: Mapping[str, float]) -> dict[str, Any]:
         "sizes": tuple(size for size, _ in rows),
         "times": tuple(time for _, time in rows),
         "name": name,
+        "launches": int(values.get("launches", 0)),
     }

@@ -186,7 +186,7 @@ class ProfilePart(Part):
     def collectives(self, draw: int = 0) -> list[dict[str, Any]]:
         """Fields of each `simperf.cost.MeasuredCollective` that was measured by NCCL."""
         found = (collective_fields(name, model.at(draw)) for name, model in self.model.items())
-        return [one for one in found if one]
+        return [{**one, "gpu": self.gpu, "source": self.file or self.name} for one in found if one]
 
     def network_stack(self, draw: int = 0) -> dict[str, float]:
         """Fields of a network stack's part that were fitted."""

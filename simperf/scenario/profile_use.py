@@ -89,8 +89,8 @@ class ProfileUse(NamedTuple):
 
 def _named(one: Mapping[str, Any]) -> str:
     """A measured collective in words."""
-    inside = f" in {one['servers']} servers" if one["servers"] > 1 else ""
-    return f"{one['collective']} of {one['ranks']} GPUs{inside}"
+    inside = f" in {one['servers']} servers" if one["servers"] > 1 else " in one server" if one["servers"] else ""
+    return f"{one['collective']} of {one['ranks']} GPUs{inside}{' on ' * bool(one['gpu'])}{one['gpu']}"
 
 
 def subjects(profile: ProfilePart) -> Iterator[Subject]:

@@ -119,8 +119,7 @@ def refuse_unused_profile(
     links = {edges[key].part for row in rows for key in row.loads if key in edges}
     taken = False
     if algorithm in NCCL and isinstance(machine, Machine):
-        servers = len({machine.nodes[rank].server for rank in ranks})
-        taken = measured_collectives((profile,)).of(name, len(ranks), servers) is not None
+        taken = measured_collectives((profile,)).among(name, machine, ranks) is not None
     use = collective_use(profile, taken=taken, links=links, changed=changed)
     refuse_unused([{profile.name: use.refusal} if use.refusal else {}])
 

@@ -22,8 +22,7 @@ def session_tuner(m: Session, ranks: Sequence[str], collective: str, settings: N
     collective : str
     settings : NcclSettings
     """
-    servers = len({m.machine.nodes[rank].server for rank in ranks})
-    measured = m.collectives.of(collective, len(ranks), servers)
+    measured = m.collectives.among(collective, m.machine, ranks)
     if measured is not None:
         m.used.add(measured.name)
     base = m.collectives.machine

@@ -3,14 +3,16 @@
 from collections.abc import Mapping
 
 
-def nccl_log(times: Mapping[int, float], ranks: int, *, program: str = "all_reduce_perf", hosts: int = 1) -> str:
+def nccl_log(
+    times: Mapping[int, float], ranks: int, *, program: str = "all_reduce_perf", hosts: int = 1, device: str = "A GPU"
+) -> str:
     """The text of a log: payload [B] to time [s], out of place; in place is 3 % slower."""
     each = ranks // hosts
     factor = 2 * (ranks - 1) / ranks if program == "all_reduce_perf" else (ranks - 1) / ranks
     lines = [f"# {program}", f"# nThread 1 nGpus {each} minBytes 8 maxBytes 1073741824 step: 2(factor)"]
     lines += ["#", "# Using devices"]
     lines += [
-        f"#  Rank {rank:2d} Group  0 Pid  4242 on node{rank // each} device {rank % each} [0x07] A GPU"
+        f"#  Rank {rank:2d} Group  0 Pid  4242 on node{rank // each} device {rank % each} [0x07] {device}"
         for rank in range(ranks)
     ]
     lines += ["#", "#       size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong"]

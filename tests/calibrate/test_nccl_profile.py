@@ -126,7 +126,7 @@ def test_servers_are_told_apart(tmp_path):
     file = tmp_path / "two.log"
     file.write_text(nccl_log(times(16), 16, hosts=2))
     dataset = import_file(str(file)).dataset
-    assert {point.at["servers"] for point in dataset} == {2}
+    assert {(point.at["servers"], point.at["launches"]) for point in dataset} == {(2, 8)}
     profile = tmp_path / "two.toml"
     write_profile(profile, fit_dataset(dataset))
     cluster = {"server": "dgx-a100", "count": 2, "fabric": {"type": "star", "link": "infiniband-hdr"}}
@@ -146,7 +146,7 @@ def test_validation_says_the_same(profile, log):
 def test_several_logs_say_how_sure_the_times_are(tmp_path):
     first, second = (import_file(str(_write(tmp_path, index, scale))).dataset for index, scale in enumerate((1.0, 1.1)))
     pooled = replace(first, measurements=tuple(_pooled(first, second)))
-    found = fit_dataset(pooled)["nccl.all-reduce.n8"].fit.constants["time_1"]
+    found = fit_dataset(pooled)["nccl.all-reduce.n8.s1"].fit.constants["time_1"]
     assert found.stderr == pytest.approx(0.048 * found.value, rel=0.1)
     assert len(found.draws) == 64
 
@@ -160,3 +160,161 @@ def _write(folder, index, scale):
     file = folder / f"all_reduce_{index}.log"
     file.write_text(nccl_log({size: scale * time for size, time in times().items()}, 8))
     return file
+
+
+A100 = "NVIDIA A100-SXM4-40GB"
+
+
+def fitted(folder, found, *, ranks=8, hosts=1, device=A100, changed=lambda text: text):
+    """A profile by the two commands, of a log of a GPU of the catalogue."""
+    log, data, profile = folder / "all_reduce_perf.log", folder / "data.json", folder / "mine.toml"
+    log.write_text(changed(nccl_log(found, ranks, hosts=hosts, device=device)))
+    assert main(["calibrate", "import", str(log), "-o", str(data)]) == 0
+    assert main(["calibrate", "fit", str(data), "-o", str(profile)]) == 0
+    return profile
+
+
+def refused(profile, program, machine):
+    with pytest.raises(InputError) as caught:
+        simperf.run(scenario(profile, program, machine))
+    (problem,) = caught.value.problems
+    assert problem.file == str(profile)
+    return problem
+
+
+@pytest.mark.parametrize("machine", ["dgx-h100", "rtx4090-8gpu", "dgx-2"])
+@pytest.mark.parametrize("use", ["all-reduce", "train"])
+def test_it_is_refused_on_another_gpu(tmp_path, machine, use):
+    profile = fitted(tmp_path, {2**26: 7e-4})
+    program = {"use": use, "gpus": 8} | ({"batch": 8} if use == "train" else {"algorithm": "nccl"})
+    problem = refused(profile, program, machine)
+    assert "collectives by NCCL" in problem.value
+    assert "all-reduce of 8 GPUs in one server on a100-sxm4-40gb" in problem.expected
+    assert of_program(profile, 2**26).time == pytest.approx(7e-4, rel=1e-9)
+
+
+def test_other_gpus_exit_with_two(tmp_path, capsys):
+    profile = fitted(tmp_path, {2**26: 7e-4})
+    file = tmp_path / "scenario.toml"
+    program = '[program]\nuse = "all-reduce"\ngpus = 8\nnbytes = "64 MiB"\n'
+    file.write_text(f'[machine]\nuse = "dgx-h100"\n[calibration]\nuse = "{profile}"\n{program}')
+    assert main(["run", str(file)]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "mine.toml" in told
+    assert "a100-sxm4-40gb" in told
+    for server, code in (("dgx-h100", 2), ("dgx-a100", 0)):
+        given = ["--profile", str(profile), "-b", "64M", "-e", "64M"]
+        assert main(["collective", "all-reduce", "--server", server, *given]) == code
+
+
+def _two_servers(profile, gpus):
+    cluster = {"server": "dgx-a100", "count": 2, "fabric": {"type": "star", "link": "infiniband-hdr"}}
+    machine = simperf.build_machine(cluster, Catalog.load())
+    ranks = [name for name in machine.gpus if int(name.rpartition("gpu")[2]) < gpus // 2]
+    assert len(ranks) == gpus
+    return simperf.collective("all-reduce", on=machine, sizes=["64M"], ranks=ranks, profile=profile)[0].time
+
+
+def _nameless(text):
+    return text.replace(" on node0 device", " device").replace(" on node1 device", " device")
+
+
+def test_one_server_is_not_two(tmp_path):
+    """The number of servers is the log's; if it names no hosts it is one, unless the GPUs do not fit into one."""
+    profile = fitted(tmp_path, {2**26: 7e-4})
+    with pytest.raises(InputError, match="all-reduce of 8 GPUs in one server"):
+        _two_servers(profile, 8)
+    profile = fitted(tmp_path, {2**26: 7e-4}, changed=_nameless)
+    assert of_program(profile, 2**26).time == pytest.approx(7e-4, rel=1e-9)
+    with pytest.raises(InputError, match="all-reduce of 8 GPUs"):
+        _two_servers(profile, 8)
+    profile = fitted(tmp_path, {2**26: 3e-3}, ranks=16, hosts=2, changed=_nameless)
+    assert _two_servers(profile, 16) == pytest.approx(3e-3, rel=1e-9)
+
+
+@pytest.mark.parametrize("use", ["all-reduce", "train"])
+def test_less_than_the_links_allow_is_an_error(tmp_path, use):
+    """Eight GPUs by PCIe take longer for 64 MiB, whoever measured that."""
+    profile = fitted(tmp_path, {2**20: 6e-5, 2**26: 2e-4}, device="A GPU")
+    program = {"use": "all-reduce", "gpus": 8, "nbytes": "64 MiB"}
+    if use == "train":
+        bucket = {"layers": 1, "weights": "64 MiB", "bucket": "64 MiB", "first_bucket": "64 MiB", "steps": 1}
+        program = {"use": "train", "gpus": 8, "batch": 8, **bucket}
+    problem = refused(profile, program, "rtx4090-8gpu")
+    assert "below the bound of the links" in problem.message
+    assert "nccl.all-reduce.n8.s1" in problem.value
+    one = scenario(profile, program, "rtx4090-8gpu")
+    for _ in range(2):  # of one machine, too, which keeps its tuners
+        with pytest.raises(InputError, match="below the bound of the links"):
+            simperf.run(one)
+
+
+OPTIONS = [
+    {"in_network": False},
+    {"version": "2.3"},
+    {"launches": 1},
+    {"launches": 64},
+    {"protocol": "LL"},
+    {"protocol": "Simple"},
+]
+
+
+@pytest.mark.parametrize("nbytes", [2**16, 2**26])
+@pytest.mark.parametrize(
+    ("machine", "device"), [("dgx-a100", A100), ("dgx-h100", "NVIDIA H100 80GB HBM3")], ids=["a100", "h100"]
+)
+def test_options_change_the_measured_time_as_the_modelled_one(tmp_path, machine, device, nbytes):
+    def plain(**more):
+        program = {"use": "all-reduce", "algorithm": "nccl", "nbytes": f"{nbytes} B", **more}
+        return simperf.run(simperf.make_scenario({"machine": {"use": machine}, "program": program})).time
+
+    usual = plain(options={"launches": 8})
+    time = 1.3 * usual
+    profile = fitted(tmp_path, {nbytes: time}, device=device)
+    assert of_program(profile, nbytes, machine=machine).time == pytest.approx(time, rel=1e-6)
+    changed = set()
+    for options in OPTIONS:
+        expected = plain(options={"launches": 8} | options) / usual
+        found = of_program(profile, nbytes, machine=machine, options=options).time / time
+        assert found == pytest.approx(expected, rel=1e-6), options
+        changed.update(options if abs(expected - 1) > 0.01 else ())
+    ring = of_program(profile, nbytes, machine=machine, algorithm="nccl-ring").time / time
+    assert ring == pytest.approx(plain(algorithm="nccl-ring", options={"launches": 8}) / usual, rel=1e-6)
+    assert {"protocol" if nbytes > 2**20 else "launches"} <= changed
+    assert "in_network" in changed or (machine, nbytes) != ("dgx-h100", 2**26)
+
+
+def test_options_between_servers_too(tmp_path):
+    cluster = {"server": "dgx-a100", "count": 2, "fabric": {"type": "star", "link": "infiniband-hdr"}}
+    program = {"use": "all-reduce", "algorithm": "nccl", "nbytes": "64 MiB"}
+
+    def time(**more):
+        return simperf.run(simperf.make_scenario({"machine": cluster, "program": program, **more})).time
+
+    socket = {"program": {**program, "options": {"network": "socket"}}}
+    profile = fitted(tmp_path, {2**26: 1.2 * time()}, ranks=16, hosts=2)
+    known = {"calibration": {"use": str(profile)}}
+    assert time(**socket) > 1.1 * time()
+    assert time(**known, **socket) / time(**known) == pytest.approx(time(**socket) / time(), rel=1e-6)
+
+
+def test_launches_are_not_faster_than_they_are(tmp_path):
+    """A machine that is faster than modelled launches no faster, unless the log shows that."""
+    one_process = fitted(tmp_path, {8: 1e-5, 2**26: 7e-4}, changed=lambda text: text.replace("nGpus 8", "nGpus 1"))
+    bound = 64 * 4.5e-6
+    assert of_program(one_process, 8).time == pytest.approx(1e-5, rel=1e-6)
+    assert of_program(one_process, 8, options={"launches": 64}).time == pytest.approx(bound, rel=1e-6)
+    eight = fitted(tmp_path, {8: 3e-5, 2**26: 7e-4})
+    assert of_program(eight, 8).time == pytest.approx(3e-5, rel=1e-6)
+    assert of_program(eight, 8, options={"launches": 8}).time == pytest.approx(3e-5, rel=1e-6)
+    assert of_program(eight, 8, options={"launches": 64}).time == pytest.approx(8 * 3e-5, rel=1e-6)
+
+
+def test_rows_of_size_zero_are_named(tmp_path, capsys):
+    def with_zero(text):
+        row = "           0            0 float sum -1 12.00 0.00 0.00 0 0.25 0.00 0.00 0"
+        return f"{text}{row}\n"
+
+    profile = fitted(tmp_path, {2**20: 6e-5, 2**26: 7e-4}, changed=with_zero)
+    assert "size 0" in capsys.readouterr().out
+    assert of_program(profile, 2**26).time == pytest.approx(7e-4, rel=1e-6)

@@ -275,6 +275,9 @@ def _collective(series: str, points: Sequence[Measurement]) -> Iterator[Choice]:
     if not all("nbytes" in point.at for point in points):
         yield Choice(series, reason="the points have no nbytes", keys=keys_of(points))
         return
+    empty = [point for point in points if not point.number("nbytes") > 0]
+    if empty:
+        yield Choice(series, reason="size 0: nothing is sent, and no time by size is fitted", keys=keys_of(empty))
     points = [point for point in points if point.number("nbytes") > 0]
     if series in _BY_NCCL:
         yield from _nccl(series, points)
@@ -310,9 +313,12 @@ def _nccl(series: str, points: Sequence[Measurement]) -> Iterator[Choice]:
             yield Choice(series, reason=reason, keys=keys_of(found))
             continue
         data = size_data(found)
-        inside = f" in {servers} servers" if servers else ""
+        inside = f" in {servers} servers" if servers > 1 else " in one server" if servers else ""
         name = f"nccl.{collective}.n{ranks}" + (f".s{servers}" if servers else "")
-        model = size_model(name, f"{collective} by NCCL among {ranks} ranks{inside}, by size", data)
+        driven = {int(float(str(point.at.get("launches", 0) or 0))) for point in found}
+        launches = driven.pop() if len(driven) == 1 else 0
+        title = f"{collective} by NCCL among {ranks} ranks{inside}, by size"
+        model = size_model(name, title, data, launches=launches)
         yield Choice(series, model, data, keys=data.keys, whole=True)
 
 

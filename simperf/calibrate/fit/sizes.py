@@ -39,18 +39,23 @@ def size_data(points: Sequence[Measurement]) -> Data:
     )
 
 
-def size_model(name: str, title: str, data: Data) -> Model:
-    """Constants ``time_1``, ``time_2``, ... [s] at the sizes ``size_1``, ``size_2``, ... [B], which are fixed."""
+def size_model(name: str, title: str, data: Data, *, launches: int = 0) -> Model:
+    """Constants ``time_1``, ``time_2``, ... [s] at the sizes ``size_1``, ``size_2``, ... [B], which are fixed.
+
+    So is the number of GPUs that one process drove, ``launches``, where it is known.
+    """
     sizes, times = np.log(data.columns["nbytes"]), np.log(data.measured)
     knots = _knots(sizes, times)
     constants = tuple(Constant(f"time_{i + 1}", float(data.measured[at]), high=np.inf) for i, at in enumerate(knots))
     fixed = {f"size_{i + 1}": float(data.columns["nbytes"][at]) for i, at in enumerate(knots)}
+    if launches:
+        fixed["launches"] = float(launches)
     known = {one.name: one.value for one in constants}
     return Model(name, title, constants, _between, fixed=fixed, direct=lambda points: known)
 
 
 def _between(values: Mapping[str, float], columns: Columns) -> Array:
-    count = len(values) // 2
+    count = sum(word.startswith("size_") for word in values)
     sizes, times = (np.log([values[f"{word}_{i}"] for i in range(1, count + 1)]) for word in ("size", "time"))
     return np.asarray(np.exp(np.interp(np.log(columns["nbytes"]), sizes, times)))
 

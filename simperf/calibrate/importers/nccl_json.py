@@ -50,16 +50,21 @@ def import_nccl_json(text: str, name: str, *, collective: str = "", ranks: int =
     devices = listed if isinstance(listed, list) else []
     threads, gpus = (value if isinstance(value := config.get(key), int) else 1 for key in ("nthreads", "ngpus"))
     count = ranks or len(devices) or threads * gpus
+    hosts = {str(one.get("hostname") or "") if isinstance(one, Mapping) else "" for one in devices}
+    ours = words[:1] == ["simperf"]
+    setup: dict[str, Value] = {"servers": len(hosts)} if hosts and "" not in hosts else {}
+    if gpus > 1 and not ours:
+        setup["launches"] = gpus
     points, problems = Points(), list(broken)
     for index, row in enumerate(data["results"]):
         try:
-            _row(points, row, kind=kind, ranks=count, ours=words[:1] == ["simperf"])
+            _row(points, row, kind=kind, setup={"ranks": count, **setup}, ours=ours)
         except (KeyError, TypeError, ValueError) as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)
             problems.append(Problem(f"not read: {reason}", file=name, key=f"results[{index}]"))
     machine: dict[str, Value] = {"ranks": count}
     first = devices[0] if devices and isinstance(devices[0], Mapping) else {}
-    gpu = next((str(first[key]) for key in ("device_name", "name", "gpu") if first.get(key)), "")
+    gpu = next((str(first[key]) for key in ("device_info", "device_name", "name", "gpu") if first.get(key)), "")
     if gpu:
         machine["gpu"] = gpu
     version = data.get("nccl_version")
@@ -80,7 +85,7 @@ def _parsed(text: str, name: str) -> tuple[Any, tuple[Problem, ...]]:
     return {**head, "results": rows}, (Problem(message, file=name, line=end if rows else line),)
 
 
-def _row(points: Points, row: Any, *, kind: str, ranks: int, ours: bool) -> None:
+def _row(points: Points, row: Any, *, kind: str, setup: Mapping[str, Value], ours: bool) -> None:
     if not isinstance(row, Mapping):
         raise TypeError(f"not a row of a table: {type(row).__name__}")
     algorithm = str(row.get("experiment_name") or "nccl") if ours else "nccl"
@@ -98,7 +103,7 @@ def _row(points: Points, row: Any, *, kind: str, ranks: int, ours: bool) -> None
             raise ValueError(f"a time of {body['time']} us")
         wrong = body.get("nwrong")
         doubts = ("wrong results were counted",) if isinstance(wrong, int | float) and wrong > 0 else ()
-        where = {**at, "ranks": ranks, "in_place": key == "in_place"}
+        where = {**at, **setup, "in_place": key == "in_place"}
         points.add(f"{kind}/{algorithm}", where, [time], warnings=doubts)
         seen = True
     if not seen:

@@ -96,7 +96,7 @@ def _head(head: _Head, line: str) -> None:
     if rank:
         head.ranks = max(head.ranks, int(rank.group(1)) + 1)
         head.gpu = rank.group(3).strip()
-        head.hosts.add(rank.group(2) or "")
+        head.hosts.add(rank.group(2) or "")  # empty: not named
     settings = re.search(r"nThread (\d+) nGpus (\d+)", line)
     if settings:
         head.threads, head.gpus = (int(each) for each in settings.groups())
@@ -118,9 +118,9 @@ def import_nccl_text(text: str, name: str, *, collective: str = "", ranks: int =
     Returns
     -------
     Imported
-        Series ``<collective>/nccl`` with ``nbytes`` [B], ``ranks``, ``dtype`` and ``in_place``, and ``servers`` where
-        the ranks are on several hosts, a reading (the mean of nccl-tests' iterations) each; and the lines that were not
-        read.
+        Series ``<collective>/nccl`` with ``nbytes`` [B], ``ranks``, ``dtype`` and ``in_place``, ``servers`` where the
+        log names the ranks' hosts, and ``launches`` where one thread drives several GPUs, a reading (the mean of
+        nccl-tests' iterations) each; and the lines that were not read.
     """
     head, points, problems = _Head(), Points(), []
     rows: list[tuple[int, dict[str, Value], list[tuple[bool, float]], float]] = []
@@ -146,10 +146,12 @@ def import_nccl_text(text: str, name: str, *, collective: str = "", ranks: int =
         problems.append(Problem(message, file=name, key="--collective", expected=", ".join(COLLECTIVES.values())))
         return Imported(Dataset(""), tuple(problems))
     count = ranks or head.ranks or _counted(kind, [factor for *_, factor in rows]) or head.threads * head.gpus
-    servers: dict[str, Value] = {"servers": len(head.hosts)} if len(head.hosts) > 1 else {}
+    setup: dict[str, Value] = {"servers": len(head.hosts)} if head.hosts and "" not in head.hosts else {}
+    if head.gpus > 1:
+        setup["launches"] = head.gpus
     for _, at, times, _ in rows:
         for in_place, time in times:
-            points.add(f"{kind}/nccl", {**at, "ranks": count, **servers, "in_place": in_place}, [time])
+            points.add(f"{kind}/nccl", {**at, "ranks": count, **setup, "in_place": in_place}, [time])
     machine: dict[str, Value] = {"ranks": count}
     if head.gpu:
         machine["gpu"] = head.gpu

@@ -91,3 +91,19 @@ def test_what_simperf_wrote_keeps_its_algorithm():
     row = [{"size": 4, "experiment_name": "tree", "out_of_place": BODY}]
     assert read(row, args=("simperf", "collective", "all-reduce")).dataset.series == ("all-reduce/tree",)
     assert read(row).dataset.series == ("all-reduce/nccl",)
+
+
+def test_what_a_file_says_of_hosts_and_processes():
+    row = [{"size": 4, "out_of_place": BODY}]
+
+    def setup(devices, **more):
+        (point,) = read(row, config={"devices": devices, **more}).dataset
+        return {key: value for key, value in point.at.items() if key in ("servers", "launches")}
+
+    one, other, nameless = {"hostname": "a", "device_info": "NVIDIA A100-SXM4-40GB"}, {"hostname": "b"}, {}
+    assert setup([one, one], ngpus=2) == {"servers": 1, "launches": 2}
+    assert setup([one, other], ngpus=1) == {"servers": 2}
+    assert setup([one, nameless]) == {}
+    assert read(row, config={"devices": [one, one]}).dataset.machine["gpu"] == "NVIDIA A100-SXM4-40GB"
+    ours = read(row, args=("simperf", "collective", "all_reduce"), config={"devices": [], "ngpus": 8})
+    assert "launches" not in ours.dataset.measurements[0].at
