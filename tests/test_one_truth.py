@@ -145,6 +145,27 @@ def a_tree_over_two_servers(capsys, tmp_path):
 
 
 @case
+def a_tree_of_open_degree(capsys, tmp_path):
+    """A chain is faster than a binary tree on servers of PCIe: every way takes it."""
+    scenario = all_reduce("pcie-4gpu-x4", 1 << 24, "pipelined-tree")
+    yield from studies(scenario, "program.nbytes")
+    chain = {"degree": 1, "overlap": False}
+    yield "run", run(all_reduce("pcie-4gpu-x4", 1 << 24, "pipelined-tree", options=chain)).time
+    yield "collective", collective(capsys, 1 << 24, "--cluster", "pcie-4gpu-x4", "--algo", "pipelined-tree")
+    yield "train", bucket("pcie-4gpu-x4", 1 << 24, "pipelined-tree")
+
+
+@case
+def an_alias(capsys, tmp_path):
+    """A short name is the algorithm that it stands for."""
+    scenario = all_reduce("dgx-1v", 1 << 24, "direct")
+    yield from studies(scenario, "program.nbytes")
+    yield "run", run(all_reduce("dgx-1v", 1 << 24, "sharded")).time
+    yield "collective", collective(capsys, 1 << 24, "--server", "dgx-1v", "--algo", "direct")
+    yield "train", bucket("dgx-1v", 1 << 24, "direct")
+
+
+@case
 def nccl_on_one_server(capsys, tmp_path):
     """The library's own choice, which is also what a table and a scenario take if they name none."""
     scenario = all_reduce("dgx-a100", 1 << 26, "nccl")
@@ -320,6 +341,6 @@ def test_every_way_gives_what_a_run_gives(name, capsys, tmp_path):
 
 
 def test_every_way_is_asked():
-    assert len(CASES) == 12
+    assert len(CASES) == 14
     if len(ASKED) == len(CASES):  # where all of them were run, and none was skipped
         assert set().union(*ASKED.values()) == WAYS

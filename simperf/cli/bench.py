@@ -63,7 +63,6 @@ class Bench:
         *,
         place: Mapping[str, Any],
         algo: str,
-        aliases: Mapping[str, str],
         options: Mapping[str, Any],
         protocol: str,
         step_latency: str,
@@ -92,12 +91,9 @@ class Bench:
         }
         read.refuse()
         place = {**place, **rates}
-        for key in ("inner", "outer"):
-            if key in options:
-                options = {**options, key: aliases.get(options[key], options[key])}
         servers = int(options.get("servers", 0))
         machine, ranks = seat(place, ranks=place["ranks"], nodes=place["nodes"], servers=servers)
-        names = _named(algo, collective, known, aliases, machine, ranks)
+        names = _named(algo, collective, known, machine, ranks)
         chosen = algo != "all"
         refuse_options(collective, names, {**options, "protocol": protocol}, typed=given, exact=exact and chosen)
         made = cls(collective, names, place, options, protocol, transport, exact, chosen)
@@ -336,27 +332,21 @@ def _named(
     algo: str,
     collective: str,
     known: Sequence[str],
-    aliases: Mapping[str, str],
     machine: Wired,
     ranks: Sequence[str],
 ) -> tuple[str, ...]:
     """The algorithms that were asked for: the default, all, or those that were named."""
     from simperf.collectives import Wiring
-    from simperf.collectives.nccl import COLLECTIVES
-    from simperf.collectives.settings import NCCL, default_algorithm
-    from simperf.errors import InputError, Problem, UnknownNameError
+    from simperf.collectives.settings import NCCL, default_algorithm, find_algorithm
+    from simperf.errors import InputError, Problem
 
     default = default_algorithm(machine, ranks, collective)
     if not algo:
         return (default,)
     if algo == "all":
         return tuple(dict.fromkeys([default, *known] if default in NCCL else known))
-    everything = [*known, *(NCCL if collective in COLLECTIVES else ())]
-    asked = [name.strip() for name in algo.split(",")]
-    names = [name if name in everything else aliases.get(name, name) for name in asked]
+    names = [find_algorithm(collective, name.strip()) for name in algo.split(",")]
     for name in names:
-        if name not in everything:
-            raise UnknownNameError(f"{collective} algorithm", name, everything)
         if name in NCCL and isinstance(machine, Wiring):
             message = "NCCL runs on the GPUs of a machine, and a wiring has none"
             raise InputError(

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["collective"]
 
-#: short names that people use
-ALIASES = {"tree": "double-binary-tree", "rabenseifner": "halving-doubling", "direct": "sharded"}
-
 Machine = "Machine"
 Options = "Options of the idealised algorithms"
 Library = "Options of NCCL"
@@ -38,8 +35,8 @@ def collective(
             "--algo",
             "-a",
             metavar="NAMES",
-            help="nccl, nccl-ring, or idealised algorithms, with commas between; 'all' for all. "
-            "If left out, nccl on GPUs that it runs on, else a ring.",
+            help="nccl, nccl-ring, or idealised algorithms (short names: tree, rabenseifner, direct), with commas "
+            "between; 'all' for all. If left out, nccl on GPUs that it runs on, else a ring.",
         ),
     ] = "",
     own: Annotated[
@@ -233,7 +230,6 @@ def collective(
         Bench.build,
         name,
         algo=algo or ("all" if best or map_file else ""),
-        aliases=ALIASES,
         options={key: value for key, value in given.items() if value is not None},
         protocol=protocol,
         step_latency=step_latency,

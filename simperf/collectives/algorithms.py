@@ -11,7 +11,7 @@ from simperf.collectives.plan import COLLECTIVES, Plan
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.registry import Registry
 
-__all__ = ["ALGORITHMS", "algorithms", "collective", "make_plan", "options_of"]
+__all__ = ["ALGORITHMS", "ALIASES", "algorithms", "collective", "full_name", "make_plan", "options_of"]
 
 PlanMaker: TypeAlias = Callable[..., Plan]
 
@@ -19,6 +19,9 @@ PlanMaker: TypeAlias = Callable[..., Plan]
 ALGORITHMS: Registry[PlanMaker] = Registry(
     "collective algorithm", package="simperf.collectives.plans", group="simperf.collectives"
 )
+
+#: short names that people use, where a collective has no algorithm of that very name
+ALIASES = {"tree": "double-binary-tree", "rabenseifner": "halving-doubling", "direct": "sharded"}
 
 #: largest number of ranks that a plan is made for
 MAX_RANKS = 1 << 24
@@ -51,8 +54,19 @@ def algorithms(name: str) -> tuple[str, ...]:
     return found
 
 
+def full_name(name: str, algorithm: str) -> str:
+    """The name of an algorithm of a collective that an alias stands for; any other name as it is.
+
+    Examples
+    --------
+    >>> full_name("all-reduce", "direct"), full_name("all-to-all", "direct"), full_name("all-reduce", "ring")
+    ('sharded', 'direct', 'ring')
+    """
+    return algorithm if f"{name}/{algorithm}" in ALGORITHMS else ALIASES.get(algorithm, algorithm)
+
+
 def _maker(name: str, algorithm: str) -> PlanMaker:
-    key = f"{name}/{algorithm}"
+    key = f"{name}/{full_name(name, algorithm)}"
     if key not in ALGORITHMS:
         raise UnknownNameError(f"{name} algorithm", algorithm, algorithms(name))
     return ALGORITHMS[key]
@@ -79,7 +93,7 @@ def make_plan(name: str, algorithm: str, *, nranks: int, **options: Any) -> Plan
     Parameters
     ----------
     name, algorithm : str
-        What to do and how, such as ``"all-reduce"`` and ``"ring"``.
+        What to do and how, such as ``"all-reduce"`` and ``"ring"``; one of `ALIASES` will do.
     nranks : int
         Ranks that take part, at least 1. One rank alone has nothing to send.
     **options

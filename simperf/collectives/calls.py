@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from simperf.collectives.algorithms import options_of
 from simperf.collectives.effort import Effort
 from simperf.collectives.execute import Execution, check_size, execute
 from simperf.collectives.nccl import COLLECTIVES
@@ -89,24 +88,11 @@ class Call:
         return self._library(options) if self.algorithm in NCCL else self._idealised(options)
 
     def _idealised(self, options: dict[str, Any]) -> Played:
-        """Play a plan, with nothing but wires and the transport.
-
-        Where the degree of a tree is left open, a binary tree and a chain (all chunks up, then all down) are both
-        tried and the faster one is told.
-        """
-        transport = self.transport
+        """Play a plan, with nothing but wires and the transport."""
+        machine, entry, transport = self.machine, self.entry_times, self.transport
         if self.protocol:
             variant = protocol_transport(self.algorithm, self.protocol)
             transport = replace(variant, step_latency=transport.step_latency, reduce_rate=transport.reduce_rate)
-        known = options_of(self.collective, self.algorithm)
-        if "degree" not in known or "degree" in options or len(self.ranks) <= 2:
-            return self._planned(transport, options)
-        chain = {"degree": 1, **({"overlap": False} if "overlap" in known else {})}
-        tries = ({**options, "degree": 2}, {**chain, **options})
-        return min((self._planned(transport, one) for one in tries), key=lambda played: played.run.time)
-
-    def _planned(self, transport: Transport, options: dict[str, Any]) -> Played:
-        machine, entry = self.machine, self.entry_times
         sites = reducing_sites(machine, self.algorithm, self.ranks, options)
         plan = plan_for(
             machine,

@@ -7,16 +7,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from simperf.collectives.algorithms import algorithms
+from simperf.collectives.algorithms import algorithms, full_name
 from simperf.collectives.nccl import COLLECTIVES, Tuner
 from simperf.collectives.networks import network_names
 from simperf.collectives.protocols import PROTOCOLS
 from simperf.collectives.suit import switch_sites
 from simperf.cost.collectives import MeasuredCollective
-from simperf.errors import InputError, Problem, nearest
+from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.hardware import GpuPart, Machine
 
-__all__ = ["ARCHITECTURES", "NCCL", "SETTINGS", "NcclSettings", "default_algorithm", "runs_on", "tuner_of"]
+__all__ = [
+    "ARCHITECTURES",
+    "NCCL",
+    "SETTINGS",
+    "NcclSettings",
+    "default_algorithm",
+    "find_algorithm",
+    "runs_on",
+    "tuner_of",
+]
 
 #: names under which NCCL is asked for, and what it may choose from: anything, or rings as with NCCL_ALGO=Ring
 NCCL: dict[str, tuple[str, ...]] = {"nccl": (), "nccl-ring": ("ring",)}
@@ -226,3 +235,18 @@ def default_algorithm(machine: object, ranks: Sequence[str], collective: str = "
         if collective in COLLECTIVES and runs_on(machine, ranks):
             return "nccl"
     return "ring" if "ring" in known else known[0]
+
+
+def find_algorithm(collective: str, name: str) -> str:
+    """The full name of an algorithm that a scenario or a command names: NCCL, an idealised one or an alias of one.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such collective or algorithm; the nearest name is offered.
+    """
+    known = (*algorithms(collective), *(NCCL if collective in COLLECTIVES else ()))
+    found = full_name(collective, name)
+    if found not in known:
+        raise UnknownNameError(f"{collective} algorithm", name, known)
+    return found

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import sqrt
+from math import inf, sqrt
 from typing import Any
 
 from simperf.collectives.algorithms import make_plan, options_of
-from simperf.collectives.effort import ASKED, Effort
-from simperf.collectives.placement import PLAIN, Placement, Transport, Wired
+from simperf.collectives.effort import ASKED, Effort, EffortError
+from simperf.collectives.execute import execute
+from simperf.collectives.placement import PLAIN, Placement, Transport, Wired, place
 from simperf.collectives.plan import Plan
 from simperf.collectives.plans.gloo import segments_for
+from simperf.collectives.rotation import turns
 from simperf.errors import InputError, Problem
 from simperf.hardware import Machine, find_rings
 
@@ -21,6 +23,9 @@ MOST_CHUNKS = 256
 
 #: most chunks along a chain, which needs no events
 MOST_CHAIN = 2_048
+
+#: choices between trees that a machine keeps
+MOST_TREES = 64
 
 #: ranks up to which rings are searched for; beyond, they follow the order of the servers
 MOST_SEARCHED = 2_048
@@ -41,7 +46,8 @@ def plan_for(
 
     Rings follow those found on the wiring, a hierarchy's groups are the ranks of a
     server, and a pipeline gets as many chunks as balance the latency that each costs
-    against the time until the last rank has something to do.
+    against the time until the last rank has something to do. A tree whose degree is open is
+    a binary tree or a chain, whichever is faster alone.
 
     Parameters
     ----------
@@ -67,6 +73,8 @@ def plan_for(
     """
     known = options_of(collective, algorithm)
     chosen: dict[str, Any] = dict(options)
+    if "degree" in known and "degree" not in options and len(ranks) > 2:
+        options = chosen = _shape(machine, collective, algorithm, ranks, nbytes, transport, effort, chosen)
     if "orders" in known and not {"orders", "channels"} & set(options):
         orders, weights = _rings(machine, ranks)
         chosen |= {"orders": orders, "weights": weights}
@@ -83,6 +91,46 @@ def plan_for(
         chain = options.get("degree") == 1
         chosen["chunks"] = suitable_chunks(machine, ranks, nbytes, transport=transport, chain=chain, effort=effort)
     return make_plan(collective, algorithm, nranks=len(ranks), **chosen)
+
+
+def _shape(
+    machine: Wired,
+    collective: str,
+    algorithm: str,
+    ranks: Sequence[str],
+    nbytes: float,
+    transport: Transport,
+    effort: Effort,
+    options: dict[str, Any],
+) -> dict[str, Any]:
+    """The options with the degree of the faster tree: binary, or a chain with all chunks up before any comes down.
+
+    Each is executed alone, and the machine keeps the choice. A tree beyond the effort is no candidate; where both
+    are, the binary one is taken.
+    """
+    chain = {"degree": 1, **({"overlap": False} if "overlap" in options_of(collective, algorithm) else {})}
+    trees = ({**options, "degree": 2}, {**chain, **options})
+    kept: dict[Any, int] = machine.kept.setdefault("trees", {}) if isinstance(machine, Machine) else {}
+    key = (collective, algorithm, tuple(ranks), nbytes, repr(transport), effort, repr(sorted(options.items())))
+    if key not in kept:
+        times = []
+        for tree in trees:
+            plan = plan_for(
+                machine, collective, algorithm, ranks=ranks, nbytes=nbytes, transport=transport, effort=effort, **tree
+            )
+            placement = place(plan, machine, ranks=ranks)
+            try:
+                if not turns(plan, placement, nbytes, transport, (0.0,)):
+                    effort.check(plan, placement)
+                run = execute(plan, machine, nbytes=nbytes, transport=transport, placement=placement, effort=effort)
+            except EffortError:
+                times.append(inf)
+            else:
+                times.append(run.time)
+        while len(kept) >= MOST_TREES:
+            del kept[next(iter(kept))]
+        kept[key] = times.index(min(times))
+    return trees[kept[key]]
 
 
 def _rings(machine: Wired, ranks: Sequence[str]) -> tuple[list[list[int]], list[float]]:

@@ -15,7 +15,7 @@ import simpy
 from simperf.collectives import collective_event
 from simperf.collectives.bench import bus_factor
 from simperf.collectives.channels import ChannelRun
-from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm, runs_on
+from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm, find_algorithm, runs_on
 from simperf.collectives.suit import plan_for, reducing_sites
 from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program, wait
@@ -47,7 +47,8 @@ def all_reduce(
     ----------
     algorithm : str
         how; nccl as NCCL would, nccl-ring with its rings alone; all others are idealised, and `simperf collective
-        all-reduce --algo all` lists them; if none is named, nccl where all are GPUs that it runs on, else ring
+        all-reduce --algo all` lists them (tree, rabenseifner and direct are short names); if none is named, nccl where
+        all are GPUs that it runs on, else ring
     nbytes : float
         payload: the gradient of one GPU
     gpus : int
@@ -67,7 +68,7 @@ def all_reduce(
     nodes = there[: gpus or None]
     if gpus > len(there):
         raise ProgramError(f"gpus is {gpus}, but the machine has {len(there)}")
-    algorithm = algorithm or default_algorithm(m.machine, nodes)
+    algorithm = find_algorithm("all-reduce", algorithm) if algorithm else default_algorithm(m.machine, nodes)
     if algorithm in NCCL and servers:
         message = "NCCL has no servers"
         raise InputError(Problem(message, key="servers", value=", ".join(servers), expected="an idealised algorithm"))

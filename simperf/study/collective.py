@@ -8,7 +8,7 @@ from typing import Any
 
 from simperf.collectives.bench import Row, measure
 from simperf.collectives.placement import Wired
-from simperf.collectives.settings import NCCL, default_algorithm
+from simperf.collectives.settings import NCCL, default_algorithm, find_algorithm
 from simperf.errors import InputError, Problem
 from simperf.hardware import Catalog, Machine, ProfilePart
 from simperf.units import parse_size
@@ -64,7 +64,7 @@ def collective(
     catalog = calibrated(Catalog.load(), known, changed)
     machine = catalog.machine(on) if isinstance(on, str) else on
     nodes = _nodes(machine, ranks)
-    chosen = algorithm or default_algorithm(machine, nodes, name)
+    chosen = find_algorithm(name, algorithm) if algorithm else default_algorithm(machine, nodes, name)
     payloads = [float(parse_size(size)) for size in sizes]
     if known is not None:
         from simperf.scenario.calibration import measured_collectives

@@ -30,7 +30,7 @@ from simperf.collectives.execute import used_links
 from simperf.collectives.hosted import Hosted
 from simperf.collectives.moved import add_up
 from simperf.collectives.placement import PLAIN, Placement, place
-from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm, runs_on
+from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm, find_algorithm, runs_on
 from simperf.collectives.stepwise import Stepwise
 from simperf.collectives.suit import plan_for, reducing_sites
 from simperf.collectives.undisturbed import Undisturbed
@@ -185,6 +185,8 @@ class Group:
     ------
     InputError
         A slowdown below 1, or replicas that leave a rank out.
+    UnknownNameError
+        No such algorithm.
     """
 
     def __init__(
@@ -200,7 +202,8 @@ class Group:
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self.m, self.env, self.nodes, self.replicas = m, m.simulation.env, tuple(nodes), tuple(replicas)
-        self.algorithm = algorithm or default_algorithm(m.simulation.machine, self.nodes)
+        default = default_algorithm(m.simulation.machine, self.nodes)
+        self.algorithm = find_algorithm("all-reduce", algorithm) if algorithm else default
         self.exact, self.transport, self.options = exact, transport, dict(options or {})
         self.settings = NcclSettings.read(self.algorithm, self.options) if self.algorithm in NCCL else None
         if self.settings is not None and self.size > 1 and not runs_on(m.machine, self.nodes):
@@ -445,7 +448,7 @@ class Group:
     def _way(self, name: str, nbytes: float) -> _Way:
         algorithm, options = self._asked(name)
         tuned = self.settings is not None
-        sized = {"chunks", "segments"} & set(options_of(name, algorithm)) if not tuned else set()
+        sized = {"chunks", "degree", "segments"} & set(options_of(name, algorithm)) if not tuned else set()
         fits_all = not tuned and sized <= set(options)
         key = (name, -1.0 if fits_all else nbytes)
         if key not in self._ways:

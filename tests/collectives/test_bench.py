@@ -6,8 +6,9 @@ from simperf.collectives import Transport, Wiring, algorithms
 from simperf.collectives.bench import Row, best_rows, bus_factor, measure, sizes_between, switch_points
 from simperf.collectives.floor import floor, needs
 from simperf.collectives.plan import COLLECTIVES
+from simperf.collectives.settings import find_algorithm
 from simperf.collectives.suit import plan_for, suitable_chunks, switch_sites
-from simperf.errors import FloorError, InputError
+from simperf.errors import FloorError, InputError, UnknownNameError
 from simperf.hardware import Catalog, build_cluster
 
 CATALOG = Catalog.load()
@@ -135,3 +136,37 @@ def test_switches_of_servers():
     assert sites == ("n0/nvswitch0", "n1/nvswitch0", "n0/gpu0", "n0/gpu3", "n1/gpu0", "n1/gpu3")
     with pytest.raises(InputError, match="NVSwitch"):
         switch_sites(CATALOG.machine("dgx-1v"), CATALOG.machine("dgx-1v").gpus)
+
+
+@pytest.mark.parametrize("machine", [Wiring("star", 12, bandwidth=10e9, latency=1e-6), CATALOG.machine("pcie-4gpu-x4")])
+@pytest.mark.parametrize("nbytes", [64, 1 << 16, 1 << 24])
+def test_a_tree_of_open_degree_is_the_faster_of_two(machine, nbytes):
+    def time(**options):
+        return measure(machine, "all-reduce", "pipelined-tree", nbytes=nbytes, ranks=machine.gpus, **options).time
+
+    both = time(degree=2), time(degree=1, overlap=False)
+    assert time() == min(both)
+    assert time(exact=True) == pytest.approx(min(both), rel=1e-12)
+
+
+def test_aliases_and_nccl_are_known_names():
+    assert find_algorithm("all-reduce", "tree") == "double-binary-tree"
+    assert find_algorithm("all-reduce", "rabenseifner") == "halving-doubling"
+    assert find_algorithm("all-to-all", "direct") == "direct"
+    assert find_algorithm("all-reduce", "nccl-ring") == "nccl-ring"
+    for name in ("ncl", "NCCL"):
+        with pytest.raises(UnknownNameError, match="did you mean 'nccl'"):
+            find_algorithm("all-reduce", name)
+    with pytest.raises(UnknownNameError, match="nccl, nccl-ring"):
+        find_algorithm("all-reduce", "zzz")
+    with pytest.raises(UnknownNameError):
+        find_algorithm("gather", "nccl")
+
+
+def test_a_hierarchy_takes_aliases():
+    machine = CATALOG.machine("pcie-4gpu-x4")
+    named, short = (
+        measure(machine, "all-reduce", "hierarchical", nbytes=1 << 20, ranks=machine.gpus, outer=outer).time
+        for outer in ("double-binary-tree", "tree")
+    )
+    assert named == short

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from simperf.collectives.algorithms import algorithms, collective, make_plan
+from simperf.collectives.algorithms import algorithms, collective, full_name, make_plan
 from simperf.collectives.plan import Channel, IntArray, Phase, Plan, busiest
 from simperf.errors import InputError, Problem, UnknownNameError
 
@@ -61,6 +61,7 @@ def all_reduce(
     inner_options, outer_options : mapping
         Options of the two.
     """
+    inner, outer = full_name("all-reduce", inner), full_name("all-reduce", outer)
     _check(nranks, group, inner, outer)
     scattering = inner in algorithms("reduce-scatter") and inner in algorithms("all-gather")
     if not scattering and not (inner in algorithms("reduce") and inner in algorithms("broadcast")):
