@@ -193,9 +193,18 @@ class Result:
 
     @property
     def headline(self) -> tuple[str, Metric]:
-        """The number that answers the question, with its name: the time if nothing else was asked for."""
-        name = self.answer.metric if self.answer else TIME
+        """The number that answers the question, with its name: the time if nothing else was asked for, or is there."""
+        name = self.answer.metric if self.answer and self.answers else TIME
         return name, self.number(name)
+
+    @property
+    def answers(self) -> bool:
+        """Whether it has the number that is asked for; a variant of a comparison may lack what others have."""
+        return self.answer is None or self.has(self.answer.metric)
+
+    def has(self, name: str) -> bool:
+        """Whether `number` knows this name."""
+        return name == TIME or name in self.metrics
 
     def number(self, name: str) -> Metric:
         """The time or a metric, with its interval.

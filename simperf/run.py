@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from simperf.engine.recorder import Recorder
@@ -17,7 +18,7 @@ from simperf.results import Ceiling, Metric, OperationUse, ResourceUse, Result
 from simperf.scenario.profile_use import ProfileUse, profile_uses, refuse_unused
 from simperf.scenario.settings import Scenario
 
-__all__ = ["Attempt", "run", "run_variants"]
+__all__ = ["Attempt", "run", "run_variants", "settle_answers"]
 
 #: new objects after which Python looks for garbage while a run goes on; nearly all that a run makes either stays or is
 #: freed without a look, and 700, the usual number, costs a seventh of its time
@@ -115,11 +116,36 @@ def run_variants(scenario: Scenario, *, record: bool = True) -> list[Attempt]:
     attempts = []
     for variant in scenario.variants or (scenario,):
         try:
-            attempts.append(Attempt(variant.name, variant, run(variant, record=record, unused="tell"), None))
+            result = run(replace(variant, answer=None), record=record, unused="tell")
+            attempts.append(Attempt(variant.name, variant, result, None))
         except SimperfError as error:
             attempts.append(Attempt(variant.name, variant, None, error))
+    attempts = settle_answers(attempts)
     refuse_unused(attempt.result.unused for attempt in attempts if attempt.result is not None)
     return attempts
+
+
+def settle_answers(attempts: Sequence[Attempt]) -> list[Attempt]:
+    """Give each result of a comparison the answer that its scenario asks for.
+
+    The results come from runs without an answer. One that lacks the metric that others have keeps its other numbers;
+    where none has it, each attempt ends with the error that a run gives.
+    """
+    units: dict[str, str] = {}
+    for one in attempts:
+        if one.result is not None:
+            units |= {name: metric.unit for name, metric in one.result.metrics.items()}
+    return [_settle(one, units) for one in attempts]
+
+
+def _settle(attempt: Attempt, units: Mapping[str, str]) -> Attempt:
+    result, asked = attempt.result, attempt.scenario.answer
+    if result is None or asked is None:
+        return attempt
+    try:
+        return attempt._replace(result=replace(result, answer=asked.of(units)))
+    except InputError as error:
+        return attempt._replace(result=None, error=error)
 
 
 def collect(scenario: Scenario, session: Session, time: float) -> Result:

@@ -160,15 +160,19 @@ def rank(entrants: Sequence[Entrant], answer: Answer, *, unit: str, refusal: str
 
 
 def rank_results(results: Sequence[Result]) -> Ranking:
-    """Rank results by what their scenarios ask for, by time if they do not say."""
+    """Rank results by what their scenarios ask for, by time if they do not say.
+
+    One that asks for a metric that it does not have is left out, if another one has it.
+    """
     answer, refusal = common_answer([result.answer for result in results])
-    missing = [] if answer.is_time else [one.name for one in results if answer.metric not in one.metrics]
-    if missing and not refusal:
-        refusal = f"{answer.metric!r} is asked for, which {missing[0]!r} does not have"
+    missing = [one for one in results if not one.has(answer.metric)]
+    unasked = [one for one in missing if one.answer is None or len(missing) == len(results)]
+    if unasked and not refusal:
+        refusal = f"{answer.metric!r} is asked for, which {unasked[0].name!r} does not have"
     entrants, unit = [], "s"
     for result in results:
         work = work_of(result)
-        if result.name in missing or refusal:
+        if refusal or any(result is one for one in missing):
             entrants.append(Entrant(result.name, None, None, work))
             continue
         found = result.number(answer.metric)

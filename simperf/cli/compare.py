@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from simperf.hardware import Machine
     from simperf.report.data import Failure
     from simperf.results import Result
+    from simperf.run import Attempt
     from simperf.scenario import Scenario
 
 __all__ = ["compare"]
@@ -45,8 +47,7 @@ def compare(
     loaded = _load(files, changes or [], seed)
     if vary:
         loaded = [_varied(loaded, vary, samples)]
-    for item in loaded:
-        found.add(item, several=len(loaded) > 1)
+    found.add(loaded)
     typer.echo(format_comparison(found.rows, output, checks=found.checks, differences=found.differences()))
     if plot is not None:
         from simperf.report.plots import plot_comparison
@@ -111,52 +112,76 @@ class _Comparison:
         self.overridden = False
         self.code = 0
 
-    def add(self, item: Scenario | Result, *, several: bool) -> None:
-        """Run a scenario's variants, or take a saved result."""
-        from simperf.cli.work import progress
+    def add(self, items: Sequence[Scenario | Result]) -> None:
+        """Run the variants of scenarios, and take saved results."""
+        from simperf.cli.work import placed, progress
         from simperf.results import Result
+        from simperf.run import settle_answers
         from simperf.scenario import check_comparison
         from simperf.scenario.profile_use import refuse_unused
 
-        if isinstance(item, Result):
-            self.rows.append(item)
-            self.datas.append(item.scenario)
-            self.machines.append(None)
-            return
-        self.overridden |= item.overridden
-        variants = {variant.name: variant for variant in item.variants or (item,)}
-        first, mine = len(self.rows), {}
-        for name in progress(variants):
-            result = self._run(variants[name], prefix=f"{item.title}: " if several and item.variants else "")
-            if result is not None:
-                mine[name] = result
-        refuse_unused(result.unused for result in mine.values())
-        self._judge(first, check_comparison(item, mine))
+        attempts: list[Attempt] = []
+        for item in items:
+            if not isinstance(item, Result):
+                variants = {variant.name: variant for variant in item.variants or (item,)}
+                attempts += [self._attempt(variants[name]) for name in progress(variants)]
+        settled = iter(
+            (new if old.result is None or new.error is None else new._replace(error=placed(new.error, new.scenario)))
+            for old, new in zip(attempts, settle_answers(attempts), strict=True)
+        )
+        for item in items:
+            first = len(self.rows)
+            if isinstance(item, Result):
+                self.rows.append(item)
+                self.datas.append(item.scenario)
+                self.machines.append(None)
+                continue
+            self.overridden |= item.overridden
+            prefix = f"{item.title}: " if len(items) > 1 and item.variants else ""
+            mine = {}
+            for attempt in islice(settled, len(item.variants) or 1):
+                self._keep(attempt, prefix=prefix)
+                if attempt.result is not None:
+                    mine[attempt.name] = attempt.result
+            refuse_unused(result.unused for result in mine.values())
+            self._judge(first, check_comparison(item, mine))
 
-    def _run(self, variant: Scenario, *, prefix: str) -> Result | None:
+    def _attempt(self, variant: Scenario) -> Attempt:
+        """Run a variant, without its answer: it may lack the metric that others have."""
         from dataclasses import replace
 
-        from simperf.cli.work import note, play
+        from simperf.cli.work import play
         from simperf.errors import SimperfError
+        from simperf.run import Attempt
+
+        unasked = replace(variant, answer=None)
+        try:
+            result = self._predict(unasked) if self.samples else play(unasked, unused="tell")
+        except SimperfError as error:
+            return Attempt(variant.name, variant, None, error)
+        return Attempt(variant.name, variant, result, None)
+
+    def _keep(self, attempt: Attempt, *, prefix: str) -> None:
+        """A row, and what is expected of it."""
+        from dataclasses import replace
+
+        from simperf.cli.work import note
         from simperf.report.data import Failure
         from simperf.scenario import check_error, check_expectations
 
-        place = len(self.rows)
+        place, variant, error = len(self.rows), attempt.scenario, attempt.error
         self.datas.append(variant.data)
         self.machines.append(variant.machine)
-        try:
-            result = self._predict(variant) if self.samples else play(variant, unused="tell")
-        except SimperfError as error:
+        if error is not None:
             self.rows.append(Failure(prefix + variant.name, str(error)))
             checks = check_error(variant, error)
             self._judge(place, checks)
             if not checks:
                 note(f"error: {prefix}{variant.name}: {error}")
                 self.code = max(self.code, error.exit_code)
-            return None
-        self.rows.append(replace(result, name=prefix + result.name))
-        self._judge(place, check_expectations(variant, result))
-        return result
+        elif attempt.result is not None:
+            self.rows.append(replace(attempt.result, name=prefix + attempt.result.name))
+            self._judge(place, check_expectations(variant, attempt.result))
 
     def _predict(self, variant: Scenario) -> Result:
         from simperf.cli.work import play

@@ -17,11 +17,11 @@ import typer
 
 if TYPE_CHECKING:
     from simperf.engine.simulation import Simulation
-    from simperf.errors import Problem, SimperfError
+    from simperf.errors import InputError, Problem, SimperfError
     from simperf.results import Result
     from simperf.scenario import Scenario
 
-__all__ = ["note", "play", "progress", "typed", "verify_outputs", "write_outputs"]
+__all__ = ["note", "placed", "play", "progress", "typed", "verify_outputs", "write_outputs"]
 
 _PICTURE = ((".png", ".svg", ".pdf"), "no picture format is known for this name", "FILE.png, .svg or .pdf")
 _DATA = ((".json", ".json.gz"), "the file's name does not say JSON", "FILE.json or .json.gz")
@@ -74,7 +74,7 @@ def play(scenario: Scenario, *, record: bool = True, unused: Literal["refuse", "
         with _clock() as watch:
             return run(scenario, record=record, watch=watch, unused=unused)
     except (InputError, MachineError, ProgramError, UnknownNameError) as error:
-        raise InputError(_placed(error, scenario)) from error
+        raise placed(error, scenario) from error
     except SimperfError:
         raise
     except Exception as error:
@@ -119,6 +119,13 @@ def _named(error: SimperfError, scenario: Scenario) -> str:
     name = getattr(error, "name", None)
     keys = [key for key, value in scenario.parameters.items() if isinstance(value, str) and value == name]
     return f"program.{keys[0]}" if len(keys) == 1 else "program"
+
+
+def placed(error: SimperfError, scenario: Scenario) -> InputError:
+    """The error, with the place in the scenario's file of what is wrong."""
+    from simperf.errors import InputError
+
+    return InputError(_placed(error, scenario))
 
 
 def _placed(error: SimperfError, scenario: Scenario) -> list[Problem]:

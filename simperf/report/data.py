@@ -84,6 +84,9 @@ def _answer(result: Result) -> dict[str, Any]:
     """The number that answers the question."""
     name, number = result.headline
     better = (result.answer or Answer()).better
+    if result.answer is not None and not result.answers:
+        asked = {"metric": result.answer.metric, "better": better}
+        return {**asked, **dict.fromkeys(("value", "unit", "low", "high"))}
     ends = {"low": number.low, "high": number.high}
     return {"metric": name, "better": better, "value": number.value, "unit": number.unit, **ends}
 
@@ -125,7 +128,7 @@ def comparison_document(
 
 def _comparison(good: Sequence[Result], ranking: Ranking, place: int) -> dict[str, Any]:
     """One of the results against the best value."""
-    if ranking.reference is None:
+    if ranking.reference is None or ranking.entrants[place].value is None:
         nothing = ("best", "rank", "ratio", "difference", "time_difference", "changes", "distinguishable", "chance")
         return dict.fromkeys(nothing)
     best, result = good[ranking.reference], good[place]

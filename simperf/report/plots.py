@@ -182,12 +182,18 @@ def _named(axes: Any, results: Sequence[Result | Failure]) -> None:
 
 def _answers(axes: Any, results: Sequence[Result | Failure], ranking: Ranking) -> None:
     """Bars of the number that ranks the results, with the values written."""
-    numbers = [each.number(ranking.answer.metric) for each in results if isinstance(each, Result)]
-    reach = max(max(0.0, number.value, number.high or 0.0) for number in numbers)
+    metric = ranking.answer.metric
+    good = [each for each in results if isinstance(each, Result)]
+    numbers = {place: each.number(metric) for place, each in enumerate(good) if each.has(metric)}
+    reach = max(max(0.0, number.value, number.high or 0.0) for number in numbers.values())
     place = 0
     for y, result in enumerate(results):
         if isinstance(result, Failure):
             axes.text(0, y, " failed", va="center", fontsize=8, color="#D55E00")
+            continue
+        if place not in numbers:
+            axes.text(0, y, " -", va="center", fontsize=8)
+            place += 1
             continue
         number = numbers[place]
         axes.barh(y, number.value, 0.65, color="#555555" if place in ranking.best else "#BBBBBB")
@@ -199,7 +205,7 @@ def _answers(axes: Any, results: Sequence[Result | Failure], ranking: Ranking) -
         told = "" if place in ranking.best or ratio is None else f"  ({multiple(ratio, digits=3)})"
         axes.text(end, y, f" {written(number.value, number.unit)}{told}", va="center", ha="left", fontsize=8)
         place += 1
-    low = min(0.0, *(number.value for number in numbers), *(number.low or 0.0 for number in numbers))
+    low = min(0.0, *(min(number.value, number.low or 0.0) for number in numbers.values()))
     axes.set_xlim(low, reach * _room(axes) if reach > 0 else 1)
     axes.set_xticks([])
     axes.set_title(f"{ranking.answer.metric}: {ranking.answer.better} is better", fontsize=9)

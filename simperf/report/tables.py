@@ -253,7 +253,7 @@ def comparison_view(
             row += [Text("failed", style="bold red"), *[Text("-")] * (3 + bool(metric) - tight)]
         else:
             told, time = Text(against(ranking, next(places))), Text(format_quantity(result.time, "s"))
-            value = Text(str(result.number(metric or TIME)).replace(" [", "\n["))
+            value = Text(str(result.number(metric or TIME)).replace(" [", "\n[") if result.has(metric or TIME) else "-")
             row += [value, told, time] if metric else [value, told]
             row += _bound(result)[tight:]
         if any(checks.values()):
@@ -272,7 +272,7 @@ def comparison_view(
         if lines:
             parts += _titled(title, Text("\n".join(lines)))
     if ranking.reference is not None and len(good) > 1:
-        behind = [one for one, rank in zip(good, ranking.ranks, strict=True) if rank != 1]
+        behind = [one for one, rank in zip(good, ranking.ranks, strict=True) if rank not in (1, None)]
         parts += _why(good[ranking.reference], behind)
     return Group(*parts)
 

@@ -31,7 +31,7 @@ def answer_words(result: Result) -> str:
 def answer_note(result: Result) -> str:
     """What stands below an answer that is not the time: the time, and which end is better; empty if it is the time."""
     answer = result.answer
-    if answer is None or answer.is_time:
+    if answer is None or answer.is_time or not result.answers:
         return ""
     return f"simulated time {result.number(TIME)}; {answer.metric}: {answer.better} is better"
 

@@ -13,7 +13,7 @@ from simperf.analysis.ranking import Ranking, rank_results
 from simperf.analysis.verdict import Verdict, verdict
 from simperf.errors import InputError, Problem, SimperfError
 from simperf.results import Result
-from simperf.run import Attempt, run
+from simperf.run import Attempt, run, settle_answers
 from simperf.scenario import Scenario, load_scenario
 from simperf.scenario.profile_use import refuse_unused
 from simperf.study.axes import make_axes, make_points
@@ -100,13 +100,20 @@ class SideBySide:
         return self.best[0] if len(self.best) == 1 else None
 
     def verdicts(self) -> list[Verdict | None]:
-        """How each attempt stands against the best value; None for that itself, failures, and without a ranking."""
+        """How each attempt stands against the best value.
+
+        None for that itself, for failures, for those without such a value, and where nothing is ranked.
+        """
         ranking = self.ranking
         first = self.results[ranking.reference] if ranking.reference is not None else None
-        return [
-            None if one.result is None or first is None or one.result is first else verdict(first, one.result)
-            for one in self.attempts
-        ]
+        found: list[Verdict | None] = []
+        for one in self.attempts:
+            result = one.result
+            if first is None or result is None or result is first or not result.has(ranking.answer.metric):
+                found.append(None)
+            else:
+                found.append(verdict(first, result))
+        return found
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows for people: the differences first, then the number that is ranked."""
@@ -117,8 +124,7 @@ class SideBySide:
             result = one.result
             numbers = ["failed" if result is None else str(result.number("time"))]
             if answer != "time":
-                there = result is not None and answer in result.metrics
-                numbers.insert(0, str(result.number(answer)) if result is not None and there else "-")
+                numbers.insert(0, str(result.number(answer)) if result is not None and result.has(answer) else "-")
             tie = "tie" if len(best) > 1 else "best"
             text = str(told) if told is not None else "-"
             if any(result is other for other in best):
@@ -171,13 +177,15 @@ def compare(
         chosen = [variant for one in loaded for variant in one.variants or (one,)]
     attempts = []
     for one in chosen:
+        unasked = replace(one, answer=None)  # a variant may lack the metric that others have
         try:
             if samples:
-                result = predict(one, samples=samples, executor=engine, play=play, unused="tell")
+                result = predict(unasked, samples=samples, executor=engine, play=play, unused="tell")
             else:
-                result = play(one, unused="tell")
+                result = play(unasked, unused="tell")
             attempts.append(Attempt(one.name, one, result, None))
         except SimperfError as error:
             attempts.append(Attempt(one.name, one, None, error))
+    attempts = settle_answers(attempts)
     refuse_unused(attempt.result.unused for attempt in attempts if attempt.result is not None)
     return SideBySide(tuple(attempts), differences([one.data for one in chosen]))

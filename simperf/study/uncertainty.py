@@ -125,7 +125,7 @@ def drawn(scenario: Scenario, index: int) -> Scenario:
 
 
 def _draw_task(task: Task, index: int) -> dict[str, float]:
-    return _numbers(drawn(point_scenario(task), index))
+    return _numbers(replace(drawn(point_scenario(task), index), answer=None))
 
 
 def _numbers(scenario: Scenario) -> dict[str, float]:

@@ -80,6 +80,14 @@ def test_scenarios_that_ask_for_different_numbers_have_no_winner():
     assert common_answer([None, None]) == (Answer(), "")
 
 
+def test_what_lacks_its_answer_is_left_out_where_others_have_it():
+    lacking = Result("alone", 0.5, answer=RATE)
+    found = rank_results([lacking, trained("a", 1.0, 96), trained("b", 1.0, 48)])
+    assert found.ranks == (None, 1, 2)
+    assert found.ratio(0) is None
+    assert "which 'alone' does not have" in rank_results([lacking, lacking]).refusal
+
+
 def test_nothing_to_rank():
     assert rank_results([]).headline == ""
     none = rank([Entrant("failed", None), Entrant("odd", math.nan)], Answer(), unit="s")

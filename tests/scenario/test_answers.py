@@ -6,10 +6,12 @@ import pytest
 
 from simperf.analysis.ranking import rank_results
 from simperf.answer import Answer
+from simperf.cli import main
 from simperf.errors import InputError
 from simperf.results import Result
 from simperf.run import run, run_variants
 from simperf.scenario import load_scenario, make_scenario
+from simperf.study.compare import compare
 from simperf.study.sweep import sweep
 
 CHAIN = '[scenario]\ntitle = "t"\nanswer = {answer}\n\n[program]\nuse = "async-chain"\nn = 10\n'
@@ -112,3 +114,63 @@ def test_eight_gpus_are_faster_than_one():
     found = rank_results(results)
     assert found.headline.startswith("Highest samples per second: 16 GPUs")
     assert min(results, key=lambda result: result.time).name == "2 GPUs"
+
+
+@pytest.fixture
+def trained(tmp_path):
+    """A step whose answer one GPU alone does not have."""
+    path = tmp_path / "train.toml"
+    path.write_text(
+        '[scenario]\ntitle = "t"\nanswer = { metric = "scaling efficiency", better = "higher" }\n\n'
+        '[machine]\nuse = "dgx-1v"\n\n[program]\nuse = "train"\nlayers = 1\nforward = "1 ms"\nbackward = "1 ms"\n'
+        'batch_per_gpu = 1\nsteps = 1\ngpus = 2\nweights = "1 MB"\nalgorithm = "ring"\n'
+    )
+    return path
+
+
+@pytest.mark.parametrize("samples", [0, 2])
+def test_a_variant_without_the_metric_that_others_have_is_not_ranked(trained, samples):
+    found = compare(trained, vary={"program.gpus": [1, 2, 8]}, samples=samples)
+    one, two, eight = found.results
+    assert "scaling efficiency" not in one.metrics
+    assert one.headline[0] == "time"
+    assert found.ranking.ranks[0] is None
+    assert found.winner in (two, eight)
+    header, rows = found.rows()
+    assert [row[header.index("scaling efficiency")] == "-" for row in rows] == [True, False, False]
+    table = sweep(load_scenario(trained), {"program.gpus": [1, 2, 8]}, cache=False)
+    assert table.ranking.ranks[0] is None
+    assert table.winner()["set"]["program.gpus"] == found.winner.scenario["program"]["gpus"]
+
+
+def test_variants_that_all_lack_the_metric_fail(trained):
+    (attempt,) = compare(trained, vary={"program.gpus": [1]}).attempts
+    assert attempt.result is None
+    assert "has no metric 'scaling efficiency'" in str(attempt.error)
+    trained.write_text(trained.read_text() + '\n[[compare]]\nname = "one"\nset = { "program.gpus" = 1 }\n')
+    first, *_ = run_variants(load_scenario(trained))
+    assert "has no metric 'scaling efficiency'" in str(first.error)
+    text = trained.read_text() + '\n[[compare]]\nname = "two"\nset = { "program.gpus" = 2 }\n'
+    trained.write_text(text)
+    assert [attempt.error for attempt in run_variants(load_scenario(trained))] == [None, None]
+
+
+@pytest.mark.parametrize("form", ["table", "json", "csv"])
+def test_the_command_shows_what_has_no_answer(trained, capsys, tmp_path, form):
+    files = ["--plot", str(tmp_path / "plot.svg"), "--report", str(tmp_path / "report.html")]
+    words = ["compare", str(trained), "--vary", "program.gpus=1,8", "--format", form]
+    assert main(words + (files if form == "table" else [])) == 0
+    out = capsys.readouterr().out
+    if form == "table":
+        assert "Highest scaling efficiency: gpus 8" in out
+        assert next(line for line in out.splitlines() if line.startswith("gpus 1")).split()[2] == "-"
+    elif form == "json":
+        first, second = json.loads(out)["results"]
+        assert first["answer"]["value"] is None
+        assert first["comparison"]["rank"] is None
+        assert second["comparison"]["rank"] == 1
+
+
+def test_the_command_fails_where_none_has_it(trained, capsys):
+    assert main(["compare", str(trained), "--vary", "program.gpus=1"]) == 2
+    assert f"{trained}:3: scenario.answer.metric" in capsys.readouterr().err

@@ -138,7 +138,7 @@ def _rows(results: Sequence[Result | Failure], good: Sequence[Result], ranking: 
             rows.append((result.name, "failed", *[""] * 4, result.error))
             continue
         place, limit = next(places), busiest(result)
-        told = verdict(best, result) if best is not None else None
+        told = verdict(best, result) if best is not None and result.has(metric or "time") else None
         behind = told is not None and told.category and ranking.ranks[place] != 1
         why = f"+{format_quantity(told.loss, 's')} of {told.category}" if told is not None and behind else ""
         ends = result.intervals.get(ranking.answer.metric)
@@ -146,7 +146,7 @@ def _rows(results: Sequence[Result | Failure], good: Sequence[Result], ranking: 
         rows.append(
             (
                 result.name,
-                format_quantity(result.number(metric or "time").value, unit),
+                format_quantity(result.number(metric or "time").value, unit) if result.has(metric or "time") else "-",
                 " to ".join(format_quantity(end, unit) for end in ends) if ends else "",
                 against(ranking, place),
                 format_quantity(result.time, "s") if metric else "",
