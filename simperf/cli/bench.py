@@ -77,6 +77,7 @@ class Bench:
         from simperf.cli.quantities import Quantities
         from simperf.cli.seating import refuse_unread, seat
         from simperf.collectives import Transport, algorithms
+        from simperf.collectives.settings import NCCL
 
         known = algorithms(collective)
         refuse_unread(place, given)
@@ -96,6 +97,14 @@ class Bench:
         names = _named(algo, collective, known, machine, ranks)
         chosen = algo != "all"
         refuse_options(collective, names, {**options, "protocol": protocol}, typed=given, exact=exact and chosen)
+        _refuse_costs(
+            machine,
+            {
+                "--step-latency": step_latency if transport.step_latency > 0.0 else "",
+                "--reduce-rate": reduce_rate,
+                "--protocol": protocol if set(names).isdisjoint(NCCL) else "",
+            },
+        )
         made = cls(collective, names, place, options, protocol, transport, exact, chosen)
         made.late, made.background, made.machine, made.ranks = tuple(late), tuple(background), machine, ranks
         return made
@@ -326,6 +335,17 @@ class Bench:
                 raise
             self._leave_out(f"{name} over {len(self.ranks)}" if isinstance(error, EffortError) else name, name, error)
             return []
+
+
+def _refuse_costs(machine: Wired, given: Mapping[str, str]) -> None:
+    """Refuse options that say what a send costs, where the network stack of the machine's hosts does."""
+    from simperf.collectives.hosted import BY_STACK, hosted
+    from simperf.errors import InputError, Problem
+
+    message = "the machine's hosts have a network stack, whose costs alone are those of sends"
+    wrong = [Problem(message, key=key, value=text, expected=BY_STACK) for key, text in given.items() if text]
+    if wrong and hosted(machine):
+        raise InputError(wrong)
 
 
 def _named(

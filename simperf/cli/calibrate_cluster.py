@@ -59,7 +59,7 @@ def cluster(
     """Measure collectives and training on hosts boxed into this machine, and show the prediction beside it."""
     from importlib.util import find_spec
 
-    from simperf.calibrate.cluster.measure import goes_on, of_box
+    from simperf.calibrate.cluster.measure import goes_on, of_box, priority_of
     from simperf.calibrate.dataset import Dataset
     from simperf.cli.calibrate_fit import of_file
 
@@ -70,7 +70,10 @@ def cluster(
     others = [of_box(Dataset.load(path), path) for path in beside or ()]
     if replay is not None:
         with of_file([replay]):
-            _show(of_box(Dataset.load(replay), replay), points=points, samples=samples, beside=others)
+            recorded = of_box(Dataset.load(replay), replay)
+            unsaid = "" if "priority" in recorded.made else ", as all were when this file was made"
+            typer.echo(f"measured with hosts of {priority_of(recorded)} priority{unsaid}\n")
+            _show(recorded, points=points, samples=samples, beside=others)
         return
     from simperf.calibrate.cluster.needs import check
     from simperf.calibrate.measure.stolen import disturbed

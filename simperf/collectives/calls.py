@@ -8,6 +8,7 @@ from typing import Any
 
 from simperf.collectives.effort import Effort
 from simperf.collectives.execute import Execution, check_size, execute
+from simperf.collectives.hosted import BY_STACK, hosted
 from simperf.collectives.nccl import COLLECTIVES
 from simperf.collectives.placement import PLAIN, Transport, Wired, place
 from simperf.collectives.protocols import protocol_transport
@@ -91,6 +92,9 @@ class Call:
         """Play a plan, with nothing but wires and the transport."""
         machine, entry, transport = self.machine, self.entry_times, self.transport
         if self.protocol:
+            if hosted(self.machine):
+                message = "the machine's hosts have a network stack, which carries no protocol of NCCL"
+                raise InputError(Problem(message, key="protocol", value=self.protocol, expected=BY_STACK))
             variant = protocol_transport(self.algorithm, self.protocol)
             transport = replace(variant, step_latency=transport.step_latency, reduce_rate=transport.reduce_rate)
         sites = reducing_sites(machine, self.algorithm, self.ranks, options)

@@ -11,7 +11,7 @@ import simpy
 
 from simperf.collectives.collapsed import collapse
 from simperf.collectives.effort import ASKED, Effort
-from simperf.collectives.hosted import Hosted
+from simperf.collectives.hosted import Hosted, hosted
 from simperf.collectives.moved import Moved
 from simperf.collectives.placement import PLAIN, Placement, Transport, Wired, place
 from simperf.collectives.plan import Plan
@@ -112,7 +112,7 @@ def execute(
     entry_times : sequence of float, optional
         When each rank calls the collective [s].
     transport : Transport
-        Per-step latency, protocol efficiency, reduction at the receiver.
+        Per-step latency, protocol efficiency, reduction at the receiver; `PLAIN` where hosts have network stacks.
     background : sequence of (str, str, float)
         Traffic from node to node that wants so much bandwidth [B/s] all the time and
         shares the links with the collective.
@@ -129,7 +129,7 @@ def execute(
     Raises
     ------
     InputError
-        A size, entry time or node that has no meaning.
+        A size, entry time or node that has no meaning, or a transport where hosts have network stacks.
     MachineError
         Two participants that must talk are not connected.
     """
@@ -138,7 +138,7 @@ def execute(
     placement = placement or place(plan, machine, ranks=ranks, servers=servers)
     traffic = [(tuple(machine.route(src, dst).resources), rate) for src, dst, rate in background]
     hosting = getattr(machine, "hosting", None)
-    if hosting is not None and (hosting.stack is not None or hosting.shaped):
+    if hosted(machine) or (hosting is not None and hosting.shaped):
         effort.check_events(plan)
         return _between_hosts(plan, machine, placement, nbytes, entry, transport=transport, traffic=traffic)
     touched = bool(traffic) and not used_links(plan, placement).isdisjoint(name for flow, _ in traffic for name in flow)
@@ -188,8 +188,18 @@ def _start(
     sim: Any, plan: Plan, placement: Placement, nbytes: float, entry: Sequence[float], *, transport: Transport
 ) -> Stepwise | Hosted:
     """Start a plan in a simulation, by threads of its hosts where these have network stacks."""
+    recorder = getattr(sim, "recorder", None)
     if getattr(sim, "stacks", None) is not None:
-        return Hosted(sim.env, sim.stacks, plan=plan, placement=placement, nbytes=nbytes, entry=entry)
+        return Hosted(
+            sim.env,
+            sim.stacks,
+            plan=plan,
+            placement=placement,
+            nbytes=nbytes,
+            entry=entry,
+            transport=transport,
+            recorder=recorder,
+        )
     return Stepwise(
         sim.env,
         sim.network,
@@ -198,7 +208,7 @@ def _start(
         nbytes=nbytes,
         transport=transport,
         entry=entry,
-        recorder=getattr(sim, "recorder", None),
+        recorder=recorder,
     )
 
 

@@ -11,24 +11,54 @@ caller; it asks for sends and receives at no cost but theirs. Other plans are wh
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
 import simpy
 
-from simperf.collectives.placement import Placement
+from simperf.collectives.placement import PLAIN, Placement, Transport, Wired
 from simperf.collectives.plan import Channel, Phase, Plan, Round, chunk_sizes, chunks_in
 from simperf.engine.netstack import NetworkStacks
+from simperf.engine.recorder import Recorder
+from simperf.errors import InputError, Problem
 
-__all__ = ["LIBRARY", "Hosted"]
+__all__ = ["BY_STACK", "LIBRARY", "Hosted", "hosted", "refuse_transport"]
 
 Steps = Generator[simpy.Event, Any, Any]
 
 #: algorithms that a library's own threads do
 LIBRARY = ("gloo",)
 
+#: what can be played where hosts have network stacks
+BY_STACK = "an idealised algorithm with no protocol, latency or rate of its own, or a machine with no network_stack"
+
 #: other participant, bytes, whether they are added up
 Part = tuple[int, float, bool]
+
+
+def hosted(machine: Wired) -> bool:
+    """Whether the machine's hosts have network stacks."""
+    hosting = getattr(machine, "hosting", None)
+    return hosting is not None and hosting.stack is not None
+
+
+def refuse_transport(transport: Transport) -> None:
+    """Refuse any transport but `PLAIN`: hosts with network stacks send at their stack's costs.
+
+    Raises
+    ------
+    InputError
+        With all that differs from `PLAIN`.
+    """
+    given = [
+        f"{one.name} = {value}"
+        for one in fields(Transport)
+        if (value := getattr(transport, one.name)) != getattr(PLAIN, one.name)
+    ]
+    if given:
+        message = "the machine's hosts have a network stack, whose costs alone are those of sends"
+        raise InputError(Problem(message, key="transport", value=", ".join(given), expected=BY_STACK))
 
 
 class _Item:
@@ -58,6 +88,10 @@ class Hosted:
         Payload [B].
     entry : sequence of float
         Delay from now until each participant takes part [s]; infinite for one that `enter` will be called for.
+    transport : Transport
+        None but `PLAIN`: the network stacks say what sends cost.
+    recorder : Recorder, optional
+        Is told of every send, from when it was asked for until its bytes have left.
     released : callable, optional
         Called with the number of a participant when it is done with all channels.
 
@@ -67,6 +101,11 @@ class Hosted:
         Succeeds with the time of completion [s].
     finish : list of float
         Time at which each participant was done [s].
+
+    Raises
+    ------
+    InputError
+        The transport is another one.
     """
 
     def __init__(
@@ -78,12 +117,15 @@ class Hosted:
         placement: Placement,
         nbytes: float,
         entry: Sequence[float],
+        transport: Transport = PLAIN,
+        recorder: Recorder | None = None,
         released: Callable[[int], None] | None = None,
     ) -> None:
+        refuse_transport(transport)
         self.env, self.stacks, self.plan, self.placement, self.nbytes = env, stacks, plan, placement, nbytes
         self.done = env.event()
         self.finish = [0.0] * plan.nparticipants
-        self._released = released
+        self.recorder, self._released = recorder, released
         self._left = plan.nparticipants
         self._slots = [stacks.slot() for _ in plan.channels]
         self._rounds: dict[tuple[int, int, int], tuple[list[list[Part]], list[list[Part]]]] = {}
@@ -173,7 +215,15 @@ class Hosted:
 
     def _send(self, src: str, dst: str, nbytes: float, slot: int) -> simpy.Event:
         """A send; inside a node nothing has to be sent."""
-        return self.stacks.send(src, dst, nbytes, slot) if src != dst else self.env.timeout(0.0)
+        if src == dst:
+            return self.env.timeout(0.0)
+        sent = self.stacks.send(src, dst, nbytes, slot)
+        if self.recorder is not None and sent.callbacks is not None:
+            sent.callbacks.append(partial(self._record, self.recorder, src, dst, float(self.env.now)))
+        return sent
+
+    def _record(self, recorder: Recorder, src: str, dst: str, asked: float, _: simpy.Event) -> None:
+        recorder.span(f"{src}/send", f"to {dst}", asked, float(self.env.now), "communication")
 
     def _receive(self, src: str, dst: str, slot: int) -> simpy.Event:
         return self.stacks.receive(src, dst, slot) if src != dst else self.env.timeout(0.0)

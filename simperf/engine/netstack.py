@@ -286,6 +286,8 @@ class NetworkStacks:
             asked.credits -= 1
             nbytes, weight, sent = asked.sends.popleft()
             line.waiting.append((nbytes, weight, sent, asked.receives.popleft()))
+        if not asked.sends and not asked.receives:  # no credit is left or under way: each belongs to a receive
+            del self._slots[src, dst, slot]
         if line.waiting and not line.busy:
             line.busy = True
             self.env.process(self._carry(src, dst, line))
@@ -293,18 +295,19 @@ class NetworkStacks:
     def _carry(self, src: str, dst: str, line: _Connection) -> Steps:
         self._enter(line)
         while line.waiting:
-            line.nbytes, weight, sent, received = line.waiting.popleft()
+            nbytes, weight, sent, received = line.waiting.popleft()
+            line.nbytes = nbytes
             if line.inside:
-                yield self.network.transfer(line.links, line.nbytes, latency=line.latency, weight=weight)
+                yield self.network.transfer(line.links, nbytes, latency=line.latency, weight=weight)
                 sent.succeed()
                 received.succeed(self.env.now)
                 continue
             yield self.work(src, self.costs.message / 2)
             self._answer(src, dst, line)
             began = float(self.env.now)
-            yield from self._move(line, line.nbytes + self._along, weight)
+            yield from self._move(line, nbytes + self._along, weight)
             sent.succeed()
-            self.env.process(self._arrive(src, dst, line, received, began))
+            self.env.process(self._arrive(dst, line, nbytes, received, began))
         line.busy = False
         del self._active[line]
 
@@ -359,6 +362,8 @@ class NetworkStacks:
         """Work for a host's cores if no link had to wait and all segments woke a thread, over what they can do [1]."""
         rate = 0.0
         for line in self._active:
+            if line.inside:
+                continue
             ends = (line.src.share is host.share) + (line.dst.share is host.share)
             if ends:
                 shares = (self._rate(link) / max(1, self._users[link]) for link in line.links)
@@ -423,9 +428,9 @@ class NetworkStacks:
             return 0.0
         return line.nbytes * window / (line.nbytes + window)
 
-    def _arrive(self, src: str, dst: str, line: _Connection, received: simpy.Event, began: float) -> Steps:
+    def _arrive(self, dst: str, line: _Connection, nbytes: float, received: simpy.Event, began: float) -> Steps:
         """The receiver's input thread takes a message and wakes the one that waits for it."""
-        nbytes, slept = line.nbytes, float(self.env.now) - began
+        slept = float(self.env.now) - began
         yield self._wake(line.dst)
         yield from self._input(dst, line.dst, self.costs.message / 2 + self._cold(line.dst, nbytes, slept))
         if received.callbacks and not self.asleep(line.dst):

@@ -310,6 +310,8 @@ class Group:
                 placement=way.placement,
                 nbytes=meeting.nbytes,
                 entry=entry,
+                transport=way.transport,
+                recorder=simulation.recorder,
                 released=lambda who: self._release(number, who),
             )
         return Stepwise(

@@ -65,6 +65,21 @@ def test_a_recorded_cluster_is_shown_beside_its_prediction(tmp_path):
     assert len(every.splitlines()) > len(found.stdout.splitlines()) + 40
 
 
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        ({"priority": "ordinary"}, "of ordinary priority"),
+        ({"priority": "real-time"}, "of real-time priority"),
+        ({}, "of real-time priority, as all were when this file was made"),
+    ],
+)
+def test_a_recorded_cluster_is_shown_with_the_priority_of_its_hosts(tmp_path, made, told):
+    pytest.importorskip("lmfit")
+    path = tmp_path / "cluster.json.gz"
+    replace(synthesise(), made=made).save(path)
+    assert call("--replay", path).stdout.splitlines()[0] == f"measured with hosts {told}"
+
+
 def test_a_file_of_something_else_is_told_with_its_name(tmp_path):
     pytest.importorskip("lmfit")
     other, few, good = tmp_path / "machine.json", tmp_path / "few.json", tmp_path / "cluster.json"

@@ -302,3 +302,24 @@ def test_one_rank_and_nodes_beyond_reason(capsys):
 def test_short_names_are_known_inside_a_hierarchy_too(capsys):
     words = ["collective", "all-reduce", "--server", "dgx-1v", "--nodes", "2", "--algo", "hierarchical"]
     assert run(capsys, *words, "--outer", "tree", "-b", "1K", "-e", "1K")[0] == 0
+
+
+def test_costs_of_sends_are_those_of_the_hosts_network_stack(capsys, tmp_path):
+    (tmp_path / "cluster").mkdir()
+    fabric = 'fabric = {type = "star", bandwidth = "1 GB/s"}'
+    lines = [
+        'kind = "cluster"',
+        'title = "two"',
+        'server = "dgx-1v"',
+        "count = 2",
+        fabric,
+        'network_stack = "linux-gloo"',
+    ]
+    (tmp_path / "cluster" / "pair.toml").write_text("\n".join(lines) + "\n")
+    words = ["collective", "all-reduce", "--cluster", "pair", "--folder", str(tmp_path), "--algo", "ring", "-b", "1K"]
+    words += ["-e", "1K"]
+    assert run(capsys, *words)[0] == 0
+    code, _, err = run(capsys, *words, "--step-latency", "5us", "--reduce-rate", "1GB/s", "--protocol", "LL")
+    assert code == 2
+    for told in ("--step-latency", "5us", "--reduce-rate", "1GB/s", "--protocol", "LL", "network_stack"):
+        assert told in err

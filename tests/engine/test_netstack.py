@@ -4,8 +4,10 @@ import math
 
 import pytest
 
-from simperf.collectives import execute, make_plan
+from simperf.collectives import Transport, collective_event, execute, make_plan
+from simperf.collectives.bench import measure
 from simperf.engine.contention import cooled, found
+from simperf.engine.recorder import Recorder
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError
 from simperf.hardware import Catalog, build_machine
@@ -223,3 +225,83 @@ def test_a_thread_is_cold_after_a_long_sleep():
     )
     assert warm < 0.01e-3
     assert cold == pytest.approx(1e-3, rel=0.01)
+
+
+def test_a_message_that_arrives_is_as_large_as_it_was_whatever_waits_behind_it():
+    """A busy core knows nothing of a first message, however large the next one is: all of `cold`, on half a core."""
+    cold, small, large = 10e-3, 1e3, 1e6
+    machine = tables(cores=1.0, cold=f"{cold} s", segment="10 kB")
+    simulation = Simulation(build_machine(machine, Catalog.load()))
+    simulation.host("h1").work(1e3)
+    stacks = simulation.stacks
+    arrived = [stacks.receive("h0", "h1") for _ in range(2)]
+    for nbytes in (small, large):
+        stacks.send("h0", "h1", nbytes)
+    assert simulation.env.run(arrived[0]) == pytest.approx(small / RATE + 2 * cold, rel=1e-9)
+
+
+def test_nothing_is_kept_of_messages_that_have_arrived():
+    simulation = Simulation(build_machine(tables(), Catalog.load()))
+    stacks = simulation.stacks
+    for _ in range(5):
+        simulation.env.run(stacks.carry("h0", "h1", 1e3))
+    late = stacks.send("h1", "h0", 1e3)
+    simulation.env.run(simulation.now + 1.0)
+    assert not late.triggered  # nobody has asked for it, so that it is kept
+    simulation.env.run(stacks.receive("h1", "h0"))
+    assert not stacks._slots
+
+
+def test_transfers_inside_a_host_offer_its_network_stack_no_work():
+    """What threads find together is as without transfers inside both hosts."""
+    costs = {**FREE, "byte_rate": "15 MB/s", "bulk_rate": "60 MB/s", "segment": "10 kB"}
+    fabric = {"type": "star", "bandwidth": "100 MB/s"}
+    cluster = {"server": "desktop-2gpu", "count": 2, "fabric": fabric, "network_stack": costs}
+    times = []
+    for inside in (0, 1):
+        simulation = Simulation(build_machine(cluster, Catalog.load()))
+        stacks = simulation.stacks
+        if inside:
+            for server in ("n0", "n1"):
+                stacks.carry(f"{server}/gpu0", f"{server}/gpu1", 1e12)
+            simulation.env.run(simulation.now + 1.0)
+        began = simulation.now
+        simulation.env.run(stacks.carry("n0/gpu0", "n1/gpu0", 1e6))
+        times.append(simulation.now - began)
+    assert times[1] == pytest.approx(times[0], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "transport"),
+    [("ring", {"step_latency": 5e-6}), ("gloo", {"reduce_rate": 1e9}), ("pipelined-tree", {"cap": 1e9, "start": 1e-6})],
+)
+def test_a_transport_that_a_network_stack_would_drop_is_refused(algorithm, transport):
+    machine = build_machine(tables(), Catalog.load())
+    plan, names = make_plan("all-reduce", algorithm, nranks=3), ["h0", "h1", "h2"]
+    with pytest.raises(InputError) as error:
+        execute(plan, machine, nbytes=MIB, ranks=names, transport=Transport(**transport))
+    (problem,) = error.value.problems
+    assert problem.key == "transport"
+    assert all(f"{key} = {value}" in problem.value for key, value in transport.items())
+    assert "network_stack" in problem.expected
+    assert execute(plan, machine, nbytes=MIB, ranks=names, transport=Transport()).method == "hosts"
+
+
+def test_a_protocol_that_a_network_stack_would_drop_is_refused():
+    machine = build_machine(tables(), Catalog.load())
+    with pytest.raises(InputError) as error:
+        measure(machine, "all-reduce", "ring", nbytes=1024, ranks=["h0", "h1"], protocol="LL")
+    assert [(one.key, one.value) for one in error.value.problems] == [("protocol", "LL")]
+
+
+def test_every_send_between_hosts_is_in_the_timeline():
+    recorder = Recorder()
+    simulation = Simulation(build_machine(tables(), Catalog.load()), recorder=recorder)
+    plan = make_plan("all-reduce", "ring", nranks=3)
+    end = simulation.env.run(collective_event(simulation, plan, ["h0", "h1", "h2"], MIB))
+    spans = [span for span in recorder.spans if span.track.endswith("/send")]
+    assert sorted((span.track, span.name) for span in spans) == sorted(
+        (f"h{i}/send", f"to h{(i + 1) % 3}") for i in range(3) for _ in range(4)
+    )
+    assert all(span.end - span.start == pytest.approx(MIB / 3 / RATE, rel=1e-9) for span in spans)
+    assert max(span.end for span in spans) == pytest.approx(end)

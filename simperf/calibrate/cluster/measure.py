@@ -23,7 +23,7 @@ from simperf.calibrate.measure.facts import machine_facts, version_facts
 from simperf.calibrate.measure.stolen import Stolen, taken_away
 from simperf.errors import InputError, Problem
 
-__all__ = ["goes_on", "measure", "of_box", "read"]
+__all__ = ["goes_on", "measure", "of_box", "priority_of", "read"]
 
 #: interquartile range over the median from which on a reading is called unsteady
 UNSTEADY = 0.1
@@ -222,6 +222,11 @@ def of_box(data: Dataset, path: str | os.PathLike[str]) -> Dataset:
     return data
 
 
+def priority_of(data: Dataset) -> str:
+    """Priority of the hosts' threads when the data set was measured; real-time in files without it, which came first."""
+    return str(data.made.get("priority", REAL_TIME))
+
+
 def goes_on(before: Dataset, path: str | os.PathLike[str], priority: str = REAL_TIME) -> None:
     """Refuse to go on with a file that is of no boxed cluster, or of another machine or torch.
 
@@ -244,7 +249,7 @@ def goes_on(before: Dataset, path: str | os.PathLike[str], priority: str = REAL_
     of_box(before, path)
     machine, versions = _facts()
     refuse_another(before, path, machine, versions, conditions={})
-    if (known := before.made.get("priority", REAL_TIME)) != priority:
+    if (known := priority_of(before)) != priority:
         message = f"was measured with hosts of {known} priority"
         raise InputError(
             Problem(
