@@ -223,7 +223,7 @@ def of_box(data: Dataset, path: str | os.PathLike[str]) -> Dataset:
 
 
 def priority_of(data: Dataset) -> str:
-    """Priority of the hosts' threads when the data set was measured; real-time in files without it, which came first."""
+    """Priority of the hosts' threads when a data set was measured; real-time in files from before it was kept."""
     return str(data.made.get("priority", REAL_TIME))
 
 
