@@ -65,10 +65,15 @@ def recorded() -> Iterator[tuple[str, Validation]]:
 
 
 def boxed_clusters() -> Iterator[tuple[str, tuple[Row, ...]]]:
-    """Recorded clusters in a box beside their prediction, every point; intervals are made of the other recordings."""
+    """Recorded clusters in a box beside their prediction, every point.
+
+    Intervals are made of the other recordings with hosts of the same priority.
+    """
     for folder in CALIBRATION:
         files = sorted(folder.glob("boxed-*.json*")) if folder.is_dir() else []
-        every = [hold_against(Dataset.load(file)) for file in files]
+        loaded = [Dataset.load(file) for file in files]
+        every = [hold_against(data) for data in loaded]
         for index, file in enumerate(files):
-            others = every[:index] + every[index + 1 :]
+            alike = [data.made.get("priority") == loaded[index].made.get("priority") for data in loaded]
+            others = [every[at] for at, same in enumerate(alike) if same and at != index]
             yield file.name.partition(".")[0], with_others(every[index], others) if others else every[index]
