@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from simperf.calibrate.cluster.accuracy import Row, hold_against
+from simperf.calibrate.cluster.measure import priority_of
 from simperf.calibrate.cluster.profile import hold_profile, is_box, validation_of
 from simperf.calibrate.cluster.scatter import with_others
 from simperf.calibrate.dataset import Dataset
@@ -74,6 +75,6 @@ def boxed_clusters() -> Iterator[tuple[str, tuple[Row, ...]]]:
         loaded = [Dataset.load(file) for file in files]
         every = [hold_against(data) for data in loaded]
         for index, file in enumerate(files):
-            alike = [data.made.get("priority") == loaded[index].made.get("priority") for data in loaded]
+            alike = [priority_of(data) == priority_of(loaded[index]) for data in loaded]
             others = [every[at] for at, same in enumerate(alike) if same and at != index]
             yield file.name.partition(".")[0], with_others(every[index], others) if others else every[index]
