@@ -50,7 +50,7 @@ def test_the_best_algorithm_among_sixteen_thousand_gpus(benchmark, shown, second
     taken, rows = shown(lambda: tables(servers, sizes))
     assert len(rows) == len(sizes)
     benchmark.extra_info["one size"] = once
-    assert benchmark.disabled or taken < 1.0 * len(sizes) * once
+    assert benchmark.disabled or taken < 0.5 * len(sizes) * once
 
 
 def test_points_of_a_sweep_beside_runs_one_by_one(benchmark, shown, seconds):
@@ -64,4 +64,4 @@ def test_points_of_a_sweep_beside_runs_one_by_one(benchmark, shown, seconds):
     taken, table = shown(lambda: sweep(ddp(), vary, engine="serial", record=False, cache=False))
     assert len(table) == 40
     benchmark.extra_info["one by one"] = by_hand
-    assert benchmark.disabled or taken < 2.0 * by_hand
+    assert benchmark.disabled or taken < 1.2 * by_hand
