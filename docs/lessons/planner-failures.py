@@ -12,7 +12,7 @@ with app.setup:
     import simperf
     from simperf.teach.notebook import Page, controls, language_switch
     from simperf.teach.pictures import draw_curves
-    from simperf.training.checkpoint import daly, young
+    from simperf.training.failures.checkpoint import daly, young
 
     intervals = [60, 120, 240, 480, 900, 1800, 3600, 7200]
 

@@ -11,8 +11,8 @@ from simperf.errors import ProgramError
 from simperf.execution import Program
 from simperf.execution.session import Session
 from simperf.programs.registry import program
-from simperf.training.job import Recovery
-from simperf.training.shards import move_shards, place_shards, take_over
+from simperf.training.failures.recovery import Recovery
+from simperf.training.servers.shards import move_shards, place_shards, take_over
 from simperf.units import Bytes, Seconds
 
 __all__ = ["server_loss"]

@@ -12,13 +12,13 @@ from simperf.execution import Program
 from simperf.execution.session import Session
 from simperf.programs.registry import Unless, program
 from simperf.programs.unused import refuse_unused
-from simperf.training.checkpoint import Checkpoint, daly, young
-from simperf.training.failures import Cause, at_times
-from simperf.training.goodput import goodput, new_life
-from simperf.training.interval import best_interval
+from simperf.training.failures.causes import Cause, at_times
+from simperf.training.failures.checkpoint import Checkpoint, daly, young
+from simperf.training.failures.goodput import goodput, new_life
+from simperf.training.failures.interval import best_interval
+from simperf.training.failures.life import PARTS, Part
+from simperf.training.failures.recovery import Job, Recovery
 from simperf.training.jitter import distribution
-from simperf.training.job import Job, Recovery
-from simperf.training.life import PARTS, Part
 from simperf.units import Bytes, BytesPerSecond, Ratio, Seconds
 
 __all__ = ["failing_job"]

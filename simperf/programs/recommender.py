@@ -6,8 +6,8 @@ from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program
 from simperf.execution.session import Session
 from simperf.programs.registry import program
-from simperf.training.hybrid import HybridRun, train_hybrid
-from simperf.training.recommender import Recommender
+from simperf.training.sharded.hybrid import HybridRun, train_hybrid
+from simperf.training.sharded.recommender import Recommender
 from simperf.units import PerSecond, Ratio
 
 __all__ = ["recommender"]

@@ -11,10 +11,10 @@ from simperf.execution import Program
 from simperf.execution.session import Session
 from simperf.programs.registry import program
 from simperf.programs.servers import train_with_servers
-from simperf.training.buckets import BUCKET
-from simperf.training.local_rings import GROUPED
-from simperf.training.multi_machine import Reduction
+from simperf.training.data.buckets import BUCKET
 from simperf.training.replica import Traced
+from simperf.training.servers.local_rings import GROUPED
+from simperf.training.servers.multi_machine import Reduction
 from simperf.training.trainer import Training
 from simperf.training.trainer import train as run_training
 from simperf.units import Bytes, PerSecond, Ratio

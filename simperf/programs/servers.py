@@ -17,19 +17,19 @@ from simperf.execution.session import Session
 from simperf.programs.registry import Unless, program
 from simperf.programs.unused import slows, unused
 from simperf.training.alone import time_alone
-from simperf.training.asynchronous import Loop, Pace
-from simperf.training.compression import codec
 from simperf.training.feeding import Feeding
 from simperf.training.fitting import fit_speed
 from simperf.training.jitter import Constant, distribution
-from simperf.training.kvstore import UNEVEN, StoreOptions
-from simperf.training.local_rings import GROUPED
-from simperf.training.multi_machine import AROUND, Reduction
-from simperf.training.parameter_server import ServerRun, parameter_server, report
-from simperf.training.placement import Placement, Where, server_nodes, worker_gpus
 from simperf.training.replica import Traced, faster
-from simperf.training.servers import ServerWork
-from simperf.training.staleness import Consistency, Mode
+from simperf.training.servers.compression import codec
+from simperf.training.servers.kvstore import UNEVEN, StoreOptions
+from simperf.training.servers.local_rings import GROUPED
+from simperf.training.servers.multi_machine import AROUND, Reduction
+from simperf.training.servers.parameter_server import ServerRun, parameter_server, report
+from simperf.training.servers.placement import Placement, Where, server_nodes, worker_gpus
+from simperf.training.servers.shard_server import ServerWork
+from simperf.training.servers.staleness import Consistency, Mode
+from simperf.training.servers.worker import Loop, Pace
 from simperf.training.step import TrainingStep, even_step
 from simperf.training.stragglers import slowed
 from simperf.training.variation import slowest

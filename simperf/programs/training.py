@@ -13,7 +13,7 @@ from simperf.execution import Program
 from simperf.execution.session import Session
 from simperf.programs.registry import Unless, program
 from simperf.programs.unused import deviates, slows, together, unused
-from simperf.training.buckets import BUCKET, FIRST_BUCKET
+from simperf.training.data.buckets import BUCKET, FIRST_BUCKET
 from simperf.training.feeding import Feeding
 from simperf.training.jitter import Family, distribution
 from simperf.training.replica import Layers, Traced, Workload

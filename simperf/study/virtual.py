@@ -25,7 +25,7 @@ from simperf.hardware.netstack import Hosting
 from simperf.hardware.part import Part
 from simperf.hardware.processors import GpuPart
 from simperf.scenario import CostSettings, Scenario
-from simperf.training.multi_machine import AROUND
+from simperf.training.servers.multi_machine import AROUND
 from simperf.units import Unit
 
 __all__ = ["PROTOCOLS", "Resource", "resources", "speed_up"]

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from simperf.execution.session import Session
-from simperf.training.ddp import ddp
+from simperf.training.data.ddp import ddp
+from simperf.training.data.group import Group
+from simperf.training.data.naive import naive
+from simperf.training.data.symmetry import make_replicas
 from simperf.training.feeding import Feeding, attach
-from simperf.training.group import Group
-from simperf.training.naive import naive
 from simperf.training.outcome import step_time
 from simperf.training.step import TrainingStep
-from simperf.training.symmetry import make_replicas
 
 __all__ = ["time_alone"]
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from simperf.engine.device import Device
 from simperf.execution.session import Session
-from simperf.training.group import Group
+from simperf.training.data.group import Group
 from simperf.training.replica import Replica
 
 __all__ = ["spread", "step_time", "tell", "tell_cost", "tell_memory", "tell_use"]

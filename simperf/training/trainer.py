@@ -13,23 +13,23 @@ from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.execution import Program, wait
 from simperf.execution.session import Session
 from simperf.training.alone import time_alone
-from simperf.training.buckets import BUCKET, FIRST_BUCKET, Bucket, assign_buckets
-from simperf.training.data_parallel import data_parallel
-from simperf.training.ddp import ddp
+from simperf.training.data.buckets import BUCKET, FIRST_BUCKET, Bucket, assign_buckets
+from simperf.training.data.data_parallel import data_parallel
+from simperf.training.data.ddp import ddp
+from simperf.training.data.group import Group
+from simperf.training.data.heterogeneous import even_split, proportional_split
+from simperf.training.data.local_sgd import local_sgd
+from simperf.training.data.naive import naive
+from simperf.training.data.symmetry import make_replicas
 from simperf.training.feeding import Feeding, attach, tell_feeds
 from simperf.training.fitting import fit_speed
-from simperf.training.group import Group
-from simperf.training.heterogeneous import even_split, proportional_split
 from simperf.training.jitter import Constant, Distribution, jittered, stream
-from simperf.training.local_sgd import local_sgd
 from simperf.training.memory import Holding, hold
-from simperf.training.naive import naive
 from simperf.training.options import STRATEGIES, kernel_by_kernel, unused
 from simperf.training.outcome import spread, step_time, tell
 from simperf.training.replica import Replica, Workload, faster
 from simperf.training.step import TrainingStep
 from simperf.training.stragglers import LinkChange, change_links
-from simperf.training.symmetry import make_replicas
 from simperf.training.variation import slowest
 
 __all__ = ["Training", "train"]

@@ -9,11 +9,11 @@ from itertools import repeat
 from simperf.engine.simulation import Simulation
 from simperf.execution.session import Session
 from simperf.programs import PROGRAMS
-from simperf.training.checkpoint import Checkpoint
-from simperf.training.failures import Cause
-from simperf.training.goodput import goodput
+from simperf.training.failures.causes import Cause
+from simperf.training.failures.checkpoint import Checkpoint
+from simperf.training.failures.goodput import goodput
+from simperf.training.failures.recovery import Job, Recovery
 from simperf.training.jitter import Exponential
-from simperf.training.job import Job, Recovery
 from simperf.training.steady import run_epoch
 
 

@@ -9,7 +9,7 @@ from simperf.errors import InputError, SimperfError
 from simperf.programs import PROGRAMS
 from simperf.run import run
 from simperf.scenario import make_scenario
-from simperf.training.heterogeneous import proportional_split
+from simperf.training.data.heterogeneous import proportional_split
 from simperf.training.step import even_step
 from simperf.units import Unit
 

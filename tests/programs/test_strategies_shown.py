@@ -7,11 +7,11 @@ from typing import get_args
 import pytest
 
 from simperf.scenario import load_scenario, shipped_scenarios
-from simperf.training.compression import CODECS
-from simperf.training.multi_machine import Reduction
 from simperf.training.options import STRATEGIES, owners
-from simperf.training.placement import Placement, Where
-from simperf.training.staleness import MODES
+from simperf.training.servers.compression import CODECS
+from simperf.training.servers.multi_machine import Reduction
+from simperf.training.servers.placement import Placement, Where
+from simperf.training.servers.staleness import MODES
 
 
 @pytest.fixture(scope="module")

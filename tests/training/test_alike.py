@@ -5,9 +5,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from simperf.hardware import build_cluster
-from simperf.training.alike import sharers
-from simperf.training.kvstore import KVStore
-from simperf.training.multi_machine import make_routes
+from simperf.training.servers.kvstore import KVStore
+from simperf.training.servers.multi_machine import make_routes
+from simperf.training.servers.symmetry import sharers
 
 
 def both(monkeypatch, with_servers, machine, **plan):

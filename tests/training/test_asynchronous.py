@@ -3,7 +3,7 @@
 import pytest
 
 from simperf.errors import InputError
-from simperf.training.asynchronous import Pace, needed_by
+from simperf.training.servers.worker import Pace, needed_by
 from simperf.training.step import even_step
 
 ASYNC = {"mode": "asynchronous", "layers": 1}

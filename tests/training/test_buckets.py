@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simperf.errors import InputError
-from simperf.training.buckets import assign_buckets
+from simperf.training.data.buckets import assign_buckets
 from simperf.training.step import Gradient
 
 MIB = 2**20

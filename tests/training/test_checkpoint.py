@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from simperf.training.checkpoint import Checkpoint, daly, young
+from simperf.training.failures.checkpoint import Checkpoint, daly, young
 
 
 def test_one_store_for_all_or_one_for_each():

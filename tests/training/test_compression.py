@@ -3,7 +3,7 @@
 import pytest
 
 from simperf.errors import InputError, UnknownNameError
-from simperf.training.compression import CODECS, DENSE, codec
+from simperf.training.servers.compression import CODECS, DENSE, codec
 
 S = 104857600.0
 

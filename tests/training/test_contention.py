@@ -8,8 +8,8 @@ from simperf.engine.simulation import Simulation
 from simperf.execution import launch, synchronize
 from simperf.execution.session import Session
 from simperf.hardware import Catalog, build_cluster, build_machine
-from simperf.training.group import Group
-from simperf.training.symmetry import make_replicas
+from simperf.training.data.group import Group
+from simperf.training.data.symmetry import make_replicas
 from tests.training.strategies import layers, star
 
 CATALOG = Catalog.load()

@@ -7,11 +7,11 @@ import pytest
 
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError
-from simperf.training.checkpoint import Checkpoint
-from simperf.training.failures import Cause, failures, job_rate
-from simperf.training.fleet import Fleet
+from simperf.training.failures.causes import Cause, failures, job_rate
+from simperf.training.failures.checkpoint import Checkpoint
+from simperf.training.failures.fleet import Fleet
+from simperf.training.failures.recovery import Job, Recovery
 from simperf.training.jitter import Constant, Exponential, Weibull
-from simperf.training.job import Job, Recovery
 
 GPU, SWITCH = Cause("gpu", Exponential(1000.0)), Cause("switch", Exponential(50.0), "cluster")
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, ProgramError
-from simperf.training.checkpoint import Checkpoint
-from simperf.training.failures import Cause, at_times
-from simperf.training.goodput import goodput, run_job
+from simperf.training.failures.causes import Cause, at_times
+from simperf.training.failures.checkpoint import Checkpoint
+from simperf.training.failures.goodput import goodput, run_job
+from simperf.training.failures.life import PARTS
+from simperf.training.failures.recovery import Job, Recovery
 from simperf.training.jitter import Constant, Exponential, Weibull
-from simperf.training.job import Job, Recovery
-from simperf.training.life import PARTS
 
 
 def play(job, *trace, cause=None):

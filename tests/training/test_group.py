@@ -7,8 +7,8 @@ from simperf.collectives.nccl import Tuner
 from simperf.errors import InputError
 from simperf.execution import launch, synchronize
 from simperf.hardware import build_cluster
-from simperf.training.group import Group
-from simperf.training.symmetry import make_replicas
+from simperf.training.data.group import Group
+from simperf.training.data.symmetry import make_replicas
 from tests.training.strategies import CATALOG, layers, metric, run, session, star
 
 

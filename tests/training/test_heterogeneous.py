@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from simperf.errors import InputError
 from simperf.hardware import build_machine
-from simperf.training.heterogeneous import even_split, proportional_split
+from simperf.training.data.heterogeneous import even_split, proportional_split
 from simperf.training.replica import Traced
 from simperf.workload.zoo import load
 from tests.training.strategies import CATALOG, layers, metric, run, star

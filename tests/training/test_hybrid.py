@@ -1,4 +1,4 @@
-"""Tables spread over devices, top layers copied to all (simperf.training.hybrid, .recommender): bounds."""
+"""Tables spread over devices, top layers copied to all (simperf.training.sharded.hybrid, .recommender): bounds."""
 
 import math
 
@@ -7,8 +7,8 @@ import pytest
 from simperf.errors import DeviceMemoryError, InputError
 from simperf.hardware import build_machine
 from simperf.programs import PROGRAMS
-from simperf.training.hybrid import HybridRun, train_hybrid
-from simperf.training.recommender import Recommender, spread
+from simperf.training.sharded.hybrid import HybridRun, train_hybrid
+from simperf.training.sharded.recommender import Recommender, spread
 from tests.training.strategies import CATALOG, metric, session, star
 
 ROWS = tuple(1000 * (i % 5 + 1) for i in range(26))

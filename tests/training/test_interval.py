@@ -10,12 +10,12 @@ import pytest
 
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError
-from simperf.training.checkpoint import Checkpoint, daly, young
-from simperf.training.failures import Cause
-from simperf.training.goodput import goodput
-from simperf.training.interval import best_interval, with_interval
+from simperf.training.failures.causes import Cause
+from simperf.training.failures.checkpoint import Checkpoint, daly, young
+from simperf.training.failures.goodput import goodput
+from simperf.training.failures.interval import best_interval, with_interval
+from simperf.training.failures.recovery import Job, Recovery
 from simperf.training.jitter import Exponential, Weibull
-from simperf.training.job import Job, Recovery
 
 MTBF = 10_000.0
 

@@ -9,9 +9,9 @@ from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, ProgramError
 from simperf.execution import launch, record, wait
 from simperf.execution.session import Session
-from simperf.training.kvstore import KVStore, StoreOptions
-from simperf.training.kvworker import KVWorker
-from simperf.training.servers import ServerWork
+from simperf.training.servers.kvstore import KVStore, StoreOptions
+from simperf.training.servers.kvworker import KVWorker
+from simperf.training.servers.shard_server import ServerWork
 
 FREE = ServerWork(0.0, 0.0)
 

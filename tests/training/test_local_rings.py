@@ -6,7 +6,7 @@ from simperf.collectives.nccl import Tuner
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError
 from simperf.execution.session import Session
-from simperf.training.local_rings import GROUPED, LocalRings
+from simperf.training.servers.local_rings import GROUPED, LocalRings
 
 MB = 1e6
 

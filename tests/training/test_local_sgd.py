@@ -1,4 +1,4 @@
-"""Local SGD: communication every k steps (simperf.training.local_sgd)."""
+"""Local SGD: communication every k steps (simperf.training.data.local_sgd)."""
 
 import pytest
 

@@ -5,7 +5,7 @@ import pytest
 from simperf.collectives.nccl import Tuner
 from simperf.engine.simulation import Simulation
 from simperf.execution.session import Session
-from simperf.training.data_parallel import interpreter
+from simperf.training.data.data_parallel import interpreter
 from simperf.training.trainer import Training, train
 from tests.training.strategies import CATALOG, layers, metric, run, star
 

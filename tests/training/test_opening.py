@@ -4,7 +4,7 @@ import pytest
 
 from simperf.errors import InputError
 from simperf.hardware import build_cluster
-from simperf.training.opening import announce
+from simperf.training.servers.registration import announce
 
 S = 104857600.0
 LATENCY = 0.5e-6  # of the way over the star's hub

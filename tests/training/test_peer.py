@@ -4,7 +4,7 @@ import pytest
 
 from simperf.engine.kernel import Kernel
 from simperf.execution import launch, synchronize
-from simperf.training.peer import add, send
+from simperf.training.data.peer import add, send
 from tests.training.strategies import session, star
 
 

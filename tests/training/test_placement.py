@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from simperf.errors import InputError
 from simperf.hardware import build_cluster
-from simperf.training.placement import PLACEMENTS, loads, place_keys, server_nodes, worker_gpus
+from simperf.training.servers.placement import PLACEMENTS, loads, place_keys, server_nodes, worker_gpus
 
 SIZES = st.lists(st.floats(1.0, 1e9), min_size=1, max_size=40)
 

@@ -11,11 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from simperf.engine.simulation import Simulation
-from simperf.training.checkpoint import Checkpoint
-from simperf.training.failures import at_times
-from simperf.training.goodput import run_job
+from simperf.training.failures.causes import at_times
+from simperf.training.failures.checkpoint import Checkpoint
+from simperf.training.failures.goodput import run_job
+from simperf.training.failures.recovery import Job, Recovery
 from simperf.training.jitter import Constant
-from simperf.training.job import Job, Recovery
 
 
 def ticking(nodes, work, interval, pause, write, timeout, restart, spares, warm, shrink, reassign, repair, trace):

@@ -4,9 +4,9 @@ import pytest
 import simpy
 
 from simperf.errors import InputError
-from simperf.training.kvstore import StoreOptions
-from simperf.training.requests import Buffers, Requests
-from simperf.training.staleness import Consistency
+from simperf.training.servers.kvstore import StoreOptions
+from simperf.training.servers.requests import Buffers, Requests
+from simperf.training.servers.staleness import Consistency
 
 #: 64 slices of 1 MB, one server, ports of 50 GB/s: 20 us each of a lone worker
 PLAN = {"steps": 1, "weights": 64e6, "slice_size": 1e6}

@@ -4,9 +4,9 @@ import pytest
 
 from simperf.errors import InputError
 from simperf.hardware import build_cluster
-from simperf.training.compression import codec
-from simperf.training.ring_team import RingTeam, ring_groups
-from simperf.training.servers import ServerWork
+from simperf.training.servers.compression import codec
+from simperf.training.servers.ring_team import RingTeam, ring_groups
+from simperf.training.servers.shard_server import ServerWork
 
 S = 256e6
 

@@ -12,9 +12,9 @@ from simperf.programs import PROGRAMS
 from simperf.programs.servers import train_with_servers
 from simperf.run import run
 from simperf.scenario import make_scenario
-from simperf.training.parameter_server import parameter_server
-from simperf.training.servers import ServerWork, ShardServer
-from simperf.training.sites import CPU_STREAM
+from simperf.training.servers.parameter_server import parameter_server
+from simperf.training.servers.shard_server import ServerWork, ShardServer
+from simperf.training.servers.sites import CPU_STREAM
 
 S = 104857600.0
 B = 50e9

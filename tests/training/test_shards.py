@@ -6,7 +6,7 @@ from simperf.engine.simulation import Simulation
 from simperf.errors import InputError
 from simperf.execution.session import Session
 from simperf.hardware import Catalog
-from simperf.training.shards import Move, move_shards, place_shards, take_over
+from simperf.training.servers.shards import Move, move_shards, place_shards, take_over
 
 GPUS = ("gpu0", "gpu1", "gpu2")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simperf.errors import InputError
-from simperf.training.staleness import Clocks, Consistency, Staleness
+from simperf.training.servers.staleness import Clocks, Consistency, Staleness
 
 
 @given(st.integers(1, 6), st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=60))

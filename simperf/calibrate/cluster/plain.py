@@ -17,7 +17,7 @@ from simperf.calibrate.cluster.scenarios import Compute, shape_of
 from simperf.calibrate.cluster.shape import Shape
 from simperf.calibrate.dataset import Measurement
 from simperf.collectives import make_plan
-from simperf.training.buckets import assign_buckets
+from simperf.training.data.buckets import assign_buckets
 from simperf.training.step import Gradient
 
 __all__ = ["Plain"]

@@ -9,11 +9,11 @@ import numpy as np
 
 from simperf.engine.simulation import Simulation
 from simperf.study.planning.request import Request
-from simperf.training.checkpoint import Checkpoint, young
-from simperf.training.failures import Cause
-from simperf.training.goodput import goodput
+from simperf.training.failures.causes import Cause
+from simperf.training.failures.checkpoint import Checkpoint, young
+from simperf.training.failures.goodput import goodput
+from simperf.training.failures.recovery import Job, Recovery
 from simperf.training.jitter import Constant, Exponential
-from simperf.training.job import Job, Recovery
 
 __all__ = ["Lifetime", "lifetime"]
 

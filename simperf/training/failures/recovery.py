@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from simperf.errors import InputError, Problem
-from simperf.training.checkpoint import Checkpoint
-from simperf.training.failures import Cause, job_rate
+from simperf.training.failures.causes import Cause, job_rate
+from simperf.training.failures.checkpoint import Checkpoint
 from simperf.training.jitter import Constant, Distribution
 
 __all__ = ["Job", "Recovery"]

@@ -26,9 +26,9 @@ from collections.abc import Generator, Iterator
 from typing import Literal, NamedTuple
 
 from simperf.errors import ProgramError
-from simperf.training.failures import Failure
-from simperf.training.fleet import Fleet
-from simperf.training.job import Job
+from simperf.training.failures.causes import Failure
+from simperf.training.failures.fleet import Fleet
+from simperf.training.failures.recovery import Job
 
 __all__ = ["PARTS", "Life", "Part", "Phase"]
 

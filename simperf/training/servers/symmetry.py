@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from simperf.hardware import Machine
 from simperf.hardware import Route as Wire
-from simperf.training.multi_machine import Route
+from simperf.training.servers.multi_machine import Route
 
 __all__ = ["sharers"]
 
@@ -34,7 +34,7 @@ def sharers(machine: Machine, routes: Sequence[Route], servers: Sequence[str]) -
     Examples
     --------
     >>> from simperf.hardware import Catalog, build_cluster
-    >>> from simperf.training.multi_machine import make_routes
+    >>> from simperf.training.servers.multi_machine import make_routes
     >>> cluster = build_cluster("p3-8xlarge", 3, link="ethernet-10g-jumbo")
     >>> teams = make_routes(cluster.gpus[:8], reduction="ring", host_of=cluster.host_of)
     >>> found = sharers(cluster, teams, ["n2/cpu0"])

@@ -9,9 +9,9 @@ from __future__ import annotations
 from simperf.errors import InputError, Problem
 from simperf.execution import Program, compute, launch, record, synchronize
 from simperf.execution.session import Session
-from simperf.training.exchange import exchange
-from simperf.training.group import Group
-from simperf.training.loading import load
+from simperf.training.data.exchange import exchange
+from simperf.training.data.group import Group
+from simperf.training.data.loading import load
 from simperf.training.replica import Replica
 
 __all__ = ["local_sgd"]

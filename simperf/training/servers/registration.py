@@ -14,8 +14,8 @@ import simpy
 
 from simperf.execution import Program, wait
 from simperf.execution.session import Session
-from simperf.training.kvstore import KVStore
-from simperf.training.placement import Shard
+from simperf.training.servers.kvstore import KVStore
+from simperf.training.servers.placement import Shard
 
 __all__ = ["announce"]
 

@@ -15,16 +15,16 @@ from dataclasses import dataclass, replace
 from simperf.errors import InputError, Problem
 from simperf.execution import Program, launch, record, synchronize, wait
 from simperf.execution.session import Session
-from simperf.training.buckets import BUCKET, FIRST_BUCKET, Bucket, assign_buckets
-from simperf.training.exchange import backward, exchange
+from simperf.training.data.buckets import BUCKET, FIRST_BUCKET, Bucket, assign_buckets
+from simperf.training.data.exchange import backward, exchange
+from simperf.training.data.group import Await, Group
+from simperf.training.data.symmetry import make_replicas
 from simperf.training.fitting import fit_speed
-from simperf.training.group import Await, Group
 from simperf.training.memory import Holding, hold
 from simperf.training.options import kernel_by_kernel
 from simperf.training.outcome import step_time, tell
-from simperf.training.recommender import Part, Recommender, spread
 from simperf.training.replica import Replica, faster
-from simperf.training.symmetry import make_replicas
+from simperf.training.sharded.recommender import Part, Recommender, spread
 from simperf.training.variation import slowest
 
 __all__ = ["HybridRun", "hybrid", "train_hybrid"]

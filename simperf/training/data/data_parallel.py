@@ -17,9 +17,9 @@ from simperf.engine.host import Host
 from simperf.execution import MODES, Program, compute, copy, launch, record, synchronize, wait
 from simperf.execution.frontend import Frontend
 from simperf.execution.session import Session
-from simperf.training.group import Group
-from simperf.training.loading import fetch
-from simperf.training.peer import send
+from simperf.training.data.group import Group
+from simperf.training.data.loading import fetch
+from simperf.training.data.peer import send
 from simperf.training.replica import Replica
 
 __all__ = ["data_parallel", "interpreter"]

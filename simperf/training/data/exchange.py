@@ -11,8 +11,8 @@ from typing import Any
 
 from simperf.engine.kernel import Kernel
 from simperf.execution import launch, record, wait
-from simperf.training.buckets import Bucket
-from simperf.training.group import Await, Group, Work
+from simperf.training.data.buckets import Bucket
+from simperf.training.data.group import Await, Group, Work
 from simperf.training.replica import Replica
 
 __all__ = ["COMMUNICATION", "backward", "begin", "exchange"]

@@ -11,11 +11,11 @@ import simpy
 from simperf.engine.kernel import Marker
 from simperf.errors import ProgramError
 from simperf.execution import wait
-from simperf.training.multi_machine import Team
-from simperf.training.placement import Shard
+from simperf.training.servers.multi_machine import Team
+from simperf.training.servers.placement import Shard
 
 if TYPE_CHECKING:
-    from simperf.training.kvstore import KVStore
+    from simperf.training.servers.kvstore import KVStore
 
 __all__ = ["KVWorker"]
 

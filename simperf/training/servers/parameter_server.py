@@ -10,14 +10,14 @@ from operator import sub
 from simperf.errors import InputError, Problem
 from simperf.execution import Program, wait
 from simperf.execution.session import Session
-from simperf.training.asynchronous import Loop, Pace, Pool, Reader, worker
 from simperf.training.jitter import Constant
-from simperf.training.kvstore import KVStore, StoreOptions
 from simperf.training.memory import Holding, hold
-from simperf.training.opening import announce
 from simperf.training.options import kernel_by_kernel
 from simperf.training.outcome import tell_cost, tell_memory, tell_use
-from simperf.training.placement import loads
+from simperf.training.servers.kvstore import KVStore, StoreOptions
+from simperf.training.servers.placement import loads
+from simperf.training.servers.registration import announce
+from simperf.training.servers.worker import Loop, Pace, Pool, Reader, worker
 from simperf.training.step import TrainingStep
 from simperf.training.stragglers import LinkChange, change_links
 
@@ -103,7 +103,7 @@ def parameter_server(
     need : callable, optional
         Memory of any number of samples on a GPU [B], to say how many would fit.
     opening : bool
-        Every key is made known to its server first, as in `simperf.training.opening`.
+        Every key is made known to its server first, as in `simperf.training.servers.registration`.
     total : int
         Steps of the whole run: those after `steps` take the mean of the simulated ones but the first; 0 for no more
         than `steps`.

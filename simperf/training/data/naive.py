@@ -12,8 +12,8 @@ from typing import Any
 
 from simperf.execution import Program, compute, launch, record, synchronize
 from simperf.execution.session import Session
-from simperf.training.loading import load
-from simperf.training.peer import WIDTH, add, addition, send
+from simperf.training.data.loading import load
+from simperf.training.data.peer import WIDTH, add, addition, send
 from simperf.training.replica import Replica
 from simperf.workload import make_op
 

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from simperf.engine.kernel import Kernel
 from simperf.execution import Program, compute, launch, record, synchronize
 from simperf.execution.session import Session
-from simperf.training.buckets import Bucket
-from simperf.training.exchange import COMMUNICATION, backward
-from simperf.training.group import Await, Group
-from simperf.training.loading import load
+from simperf.training.data.buckets import Bucket
+from simperf.training.data.exchange import COMMUNICATION, backward
+from simperf.training.data.group import Await, Group
+from simperf.training.data.loading import load
 from simperf.training.replica import Replica
 from simperf.workload import Op
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from simperf.errors import MachineError
 from simperf.hardware import Machine
-from simperf.training.local_rings import LocalRings
-from simperf.training.multi_machine import Team
-from simperf.training.placement import Shard
+from simperf.training.servers.local_rings import LocalRings
+from simperf.training.servers.multi_machine import Team
+from simperf.training.servers.placement import Shard
 
 __all__ = ["RingTeam", "ring_groups"]
 

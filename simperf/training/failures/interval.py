@@ -15,9 +15,9 @@ import numpy as np
 
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, Problem
-from simperf.training.checkpoint import daly, young
-from simperf.training.goodput import goodput
-from simperf.training.job import Job
+from simperf.training.failures.checkpoint import daly, young
+from simperf.training.failures.goodput import goodput
+from simperf.training.failures.recovery import Job
 
 __all__ = ["BestInterval", "best_interval", "with_interval"]
 

@@ -20,7 +20,7 @@ from simperf.engine.flow import Route
 from simperf.engine.link_table import LinkClass
 from simperf.errors import InputError, Problem
 from simperf.execution.session import Session
-from simperf.training.sites import Then, after
+from simperf.training.servers.sites import Then, after
 from simperf.training.tuned import session_tuner
 
 __all__ = ["GROUPED", "LocalRings"]

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from simperf.errors import InputError, Problem
-from simperf.training.failures import Failure, Random, failures
+from simperf.training.failures.causes import Failure, Random, failures
+from simperf.training.failures.life import PARTS, Life, Part
+from simperf.training.failures.recovery import Job
 from simperf.training.jitter import stream
-from simperf.training.job import Job
-from simperf.training.life import PARTS, Life, Part
 
 __all__ = ["Goodput", "JobRun", "goodput", "new_life", "run_job"]
 
@@ -30,7 +30,7 @@ class JobRun:
     wall : float
         How long it was [s].
     parts : mapping of str to float
-        Where the time went (`simperf.training.life`); adds up to `wall` [s].
+        Where the time went (`simperf.training.failures.life`); adds up to `wall` [s].
     interruptions : mapping of str to int
         By cause; those that struck while the job was down included.
     checkpoints : int
@@ -105,8 +105,8 @@ def run_job(job: Job, random: Random, *, run: int = 0, trace: Iterable[Failure] 
     Examples
     --------
     >>> from simperf.engine.simulation import Simulation
-    >>> from simperf.training.checkpoint import Checkpoint
-    >>> from simperf.training.failures import at_times
+    >>> from simperf.training.failures.checkpoint import Checkpoint
+    >>> from simperf.training.failures.causes import at_times
     >>> job = Job(1, Checkpoint(100.0, nbytes=10.0, bandwidth=1.0), work=300.0)
     >>> found = run_job(job, Simulation().random, trace=at_times([(170.0, -1)]))
     >>> found.wall, found.parts["redone"], found.parts["checkpoint"]

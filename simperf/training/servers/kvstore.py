@@ -23,17 +23,17 @@ import simpy
 
 from simperf.errors import InputError, Problem
 from simperf.execution.session import Session
-from simperf.training.alike import sharers
-from simperf.training.compression import DENSE, Codec
-from simperf.training.kvworker import KVWorker
-from simperf.training.local_rings import GROUPED, LocalRings
-from simperf.training.multi_machine import AROUND, Route, Team, make_routes
-from simperf.training.placement import Shard, place_keys
-from simperf.training.requests import Buffers
-from simperf.training.ring_team import RingTeam, ring_groups
-from simperf.training.servers import ServerWork, ShardServer
-from simperf.training.sites import Courier, Lane, Site, Then
-from simperf.training.staleness import Consistency, Staleness
+from simperf.training.servers.compression import DENSE, Codec
+from simperf.training.servers.kvworker import KVWorker
+from simperf.training.servers.local_rings import GROUPED, LocalRings
+from simperf.training.servers.multi_machine import AROUND, Route, Team, make_routes
+from simperf.training.servers.placement import Shard, place_keys
+from simperf.training.servers.requests import Buffers
+from simperf.training.servers.ring_team import RingTeam, ring_groups
+from simperf.training.servers.shard_server import ServerWork, ShardServer
+from simperf.training.servers.sites import Courier, Lane, Site, Then
+from simperf.training.servers.staleness import Consistency, Staleness
+from simperf.training.servers.symmetry import sharers
 
 __all__ = ["UNEVEN", "KVStore", "StoreOptions"]
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from simperf.errors import InputError, Problem
-from simperf.training.placement import Shard
-from simperf.training.sites import Site
-from simperf.training.staleness import Clocks, Consistency, Staleness
+from simperf.training.servers.placement import Shard
+from simperf.training.servers.sites import Site
+from simperf.training.servers.staleness import Clocks, Consistency, Staleness
 
 __all__ = ["ServerWork", "ShardServer"]
 

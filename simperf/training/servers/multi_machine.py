@@ -3,7 +3,7 @@
 "Dive into Deep Learning", section 12.7.3: (1) each machine reads data and its GPUs compute
 gradients; (2) the gradients are added up inside the machine, (3) go to the CPU, (4) to the server,
 which adds them up and (5) sends updated weights back to the CPUs, (6) on to a GPU, (7) and to all GPUs.
-Step 1 is the worker's own (`simperf.training.asynchronous`), the sum on the server is `ShardServer`'s; the rest
+Step 1 is the worker's own (`simperf.training.servers.worker`), the sum on the server is `ShardServer`'s; the rest
 is here. A `Team` is what one server sees as one worker: a machine, or a single GPU where nothing
 is added up inside the machine.
 """
@@ -16,11 +16,11 @@ from functools import partial
 from typing import Literal, get_args
 
 from simperf.errors import InputError, Problem, nearest
-from simperf.training.compression import Codec
-from simperf.training.placement import Shard
-from simperf.training.requests import Buffers, Requests
-from simperf.training.servers import ShardServer
-from simperf.training.sites import Courier, Lane, Site, Then
+from simperf.training.servers.compression import Codec
+from simperf.training.servers.placement import Shard
+from simperf.training.servers.requests import Buffers, Requests
+from simperf.training.servers.shard_server import ShardServer
+from simperf.training.servers.sites import Courier, Lane, Site, Then
 
 __all__ = ["AROUND", "REDUCTIONS", "Route", "Team", "make_routes"]
 
@@ -46,7 +46,7 @@ class Route:
     reduction : str
         Where they are added up first: ``"gpu"`` on the team's first GPU, ``"sharded"`` shard by shard on a GPU
         in turn, ``"cpu"`` on the host, ``"ring"`` and ``"switch-rings"`` part by part on all GPUs (see
-        `simperf.training.ring_team`), ``"none"`` nowhere (the team is one GPU).
+        `simperf.training.servers.ring_team`), ``"none"`` nowhere (the team is one GPU).
     via_host : bool
         The sum goes to the CPU's memory before the network (steps 3 and 6).
     spread : bool

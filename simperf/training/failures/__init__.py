@@ -1,0 +1,1 @@
+"""Long jobs on machines that fail: causes, checkpoints, recovery, goodput."""

@@ -1,0 +1,1 @@
+"""Parameter servers: workers push gradients and pull weights, and keys live on servers."""
