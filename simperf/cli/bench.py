@@ -339,7 +339,7 @@ class Bench:
 
 def _refuse_costs(machine: Wired, given: Mapping[str, str]) -> None:
     """Refuse options that say what a send costs, where the network stack of the machine's hosts does."""
-    from simperf.collectives.hosted import BY_STACK, hosted
+    from simperf.collectives.executors.host_threads import BY_STACK, hosted
     from simperf.errors import InputError, Problem
 
     message = "the machine's hosts have a network stack, whose costs alone are those of sends"

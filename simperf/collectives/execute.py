@@ -9,14 +9,14 @@ from typing import Any
 
 import simpy
 
-from simperf.collectives.collapsed import collapse
 from simperf.collectives.effort import ASKED, Effort
-from simperf.collectives.hosted import Hosted, hosted
+from simperf.collectives.executors.host_threads import Hosted, hosted
+from simperf.collectives.executors.recurrence import collapse
+from simperf.collectives.executors.rotation import rotate
+from simperf.collectives.executors.stepwise import Stepwise
 from simperf.collectives.moved import Moved
 from simperf.collectives.placement import PLAIN, Placement, Transport, Wired, place
 from simperf.collectives.plan import Plan
-from simperf.collectives.rotation import rotate
-from simperf.collectives.stepwise import Stepwise
 from simperf.engine.network import FlowNetwork
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, Problem

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from simperf.collectives.channels import ChannelFlow, ChannelSet
 from simperf.collectives.effort import ASKED, Effort
 from simperf.collectives.execute import Execution, entries_of, execute
+from simperf.collectives.executors.channels import ChannelFlow, ChannelSet
 from simperf.collectives.floor import floor
 from simperf.collectives.forwarding import Forwarding
 from simperf.collectives.lanes import Lanes, pairs_of

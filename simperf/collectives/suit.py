@@ -9,10 +9,10 @@ from typing import Any
 from simperf.collectives.algorithms import make_plan, options_of
 from simperf.collectives.effort import ASKED, Effort, EffortError
 from simperf.collectives.execute import execute
+from simperf.collectives.executors.rotation import turns
 from simperf.collectives.placement import PLAIN, Placement, Transport, Wired, place
 from simperf.collectives.plan import Plan
 from simperf.collectives.plans.gloo import segments_for
-from simperf.collectives.rotation import turns
 from simperf.errors import InputError, Problem
 from simperf.hardware import Machine, find_rings
 

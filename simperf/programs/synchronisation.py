@@ -14,7 +14,7 @@ import simpy
 
 from simperf.collectives import collective_event
 from simperf.collectives.bench import bus_factor
-from simperf.collectives.channels import ChannelRun
+from simperf.collectives.executors.channels import ChannelRun
 from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm, find_algorithm, runs_on
 from simperf.collectives.suit import plan_for, reducing_sites
 from simperf.errors import InputError, Problem, ProgramError

@@ -1,4 +1,4 @@
-"""Times that come out of events, against what can be worked out by hand (simperf.collectives.stepwise)."""
+"""Times that come out of events, against what can be worked out by hand (simperf.collectives.executors.stepwise)."""
 
 import numpy as np
 import pytest

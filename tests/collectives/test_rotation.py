@@ -6,8 +6,8 @@ import pytest
 from simperf.collectives import Transport, Wiring, execute, make_plan
 from simperf.collectives.bench import measure
 from simperf.collectives.effort import Effort, EffortError
+from simperf.collectives.executors.rotation import rotate, turns
 from simperf.collectives.placement import PLAIN, place
-from simperf.collectives.rotation import rotate, turns
 from simperf.errors import InputError
 
 TURNING = [

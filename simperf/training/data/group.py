@@ -4,12 +4,12 @@ The n-th collective that a rank starts is the n-th of all ranks, as with NCCL. I
 a rank when the rank's communication stream comes to it, and ends there when the rank has
 sent and received all that it has to.
 
-NCCL's collectives are channels on the one network (`simperf.collectives.channels`), beside whatever
+NCCL's collectives are channels on the one network (`simperf.collectives.executors.channels`), beside whatever
 else is on their links; they begin when the last rank has come, and end on all ranks at one time.
 
 Idealised algorithms are computed alone while nothing else is on their links, and played send by send as soon as
-something is (`simperf.collectives.undisturbed`). Computed alone, one replica may stand for any number of ranks that do
-the same at the same time, and all go on together when the last one is done. That is the same where all ranks
+something is (`simperf.collectives.executors.collapsed`). Computed alone, one replica may stand for any number of ranks
+that do the same at the same time, and all go on together when the last one is done. That is the same where all ranks
 end at one time, as on equal links; where they do not, a small run is simulated rank by rank, and
 of a large one a note says by how much.
 """
@@ -25,15 +25,15 @@ from typing import Any
 import simpy
 
 from simperf.collectives import Execution, Plan, Transport, execute, options_of
-from simperf.collectives.channels import ChannelRun, ChannelSet
 from simperf.collectives.execute import used_links
-from simperf.collectives.hosted import Hosted
+from simperf.collectives.executors.channels import ChannelRun, ChannelSet
+from simperf.collectives.executors.collapsed import Undisturbed
+from simperf.collectives.executors.host_threads import Hosted
+from simperf.collectives.executors.stepwise import Stepwise
 from simperf.collectives.moved import add_up
 from simperf.collectives.placement import PLAIN, Placement, place
 from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm, find_algorithm, runs_on
-from simperf.collectives.stepwise import Stepwise
 from simperf.collectives.suit import plan_for, reducing_sites
-from simperf.collectives.undisturbed import Undisturbed
 from simperf.engine.flow import Route
 from simperf.engine.link_table import LinkClass
 from simperf.engine.recorder import Category

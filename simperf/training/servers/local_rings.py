@@ -14,7 +14,7 @@ from typing import Any
 
 import simpy
 
-from simperf.collectives.channels import ChannelRun
+from simperf.collectives.executors.channels import ChannelRun
 from simperf.collectives.settings import NcclSettings
 from simperf.engine.flow import Route
 from simperf.engine.link_table import LinkClass
@@ -32,7 +32,7 @@ GROUPED = 4
 class LocalRings:
     """The collectives that the GPUs of one machine do, one grouped call after the other.
 
-    They are NCCL's, and share links with whatever else is on them (`simperf.collectives.channels`).
+    They are NCCL's, and share links with whatever else is on them (`simperf.collectives.executors.channels`).
 
     Parameters
     ----------

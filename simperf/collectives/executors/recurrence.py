@@ -60,7 +60,7 @@ class Collapse:
     Parameters
     ----------
     plan, placement, nbytes, transport, entry
-        As for `simperf.collectives.stepwise.Stepwise`.
+        As for `simperf.collectives.executors.stepwise.Stepwise`.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class Collapse:
             if steps:
                 self._steps(steps)
             if pipelines:
-                from simperf.collectives.pipelines import run_pipelines
+                from simperf.collectives.executors.pipelines import run_pipelines
 
                 run_pipelines(self, pipelines)
 

@@ -31,7 +31,7 @@ def turns(plan: Plan, placement: Placement, nbytes: float, transport: Transport,
     Parameters
     ----------
     plan, placement, nbytes, transport, entry
-        As for `simperf.collectives.collapsed.collapse`.
+        As for `simperf.collectives.executors.recurrence.collapse`.
     """
     machine = placement.machine
     if not isinstance(machine, Wiring) or machine.kind == "ring" or machine.changed or plan.nservers:

@@ -15,9 +15,9 @@ from functools import partial
 import simpy
 
 from simperf.collectives.execute import Execution
+from simperf.collectives.executors.stepwise import Stepwise
 from simperf.collectives.placement import Placement, Transport
 from simperf.collectives.plan import Plan
-from simperf.collectives.stepwise import Stepwise
 from simperf.engine.network import Claim, FlowNetwork
 from simperf.engine.recorder import Recorder
 
@@ -36,7 +36,7 @@ class Undisturbed:
     network : FlowNetwork
         What else is under way.
     plan, placement, nbytes, transport
-        As for `simperf.collectives.stepwise.Stepwise`.
+        As for `simperf.collectives.executors.stepwise.Stepwise`.
     compute : callable
         Gives the `Execution` of the plan alone for the ranks' entry times [s], the first of which is 0.
     released : callable

@@ -10,7 +10,7 @@ import numpy as np
 from simperf.collectives.plan import Channel, Phase
 
 if TYPE_CHECKING:
-    from simperf.collectives.collapsed import Collapse
+    from simperf.collectives.executors.recurrence import Collapse
 
 __all__ = ["run_pipelines"]
 
@@ -26,7 +26,7 @@ def run_pipelines(run: Collapse, rows: Sequence[tuple[int, Channel, Phase]]) -> 
     Overlap
         Sends of different rounds share a link at one time.
     """
-    from simperf.collectives.collapsed import Overlap
+    from simperf.collectives.executors.recurrence import Overlap
 
     nrounds = max(phase.nrounds for _, _, phase in rows)
     batches = [run.batch(rows, index) for index in range(nrounds)]

@@ -1,8 +1,8 @@
 """The executor for hosts with network stacks: a thread a participant and channel, which asks for sends and receives.
 
-It stands where `simperf.collectives.stepwise.Stepwise` does on machines whose hosts cost nothing. The order of sends
-and receives is that of the plan. What is different is who does them: threads that take CPU time for each, that wait for
-messages of both sides, and that add up on their host's cores (`simperf.engine.netstack`).
+It stands where `simperf.collectives.executors.stepwise.Stepwise` does on machines whose hosts cost nothing. The order
+of sends and receives is that of the plan. What is different is who does them: threads that take CPU time for each, that
+wait for messages of both sides, and that add up on their host's cores (`simperf.engine.netstack`).
 
 A library's own algorithm (gloo's) is done by a thread of the process group, which the caller wakes, and which wakes the
 caller; it asks for sends and receives at no cost but theirs. Other plans are what people write over send and receive.
