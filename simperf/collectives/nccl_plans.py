@@ -13,6 +13,7 @@ from simperf.collectives.nccl_rings import PASSES, chains, turned
 from simperf.collectives.plan import Plan
 from simperf.collectives.suit import switch_sites
 from simperf.hardware import Machine, find_rings
+from simperf.layout import by_server
 
 __all__ = ["ALGORITHMS", "Shape"]
 
@@ -54,10 +55,9 @@ class Shape:
 
     def __init__(self, machine: Machine, ranks: Sequence[str], collective: str, *, spread: bool = False) -> None:
         self.machine, self.ranks, self.collective, self.spread = machine, tuple(ranks), collective, spread
-        groups: dict[str, list[int]] = {}
-        for rank, node in enumerate(self.ranks):
-            groups.setdefault(machine.nodes[node].server, []).append(rank)
-        self.groups = list(groups.values())
+        servers = by_server(machine, self.ranks)
+        self.groups = [list(ranks) for ranks in servers.values()]
+        self._servers = tuple(servers)
         self._heads: dict[bool, tuple[int, ...]] = {}
         self.orders, self.shares = self._rings()
 
@@ -74,14 +74,13 @@ class Shape:
         """Whether switches that add up join the GPUs of every server, and enough of them take part for NCCL to ask."""
         if self.collective != "all-reduce" or min(map(len, self.groups)) < LEAST_SWITCHED:
             return False
-        servers = {self.machine.nodes[self.ranks[group[0]]].server for group in self.groups}
         switches: dict[str, list[str]] = {}
         for name in self.machine.ids("nvswitch"):
             switches.setdefault(self.machine.nodes[name].server, []).append(name)
         return all(
             len(switches.get(server, ())) == 1
             and getattr(self.machine.nodes[switches[server][0]].part, "reduces", False)
-            for server in servers
+            for server in self._servers
         )
 
     def make(self, algorithm: str, chunks: int) -> tuple[Plan, tuple[str, ...] | None]:

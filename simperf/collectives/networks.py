@@ -12,6 +12,7 @@ from typing import Any
 from simperf.errors import InputError, UnknownNameError
 from simperf.files import TomlFile, read_toml
 from simperf.hardware import CpuPart, GpuPart, Machine, NicPart
+from simperf.layout import server_count
 from simperf.units import parse
 
 __all__ = [
@@ -152,7 +153,7 @@ def _limits() -> Mapping[tuple[str, str, str], float]:
 
 
 def _where(machine: Machine, ranks: Sequence[str]) -> str:
-    servers = len({machine.nodes[rank].server for rank in ranks})
+    servers = server_count(machine, ranks)
     return ("one", "two")[servers - 1] if servers <= 2 else "more"
 
 

@@ -3,7 +3,7 @@
 The same fluid as `simperf.engine.network`: every flow gets its max-min fair share, found
 anew whenever one starts or ends. Three things make thousands of flows cheap: a link that
 carries one flow only is a limit of that flow; flows that are alike are one
-(`simperf.collectives.classes`); and what starts or ends at one instant costs one step.
+(`simperf.layout.classes`); and what starts or ends at one instant costs one step.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from simperf.collectives.classes import find_classes
 from simperf.collectives.links import FloatArray, Hops
 from simperf.collectives.plan import IntArray
 from simperf.engine.maxmin import MANY, fill, fill_many
+from simperf.layout.classes import find_classes
 
 __all__ = ["ROUNDING", "crossings", "rate_alone", "solve"]
 

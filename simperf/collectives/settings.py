@@ -15,6 +15,7 @@ from simperf.collectives.suit import switch_sites
 from simperf.cost.collectives import MeasuredCollective
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.hardware import GpuPart, Machine
+from simperf.layout import server_count
 
 __all__ = [
     "ARCHITECTURES",
@@ -185,8 +186,7 @@ class NcclSettings:
 
     def _check(self, machine: Machine, ranks: Sequence[str]) -> None:
         """Refuse what has no meaning on this machine."""
-        servers = {machine.nodes[rank].server for rank in ranks}
-        if self.network and len(servers) < 2:
+        if self.network and server_count(machine, ranks) < 2:
             message = "all ranks are in one server, which NCCL's network does not reach"
             raise InputError(Problem(message, key="options.network", value=self.network, expected="several servers"))
         if self.in_network:

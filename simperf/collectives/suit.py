@@ -15,6 +15,7 @@ from simperf.collectives.plan import Plan
 from simperf.collectives.plans.gloo import segments_for
 from simperf.errors import InputError, Problem
 from simperf.hardware import Machine, find_rings
+from simperf.layout import by_server
 
 __all__ = ["plan_for", "reducing_sites", "suitable_chunks", "switch_sites"]
 
@@ -150,15 +151,11 @@ def _group(machine: Wired, ranks: Sequence[str]) -> int:
     if not isinstance(machine, Machine):
         message = "this wiring has no servers, so that the number of ranks in a group must be given"
         raise InputError(Problem(message, key="group", expected="a divisor of the number of ranks"))
-    servers: dict[str, int] = {}
-    for node in ranks:
-        name = machine.nodes[node].server
-        servers[name] = servers.get(name, 0) + 1
-    if len(set(servers.values())) > 1:
-        sizes = ", ".join(str(count) for count in servers.values())
-        message = f"a hierarchy needs equally many ranks in every server, not {sizes}"[:200]
+    counts = [len(local) for local in by_server(machine, ranks).values()]
+    if len(set(counts)) > 1:
+        message = f"a hierarchy needs equally many ranks in every server, not {', '.join(map(str, counts))}"[:200]
         raise InputError(Problem(message, key="algorithm"))
-    return next(iter(servers.values()), 1)
+    return next(iter(counts), 1)
 
 
 def suitable_chunks(
@@ -213,9 +210,7 @@ def switch_sites(machine: Machine, ranks: Sequence[str], heads: Sequence[int] = 
     InputError
         A server does not have exactly one switch that joins its GPUs, or that switch cannot add up.
     """
-    groups: dict[str, list[str]] = {}
-    for node in ranks:
-        groups.setdefault(machine.nodes[node].server, []).append(node)
+    groups = by_server(machine, ranks)
     switches: dict[str, list[str]] = {}
     for name in machine.ids("nvswitch"):
         switches.setdefault(machine.nodes[name].server, []).append(name)
@@ -228,5 +223,5 @@ def switch_sites(machine: Machine, ranks: Sequence[str], heads: Sequence[int] = 
             part = getattr(switch.part, "name", switch.id)
             message = f"the switch {part} cannot add up"
             raise InputError(Problem(message, key="algorithm", expected="a server such as dgx-h100"))
-    asking = [members[head] for members in groups.values() for head in (heads or range(len(members)))]
+    asking = [ranks[members[head]] for members in groups.values() for head in (heads or range(len(members)))]
     return (*(switches[server][0] for server in groups), *asking)

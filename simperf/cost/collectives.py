@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from simperf.layout import server_count
+
 __all__ = ["MeasuredCollective", "MeasuredCollectives"]
 
 
@@ -120,7 +122,7 @@ class MeasuredCollectives:
         if not self.curves:
             return None
         nodes = [machine.nodes[rank] for rank in ranks]
-        servers = len({node.server for node in nodes})
+        servers = server_count(machine, ranks)
         gpus = {node.part.name for node in nodes if node.part is not None}
         seats = max(Counter(machine.nodes[name].server for name in machine.gpus).values(), default=0)
         return self.of(collective, len(ranks), servers, gpus=gpus, seats=seats)

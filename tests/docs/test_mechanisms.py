@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "explanation").glob("*.md"))
 TABLES = ROOT / "docs" / "explanation" / "mechanisms.md"
 #: rooms whose every module is a mechanism
-ROOMS = ("engine", "cost", "execution", "collectives", "collectives/plans", "training", "analysis", "study")
+ROOMS = ("engine", "cost", "layout", "execution", "collectives", "collectives/plans", "training", "analysis", "study")
 ROOMS += ("study/planning", "calibrate/fit")
 #: modules of other rooms that are
 WORK = ("op", "graph", "builders", "precision", "fusion", "model", "step", "lowering", "mixed", "optimizers")

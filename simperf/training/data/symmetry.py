@@ -16,6 +16,7 @@ import simpy
 from simperf.engine.network import FlowNetwork
 from simperf.errors import InputError, Problem
 from simperf.execution.session import Session
+from simperf.layout import by_server, like_servers, rank_classes
 from simperf.training.replica import Replica
 from simperf.training.step import TrainingStep
 
@@ -54,13 +55,13 @@ def make_replicas(
         if why:
             m.notes.append(f"every rank is simulated: {why}")
         return [_replica(m, nodes, steps, (rank,)) for rank in range(len(nodes))], True
-    classes: dict[tuple[int, float], list[int]] = {}
+    looks: list[tuple[int, float]] = []
     for rank, step in enumerate(steps):
         source = _source(m, nodes[rank]) if step.nbytes_input else ""
         route = m.machine.route(source, nodes[rank]) if source else None
         copying = route.latency + step.nbytes_input / route.bandwidth if route else 0.0
-        classes.setdefault((id(step), copying), []).append(rank)
-    return [_replica(m, nodes, steps, tuple(ranks)) for ranks in classes.values()], False
+        looks.append((id(step), copying))
+    return [_replica(m, nodes, steps, ranks) for ranks in rank_classes(looks).members], False
 
 
 def _host(m: Session, node: str) -> str:
@@ -93,8 +94,7 @@ def _copy_links(m: Session, node: str) -> tuple[str, ...]:
 
 
 def _neighbours(m: Session, nodes: Sequence[str], node: str) -> list[str]:
-    server = m.machine.nodes[node].server
-    return [other for other in nodes if m.machine.nodes[other].server == server]
+    return [nodes[rank] for rank in by_server(m.machine, nodes)[m.machine.nodes[node].server]]
 
 
 def _difference(m: Session, nodes: Sequence[str], steps: Sequence[TrainingStep]) -> str:
@@ -136,17 +136,9 @@ def _kinds(
     m: Session, nodes: Sequence[str], steps: Sequence[TrainingStep]
 ) -> Iterable[tuple[list[str], list[TrainingStep]]]:
     """Ranks of a server with their steps: of servers that are built and used alike, of one of them."""
-    plans = {slot.name: slot.blueprint for slot in m.machine.servers}
-    found: dict[str, tuple[list[str], list[TrainingStep]]] = {}
-    for node, step in zip(nodes, steps, strict=True):
-        ranks = found.setdefault(m.machine.nodes[node].server, ([], []))
-        ranks[0].append(node)
-        ranks[1].append(step)
-    kinds: dict[object, tuple[list[str], list[TrainingStep]]] = {}
-    for server, (local, own) in found.items():
-        names = tuple(node.rpartition("/")[2] for node in local)
-        kinds.setdefault((id(plans.get(server)), names, tuple(map(id, own))), (local, own))
-    return kinds.values()
+    for servers in like_servers(m.machine, nodes, [id(step) for step in steps]):
+        ranks = next(iter(servers.values()))
+        yield [nodes[rank] for rank in ranks], [steps[rank] for rank in ranks]
 
 
 def _ends(m: Session, routes: Sequence[tuple[str, ...]], nbytes: float) -> list[float]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from simperf.hardware import Machine
 from simperf.hardware import Route as Wire
+from simperf.layout import like_servers
 from simperf.training.servers.multi_machine import Route
 
 __all__ = ["sharers"]
@@ -41,19 +42,13 @@ def sharers(machine: Machine, routes: Sequence[Route], servers: Sequence[str]) -
     >>> found["n0/nic0>switch0"], found["switch0>n2/nic0"]
     (1, 2)
     """
-    first = routes[0]
     if any(len(route.gpus) < 2 or not route.via_host for route in routes):
         return None
     homes = [machine.nodes[route.host].server for route in routes]
     if len(set(homes)) < len(homes) or {machine.nodes[server].server for server in servers} & set(homes):
         return None
-    plans = {slot.name: slot.blueprint for slot in machine.servers}
-    local = [node.rpartition("/")[2] for node in (first.host, *first.gpus)]
-    for route, home in zip(routes, homes, strict=True):
-        if plans.get(home) is not plans.get(homes[0]):
-            return None
-        if [node.rpartition("/")[2] for node in (route.host, *route.gpus)] != local:
-            return None
+    if len(like_servers(machine, [node for route in routes for node in (route.host, *route.gpus)])) > 1:
+        return None
     shared: dict[str, int] = {}
     for server in dict.fromkeys(servers):
         for there in (True, False):

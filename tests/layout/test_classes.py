@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simperf.collectives import execute, make_plan, rounds
-from simperf.collectives.classes import find_classes
 from simperf.collectives.links import Hops, Links
 from simperf.collectives.moved import add_up
 from simperf.collectives.placement import Placement, Transport
 from simperf.collectives.rounds import solve
 from simperf.collectives.ways import Ways
 from simperf.hardware import Catalog, build_cluster
+from simperf.layout.classes import find_classes
 
 
 def exchange(n):

@@ -1,4 +1,4 @@
-"""Flows that are alike: one flow and one link stand for all that share their fate.
+"""Classes of like flows: one flow and one link stand for all that share their fate.
 
 Flows with the same start, size and limit over links that are alike go at the same rate at
 all times, whatever they are called. Colours find them: a flow's colour is what it is
@@ -16,14 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from simperf.collectives.links import FloatArray
-from simperf.collectives.plan import IntArray
-
 __all__ = ["Classes", "find_classes"]
 
 #: passes after which flows are taken as they come
 MOST_PASSES = 12
 
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 

@@ -1,0 +1,165 @@
+"""A layout: how a model and its mini-batch are divided among ranks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Literal, get_args
+
+from simperf.errors import InputError, Problem, nearest
+from simperf.layout.mesh import Mesh
+
+__all__ = ["DIMENSIONS", "SHARDINGS", "Dimension", "Layout", "Sharding", "nearest_divisors"]
+
+Dimension = Literal["tp", "cp", "ep", "dp", "pp"]
+Sharding = Literal["none", "zero-1", "zero-2", "zero-3"]
+
+#: dimensions of parallelism in Megatron-LM's default order of ranks, the innermost first
+DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
+
+#: what data-parallel ranks keep a part of instead of a copy: nothing; optimizer states; and gradients; and weights
+SHARDINGS: tuple[Sharding, ...] = get_args(Sharding)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How a model and its mini-batch are divided among ranks; plain data parallelism over n ranks is ``Layout(dp=n)``.
+
+    The layout has dp x tp x pp x cp ranks. Expert parallelism adds none: the experts of a layer are spread over `ep` of
+    the ranks that data and context parallelism give, as in Megatron-LM.
+
+    Parameters
+    ----------
+    dp : int
+        Data parallelism: replicas, each with its share of the mini-batch.
+    tp : int
+        Tensor parallelism: ranks that share each matrix product.
+    pp : int
+        Pipeline parallelism: stages that the layers are cut into.
+    cp : int
+        Context parallelism: ranks that share each sequence.
+    ep : int
+        Expert parallelism: ranks that the experts of a layer are spread over.
+    sharding : str
+        ``"none"``: every data-parallel rank has a whole copy. ``"zero-1"``, ``"zero-2"``, ``"zero-3"``: it keeps a part
+        of the optimizer states; of gradients too; of weights too (fully sharded data parallelism). Rajbhandari et al.,
+        "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", SC 2020.
+    order : tuple of str
+        All of `DIMENSIONS`, that of neighbouring ranks first; Megatron-LM's ``tp-cp-ep-dp-pp`` if left out.
+
+    Raises
+    ------
+    InputError
+        All sizes below 1, an `ep` that does not divide dp x cp, sharding over one rank, an unknown sharding, or an
+        order that is none of all dimensions.
+
+    Examples
+    --------
+    >>> layout = Layout(dp=2, tp=4, pp=2)
+    >>> layout.ranks, layout.mesh.coordinates(9)
+    (16, {'tp': 1, 'cp': 0, 'dp': 0, 'pp': 1})
+    >>> layout.mesh.groups("tp")[0], layout.mesh.groups("dp")[0]
+    ((0, 1, 2, 3), (0, 4))
+    """
+
+    dp: int = 1
+    tp: int = 1
+    pp: int = 1
+    cp: int = 1
+    ep: int = 1
+    sharding: Sharding = "none"
+    order: tuple[Dimension, ...] = DIMENSIONS
+
+    def __post_init__(self) -> None:
+        problems = [
+            Problem("a whole number of ranks, 1 or more, is expected", key=name, value=repr(size))
+            for name in DIMENSIONS
+            if isinstance(size := getattr(self, name), bool) or not isinstance(size, int) or size < 1
+        ]
+        if self.sharding not in SHARDINGS:
+            message = f"no such sharding{nearest(str(self.sharding), SHARDINGS)}"
+            problems.append(Problem(message, key="sharding", value=str(self.sharding), expected=", ".join(SHARDINGS)))
+        if sorted(self.order) != sorted(DIMENSIONS):
+            expected = f"each of {', '.join(DIMENSIONS)} once, such as {'-'.join(DIMENSIONS)}"
+            message = "not an order of dimensions"
+            problems.append(Problem(message, key="order", value="-".join(self.order), expected=expected))
+        if not problems:
+            shared = self.dp * self.cp
+            if shared % self.ep:
+                message = f"experts are spread over groups of dp x cp = {shared} ranks, which {self.ep} does not divide"
+                expected = " or ".join(map(str, nearest_divisors(shared, self.ep)))
+                problems.append(Problem(message, key="ep", value=str(self.ep), expected=expected))
+            if self.sharding != "none" and shared == 1:
+                message = "has no effect: there is one data-parallel rank, which keeps everything"
+                problems.append(Problem(message, key="sharding", value=self.sharding, expected="none, or dp above 1"))
+        if problems:
+            raise InputError(problems)
+
+    @property
+    def ranks(self) -> int:
+        """Number of ranks."""
+        return self.dp * self.tp * self.pp * self.cp
+
+    @property
+    def mesh(self) -> Mesh:
+        """Ranks by tensor, context, data and pipeline parallelism: what the layers without experts are divided by."""
+        names = tuple(name for name in self.order if name != "ep")
+        return Mesh(names, tuple(getattr(self, name) for name in names))
+
+    @property
+    def expert_mesh(self) -> Mesh:
+        """Ranks by tensor, expert, data and pipeline parallelism: what the experts are divided by.
+
+        Its ``dp`` counts the copies of an expert, dp x cp / ep.
+        """
+        sizes = {"tp": self.tp, "ep": self.ep, "dp": self.dp * self.cp // self.ep, "pp": self.pp}
+        names = tuple(name for name in self.order if name != "cp")
+        return Mesh(names, tuple(sizes[name] for name in names))
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is data parallelism with a whole copy on every rank and nothing else."""
+        return self.ranks == self.dp and self.ep == 1 and self.sharding == "none"
+
+    def over(self, ranks: int, *, what: str = "GPUs") -> Layout:
+        """The layout itself, if it has so many ranks.
+
+        Parameters
+        ----------
+        ranks : int
+        what : str
+            What the ranks are, for the message.
+
+        Raises
+        ------
+        InputError
+            It has another number of ranks; says which `dp` would give this one, if one does.
+        """
+        if self.ranks == ranks:
+            return self
+        parts = [f"{name} = {size}" for name in ("dp", "tp", "pp", "cp") if (size := getattr(self, name)) > 1]
+        model = self.ranks // self.dp
+        copies, rest = divmod(ranks, model)
+        nearby = " or ".join(str(model * count) for count in (copies, copies + 1) if count)
+        expected = f"dp = {copies}" if not rest else f"{nearby} {what}"
+        message = f"the layout has {self.ranks} ranks ({' x '.join(parts) or 'all sizes 1'}) for {ranks} {what}"
+        raise InputError(Problem(message, key="dp", value=str(self.dp), expected=expected))
+
+    def __str__(self) -> str:
+        parts = [f"{one.name}={getattr(self, one.name)}" for one in fields(self)[:5] if getattr(self, one.name) > 1]
+        return " ".join([*(parts or ["dp=1"]), *([self.sharding] if self.sharding != "none" else [])])
+
+
+def nearest_divisors(whole: int, part: int) -> tuple[int, ...]:
+    """The divisors of `whole` nearest to `part`, from below and from above, if there are any.
+
+    Examples
+    --------
+    >>> nearest_divisors(12, 5), nearest_divisors(12, 100)
+    ((4, 6), (12,))
+    """
+    small = [count for count in range(1, math.isqrt(whole) + 1) if whole % count == 0]
+    divisors = sorted({*small, *(whole // count for count in small)})
+    below = [count for count in divisors if count <= part][-1:]
+    above = [count for count in divisors if count >= part][:1]
+    return tuple(dict.fromkeys((*below, *above)))
