@@ -208,7 +208,7 @@ def _answers(axes: Any, results: Sequence[Result | Failure], ranking: Ranking) -
     low = min(0.0, *(min(number.value, number.low or 0.0) for number in numbers.values()))
     axes.set_xlim(low, reach * _room(axes) if reach > 0 else 1)
     axes.set_xticks([])
-    axes.set_title(f"{ranking.answer.metric}: {ranking.answer.better} is better", fontsize=9)
+    axes.set_title(f"{ranking.answer.metric}\n{ranking.answer.better} is better", fontsize=9)
 
 
 def _times(axes: Any, results: Sequence[Result | Failure], ranking: Ranking) -> None:

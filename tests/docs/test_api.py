@@ -34,13 +34,13 @@ def test_every_name_of_the_top_is_described_and_used():
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_name_of_a_room_is_used_in_an_example(room):
-    module, text = importlib.import_module(f"simperf.{room}"), code("rooms.md")
-    assert f"`simperf.{room}`" in (DOCS / "rooms.md").read_text("utf-8")
+    module, text = importlib.import_module(f"simperf.{room}"), code("packages.md")
+    assert f"`simperf.{room}`" in (DOCS / "packages.md").read_text("utf-8")
     assert [name for name in module.__all__ if not used(name, text)] == []
 
 
 def test_every_function_of_analysis_is_used_in_an_example():
-    text = code("rooms.md")
+    text = code("packages.md")
     for path in sorted((Path(simperf.__file__).parent / "analysis").glob("*.py")):
         module = importlib.import_module(f"simperf.analysis.{path.stem}") if path.stem != "__init__" else None
         if module is None or path.stem in ("timeline", "truth_roofline"):
