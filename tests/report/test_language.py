@@ -19,7 +19,7 @@ CHINESE = re.compile(r"[\u4e00-\u9fff]")
 SOURCES = "".join(
     path.read_text("utf-8")
     for room in ("report", "teach", "analysis", "engine", "execution", "collectives", "programs", "training")
-    for path in sorted((Path(simperf.__file__).parent / room).glob("*.py"))
+    for path in sorted((Path(simperf.__file__).parent / room).rglob("*.py"))
 )
 
 
