@@ -6,15 +6,16 @@ import gzip
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from simperf.answer import TIME, Answer
 from simperf.engine.recorder import Arrow, Sample, Span
-from simperf.errors import FloorError, InputError, Problem
+from simperf.errors import FloorError, InputError, Problem, UnknownNameError
 from simperf.files import write_packed
+from simperf.outputs import DATA, PAGE, check_name, data_frame, drawn, report_module
 from simperf.units import format_quantity
 
 __all__ = ["SCHEMA", "Ceiling", "Metric", "OperationUse", "ResourceUse", "Result"]
@@ -219,6 +220,80 @@ class Result:
         low, high = self.intervals.get(TIME, (None, None))
         return Metric(self.time, "s", low=low, high=high)
 
+    def plot(self, path: str | os.PathLike[str] | None = None, kind: str = "overview") -> Any:
+        """Draw the run, and write the picture to `path` if there is one.
+
+        Parameters
+        ----------
+        path : path, optional
+            PNG, SVG or PDF by its end.
+        kind : {"overview", "gantt", "queue", "memory", "roofline"}
+            What to draw; the overview is the timeline above queue and memory.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        InputError
+            The run did not record what the picture shows; the name says no picture.
+        UnknownNameError
+            No such kind.
+        """
+        return drawn(report_module("plots").draw(self, kind), path)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a page that needs no network: the answer, where the time went, the timeline, inputs and sources.
+
+        Raises
+        ------
+        InputError
+            The name does not end in ``.html``, or the file cannot be written.
+        """
+        check_name(path, PAGE)
+        pages = report_module("html")
+        pages.save_page(pages.result_report(self, machine=pages.machine_of(self)), path)
+
+    def trace(self, path: str | os.PathLike[str]) -> None:
+        """Write the timeline for https://ui.perfetto.dev and chrome://tracing, gzipped if the name ends in ``.gz``.
+
+        Raises
+        ------
+        InputError
+            The run was not recorded; the name does not end in ``.json`` or ``.json.gz``.
+        """
+        check_name(path, DATA)
+        if not self.spans:
+            message = f"{self.name}: there is no timeline to write"
+            raise InputError(Problem(message, expected="a run whose timeline was recorded (record=True)"))
+        report_module("trace").save_trace(self, path)
+
+    def to_pandas(self, table: str = "numbers") -> Any:
+        """A table of the result as a `pandas.DataFrame`, which the extra ``tables`` brings.
+
+        Parameters
+        ----------
+        table : {"numbers", "timeline", "samples", "resources", "operations"}
+            ``numbers`` are the time, the metrics and the amounts of work; ``timeline`` the spans; ``samples`` the
+            counters over time, such as memory; ``resources`` what each did; ``operations`` the cost of each alone.
+            All in SI units.
+
+        Raises
+        ------
+        InputError
+            pandas is not installed.
+        UnknownNameError
+            No such table.
+        """
+        if table not in _TABLES:
+            raise UnknownNameError("table of a result", table, _TABLES)
+        columns, rows = _TABLES[table]
+        return data_frame((dict(zip(columns, row, strict=True)) for row in rows(self)), columns)
+
+    def _repr_html_(self) -> str:
+        return str(report_module("notebook").result_html(self))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, every quantity an SI number."""
         data: dict[str, Any] = {"schema": SCHEMA}
@@ -293,3 +368,25 @@ class Result:
             raise InputError(Problem("no saved result: not a text file", file=name, expected=expected)) from None
         except (ValueError, KeyError, TypeError, EOFError) as error:
             raise InputError(Problem(f"no saved result: {error}", file=name, expected=expected)) from None
+
+
+def _numbers(result: Result) -> Iterator[tuple[Any, ...]]:
+    for name, metric in ((TIME, result.number(TIME)), *result.metrics.items()):
+        yield name, metric.value, metric.unit, metric.origin, metric.low, metric.high
+    for name, amount in result.work.items():
+        yield f"work: {name}", amount.value, amount.unit, amount.origin, None, None
+
+
+def _resources(result: Result) -> Iterator[tuple[Any, ...]]:
+    for name, use in result.resources.items():
+        yield name, use.kind, use.capacity, use.work, use.utilisation(result.time)
+
+
+#: tables of a result: columns, and the rows of one
+_TABLES: dict[str, tuple[tuple[str, ...], Callable[[Result], Iterator[tuple[Any, ...]]]]] = {
+    "numbers": (("name", "value", "unit", "origin", "low", "high"), _numbers),
+    "timeline": (Span._fields, lambda result: iter(result.spans)),
+    "samples": (Sample._fields, lambda result: iter(result.samples)),
+    "resources": (("name", "kind", "capacity", "work", "utilisation"), _resources),
+    "operations": (OperationUse._fields, lambda result: iter(result.operations)),
+}

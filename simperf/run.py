@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,11 +11,15 @@ from typing import Literal, NamedTuple
 
 from simperf.engine.recorder import Recorder
 from simperf.engine.simulation import Simulation
-from simperf.errors import InputError, Problem, SimperfError
+from simperf.errors import InputError, MachineError, ProgramError, SimperfError, UnknownNameError
 from simperf.execution.modes import mode
 from simperf.execution.profile import ObservedFrontend
 from simperf.execution.session import Session
+from simperf.hardware import ProfilePart
 from simperf.results import Ceiling, Metric, OperationUse, ResourceUse, Result
+from simperf.scenario.load import change_scenario, load_scenario, pick_variant
+from simperf.scenario.overrides import Changes
+from simperf.scenario.placing import placed
 from simperf.scenario.profile_use import ProfileUse, profile_uses, refuse_unused
 from simperf.scenario.settings import Scenario
 
@@ -35,8 +40,12 @@ class Attempt(NamedTuple):
 
 
 def run(
-    scenario: Scenario,
+    scenario: Scenario | str | os.PathLike[str],
     *,
+    set: Changes = (),
+    variant: str = "",
+    profile: ProfilePart | str | os.PathLike[str] | None = None,
+    seed: int | None = None,
     record: bool = True,
     watch: Callable[[Simulation], object] | None = None,
     unused: Literal["refuse", "tell"] = "refuse",
@@ -45,8 +54,17 @@ def run(
 
     Parameters
     ----------
-    scenario : Scenario
-        What `simperf.load_scenario` read.
+    scenario : Scenario, str or path
+        Name of a shipped scenario, such as ``"d2l/async"``, the path of a file, or what `simperf.load_scenario` read.
+    set : mapping or sequence of str
+        Values of keys in place of the scenario's, such as ``{"program.n": 200, "program.t2": "5 us"}``: as a file
+        has them, so that quantities are texts with units.
+    variant : str
+        Name of the ``[[compare]]`` variant to run.
+    profile : ProfilePart or path, optional
+        Fitted constants that stand for the catalogue's, in place of those that ``[calibration]`` names.
+    seed : int, optional
+        Instead of the scenario's.
     record : bool
         Keep the timeline. Without it there is no breakdown, and large runs are faster.
     watch : callable, optional
@@ -58,16 +76,35 @@ def run(
     Raises
     ------
     InputError
-        This is no scenario, but perhaps the name of one; a profile changes nothing; or its ``answer`` names no metric
+        No such scenario, variant, key or value; a profile changes nothing; or its ``answer`` names no metric
         of the result.
     SimperfError
         The program cannot run on the machine, or runs out of memory.
     FloorError
         The result is below its physical floor.
+
+    Examples
+    --------
+    >>> run("d2l/async", set={"program.n": 200}).time
+    0.00402...
     """
-    if not isinstance(scenario, Scenario):
-        message = f"a Scenario is expected, not {type(scenario).__name__}"
-        raise InputError(Problem(message, value=str(scenario), expected="run(load_scenario(...))"))
+    if isinstance(scenario, Scenario):
+        chosen = pick_variant(scenario, variant) if variant else scenario
+        return _play(change_scenario(chosen, set, seed=seed, profile=profile), record, watch, unused)
+    loaded = load_scenario(scenario, set, variant=variant, profile=profile, seed=seed)
+    try:
+        return _play(loaded, record, watch, unused)
+    except (InputError, MachineError, ProgramError, UnknownNameError) as error:
+        raise placed(error, loaded) from error
+
+
+def _play(
+    scenario: Scenario,
+    record: bool,
+    watch: Callable[[Simulation], object] | None,
+    unused: Literal["refuse", "tell"],
+) -> Result:
+    """Play a scenario that is ready."""
     recorder = Recorder() if record else None
     simulation = Simulation(scenario.machine, seed=scenario.seed, recorder=recorder, depth=scenario.frontend.depth)
     if watch is not None:

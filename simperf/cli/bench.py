@@ -193,7 +193,7 @@ class Bench:
             from simperf.scenario.calibration import measured_collectives
 
             options["measured"] = measured_collectives((profile,))
-        return collective(
+        table = collective(
             self.collective,
             on=self.machine,
             sizes=sizes,
@@ -204,6 +204,7 @@ class Bench:
             **beside,
             **options,
         )
+        return list(table)
 
     def header(self) -> str:
         """What the table is about, as comments."""

@@ -114,10 +114,11 @@ class _Comparison:
 
     def add(self, items: Sequence[Scenario | Result]) -> None:
         """Run the variants of scenarios, and take saved results."""
-        from simperf.cli.work import placed, progress
+        from simperf.cli.work import progress
         from simperf.results import Result
         from simperf.run import settle_answers
         from simperf.scenario import check_comparison
+        from simperf.scenario.placing import placed
         from simperf.scenario.profile_use import refuse_unused
 
         attempts: list[Attempt] = []

@@ -44,10 +44,10 @@ def limits(
     seed: Seed = None,
 ) -> int:
     """Say what limits a scenario: its critical path, and what each resource would bring if it were faster."""
-    from simperf.cli.run import pick_variant
     from simperf.cli.work import note, play, verify_outputs
     from simperf.report.limits import format_limits, plot_limits
     from simperf.scenario import load_scenario
+    from simperf.scenario.load import pick_variant
     from simperf.study.crossover import flips
     from simperf.study.limits import limits as find_limits
     from simperf.study.sensitivity import sensitivity
@@ -55,7 +55,7 @@ def limits(
     verify_outputs(plot=plot)
     scenario = load_scenario(file, changes or (), seed=seed)
     if variant:
-        scenario = pick_variant(scenario, variant)
+        scenario = pick_variant(scenario, variant, option="--variant")
     found = find_limits(scenario, faster=faster, samples=samples, engine=engine, play=play)
     turns = flips(scenario, flip, by=by, faster=faster, engine=engine) if flip else None
     influences = sensitivity(scenario, vary, method=method, samples=trajectories, engine=engine) if vary else None

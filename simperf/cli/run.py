@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from simperf.results import Result
     from simperf.scenario import Scenario
 
-__all__ = ["pick_variant", "run"]
+__all__ = ["run"]
 
 
 def run(
@@ -43,12 +43,13 @@ def run(
     from simperf.errors import SimperfError
     from simperf.report.tables import format_result
     from simperf.scenario import check_error, check_expectations, load_scenario
+    from simperf.scenario.load import pick_variant
 
     verify_outputs(trace=trace, plot=plot, save=save, kind=kind, report=report)
     seconds = _pace(pace)
     scenario = load_scenario(file, changes or (), seed=seed)
     if variant:
-        scenario = pick_variant(scenario, variant)
+        scenario = pick_variant(scenario, variant, option="--variant")
     try:
         result = _predict(scenario, samples, engine) if samples else play(scenario)
     except SimperfError as error:
@@ -85,20 +86,6 @@ def _predict(scenario: Scenario, samples: int, engine: str) -> Result:
     from simperf.study.uncertainty import predict
 
     return predict(scenario, samples=samples, executor=engine, play=play)
-
-
-def pick_variant(scenario: Scenario, name: str) -> Scenario:
-    """The [[compare]] variant of that name."""
-    from simperf.errors import InputError, Problem, nearest
-
-    for variant in scenario.variants:
-        if variant.name == name:
-            return variant
-    names = [variant.name for variant in scenario.variants]
-    hint = nearest(name, names, show=0)
-    expected = "one of " + ", ".join(repr(each) for each in names) if names else "no --variant: the file has none"
-    message = f"no such variant{hint if 'mean' in hint else ''}"
-    raise InputError(Problem(message, file="--variant", value=repr(name), expected=expected))
 
 
 def _pace(text: str) -> float:

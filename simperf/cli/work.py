@@ -6,26 +6,21 @@ import os
 import shlex
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
 if TYPE_CHECKING:
     from simperf.engine.simulation import Simulation
-    from simperf.errors import InputError, Problem, SimperfError
     from simperf.results import Result
     from simperf.scenario import Scenario
 
-__all__ = ["note", "placed", "play", "progress", "typed", "verify_outputs", "write_outputs"]
+__all__ = ["note", "play", "progress", "typed", "verify_outputs", "write_outputs"]
 
-_PICTURE = ((".png", ".svg", ".pdf"), "no picture format is known for this name", "FILE.png, .svg or .pdf")
-_DATA = ((".json", ".json.gz"), "the file's name does not say JSON", "FILE.json or .json.gz")
-_PAGE = ((".html", ".htm"), "the file's name does not say that it is a web page", "FILE.html")
 _ANY = (("",), "", "")
 _PROFILE = ((".toml",), "the file's name does not say TOML", "FILE.toml")
 
@@ -68,6 +63,7 @@ def play(scenario: Scenario, *, record: bool = True, unused: Literal["refuse", "
     """
     from simperf.errors import InputError, MachineError, ProgramError, SimperfError, UnknownNameError
     from simperf.run import run
+    from simperf.scenario.placing import placed
     from simperf.scenario.python_program import failure
 
     try:
@@ -114,75 +110,6 @@ def _clock() -> Iterator[Callable[[Simulation], object] | None]:
             typer.echo("\r\x1b[K", nl=False, err=True)
 
 
-def _named(error: SimperfError, scenario: Scenario) -> str:
-    """Key of the parameter whose name is unknown, or else the whole program."""
-    name = getattr(error, "name", None)
-    keys = [key for key, value in scenario.parameters.items() if isinstance(value, str) and value == name]
-    return f"program.{keys[0]}" if len(keys) == 1 else "program"
-
-
-def placed(error: SimperfError, scenario: Scenario) -> InputError:
-    """The error, with the place in the scenario's file of what is wrong."""
-    from simperf.errors import InputError
-
-    return InputError(_placed(error, scenario))
-
-
-def _placed(error: SimperfError, scenario: Scenario) -> list[Problem]:
-    """Say where in the scenario's file stands what the program cannot run with."""
-    from simperf.errors import InputError, Problem
-    from simperf.files import read_toml
-    from simperf.scenario.load import TABLES
-    from simperf.scenario.overrides import parse_path
-
-    problems = error.problems if isinstance(error, InputError) else (Problem(str(error), key=_named(error, scenario)),)
-    toml = read_toml(scenario.path) if scenario.path else None
-    placed = []
-    for problem in problems:
-        if toml is None or problem.file:
-            placed.append(problem)
-            continue
-        key = problem.key if problem.key.partition(".")[0] in TABLES else _parameter(problem.key, scenario)
-        said = key == problem.key or key.rpartition(".")[2] == problem.key.rpartition(".")[2] or not problem.key
-        message = problem.message if said else f"{problem.key}: {problem.message}"
-        if scenario.name != scenario.title:
-            message = f"in the variant {scenario.name!r}: {message}"
-        path = parse_path(key)
-        line = toml.line(_origin(path, toml.data, scenario))
-        read = _of_file(path, scenario.data)  # a quantity as it was written
-        value = repr(read) if problem.value and isinstance(read, str) else problem.value
-        placed.append(replace(problem, message=message, file=toml.path, line=line, key=key, value=value))
-    return placed
-
-
-def _origin(path: tuple[str | int, ...], data: Mapping[str, Any], scenario: Scenario) -> tuple[str | int, ...]:
-    """Where a file says the value at a key path of a scenario: there, in its variant, or nowhere but in the table."""
-    if _of_file(path, data) == _of_file(path, scenario.data):
-        return path
-    rows = enumerate(data.get("compare", ()))
-    own = next((index for index, row in rows if row.get("name") == scenario.name and len(path) > 1), None)
-    return path[:1] if own is None or scenario.name == scenario.title else ("compare", own, "set")
-
-
-def _parameter(key: str, scenario: Scenario) -> str:
-    """Key of the parameter of the program that a problem's key names, or else the whole program."""
-    known = scenario.program.parameters
-    name = next((part for part in (key.rpartition(".")[2], key.partition(".")[0]) if part in known), "")
-    return f"program.{name}" if name else "program"
-
-
-def _of_file(path: Sequence[str | int], data: Any) -> object:
-    """What stands at a key path of a file's data; None if nothing does."""
-    for step in path:
-        if isinstance(data, Mapping):
-            data = data.get(step)
-        elif isinstance(data, list) and isinstance(step, int) and step < len(data):
-            data = data[step]
-        else:
-            return None
-    return data
-
-
 def verify_outputs(
     *,
     trace: Path | None = None,
@@ -206,12 +133,13 @@ def verify_outputs(
     """
     from simperf.errors import InputError, Problem
     from simperf.files import is_special
+    from simperf.outputs import DATA, PAGE, PICTURE
 
     problems = []
     outputs = (  # how the names of files may end, and what to say when they do not
-        *(("--trace", trace, _DATA), ("--plot", plot, _PICTURE), ("--save", save, _DATA)),
-        *(("--map", map_file, _PICTURE), ("--report", report, _PAGE), ("FILE", page, _PAGE)),
-        *(("--output", output, _DATA), ("--output", profile, _PROFILE), ("--output", text, _ANY)),
+        *(("--trace", trace, DATA), ("--plot", plot, PICTURE), ("--save", save, DATA)),
+        *(("--map", map_file, PICTURE), ("--report", report, PAGE), ("FILE", page, PAGE)),
+        *(("--output", output, DATA), ("--output", profile, _PROFILE), ("--output", text, _ANY)),
     )
     for option, path, _ in outputs:
         if path is None or is_special(path):

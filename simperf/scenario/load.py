@@ -17,7 +17,7 @@ from simperf.hardware import ProfilePart
 from simperf.scenario.answer import read_answer
 from simperf.scenario.calibration import cost_settings, free
 from simperf.scenario.expectation import Key, read_expectations
-from simperf.scenario.overrides import Override, apply, parse_assignment, variant_overrides
+from simperf.scenario.overrides import Changes, Override, apply, parse_changes, profile_override, variant_overrides
 from simperf.scenario.schema import (
     CalibrationTable,
     CostTable,
@@ -30,26 +30,39 @@ from simperf.scenario.schema import (
 from simperf.scenario.settings import Scenario
 from simperf.scenario.tables import TableReader
 
-__all__ = ["TABLES", "load_scenario", "make_scenario", "redraw"]
+__all__ = ["TABLES", "change_scenario", "load_scenario", "make_scenario", "pick_variant", "redraw"]
 
 #: the tables of a scenario's file
 TABLES = (
     *("scenario", "machine", "calibration", "frontend", "execution", "cost", "program"),
     *("run", "expect", "measured", "compare"),
 )
+#: tables that say nothing about what is run
+_SILENT = ("expect", "measured", "compare")
 
 
-def load_scenario(path: str | os.PathLike[str], overrides: Sequence[str] = (), *, seed: int | None = None) -> Scenario:
+def load_scenario(
+    path: str | os.PathLike[str],
+    overrides: Changes = (),
+    *,
+    seed: int | None = None,
+    variant: str = "",
+    profile: ProfilePart | str | os.PathLike[str] | None = None,
+) -> Scenario:
     """Read a scenario's file.
 
     Parameters
     ----------
     path : path
         The file, or the name of a shipped scenario, such as ``"d2l/sync-160mb"``.
-    overrides : sequence of str
-        Such as ``"program.nbytes=320 MB"``.
+    overrides : mapping or sequence of str
+        Values of keys, such as ``{"program.nbytes": "320 MB"}``, or texts such as ``"program.nbytes=320 MB"``.
     seed : int, optional
         Instead of the file's.
+    variant : str
+        Name of one of its ``[[compare]]`` variants, to have that alone.
+    profile : ProfilePart or path, optional
+        Fitted constants that stand for the catalogue's, in place of those that ``[calibration]`` names.
 
     Raises
     ------
@@ -60,8 +73,61 @@ def load_scenario(path: str | os.PathLike[str], overrides: Sequence[str] = (), *
 
     toml = read_toml(find_scenario(path), bounded=False)
     refuse_other(toml, "program")
-    texts = [*overrides, *([] if seed is None else [f"run.seed={seed}"])]
-    return _Loader(toml, [parse_assignment(text) for text in texts], Path(toml.path).parent).load()
+    scenario = _Loader(toml, _overrides(overrides, seed, profile), Path(toml.path).parent).load()
+    return pick_variant(scenario, variant) if variant else scenario
+
+
+def _overrides(
+    changes: Changes, seed: int | None, profile: ProfilePart | str | os.PathLike[str] | None
+) -> list[Override]:
+    """All that a caller changes."""
+    seeds = [] if seed is None else [Override(("run", "seed"), seed, option="seed")]
+    return [*parse_changes(changes), *seeds, *([] if profile is None else [profile_override(profile)])]
+
+
+def pick_variant(scenario: Scenario, name: str, *, option: str = "variant") -> Scenario:
+    """The [[compare]] variant of that name; `option` is what names it, for the message.
+
+    Raises
+    ------
+    InputError
+        There is none of that name.
+    """
+    for variant in scenario.variants:
+        if variant.name == name:
+            return variant
+    names = [variant.name for variant in scenario.variants]
+    hint = nearest(name, names, show=0)
+    expected = "one of " + ", ".join(repr(each) for each in names) if names else f"no {option}: the file has none"
+    message = f"no such variant{hint if 'mean' in hint else ''}"
+    raise InputError(Problem(message, file=option, value=repr(name), expected=expected))
+
+
+def change_scenario(
+    scenario: Scenario,
+    changes: Changes = (),
+    *,
+    seed: int | None = None,
+    profile: ProfilePart | str | os.PathLike[str] | None = None,
+) -> Scenario:
+    """Make a scenario again with other values, without its variants; the parameters are those of `load_scenario`.
+
+    Raises
+    ------
+    InputError
+        Values that it does not take; a scenario that was not made of a file or of plain data.
+    """
+    overrides = _overrides(changes, seed, profile)
+    if not overrides:
+        return scenario
+    if "program" not in scenario.data:
+        message = "the scenario was not made of a file or of plain data, so that it cannot be made again"
+        raise InputError(
+            Problem(message, file=overrides[0].option, expected="load_scenario(...) or make_scenario({...})")
+        )
+    folder = Path(scenario.path).parent if scenario.path else Path()
+    made = _Loader(TomlFile("", dict(scenario.data), ""), overrides, folder).load()
+    return replace(made, name=scenario.name, title=scenario.title, path=scenario.path)
 
 
 def make_scenario(data: Mapping[str, Any], *, folder: str | os.PathLike[str] = ".") -> Scenario:
@@ -88,7 +154,7 @@ def make_scenario(data: Mapping[str, Any], *, folder: str | os.PathLike[str] = "
 
 def redraw(scenario: Scenario, draw: int) -> Scenario:
     """Make `scenario` again with joint draw `draw` (from 1) of its profiles' constants."""
-    data = {key: value for key, value in scenario.data.items() if key not in ("expect", "measured", "compare")}
+    data = {key: value for key, value in scenario.data.items() if key not in _SILENT}
     data["calibration"] = {**data.get("calibration", {}), "draw": draw}
     folder = Path(scenario.path).parent if scenario.path else Path()
     made = _Loader(TomlFile(scenario.path, data, ""), [], folder).load()
@@ -116,7 +182,7 @@ class _Loader:
         variants = self._variants(data, layered, problems, base=scenario)
         if problems:
             raise InputError(_in_order(problems))
-        simulated = [o for o in self.overrides if o.path[0] not in ("scenario", "expect", "measured", "compare")]
+        simulated = [o for o in self.overrides if o.path[0] not in ("scenario", *_SILENT)]
         changed = any(data.get(key) != self.toml.data.get(key) for key in {str(o.path[0]) for o in simulated})
         if changed:
             variants = tuple(replace(v, overridden=True, expectations=(), measurements=()) for v in variants)
@@ -213,7 +279,7 @@ class _Loader:
             problems += wrong
             if base is None or wrong:
                 continue
-            changed = {key: value for key, value in changed.items() if key not in ("expect", "measured", "compare")}
+            changed = {key: value for key, value in changed.items() if key not in _SILENT}
             variant = self._scenario(changed, layered, wrong, name=table.name)
             problems += [self._in_variant(problem, table.name, toml, at) for problem in wrong]
             if variant is not None:

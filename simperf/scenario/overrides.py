@@ -1,7 +1,8 @@
-"""Changing what a file says before it is checked: ``--set a.b=v`` and the variants' ``set``."""
+"""Changing what a file says before it is checked: ``--set a.b=v``, ``set={...}`` and the variants' ``set``."""
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -11,12 +12,26 @@ from typing import Any
 
 from simperf.errors import InputError, Problem
 from simperf.files import TomlFile, dotted
+from simperf.hardware import ProfilePart
 
-__all__ = ["Layered", "Override", "apply", "parse_assignment", "parse_path", "variant_overrides"]
+__all__ = [
+    "Changes",
+    "Layered",
+    "Override",
+    "apply",
+    "parse_assignment",
+    "parse_changes",
+    "parse_path",
+    "profile_override",
+    "variant_overrides",
+]
 
 _STEP = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|([^.\[\]"']+?))\s*((?:\[\s*\d+\s*\])*)\s*(?:\.|$)""")
-_COMMAND = "--set"
+_COMMAND, _PYTHON = "--set", "set"
+_EXAMPLE = '{"program.nbytes": "320 MB"}'
 Key = tuple[str | int, ...]
+#: values by key, or texts as ``--set`` takes them
+Changes = Mapping[str, Any] | Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +44,15 @@ class Override:
         Key path, such as ``("machine", "link", 0, "bandwidth")``.
     value : object
     origin : tuple
-        Key path in the file of the variant's entry; empty if it comes from the command line.
+        Key path in the file of the variant's entry; empty if it comes from the command line or from Python.
+    option : str
+        What gave it, where `origin` is empty.
     """
 
     path: Key
     value: Any
     origin: Key = ()
+    option: str = _COMMAND
 
 
 @dataclass(frozen=True)
@@ -44,7 +62,7 @@ class Layered(TomlFile):
     overrides: tuple[Override, ...] = field(default=())
 
     def problem(self, key: Key, message: str, *, value: object = "", expected: str = "") -> Problem:
-        """A `Problem` at `key`: in the file, in a variant's ``set``, or on the command line."""
+        """A `Problem` at `key`: in the file, in a variant's ``set``, on the command line, or in Python's ``set``."""
         override = self.override_of(key)
         if override is None:
             return TomlFile.problem(self, key, message, value=value, expected=expected)
@@ -55,7 +73,7 @@ class Layered(TomlFile):
                 message, place.file, place.line, dotted((*override.origin, *rest)), place.value, place.expected
             )
         shown = repr(value) if value != "" else ""
-        return Problem(message, file=_COMMAND, key=dotted(key), value=shown, expected=expected)
+        return Problem(message, file=override.option, key=dotted(key), value=shown, expected=expected)
 
     def override_of(self, key: Key) -> Override | None:
         """The override that says what stands at `key`, the last one first."""
@@ -125,6 +143,92 @@ def _value(written: str) -> Any:
         return written
     known = isinstance(value["value"], str | int | float | list | dict)
     return value["value"] if known and len(value) == 1 else written
+
+
+def parse_changes(changes: Changes) -> list[Override]:
+    """Read changes of a scenario: ``{"program.nbytes": "320 MB"}``, or texts as ``--set`` takes them.
+
+    A table may be written as one: ``{"program": {"n": 200}}``. Values are those of a file: quantities are texts with
+    units. What stands for them in Python is read: paths, tuples, numbers of NumPy.
+
+    Raises
+    ------
+    InputError
+        All that is no key or no value.
+
+    Examples
+    --------
+    >>> [(one.path, one.value) for one in parse_changes({"program.n": 200, "run": {"seed": 7}})]
+    [(('program', 'n'), 200), (('run', 'seed'), 7)]
+    """
+    problems: list[Problem] = []
+    found: list[Override] = []
+    given = [changes] if isinstance(changes, str) else changes
+    if not isinstance(given, Mapping | Sequence):
+        message = f"a mapping of keys to values is expected, not {type(changes).__name__}"
+        raise InputError(Problem(message, file=_PYTHON, value=repr(changes), expected=_EXAMPLE))
+    for item in given.items() if isinstance(given, Mapping) else given:
+        try:
+            found += [parse_assignment(item)] if isinstance(item, str) else _of_pair(item)
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return found
+
+
+def _of_pair(pair: Any) -> list[Override]:
+    """The overrides of an entry of a mapping."""
+    if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[0], str):
+        told = repr(pair[0]) if isinstance(pair, tuple) and pair else repr(pair)
+        raise InputError(Problem("a key is a text", file=_PYTHON, value=told, expected=_EXAMPLE))
+    key, value = pair
+    try:
+        path = parse_path(key)
+        plain = _plain(value)
+    except ValueError as error:
+        raise InputError(Problem(str(error), file=_PYTHON, key=key)) from None
+    if len(path) == 1 and isinstance(plain, dict):
+        return [Override((*path, name), each, option=_PYTHON) for name, each in plain.items()]
+    return [Override(path, plain, option=_PYTHON)]
+
+
+def _plain(value: Any) -> Any:
+    """A value of Python as a file has it."""
+    if type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        return _plain(value.item())
+    raise ValueError(
+        f"{type(value).__name__} is no value: a number, a text such as '320 MB', true or false, a list or a table is"
+    )
+
+
+def profile_override(profile: ProfilePart | str | os.PathLike[str]) -> Override:
+    """The change that names a profile: by its name, or by its file, which is looked up where the caller stands.
+
+    Raises
+    ------
+    InputError
+        A profile that was not read from a file.
+    """
+    if isinstance(profile, ProfilePart):
+        if not profile.file:
+            message = f"the profile {profile.name!r} was not read from a file"
+            raise InputError(Problem(message, file="profile", expected="the path of a profile, or its name"))
+        name = profile.file
+    else:
+        name = os.fspath(profile)
+    found = os.path.abspath(name) if os.path.isfile(name) else name
+    return Override(("calibration", "use"), found, option="profile")
 
 
 def variant_overrides(table: Mapping[str, Any], at: Key, toml: TomlFile, problems: list[Problem]) -> list[Override]:

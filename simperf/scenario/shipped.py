@@ -48,6 +48,10 @@ def find_scenario(path: str | os.PathLike[str]) -> str:
     InputError
         Neither is there; the message offers the nearest.
     """
+    if not isinstance(path, str | os.PathLike):
+        message = f"a scenario is expected, not {type(path).__name__}"
+        expected = 'its name, such as "d2l/async", the path of its file, or a Scenario'
+        raise InputError(Problem(message, value=repr(path), expected=expected))
     name = os.fspath(path)
     if os.path.lexists(name) and not (os.path.isdir(name) and _shipped(name)):
         return name

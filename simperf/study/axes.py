@@ -121,6 +121,9 @@ def make_axes(vary: Mapping[str, Any] | Sequence[str]) -> list[Axis]:
     problems: list[Problem] = []
     axes: list[Axis] = []
     given = [vary] if isinstance(vary, str) else vary
+    if not isinstance(given, Mapping | Sequence):
+        message = f"a mapping of keys to values is expected, not {type(vary).__name__}"
+        raise InputError(Problem(message, key="vary", value=repr(vary), expected='{"program.n": [1, 2, 4]}'))
     for item in given.items() if isinstance(given, Mapping) else given:
         try:
             axes.append(parse_axis(item) if isinstance(item, str) else _of_pair(*item))

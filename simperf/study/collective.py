@@ -11,6 +11,7 @@ from simperf.collectives.placement import Wired
 from simperf.collectives.settings import NCCL, default_algorithm, find_algorithm
 from simperf.errors import InputError, Problem
 from simperf.hardware import Catalog, Machine, ProfilePart
+from simperf.study.collective_table import CollectiveTable
 from simperf.units import parse_size
 
 __all__ = ["calibrated", "collective", "read_profile", "refuse_unused_profile"]
@@ -25,7 +26,7 @@ def collective(
     ranks: int | Sequence[str] | None = None,
     profile: ProfilePart | str | os.PathLike[str] | None = None,
     **options: Any,
-) -> list[Row]:
+) -> CollectiveTable:
     """Time a collective at each size, as nccl-tests does; `simperf collective` prints these rows.
 
     Parameters
@@ -50,8 +51,8 @@ def collective(
 
     Returns
     -------
-    list of Row
-        Times [s], bandwidths [B/s] and bounds [s] by size, and what NCCL chose.
+    CollectiveTable
+        A `simperf.collectives.bench.Row` a size: time [s], bandwidths [B/s], its floor [s], and what NCCL chose.
 
     Raises
     ------
@@ -60,6 +61,13 @@ def collective(
     UnknownNameError
         No such machine, collective or algorithm.
     """
+    if isinstance(sizes, str) or not isinstance(sizes, Iterable):
+        message, expected = "a list of sizes is expected", '["8K", "64M"]'
+        raise InputError(Problem(message, key="sizes", value=repr(sizes), expected=expected))
+    if not isinstance(on, str) and not hasattr(on, "gpus"):
+        message = f"a machine is expected, not {type(on).__name__}"
+        expected = 'a name, such as "dgx-a100", or a Machine'
+        raise InputError(Problem(message, key="on", value=repr(on), expected=expected))
     known, changed = read_profile(profile), dict[str, set[str]]()
     catalog = calibrated(Catalog.load(), known, changed)
     machine = catalog.machine(on) if isinstance(on, str) else on
@@ -77,7 +85,7 @@ def collective(
     }
     if known is not None:
         refuse_unused_profile(known, machine, name, chosen, nodes, list(rows.values()), changed)
-    return [rows[size] for size in payloads]
+    return CollectiveTable(name, chosen, machine, nodes, tuple(rows[size] for size in payloads))
 
 
 def read_profile(profile: ProfilePart | str | os.PathLike[str] | None) -> ProfilePart | None:

@@ -12,6 +12,7 @@ from typing import Any
 from simperf.analysis.ranking import Ranking, rank_results
 from simperf.analysis.verdict import Verdict, verdict
 from simperf.errors import InputError, Problem, SimperfError
+from simperf.outputs import PAGE, check_name, data_frame, drawn, html_table, report_module
 from simperf.results import Result
 from simperf.run import Attempt, run, settle_answers
 from simperf.scenario import Scenario, load_scenario
@@ -19,7 +20,6 @@ from simperf.scenario.profile_use import refuse_unused
 from simperf.study.axes import make_axes, make_points
 from simperf.study.points import SPEED, make_tasks, point_scenario
 from simperf.study.sweep import check_axes
-from simperf.study.table import html_table
 from simperf.study.uncertainty import predict
 
 __all__ = ["SideBySide", "compare", "differences", "variants_of"]
@@ -132,6 +132,56 @@ class SideBySide:
             text = str(one.error).splitlines()[0] if one.error else text
             rows.append([one.name, *(values[index] for values in self.differences.values()), *numbers, text])
         return ["name", *self.differences, *dict.fromkeys((answer, "time")), "verdict"], rows
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw the results side by side, and write the picture to `path` if there is one.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        InputError
+            Every run failed; the name says no picture.
+        """
+        return drawn(report_module("plots").draw_comparison(self._shown()), path)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a page that needs no network: which is best, by how much and why, and each run.
+
+        Raises
+        ------
+        InputError
+            Every run failed; the name does not end in ``.html``.
+        """
+        check_name(path, PAGE)
+        pages = report_module("html")
+        titles = dict.fromkeys(one.scenario.title for one in self.attempts)
+        machines = [one.scenario.machine for one in self.attempts]
+        text = pages.comparison_report(self._shown(), title=" and ".join(titles), machines=machines)
+        pages.save_page(text, path)
+
+    def to_pandas(self) -> Any:
+        """A row an attempt, as a `pandas.DataFrame`, which the extra ``tables`` brings: what differs, then the numbers.
+
+        Times and metrics are in SI units; an attempt that failed has an error instead.
+        """
+        metrics = dict.fromkeys(name for result in self.results for name in result.metrics)
+        columns = ["name", *self.differences, "time", *metrics, "error"]
+        rows = []
+        for index, one in enumerate(self.attempts):
+            row: dict[str, Any] = {"name": one.name, "error": str(one.error) if one.error is not None else None}
+            row |= {key: values[index] for key, values in self.differences.items()}
+            if one.result is not None:
+                row |= {"time": one.result.time} | {key: metric.value for key, metric in one.result.metrics.items()}
+            rows.append(row)
+        return data_frame(rows, columns)
+
+    def _shown(self) -> list[Any]:
+        """The results, and what stands for those that failed."""
+        failure = report_module("data").Failure
+        return [one.result if one.result is not None else failure(one.name, str(one.error)) for one in self.attempts]
 
     def __repr__(self) -> str:
         told = self.ranking.headline or "all failed"

@@ -18,12 +18,12 @@ from simperf.analysis.chance import interval
 from simperf.analysis.critical import CriticalPath, critical_path
 from simperf.answer import Answer
 from simperf.errors import InputError, Problem, SimperfError
+from simperf.outputs import data_frame, drawn, html_table, report_module
 from simperf.results import Result
 from simperf.run import run
 from simperf.scenario import Scenario, load_scenario
 from simperf.study.points import Task, make_tasks
 from simperf.study.sweep import Progress, run_tasks
-from simperf.study.table import html_table
 from simperf.study.virtual import Resource, resources
 from simperf.units import format_quantity
 
@@ -123,6 +123,20 @@ class Limits:
             "speed_ups": [_plain(one) for one in self.speed_ups],
             "together": _plain(self.together),
         }
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw what each resource would bring, and write the picture to `path` if there is one.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        return drawn(report_module("limits").draw_limits(self), path)
+
+    def to_pandas(self) -> Any:
+        """A row a resource, as a `pandas.DataFrame`, which the extra ``tables`` brings; in SI units."""
+        rows = [_plain(one) for one in (*self.speed_ups, self.together)]
+        return data_frame(rows, list(rows[0]))
 
     def __repr__(self) -> str:
         first = self.limiting

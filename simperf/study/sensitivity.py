@@ -16,11 +16,11 @@ import numpy as np
 
 from simperf.answer import TIME
 from simperf.errors import InputError, Problem, SimperfError
+from simperf.outputs import html_table
 from simperf.scenario import Scenario
 from simperf.study.axes import make_axes
 from simperf.study.points import Row, make_tasks, refuse_unused_in
 from simperf.study.sweep import Progress, answer_of, check_axes, run_tasks
-from simperf.study.table import html_table
 from simperf.units import format_quantity
 
 __all__ = ["METHODS", "Influence", "Sensitivity", "sensitivity"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import html
 import io
 import json
 import math
@@ -17,6 +16,7 @@ from simperf.analysis.ranking import Entrant, Ranking, rank, suggested
 from simperf.answer import TIME, Answer
 from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.files import write_bytes
+from simperf.outputs import PAGE, check_name, data_frame, drawn, html_table, report_module
 from simperf.study.points import Row
 from simperf.units import format_quantity, headed
 
@@ -180,9 +180,31 @@ class Table:
             return None
         return self.rows[(max(rows, key=lambda pair: (pair[0], -pair[1])) if highest else min(rows))[1]]
 
+    def plot(self, path: str | os.PathLike[str] | None = None, kind: str = "auto", *, metric: str = "") -> Any:
+        """Draw the sweep, and write the picture to `path` if there is one.
+
+        Parameters
+        ----------
+        path : path, optional
+            PNG, SVG or PDF by its end.
+        kind, metric : str
+            As `simperf.report.sweeps.draw_table` takes them.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        return drawn(report_module("sweeps").draw_table(self, kind, metric=metric), path)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a page that needs no network: the best point, pictures, and all points."""
+        check_name(path, PAGE)
+        pages = report_module("html")
+        pages.save_page(pages.sweep_report(self), path)
+
     def to_pandas(self) -> Any:
         """As a `pandas.DataFrame`, which the extra ``tables`` brings."""
-        return _pandas("a data frame").DataFrame(self.records(), columns=list(self.columns))
+        return data_frame(self.records(), self.columns)
 
     def to_bytes(self, suffix: str = ".jsonl") -> bytes:
         """As the file whose name ends in `suffix` holds it; the same rows give the same bytes.
@@ -268,14 +290,3 @@ def _cell(value: Any) -> Any:
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return ""
     return repr(value) if isinstance(value, float) else value
-
-
-def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str = "") -> str:
-    """A plain table for notebooks."""
-
-    def line(cells: Sequence[str], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{html.escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"
-
-    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
-    body = "".join(line(row, "td") for row in rows)
-    return f"<table>{title}<thead>{line(header, 'th')}</thead><tbody>{body}</tbody></table>"

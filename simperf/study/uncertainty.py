@@ -10,6 +10,7 @@ against each other draw by draw: what both have wrong in the same way does not b
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import replace
@@ -19,7 +20,7 @@ from simperf.analysis.chance import interval
 from simperf.errors import InputError, Problem
 from simperf.results import Result
 from simperf.run import run
-from simperf.scenario import Scenario
+from simperf.scenario import Scenario, load_scenario
 from simperf.scenario.calibration import unseen_profile
 from simperf.study.executors import using
 from simperf.study.points import Task, make_tasks, point_scenario, spawn_seed
@@ -35,7 +36,7 @@ _STEPS = (
 
 
 def predict(
-    scenario: Scenario,
+    scenario: Scenario | str | os.PathLike[str],
     *,
     samples: int = 100,
     executor: str | Executor = "serial",
@@ -48,7 +49,7 @@ def predict(
 
     Parameters
     ----------
-    scenario : Scenario
+    scenario : Scenario or path
     samples : int
         Draws; 20 are the least that say something about the outer 5 %.
     executor : str or Executor
@@ -74,6 +75,8 @@ def predict(
     """
     if samples < 2:
         raise InputError(Problem("2 samples or more are expected", key="--samples", value=str(samples)))
+    if not isinstance(scenario, Scenario):
+        scenario = load_scenario(scenario)
     then = change or (lambda one: one)
     base = play(then(scenario), record=record, unused=unused)
     if executor == "serial" or change is not None:

@@ -3,13 +3,14 @@
 from simperf.report.html.comparison import comparison_report
 from simperf.report.html.page import Section, page, save_page
 from simperf.report.html.plan import plan_report
-from simperf.report.html.result import result_report
+from simperf.report.html.result import machine_of, result_report
 from simperf.report.html.studies import collective_report, sweep_report
 
 __all__ = [
     "Section",
     "collective_report",
     "comparison_report",
+    "machine_of",
     "page",
     "plan_report",
     "result_report",

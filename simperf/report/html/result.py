@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from simperf.analysis.breakdown import breakdown
 from simperf.analysis.limits import utilisation
 from simperf.analysis.scaling import Scaling
+from simperf.errors import Problem
+from simperf.files import TomlFile
 from simperf.hardware import Machine
 from simperf.report.counters import series
 from simperf.report.html.limiting import limiting_part, limits
@@ -22,9 +25,10 @@ from simperf.report.staleness import ages, draw_staleness
 from simperf.report.style import COLORS, HATCHES
 from simperf.report.words import answer_words
 from simperf.results import Result
+from simperf.scenario.tables import TableReader
 from simperf.units import format_quantity
 
-__all__ = ["inputs", "interval", "result_report", "result_sections", "shares", "sources"]
+__all__ = ["inputs", "interval", "machine_of", "result_report", "result_sections", "shares", "sources"]
 
 _OPERATIONS = 25
 #: queues that one picture can tell apart
@@ -57,6 +61,17 @@ def result_report(
     sections = result_sections(result, machine=machine, scaling=scaling_part(scaling, remarks=remarks))
     sections.append(Section("How to reproduce it", reproduce(result, command)))
     return page(result.name, sections, question=result.question, answer=text, lead=_lead(result))
+
+
+def machine_of(result: Result) -> Machine | None:
+    """The machine that a result's scenario names or wires; None if it is made of parts that are not at hand."""
+    table = result.scenario.get("machine")
+    if not isinstance(table, Mapping):
+        return None
+    read, toml, problems = TableReader(Path()), TomlFile("", {}, ""), list[Problem]()
+    own = dict(table)
+    catalog = read.catalog(own, toml, problems)
+    return None if problems else read.machine(own, catalog, toml, problems)
 
 
 def _lead(result: Result) -> str:

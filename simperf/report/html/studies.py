@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from simperf.collectives.bench import Row
     from simperf.study.table import Table
 
-__all__ = ["collective_report", "sweep_report"]
+__all__ = ["collective_report", "draw_bandwidths", "sweep_report"]
 
 #: load of the busiest link from which it and not the latency is named as the limit, as in the table of the terminal
 _BOUND = 0.5
@@ -144,7 +144,7 @@ def collective_report(
     tuned = {name: each for name, each in tables.items() if name not in ideal}
     best = best_rows(tuned or ideal)
     text = "Bus bandwidth over message size, a line for each of " + ", ".join(tables)
-    sections = [Section("By size", on_page(_bandwidths(tables), name="busbw", text=text))]
+    sections = [Section("By size", on_page(draw_bandwidths(tables), name="busbw", text=text))]
     for name, each in tuned.items():
         sections.append(Section(f"What {name} chooses", _choices(each)))
     if len(ideal) > 1:
@@ -226,7 +226,8 @@ def _limits(best: Sequence[Row]) -> str:
     return table(head, cells, caption=caption, numbers=(0, 3, 4))
 
 
-def _bandwidths(tables: Mapping[str, Sequence[Row]]) -> Any:
+def draw_bandwidths(tables: Mapping[str, Sequence[Row]], *, title: str = "") -> Any:
+    """Make a figure of bus bandwidth over message size, a line for each algorithm of `tables`."""
     from matplotlib.ticker import NullFormatter, NullLocator
 
     rates = [row.busbw for rows in tables.values() for row in rows if row.nbytes > 0 and row.busbw > 0]
@@ -234,6 +235,7 @@ def _bandwidths(tables: Mapping[str, Sequence[Row]]) -> Any:
 
     def draw(made: Any) -> None:
         axes = made.subplots()
+        axes.set_title(title)
         for number, (name, rows) in enumerate(tables.items()):
             sized = [row for row in rows if row.nbytes > 0]
             xs, ys = [row.nbytes for row in sized], [row.busbw / 1e9 for row in sized]

@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from simperf.errors import InputError, Problem
+from simperf.outputs import PAGE, check_name, data_frame, drawn, html_table, report_module
+from simperf.run import run
 from simperf.scenario import Scenario, make_scenario
 from simperf.study.pareto import pareto_front
 from simperf.study.planning.candidates import Choice, Verdict, bound_of, choices, hours, scenario_data
 from simperf.study.planning.lifetime import Lifetime, lifetime
-from simperf.study.planning.request import Request, load_request
+from simperf.study.planning.request import Request, load_request, make_request
 from simperf.study.points import Row, Task, refuse_unused_in, run_task
 from simperf.study.sweep import Progress, run_tasks
-from simperf.study.table import html_table
 from simperf.units import format_quantity
 
 __all__ = ["Candidate", "Plan", "plan"]
@@ -128,6 +129,33 @@ class Plan:
             "pruned": [_plain(one, self.request) for one in self.pruned],
         }
 
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw time and cost of all candidates, and write the picture to `path` if there is one.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        return drawn(report_module("plans").draw_plan(self), path)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a page that needs no network: the ranking, why the others lose, and some steps of the winner.
+
+        Raises
+        ------
+        InputError
+            The name does not end in ``.html``, or the file cannot be written.
+        """
+        check_name(path, PAGE)
+        pages, first = report_module("html"), self.scenario(1)
+        pages.save_page(pages.plan_report(self, winner=run(first), machine=first.machine), path)
+
+    def to_pandas(self) -> Any:
+        """A row a candidate, as a `pandas.DataFrame`, which the extra ``tables`` brings; in SI units."""
+        document = self.to_dict()
+        rows = [*document["ranked"], *document["pruned"]]
+        return data_frame(rows, list(rows[0]))
+
     def __repr__(self) -> str:
         first = self.winner
         what = f"{first.choice.name}: {hours(first.time)}, {first.cost:.2f} USD"
@@ -138,7 +166,7 @@ class Plan:
 
 
 def plan(
-    request: Request | str | os.PathLike[str],
+    request: Request | Mapping[str, Any] | str | os.PathLike[str],
     *,
     engine: str | Executor = "serial",
     samples: int = 0,
@@ -149,7 +177,8 @@ def plan(
 
     Parameters
     ----------
-    request : Request or path
+    request : Request, mapping or path
+        A plan's file, or plain data with its tables and keys.
     engine, samples, cache, progress
         As in `simperf.study.sweep.sweep`.
 
@@ -158,7 +187,9 @@ def plan(
     InputError
         The file is wrong, or nothing is feasible: then the nearest candidate is named, and what would have to give.
     """
-    if not isinstance(request, Request):
+    if isinstance(request, Mapping):
+        request = make_request(request)
+    elif not isinstance(request, Request):
         request = load_request(request)
     made = [(choice, bound_of(request, choice)) for choice in choices(request)]
     kept = [(choice, verdict) for choice, verdict in made if not verdict.reason]

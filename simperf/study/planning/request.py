@@ -136,6 +136,10 @@ def load_request(path: str | os.PathLike[str]) -> Request:
     InputError
         All that is wrong with it.
     """
+    if not isinstance(path, str | os.PathLike):
+        message = f"a plan is expected, not {type(path).__name__}"
+        expected = 'the path of its file, or its tables: {"plan": {...}, "candidates": {...}}'
+        raise InputError(Problem(message, value=repr(path), expected=expected))
     toml = read_toml(path)
     refuse_other(toml, "plan")
     return _read(toml)

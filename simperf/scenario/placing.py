@@ -1,0 +1,85 @@
+"""Place in a scenario's file of what a run finds wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from simperf.errors import InputError, Problem, SimperfError
+from simperf.files import read_toml
+from simperf.scenario.load import TABLES
+from simperf.scenario.overrides import parse_path
+from simperf.scenario.settings import Scenario
+
+__all__ = ["placed"]
+
+
+def placed(error: SimperfError, scenario: Scenario) -> InputError:
+    """The error of a run, with the place in the scenario's file of what is wrong.
+
+    Parameters
+    ----------
+    error : SimperfError
+        What `simperf.run` raised.
+    scenario : Scenario
+        What was run.
+    """
+    return InputError(_placed(error, scenario))
+
+
+def _named(error: SimperfError, scenario: Scenario) -> str:
+    """Key of the parameter whose name is unknown, or else the whole program."""
+    name = getattr(error, "name", None)
+    keys = [key for key, value in scenario.parameters.items() if isinstance(value, str) and value == name]
+    return f"program.{keys[0]}" if len(keys) == 1 else "program"
+
+
+def _placed(error: SimperfError, scenario: Scenario) -> list[Problem]:
+    """Say where in the scenario's file stands what the program cannot run with."""
+    problems = error.problems if isinstance(error, InputError) else (Problem(str(error), key=_named(error, scenario)),)
+    toml = read_toml(scenario.path) if scenario.path else None
+    placed = []
+    for problem in problems:
+        if toml is None or problem.file:
+            placed.append(problem)
+            continue
+        key = problem.key if problem.key.partition(".")[0] in TABLES else _parameter(problem.key, scenario)
+        said = key == problem.key or key.rpartition(".")[2] == problem.key.rpartition(".")[2] or not problem.key
+        message = problem.message if said else f"{problem.key}: {problem.message}"
+        if scenario.name != scenario.title:
+            message = f"in the variant {scenario.name!r}: {message}"
+        path = parse_path(key)
+        line = toml.line(_origin(path, toml.data, scenario))
+        read = _of_file(path, scenario.data)  # a quantity as it was written
+        value = repr(read) if problem.value and isinstance(read, str) else problem.value
+        placed.append(replace(problem, message=message, file=toml.path, line=line, key=key, value=value))
+    return placed
+
+
+def _origin(path: tuple[str | int, ...], data: Mapping[str, Any], scenario: Scenario) -> tuple[str | int, ...]:
+    """Where a file says the value at a key path of a scenario: there, in its variant, or nowhere but in the table."""
+    if _of_file(path, data) == _of_file(path, scenario.data):
+        return path
+    rows = enumerate(data.get("compare", ()))
+    own = next((index for index, row in rows if row.get("name") == scenario.name and len(path) > 1), None)
+    return path[:1] if own is None or scenario.name == scenario.title else ("compare", own, "set")
+
+
+def _parameter(key: str, scenario: Scenario) -> str:
+    """Key of the parameter of the program that a problem's key names, or else the whole program."""
+    known = scenario.program.parameters
+    name = next((part for part in (key.rpartition(".")[2], key.partition(".")[0]) if part in known), "")
+    return f"program.{name}" if name else "program"
+
+
+def _of_file(path: Sequence[str | int], data: Any) -> object:
+    """What stands at a key path of a file's data; None if nothing does."""
+    for step in path:
+        if isinstance(data, Mapping):
+            data = data.get(step)
+        elif isinstance(data, list) and isinstance(step, int) and step < len(data):
+            data = data[step]
+        else:
+            return None
+    return data
