@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 import simperf
+from simperf.accuracy.collectives import collective_table
+from simperf.accuracy.kernels import kernel_table
+from simperf.accuracy.validation import validation_table
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.steps import point_scenario, step_predictor
 from simperf.calibrate.validate import validate
@@ -18,10 +21,7 @@ from simperf.cli import main
 from simperf.hardware import Catalog
 from simperf.run import run
 from simperf.scenario import Scenario, load_scenario, make_scenario
-from simperf.study.accuracy import ledger
-from simperf.study.nccl_truth import nccl_ledger
 from simperf.study.planning import make_request
-from simperf.study.truth import roofline_ledger
 from simperf.teach import find_lesson
 from simperf.teach.exercise import Measure
 
@@ -189,7 +189,7 @@ def nccl_on_four_servers(capsys, tmp_path):
 def published(name, nbytes):
     """What the accuracy page says of a size of a published table; the time that was measured plays no part."""
     table = {"columns": ["size_B", "time_us_out_of_place"], "unit": {}, "table": [[nbytes, 1.0]]}
-    (row,) = nccl_ledger([{"id": name, "kind": "allreduce", "measured": table}])
+    (row,) = collective_table([{"id": name, "kind": "allreduce", "measured": table}])
     return row.predicted
 
 
@@ -199,7 +199,7 @@ def training_that_was_published(capsys, tmp_path):
     name, metric = "measured/ddp-resnet50", "time per step"
     scenario = next(one for one in load_scenario(name).variants if one.name == "8 GPUs")
     yield from studies(scenario, "program.model", metric)
-    (row,) = [row for row in ledger([name]) if row.variant == "8 GPUs"]
+    (row,) = [row for row in validation_table([name]) if row.variant == "8 GPUs"]
     assert row.quantity == f"metrics.{metric}"
     yield "accuracy", row.predicted
     results = command(capsys, "compare", name, "--format", "json")["results"]
@@ -272,7 +272,7 @@ def a_kernel_that_was_published(capsys, tmp_path):
         **{"id": "roof-x", "kind": "roofline", "hardware": {"gpu": "L4"}, "workload": {}, "source": {}},
         "measured": {"columns": ["op", "B", "H", "latency_ms"], "table": [["relu", 1 << 16, 1 << 10, 1.0]]},
     }
-    (row,) = roofline_ledger([case])
+    (row,) = kernel_table([case])
     yield "accuracy", row.predicted
 
 

@@ -19,11 +19,11 @@ def unseen(
     ] = None,
 ) -> None:
     """Leave out each architecture's GPUs, predict their kernels and steps, and keep what was missed as a profile."""
-    from simperf.calibrate.unseen_profile import unseen_text
-    from simperf.calibrate.unseen_steps import measured_steps
+    from simperf.accuracy.cases import read_cases
+    from simperf.accuracy.leave_out.measured_steps import measured_steps
+    from simperf.accuracy.leave_out.profile import unseen_text
     from simperf.cli.work import note, verify_outputs
     from simperf.files import write_text
-    from simperf.study.truth import read_cases
 
     verify_outputs(profile=output)
     text = unseen_text(read_cases(folder), list(measured_steps()))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from simperf.calibrate.ledger_rows import FitRow
+    from simperf.accuracy.fits.rows import FitRow
     from simperf.calibrate.validate import Validation
 
 __all__ = ["fits_markdown", "fits_text"]

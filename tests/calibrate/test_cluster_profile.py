@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from simperf.calibrate import ledger
+from simperf.accuracy import recordings as accuracy_recordings
 from simperf.calibrate.cluster.experiments import points
 from simperf.calibrate.cluster.fitting import fit_constants
 from simperf.calibrate.cluster.profile import (
@@ -160,10 +160,10 @@ def test_the_shipped_profile_is_of_the_shipped_recordings():
     assert shipped.made["parts"] == " ".join(parts(every))
 
 
-def test_the_ledger_holds_the_shipped_profile_against_all_recordings(monkeypatch):
+def test_the_accuracy_page_holds_the_shipped_profile_against_all_recordings(monkeypatch):
     """Those that it was fitted to together, and each one that it was not."""
-    monkeypatch.setattr(ledger, "hold_profile", lambda profile, data: ())
-    (together, _), *alone = islice(ledger.recorded(), 7)
+    monkeypatch.setattr(accuracy_recordings, "hold_profile", lambda profile, data: ())
+    (together, _), *alone = islice(accuracy_recordings.recorded(), 7)
     assert together.count("boxed-cluster") == 6
     others = ("eighth", "eleventh", "ninth", "seventh", "tenth", "twelfth")
     assert [name for name, _ in alone] == [f"boxed-cluster-zen5-2c-{name}" for name in others]

@@ -10,7 +10,7 @@ PAGES = sorted((ROOT / "docs" / "explanation").glob("*.md"))
 TABLES = ROOT / "docs" / "explanation" / "mechanisms.md"
 #: rooms whose every module is a mechanism
 ROOMS = ("engine", "cost", "layout", "execution", "collectives", "collectives/plans", "training", "analysis", "study")
-ROOMS += ("study/planning", "calibrate/fit")
+ROOMS += ("study/planning", "calibrate/fit", "accuracy", "accuracy/fits", "accuracy/leave_out")
 #: modules of other rooms that are
 WORK = ("op", "graph", "builders", "precision", "fusion", "model", "step", "lowering", "mixed", "optimizers")
 MORE = tuple(f"workload/{name}.py" for name in (*WORK, "footprint", "decoder"))

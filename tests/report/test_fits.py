@@ -1,6 +1,6 @@
 """Tables of fits: how wide the intervals are stands beside how many points they hold."""
 
-from simperf.calibrate.ledger_rows import FitRow
+from simperf.accuracy.fits.rows import FitRow
 from simperf.report.fits import fits_markdown, fits_text
 
 NONE = float("nan")

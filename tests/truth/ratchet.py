@@ -35,30 +35,31 @@ class Entry(NamedTuple):
 
 def scenario_errors(truth):
     """Figures that the shipped scenarios quote."""
+    from simperf.accuracy.validation import validation_rows
     from simperf.scenario import load_scenario, shipped_scenarios
-    from simperf.study.accuracy import ledger_rows
     from tests.truth.runs import attempts
 
     for name in shipped_scenarios():
         if name.startswith("measured/"):
-            for row in ledger_rows(load_scenario(name), attempts(name)):
+            for row in validation_rows(load_scenario(name), attempts(name)):
                 yield name, ", ".join(part for part in (row.variant, row.quantity) if part), row.error
 
 
 def kernel_errors(truth):
     """Kernels from the catalogue's peaks."""
-    from simperf.study.truth import read_cases, roofline_ledger
+    from simperf.accuracy.cases import read_cases
+    from simperf.accuracy.kernels import kernel_table
 
-    for row in roofline_ledger(read_cases(truth)):
+    for row in kernel_table(read_cases(truth)):
         yield row.title, row.variant, row.error
 
 
 def collective_errors(truth):
     """Collectives from the catalogue."""
-    from simperf.study.nccl_truth import nccl_ledger
-    from simperf.study.truth import read_cases
+    from simperf.accuracy.cases import read_cases
+    from simperf.accuracy.collectives import collective_table
 
-    for row in nccl_ledger(read_cases(truth)):
+    for row in collective_table(read_cases(truth)):
         yield row.title, row.variant, row.error
 
 
@@ -73,10 +74,10 @@ def fit_errors(truth):
 @cache
 def fits(truth):
     """All fits to a folder of measured data; they take a minute."""
-    from simperf.calibrate.ledger import fit_ledger
-    from simperf.study.truth import read_cases
+    from simperf.accuracy.cases import read_cases
+    from simperf.accuracy.tables import fit_tables
 
-    return fit_ledger(Path(truth), read_cases(truth))
+    return fit_tables(Path(truth), read_cases(truth))
 
 
 #: by name: rows (table, row, signed relative error) of a section; NaN where nothing could be predicted

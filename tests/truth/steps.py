@@ -16,13 +16,13 @@ from dataclasses import replace
 from statistics import median
 
 from simperf import predict, run
+from simperf.accuracy.cases import read_cases
+from simperf.accuracy.leave_out.kernels import elsewhere, kernel_parts
+from simperf.accuracy.leave_out.measured_steps import MeasuredStep, measured_steps
+from simperf.accuracy.leave_out.steps import kernel_figures, step_figures, step_misses
 from simperf.analysis.chance import interval
-from simperf.calibrate.unseen import elsewhere, kernel_parts
-from simperf.calibrate.unseen_misses import kernel_figures, step_figures, step_misses
-from simperf.calibrate.unseen_steps import MeasuredStep, measured_steps
 from simperf.cost import Unseen
 from simperf.scenario import Scenario
-from simperf.study.truth import read_cases
 
 __all__ = ["left_out", "predicted"]
 

@@ -9,15 +9,16 @@ from statistics import median
 import pytest
 
 import simperf
+from simperf.accuracy.collectives import collective_errors, collective_table
+from simperf.accuracy.nccl_cases import KINDS, cases_known, cases_left_out
+from simperf.accuracy.ring_fit import fit_ring, tables
 from simperf.cli import main
-from simperf.study import nccl_truth
-from simperf.study.nccl_cases import KINDS
 from tests.truth import collectives
 
 
 @pytest.mark.truth
 def test_every_measured_collective_is_set_up_or_left_out_with_a_reason(cases):
-    told = {**nccl_truth.cases_known(), **nccl_truth.cases_left_out()}
+    told = {**cases_known(), **cases_left_out()}
     asked = {
         name
         for name, case in cases.items()
@@ -32,7 +33,7 @@ def test_rails_add_up(cases):
     """One, four and eight cards a server of ten servers: busbw grows with them, as measured."""
     found = {}
     for each in (1, 4):
-        points = list(nccl_truth.points(cases[f"nccl-h100-xx-10node-g{each}-allreduce"], most=3))
+        points = list(collective_errors(cases[f"nccl-h100-xx-10node-g{each}-allreduce"], most=3))
         found[each] = points[-1]
     ratio = {what: getattr(found[1], what) / getattr(found[4], what) for what in ("measured", "predicted")}
     assert ratio["predicted"] == pytest.approx(ratio["measured"], rel=0.15)
@@ -41,7 +42,7 @@ def test_rails_add_up(cases):
 @pytest.mark.truth
 def test_a_ring_with_two_fitted_constants(truth):
     """One latency and one bandwidth do for sizes over three decades, but not to a few percent everywhere."""
-    found = {title: nccl_truth.fit(n, rows) for title, n, rows in nccl_truth.tables(truth)}
+    found = {title: fit_ring(n, rows) for title, n, rows in tables(truth)}
     a100 = [fit for title, fit in found.items() if title.startswith("A100")]
     assert len(a100) == 5
     assert all(median(map(abs, fit.errors)) < 0.10 for fit in a100)
@@ -78,7 +79,7 @@ def test_every_way_gives_the_time_of_the_command(truth, server, capsys):
     assert main(["collective", "all-reduce", "--server", server, "-b", "512", "-e", "512M", "--format", "json"]) == 0
     printed = {row["size"]: row["time"] for row in json.loads(capsys.readouterr().out)}
     table = {"columns": ["size_B", "time_us_out_of_place"], "unit": {}, "table": [[size, 1.0] for size in sizes]}
-    page = nccl_truth.nccl_ledger([{"id": name, "kind": "allreduce", "measured": table}])
+    page = collective_table([{"id": name, "kind": "allreduce", "measured": table}])
     asked = simperf.collective("all-reduce", on=server, sizes=sizes, **setup)
     for nbytes, row, same in zip(sizes, page, asked, strict=True):
         time = rows[nbytes].time

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from simperf.calibrate.ledger_nccl import case_table
+from simperf.accuracy.fits.collectives import case_table
 from simperf.report.fits import fits_markdown, fits_text
 from tests.truth.ratchet import fits
 
@@ -134,7 +134,7 @@ def test_boards_of_little_power(kernels):
     assert kernels["roof-bmm-fp32-6gpus, L4"].outside < 0.22
 
 
-def test_the_ledger_of_kernels_says_what_was_met(kernels):
+def test_the_table_of_kernels_says_what_was_met(kernels):
     rows = list(kernels.values())
     assert "goals met" in fits_markdown(rows)
     assert "all of P100-PCIE" in fits_text(rows)

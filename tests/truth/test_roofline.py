@@ -7,7 +7,8 @@ The present errors of all rows are the ratchet's (tests/truth/ratchet.py).
 
 import pytest
 
-from simperf.analysis.truth_roofline import measured_ops, predict_roofline, roofline_errors, summarize
+from simperf.accuracy.kernel_tables import measured_ops
+from simperf.accuracy.kernels import predict_roofline, roofline_errors, summarize
 from simperf.cost import Roofline
 from simperf.errors import InputError
 from simperf.hardware import Catalog

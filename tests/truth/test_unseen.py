@@ -2,10 +2,10 @@
 
 import pytest
 
-from simperf.calibrate.unseen import coverage
-from simperf.calibrate.unseen_misses import step_coverage
-from simperf.calibrate.unseen_profile import unseen_text
-from simperf.calibrate.unseen_steps import measured_steps
+from simperf.accuracy.leave_out.kernels import coverage
+from simperf.accuracy.leave_out.measured_steps import measured_steps
+from simperf.accuracy.leave_out.profile import unseen_text
+from simperf.accuracy.leave_out.steps import step_coverage
 from simperf.hardware import Catalog
 from simperf.scenario.calibration import UNSEEN
 from tests.truth.steps import left_out, predicted

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from simperf.accuracy.fits.rows import best_fit
 from simperf.calibrate.fit import Data, fit
 from simperf.calibrate.fit.datasheet import efficiency_models
 from simperf.calibrate.fit.products import (
@@ -16,7 +17,6 @@ from simperf.calibrate.fit.products import (
     product_columns,
     product_models,
 )
-from simperf.calibrate.ledger_rows import best_fit
 from simperf.cost import FittedRoofline
 from simperf.hardware import Catalog
 from simperf.workload import Gemm

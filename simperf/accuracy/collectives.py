@@ -1,0 +1,90 @@
+"""Published collective times beside what the catalogue and the tuner's constants predict: nothing is fitted.
+
+Which machine a case ran on is data (`simperf.accuracy.nccl_cases`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from simperf.accuracy.cases import source_of
+from simperf.accuracy.nccl_cases import cases_known, series_of
+from simperf.accuracy.validation import ValidationRow
+
+__all__ = ["CollectiveError", "collective_errors", "collective_table"]
+
+_NOTHING = "nothing: the catalogue's parts, and the constants of NCCL's own tuner and of its networks"
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveError:
+    """One measured time, or a range of times, and its prediction [s], for a size [B].
+
+    Parameters
+    ----------
+    case, series, label : str
+        Where it belongs, as in `simperf.accuracy.nccl_cases.Series`.
+    nbytes : float
+        Payload [B].
+    low, high : float
+        Measured [s].
+    predicted : float
+        [s]
+    choice : str
+        Algorithm and protocol.
+    """
+
+    case: str
+    nbytes: float
+    low: float
+    high: float
+    predicted: float
+    choice: str
+    series: str = ""
+    label: str = ""
+
+    @property
+    def measured(self) -> float:
+        """What the prediction is held against: what was measured, or the nearest end of a range [s]."""
+        return min(max(self.predicted, self.low), self.high)
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured, less 1."""
+        return self.predicted / self.measured - 1.0
+
+
+def collective_errors(case: Mapping[str, Any], *, most: int = 0) -> Iterator[CollectiveError]:
+    """Points of a case; of each series `most` of them, spread over the sizes, if that is not 0."""
+    for series, tuner in series_of(case):
+        rows = list(series.points)
+        if most and len(rows) > most:
+            rows = [rows[round(index * (len(rows) - 1) / (most - 1))] for index in range(most)]
+        for row in rows:
+            best = tuner.best(row.nbytes)
+            yield CollectiveError(
+                series.case, row.nbytes, row.low, row.high, best.time, best.name, series=series.name, label=series.label
+            )
+
+
+def collective_table(cases: list[dict[str, Any]]) -> list[ValidationRow]:
+    """Every point of every case that is known."""
+    return [
+        ValidationRow(
+            ", ".join(part for part in (f"Collectives: {case['id']}", point.series) if part),
+            ", ".join(part for part in (f"{point.nbytes:.0f} B", point.label) if part),
+            "time",
+            "s",
+            point.low,
+            point.high,
+            point.predicted,
+            case=case["id"],
+            source=source_of(case),
+            fitted=_NOTHING,
+        )
+        for case in cases
+        if case["id"] in cases_known()
+        for point in collective_errors(case)
+    ]

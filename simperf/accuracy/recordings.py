@@ -1,0 +1,61 @@
+"""Recorded profiles beside their data sets, and recorded clusters in a box beside their predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from simperf.calibrate.cluster.accuracy import Row, hold_against
+from simperf.calibrate.cluster.measure import priority_of
+from simperf.calibrate.cluster.profile import hold_profile, is_box, validation_of
+from simperf.calibrate.cluster.scatter import with_others
+from simperf.calibrate.dataset import Dataset
+from simperf.calibrate.machines import find_gpu
+from simperf.calibrate.plain import Line, beside, lines_of, plain_steps
+from simperf.calibrate.sessions import parts, pool
+from simperf.calibrate.steps import step_predictor
+from simperf.calibrate.validate import Validation, validate
+from simperf.hardware import Catalog
+from simperf.hardware.catalog import CALIBRATION
+
+__all__ = ["boxed_clusters", "recorded"]
+
+
+def recorded() -> Iterator[tuple[str, Validation]]:
+    """Shipped profiles (``NAME.toml``) held against what was recorded (``NAME*.json.gz``).
+
+    The sessions that a profile was fitted to are taken together, every other one alone.
+    """
+    catalog = Catalog.load()
+    for name in catalog.names("profile"):
+        profile = catalog.profile(name)
+        files = sorted(Path(catalog.path("profile", name)).parent.glob(f"{name}*.json*"))
+        loaded = {file.name.partition(".")[0]: Dataset.load(file) for file in files}
+        fitted_to = set(str(profile.made.get("parts", "")).split())
+        of_fit = {title: data for title, data in loaded.items() if fitted_to.issuperset(parts(data))}
+        groups = [(", ".join(of_fit), pool(tuple(of_fit.values())))] if of_fit else []
+        groups += [(title, data) for title, data in loaded.items() if title not in of_fit]
+        lines: dict[str, Line] = {}
+        for title, data in groups:
+            if is_box(data):
+                yield title, validation_of(hold_profile(profile, data))
+                continue
+            part = find_gpu(data, profile.gpu)
+            found = validate(profile, data, part=part, steps=step_predictor(profile, part=part))
+            lines = lines or lines_of(found, data)  # of the sessions that were fitted, which come first
+            yield title, beside(found, data, lines, plain_steps(profile))
+
+
+def boxed_clusters() -> Iterator[tuple[str, tuple[Row, ...]]]:
+    """Recorded clusters in a box beside their prediction, every point.
+
+    Intervals are made of the other recordings with hosts of the same priority.
+    """
+    for folder in CALIBRATION:
+        files = sorted(folder.glob("boxed-*.json*")) if folder.is_dir() else []
+        loaded = [Dataset.load(file) for file in files]
+        every = [hold_against(data) for data in loaded]
+        for index, file in enumerate(files):
+            alike = [priority_of(data) == priority_of(loaded[index]) for data in loaded]
+            others = [every[at] for at, same in enumerate(alike) if same and at != index]
+            yield file.name.partition(".")[0], with_others(every[index], others) if others else every[index]

@@ -1,0 +1,45 @@
+"""Sections of the accuracy page: every table of a folder of measured data, and every fit that its data allows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from simperf.accuracy.cases import read_cases
+from simperf.accuracy.collectives import collective_table
+from simperf.accuracy.fits.collectives import nccl_rows, table_rows
+from simperf.accuracy.fits.copies import copy_rows
+from simperf.accuracy.fits.kernels import kernel_rows
+from simperf.accuracy.fits.left_out import left_out_rows
+from simperf.accuracy.fits.rows import FitRow
+from simperf.accuracy.kernels import kernel_table
+from simperf.accuracy.ring_fit import ring_table
+from simperf.accuracy.validation import ValidationRow
+
+__all__ = ["fit_tables", "published_tables"]
+
+
+def published_tables(folder: str | os.PathLike[str]) -> dict[str, list[ValidationRow]]:
+    """Every table of a folder of measured data that can be predicted, by the title of its section."""
+    cases = read_cases(folder)
+    sections = {
+        "Kernels from the catalogue's peaks": kernel_table(cases),
+        "Collectives from the catalogue": collective_table(cases),
+        "All-reduce with two fitted constants": ring_table(Path(folder)),
+    }
+    return {title: rows for title, rows in sections.items() if rows}
+
+
+def fit_tables(folder: Path, cases: Sequence[Mapping[str, Any]]) -> list[FitRow]:
+    """Every fit to the tables and cases of a folder of measured data.
+
+    Parameters
+    ----------
+    folder : Path
+        With ``nccl/*.csv``.
+    cases : sequence of mapping
+        Of its ``cases.json``.
+    """
+    return [*table_rows(folder), *nccl_rows(cases), *kernel_rows(cases), *left_out_rows(cases), *copy_rows(cases)]

@@ -1,0 +1,111 @@
+"""The validation table: predictions beside what others measured.
+
+Every scenario file may carry a ``[measured]`` table with figures from a public source. The validation table has the
+signed error of each figure. Nothing is left out: a file that cannot be run is a row too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from simperf.errors import SimperfError
+from simperf.run import Attempt, run_variants
+from simperf.scenario import Scenario, load_scenario
+from simperf.scenario.checking import check_measurements
+
+__all__ = ["ValidationRow", "validation_rows", "validation_table"]
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationRow:
+    """One measured figure and its prediction.
+
+    Parameters
+    ----------
+    title, variant, quantity : str
+        Scenario, variant, and name of the number, such as ``"time"``.
+    unit : str
+        SI unit of `low`, `high` and `predicted`.
+    low, high : float
+        What was measured; equal unless the source gives a range.
+    predicted : float
+        What the simulator gives; NaN if it failed.
+    case, source, fitted : str
+        The case, where it was published, and what was fitted to anything, in words.
+    failure : str
+        Why there is no prediction.
+    """
+
+    title: str
+    variant: str
+    quantity: str
+    unit: str
+    low: float
+    high: float
+    predicted: float
+    case: str = ""
+    source: str = ""
+    fitted: str = ""
+    failure: str = ""
+
+    @property
+    def error(self) -> float:
+        """Signed relative error: predicted over measured, less 1; zero inside a measured range.
+
+        Examples
+        --------
+        >>> round(ValidationRow("t", "v", "time", "s", 2.0, 2.0, 1.5).error, 3)
+        -0.25
+        >>> ValidationRow("t", "v", "time", "s", 2.0, 4.0, 3.0).error
+        0.0
+        """
+        if math.isnan(self.predicted):
+            return math.nan
+        nearest = min(max(self.predicted, self.low), self.high)
+        return self.predicted / nearest - 1 if nearest else 0.0
+
+
+def validation_table(paths: Iterable[str]) -> list[ValidationRow]:
+    """Run measured scenarios and hold them against their figures.
+
+    Parameters
+    ----------
+    paths : iterable of str
+        Files, or names of shipped scenarios; files without measurements add no row.
+
+    Raises
+    ------
+    InputError
+        A file is wrong, or a measurement names a number that its program does not report.
+    """
+    rows: list[ValidationRow] = []
+    for path in paths:
+        scenario = load_scenario(path)
+        if scenario.measurements or any(variant.measurements for variant in scenario.variants):
+            rows += validation_rows(scenario, run_variants(scenario, record=False))
+    return rows
+
+
+def validation_rows(scenario: Scenario, attempts: Iterable[Attempt]) -> list[ValidationRow]:
+    """Rows of one scenario whose variants were run."""
+    rows = []
+    about = {"case": scenario.case, "source": scenario.source, "fitted": scenario.fitted}
+    for attempt in attempts:
+        variant = "" if attempt.name == scenario.title else attempt.name
+        if attempt.result is None:
+            failure = str(attempt.error if isinstance(attempt.error, SimperfError) else "")
+            rows += [
+                ValidationRow(
+                    scenario.title, variant, one.key, "1", math.nan, math.nan, math.nan, failure=failure, **about
+                )
+                for one in attempt.scenario.measurements
+            ]
+            continue
+        for check in check_measurements(attempt.scenario, attempt.result):
+            # a single value is read with the tolerance of an expectation; its middle is the value
+            exact = check.high - check.low <= 1e-5 * abs(check.high)
+            low, high = ((check.low + check.high) / 2,) * 2 if exact else (check.low, check.high)
+            rows.append(ValidationRow(scenario.title, variant, check.key, check.unit, low, high, check.value, **about))
+    return rows

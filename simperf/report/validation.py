@@ -1,0 +1,169 @@
+"""The validation table for the terminal, CSV, JSON, and the page docs/accuracy.md."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from simperf.accuracy.validation import ValidationRow
+from simperf.units import format_quantity
+
+__all__ = [
+    "accuracy_page",
+    "by_size",
+    "validation_csv",
+    "validation_json",
+    "validation_markdown",
+    "validation_points",
+    "validation_text",
+]
+
+_FIELDS = (
+    "case",
+    "title",
+    "variant",
+    "quantity",
+    "unit",
+    "low",
+    "high",
+    "predicted",
+    "error",
+    "fitted",
+    "source",
+    "failure",
+)
+
+
+def _measured(row: ValidationRow) -> str:
+    low, high = format_quantity(row.low, row.unit), format_quantity(row.high, row.unit)
+    return low if row.low == row.high else f"{low} .. {high}"
+
+
+def _error(row: ValidationRow) -> str:
+    return row.failure or f"{100 * row.error:+.1f} %"
+
+
+def _summary(rows: Sequence[ValidationRow]) -> str:
+    errors = sorted(abs(row.error) for row in rows if not math.isnan(row.error))
+    failed = len(rows) - len(errors)
+    if not errors:
+        return f"{len(rows)} figures, none predicted"
+    text = f"{len(errors)} figures: median error {100 * median(errors):.1f} %"
+    text += f", 90th percentile {100 * errors[min(len(errors) - 1, int(0.9 * len(errors)))]:.1f} %"
+    text += f", worst {100 * errors[-1]:.1f} %"
+    return text + (f"; {failed} not predicted" if failed else "")
+
+
+def _quantity(row: ValidationRow) -> str:
+    return row.quantity.removeprefix("metrics.")
+
+
+def validation_text(rows: Sequence[ValidationRow]) -> str:
+    """For the terminal: one line a figure, scenario by scenario, and a summary."""
+    lines: list[str] = []
+    title = None
+    for row in rows:
+        if row.title != title:
+            title = row.title
+            lines += ([""] if lines else []) + [title] + ([f"  fitted: {row.fitted}"] if row.fitted else [])
+        name = ", ".join(part for part in (row.variant, _quantity(row)) if part)
+        predicted = "-" if math.isnan(row.predicted) else format_quantity(row.predicted, row.unit)
+        lines.append(f"  {name:<44} measured {_measured(row):>20}  predicted {predicted:>11}  {_error(row):>9}")
+    return "\n".join([*lines, "", _summary(rows)])
+
+
+def _table(rows: Sequence[ValidationRow]) -> list[dict[str, object]]:
+    return [{field: getattr(row, field) for field in _FIELDS} for row in rows]
+
+
+def validation_csv(rows: Sequence[ValidationRow]) -> str:
+    """One line a figure, quantities in SI units."""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, _FIELDS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(_table(rows))
+    return stream.getvalue()
+
+
+def validation_json(rows: Sequence[ValidationRow]) -> str:
+    """A list of objects, quantities in SI units; what could not be predicted is null."""
+    table = [
+        {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in row.items()}
+        for row in _table(rows)
+    ]
+    return json.dumps(table, indent=1, ensure_ascii=False)
+
+
+def validation_points(rows: Sequence[ValidationRow]) -> str:
+    """Large tables: every point with its signed error, a paragraph a table; the measured values stay where they are."""
+    parts = []
+    for title in dict.fromkeys(row.title for row in rows):
+        own = [row for row in rows if row.title == title]
+        parts += [f"### {title}", "", f"Source: {own[0].source}. Fitted: {own[0].fitted}.", _summary(own) + ".", ""]
+        parts += ["; ".join(f"{row.variant} {_error(row)}" for row in own), ""]
+    return "\n".join(parts)
+
+
+def by_size(rows: Sequence[ValidationRow]) -> str:
+    """Tables over message sizes in short: their bandwidth end (64 MiB and above) and latency end (8 KiB and below)."""
+    lines = ["| table | points | 64 MiB and above | 8 KiB and below | least | largest |", "|---|--:|--:|--:|--:|--:|"]
+    larges, smalls = [], []
+    for title in dict.fromkeys(row.title for row in rows):
+        own = [(float(row.variant.split()[0]), row) for row in rows if row.title == title]
+        large = [row.error for nbytes, row in own if nbytes >= 1 << 26]
+        small = [row.predicted / row.low for nbytes, row in own if nbytes <= 1 << 13]
+        larges += [abs(median(large))] if large else []
+        smalls += [max(median(small), 1 / median(small))] if small else []
+        ends = (f"{100 * median(large):+.0f} %" if large else "", f"x {median(small):.2f}" if small else "")
+        errors = [100 * row.error for _, row in own]
+        name = title.partition(": ")[2]
+        lines.append(f"| {name} | {len(own)} | {ends[0]} | {ends[1]} | {min(errors):+.0f} % | {max(errors):+.0f} % |")
+    if larges:
+        lines += ["", f"At 64 MiB and above: median of {len(larges)} tables' errors {100 * median(larges):.1f} %."]
+    if smalls:
+        lines += [f"At 8 KiB and below: median of {len(smalls)} tables' factors {median(smalls):.2f}."]
+    return "\n".join(lines)
+
+
+def validation_markdown(rows: Sequence[ValidationRow]) -> str:
+    """The body of the page: a section a scenario, with its source and what was fitted."""
+    parts = [_summary(rows) + ".", ""]
+    for title in dict.fromkeys(row.title for row in rows):
+        own = [row for row in rows if row.title == title]
+        parts += [f"### {title}", "", f"Source: {own[0].source} (`{own[0].case}`).", f"Fitted: {own[0].fitted}.", ""]
+        parts += ["| what | measured | predicted | error |", "|---|---|---|---|"]
+        for row in own:
+            name = ", ".join(part for part in (row.variant, _quantity(row)) if part)
+            predicted = "-" if math.isnan(row.predicted) else format_quantity(row.predicted, row.unit)
+            parts.append(f"| {name} | {_measured(row)} | {predicted} | {_error(row)} |")
+        parts.append("")
+    return "\n".join(parts)
+
+
+_HEAD = """# How right the predictions are
+
+Every figure here was measured by others and published; nothing was left out because it does not fit. The error is
+predicted over measured, less one. What was fitted to anything is said for each case. Regenerate this page with
+
+    simperf accuracy --truth FOLDER --format markdown -o docs/accuracy.md
+
+where FOLDER holds the measured data (`cases.json`), which is not part of the project; without it only the first section
+is written.
+"""
+
+
+def accuracy_page(sections: Mapping[str, Sequence[ValidationRow]]) -> str:
+    """The page docs/accuracy.md: an overview of its sections, then each of them whole."""
+    parts = [_HEAD, "| section | figures |", "|---|---|"]
+    parts += [f"| {title} | {_summary(rows)} |" for title, rows in sections.items()]
+    for index, (title, rows) in enumerate(sections.items()):
+        write = validation_points if index else validation_markdown  # quoted figures first, then whole tables
+        parts += ["", f"## {title}", ""]
+        if index and all(row.variant.endswith(" B") for row in rows):
+            parts += [by_size(rows), ""]
+        parts += [write(rows).rstrip()]
+    return "\n".join(parts)
