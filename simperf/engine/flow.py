@@ -4,22 +4,21 @@ Flows over the same route with the same cap and weight have the same rate. They 
 *bundle*, which counts the bytes that each of its flows has been served since the bundle
 began; a flow is done when that count reaches the mark that was set when it joined. So
 a re-share costs what the number of different routes asks for, not the number of flows.
+
+Bundles that are connected by shared links may be kept as one *component*, which knows how to
+share out quickly: `simperf.engine.bottleneck` and `simperf.engine.array_component`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import simpy
 
-if TYPE_CHECKING:
-    from simperf.engine.crowd import Crowd
-    from simperf.engine.funnel import Funnel
-
-__all__ = ["ROUNDING", "TICK", "Bundle", "Flow", "Link", "Route", "Share"]
+__all__ = ["ROUNDING", "TICK", "Bundle", "Component", "Flow", "Link", "Route", "Share", "connected", "first_end"]
 
 #: Part of a flow's bytes, and of the time since its last re-share, that is rounding.
 ROUNDING = 1e-12
@@ -53,7 +52,7 @@ class Link:
         "busy",
         "capacity",
         "ceiling",
-        "crowd",
+        "component",
         "index",
         "mark",
         "members",
@@ -71,7 +70,7 @@ class Link:
         self.names: dict[str, None] = {name: None}
         self.capacity = self.ceiling = capacity
         self.members: dict[Bundle, None] = {}
-        self.crowd: Crowd | Funnel | None = None
+        self.component: Component | None = None
         self.index = self.mark = 0
         self.rate = self.peak = 0.0
         self.moved = self.busy = self.since = 0.0
@@ -119,23 +118,23 @@ class Flow(simpy.Event):
 class Share:
     """Bundles that were shared out together at `updated` [s]; dead once one of them is again."""
 
-    __slots__ = ("bundles", "crowd", "live", "updated")
+    __slots__ = ("bundles", "component", "live", "updated")
 
-    def __init__(self, bundles: list[Bundle], updated: float, crowd: Crowd | Funnel | None = None) -> None:
+    def __init__(self, bundles: list[Bundle], updated: float, component: Component | None = None) -> None:
         self.bundles = bundles
         self.updated = updated
-        self.crowd = crowd
+        self.component = component
         self.live = True
 
 
 class Bundle:
     """Flows with one route, cap and weight, and so with one rate.
 
-    While the bundle is in a crowd or a funnel, that one knows `rate` and `served`.
+    While the bundle is in a component, that one knows `rate` and `served`.
     """
 
     __slots__ = (
-        "crowd",
+        "component",
         "flows",
         "key",
         "limit",
@@ -160,13 +159,13 @@ class Bundle:
         self.rate = self.served = 0.0
         self.updated = now
         self.share: Share | None = None
-        self.crowd: Crowd | Funnel | None = None
+        self.component: Component | None = None
         self.mark = self.slot = 0
 
     def now_served(self, now: float) -> tuple[float, float]:
         """Return the rate [B/s] and the bytes served each flow [B] at `now` [s]."""
-        if self.crowd is not None:
-            return self.crowd.now_served(self.slot, now)
+        if self.component is not None:
+            return self.component.now_served(self.slot, now)
         return self.rate, self.served + self.rate * (now - self.updated)
 
     def advance(self, now: float) -> None:
@@ -210,3 +209,96 @@ class Bundle:
         for link in self.links:
             link.moved += done
         return done
+
+
+class Component(Protocol):
+    """Connected bundles that are kept and shared out together.
+
+    Attributes
+    ----------
+    bundles : list of Bundle
+    updated : float
+        The time up to which its flows have been served [s].
+    share : Share
+        Of the last share-out.
+    """
+
+    bundles: list[Bundle]
+    updated: float
+    share: Share
+
+    def add(self, bundle: Bundle) -> None:
+        """Take in a bundle that has been advanced to the component's time."""
+
+    def changed(self, bundle: Bundle) -> None:
+        """Note that the flows of a bundle, whose count is up to date, are others than before."""
+
+    def resized(self, link: Link) -> None:
+        """Note that the capacity of a link in the component is another than before."""
+
+    def remove(self, bundle: Bundle) -> None:
+        """Take out a bundle that has no flows left."""
+
+    def dissolve(self, now: float) -> list[Bundle]:
+        """Give back all bundles and links, advanced to `now` [s]."""
+
+    def now_served(self, slot: int, now: float) -> tuple[float, float]:
+        """Return rate [B/s] and bytes served each flow [B] of one bundle at `now` [s]."""
+
+    def advance(self, now: float) -> None:
+        """Serve all flows until `now` [s]."""
+
+    def fetch(self, bundle: Bundle) -> None:
+        """Bring the rate and the count of one bundle up to date."""
+
+    def due(self, slack: float) -> list[Bundle]:
+        """Return the bundles, brought up to date, in which a flow ends within `slack` [s]."""
+
+    def share_out(self) -> float:
+        """Give every flow its fair share; return the time until the first of them ends [s]."""
+
+    def note(self) -> list[Link]:
+        """Write rates and peaks back to the links; return those whose rate has changed."""
+
+
+def connected(seed: Bundle, mark: int) -> tuple[list[Bundle], list[Link], list[Component]]:
+    """Return what is connected with `seed` by shared links: bundles, their links, and components as wholes.
+
+    Parameters
+    ----------
+    seed : Bundle
+        In no component.
+    mark : int
+        Is left on all that is found; nothing in reach bears it yet.
+    """
+    seed.mark = mark
+    bundles = [seed]
+    links: list[Link] = []
+    components: list[Component] = []
+    for bundle in bundles:
+        if bundle.share is not None:
+            bundle.share.live = False
+        for link in bundle.links:
+            if link.component is not None:
+                if link.component not in components:
+                    components.append(link.component)
+            elif link.mark != mark:
+                link.mark = mark
+                link.index = len(links)
+                links.append(link)
+                for other in link.members:
+                    if other.mark != mark:
+                        other.mark = mark
+                        bundles.append(other)
+    return bundles, links, components
+
+
+def first_end(bundles: Iterable[Bundle]) -> float:
+    """Return the time until the first flow of `bundles` ends [s], if nothing changes."""
+    first = math.inf
+    for bundle in bundles:
+        if bundle.rate > 0.0:
+            left = (bundle.flows[0][0] - bundle.served) / bundle.rate
+            if left < first:
+                first = left
+    return first if first > 0.0 else 0.0

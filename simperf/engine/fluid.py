@@ -14,20 +14,16 @@ import math
 from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
 from itertools import count, islice
-from typing import TYPE_CHECKING
 
 import simpy
 from simpy.events import EventPriority
 
-from simperf.engine.crowd import Crowd
-from simperf.engine.flow import ROUNDING, TICK, Bundle, Flow, Key, Link, Route, Share
-from simperf.engine.funnel import Funnel, find_hub
+from simperf.engine.array_component import ArrayComponent
+from simperf.engine.bottleneck import BottleneckComponent, find_hub
+from simperf.engine.claim import Claim
+from simperf.engine.flow import ROUNDING, TICK, Bundle, Component, Flow, Key, Link, Route, Share, connected, first_end
 from simperf.engine.maxmin import MANY, fill
-from simperf.engine.reach import connected, first_end
 from simperf.engine.recorder import Recorder
-
-if TYPE_CHECKING:
-    from simperf.engine.network import Claim
 
 __all__ = ["Fluid"]
 
@@ -36,10 +32,11 @@ MOST_TOLD = 64
 
 NORMAL, LAST = EventPriority(1), EventPriority(2)
 
-#: From how many bundles behind one link a funnel is the faster way.
+#: Number of bundles behind one link from which a `BottleneckComponent` is the faster way.
 SEVERAL = 8
 
-#: How often in a row all of a crowd are at one level before a funnel is tried, at first and at most.
+#: How often in a row all of an `ArrayComponent` are at one level before a `BottleneckComponent` is tried, at first
+#: and at most.
 PATIENCE, MOST_PATIENCE = 2, 256
 
 
@@ -70,7 +67,7 @@ class Fluid:
         self.claims: dict[Claim, None] = {}
         self._joins: dict[float, list[Flow]] = {}
         self._seeds: list[Bundle] = []
-        self._crowds: dict[Crowd | Funnel, None] = {}
+        self._components: dict[Component, None] = {}
         self._patience = PATIENCE
         self._idle: list[Link] = []
         self._ends: list[tuple[float, int, Share]] = []
@@ -99,18 +96,18 @@ class Fluid:
 
     def resized(self, link: Link) -> None:
         """Share out anew after the capacity of `link` has changed."""
-        if link.crowd is not None:
-            link.crowd.resized(link)
+        if link.component is not None:
+            link.component.resized(link)
         if link.members:
             self._seeds.extend(link.members)
             self._plan(0.0)
 
     def extend(self, link: Link, older: Link) -> None:
         """Let a new link, which stood for the same as an older one, be drawn on by whatever draws on that."""
-        crowd = older.crowd
-        if crowd is not None:
-            crowd.share.live = False
-            self._seeds.extend(crowd.dissolve(self.env.now))
+        component = older.component
+        if component is not None:
+            component.share.live = False
+            self._seeds.extend(component.dissolve(self.env.now))
         for bundle in older.members:
             bundle.links += (link,) * bundle.links.count(older)
             link.members[bundle] = None
@@ -148,11 +145,11 @@ class Fluid:
         return alarm
 
     def _advance(self, bundle: Bundle, now: float) -> None:
-        if bundle.crowd is None:
+        if bundle.component is None:
             bundle.advance(now)
         else:
-            bundle.crowd.advance(now)
-            bundle.crowd.fetch(bundle)
+            bundle.component.advance(now)
+            bundle.component.fetch(bundle)
 
     def _join(self, flow: Flow, key: Key, now: float) -> Bundle:
         bundle = self.bundles.get(key)
@@ -166,24 +163,24 @@ class Fluid:
             return bundle
         self._advance(bundle, now)
         bundle.add(flow, next(self._order))
-        if bundle.crowd is not None:
-            bundle.crowd.changed(bundle)
+        if bundle.component is not None:
+            bundle.component.changed(bundle)
         return bundle
 
     def _lost(self, bundle: Bundle) -> None:
         """See to it that those who shared with `bundle`, which has lost flows, are re-shared."""
-        share, crowd = bundle.share, bundle.crowd
+        share, component = bundle.share, bundle.component
         if share is not None and share.live:
             share.live = False
             if len(share.bundles) > 1 or bundle.flows:
                 self._seeds.extend(share.bundles)
         if bundle.flows:
-            if crowd is not None:
-                crowd.changed(bundle)
+            if component is not None:
+                component.changed(bundle)
         else:
             now = self.env.now
-            if crowd is not None:
-                crowd.remove(bundle)
+            if component is not None:
+                component.remove(bundle)
             bundle.rate = 0.0
             del self.bundles[bundle.key]
             for link in bundle.links:
@@ -193,12 +190,12 @@ class Fluid:
                         link.busy += now - link.since
                         if self.recorder is not None or link.watch is not None:
                             self._idle.append(link)
-        if crowd is not None:
-            if crowd.bundles:
-                self._crowds[crowd] = None
+        if component is not None:
+            if component.bundles:
+                self._components[component] = None
             else:
-                crowd.dissolve(self.env.now)
-        if self._seeds or self._idle or self._crowds:
+                component.dissolve(self.env.now)
+        if self._seeds or self._idle or self._components:
             self._plan(0.0)
 
     # Ends -----------------------------------------------------------------------------
@@ -216,27 +213,27 @@ class Fluid:
             heappop(ends)
             if not share.live:
                 continue
-            if share.crowd is None:
+            if share.component is None:
                 for bundle in share.bundles:
                     bundle.advance(now)
                     if bundle.finish(slack, now):
                         self._lost(bundle)
                 first = math.inf if not share.live else first_end(share.bundles)
             else:
-                first = self._end_crowd(share, share.crowd, slack, now)
+                first = self._end_component(share, share.component, slack, now)
             if share.live:
                 # Rounding has woken us too early: once more, and later than what counts as now.
                 later = max(now + first, math.nextafter(now + slack, math.inf))
                 heappush(ends, (later, next(self._order), share))
         self._arm()
 
-    def _end_crowd(self, share: Share, crowd: Crowd | Funnel, slack: float, now: float) -> float:
-        crowd.advance(now)
-        for bundle in crowd.due(slack):
+    def _end_component(self, share: Share, component: Component, slack: float, now: float) -> float:
+        component.advance(now)
+        for bundle in component.due(slack):
             if bundle.finish(slack, now):
                 share.live = False
                 self._lost(bundle)
-        return crowd.share_out() if share.live else math.inf
+        return component.share_out() if share.live else math.inf
 
     def _arm(self) -> None:
         """See that the clock stops at the next end of a flow."""
@@ -248,7 +245,7 @@ class Fluid:
             if not wakes or time < wakes[-1][0]:
                 now = self.env.now
                 wakes.append((time, self._alarm(time if time > now else now, NORMAL, self._wake)))
-        elif wakes and not self._seeds and not self._crowds:
+        elif wakes and not self._seeds and not self._components:
             # All flows have ended before a wake that was set when one was slower. SimPy has
             # no way to call an event off, and the clock must not run on to it.
             void = {id(alarm) for _, alarm in wakes}
@@ -273,11 +270,11 @@ class Fluid:
         for seed in seeds:
             if seed.mark != self._mark and seed.flows:
                 self._reshare(seed, now)
-        while self._crowds:  # A crowd that is taken apart may leave smaller ones.
-            crowds, self._crowds = self._crowds, {}
-            for crowd in crowds:
-                if crowd.bundles:
-                    self._many(crowd, now)
+        while self._components:  # A component that is taken apart may leave smaller ones.
+            components, self._components = self._components, {}
+            for component in components:
+                if component.bundles:
+                    self._many(component, now)
         for link in self._idle:
             if not link.members and link.rate:
                 self._allot(link, 0.0, now)
@@ -286,36 +283,36 @@ class Fluid:
 
     def _reshare(self, seed: Bundle, now: float) -> None:
         """Find what is connected with `seed`, and give each of its flows its fair share."""
-        if seed.crowd is not None:
-            self._crowds[seed.crowd] = None
+        if seed.component is not None:
+            self._components[seed.component] = None
             return
         if not seed.repeats:
             for link in seed.links:
-                if len(link.members) > 1 or link.crowd is not None:
+                if len(link.members) > 1 or link.component is not None:
                     break
             else:
                 self._alone(seed, now)
                 return
-        bundles, links, crowds = connected(seed, self._mark)
-        if len(crowds) == 1 and isinstance(crowds[0], Funnel) and crowds[0].takes(bundles):
-            crowd: Crowd | Funnel = crowds[0]
-            crowd.advance(now)
-        elif crowds and not any(isinstance(one, Crowd) for one in crowds):
-            self._scatter(crowds, bundles, now)
+        bundles, links, components = connected(seed, self._mark)
+        if len(components) == 1 and isinstance(components[0], BottleneckComponent) and components[0].takes(bundles):
+            component: Component = components[0]
+            component.advance(now)
+        elif components and not any(isinstance(one, ArrayComponent) for one in components):
+            self._scatter(components, bundles, now)
             return
-        elif crowds:
-            crowd = self._gather(bundles, crowds, now)
+        elif components:
+            component = self._gather(bundles, components, now)
         elif len(bundles) >= SEVERAL and (hub := find_hub(bundles)) is not None:
-            crowd = Funnel(hub, now)
+            component = BottleneckComponent(hub, now)
         elif len(bundles) >= MANY:
-            crowd = Crowd(now)
+            component = ArrayComponent(now)
         else:
             self._few(bundles, links, now)
             return
         for bundle in bundles:
             bundle.advance(now)
-            crowd.add(bundle)
-        self._crowds[crowd] = None
+            component.add(bundle)
+        self._components[component] = None
 
     def _alone(self, bundle: Bundle, now: float) -> None:
         """Give `bundle`, which shares with no other, what its links allow."""
@@ -377,49 +374,51 @@ class Fluid:
     # Crowds ---------------------------------------------------------------------------
 
     @staticmethod
-    def _gather(bundles: list[Bundle], crowds: list[Crowd | Funnel], now: float) -> Crowd:
-        """Return the largest crowd, and put the bundles of all others, and of funnels, among `bundles`."""
-        crowd = max((one for one in crowds if isinstance(one, Crowd)), key=lambda one: len(one.bundles))
-        crowd.advance(now)
-        for other in crowds:
-            if other is not crowd:
+    def _gather(bundles: list[Bundle], components: list[Component], now: float) -> ArrayComponent:
+        """Return the largest `ArrayComponent`, and put the bundles of all other components among `bundles`."""
+        arrays = [one for one in components if isinstance(one, ArrayComponent)]
+        component = max(arrays, key=lambda one: len(one.bundles))
+        component.advance(now)
+        for other in components:
+            if other is not component:
                 other.share.live = False
                 bundles.extend(other.dissolve(now))
-        return crowd
+        return component
 
-    def _scatter(self, crowds: Iterable[Crowd | Funnel], bundles: Iterable[Bundle], now: float) -> None:
-        """Take crowds apart, and share their bundles and others out anew."""
+    def _scatter(self, components: Iterable[Component], bundles: Iterable[Bundle], now: float) -> None:
+        """Take components apart, and share their bundles and others out anew."""
         loose = [*bundles]
-        for crowd in crowds:
-            crowd.share.live = False
-            loose += crowd.dissolve(now)
+        for component in components:
+            component.share.live = False
+            loose += component.dissolve(now)
         self._mark += 1
         for bundle in loose:
             if bundle.mark != self._mark:
                 self._reshare(bundle, now)
 
-    def _many(self, crowd: Crowd | Funnel, now: float) -> None:
-        """Share out a crowd or a funnel, or take it apart if it may no longer be one."""
-        crowd.share.live = False
-        crowd.advance(now)
-        if isinstance(crowd, Crowd):
-            apart = len(crowd.bundles) < MANY // 2 or 2 * crowd.left > len(crowd.bundles) + MANY
+    def _many(self, component: Component, now: float) -> None:
+        """Share out a component, or take it apart if it may no longer be one."""
+        component.share.live = False
+        component.advance(now)
+        if isinstance(component, ArrayComponent):
+            apart = len(component.bundles) < MANY // 2 or 2 * component.left > len(component.bundles) + MANY
         else:
-            apart = len(crowd.bundles) < SEVERAL // 2
-        first = 0.0 if apart else crowd.share_out()
-        if isinstance(crowd, Funnel) and crowd.broken:
+            apart = len(component.bundles) < SEVERAL // 2
+        first = 0.0 if apart else component.share_out()
+        if isinstance(component, BottleneckComponent) and component.broken:
             apart = True
-            self._patience = PATIENCE if crowd.turns > MANY else min(2 * self._patience, MOST_PATIENCE)
+            self._patience = PATIENCE if component.turns > MANY else min(2 * self._patience, MOST_PATIENCE)
         if apart:
-            self._scatter([crowd], (), now)
+            self._scatter([component], (), now)
             return
         self.shares += 1
-        self.touched += len(crowd.bundles)
-        crowd.share = Share(crowd.bundles, now, crowd)
+        self.touched += len(component.bundles)
+        component.share = Share(component.bundles, now, component)
         if first < math.inf:
-            heappush(self._ends, (now + first, next(self._order), crowd.share))
+            heappush(self._ends, (now + first, next(self._order), component.share))
         if self.recorder is not None or self.watched:
-            for link in crowd.note():
+            for link in component.note():
                 self._tell(link, now)
-        if isinstance(crowd, Crowd) and crowd.alike > self._patience and find_hub(crowd.bundles) is not None:
-            self._scatter([crowd], (), now)
+        if isinstance(component, ArrayComponent) and component.alike > self._patience:
+            if find_hub(component.bundles) is not None:
+                self._scatter([component], (), now)

@@ -18,13 +18,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 import simpy
 
+from simperf.engine.claim import Claim
 from simperf.engine.flow import Flow, Route
 from simperf.engine.fluid import Fluid
 from simperf.engine.link_table import UNLIMITED, LinkClass, LinkTable, check_capacity
 from simperf.engine.recorder import Recorder
 from simperf.errors import ProgramError
 
-__all__ = ["Background", "Claim", "FlowNetwork"]
+__all__ = ["Background", "FlowNetwork"]
 
 
 class Background:
@@ -39,38 +40,6 @@ class Background:
         flow, self._flow = self._flow, None
         if flow is not None:
             self._network.cancel(flow)
-
-
-class Claim:
-    """Links that somebody takes to be without traffic, from `FlowNetwork.claim` on.
-
-    Attributes
-    ----------
-    touched : bool
-        Whether there was traffic on them when they were claimed, or another claim.
-    """
-
-    def __init__(self, network: FlowNetwork, names: frozenset[str] | None, told: Callable[[], None]) -> None:
-        self._network, self.names, self.told = network, names, told
-        self.touched = False
-        self._known: dict[Route, bool] = {}
-
-    def meets(self, names: frozenset[str] | None) -> bool:
-        """Whether two claims have a link in common."""
-        return names is None or self.names is None or not self.names.isdisjoint(names)
-
-    def covers(self, route: Route) -> bool:
-        """Whether a route draws on a claimed link."""
-        found = self._known.get(route)
-        if found is None:
-            names = self.names
-            links = self._network.names_of(route)
-            found = self._known[route] = names is None or any(not names.isdisjoint(link) for link in links)
-        return found
-
-    def release(self) -> None:
-        """End the claim; a second call does nothing."""
-        self._network.forget(self)
 
 
 class FlowNetwork:
@@ -238,7 +207,7 @@ class FlowNetwork:
         told : callable
             Is called at the instant of the change; it may start flows.
         """
-        claim = Claim(self, names, told)
+        claim = Claim(names, told, self._forget)
         others = [other for other in self._fluid.claims if other.meets(names)]
         claim.touched = bool(others) or any(claim.covers(bundle.key[0]) for bundle in self._fluid.bundles.values())
         self._fluid.claims[claim] = None
@@ -246,13 +215,8 @@ class FlowNetwork:
             other.told()
         return claim
 
-    def forget(self, claim: Claim) -> None:
-        """End a claim."""
+    def _forget(self, claim: Claim) -> None:
         self._fluid.claims.pop(claim, None)
-
-    def names_of(self, route: Route) -> list[tuple[str, ...]]:
-        """Names of each link of a route."""
-        return [tuple(link.names) for link in dict.fromkeys(route.links)]
 
     def hand_over(self, other: FlowNetwork) -> None:
         """Let all flows go on in another network, which has the links of this one: those under way with what is left.
@@ -322,9 +286,9 @@ class FlowNetwork:
     @property
     def peak(self) -> dict[str, float]:
         """Highest rate that each resource has been allocated [B/s]."""
-        for crowd in dict.fromkeys(bundle.crowd for bundle in self._fluid.bundles.values()):
-            if crowd is not None:
-                crowd.note()
+        for component in dict.fromkeys(bundle.component for bundle in self._fluid.bundles.values()):
+            if component is not None:
+                component.note()
         return {name: link.peak for name, link in self._links.known()}
 
     def alone(self, resources: Sequence[str], nbytes: float, *, latency: float = 0.0, cap: float = math.inf) -> float:

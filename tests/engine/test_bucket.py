@@ -102,7 +102,7 @@ def test_makes_sense(wrong):
 
 
 def test_many_flows_are_told_of_too():
-    """In a crowd of hundreds of routes the rates live in arrays; the bucket hears of them all the same."""
+    """In a component of hundreds of routes the rates live in arrays; the bucket hears of them all the same."""
     count = 700
     env = simpy.Environment()
     network = FlowNetwork(env, {"port": 0.0, **{f"l{index}": 1e9 for index in range(count)}})

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 import pytest
 import simpy
 
-from simperf.engine import crowd, flow, fluid
+from simperf.engine import flow, fluid
+from simperf.engine.array_component import ArrayComponent
 from simperf.engine.network import FlowNetwork
 from simperf.engine.recorder import Recorder
 from simperf.errors import ProgramError, UnknownNameError
@@ -238,7 +239,7 @@ def test_small_flows_keep_their_time_in_a_long_lived_bundle():
     assert env.run(network.transfer(["a"], 7.1)) - 2.0 == pytest.approx(7.1, rel=1e-12)
 
 
-def test_a_crowd_that_has_fallen_apart_is_no_longer_looked_at_as_one():
+def test_a_component_that_has_fallen_apart_is_no_longer_looked_at_as_one():
     env, network = network_of(one=1e3, two=1e3, **{f"r{i}": 1.0 for i in range(400)})
     for i in range(200):
         network.transfer([("one", "two")[i % 2], f"r{i}"], 100.0)
@@ -294,16 +295,17 @@ def test_what_makes_no_sense_is_refused(call, error):
         call(network)
 
 
-def test_a_crowd_is_taken_apart_when_few_are_left(monkeypatch):
-    monkeypatch.setattr(fluid, "SEVERAL", 1000)  # no funnel
+def test_a_component_is_taken_apart_when_few_are_left(monkeypatch):
+    monkeypatch.setattr(fluid, "SEVERAL", 1000)  # no bottleneck component
     env, network = network_of(hub=64.0, **{f"r{i}": 1.0 for i in range(80)})
     events = [network.transfer(["hub", f"r{i}"], 1.0 + i) for i in range(80)]
     env.run(until=0.5)
     bundles = [event.bundle for event in events]
-    assert all(isinstance(bundle, flow.Bundle) and isinstance(bundle.crowd, crowd.Crowd) for bundle in bundles)
+    assert all(isinstance(bundle, flow.Bundle) for bundle in bundles)
+    assert all(isinstance(bundle.component, ArrayComponent) for bundle in bundles)
     assert network.rates()["hub"] == pytest.approx(64.0)
     env.run(events[70])
-    assert events[79].bundle.crowd is None
+    assert events[79].bundle.component is None
     env.run()
     # 64 B/s for 80 flows until 64 are left, then 1 B/s each: reckoned flow by flow.
     left, now, alive = [1.0 + i for i in range(80)], 0.0, list(range(80))

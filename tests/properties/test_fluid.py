@@ -158,8 +158,8 @@ def random_case(seed):
     return specs, capacities, changes
 
 
-#: how many flows that meet make a crowd, and how many behind one link a funnel: by default, as few as can be
-WAYS = {"few": (64, 1000), "crowds": (2, 1000), "funnels": (2, 2), "funnels and few": (64, 2)}
+#: least number of flows that meet for the arrays, and of flows behind one link for virtual time; fewer than by default
+WAYS = {"few": (64, 1000), "arrays": (2, 1000), "bottlenecks": (2, 2), "bottlenecks and few": (64, 2)}
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -18,7 +18,8 @@ from simperf.collectives.execute import Execution
 from simperf.collectives.executors.stepwise import Stepwise
 from simperf.collectives.placement import Placement, Transport
 from simperf.collectives.plan import Plan
-from simperf.engine.network import Claim, FlowNetwork
+from simperf.engine.claim import Claim
+from simperf.engine.network import FlowNetwork
 from simperf.engine.recorder import Recorder
 
 __all__ = ["Undisturbed"]

@@ -1,4 +1,4 @@
-"""A funnel: flows that all cross one link, which holds all of them back.
+"""A component behind one bottleneck: flows that all cross one link, which holds all of them back.
 
 While one full link is the bottleneck of everything that hangs together, all flows are at one
 level, its capacity over their claims, and nothing else has to be solved for. A virtual clock
@@ -7,8 +7,8 @@ clock, and the first of them is at the top of a heap (processor sharing in virtu
 A. Parekh and R. Gallager, "A generalized processor sharing approach to flow control", IEEE/ACM
 Trans. Networking 1, 1993). A start or an end costs O(log n), whatever the number of flows.
 
-Links that could become a bottleneck of their own, those that are narrower than the funnel's, are
-watched; when one does, the funnel is `broken`, and its bundles are shared out the long way.
+Links that could become a bottleneck of their own, those that are narrower than the bottleneck's, are
+watched; when one does, the component is `broken`, and its bundles are shared out the long way.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from itertools import count
 from simperf.engine.flow import ROUNDING, Bundle, Link, Share
 from simperf.engine.maxmin import TIE
 
-__all__ = ["Funnel", "find_hub"]
+__all__ = ["BottleneckComponent", "find_hub"]
 
 #: How many times the size of a newcomer the clock may show before it starts anew.
 LONG = 64.0
@@ -48,8 +48,8 @@ def find_hub(bundles: Sequence[Bundle]) -> Link | None:
     return hub if all(link.capacity >= least * claim for link, claim in claims.items()) else None
 
 
-class Funnel:
-    """Bundles behind one link.
+class BottleneckComponent:
+    """Bundles behind one link; a `simperf.engine.flow.Component`.
 
     Parameters
     ----------
@@ -87,15 +87,15 @@ class Funnel:
         return all(self.hub in bundle.links and not bundle.repeats for bundle in bundles)
 
     def add(self, bundle: Bundle) -> None:
-        """Take in a bundle that has been advanced to the funnel's time."""
-        bundle.crowd, bundle.slot, bundle.share = self, len(self.bundles), None
+        """Take in a bundle that has been advanced to the component's time."""
+        bundle.component, bundle.slot, bundle.share = self, len(self.bundles), None
         self.bundles.append(bundle)
         self._claim.append(0.0)
         self._seen.append(self._clock)
         self._target.append(math.inf)
         for link in bundle.links:
-            if link.crowd is not self:
-                link.crowd = self
+            if link.component is not self:
+                link.component = self
                 self._claims[link], self._since[link] = 0.0, self.turns
         if bundle.key[1] < self.hub.capacity:
             heappush(self._capped, (bundle.limit, next(self._order), bundle))
@@ -126,7 +126,7 @@ class Funnel:
                 heappush(self._narrow, (link.capacity / claims, next(self._order), link))
 
     def resized(self, link: Link) -> None:
-        """Note that the capacity of a link in the funnel is another than before."""
+        """Note that the capacity of a link in the component is another than before."""
         self.broken = True
 
     def remove(self, bundle: Bundle) -> None:
@@ -141,11 +141,11 @@ class Funnel:
         if last is not bundle:
             self.bundles[slot] = last
             last.slot = slot
-        bundle.crowd = None
+        bundle.component = None
         bundle.rate = 0.0
         for link in bundle.links:
             if link is not self.hub and not any(other is not bundle for other in link.members):
-                link.crowd = None
+                link.component = None
                 del self._claims[link], self._since[link]
 
     def dissolve(self, now: float) -> list[Bundle]:
@@ -155,10 +155,10 @@ class Funnel:
             self.fetch(bundle)
             bundle.updated = now
         for bundle in self.bundles:
-            bundle.crowd = None
+            bundle.component = None
         for link in self._claims:
             self._note_peak(link)
-            link.crowd = None
+            link.component = None
         bundles, self.bundles = self.bundles, []
         self._claims.clear()
         return bundles
@@ -199,7 +199,7 @@ class Funnel:
         return list(dict.fromkeys(bundle for _, _, bundle in found))
 
     def share_out(self) -> float:
-        """Find the level; return the time until the first flow ends [s], or find that the funnel is broken."""
+        """Find the level; return the time until the first flow ends [s], or find that the component is broken."""
         level = self.hub.capacity / self._claims[self.hub]
         self.broken = self.broken or level * (1.0 - TIE) > self._allowed()
         if self.broken:
@@ -230,7 +230,7 @@ class Funnel:
 
     def _valid(self, entry: tuple[float, int, Bundle]) -> bool:
         target, _, bundle = entry
-        return bundle.crowd is self and self._target[bundle.slot] == target
+        return bundle.component is self and self._target[bundle.slot] == target
 
     def _allowed(self) -> float:
         """Level that the narrowest link or cap allows."""
@@ -241,7 +241,7 @@ class Funnel:
             if claims > 0.0 and link.capacity / claims == allowed:
                 break
             heappop(narrow)
-        while capped and capped[0][2].crowd is not self:
+        while capped and capped[0][2].component is not self:
             heappop(capped)
         return min(narrow[0][0] if narrow else math.inf, capped[0][0] if capped else math.inf)
 

@@ -1,4 +1,4 @@
-"""Flows behind one link in virtual time (funnel), and what hangs together (reach); see also test_fluid.py."""
+"""Flows behind one link in virtual time and what is connected; see also test_fluid.py."""
 
 import bisect
 import math
@@ -8,9 +8,9 @@ import pytest
 import simpy
 
 from simperf.engine import fluid
-from simperf.engine.funnel import Funnel, find_hub
+from simperf.engine.bottleneck import BottleneckComponent, find_hub
+from simperf.engine.flow import connected, first_end
 from simperf.engine.network import FlowNetwork
-from simperf.engine.reach import connected, first_end
 from simperf.engine.recorder import Recorder
 
 
@@ -24,9 +24,9 @@ def bundles(events):
     return [event.bundle for event in events]
 
 
-def in_funnel(events):
-    crowds = {bundle.crowd for bundle in bundles(events) if bundle is not None}
-    return len(crowds) == 1 and isinstance(crowds.pop(), Funnel)
+def behind_bottleneck(events):
+    components = {bundle.component for bundle in bundles(events) if bundle is not None}
+    return len(components) == 1 and isinstance(components.pop(), BottleneckComponent)
 
 
 def play(ports, *, several, monkeypatch, seed=1, count=400, hub=10.0, port=10.0, recorder=None):
@@ -52,7 +52,7 @@ def test_equal_flows_through_one_port_share_it():
     env, network = star(20)
     events = [network.transfer([f"up{i}", "hub"], 1.0 + i) for i in range(20)]
     env.run(until=0.1)
-    assert in_funnel(events)
+    assert behind_bottleneck(events)
     assert network.rates()["hub"] == pytest.approx(10.0)
     assert network.rate(events[3]) == pytest.approx(0.5)
     env.run()
@@ -65,7 +65,7 @@ def test_equal_flows_through_one_port_share_it():
 
 @pytest.mark.parametrize("port", [10.0, 3.0])
 @pytest.mark.parametrize("seed", range(3))
-def test_random_flows_end_as_they_do_without_a_funnel(seed, port, monkeypatch):
+def test_random_flows_end_as_they_do_without_a_bottleneck_component(seed, port, monkeypatch):
     ends, network = play(40, several=4, monkeypatch=monkeypatch, seed=seed, port=port)
     reference, slow = play(40, several=10**6, monkeypatch=monkeypatch, seed=seed, port=port)
     assert ends == pytest.approx(reference, rel=1e-11)
@@ -93,27 +93,27 @@ def test_the_recorder_hears_the_same_rates(monkeypatch):
         assert [at(fast[name], t) for t in times] == pytest.approx([at(samples, t) for t in times], abs=1e-9), name
 
 
-def test_a_port_that_gets_narrow_breaks_the_funnel():
+def test_a_port_that_gets_narrow_breaks_the_component():
     env, network = star(10)
     events = [network.transfer([f"up{i}", "hub"], 10.0) for i in range(10)]
     env.run(until=2.0)
-    assert in_funnel(events)
+    assert behind_bottleneck(events)
     network.set_capacity("up0", 0.5)
     env.run(until=2.5)
-    assert not in_funnel(events)
+    assert not behind_bottleneck(events)
     env.run()
     # 2 B each by now; then nine share 9.5 B/s, and the last goes at its port's 0.5 B/s
     assert events[1].value == pytest.approx(2.0 + 8.0 / (9.5 / 9))
     assert events[0].value == pytest.approx(2.0 + 8.0 / 0.5)
 
 
-def test_another_flow_that_does_not_come_through_breaks_the_funnel():
+def test_another_flow_that_does_not_come_through_breaks_the_component():
     env, network = star(10)
     events = [network.transfer([f"up{i}", "hub"], 10.0) for i in range(10)]
     env.run(until=2.0)
     beside = network.transfer(["up0"], 95.0)
     env.run(until=2.5)
-    assert not in_funnel(events)
+    assert not behind_bottleneck(events)
     env.run()
     # the flow beside gets 9 of the port's 10 B/s until the ten are done at 10 s
     assert events[0].value == pytest.approx(10.0)
@@ -127,7 +127,7 @@ def test_a_flow_called_off_and_small_ones_beside_large_ones():
     assert network.cancel(events.pop()) == pytest.approx(1e9 - 1.25e6)
     small = network.transfer(["up8", "hub"], 1e-3)
     assert env.run(small) - 1e6 == pytest.approx(1e-3 / (10.0 / 8), rel=1e-6)
-    assert in_funnel(events)
+    assert behind_bottleneck(events)
 
 
 def test_hubs():
@@ -137,7 +137,7 @@ def test_hubs():
     assert find_hub(bundles(pair)) is None  # the ports hold them, not the hub
     pair.append(network.transfer(["up2", "hub"], 10.0))
     env.run(until=0.2)
-    found, links, crowds = connected(pair[0].bundle, 10**9)
-    assert (len(found), len(links), crowds) == (3, 4, [])
+    found, links, components = connected(pair[0].bundle, 10**9)
+    assert (len(found), len(links), components) == (3, 4, [])
     assert find_hub(found).name == "hub"
     assert first_end(found) == pytest.approx((10.0 - 0.4) / (10.0 / 3))  # as of the last share-out, at 0.1 s

@@ -1,7 +1,7 @@
-"""A crowd: a large connected part of the flow network, kept in numpy arrays.
+"""A component of hundreds of bundles, kept in numpy arrays.
 
 Where hundreds of bundles hang together, a start or an end anywhere may change the rate
-of all. The crowd keeps rates and counts in arrays that live on from one re-share to the
+of all. The component keeps rates and counts in arrays that live on from one re-share to the
 next, so that a change costs some dozens of numpy calls and no loop over bundles, and
 finds the new levels from the old ones (`simperf.engine.maxmin.refill`).
 """
@@ -15,11 +15,11 @@ import numpy as np
 from simperf.engine.flow import ROUNDING, Bundle, Link, Share
 from simperf.engine.maxmin import TIE, refill
 
-__all__ = ["Crowd"]
+__all__ = ["ArrayComponent"]
 
 
-class Crowd:
-    """Bundles connected by their links, shared out together.
+class ArrayComponent:
+    """Bundles connected by their links, shared out together; a `simperf.engine.flow.Component`.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Crowd:
     # Who is in it ---------------------------------------------------------------------
 
     def add(self, bundle: Bundle) -> None:
-        """Take in a bundle that has been advanced to the crowd's time."""
+        """Take in a bundle that has been advanced to the component's time."""
         slot = len(self.bundles)
         if slot == self._state.shape[1]:
             self._state = np.concatenate([self._state, np.zeros_like(self._state)], axis=1)
@@ -57,24 +57,24 @@ class Crowd:
         column = self._routes[:, slot]
         column[:] = 0
         for row, link in enumerate(bundle.links):
-            if link.crowd is not self:
+            if link.component is not self:
                 self._add_link(link)
             column[row] = link.index
         self.bundles.append(bundle)
-        bundle.crowd, bundle.slot, bundle.share = self, slot, None
+        bundle.component, bundle.slot, bundle.share = self, slot, None
         self._state[2:, slot] = bundle.weight, math.inf, bundle.rate, bundle.served, 0.0
         self._state[1, slot] = bundle.limit
         self.changed(bundle)
 
     def _add_link(self, link: Link) -> None:
         self.links.append(link)
-        link.crowd, link.index = self, len(self.links)
+        link.component, link.index = self, len(self.links)
         if link.index == self._ends.shape[1]:
             self._ends = np.concatenate([self._ends, np.zeros_like(self._ends)], axis=1)
         self._ends[:, link.index] = link.capacity, math.inf, link.rate, link.peak
 
     def changed(self, bundle: Bundle) -> None:
-        """Note that the flows of a bundle in the crowd are others than before."""
+        """Note that the flows of a bundle in the component are others than before."""
         self._state[0, bundle.slot] = bundle.weight * len(bundle.flows)
         self._state[5, bundle.slot] = bundle.served
         self._state[6, bundle.slot] = bundle.flows[0][0]
@@ -82,7 +82,7 @@ class Crowd:
         self._changed.extend(link.index for link in bundle.links)
 
     def resized(self, link: Link) -> None:
-        """Note that the capacity of a link in the crowd is another than before."""
+        """Note that the capacity of a link in the component is another than before."""
         self._ends[0, link.index] = link.capacity
         self._since = 0.0
 
@@ -95,7 +95,7 @@ class Crowd:
             last.slot = slot
             self._state[:, slot] = self._state[:, len(self.bundles)]
             self._routes[:, slot] = self._routes[:, len(self.bundles)]
-        bundle.crowd = None
+        bundle.component = None
         bundle.rate = 0.0
         self.left += 1
 
@@ -105,10 +105,10 @@ class Crowd:
         rates, served = self._state[4].tolist(), self._state[5].tolist()
         for bundle in self.bundles:
             bundle.rate, bundle.served, bundle.updated = rates[bundle.slot], served[bundle.slot], now
-            bundle.crowd = None
+            bundle.component = None
         self.note()
         for link in self.links:
-            link.crowd = None
+            link.component = None
         bundles, self.bundles, self.links = self.bundles, [], []
         return bundles
 
