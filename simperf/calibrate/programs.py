@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from simperf.engine.kernel import GraphLaunch, Kernel, Marker
+from simperf.engine.items import GraphLaunch, Marker
+from simperf.engine.kernel import Kernel
 from simperf.execution import Program, copy, item, launch, record, synchronize, wait
 from simperf.execution.session import Session
 from simperf.programs import ProgramSpec

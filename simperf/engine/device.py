@@ -1,21 +1,267 @@
-"""A device: streams that share its compute, copy engines, memory."""
+"""A device: streams of items behind bounded queues, which share its compute; copy engines, memory."""
 
 from __future__ import annotations
 
 import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import simpy
 
-from simperf.engine.beside import Beside
-from simperf.engine.copy import CopyEngine
+from simperf.engine.interference import Interference
+from simperf.engine.kernel import Kernel
 from simperf.engine.memory import MemoryPool
 from simperf.engine.network import FlowNetwork
-from simperf.engine.recorder import Recorder
-from simperf.engine.share import Share
-from simperf.engine.stream import DEFAULT_DEPTH, Stream
+from simperf.engine.recorder import Category, Recorder
+from simperf.engine.share import Share, Task
 
-__all__ = ["Device", "DevicePart"]
+__all__ = ["DEFAULT_DEPTH", "Copy", "CopyEngine", "Device", "DevicePart", "Item", "Stream"]
+
+#: Launches outstanding per stream before the frontend blocks, as measured on CUDA devices
+#: (forums.developer.nvidia.com/t/68937; with three streams, 1,000 each).
+DEFAULT_DEPTH = 1024
+
+Origin = tuple[str, float] | None  # track and time of the launch, for the arrow of the timeline
+
+
+class Item(Protocol):
+    """What a `Stream` can hold besides kernels; calls ``stream.finish(event)`` once when it is over."""
+
+    @property
+    def name(self) -> str:
+        """Shown on the timeline."""
+
+    @property
+    def holds(self) -> float:
+        """Device memory [B] held from launch to end."""
+
+    @property
+    def category(self) -> Category:
+        """What its time counts as."""
+
+    def start(self, stream: Stream) -> None:
+        """Begin; the stream's clock is at the moment when all before it is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A transfer between memories by a copy engine.
+
+    Parameters
+    ----------
+    name : str
+    engine : CopyEngine
+        The engine that carries it; its copies run one at a time.
+    resources : sequence of str
+        Links on the way.
+    nbytes : float
+        Payload [B].
+    latency : float
+        Set-up and route latency [s].
+    cap : float
+        Rate limit of its own [B/s], such as a pageable copy's staging.
+    alone : float
+        Time when nothing else runs [s].
+    """
+
+    name: str
+    engine: CopyEngine
+    resources: Sequence[str]
+    nbytes: float
+    latency: float
+    cap: float
+    alone: float
+    holds: float = 0.0
+    category: Category = "copy"
+    launch: float | None = None
+    result: float | None = None
+
+    def start(self, stream: Stream) -> None:
+        """Queue at the copy engine."""
+        stream.path += self.alone
+        self.engine.carry(self, stream.finish)
+
+
+class CopyEngine:
+    """Carries the copies of one direction of a device, in the order in which they come.
+
+    Parameters
+    ----------
+    network : FlowNetwork
+        Whose links the copies share with all other traffic.
+    name : str
+        Such as ``"gpu0/d2h"``.
+    interference : Interference, optional
+        Of a device whose kernels and copies slow each other.
+    """
+
+    __slots__ = ("_interference", "_network", "_queue", "busy", "name")
+
+    def __init__(self, network: FlowNetwork, name: str, *, interference: Interference | None = None) -> None:
+        self._network, self.name, self._interference = network, name, interference
+        self._queue: deque[tuple[Copy, Callable[[simpy.Event], None]]] = deque()
+        self.busy = False
+
+    def carry(self, copy: Copy, done: Callable[[simpy.Event], None]) -> None:
+        """Carry `copy` after those that wait, then call `done`."""
+        self._queue.append((copy, done))
+        if not self.busy:
+            self.busy = True
+            self._next()
+
+    def _next(self) -> None:
+        copy, done = self._queue[0]
+        resources = copy.resources
+        if self._interference is not None and copy.nbytes > 0:
+            alone = copy.nbytes / max(copy.alone - copy.latency, 1e-12)
+            resources = (*resources, self._interference.begin_copy(self.name, alone))
+        flow = self._network.transfer(resources, copy.nbytes, latency=copy.latency, cap=copy.cap, name=copy.name)
+
+        def finish(event: simpy.Event) -> None:
+            self._queue.popleft()
+            if self._interference is not None and copy.nbytes > 0:
+                self._interference.end_copy(self.name)
+            if self._queue:
+                self._next()
+            else:
+                self.busy = False
+            done(event)
+
+        assert flow.callbacks is not None
+        flow.callbacks.append(finish)
+
+
+class Stream:
+    """Runs what is submitted to it, one item at a time, in order.
+
+    Parameters
+    ----------
+    device : Device
+    index : int
+    depth : int or float
+        Launches that may be outstanding (submitted and not finished); infinite for a
+        backend that never blocks its frontend.
+    """
+
+    __slots__ = (
+        "_queue",
+        "_running",
+        "_slots",
+        "_started",
+        "_waiters",
+        "completed",
+        "depth",
+        "device",
+        "index",
+        "path",
+        "submitted",
+        "task",
+        "track",
+    )
+
+    def __init__(self, device: Device, index: int, *, depth: float = DEFAULT_DEPTH) -> None:
+        self.device, self.index, self.depth = device, index, depth
+        self.track = f"{device.name}/stream{index}"
+        self.task = Task(device.share, self.finish)
+        self.submitted = self.completed = 0
+        self.path = 0.0  # critical path to the end of what was started, contention left out
+        self._queue: deque[tuple[Kernel | Item, float, Origin]] = deque()
+        self._running = False
+        self._started = 0.0
+        self._slots: deque[Callable[[simpy.Event], None]] = deque()
+        self._waiters: deque[tuple[int, simpy.Event]] = deque()
+
+    @property
+    def outstanding(self) -> int:
+        """Items submitted and not finished."""
+        return self.submitted - self.completed
+
+    @property
+    def full(self) -> bool:
+        """Whether a frontend that wants to launch has to wait."""
+        return self.submitted - self.completed >= self.depth
+
+    def when_free(self, call: Callable[[simpy.Event], None]) -> None:
+        """Call once when a place in the queue is free; first come, first served."""
+        self._slots.append(call)
+
+    def submit(self, item: Kernel | Item, path: float = 0.0, origin: Origin = None) -> None:
+        """Put an item at the end of the queue.
+
+        Parameters
+        ----------
+        item : Kernel or Item
+        path : float
+            Critical path of the frontend that launches it [s].
+        origin : tuple of str and float, optional
+            Track and time [s] of the launch.
+
+        Raises
+        ------
+        DeviceMemoryError
+            It holds more memory than is left.
+        """
+        if item.holds:
+            self.device.memory.hold(item.holds, item.name)
+        self.submitted += 1
+        self._queue.append((item, path, origin))
+        recorder = self.device.recorder
+        if recorder is not None:
+            recorder.counter(self.track, "queue length", self.device.env.now, self.submitted - self.completed)
+        if not self._running:
+            self._running = True
+            self._next()
+
+    def _next(self) -> None:
+        item, path, _ = self._queue[0]
+        if path > self.path:
+            self.path = path
+        self._started = self.device.env.now
+        if self.device.interference is not None:
+            self.task.kind = item.category
+        if isinstance(item, Kernel):  # the common case, without a call
+            self.path += item.time
+            self.task.begin(item.time, item.demand)
+        else:
+            item.start(self)
+
+    def finish(self, event: simpy.Event) -> None:
+        """End the running item; called by the item or by its task."""
+        item, _, origin = self._queue.popleft()
+        self.completed += 1
+        if self.device.recorder is not None:
+            self._record(item, origin)
+        if item.holds:
+            self.device.memory.free(item.holds)
+        if self._queue:
+            self._next()
+        else:
+            self._running = False
+        while self._waiters and self._waiters[0][0] <= self.completed:
+            self._waiters.popleft()[1].succeed(self.path)
+        if self._slots and not self.full:
+            self._slots.popleft()(event)
+
+    def _record(self, item: Kernel | Item, origin: Origin) -> None:
+        recorder, now = self.device.recorder, self.device.env.now
+        if recorder is None:
+            return
+        recorder.counter(self.track, "queue length", now, self.submitted - self.completed)
+        if now > self._started and not hasattr(item, "kernels"):  # a graph records its own kernels
+            recorder.span(self.track, item.name, self._started, now, item.category)
+        if origin is not None and item.category != "wait":
+            recorder.arrow(item.name, origin[0], origin[1], self.track, self._started)
+
+    def drained(self) -> simpy.Event:
+        """Event that comes when all that is submitted by now is done; its value is the critical path [s]."""
+        event = simpy.Event(self.device.env)
+        if self.completed >= self.submitted:
+            event.succeed(self.path)
+        else:
+            self._waiters.append((self.submitted, event))
+        return event
 
 
 class DevicePart(Protocol):
@@ -46,9 +292,9 @@ class Device:
     __slots__ = (
         "_engines",
         "_streams",
-        "beside",
         "depth",
         "env",
+        "interference",
         "memory",
         "name",
         "network",
@@ -76,9 +322,9 @@ class Device:
         self._streams: dict[int, Stream] = {}
         self._engines: dict[str, CopyEngine] = {}
         factors = getattr(part, "beside", None)
-        self.beside = Beside(self, factors) if factors else None
-        if self.beside is not None:
-            self.share.watch = self.beside.look
+        self.interference = Interference(self.share, network, factors) if factors else None
+        if self.interference is not None:
+            self.share.watch = self.interference.update
 
     def stream(self, index: int = 0) -> Stream:
         """The device's stream `index`, made on first use; 0 is the default stream."""
@@ -99,6 +345,7 @@ class Device:
     def copy_engine(self, direction: str) -> CopyEngine:
         """The engine of ``"h2d"``, ``"d2h"`` or ``"peer"`` copies."""
         if direction not in self._engines:
-            beside = self.beside if direction != "peer" else None
-            self._engines[direction] = CopyEngine(self.network, f"{self.name}/{direction}", beside=beside)
+            name = f"{self.name}/{direction}"
+            interference = self.interference if direction != "peer" else None
+            self._engines[direction] = CopyEngine(self.network, name, interference=interference)
         return self._engines[direction]

@@ -419,6 +419,6 @@ class Fluid:
         if self.recorder is not None or self.watched:
             for link in component.note():
                 self._tell(link, now)
-        if isinstance(component, ArrayComponent) and component.alike > self._patience:
-            if find_hub(component.bundles) is not None:
-                self._scatter([component], (), now)
+        patient = not isinstance(component, ArrayComponent) or component.alike <= self._patience
+        if not patient and find_hub(component.bundles) is not None:
+            self._scatter([component], (), now)

@@ -11,13 +11,12 @@ import numpy as np
 import simpy
 
 from simperf.engine.bucket import TokenBucket
-from simperf.engine.device import Device, DevicePart
+from simperf.engine.device import DEFAULT_DEPTH, Device, DevicePart
 from simperf.engine.host import Host
 from simperf.engine.netstack import NetworkStacks
 from simperf.engine.network import FlowNetwork
 from simperf.engine.recorder import Recorder
 from simperf.engine.share import Share
-from simperf.engine.stream import DEFAULT_DEPTH
 from simperf.errors import ProgramError, SimperfError, nearest
 
 __all__ = ["Path", "Simulation", "Wiring"]

@@ -12,12 +12,12 @@ from typing import Any
 
 import simpy
 
+from simperf.engine.device import Stream
 from simperf.engine.host import Host
-from simperf.engine.kernel import GraphLaunch
+from simperf.engine.items import GraphLaunch
 from simperf.engine.recorder import Category
 from simperf.engine.share import Task
 from simperf.engine.simulation import Simulation
-from simperf.engine.stream import Stream
 from simperf.errors import ProgramError
 from simperf.execution.modes import MODES, Mode
 from simperf.execution.profile import FREE, FrontendPart

@@ -11,7 +11,8 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from simperf.engine.kernel import GraphLaunch, Kernel, Marker, WaitFor
+from simperf.engine.items import GraphLaunch, Marker, WaitFor
+from simperf.engine.kernel import Kernel
 from simperf.errors import UnknownNameError
 
 if TYPE_CHECKING:

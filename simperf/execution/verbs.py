@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 
 import simpy
 
-from simperf.engine.device import Device
-from simperf.engine.kernel import Copy, Item, Kernel, Marker, WaitFor
+from simperf.engine.device import Copy, Device, Item, Stream
+from simperf.engine.items import Marker, WaitFor
+from simperf.engine.kernel import Kernel
 from simperf.engine.recorder import Category
-from simperf.engine.stream import Stream
 from simperf.errors import InputError, Problem, ProgramError
 
 if TYPE_CHECKING:

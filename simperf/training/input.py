@@ -17,9 +17,8 @@ from typing import Any
 
 import simpy
 
-from simperf.engine.device import Device
+from simperf.engine.device import Device, Stream
 from simperf.engine.storage import Disk
-from simperf.engine.stream import Stream
 from simperf.errors import InputError, Problem
 from simperf.execution import Program, compute, copy, record, wait
 from simperf.execution.session import Session

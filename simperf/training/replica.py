@@ -11,7 +11,8 @@ import simpy
 
 from simperf.cost.processor import step_as_run
 from simperf.engine.device import Device
-from simperf.engine.kernel import Kernel, Marker
+from simperf.engine.items import Marker
+from simperf.engine.kernel import Kernel
 from simperf.errors import InputError, Problem
 from simperf.execution.calls import riding, update_time
 from simperf.execution.session import Session

@@ -2,7 +2,9 @@
 
 import pytest
 
-from simperf.engine.kernel import Copy, GraphLaunch, Kernel, Marker, WaitFor
+from simperf.engine.device import Copy
+from simperf.engine.items import GraphLaunch, Marker, WaitFor
+from simperf.engine.kernel import Kernel
 from simperf.engine.memory import MemoryPool
 from simperf.engine.network import FlowNetwork
 from simperf.engine.recorder import CATEGORIES, Recorder

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from simperf.engine.kernel import GraphLaunch, Kernel
+from simperf.engine.items import GraphLaunch
+from simperf.engine.kernel import Kernel
 from simperf.engine.simulation import Simulation
 from simperf.execution import item, launch, synchronize
 from simperf.execution.calls import call_time, riding, update_time

@@ -34,10 +34,10 @@ from simperf.collectives.moved import add_up
 from simperf.collectives.placement import PLAIN, Placement, place
 from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm, find_algorithm, runs_on
 from simperf.collectives.suit import plan_for, reducing_sites
+from simperf.engine.device import Stream
 from simperf.engine.flow import Route
 from simperf.engine.link_table import LinkClass
 from simperf.engine.recorder import Category
-from simperf.engine.stream import Stream
 from simperf.errors import InputError, Problem
 from simperf.execution.session import Session
 from simperf.training.replica import Replica

@@ -6,8 +6,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
-from simperf.engine.kernel import Copy
-from simperf.engine.stream import Stream
+from simperf.engine.device import Copy, Stream
 from simperf.execution import launch
 from simperf.execution.session import Session
 from simperf.training.replica import Replica

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import simpy
 
-from simperf.engine.kernel import Marker
+from simperf.engine.items import Marker
 from simperf.errors import ProgramError
 from simperf.execution import wait
 from simperf.training.servers.multi_machine import Team

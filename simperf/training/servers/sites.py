@@ -13,7 +13,8 @@ from heapq import heappop, heappush
 
 import simpy
 
-from simperf.engine.kernel import Kernel, Marker
+from simperf.engine.items import Marker
+from simperf.engine.kernel import Kernel
 from simperf.engine.netstack import NetworkStacks
 from simperf.errors import InputError, Problem
 from simperf.execution.session import Session
