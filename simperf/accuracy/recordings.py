@@ -16,7 +16,7 @@ from simperf.calibrate.sessions import parts, pool
 from simperf.calibrate.steps import step_predictor
 from simperf.calibrate.validate import Validation, validate
 from simperf.hardware import Catalog
-from simperf.hardware.catalog import CALIBRATION
+from simperf.hardware.part_catalog import CALIBRATION
 
 __all__ = ["boxed_clusters", "recorded"]
 

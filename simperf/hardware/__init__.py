@@ -1,13 +1,13 @@
 """What there is: parts, servers and clusters from data files, wired into machines with routes."""
 
 from simperf.hardware.blueprint import Blueprint, Edge, Node, Route
-from simperf.hardware.build import build_machine
-from simperf.hardware.catalog import KINDS, PART_KINDS, Catalog, read_part
+from simperf.hardware.catalog import Catalog, build_machine
 from simperf.hardware.check import check_machine
 from simperf.hardware.cluster import build_cluster
 from simperf.hardware.fabric import Fabric, Port, ServerSlot
 from simperf.hardware.machine import Machine
 from simperf.hardware.matrix import connection, connectivity
+from simperf.hardware.part_catalog import KINDS, PART_KINDS, read_part
 from simperf.hardware.parts import (
     ArchitecturePart,
     CacheLevel,

@@ -1,4 +1,4 @@
-"""From tables to machines: a server's nodes and links are expanded, looked up and wired."""
+"""From a server's table to its blueprint: nodes and links are expanded, looked up and wired."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from typing import Any, NamedTuple, cast
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.files import TomlFile, dotted
 from simperf.hardware.blueprint import Blueprint, Edge, Node, forwarding_latency
-from simperf.hardware.catalog import Catalog
 from simperf.hardware.check import blueprint_problems
-from simperf.hardware.fabric import ServerSlot
-from simperf.hardware.machine import Machine
+from simperf.hardware.part_catalog import PartCatalog
 from simperf.hardware.parts import Hosting, LinkPart, NetworkStackPart, NicPart, Part, Shaping, SwitchPart
 
-__all__ = ["build_machine", "build_named", "server_blueprint"]
+__all__ = ["blueprint_of", "server_blueprint"]
 
 _SWITCHES = {"pcie": "pcie-switch", "nvlink": "nvswitch"}
 _PARTS = ("gpu", "cpu", "nic", "storage", "switch")
@@ -33,78 +31,7 @@ class Wire(NamedTuple):
     technology: str = ""
 
 
-def build_named(name: str, catalog: Catalog) -> Machine:
-    """Build the server or cluster `name` of the catalog.
-
-    Raises
-    ------
-    UnknownNameError
-        Neither a server nor a cluster has this name.
-    InputError
-        Its file is wrong.
-    """
-    if name in catalog.names("server"):
-        return Machine(name, [ServerSlot("n0", server_blueprint(name, catalog))])
-    if name in catalog.names("cluster"):
-        toml = catalog.file("cluster", name)
-        return build_machine(toml.data, catalog, toml, name=name, at=())
-    known = [*catalog.names("server"), *catalog.names("cluster")]
-    raise UnknownNameError("machine", name, known, other=next(iter(catalog.kinds_of(name)), ""))
-
-
-def build_machine(
-    spec: Mapping[str, Any],
-    catalog: Catalog,
-    toml: TomlFile | None = None,
-    *,
-    name: str = "machine",
-    at: Key = ("machine",),
-) -> Machine:
-    """Build the machine that a table describes.
-
-    Parameters
-    ----------
-    spec : Mapping
-        ``{name = "dgx-1v"}``; a server: ``node`` and ``link`` lists; or a cluster: ``server`` (or ``group``),
-        ``count`` and ``fabric``.
-    catalog : Catalog
-        Where the parts are looked up.
-    toml : TomlFile or None
-        File that the table comes from, for messages with lines.
-    name : str
-        Of the machine.
-    at : tuple
-        Key path of the table in the file.
-
-    Raises
-    ------
-    InputError
-        All that is wrong with the table.
-
-    Examples
-    --------
-    >>> spec = {"node": [{"id": "gpu{0..3}", "gpu": "v100-pcie-16gb"}, {"id": "hub", "kind": "switch"}],
-    ...         "link": [{"a": "gpu{0..3}", "b": "hub", "bandwidth": "16 GB/s", "latency": "1 us"}]}
-    >>> build_machine(spec, Catalog.load()).route("gpu0", "gpu3").latency
-    2e-06
-    """
-    source = toml or TomlFile("", {}, "")
-    if "fabric" in spec or "group" in spec or spec.get("kind") == "cluster":
-        from simperf.hardware.cluster import cluster_of
-
-        return cluster_of(spec, catalog, source, name=name, at=at)
-    if "node" not in spec and "name" in spec:
-        extra = [key for key in spec if key != "name"]
-        if extra:
-            raise InputError([source.problem((*at, key), "unknown key beside the name of a machine") for key in extra])
-        try:
-            return catalog.machine(str(spec["name"]))
-        except UnknownNameError as error:
-            raise InputError(source.problem((*at, "name"), str(error), value=spec["name"])) from None
-    return Machine(name, [ServerSlot("n0", _blueprint(name, spec, catalog, source, at))])
-
-
-def server_blueprint(name: str, catalog: Catalog) -> Blueprint:
+def server_blueprint(name: str, catalog: PartCatalog) -> Blueprint:
     """Wiring of the server `name` of the catalog.
 
     Raises
@@ -113,10 +40,17 @@ def server_blueprint(name: str, catalog: Catalog) -> Blueprint:
         No such server; its file is wrong.
     """
     toml = catalog.file("server", name)
-    return _blueprint(name, toml.data, catalog, toml, ())
+    return blueprint_of(name, toml.data, catalog, toml, ())
 
 
-def _blueprint(name: str, spec: Mapping[str, Any], catalog: Catalog, toml: TomlFile, at: Key) -> Blueprint:
+def blueprint_of(name: str, spec: Mapping[str, Any], catalog: PartCatalog, toml: TomlFile, at: Key) -> Blueprint:
+    """Wiring of the server that a table describes.
+
+    Raises
+    ------
+    InputError
+        All that is wrong with the table.
+    """
     from simperf.hardware.schema import validate
     from simperf.hardware.wiring import ServerSpec
 
@@ -141,7 +75,7 @@ def _blueprint(name: str, spec: Mapping[str, Any], catalog: Catalog, toml: TomlF
 
 
 def hosting_of(
-    spec: Any, shaped: Mapping[str, Shaping], catalog: Catalog, toml: TomlFile, at: Key, problems: list[Problem]
+    spec: Any, shaped: Mapping[str, Shaping], catalog: PartCatalog, toml: TomlFile, at: Key, problems: list[Problem]
 ) -> Hosting:
     """What a server's or a cluster's table says of its hosts."""
     stack: NetworkStackPart | None = None
@@ -168,7 +102,7 @@ def _shaped(spec: Any, edges: Mapping[str, Edge]) -> dict[str, Shaping]:
     return found
 
 
-def _nodes(spec: Any, catalog: Catalog, toml: TomlFile, at: Key, problems: list[Problem]) -> dict[str, Node]:
+def _nodes(spec: Any, catalog: PartCatalog, toml: TomlFile, at: Key, problems: list[Problem]) -> dict[str, Node]:
     from simperf.hardware.wiring import expand
 
     nodes: dict[str, Node] = {}
@@ -201,7 +135,7 @@ def _nodes(spec: Any, catalog: Catalog, toml: TomlFile, at: Key, problems: list[
 
 
 def _edges(
-    spec: Any, nodes: dict[str, Node], catalog: Catalog, toml: TomlFile, at: Key, problems: list[Problem]
+    spec: Any, nodes: dict[str, Node], catalog: PartCatalog, toml: TomlFile, at: Key, problems: list[Problem]
 ) -> dict[str, Edge]:
     from simperf.hardware.wiring import expand, zipped
 
@@ -254,7 +188,7 @@ def _limit(node: Node) -> float:
     return cast(float, cast(NicPart, node.part).flow_limit) if limited else float("inf")
 
 
-def resolve(item: Any, catalog: Catalog, toml: TomlFile, key: Key, problems: list[Problem]) -> Wire | None:
+def resolve(item: Any, catalog: PartCatalog, toml: TomlFile, key: Key, problems: list[Problem]) -> Wire | None:
     """Numbers of a link's table: those of its part, replaced by what the table says itself."""
     name = getattr(item, "link", None) if hasattr(item, "link") else item.part
     part: LinkPart | None = None
@@ -276,7 +210,7 @@ def resolve(item: Any, catalog: Catalog, toml: TomlFile, key: Key, problems: lis
     return Wire(bandwidth, latency, part.name if part else "", shared, limit, part.technology if part else "")
 
 
-def _part(kind: str, name: str, catalog: Catalog, toml: TomlFile, key: Key, problems: list[Problem]) -> Part | None:
+def _part(kind: str, name: str, catalog: PartCatalog, toml: TomlFile, key: Key, problems: list[Problem]) -> Part | None:
     try:
         return catalog.part(kind, name)
     except UnknownNameError as error:

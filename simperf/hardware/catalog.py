@@ -1,74 +1,21 @@
-"""The catalog: parts, servers and clusters by name, read from TOML files when they are asked for."""
+"""The catalog: parts, servers and clusters by name; machines are built from it."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from os import PathLike, fspath
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from collections.abc import Mapping
+from typing import Any
 
-from simperf.errors import InputError, Problem, UnknownNameError, nearest
-from simperf.files import TomlFile, read_toml, refuse_other
-from simperf.hardware.parts import (
-    ArchitecturePart,
-    CacheLevel,
-    CpuPart,
-    FrontendPart,
-    GpuPart,
-    LinkPart,
-    MemoryPart,
-    NetworkStackPart,
-    NicPart,
-    Part,
-    ProfilePart,
-    StoragePart,
-    SwitchPart,
-)
-from simperf.hardware.profile import fitted_models
+from simperf.errors import InputError, UnknownNameError
+from simperf.files import TomlFile
+from simperf.hardware.build import blueprint_of, server_blueprint
+from simperf.hardware.fabric import ServerSlot
+from simperf.hardware.machine import Machine
+from simperf.hardware.part_catalog import Entry, PartCatalog
 
-if TYPE_CHECKING:
-    from simperf.hardware.machine import Machine
-
-__all__ = ["KINDS", "PART_KINDS", "Catalog", "read_part"]
-
-PART_KINDS: Mapping[str, type[Part]] = {
-    "architecture": ArchitecturePart,
-    "gpu": GpuPart,
-    "cpu": CpuPart,
-    "memory": MemoryPart,
-    "link": LinkPart,
-    "storage": StoragePart,
-    "nic": NicPart,
-    "switch": SwitchPart,
-    "frontend": FrontendPart,
-    "network-stack": NetworkStackPart,
-    "profile": ProfilePart,
-}
-KINDS = (*PART_KINDS, "server", "cluster")
-_BUILTIN = Path(__file__).parent / "data"
-#: where recorded data sets and profiles are: in the wheel, or in the repository beside the package
-CALIBRATION = (Path(__file__).parents[1] / "_shipped" / "calibration", Path(__file__).parents[2] / "calibration")
-_KIND_LINE = re.compile(r"^\s*kind\s*=\s*[\"']([^\"']*)[\"']", re.MULTILINE)
-P = TypeVar("P", bound=Part)
+__all__ = ["Catalog", "build_machine"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    kind: str
-    name: str
-    path: str
-
-
-@lru_cache(maxsize=512)
-def _read(path: str, changed: int, size: int) -> TomlFile:
-    """A file as it was at one time, for one catalog after the other."""
-    return read_toml(path)
-
-
-class Catalog:
+class Catalog(PartCatalog):
     """Names of everything that a machine can be built of, each read once, when it is first asked for.
 
     Examples
@@ -82,94 +29,12 @@ class Catalog:
     simperf.errors.UnknownNameError: unknown gpu 'h100-sxm5'; did you mean 'h100-sxm5-80gb'...
     """
 
-    def __init__(self, entries: Mapping[str, Mapping[str, _Entry]]) -> None:
-        self._entries = entries
-        self._parts: dict[tuple[str, str], Part] = {}
-        self._files: dict[str, TomlFile] = {}
+    def __init__(self, entries: Mapping[str, Mapping[str, Entry]]) -> None:
+        super().__init__(entries)
         self._machines: dict[str, Machine] = {}
-        self._adjust: Callable[[Part], Part] | None = None
-
-    def __repr__(self) -> str:
-        return f"<Catalog of {sum(map(len, self._entries.values()))} parts and machines>"
-
-    @classmethod
-    def load(cls, folders: Sequence[str | PathLike[str]] | str | PathLike[str] = ()) -> Catalog:
-        """Index the built-in parts and those of people's own `folders` (their sub-folders too).
-
-        The file's name is the part's name; its ``kind`` key says what it is.
-
-        Raises
-        ------
-        InputError
-            A folder does not exist, a file does not say a known kind, or a name is taken: an own part never
-            replaces another silently.
-        """
-        entries = {kind: dict(found) for kind, found in _builtin().items()}
-        problems: list[Problem] = []
-        for folder in [folders] if isinstance(folders, str | PathLike) else folders:
-            problems += _index(Path(fspath(folder)), entries)
-        if problems:
-            raise InputError(problems)
-        return cls(entries)
-
-    @classmethod
-    def beside(cls, path: str | PathLike[str]) -> Catalog:
-        """Index the built-in parts and those in the folder of the file `path`, which may hold other files too."""
-        entries = {kind: dict(found) for kind, found in _builtin().items()}
-        _index(Path(fspath(path)).parent, entries, pattern="*.toml")
-        return cls(entries)
-
-    def names(self, kind: str) -> tuple[str, ...]:
-        """Names of one kind, sorted."""
-        return tuple(sorted(self._table(kind)))
-
-    def path(self, kind: str, name: str) -> str:
-        """File that defines `name`."""
-        return self._entry(kind, name).path
-
-    def kinds_of(self, name: str) -> tuple[str, ...]:
-        """Kinds that have something of this name."""
-        return tuple(kind for kind in KINDS if name in self._entries[kind])
-
-    def part(self, kind: str, name: str) -> Part:
-        """Read the part `name` of `kind`.
-
-        Raises
-        ------
-        UnknownNameError
-            No such kind or name.
-        InputError
-            Its file is wrong: all its problems.
-        """
-        if (kind, name) not in self._parts:
-            if kind not in PART_KINDS:
-                raise UnknownNameError("kind of part", kind, PART_KINDS)
-            part = read_part(self.file(kind, name), name, catalog=self, kind=kind)
-            self._parts[kind, name] = part if self._adjust is None else self._adjust(part)
-        return self._parts[kind, name]
-
-    def gpu(self, name: str) -> GpuPart:
-        """Read the GPU `name`."""
-        return cast(GpuPart, self.part("gpu", name))
-
-    def cpu(self, name: str) -> CpuPart:
-        """Read the CPU `name`."""
-        return cast(CpuPart, self.part("cpu", name))
-
-    def link(self, name: str) -> LinkPart:
-        """Read the link `name`."""
-        return cast(LinkPart, self.part("link", name))
-
-    def frontend(self, name: str) -> FrontendPart:
-        """Read the frontend `name`."""
-        return cast(FrontendPart, self.part("frontend", name))
-
-    def storage(self, name: str) -> StoragePart:
-        """Read the storage device `name`."""
-        return cast(StoragePart, self.part("storage", name))
 
     def machine(self, name: str) -> Machine:
-        """Build the server or cluster `name`.
+        """Build the server or cluster `name`, once.
 
         Raises
         ------
@@ -177,176 +42,66 @@ class Catalog:
             No such name; a wrong file; a machine that cannot exist.
         """
         if name not in self._machines:
-            from simperf.hardware.build import build_named
-
-            self._machines[name] = build_named(name, self)
+            self._machines[name] = self._build(name)
         return self._machines[name]
 
-    def file(self, kind: str, name: str) -> TomlFile:
-        """Read the file that defines `name`, without checking what it says."""
-        path = self._entry(kind, name).path
-        if path not in self._files:
-            state = Path(path).stat() if Path(path).is_file() else None
-            self._files[path] = _read(path, state.st_mtime_ns, state.st_size) if state else read_toml(path)
-        return self._files[path]
-
-    def with_part(self, part: Part) -> Catalog:
-        """Return a catalog in which `part` stands for the part of its kind and name: for what-if questions.
-
-        Examples
-        --------
-        >>> from dataclasses import replace
-        >>> catalog = Catalog.load()
-        >>> faster = catalog.with_part(replace(catalog.link("nvlink2"), protocol_efficiency=1.0))
-        >>> faster.link("nvlink2").bandwidth
-        25000000000.0
-        """
-        entries = {kind: dict(table) for kind, table in self._entries.items()}
-        entries[part.KIND].setdefault(part.name, _Entry(part.KIND, part.name, "(given in Python)"))
-        changed = Catalog(entries)
-        changed._parts = {key: old for key, old in self._parts.items() if key[0] != "cpu" or part.KIND != "memory"}
-        changed._files = self._files
-        changed._parts[part.KIND, part.name] = part
-        return changed
-
-    def adjusted(self, adjust: Callable[[Part], Part]) -> Catalog:
-        """Return a catalog whose parts go through `adjust` when they are read: how a profile reaches a machine."""
-        changed = Catalog(self._entries)
-        changed._files, changed._adjust = self._files, adjust
-        return changed
-
-    def profile(self, name: str) -> ProfilePart:
-        """Read the profile `name`, or the one in the file that `name` is the path of.
-
-        Raises
-        ------
-        UnknownNameError
-            There is neither.
-        InputError
-            All that is wrong with the file.
-        """
-        if name not in self._entries["profile"] and Path(name).is_file():
-            return cast(ProfilePart, read_part(read_toml(name), Path(name).stem, catalog=self, kind="profile"))
-        return cast(ProfilePart, self.part("profile", name))
-
-    def _table(self, kind: str) -> Mapping[str, _Entry]:
-        if kind not in self._entries:
-            raise UnknownNameError("kind", kind, KINDS)
-        return self._entries[kind]
-
-    def _entry(self, kind: str, name: str) -> _Entry:
-        table = self._table(kind)
-        if name not in table:
-            raise UnknownNameError(kind, name, table, other=next(iter(self.kinds_of(name)), ""))
-        return table[name]
+    def _build(self, name: str) -> Machine:
+        if name in self.names("server"):
+            return Machine(name, [ServerSlot("n0", server_blueprint(name, self))])
+        if name in self.names("cluster"):
+            toml = self.file("cluster", name)
+            return build_machine(toml.data, self, toml, name=name, at=())
+        known = [*self.names("server"), *self.names("cluster")]
+        raise UnknownNameError("machine", name, known, other=next(iter(self.kinds_of(name)), ""))
 
 
-def read_part(toml: TomlFile, name: str, *, catalog: Catalog, kind: str = "") -> Part:
-    """Check a part's file and make the part.
+def build_machine(
+    spec: Mapping[str, Any],
+    catalog: Catalog,
+    toml: TomlFile | None = None,
+    *,
+    name: str = "machine",
+    at: tuple[str | int, ...] = ("machine",),
+) -> Machine:
+    """Build the machine that a table describes.
+
+    Parameters
+    ----------
+    spec : Mapping
+        ``{name = "dgx-1v"}``; a server: ``node`` and ``link`` lists; or a cluster: ``server`` (or ``group``),
+        ``count`` and ``fabric``.
+    catalog : Catalog
+        Where the parts are looked up.
+    toml : TomlFile or None
+        File that the table comes from, for messages with lines.
+    name : str
+        Of the machine.
+    at : tuple
+        Key path of the table in the file.
 
     Raises
     ------
     InputError
-        All that is wrong with the file, with lines.
+        All that is wrong with the table.
+
+    Examples
+    --------
+    >>> spec = {"node": [{"id": "gpu{0..3}", "gpu": "v100-pcie-16gb"}, {"id": "hub", "kind": "switch"}],
+    ...         "link": [{"a": "gpu{0..3}", "b": "hub", "bandwidth": "16 GB/s", "latency": "1 us"}]}
+    >>> build_machine(spec, Catalog.load()).route("gpu0", "gpu3").latency
+    2e-06
     """
-    from simperf.hardware.schema import MODELS, unsourced, validate
+    source = toml or TomlFile("", {}, "")
+    if "fabric" in spec or "group" in spec or spec.get("kind") == "cluster":
+        from simperf.hardware.cluster import cluster_of
 
-    refuse_other(toml, "kind")
-    said = toml.data.get("kind", kind)
-    if said not in MODELS or (kind and said != kind):
-        hint = nearest(str(said), MODELS)
-        raise InputError(toml.problem(("kind",), f"not a kind of part{hint}", value=said, expected=kind))
-    model, problems = validate(MODELS[said], toml.data, toml)
-    problems += unsourced(MODELS[said], toml.data, toml)
-    if model is None or problems:
-        raise InputError(sorted(problems, key=lambda row: row.line))
-    values: dict[str, Any] = {"name": name, "title": "", "sources": {}}
-    values |= {key: getattr(model, key) for key in type(model).model_fields if key != "kind"}
-    values["sources"] = values.pop("source")
-    if said == "gpu":
-        values = _inherit(values, toml, catalog)
-    elif said == "cpu":
-        values = _with_memory(values, toml, catalog)
-    elif said == "profile":
-        values |= {"model": fitted_models(values["model"]), "file": toml.path}
-    return PART_KINDS[said](**values)
-
-
-def _inherit(values: dict[str, Any], toml: TomlFile, catalog: Catalog) -> dict[str, Any]:
-    """Fill what a GPU's file leaves out from its architecture."""
-    base = cast(ArchitecturePart, _refer("architecture", values["architecture"], toml, catalog))
-    sources = dict(values["sources"])
-    for key in ("kernel_floor", "copy_engines", "l1", "threads"):
-        if values[key] is None and getattr(base, key) is not None:
-            values[key] = getattr(base, key)
-            sources[key] = base.source(key)
-    for key in base.efficiency:
-        if key not in values["efficiency"]:
-            sources[f"efficiency.{key}"] = base.source(f"efficiency.{key}")
-    values["efficiency"] = {**base.efficiency, **values["efficiency"]}
-    values["sources"] = sources
-    return values
-
-
-def _with_memory(values: dict[str, Any], toml: TomlFile, catalog: Catalog) -> dict[str, Any]:
-    """Put the memory part into a CPU and add its channels up."""
-    memory = cast(MemoryPart, _refer("memory", values["memory"], toml, catalog))
-    values["memory"] = memory
-    values["memory_bandwidth"] = memory.bandwidth * values["memory_channels"]
-    values["memory_latency"] = memory.first_access
-    values["caches"] = tuple(CacheLevel(**dict(cache)) for cache in values.pop("cache"))
-    values["sources"] = {
-        **values["sources"],
-        "memory_bandwidth": f"{values['memory_channels']} channels; {memory.source('bandwidth')}",
-        "memory_latency": memory.source("first_access"),
-    }
-    return values
-
-
-def _refer(key: str, name: str, toml: TomlFile, catalog: Catalog) -> Part:
-    try:
-        return catalog.part(key, name)
-    except UnknownNameError as error:
-        raise InputError(toml.problem((key,), str(error), value=name)) from None
-
-
-@lru_cache(maxsize=1)
-def _builtin() -> dict[str, dict[str, _Entry]]:
-    entries: dict[str, dict[str, _Entry]] = {kind: {} for kind in KINDS}
-    for kind in KINDS:
-        folder = _BUILTIN / kind
-        if folder.is_dir():
-            entries[kind] = {
-                path.stem: _Entry(kind, path.stem, str(path)) for path in folder.iterdir() if path.suffix == ".toml"
-            }
-    shipped = next((folder for folder in CALIBRATION if folder.is_dir()), None)
-    for path in sorted(shipped.rglob("*.toml")) if shipped is not None else ():
-        entries["profile"][path.stem] = _Entry("profile", path.stem, str(path))
-    return entries
-
-
-def _index(folder: Path, entries: dict[str, dict[str, _Entry]], *, pattern: str = "**/*.toml") -> list[Problem]:
-    if not folder.is_dir():
-        message = "this is a file, not a folder" if folder.is_file() else "no such folder"
-        return [Problem(message, file=str(folder), expected="a folder with one .toml file a part")]
-    problems = []
-    for path in sorted(folder.glob(pattern)):
+        return cluster_of(spec, catalog, source, name=name, at=at)
+    if "node" not in spec and "name" in spec:
+        extra = [key for key in spec if key != "name"]
+        if extra:
+            raise InputError([source.problem((*at, key), "unknown key beside the name of a machine") for key in extra])
         try:
-            text = path.read_text("utf-8-sig")
-        except (UnicodeDecodeError, OSError):
-            problems.append(Problem("not a text file", file=str(path), expected="a TOML file of a part"))
-            continue
-        found = _KIND_LINE.search(text)
-        kind = found.group(1) if found else ""
-        if kind not in KINDS:
-            hint = nearest(kind, KINDS)
-            message = f"{kind!r} is not a kind{hint}" if found else "the file does not say its kind"
-            problems.append(Problem(message, file=str(path), key="kind", expected="one of " + ", ".join(KINDS)))
-            continue
-        taken = entries[kind].get(path.stem)
-        if taken is not None:
-            message = f"the {kind} {path.stem!r} is already defined in {taken.path}: give the file another name"
-            problems.append(Problem(message, file=str(path)))
-            continue
-        entries[kind][path.stem] = replace(_Entry(kind, path.stem, ""), path=str(path))
-    return problems
+            return catalog.machine(str(spec["name"]))
+        except UnknownNameError as error:
+            raise InputError(source.problem((*at, "name"), str(error), value=spec["name"])) from None
+    return Machine(name, [ServerSlot("n0", blueprint_of(name, spec, catalog, source, at))])

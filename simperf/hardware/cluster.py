@@ -10,9 +10,9 @@ from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.files import TomlFile
 from simperf.hardware.blueprint import Blueprint, Edge, Node, forwarding_latency
 from simperf.hardware.build import Wire, hosting_of, pair_of_edges, resolve, server_blueprint
-from simperf.hardware.catalog import Catalog
 from simperf.hardware.fabric import Fabric, Port, ServerSlot
 from simperf.hardware.machine import Machine
+from simperf.hardware.part_catalog import PartCatalog
 from simperf.hardware.parts import NicPart, Shaping
 
 __all__ = ["build_cluster", "cluster_of"]
@@ -22,7 +22,7 @@ def build_cluster(
     server: str | Sequence[tuple[str, int]],
     count: int = 1,
     *,
-    catalog: Catalog | None = None,
+    catalog: PartCatalog | None = None,
     fabric: str = "star",
     name: str = "",
     **options: Any,
@@ -62,11 +62,11 @@ def build_cluster(
     else:
         spec["group"] = [{"server": each, "count": number} for each, number in server]
     label = name or (f"{count} x {server}" if isinstance(server, str) else "cluster")
-    return cluster_of(spec, catalog or Catalog.load(), TomlFile("", {}, ""), name=label, at=())
+    return cluster_of(spec, catalog or PartCatalog.load(), TomlFile("", {}, ""), name=label, at=())
 
 
 def cluster_of(
-    spec: Mapping[str, Any], catalog: Catalog, toml: TomlFile, *, name: str, at: tuple[str | int, ...]
+    spec: Mapping[str, Any], catalog: PartCatalog, toml: TomlFile, *, name: str, at: tuple[str | int, ...]
 ) -> Machine:
     """Build the cluster that a table describes.
 

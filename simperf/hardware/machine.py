@@ -204,7 +204,7 @@ class Machine:
         if self._graph is None:
             from simperf.hardware.graph import to_networkx
 
-            self._graph = to_networkx(self)
+            self._graph = to_networkx(self.name, self.nodes.values(), self.edges.values())
         return self._graph
 
     # -- routes ---------------------------------------------------------------------------------

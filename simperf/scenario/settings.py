@@ -128,18 +128,6 @@ class Scenario:
         """Joint draws of fitted constants that its profiles hold; 0 without a profile."""
         return max((profile.draws for profile in self.profiles), default=0)
 
-    def draw(self, index: int) -> Scenario:
-        """The same scenario with joint draw `index` (from 0) of all fitted constants.
-
-        Draws repeat after the last of the profile, and what is expected or measured is left out. Kernels of GPUs that
-        no profile is of take as long as draw `index` of GPUs that were left out has them.
-        """
-        from simperf.scenario.calibration import unseen
-        from simperf.scenario.load import redraw
-
-        made = redraw(self, index % self.draws + 1) if self.draws else self
-        return unseen(made, index)
-
     @property
     def expected_error(self) -> str:
         """Words of the error with which the run must end; empty if it must not."""

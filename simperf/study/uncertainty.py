@@ -1,7 +1,7 @@
 """How sure a prediction is: runs with constants drawn from what calibration leaves open.
 
 A fitted profile holds joint draws of its constants. A scenario that uses one can be drawn:
-``scenario.draw(i)`` is the same scenario with the i-th set of constants. A run for each set, with a seed of
+``draw(scenario, i)`` is the same scenario with the i-th set of constants. A run for each set, with a seed of
 its own, gives a distribution of every number, and its middle 90 % is the interval that is shown.
 
 Draw i stands for the same constants in every scenario of one profile. Two plans are therefore held
@@ -22,6 +22,7 @@ from simperf.results import Result
 from simperf.run import run
 from simperf.scenario import Scenario, load_scenario
 from simperf.scenario.calibration import unseen_profile
+from simperf.scenario.draws import draw
 from simperf.study.executors import using
 from simperf.study.points import Task, make_tasks, point_scenario, spawn_seed
 
@@ -124,7 +125,7 @@ def _steps_told(scenario: Scenario) -> str:
 
 def drawn(scenario: Scenario, index: int) -> Scenario:
     """The scenario with draw `index` of its constants, and a seed of its own."""
-    return replace(scenario.draw(index), seed=spawn_seed(scenario.seed, index))
+    return replace(draw(scenario, index), seed=spawn_seed(scenario.seed, index))
 
 
 def _draw_task(task: Task, index: int) -> dict[str, float]:

@@ -8,14 +8,14 @@ from math import inf
 from simperf.errors import InputError, Problem
 from simperf.workload.lowering import lower
 from simperf.workload.mixed import training_precision
-from simperf.workload.model import TracedModel
 from simperf.workload.precision import PRECISIONS
+from simperf.workload.traced import TracedStep
 
 __all__ = ["largest_batch", "memory"]
 
 
 def memory(
-    model: TracedModel,
+    model: TracedStep,
     batch: int,
     *,
     precision: str = "fp32",
@@ -26,7 +26,7 @@ def memory(
 
     Parameters
     ----------
-    model : TracedModel
+    model : TracedStep
     batch : int
         Samples.
     precision, optimizer : str
@@ -81,7 +81,7 @@ def memory(
     return {**parts, "total": sum(parts.values()), "peak": at / end if end else 0.0}
 
 
-def largest_batch(model: TracedModel, capacity: float, *, precision: str = "fp32", optimizer: str = "") -> int:
+def largest_batch(model: TracedStep, capacity: float, *, precision: str = "fp32", optimizer: str = "") -> int:
     """Samples that fit into a device memory of `capacity` [B]; 0 if not even one does.
 
     Raises

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from simperf.workload.mixed import WIDE_KINDS, TrainingPrecision
-from simperf.workload.model import NEVER, Operand, TracedModel, TracedOp
 from simperf.workload.op import MATRIX_FAMILIES, Op
 from simperf.workload.precision import PRECISIONS
+from simperf.workload.traced import NEVER, Operand, TracedOp, TracedStep
 
 __all__ = ["Lowered", "Span", "lower"]
 
@@ -43,13 +43,13 @@ class Lowered:
     gradients: list[tuple[int, str, float, int]] = field(default_factory=list)
 
 
-def lower(model: TracedModel, batch: int, precision: TrainingPrecision) -> Lowered:
+def lower(model: TracedStep, batch: int, precision: TrainingPrecision) -> Lowered:
     """Put a batch and a precision into a traced model."""
     return _Lowering(model, batch, precision).run()
 
 
 class _Lowering:
-    def __init__(self, model: TracedModel, batch: int, precision: TrainingPrecision) -> None:
+    def __init__(self, model: TracedStep, batch: int, precision: TrainingPrecision) -> None:
         self.model, self.batch, self.mode = model, batch, precision
         self.out = Lowered()
         self.formats: dict[int, str] = {}  # storage -> precision

@@ -1,226 +1,22 @@
-"""A model as traced: what one training step computes, as a function of the batch.
-
-Every amount that a trace records (elements of a tensor, arithmetic of an operation, a dimension
-of a matrix product) is affine in the batch: a part that is always there (weights) and a part a
-sample (activations). `TracedModel.at` puts in a batch and a precision and gives operations.
-"""
+"""A traced model: its training step at any batch, precision and optimizer, and the memory that it needs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
 
-from simperf.errors import InputError, Problem
-from simperf.workload.op import Gemm
-from simperf.workload.optimizers import OptimizerSteps, optimizer_steps
+from simperf.workload.footprint import largest_batch, memory
+from simperf.workload.step import TrainingStep, training_step
+from simperf.workload.traced import TracedStep, check_batch
 
-if TYPE_CHECKING:
-    from simperf.workload.step import TrainingStep
-
-__all__ = ["Affine", "GradientOrder", "InputShape", "Operand", "Parameter", "Storage", "TracedModel", "TracedOp"]
-
-#: role of a storage
-ROLES = ("value", "parameter", "buffer", "input")
-NEVER = -1
-
-
-class Affine(NamedTuple):
-    """An amount that grows with the batch: ``constant + slope * batch``.
-
-    Examples
-    --------
-    >>> Affine(10, 3).at(4)
-    22
-    """
-
-    constant: float
-    slope: float
-
-    def at(self, batch: float) -> float:
-        """Amount at a batch."""
-        return self.constant + self.slope * batch
-
-
-class Operand(NamedTuple):
-    """A tensor as one operation reads or writes it.
-
-    Parameters
-    ----------
-    tensor : int
-        Index into `TracedModel.tensors`.
-    elements : Affine
-        How many different elements are touched; fewer than the tensor has if it is a slice.
-    passes : int
-        How often the kernel goes over them: two where a statistic is needed before the result.
-    """
-
-    tensor: int
-    elements: Affine
-    passes: int = 1
-
-
-class Storage(NamedTuple):
-    """A piece of device memory.
-
-    Parameters
-    ----------
-    elements : Affine
-        Its length.
-    width : int
-        bytes an element where the precision has no say, as for an index [B]; 0 where it has
-    role : str
-        ``"value"`` (made by an operation), ``"parameter"``, ``"buffer"`` or ``"input"``.
-    born, dies : int
-        It is there while the operations ``born`` to ``dies - 1`` run; `dies` -1 means to the end.
-    name : str
-        Name of a parameter, buffer or input; else empty.
-    """
-
-    elements: Affine
-    width: int = 0
-    role: str = "value"
-    born: int = 0
-    dies: int = NEVER
-    name: str = ""
+__all__ = ["TracedModel"]
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
-    """A weight: its name in the module, its shape and its storage."""
+class TracedModel(TracedStep):
+    """One training step of a model, for any batch and precision; a step that was made is kept."""
 
-    name: str
-    shape: tuple[int, ...]
-    storage: int
-
-    @property
-    def elements(self) -> int:
-        """Number of weights."""
-        count = 1
-        for size in self.shape:
-            count *= size
-        return count
-
-
-class InputShape(NamedTuple):
-    """One input of the model: shape of one sample (the batch is in front of it) and its type in torch."""
-
-    shape: tuple[int, ...]
-    dtype: str
-
-
-class GradientOrder(NamedTuple):
-    """A gradient that is final: which parameter's, in which tensor, and the last operation launched until then."""
-
-    parameter: int
-    tensor: int
-    after: int
-
-
-class TracedOp(NamedTuple):
-    """One kernel of a traced step.
-
-    Parameters
-    ----------
-    name, kind, family : str
-        As in `simperf.workload.Op`.
-    flops : Affine
-        arithmetic work [FLOP]
-    reads, writes : tuple of Operand
-        What it touches.
-    gemm : tuple of Affine
-        batch, m, n and k of the matrix product inside; empty if there is none.
-    """
-
-    name: str
-    kind: str
-    family: str
-    flops: Affine
-    reads: tuple[Operand, ...]
-    writes: tuple[Operand, ...]
-    gemm: tuple[Affine, ...] = ()
-
-    def product(self, batch: int) -> Gemm | None:
-        """The matrix product at a batch."""
-        if not self.gemm:
-            return None
-        b, m, n, k = (max(1, round(size.at(batch))) for size in self.gemm)
-        return Gemm(b, m, n, k)
-
-    def macs(self, batch: int) -> float:
-        """Multiply-adds of its matrix product."""
-        if self.family == "attention":
-            return self.flops.at(batch) / 2
-        gemm = self.product(batch)
-        return float(gemm.batch * gemm.m * gemm.n * gemm.k) if gemm else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class TracedModel:
-    """One training step of a model, for any batch and precision.
-
-    Parameters
-    ----------
-    name, title, source : str
-        What it is called and where its definition comes from.
-    sample : str
-        What one sample is, such as ``"image"``.
-    inputs : tuple of InputShape
-        What a step reads, targets of the loss included.
-    parameters : tuple of Parameter
-        In the order of the module.
-    storages, tensors : tuple
-        Memory, and for every version of a tensor the storage it lies in.
-    ops : tuple of TracedOp
-        In the order in which eager execution runs them: the first `forward` are the forward pass
-        and the loss, the others the backward pass.
-    gradients : tuple of GradientOrder
-        In the order in which the backward pass makes them ready.
-    optimizer : OptimizerSteps
-        The update that was traced.
-    traced : mapping of str to str
-        Versions and batches of the trace.
-    notes : tuple of str
-        What the trace could not know, in words.
-    """
-
-    name: str
-    title: str
-    source: str
-    sample: str
-    inputs: tuple[InputShape, ...]
-    parameters: tuple[Parameter, ...]
-    storages: tuple[Storage, ...]
-    tensors: tuple[int, ...]
-    ops: tuple[TracedOp, ...]
-    forward: int
-    gradients: tuple[GradientOrder, ...]
-    optimizer: OptimizerSteps
-    traced: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
     _steps: dict[tuple[int, str, str], TrainingStep] = field(default_factory=dict, repr=False, compare=False)
     _held: dict[tuple[int, str, str, bool], dict[str, float]] = field(default_factory=dict, repr=False, compare=False)
-
-    @property
-    def parameter_count(self) -> int:
-        """Number of weights, shared ones counted once."""
-        return sum(parameter.elements for parameter in self.parameters)
-
-    def macs(self, batch: int = 1) -> float:
-        """Multiply-adds of matrix products and convolutions, forward."""
-        _whole(batch)
-        return sum(op.macs(batch) for op in self.ops[: self.forward])
-
-    def flops(self, batch: int = 1) -> float:
-        """Arithmetic of forward and backward pass [FLOP]."""
-        _whole(batch)
-        return sum(op.flops.at(batch) for op in self.ops)
-
-    def update(self, optimizer: str = "") -> OptimizerSteps:
-        """The kernels of the update: the traced optimizer's, or those of another by name."""
-        if not optimizer or optimizer == self.optimizer.name:
-            return self.optimizer
-        return optimizer_steps(optimizer)
 
     def at(self, batch: int, precision: str = "fp32", *, optimizer: str = "") -> TrainingStep:
         """Operations of one step.
@@ -241,9 +37,7 @@ class TracedModel:
         UnknownNameError
             No such precision or optimizer.
         """
-        from simperf.workload.step import training_step
-
-        _whole(batch)
+        check_batch(batch)
         key = (batch, precision, optimizer)
         if key not in self._steps:
             self._steps[key] = training_step(self, batch, precision=precision, optimizer=optimizer)
@@ -261,9 +55,7 @@ class TracedModel:
 
         See `simperf.workload.footprint.memory`.
         """
-        from simperf.workload.footprint import memory
-
-        _whole(batch)
+        check_batch(batch)
         key = (batch, precision, optimizer, resident_gradients)
         if key not in self._held:
             self._held[key] = memory(
@@ -273,11 +65,4 @@ class TracedModel:
 
     def largest_batch(self, capacity: float, precision: str = "fp32", *, optimizer: str = "") -> int:
         """Samples that fit into a device memory of `capacity` [B]; 0 if not even one does."""
-        from simperf.workload.footprint import largest_batch
-
         return largest_batch(self, capacity, precision=precision, optimizer=optimizer)
-
-
-def _whole(batch: int) -> None:
-    if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
-        raise InputError(Problem("must be a whole number, 1 or more", key="batch", value=repr(batch)))

@@ -14,19 +14,10 @@ from typing import Any, Literal
 
 from simperf.errors import InputError, Problem
 from simperf.files import read_toml, write_bytes
-from simperf.workload.model import (
-    ROLES,
-    Affine,
-    GradientOrder,
-    InputShape,
-    Operand,
-    Parameter,
-    Storage,
-    TracedModel,
-    TracedOp,
-)
+from simperf.workload.model import TracedModel
 from simperf.workload.op import FAMILIES
 from simperf.workload.optimizers import OptimizerSteps, UpdateKernel
+from simperf.workload.traced import ROLES, Affine, GradientOrder, InputShape, Operand, Parameter, Storage, TracedOp
 
 __all__ = ["FORMAT", "check_name", "document", "from_document", "read_model", "write_model"]
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from simperf.workload.graph import OpGraph
 from simperf.workload.lowering import Lowered, lower
 from simperf.workload.mixed import TrainingPrecision, training_precision
-from simperf.workload.model import TracedModel
 from simperf.workload.op import Op
 from simperf.workload.optimizers import OptimizerSteps
 from simperf.workload.precision import PRECISIONS
+from simperf.workload.traced import TracedStep
 
 __all__ = ["GradientReady", "TrainingStep", "training_step"]
 
@@ -94,7 +94,7 @@ class TrainingStep:
         return OpGraph(self.ops, self.inputs)
 
 
-def training_step(model: TracedModel, batch: int, *, precision: str = "fp32", optimizer: str = "") -> TrainingStep:
+def training_step(model: TracedStep, batch: int, *, precision: str = "fp32", optimizer: str = "") -> TrainingStep:
     """Operations of one step of `model`; `TracedModel.at` keeps them."""
     mode = training_precision(precision)
     steps = model.update(optimizer)
@@ -129,7 +129,7 @@ def training_step(model: TracedModel, batch: int, *, precision: str = "fp32", op
     )
 
 
-def _update(model: TracedModel, lowered: Lowered, steps: OptimizerSteps, mode: TrainingPrecision) -> list[Op]:
+def _update(model: TracedStep, lowered: Lowered, steps: OptimizerSteps, mode: TrainingPrecision) -> list[Op]:
     """Kernels over all parameters that have a gradient."""
     count = float(sum(model.parameters[index].elements for index, *_ in lowered.gradients))
     if not count:

@@ -26,6 +26,7 @@ from simperf.report.calibration import (
 )
 from simperf.run import run
 from simperf.scenario import load_scenario
+from simperf.scenario.draws import draw
 from tests.calibrate.synthetic import LAUNCH, PINNED, RATE, gpu_dataset
 
 pytest.importorskip("lmfit")
@@ -120,11 +121,11 @@ def test_a_scenario_takes_the_fitted_constants(scenario):
 
 def test_draws_differ_and_repeat(scenario):
     one = load_scenario(scenario)
-    first, second = one.draw(0), one.draw(1)
+    first, second = draw(one, 0), draw(one, 1)
     assert first.frontend.launch != second.frontend.launch
-    assert one.draw(64).frontend == first.frontend
+    assert draw(one, 64).frontend == first.frontend
     assert first.name == one.name
-    assert np.std([one.draw(i).frontend.launch for i in range(8)]) < 0.01 * LAUNCH
+    assert np.std([draw(one, i).frontend.launch for i in range(8)]) < 0.01 * LAUNCH
 
 
 def test_what_a_scenario_says_goes_before(scenario):
@@ -136,16 +137,16 @@ def test_what_a_scenario_says_goes_before(scenario):
 
 def test_a_scenario_without_a_profile_differs_by_its_kernels_alone():
     one = load_scenario("d2l/async")
-    drawn = one.draw(3)
+    drawn = draw(one, 3)
     assert replace(drawn, cost=one.cost, variants=one.variants) == one
     assert drawn.cost.unseen.draw == 3
     assert run(drawn).time == run(one).time
     alone = replace(one, machine=None)
-    assert alone.draw(3) == alone
+    assert draw(alone, 3) == alone
 
 
 def test_a_drawn_scenario_runs(scenario):
-    assert run(load_scenario(scenario).draw(2)).time > 0
+    assert run(draw(load_scenario(scenario), 2)).time > 0
 
 
 def test_a_profile_that_is_not_there(scenario):

@@ -12,7 +12,7 @@ TABLES = ROOT / "docs" / "explanation" / "mechanisms.md"
 ROOMS = ("engine", "cost", "layout", "execution", "collectives", "collectives/plans", "training", "analysis", "study")
 ROOMS += ("study/planning", "calibrate/fit", "accuracy", "accuracy/fits", "accuracy/leave_out")
 #: modules of other rooms that are
-WORK = ("op", "graph", "builders", "precision", "fusion", "model", "step", "lowering", "mixed", "optimizers")
+WORK = ("op", "graph", "builders", "precision", "fusion", "model", "traced", "step", "lowering", "mixed", "optimizers")
 MORE = tuple(f"workload/{name}.py" for name in (*WORK, "footprint", "decoder"))
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 

@@ -5,7 +5,7 @@ import sys
 from dataclasses import replace
 
 from simperf.hardware import Catalog
-from simperf.hardware import catalog as module
+from simperf.hardware import part_catalog as module
 
 
 def test_only_what_is_asked_for_is_read(monkeypatch):

@@ -10,6 +10,7 @@ from simperf.cost import Miss, Unseen
 from simperf.errors import InputError
 from simperf.results import Result
 from simperf.scenario import CostSettings, Scenario
+from simperf.study import uncertainty
 from simperf.study.compare import compare, differences, variants_of
 from simperf.study.uncertainty import drawn
 
@@ -38,7 +39,7 @@ def test_draws_of_constants_are_those_of_the_profile(monkeypatch):
     factors = [0.8, 0.9, 1.0, 1.1, 1.2]
     monkeypatch.setattr(Scenario, "draws", property(lambda self: len(factors)))
     monkeypatch.setattr(
-        Scenario, "draw", lambda self, i: replace(self, parameters={**self.parameters, "t2": 10e-6 * factors[i % 5]})
+        uncertainty, "draw", lambda one, i: replace(one, parameters={**one.parameters, "t2": 10e-6 * factors[i % 5]})
     )
     found = predict(scenario, samples=5)
     assert found.draws["time"] == pytest.approx([1e-6 + 10 * 10e-6 * factor for factor in factors])
@@ -145,7 +146,7 @@ def only_steps(monkeypatch, longer):
     def draw(self, index):
         return replace(self, cost=CostSettings(unseen=Unseen(draw=index, misses={}, steps=steps)))
 
-    monkeypatch.setattr(Scenario, "draw", draw)
+    monkeypatch.setattr(uncertainty, "draw", draw)
 
 
 def test_a_step_of_a_model_has_what_whole_steps_missed_and_kernels_alone_do_not(monkeypatch):

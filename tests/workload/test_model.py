@@ -7,9 +7,9 @@ import pytest
 from simperf.errors import InputError, UnknownNameError
 from simperf.workload import zoo
 from simperf.workload.mixed import TRAINING_PRECISIONS
-from simperf.workload.model import Affine
 from simperf.workload.op import MATRIX_FAMILIES
 from simperf.workload.optimizers import OPTIMIZERS
+from simperf.workload.traced import Affine
 
 # parameters: He and others 2016, Simonyan and Zisserman 2015, Krizhevsky 2014 as PyTorch's model documentation
 # gives them; BERT and GPT-2 of the released checkpoints; Touvron and others 2023. GMAC: the same documentation.

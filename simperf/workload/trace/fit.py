@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from simperf.errors import InputError, Problem
-from simperf.workload.model import NEVER, Affine, GradientOrder, Operand, Storage, TracedOp
 from simperf.workload.trace.recorder import Recorded, RecordedOp
+from simperf.workload.traced import NEVER, Affine, GradientOrder, Operand, Storage, TracedOp
 
 __all__ = ["Fitted", "fit"]
 

@@ -13,11 +13,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from simperf.workload.model import NEVER
 from simperf.workload.trace.cell import KERNELS as CELLS
 from simperf.workload.trace.kernels import Kernel, kernels
 from simperf.workload.trace.kinds import FREE
 from simperf.workload.trace.recurrent import KERNELS as LAYERS
+from simperf.workload.traced import NEVER
 
 __all__ = ["Recorded", "RecordedOp", "Recorder", "recording"]
 
@@ -49,7 +49,7 @@ class RecordedOp:
 
 @dataclass(slots=True)
 class RecordedStorage:
-    """Memory, in elements; see `simperf.workload.model.Storage`."""
+    """Memory, in elements; see `simperf.workload.traced.Storage`."""
 
     elements: int
     width: int

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from simperf.errors import InputError, Problem, SimperfError, nearest
-from simperf.workload.model import InputShape
+from simperf.workload.traced import InputShape
 
 __all__ = ["blame", "load_target", "parse_input", "require_torch"]
 

@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from simperf.errors import InputError, Problem, SimperfError
-from simperf.workload.model import InputShape, Parameter, TracedModel
+from simperf.workload.model import TracedModel
 from simperf.workload.trace.fit import fit
 from simperf.workload.trace.loss import find_loss
 from simperf.workload.trace.recorder import DataDependenceError, Recorded, Recorder, recording
 from simperf.workload.trace.target import blame, parse_input, require_torch
 from simperf.workload.trace.update import trace_optimizer
+from simperf.workload.traced import InputShape, Parameter
 
 __all__ = ["trace_model"]
 

@@ -1,0 +1,327 @@
+"""The catalog's files by kind and name; the parts among them, read when they are asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, Self, cast
+
+from simperf.errors import InputError, Problem, UnknownNameError, nearest
+from simperf.files import TomlFile, read_toml, refuse_other
+from simperf.hardware.parts import (
+    ArchitecturePart,
+    CacheLevel,
+    CpuPart,
+    FrontendPart,
+    GpuPart,
+    LinkPart,
+    MemoryPart,
+    NetworkStackPart,
+    NicPart,
+    Part,
+    ProfilePart,
+    StoragePart,
+    SwitchPart,
+)
+from simperf.hardware.profile import fitted_models
+
+__all__ = ["CALIBRATION", "KINDS", "PART_KINDS", "Entry", "PartCatalog", "read_part"]
+
+PART_KINDS: Mapping[str, type[Part]] = {
+    "architecture": ArchitecturePart,
+    "gpu": GpuPart,
+    "cpu": CpuPart,
+    "memory": MemoryPart,
+    "link": LinkPart,
+    "storage": StoragePart,
+    "nic": NicPart,
+    "switch": SwitchPart,
+    "frontend": FrontendPart,
+    "network-stack": NetworkStackPart,
+    "profile": ProfilePart,
+}
+KINDS = (*PART_KINDS, "server", "cluster")
+_BUILTIN = Path(__file__).parent / "data"
+#: where recorded data sets and profiles are: in the wheel, or in the repository beside the package
+CALIBRATION = (Path(__file__).parents[1] / "_shipped" / "calibration", Path(__file__).parents[2] / "calibration")
+_KIND_LINE = re.compile(r"^\s*kind\s*=\s*[\"']([^\"']*)[\"']", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One file of the catalog."""
+
+    kind: str
+    name: str
+    path: str
+
+
+@lru_cache(maxsize=512)
+def _read(path: str, changed: int, size: int) -> TomlFile:
+    """A file as it was at one time, for one catalog after the other."""
+    return read_toml(path)
+
+
+class PartCatalog:
+    """Names of everything that a machine can be built of, each part read once, when it is first asked for.
+
+    What makes machines of servers' and clusters' files is `simperf.hardware.catalog.Catalog`.
+    """
+
+    def __init__(self, entries: Mapping[str, Mapping[str, Entry]]) -> None:
+        self._entries = entries
+        self._parts: dict[tuple[str, str], Part] = {}
+        self._files: dict[str, TomlFile] = {}
+        self._adjust: Callable[[Part], Part] | None = None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {sum(map(len, self._entries.values()))} parts and machines>"
+
+    @classmethod
+    def load(cls, folders: Sequence[str | PathLike[str]] | str | PathLike[str] = ()) -> Self:
+        """Index the built-in parts and those of people's own `folders` (their sub-folders too).
+
+        The file's name is the part's name; its ``kind`` key says what it is.
+
+        Raises
+        ------
+        InputError
+            A folder does not exist, a file does not say a known kind, or a name is taken: an own part never
+            replaces another silently.
+        """
+        entries = {kind: dict(found) for kind, found in _builtin().items()}
+        problems: list[Problem] = []
+        for folder in [folders] if isinstance(folders, str | PathLike) else folders:
+            problems += _index(Path(fspath(folder)), entries)
+        if problems:
+            raise InputError(problems)
+        return cls(entries)
+
+    @classmethod
+    def beside(cls, path: str | PathLike[str]) -> Self:
+        """Index the built-in parts and those in the folder of the file `path`, which may hold other files too."""
+        entries = {kind: dict(found) for kind, found in _builtin().items()}
+        _index(Path(fspath(path)).parent, entries, pattern="*.toml")
+        return cls(entries)
+
+    def names(self, kind: str) -> tuple[str, ...]:
+        """Names of one kind, sorted."""
+        return tuple(sorted(self._table(kind)))
+
+    def path(self, kind: str, name: str) -> str:
+        """File that defines `name`."""
+        return self._entry(kind, name).path
+
+    def kinds_of(self, name: str) -> tuple[str, ...]:
+        """Kinds that have something of this name."""
+        return tuple(kind for kind in KINDS if name in self._entries[kind])
+
+    def part(self, kind: str, name: str) -> Part:
+        """Read the part `name` of `kind`.
+
+        Raises
+        ------
+        UnknownNameError
+            No such kind or name.
+        InputError
+            Its file is wrong: all its problems.
+        """
+        if (kind, name) not in self._parts:
+            if kind not in PART_KINDS:
+                raise UnknownNameError("kind of part", kind, PART_KINDS)
+            part = read_part(self.file(kind, name), name, catalog=self, kind=kind)
+            self._parts[kind, name] = part if self._adjust is None else self._adjust(part)
+        return self._parts[kind, name]
+
+    def gpu(self, name: str) -> GpuPart:
+        """Read the GPU `name`."""
+        return cast(GpuPart, self.part("gpu", name))
+
+    def cpu(self, name: str) -> CpuPart:
+        """Read the CPU `name`."""
+        return cast(CpuPart, self.part("cpu", name))
+
+    def link(self, name: str) -> LinkPart:
+        """Read the link `name`."""
+        return cast(LinkPart, self.part("link", name))
+
+    def frontend(self, name: str) -> FrontendPart:
+        """Read the frontend `name`."""
+        return cast(FrontendPart, self.part("frontend", name))
+
+    def storage(self, name: str) -> StoragePart:
+        """Read the storage device `name`."""
+        return cast(StoragePart, self.part("storage", name))
+
+    def file(self, kind: str, name: str) -> TomlFile:
+        """Read the file that defines `name`, without checking what it says."""
+        path = self._entry(kind, name).path
+        if path not in self._files:
+            state = Path(path).stat() if Path(path).is_file() else None
+            self._files[path] = _read(path, state.st_mtime_ns, state.st_size) if state else read_toml(path)
+        return self._files[path]
+
+    def with_part(self, part: Part) -> Self:
+        """Return a catalog in which `part` stands for the part of its kind and name: for what-if questions.
+
+        Examples
+        --------
+        >>> from dataclasses import replace
+        >>> catalog = PartCatalog.load()
+        >>> faster = catalog.with_part(replace(catalog.link("nvlink2"), protocol_efficiency=1.0))
+        >>> faster.link("nvlink2").bandwidth
+        25000000000.0
+        """
+        entries = {kind: dict(table) for kind, table in self._entries.items()}
+        entries[part.KIND].setdefault(part.name, Entry(part.KIND, part.name, "(given in Python)"))
+        changed = type(self)(entries)
+        changed._parts = {key: old for key, old in self._parts.items() if key[0] != "cpu" or part.KIND != "memory"}
+        changed._files = self._files
+        changed._parts[part.KIND, part.name] = part
+        return changed
+
+    def adjusted(self, adjust: Callable[[Part], Part]) -> Self:
+        """Return a catalog whose parts go through `adjust` when they are read: how a profile reaches a machine."""
+        changed = type(self)(self._entries)
+        changed._files, changed._adjust = self._files, adjust
+        return changed
+
+    def profile(self, name: str) -> ProfilePart:
+        """Read the profile `name`, or the one in the file that `name` is the path of.
+
+        Raises
+        ------
+        UnknownNameError
+            There is neither.
+        InputError
+            All that is wrong with the file.
+        """
+        if name not in self._entries["profile"] and Path(name).is_file():
+            return cast(ProfilePart, read_part(read_toml(name), Path(name).stem, catalog=self, kind="profile"))
+        return cast(ProfilePart, self.part("profile", name))
+
+    def _table(self, kind: str) -> Mapping[str, Entry]:
+        if kind not in self._entries:
+            raise UnknownNameError("kind", kind, KINDS)
+        return self._entries[kind]
+
+    def _entry(self, kind: str, name: str) -> Entry:
+        table = self._table(kind)
+        if name not in table:
+            raise UnknownNameError(kind, name, table, other=next(iter(self.kinds_of(name)), ""))
+        return table[name]
+
+
+def read_part(toml: TomlFile, name: str, *, catalog: PartCatalog, kind: str = "") -> Part:
+    """Check a part's file and make the part.
+
+    Raises
+    ------
+    InputError
+        All that is wrong with the file, with lines.
+    """
+    from simperf.hardware.schema import MODELS, unsourced, validate
+
+    refuse_other(toml, "kind")
+    said = toml.data.get("kind", kind)
+    if said not in MODELS or (kind and said != kind):
+        hint = nearest(str(said), MODELS)
+        raise InputError(toml.problem(("kind",), f"not a kind of part{hint}", value=said, expected=kind))
+    model, problems = validate(MODELS[said], toml.data, toml)
+    problems += unsourced(MODELS[said], toml.data, toml)
+    if model is None or problems:
+        raise InputError(sorted(problems, key=lambda row: row.line))
+    values: dict[str, Any] = {"name": name, "title": "", "sources": {}}
+    values |= {key: getattr(model, key) for key in type(model).model_fields if key != "kind"}
+    values["sources"] = values.pop("source")
+    if said == "gpu":
+        values = _inherit(values, toml, catalog)
+    elif said == "cpu":
+        values = _with_memory(values, toml, catalog)
+    elif said == "profile":
+        values |= {"model": fitted_models(values["model"]), "file": toml.path}
+    return PART_KINDS[said](**values)
+
+
+def _inherit(values: dict[str, Any], toml: TomlFile, catalog: PartCatalog) -> dict[str, Any]:
+    """Fill what a GPU's file leaves out from its architecture."""
+    base = cast(ArchitecturePart, _refer("architecture", values["architecture"], toml, catalog))
+    sources = dict(values["sources"])
+    for key in ("kernel_floor", "copy_engines", "l1", "threads"):
+        if values[key] is None and getattr(base, key) is not None:
+            values[key] = getattr(base, key)
+            sources[key] = base.source(key)
+    for key in base.efficiency:
+        if key not in values["efficiency"]:
+            sources[f"efficiency.{key}"] = base.source(f"efficiency.{key}")
+    values["efficiency"] = {**base.efficiency, **values["efficiency"]}
+    values["sources"] = sources
+    return values
+
+
+def _with_memory(values: dict[str, Any], toml: TomlFile, catalog: PartCatalog) -> dict[str, Any]:
+    """Put the memory part into a CPU and add its channels up."""
+    memory = cast(MemoryPart, _refer("memory", values["memory"], toml, catalog))
+    values["memory"] = memory
+    values["memory_bandwidth"] = memory.bandwidth * values["memory_channels"]
+    values["memory_latency"] = memory.first_access
+    values["caches"] = tuple(CacheLevel(**dict(cache)) for cache in values.pop("cache"))
+    values["sources"] = {
+        **values["sources"],
+        "memory_bandwidth": f"{values['memory_channels']} channels; {memory.source('bandwidth')}",
+        "memory_latency": memory.source("first_access"),
+    }
+    return values
+
+
+def _refer(key: str, name: str, toml: TomlFile, catalog: PartCatalog) -> Part:
+    try:
+        return catalog.part(key, name)
+    except UnknownNameError as error:
+        raise InputError(toml.problem((key,), str(error), value=name)) from None
+
+
+@lru_cache(maxsize=1)
+def _builtin() -> dict[str, dict[str, Entry]]:
+    entries: dict[str, dict[str, Entry]] = {kind: {} for kind in KINDS}
+    for kind in KINDS:
+        folder = _BUILTIN / kind
+        if folder.is_dir():
+            entries[kind] = {
+                path.stem: Entry(kind, path.stem, str(path)) for path in folder.iterdir() if path.suffix == ".toml"
+            }
+    shipped = next((folder for folder in CALIBRATION if folder.is_dir()), None)
+    for path in sorted(shipped.rglob("*.toml")) if shipped is not None else ():
+        entries["profile"][path.stem] = Entry("profile", path.stem, str(path))
+    return entries
+
+
+def _index(folder: Path, entries: dict[str, dict[str, Entry]], *, pattern: str = "**/*.toml") -> list[Problem]:
+    if not folder.is_dir():
+        message = "this is a file, not a folder" if folder.is_file() else "no such folder"
+        return [Problem(message, file=str(folder), expected="a folder with one .toml file a part")]
+    problems = []
+    for path in sorted(folder.glob(pattern)):
+        try:
+            text = path.read_text("utf-8-sig")
+        except (UnicodeDecodeError, OSError):
+            problems.append(Problem("not a text file", file=str(path), expected="a TOML file of a part"))
+            continue
+        found = _KIND_LINE.search(text)
+        kind = found.group(1) if found else ""
+        if kind not in KINDS:
+            hint = nearest(kind, KINDS)
+            message = f"{kind!r} is not a kind{hint}" if found else "the file does not say its kind"
+            problems.append(Problem(message, file=str(path), key="kind", expected="one of " + ", ".join(KINDS)))
+            continue
+        taken = entries[kind].get(path.stem)
+        if taken is not None:
+            message = f"the {kind} {path.stem!r} is already defined in {taken.path}: give the file another name"
+            problems.append(Problem(message, file=str(path)))
+            continue
+        entries[kind][path.stem] = replace(Entry(kind, path.stem, ""), path=str(path))
+    return problems
