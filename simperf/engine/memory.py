@@ -1,4 +1,4 @@
-"""Memory of a device, held by the operations in flight."""
+"""Memory of a device, held by the operations in flight and recorded over time."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ import math
 import simpy
 
 from simperf.engine.recorder import Recorder
-from simperf.errors import DeviceMemoryError
-from simperf.units import format_quantity
+from simperf.memory import Pool
 
 __all__ = ["MemoryPool"]
 
 
-class MemoryPool:
-    """Bytes held on one device, never more than there are.
-
-    Not modelled: fragmentation and the caching allocator's rounding of sizes.
+class MemoryPool(Pool):
+    """A pool with a clock.
 
     Parameters
     ----------
@@ -25,39 +22,28 @@ class MemoryPool:
         The device, for messages and the counter's track.
     capacity : float
         Size [B]; infinite if the device has no part.
+    recorder : Recorder, optional
+        Takes the bytes held, after every change.
     """
 
-    __slots__ = ("_env", "_recorder", "capacity", "held", "name", "peak")
+    __slots__ = ("_env", "_recorder")
 
     def __init__(
         self, env: simpy.Environment, name: str, capacity: float = math.inf, *, recorder: Recorder | None = None
     ) -> None:
-        self._env, self.name, self.capacity, self._recorder = env, name, capacity, recorder
-        self.held = self.peak = 0.0
+        super().__init__(name, capacity)
+        self._env, self._recorder = env, recorder
 
-    def hold(self, nbytes: float, operation: str) -> None:
-        """Take `nbytes` for `operation`.
-
-        Raises
-        ------
-        DeviceMemoryError
-            The device has less left than that.
-        """
-        held = self.held + nbytes
-        if held > self.capacity:
-            raise DeviceMemoryError(
-                f"{self.name} is out of memory at {format_quantity(self._env.now, 's')}: {operation!r} asks for "
-                f"{format_quantity(nbytes, 'B')}, {format_quantity(self.held, 'B')} of "
-                f"{format_quantity(self.capacity, 'B')} are held by what is in flight or resident"
-            )
-        self.held = held
-        if held > self.peak:
-            self.peak = held
-        if self._recorder is not None:
-            self._recorder.counter(self.name, "memory held", self._env.now, held)
+    def hold(self, nbytes: float, what: str, *, at: float | None = None) -> None:
+        """Take `nbytes` [B] for `what`, now."""
+        super().hold(nbytes, what, at=self._env.now if at is None else at)
+        self._record()
 
     def free(self, nbytes: float) -> None:
-        """Give `nbytes` back."""
-        self.held -= nbytes
+        """Give `nbytes` back [B]."""
+        super().free(nbytes)
+        self._record()
+
+    def _record(self) -> None:
         if self._recorder is not None:
             self._recorder.counter(self.name, "memory held", self._env.now, self.held)

@@ -12,6 +12,7 @@ from typing import Any
 from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.execution import Program, wait
 from simperf.execution.session import Session
+from simperf.memory import Holding, hold
 from simperf.training.alone import time_alone
 from simperf.training.data.buckets import BUCKET, FIRST_BUCKET, Bucket, assign_buckets
 from simperf.training.data.data_parallel import data_parallel
@@ -24,7 +25,6 @@ from simperf.training.data.symmetry import make_replicas
 from simperf.training.feeding import Feeding, attach, tell_feeds
 from simperf.training.fitting import fit_speed
 from simperf.training.jitter import Constant, Distribution, jittered, stream
-from simperf.training.memory import Holding, hold
 from simperf.training.options import STRATEGIES, kernel_by_kernel, unused
 from simperf.training.outcome import spread, step_time, tell
 from simperf.training.replica import Replica, Workload, faster
@@ -288,7 +288,7 @@ def _hold(run: Training, replicas: Sequence[Replica]) -> None:
             extra, need = _beside(run, replica)
             replica.memory = {**replica.step.memory, **extra}
             nodes = [run.nodes[rank] for rank in replica.members]
-            holdings.append(Holding(replica.device, replica.memory, replica.step.samples, need, nodes))
+            holdings.append(Holding(replica.device.memory, replica.memory, replica.step.samples, need, nodes))
     ranks = len(run.nodes)
 
     def right(fits: int) -> str:

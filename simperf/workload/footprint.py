@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
 from math import inf
 
 from simperf.errors import InputError, Problem
+from simperf.memory import Kind, held
+from simperf.memory import largest_batch as most_samples
 from simperf.workload.lowering import lower
 from simperf.workload.mixed import training_precision
 from simperf.workload.precision import PRECISIONS
 from simperf.workload.traced import TracedStep
 
 __all__ = ["largest_batch", "memory"]
+
+#: what changes from operation to operation
+MOVING: tuple[Kind, ...] = ("gradients", "activations", "temporaries")
+
+#: samples of which no memory is large enough
+MOST = 1 << 40
 
 
 def memory(
@@ -58,25 +65,17 @@ def memory(
         "optimizer": steps.states * count * PRECISIONS[mode.states],
         "buffers": float(sum(s.elements.constant * (s.width or 4) for s in buffers)),
     }
-    end = len(lowered.ops)
-    gradients, kept, short = ([0.0] * (end + 1) for _ in range(3))
-    total = 0.0
-    for span in lowered.spans:
-        if span.gradient:
-            total += span.nbytes
-            series = gradients
-        else:
-            series = kept if span.born < lowered.forward < span.dies else short
-        series[span.born] += span.nbytes
-        series[max(span.dies, span.born + 1) if span.dies < end else end] -= span.nbytes
+    end, tensors = len(lowered.ops), lowered.tensors
+    series, moments = held(tensors, end), [0.0] * end
+    total = float(sum(one.nbytes for one in tensors if one.kind == "gradients"))
     if resident_gradients:
-        gradients = [total] + [0.0] * end
-    rows = list(zip(*(list(accumulate(series))[:end] for series in (gradients, kept, short)), strict=True))
-    data = float(sum(span.nbytes for span in lowered.spans if span.born == 0 and span.dies >= end))
+        series["gradients"] = [total] * end
+    rows = list(zip(*(series.get(kind, moments) for kind in MOVING), strict=True))
+    data = float(sum(one.nbytes for one in tensors if one.born == 0 and one.dies >= end))
     scratch = steps.temporaries * count * PRECISIONS[mode.states] + (4.0 * count if mode.master else 0.0)
     rows.append((total, data, scratch))  # the update
     at = max(range(len(rows)), key=lambda i: sum(rows[i]))
-    moving = dict(zip(("gradients", "activations", "temporaries"), rows[at], strict=True))
+    moving = dict(zip(MOVING, rows[at], strict=True))
     parts = {**fixed, **moving}
     return {**parts, "total": sum(parts.values()), "peak": at / end if end else 0.0}
 
@@ -95,14 +94,7 @@ def largest_batch(model: TracedStep, capacity: float, *, precision: str = "fp32"
     def need(batch: int) -> float:
         return memory(model, batch, precision=precision, optimizer=optimizer)["total"]
 
-    if need(1) > capacity:
-        return 0
-    low, high = 1, 2
-    while need(high) <= capacity:
-        low, high = high, 2 * high
-        if high > 2**40:
-            raise InputError(Problem("needs no more memory for more samples", key=model.name))
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if need(middle) <= capacity else (low, middle)
-    return low
+    found = most_samples(need, capacity, most=MOST)
+    if found == MOST:
+        raise InputError(Problem("needs no more memory for more samples", key=model.name))
+    return found

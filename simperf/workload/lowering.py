@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from simperf.memory import Kind, Tensor
 from simperf.workload.mixed import WIDE_KINDS, TrainingPrecision
 from simperf.workload.op import MATRIX_FAMILIES, Op
 from simperf.workload.precision import PRECISIONS
 from simperf.workload.traced import NEVER, Operand, TracedOp, TracedStep
 
-__all__ = ["Lowered", "Span", "lower"]
-
-
-@dataclass(slots=True)
-class Span:
-    """Memory of one storage: size [B], first operation, first operation without it, and what it is."""
-
-    nbytes: float
-    born: int
-    dies: int
-    gradient: bool = False
+__all__ = ["Lowered", "lower"]
 
 
 @dataclass(slots=True)
@@ -31,7 +22,7 @@ class Lowered:
     ops : list of Op
     forward : int
         How many of them are the forward pass.
-    spans : list of Span
+    tensors : list of Tensor
         Memory other than weights and buffers, in indices of `ops`.
     gradients : list of (int, str, float, int)
         Parameter, tensor, bytes and operation after which it is final, in order.
@@ -39,8 +30,18 @@ class Lowered:
 
     ops: list[Op] = field(default_factory=list)
     forward: int = 0
-    spans: list[Span] = field(default_factory=list)
+    tensors: list[Tensor] = field(default_factory=list)
     gradients: list[tuple[int, str, float, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Copy:
+    """A tensor in another format: size [B], the operation that makes it, the last one that reads it if any does."""
+
+    nbytes: float
+    made: int
+    gradient: bool = False
+    used: int | None = None
 
 
 def lower(model: TracedStep, batch: int, precision: TrainingPrecision) -> Lowered:
@@ -53,10 +54,10 @@ class _Lowering:
         self.model, self.batch, self.mode = model, batch, precision
         self.out = Lowered()
         self.formats: dict[int, str] = {}  # storage -> precision
-        self.casts: dict[tuple[int, str], tuple[str, int]] = {}  # tensor, format -> name, span
+        self.casts: dict[tuple[int, str], tuple[str, _Copy]] = {}  # tensor, format -> name, memory
         self.replaced: dict[int, int] = {}  # storage that only its cast is read of later -> last own use
         self.last_use: dict[int, int] = {}  # storage -> operation
-        self.cast_use: dict[int, int] = {}  # span of a cast -> operation
+        self.copies: list[_Copy] = []
         self.names: dict[int, str] = {}
         self.position: list[int] = []  # traced operation -> index of its own in ops
         self.finals: dict[int, tuple[str, float, int]] = {}  # gradient tensor -> name, bytes, after
@@ -126,13 +127,13 @@ class _Lowering:
             amount = operand.elements.at(self.batch) * operand.passes
             storage = self.model.tensors[operand.tensor]
             if strict and amount > 1 and self._is_value(operand) and self.formats.get(storage, wanted) != wanted:
-                name, span = self._cast(operand.tensor, wanted)
-                casts.append(span)
+                name, made = self._cast(operand.tensor, wanted)
+                casts.append(made)
                 read += amount * PRECISIONS[wanted]
             elif op.kind == "sum" and (operand.tensor, self.mode.matrix) in self.casts:
                 # the gradient of a bias, beside that of its weight, adds up the same copy
-                name, span = self.casts[operand.tensor, self.mode.matrix]
-                casts.append(span)
+                name, made = self.casts[operand.tensor, self.mode.matrix]
+                casts.append(made)
                 read += amount * PRECISIONS[self.mode.matrix]
                 wanted = self.mode.matrix
             else:
@@ -143,7 +144,8 @@ class _Lowering:
             inputs.append(name)
         here = len(self.out.ops)
         self.last_use.update(dict.fromkeys(own, here))
-        self.cast_use.update(dict.fromkeys(casts, here))
+        for made in casts:
+            made.used = here
         written, holds, outputs = 0.0, 0.0, []
         for place, operand in enumerate(op.writes):
             storage = self.model.tensors[operand.tensor]
@@ -179,7 +181,7 @@ class _Lowering:
             if operand.tensor in self.wanted:
                 self._final(operand, name, here)
 
-    def _cast(self, tensor: int, wanted: str) -> tuple[str, int]:
+    def _cast(self, tensor: int, wanted: str) -> tuple[str, _Copy]:
         """A copy of a tensor in another format, made where it is first needed."""
         found = self.casts.get((tensor, wanted))
         if found is None:
@@ -190,8 +192,8 @@ class _Lowering:
             self._copy(name, f"{name}.{wanted}", elements, sizes=(self._width(tensor), PRECISIONS[wanted]))
             self.last_use[storage] = here
             self.replaced.setdefault(storage, here)
-            self.out.spans.append(Span(elements * PRECISIONS[wanted], here, NEVER))
-            found = self.casts[tensor, wanted] = (f"{name}.{wanted}", len(self.out.spans) - 1)
+            self.copies.append(_Copy(elements * PRECISIONS[wanted], here))
+            found = self.casts[tensor, wanted] = (f"{name}.{wanted}", self.copies[-1])
         return found
 
     def _copy(self, source: str, target: str, elements: float, *, sizes: tuple[int, int]) -> None:
@@ -220,7 +222,7 @@ class _Lowering:
             name = f"{name}.{goal}"
             self.replaced[storage] = here
             self.last_use[storage] = here
-            self.out.spans.append(Span(nbytes, here, NEVER, gradient=True))
+            self.copies.append(_Copy(nbytes, here, gradient=True))
         self.finals[operand.tensor] = (name, nbytes, here)
 
     def _spans(self) -> None:
@@ -228,8 +230,8 @@ class _Lowering:
         end = len(self.out.ops)
         position = [*self.position, end]
         kept = {self.model.tensors[g.tensor] for g in self.model.gradients}
-        for span, used in self.cast_use.items():
-            self.out.spans[span].dies = used + 1
+        for copy in self.copies:
+            self._hold(copy.nbytes, copy.made, end if copy.used is None else copy.used + 1, gradient=copy.gradient)
         for index, storage in enumerate(self.model.storages):
             if storage.role in ("parameter", "buffer") or (index not in self.formats and storage.width == 0):
                 continue
@@ -240,7 +242,10 @@ class _Lowering:
             size = storage.elements.at(self.batch) * width
             is_gradient = index in kept and index not in self.replaced
             born = 0 if storage.role == "input" else position[min(storage.born, len(position) - 1)]
-            self.out.spans.append(Span(size, born, end if is_gradient else dies, gradient=is_gradient))
-        for piece in self.out.spans:
-            if piece.dies == NEVER:
-                piece.dies = end
+            self._hold(size, born, end if is_gradient else dies, gradient=is_gradient)
+
+    def _hold(self, nbytes: float, born: int, dies: int, *, gradient: bool) -> None:
+        """Note what holds memory, and why."""
+        kept = born < self.out.forward < dies
+        kind: Kind = "gradients" if gradient else "activations" if kept else "temporaries"
+        self.out.tensors.append(Tensor(kind, nbytes, born, dies))

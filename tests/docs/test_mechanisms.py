@@ -9,7 +9,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "explanation").glob("*.md"))
 TABLES = ROOT / "docs" / "explanation" / "mechanisms.md"
 #: rooms whose every module is a mechanism
-ROOMS = ("engine", "cost", "layout", "execution", "collectives", "collectives/plans", "training", "analysis", "study")
+ROOMS = ("engine", "cost", "layout", "memory", "execution", "training")
+ROOMS += ("collectives", "collectives/plans", "analysis", "study")
 ROOMS += ("study/planning", "calibrate/fit", "accuracy", "accuracy/fits", "accuracy/leave_out")
 #: modules of other rooms that are
 WORK = ("op", "graph", "builders", "precision", "fusion", "model", "traced", "step", "lowering", "mixed", "optimizers")

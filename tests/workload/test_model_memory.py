@@ -70,10 +70,10 @@ def test_states_follow_the_optimizer():
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16-master"])
 def test_everything_is_born_before_it_dies(precision):
     lowered = lower(zoo.load("bert-base-128"), 2, training_precision(precision))
-    for span in lowered.spans:
-        assert 0 <= span.born < span.dies <= len(lowered.ops)
-        assert span.nbytes >= 0
-    kept = sum(span.nbytes for span in lowered.spans if span.gradient)
+    for one in lowered.tensors:
+        assert 0 <= one.born < one.dies <= len(lowered.ops)
+        assert one.nbytes >= 0
+    kept = sum(one.nbytes for one in lowered.tensors if one.kind == "gradients")
     assert kept == sum(nbytes for _, _, nbytes, _ in lowered.gradients)
 
 

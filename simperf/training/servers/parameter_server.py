@@ -10,8 +10,8 @@ from operator import sub
 from simperf.errors import InputError, Problem
 from simperf.execution import Program, wait
 from simperf.execution.session import Session
+from simperf.memory import Holding, hold
 from simperf.training.jitter import Constant
-from simperf.training.memory import Holding, hold
 from simperf.training.options import kernel_by_kernel
 from simperf.training.outcome import tell_cost, tell_memory, tell_use
 from simperf.training.servers.kvstore import KVStore, StoreOptions
@@ -149,7 +149,7 @@ def parameter_server(
             ends.append(m.now)
 
     if step.memory:
-        hold([Holding(m.simulation.device(kv.gpu), step.memory, step.samples, need) for kv in store.workers])
+        hold([Holding(m.simulation.device(kv.gpu).memory, step.memory, step.samples, need) for kv in store.workers])
     threads = []
     for index, kv in enumerate(store.workers):
         if disk and kv.team.route.host not in readers:

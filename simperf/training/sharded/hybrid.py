@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from simperf.errors import InputError, Problem
 from simperf.execution import Program, launch, record, synchronize, wait
 from simperf.execution.session import Session
+from simperf.memory import Holding, hold
 from simperf.training.data.buckets import BUCKET, FIRST_BUCKET, Bucket, assign_buckets
 from simperf.training.data.exchange import backward, exchange
 from simperf.training.data.group import Await, Group
 from simperf.training.data.symmetry import make_replicas
 from simperf.training.fitting import fit_speed
-from simperf.training.memory import Holding, hold
 from simperf.training.options import kernel_by_kernel
 from simperf.training.outcome import step_time, tell
 from simperf.training.replica import Replica, faster
@@ -158,7 +158,7 @@ def train_hybrid(m: Session, run: HybridRun) -> Program:
         replica.memory = dict(parts[replica.rank].step.memory)
     hold(
         [
-            Holding(one.device, one.memory, run.batch, nodes=[run.nodes[rank] for rank in one.members])
+            Holding(one.device.memory, one.memory, run.batch, nodes=[run.nodes[rank] for rank in one.members])
             for one in replicas
         ],
         key="tables",

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from simperf.errors import DeviceMemoryError
 from simperf.hardware import build_machine
-from simperf.training.memory import Holding, hold, largest_batch
+from simperf.memory import Holding, hold, largest_batch
 from tests.training.strategies import CATALOG, layers, metric, run, session, star
 
 
@@ -43,7 +43,7 @@ def test_buckets_hold_a_copy_of_the_gradients():
 
 def test_what_is_held_already_counts():
     m = session(star(1))
-    one = Holding(m.gpu(0), {"weights": 10e9}, samples=1)
+    one = Holding(m.gpu(0).memory, {"weights": 10e9}, samples=1)
     hold([one])
     with pytest.raises(DeviceMemoryError, match=r"weights 10\.00 GB"):
         hold([one])

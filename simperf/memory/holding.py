@@ -1,4 +1,4 @@
-"""Whether a replica fits on its device, and how much would."""
+"""Whether what a replica holds fits on its device, and how many samples would."""
 
 from __future__ import annotations
 
@@ -6,44 +6,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from simperf.engine.device import Device
 from simperf.errors import DeviceMemoryError, Problem
+from simperf.memory.fit import largest_batch
+from simperf.memory.pool import Pool
 from simperf.units import format_quantity
 
-__all__ = ["MOST_SAMPLES", "Holding", "hold", "largest_batch"]
-
-#: samples beyond which nobody trains on one device
-MOST_SAMPLES = 1 << 24
-
-
-def largest_batch(need: Callable[[int], float], capacity: float, *, most: int = MOST_SAMPLES) -> int:
-    """Most samples whose memory fits, by bisection; 0 if not even one does.
-
-    Parameters
-    ----------
-    need : callable
-        Memory of so many samples [B]; never falls with them.
-    capacity : float
-        Of the device [B].
-    most : int
-        No more are looked at.
-
-    Examples
-    --------
-    >>> largest_batch(lambda samples: 1000.0 + 10.0 * samples, 1234.0)
-    23
-    """
-    if need(1) > capacity:
-        return 0
-    low, high = 1, 2
-    while high <= most and need(high) <= capacity:
-        low, high = high, 2 * high
-    if low == most:
-        return most
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if need(middle) <= capacity else (low, middle)
-    return low
+__all__ = ["Holding", "hold"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +20,10 @@ class Holding:
 
     Parameters
     ----------
-    device : Device
+    pool : Pool
+        The device's memory.
     memory : mapping of str to float
-        Bytes by what holds them [B].
+        Bytes by kind, of `simperf.memory.KINDS` [B].
     samples : float
         That the device works on.
     need : callable, optional
@@ -63,7 +32,7 @@ class Holding:
         Devices that it stands for; by default its own.
     """
 
-    device: Device
+    pool: Pool
     memory: Mapping[str, float]
     samples: float
     need: Callable[[int], float] | None = None
@@ -71,7 +40,7 @@ class Holding:
 
     def shortage(self) -> tuple[str, int | None]:
         """Why it does not fit, and how many samples would if that is known; empty if it fits."""
-        total, pool = math.fsum(self.memory.values()), self.device.memory
+        total, pool = math.fsum(self.memory.values()), self.pool
         if pool.held + total <= pool.capacity:
             return "", None
         parts = ", ".join(f"{name} {format_quantity(nbytes, 'B')}" for name, nbytes in self.memory.items() if nbytes)
@@ -114,7 +83,7 @@ def hold(
     short: dict[tuple[str, int | None], list[str]] = {}
     for one in holdings:
         if (found := one.shortage())[0]:
-            short.setdefault(found, []).extend(one.nodes or (one.device.name,))
+            short.setdefault(found, []).extend(one.nodes or (one.pool.name,))
     problems = []
     for (text, fits), (first, *others) in short.items():
         named = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
@@ -126,4 +95,4 @@ def hold(
     for one in holdings:
         for name, nbytes in one.memory.items():
             if nbytes:
-                one.device.memory.hold(nbytes, name)
+                one.pool.hold(nbytes, name)

@@ -1,0 +1,76 @@
+"""Tensors with their lifetimes, and what they hold of a device's memory while operations run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Literal, get_args
+
+__all__ = ["KINDS", "Kind", "Tensor", "held"]
+
+Kind = Literal[
+    "weights",
+    "master",
+    "optimizer",
+    "buffers",
+    "gradients",
+    "activations",
+    "temporaries",
+    "input",
+    "buckets",
+    "tables",
+    "whole batch",
+    "gathered outputs",
+    "workspace",
+]
+
+#: what holds memory: weights, an fp32 copy of them, optimizer states, the model's buffers, gradients, what the forward
+#: pass keeps for the backward pass, what lives shorter, the mini-batch, buckets of gradients, embedding tables, inputs
+#: and outputs of all devices on one, and what a kernel needs beside its operands
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A piece of device memory with its lifetime, in numbers of operations.
+
+    Parameters
+    ----------
+    kind : str
+        One of `KINDS`.
+    nbytes : float
+        Size [B].
+    born, dies : int
+        It is there from operation `born` on; `dies` is the first operation without it.
+    """
+
+    kind: Kind
+    nbytes: float
+    born: int
+    dies: int
+
+
+def held(tensors: Iterable[Tensor], count: int) -> dict[Kind, list[float]]:
+    """Memory that tensors hold while each of `count` operations runs, by kind [B].
+
+    A tensor is there at least for the operation that makes it.
+
+    Parameters
+    ----------
+    tensors : iterable of Tensor
+    count : int
+        Operations.
+
+    Examples
+    --------
+    >>> kept, short = Tensor("activations", 8.0, 0, 3), Tensor("temporaries", 2.0, 1, 1)
+    >>> held([kept, short], 4)
+    {'activations': [8.0, 8.0, 8.0, 0.0], 'temporaries': [0.0, 2.0, 0.0, 0.0]}
+    """
+    changes: dict[Kind, list[float]] = {}
+    for one in tensors:
+        series = changes.setdefault(one.kind, [0.0] * (count + 1))
+        series[one.born] += one.nbytes
+        series[max(one.dies, one.born + 1) if one.dies < count else count] -= one.nbytes
+    return {kind: list(accumulate(series))[:count] for kind, series in changes.items()}
