@@ -10,7 +10,7 @@ import simperf
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-ROOMS = ("hardware", "workload", "cost", "collectives", "execution", "programs", "scenario", "teach")
+PACKAGES = ("hardware", "workload", "cost", "collectives", "execution", "programs", "scenario", "teach")
 
 
 def code(page):
@@ -32,10 +32,10 @@ def test_every_name_of_the_top_is_described_and_used():
         assert f":: simperf.{name}\n" in page or f"`{name}`" in page, f"{name} is not described"
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_every_name_of_a_room_is_used_in_an_example(room):
-    module, text = importlib.import_module(f"simperf.{room}"), code("packages.md")
-    assert f"`simperf.{room}`" in (DOCS / "packages.md").read_text("utf-8")
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_name_of_a_package_is_used_in_an_example(package):
+    module, text = importlib.import_module(f"simperf.{package}"), code("packages.md")
+    assert f"`simperf.{package}`" in (DOCS / "packages.md").read_text("utf-8")
     assert [name for name in module.__all__ if not used(name, text)] == []
 
 

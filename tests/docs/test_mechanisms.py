@@ -8,11 +8,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "explanation").glob("*.md"))
 TABLES = ROOT / "docs" / "explanation" / "mechanisms.md"
-#: rooms whose every module is a mechanism
-ROOMS = ("engine", "cost", "layout", "memory", "execution", "training")
-ROOMS += ("collectives", "collectives/plans", "analysis", "study")
-ROOMS += ("study/planning", "calibrate/fit", "accuracy", "accuracy/fits", "accuracy/leave_out")
-#: modules of other rooms that are
+#: packages whose every module is a mechanism
+PACKAGES = ("engine", "cost", "layout", "memory", "execution", "training")
+PACKAGES += ("collectives", "collectives/plans", "analysis", "study")
+PACKAGES += ("study/planning", "calibrate/fit", "accuracy", "accuracy/fits", "accuracy/leave_out")
+#: modules of other packages that are
 WORK = ("op", "graph", "builders", "precision", "fusion", "model", "traced", "step", "lowering", "mixed", "optimizers")
 MORE = tuple(f"workload/{name}.py" for name in (*WORK, "footprint", "decoder"))
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -34,7 +34,7 @@ def rows():
 
 def test_every_module_of_a_mechanism_is_reached_from_some_page():
     reached = set().union(*(links(page) for page in PAGES))
-    modules = [path for room in ROOMS for path in sorted((ROOT / "simperf" / room).glob("*.py"))]
+    modules = [path for package in PACKAGES for path in sorted((ROOT / "simperf" / package).glob("*.py"))]
     modules = [path for path in modules if path.name != "__init__.py"]
     modules += [ROOT / "simperf" / name for name in MORE]
     assert len(modules) > 120
@@ -53,7 +53,7 @@ def test_the_table_is_not_empty():
     assert len(rows()) > 60
 
 
-def test_no_other_room_is_forgotten():
-    rooms = {path.name for path in (ROOT / "simperf").iterdir() if path.is_dir() and not path.name.startswith("_")}
+def test_no_other_package_is_forgotten():
+    packages = {path.name for path in (ROOT / "simperf").iterdir() if path.is_dir() and not path.name.startswith("_")}
     other = {"hardware", "workload", "programs", "scenario", "report", "teach", "cli", "calibrate"}
-    assert rooms == {room.partition("/")[0] for room in ROOMS} | other
+    assert packages == {package.partition("/")[0] for package in PACKAGES} | other
