@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from simperf.collectives import Plan
+    from simperf.schedules import Schedule
 
-__all__ = ["check_collective", "check_part"]
+__all__ = ["check_collective", "check_part", "check_schedule"]
 
 
 def check_collective(
@@ -73,6 +74,63 @@ def check_collective(
             if problems:
                 where = f"{one.collective}/{one.algorithm} over {one.nranks} ranks"
                 raise AssertionError("\n  ".join([f"{where}:", *problems]))
+
+
+def check_schedule(
+    plan: Schedule | str,
+    *,
+    stages: Iterable[int] = (1, 2, 3, 4, 5, 8),
+    microbatches: Iterable[int] = (1, 2, 3, 4, 5, 8, 10, 16, 24),
+    refused: bool = True,
+    **options: Any,
+) -> None:
+    """Prove pipeline schedules right by carrying them out without a clock.
+
+    Every stage must do F and B of each micro-batch and chunk once, and W everywhere or nowhere; no pass may wait for
+    itself in a circle; and the activations in flight must be what the schedule claims.
+
+    Parameters
+    ----------
+    plan : Schedule or str
+        A schedule, or the name of a registered one such as ``"1f1b"``.
+    stages, microbatches : iterable of int
+        Numbers to try, all with all; without effect if a schedule is given.
+    refused : bool
+        Whether a schedule may refuse numbers with an `InputError`.
+    **options
+        Options of the schedule.
+
+    Raises
+    ------
+    AssertionError
+        The schedule is wrong; says where.
+
+    Examples
+    --------
+    >>> check_schedule("1f1b", stages=[1, 2, 4], microbatches=[1, 8])
+    """
+    from itertools import product
+
+    from simperf.errors import InputError
+    from simperf.schedules import make_schedule, problems_of
+
+    plans: list[Schedule] = []
+    if isinstance(plan, str):
+        for count, batches in product(stages, microbatches):
+            try:
+                plans.append(make_schedule(plan, stages=count, microbatches=batches, **options))
+            except InputError:
+                if not refused:
+                    raise
+        if not plans:
+            raise AssertionError(f"{plan}: refuses all numbers of stages and micro-batches that were tried")
+    else:
+        plans.append(plan)
+    for one in plans:
+        problems = problems_of(one)
+        if problems:
+            where = f"{one.name} over {len(one.stages)} stages with {one.microbatches} micro-batches"
+            raise AssertionError("\n  ".join([f"{where}:", *problems[:20]]))
 
 
 def check_part(path: str | os.PathLike[str]) -> None:

@@ -12,7 +12,7 @@ import simpy
 
 from simperf.engine.interference import Interference
 from simperf.engine.kernel import Kernel
-from simperf.engine.memory import MemoryPool
+from simperf.engine.memory import DeviceMemory
 from simperf.engine.network import FlowNetwork
 from simperf.engine.recorder import Category, Recorder
 from simperf.engine.share import Share, Task
@@ -318,7 +318,7 @@ class Device:
         self.depth, self.recorder = depth, recorder
         self.share = share or Share(env, 1.0)
         capacity = part.memory_capacity if part is not None else math.inf
-        self.memory = MemoryPool(env, name, capacity, recorder=recorder)
+        self.memory = DeviceMemory(env, name, capacity, recorder=recorder)
         self._streams: dict[int, Stream] = {}
         self._engines: dict[str, CopyEngine] = {}
         factors = getattr(part, "beside", None)

@@ -7,12 +7,12 @@ import math
 import simpy
 
 from simperf.engine.recorder import Recorder
-from simperf.memory import Pool
+from simperf.memory import MemoryPool
 
-__all__ = ["MemoryPool"]
+__all__ = ["DeviceMemory"]
 
 
-class MemoryPool(Pool):
+class DeviceMemory(MemoryPool):
     """A pool with a clock.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from simperf.memory.fit import largest_batch
 from simperf.memory.holding import Holding, hold
-from simperf.memory.pool import Pool
-from simperf.memory.tensors import KINDS, Kind, Tensor, held
+from simperf.memory.pool import MemoryPool
+from simperf.memory.tensors import KINDS, Tensor, TensorKind, held
 
-__all__ = ["KINDS", "Holding", "Kind", "Pool", "Tensor", "held", "hold", "largest_batch"]
+__all__ = ["KINDS", "Holding", "MemoryPool", "Tensor", "TensorKind", "held", "hold", "largest_batch"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from simperf.errors import DeviceMemoryError, Problem
 from simperf.memory.fit import largest_batch
-from simperf.memory.pool import Pool
+from simperf.memory.pool import MemoryPool
 from simperf.units import format_quantity
 
 __all__ = ["Holding", "hold"]
@@ -20,7 +20,7 @@ class Holding:
 
     Parameters
     ----------
-    pool : Pool
+    pool : MemoryPool
         The device's memory.
     memory : mapping of str to float
         Bytes by kind, of `simperf.memory.KINDS` [B].
@@ -32,7 +32,7 @@ class Holding:
         Devices that it stands for; by default its own.
     """
 
-    pool: Pool
+    pool: MemoryPool
     memory: Mapping[str, float]
     samples: float
     need: Callable[[int], float] | None = None

@@ -7,10 +7,10 @@ import math
 from simperf.errors import DeviceMemoryError
 from simperf.units import format_quantity
 
-__all__ = ["Pool"]
+__all__ = ["MemoryPool"]
 
 
-class Pool:
+class MemoryPool:
     """Bytes held on one device.
 
     Not modelled: fragmentation and the caching allocator's rounding of sizes.
@@ -29,7 +29,7 @@ class Pool:
 
     Examples
     --------
-    >>> pool = Pool("gpu0", 16e9)
+    >>> pool = MemoryPool("gpu0", 16e9)
     >>> pool.hold(10e9, "weights")
     >>> pool.hold(8e9, "activations")
     Traceback (most recent call last):

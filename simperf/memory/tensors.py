@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal, get_args
 
-__all__ = ["KINDS", "Kind", "Tensor", "held"]
+__all__ = ["KINDS", "Tensor", "TensorKind", "held"]
 
-Kind = Literal[
+TensorKind = Literal[
     "weights",
     "master",
     "optimizer",
@@ -28,7 +28,7 @@ Kind = Literal[
 #: what holds memory: weights, an fp32 copy of them, optimizer states, the model's buffers, gradients, what the forward
 #: pass keeps for the backward pass, what lives shorter, the mini-batch, buckets of gradients, embedding tables, inputs
 #: and outputs of all devices on one, and what a kernel needs beside its operands
-KINDS: tuple[Kind, ...] = get_args(Kind)
+KINDS: tuple[TensorKind, ...] = get_args(TensorKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +45,13 @@ class Tensor:
         It is there from operation `born` on; `dies` is the first operation without it.
     """
 
-    kind: Kind
+    kind: TensorKind
     nbytes: float
     born: int
     dies: int
 
 
-def held(tensors: Iterable[Tensor], count: int) -> dict[Kind, list[float]]:
+def held(tensors: Iterable[Tensor], count: int) -> dict[TensorKind, list[float]]:
     """Memory that tensors hold while each of `count` operations runs, by kind [B].
 
     A tensor is there at least for the operation that makes it.
@@ -68,7 +68,7 @@ def held(tensors: Iterable[Tensor], count: int) -> dict[Kind, list[float]]:
     >>> held([kept, short], 4)
     {'activations': [8.0, 8.0, 8.0, 0.0], 'temporaries': [0.0, 2.0, 0.0, 0.0]}
     """
-    changes: dict[Kind, list[float]] = {}
+    changes: dict[TensorKind, list[float]] = {}
     for one in tensors:
         series = changes.setdefault(one.kind, [0.0] * (count + 1))
         series[one.born] += one.nbytes

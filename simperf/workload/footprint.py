@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from simperf.errors import InputError, Problem
-from simperf.memory import Kind, held
+from simperf.memory import TensorKind, held
 from simperf.memory import largest_batch as most_samples
 from simperf.workload.lowering import lower
 from simperf.workload.mixed import training_precision
@@ -15,7 +15,7 @@ from simperf.workload.traced import TracedStep
 __all__ = ["largest_batch", "memory"]
 
 #: what changes from operation to operation
-MOVING: tuple[Kind, ...] = ("gradients", "activations", "temporaries")
+MOVING: tuple[TensorKind, ...] = ("gradients", "activations", "temporaries")
 
 #: samples of which no memory is large enough
 MOST = 1 << 40

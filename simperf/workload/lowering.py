@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from simperf.memory import Kind, Tensor
+from simperf.memory import Tensor, TensorKind
 from simperf.workload.mixed import WIDE_KINDS, TrainingPrecision
 from simperf.workload.op import MATRIX_FAMILIES, Op
 from simperf.workload.precision import PRECISIONS
@@ -247,5 +247,5 @@ class _Lowering:
     def _hold(self, nbytes: float, born: int, dies: int, *, gradient: bool) -> None:
         """Note what holds memory, and why."""
         kept = born < self.out.forward < dies
-        kind: Kind = "gradients" if gradient else "activations" if kept else "temporaries"
+        kind: TensorKind = "gradients" if gradient else "activations" if kept else "temporaries"
         self.out.tensors.append(Tensor(kind, nbytes, born, dies))

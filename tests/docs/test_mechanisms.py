@@ -10,7 +10,7 @@ PAGES = sorted((ROOT / "docs" / "explanation").glob("*.md"))
 TABLES = ROOT / "docs" / "explanation" / "mechanisms.md"
 #: packages whose every module is a mechanism
 PACKAGES = ("engine", "cost", "layout", "memory", "execution", "training")
-PACKAGES += ("collectives", "collectives/plans", "analysis", "study")
+PACKAGES += ("collectives", "collectives/plans", "schedules", "schedules/plans", "analysis", "study")
 PACKAGES += ("study/planning", "calibrate/fit", "accuracy", "accuracy/fits", "accuracy/leave_out")
 #: modules of other packages that are
 WORK = ("op", "graph", "builders", "precision", "fusion", "model", "traced", "step", "lowering", "mixed", "optimizers")

@@ -5,7 +5,7 @@ import pytest
 from simperf.engine.device import Copy
 from simperf.engine.items import GraphLaunch, Marker, WaitFor
 from simperf.engine.kernel import Kernel
-from simperf.engine.memory import MemoryPool
+from simperf.engine.memory import DeviceMemory
 from simperf.engine.network import FlowNetwork
 from simperf.engine.recorder import CATEGORIES, Recorder
 from simperf.engine.simulation import Simulation
@@ -99,7 +99,7 @@ def test_memory_is_held_from_launch_to_end_and_its_lack_names_the_operation():
 
 def test_an_unlimited_pool_never_refuses():
     sim = Simulation()
-    pool = MemoryPool(sim.env, "gpu0")
+    pool = DeviceMemory(sim.env, "gpu0")
     pool.hold(1e18, "anything")
     assert pool.peak == 1e18
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simperf.errors import DeviceMemoryError
-from simperf.memory import KINDS, Pool, Tensor, held
+from simperf.memory import KINDS, MemoryPool, Tensor, held
 
 COUNT = 12
 TENSORS = st.builds(
@@ -29,7 +29,7 @@ def test_held_is_the_sum_of_what_is_alive(tensors):
 
 @given(st.lists(st.floats(0, 40), max_size=10))
 def test_a_pool_holds_no_more_than_there_is(sizes):
-    pool, taken = Pool("gpu0", 100.0), []
+    pool, taken = MemoryPool("gpu0", 100.0), []
     for size in sizes:
         try:
             pool.hold(size, "layer")

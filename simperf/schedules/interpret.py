@@ -1,0 +1,102 @@
+"""The proof of a schedule: it is carried out without a clock, and everything is done once and in order."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from simperf.schedules.schedule import PASSES, Pass, Schedule
+
+__all__ = ["count_in_flight", "order_of", "problems_of"]
+
+
+def problems_of(plan: Schedule) -> list[str]:
+    """All that is wrong with a schedule, in words; empty if it is right.
+
+    Every part of the model has one stage and chunk; every stage does F and B of each micro-batch and chunk exactly
+    once, and W everywhere or nowhere; no pass waits for itself in a circle; and the activations in flight are what the
+    schedule claims.
+    """
+    problems = _places(plan) or _passes(plan)
+    if problems:
+        return problems
+    done = order_of(plan)
+    total = sum(map(len, plan.stages))
+    if len(done) < total:
+        stuck = _stuck(plan, set(done))
+        return [f"{total - len(done)} passes wait forever: {stuck}"]
+    found = count_in_flight(plan)
+    if found != plan.in_flight:
+        return [f"keeps activations of {found} chunks on its stages, and claims {plan.in_flight}"]
+    return []
+
+
+def order_of(plan: Schedule) -> list[tuple[int, Pass]]:
+    """Stages and passes in an order in which all can be done; fewer than there are if some wait forever."""
+    place = [0] * len(plan.stages)
+    done: dict[tuple[int, Pass], None] = {}
+    moved = True
+    while moved:
+        moved = False
+        for stage, passes in enumerate(plan.stages):
+            while place[stage] < len(passes):
+                one = passes[place[stage]]
+                if any(need not in done for need in plan.needs(stage, one)):
+                    break
+                done[stage, one] = None
+                place[stage] += 1
+                moved = True
+    return list(done)
+
+
+def count_in_flight(plan: Schedule) -> tuple[int, ...]:
+    """Most chunks whose activations each stage keeps at a time."""
+    last, found = ("W" if plan.split else "B"), []
+    for passes in plan.stages:
+        now = most = 0
+        for one in passes:
+            now += one.kind == "F"
+            most = max(most, now)
+            now -= one.kind == last
+        found.append(most)
+    return tuple(found)
+
+
+def _places(plan: Schedule) -> list[str]:
+    count = len(plan.stages)
+    problems = [
+        f"part {part} of the model is on stage {stage}, and there are {count}"
+        for part, (stage, _) in enumerate(plan.path)
+        if not 0 <= stage < count
+    ]
+    problems += [
+        f"chunk {chunk} of stage {stage} is {times} parts of the model"
+        for (stage, chunk), times in Counter(plan.path).items()
+        if times > 1
+    ]
+    if len(plan.in_flight) != count:
+        problems.append(f"claims activations in flight of {len(plan.in_flight)} stages, and there are {count}")
+    return problems
+
+
+def _passes(plan: Schedule) -> list[str]:
+    problems = []
+    kinds = PASSES if plan.split else PASSES[:2]
+    for stage, passes in enumerate(plan.stages):
+        chunks = [chunk for where, chunk in plan.path if where == stage]
+        wanted = {Pass(kind, batch, chunk) for kind in kinds for batch in range(plan.microbatches) for chunk in chunks}
+        counts = Counter(passes)
+        problems += [f"stage {stage} never does {one}" for one in sorted(wanted - set(counts))]
+        problems += [f"stage {stage} does {one}, which is no part of the work" for one in sorted(set(counts) - wanted)]
+        problems += [f"stage {stage} does {one} {times} times" for one, times in counts.items() if times > 1]
+    return problems
+
+
+def _stuck(plan: Schedule, done: set[tuple[int, Pass]]) -> str:
+    """The first pass of each stage that cannot be done, with what it waits for."""
+    found = []
+    for stage, passes in enumerate(plan.stages):
+        one = next((one for one in passes if (stage, one) not in done), None)
+        if one is not None:
+            needs = [f"{need} of stage {where}" for where, need in plan.needs(stage, one) if (where, need) not in done]
+            found.append(f"{one} of stage {stage} for {' and '.join(needs)}")
+    return "; ".join(found[:8])

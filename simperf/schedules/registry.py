@@ -1,0 +1,76 @@
+"""The table of pipeline schedules: a new one is a file with a function under `@schedule`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from simperf.errors import InputError, Problem, nearest
+from simperf.registry import Registry
+from simperf.schedules.schedule import Schedule
+
+__all__ = ["SCHEDULES", "make_schedule", "options_of", "schedule"]
+
+ScheduleMaker: TypeAlias = Callable[..., Schedule]
+
+#: name -> function of the numbers of stages and micro-batches
+SCHEDULES: Registry[ScheduleMaker] = Registry(
+    "pipeline schedule", package="simperf.schedules.plans", group="simperf.schedules"
+)
+
+#: passes that a schedule is made of at most
+MOST_PASSES = 1 << 24
+
+
+def schedule(name: str) -> Callable[[ScheduleMaker], ScheduleMaker]:
+    """Register a function ``(stages, microbatches, *, options) -> Schedule``."""
+    return SCHEDULES.register(name)
+
+
+def options_of(name: str) -> tuple[str, ...]:
+    """Names of the options that a schedule takes, such as ``("chunks",)``."""
+    return tuple(inspect.signature(SCHEDULES[name]).parameters)[2:]
+
+
+def make_schedule(name: str, *, stages: int, microbatches: int, **options: Any) -> Schedule:
+    """Make the schedule of a pipeline.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``"1f1b"``.
+    stages, microbatches : int
+        At least 1.
+    **options
+        Options of the schedule, see `options_of`.
+
+    Raises
+    ------
+    UnknownNameError
+        No such schedule; the nearest name is offered.
+    InputError
+        Numbers or options that have no meaning for the schedule.
+
+    Examples
+    --------
+    >>> make_schedule("gpipe", stages=4, microbatches=8).in_flight
+    (8, 8, 8, 8)
+    """
+    maker, known = SCHEDULES[name], options_of(name)
+    problems = [
+        Problem("a whole number, 1 or more, is expected", key=key, value=repr(count))
+        for key, count in (("stages", stages), ("microbatches", microbatches))
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1
+    ]
+    if not problems and stages * microbatches > MOST_PASSES:
+        message = f"{stages} stages of {microbatches} micro-batches are more passes than a schedule is made of"
+        problems.append(Problem(message, key="microbatches", expected=f"at most {MOST_PASSES // stages}"))
+    problems += [
+        Problem(f"{name} has no option {key!r}{nearest(key, known)}", key=key, expected=", ".join(known) or "no option")
+        for key in options
+        if key not in known
+    ]
+    if problems:
+        raise InputError(problems)
+    return maker(stages, microbatches, **options)

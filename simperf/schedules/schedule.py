@@ -1,0 +1,94 @@
+"""A pipeline schedule as a pure plan: which stage does which pass of which micro-batch, in which order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+__all__ = ["PASSES", "Pass", "PassKind", "Schedule"]
+
+PassKind = Literal["F", "B", "W"]
+
+#: forward; backward, or its gradients of inputs alone; gradients of weights
+PASSES: tuple[PassKind, ...] = get_args(PassKind)
+
+
+class Pass(NamedTuple):
+    """One pass over one chunk of layers.
+
+    Parameters
+    ----------
+    kind : str
+        ``"F"``: forward. ``"B"``: backward; only the gradients of inputs where the schedule has a ``"W"`` pass for the
+        gradients of weights.
+    microbatch : int
+        From 0.
+    chunk : int
+        Which of the stage's chunks of layers, from 0.
+    """
+
+    kind: PassKind
+    microbatch: int
+    chunk: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.kind}{self.microbatch}" + (f".{self.chunk}" if self.chunk else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What every stage of a pipeline does, in order. It knows no clock.
+
+    A pass waits for the one before it on its stage, and for what it needs: F for F of the chunk before it in the model,
+    B for F of its own chunk and B of the chunk after it, W for B of its own chunk.
+
+    Parameters
+    ----------
+    name : str
+    microbatches : int
+    stages : tuple of tuple of Pass
+        The passes of each stage in the order in which it does them.
+    path : tuple of (int, int)
+        Stage and chunk of each part of the model, in the order of the forward pass.
+    in_flight : tuple of int
+        Most chunks whose activations each stage keeps at a time: from the start of F to the end of B, or of W where
+        there is one.
+
+    Examples
+    --------
+    >>> from simperf.schedules import make_schedule
+    >>> [str(one) for one in make_schedule("1f1b", stages=2, microbatches=3).stages[0]]
+    ['F0', 'F1', 'B0', 'F2', 'B1', 'B2']
+    """
+
+    name: str
+    microbatches: int
+    stages: tuple[tuple[Pass, ...], ...]
+    path: tuple[tuple[int, int], ...]
+    in_flight: tuple[int, ...]
+
+    @property
+    def chunks(self) -> int:
+        """Most chunks of layers on one stage."""
+        return max((chunk for _, chunk in self.path), default=-1) + 1
+
+    @property
+    def split(self) -> bool:
+        """Whether gradients of weights are passes of their own."""
+        return any(one.kind == "W" for passes in self.stages for one in passes)
+
+    def needs(self, stage: int, one: Pass) -> tuple[tuple[int, Pass], ...]:
+        """Stage and pass of all that a pass needs, beside the pass before it on its stage."""
+        at = self.path.index((stage, one.chunk))
+        found = []
+        if one.kind == "F" and at:
+            before, chunk = self.path[at - 1]
+            found.append((before, Pass("F", one.microbatch, chunk)))
+        if one.kind == "B":
+            found.append((stage, one._replace(kind="F")))
+            if at + 1 < len(self.path):
+                after, chunk = self.path[at + 1]
+                found.append((after, Pass("B", one.microbatch, chunk)))
+        if one.kind == "W":
+            found.append((stage, one._replace(kind="B")))
+        return tuple(found)

@@ -1,0 +1,105 @@
+"""Pipeline schedules: proved by interpretation, with the bubbles and the memory that their papers claim."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simperf.errors import InputError, UnknownNameError
+from simperf.schedules import SCHEDULES, Pass, make_schedule, order_of, problems_of
+from simperf.testing import check_schedule
+
+SIZES = st.tuples(st.integers(1, 6), st.integers(1, 12))
+
+
+def span(plan, *, forward=1.0, backward=2.0):
+    """When the last stage is done if passes take these times a stage and sends take none, by the longest path."""
+    cost = {"F": forward / plan.chunks, "B": backward / plan.chunks}
+    ends, last = {}, [0.0] * len(plan.stages)
+    for stage, one in order_of(plan):
+        start = max([last[stage], *(ends[need] for need in plan.needs(stage, one))])
+        ends[stage, one] = last[stage] = start + cost[one.kind]
+    return max(last)
+
+
+@pytest.mark.parametrize("name", list(SCHEDULES))
+def test_every_schedule_conforms(name):
+    check_schedule(name)
+
+
+@given(SIZES)
+def test_bubble_of_gpipe_and_1f1b(sizes):
+    """(p - 1) / (m + p - 1) of the time is idle."""
+    stages, batches = sizes
+    for name in ("gpipe", "1f1b"):
+        assert span(make_schedule(name, stages=stages, microbatches=batches)) == 3.0 * (batches + stages - 1)
+
+
+@given(st.integers(2, 5), st.integers(1, 3), st.integers(2, 4))
+def test_bubble_of_interleaved_stages_is_a_chunk_th(stages, turns, chunks):
+    """(p - 1) / v forward and backward passes of a whole stage (SC 2021, section 2.2)."""
+    plan = make_schedule("interleaved", stages=stages, microbatches=stages * turns, chunks=chunks)
+    assert span(plan) == pytest.approx(3.0 * (stages * turns + (stages - 1) / chunks))
+
+
+@given(SIZES)
+def test_activations_in_flight(sizes):
+    """GPipe keeps all micro-batches, 1F1B no more than there are stages from there on."""
+    stages, batches = sizes
+    assert make_schedule("gpipe", stages=stages, microbatches=batches).in_flight == (batches,) * stages
+    found = make_schedule("1f1b", stages=stages, microbatches=batches).in_flight
+    assert found == tuple(min(stages - stage, batches) for stage in range(stages))
+
+
+def test_one_chunk_interleaved_is_as_long_as_1f1b():
+    one = make_schedule("interleaved", stages=4, microbatches=8, chunks=1)
+    assert span(one) == span(make_schedule("1f1b", stages=4, microbatches=8))
+
+
+def test_gradients_of_weights_may_be_passes_of_their_own():
+    plain = make_schedule("1f1b", stages=3, microbatches=4)
+    stages = tuple(
+        tuple(each for one in passes for each in ([one, one._replace(kind="W")] if one.kind == "B" else [one]))
+        for passes in plain.stages
+    )
+    plan = replace(plain, stages=stages)
+    assert plan.split
+    assert problems_of(plan) == []
+    missing = replace(plan, stages=(plan.stages[0][:-1], *plan.stages[1:]))
+    assert problems_of(missing) == ["stage 0 never does W3"]
+
+
+def broken(change):
+    plan = make_schedule("1f1b", stages=2, microbatches=2)
+    return problems_of(replace(plan, **change(plan)))
+
+
+def test_what_is_wrong_is_said():
+    twice = broken(lambda plan: {"stages": (plan.stages[0], (*plan.stages[1], Pass("B", 1)))})
+    assert twice == ["stage 1 does B1 2 times"]
+    foreign = broken(lambda plan: {"stages": (plan.stages[0], (*plan.stages[1], Pass("F", 7)))})
+    assert foreign == ["stage 1 does F7, which is no part of the work"]
+    late = broken(lambda plan: {"stages": (plan.stages[0], plan.stages[1][::-1])})
+    assert late[0].startswith("6 passes wait forever: B0 of stage 0 for B0 of stage 1; B1 of stage 1 for F1 of stage 1")
+    assert "keeps activations" in broken(lambda plan: {"in_flight": (1, 1)})[0]
+    assert "claims activations in flight of 1 stages" in broken(lambda plan: {"in_flight": (1,)})[0]
+    assert "is 2 parts" in broken(lambda plan: {"path": ((0, 0), (0, 0))})[0]
+    assert "on stage 5" in broken(lambda plan: {"path": ((0, 0), (5, 0))})[0]
+    with pytest.raises(AssertionError, match="keeps activations"):
+        check_schedule(replace(make_schedule("gpipe", stages=2, microbatches=2), in_flight=(1, 1)))
+
+
+def test_numbers_and_options_that_have_no_meaning():
+    with pytest.raises(UnknownNameError, match="did you mean '1f1b'"):
+        make_schedule("1f1", stages=2, microbatches=2)
+    with pytest.raises(InputError, match="stages"):
+        make_schedule("gpipe", stages=0, microbatches=2)
+    with pytest.raises(InputError, match="has no option 'chunks'"):
+        make_schedule("gpipe", stages=2, microbatches=2, chunks=2)
+    with pytest.raises(InputError, match="4 or 8"):
+        make_schedule("interleaved", stages=4, microbatches=6)
+    with pytest.raises(InputError, match="chunks"):
+        make_schedule("interleaved", stages=4, microbatches=4, chunks=0)
+    with pytest.raises(InputError, match="more passes"):
+        make_schedule("gpipe", stages=2**20, microbatches=2**20)
