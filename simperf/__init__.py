@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from simperf.study.sweep import sweep
     from simperf.study.uncertainty import predict
     from simperf.units import Bytes, Seconds, format_quantity, parse
-
-__version__ = "0.1.0"
+    from simperf.version import __version__
 
 #: public name -> module that holds it
 _PUBLIC = {
@@ -53,6 +52,7 @@ _PUBLIC = {
     "Session": "execution.session",
     "SimperfError": "errors",
     "Simulation": "engine.simulation",
+    "__version__": "version",
     "breakdown": "analysis.breakdown",
     "build_machine": "hardware",
     "check_expectations": "scenario",

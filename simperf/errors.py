@@ -24,6 +24,7 @@ __all__ = [
     "SimperfError",
     "UnitError",
     "UnknownNameError",
+    "WorkerDiedError",
     "nearest",
 ]
 
@@ -181,3 +182,9 @@ def _alike(name: str, known: Sequence[str]) -> list[str]:
         return ratio.ratio() >= 0.6
 
     return [other for other in close if not other.startswith(folder + slash) or spelt(other)][:3]
+
+
+class WorkerDiedError(SimperfError):
+    """The process that worked on a task died again and again: killed, or out of memory."""
+
+    exit_code = 1

@@ -187,7 +187,7 @@ def _settle(attempt: Attempt, units: Mapping[str, str]) -> Attempt:
 
 def collect(scenario: Scenario, session: Session, time: float) -> Result:
     """Gather what a run left behind into a `Result`."""
-    from simperf import __version__
+    from simperf.version import __version__
 
     simulation, recorder = session.simulation, session.simulation.recorder
     modelled, not_modelled = _scope(session)

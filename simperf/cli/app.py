@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from simperf import __version__
 from simperf.cli import (
     accuracy,
     calibrate,
@@ -26,6 +25,7 @@ from simperf.cli import (
     topo,
     trace,
 )
+from simperf.version import __version__
 
 __all__ = ["app", "command"]
 

@@ -60,7 +60,6 @@ def fit(
     import datetime
     import sys
 
-    from simperf import __version__
     from simperf.calibrate.cluster.profile import is_box
     from simperf.calibrate.dataset import Dataset
     from simperf.calibrate.fit import fit_dataset
@@ -68,6 +67,7 @@ def fit(
     from simperf.calibrate.profile import write_profile
     from simperf.calibrate.sessions import parts, pool
     from simperf.cli.work import note, verify_outputs
+    from simperf.version import __version__
 
     verify_outputs(profile=output, folder=plots)  # before minutes of fitting, not after
     if any(path.suffix == ".csv" for path in data):
@@ -113,13 +113,13 @@ def _fit_sends(data: Sequence[Path], output: Path | None) -> None:
     """A network stack of a table of sends."""
     import datetime
 
-    from simperf import __version__
     from simperf.calibrate.cluster.sends import read_sends, sends_model
     from simperf.calibrate.profile import models_text
     from simperf.cli.work import note
     from simperf.errors import InputError, Problem
     from simperf.files import write_text
     from simperf.report.cluster import stack_text
+    from simperf.version import __version__
 
     if len(data) != 1:
         message = "a table of sends is fitted alone"

@@ -27,7 +27,7 @@ _FAR = 3.0
 
 def validation_text(found: Validation, *, points: bool = False) -> str:
     """A table of errors by series, fitted and held out apart; with `points`, a line a point as well."""
-    from simperf.calibrate.fit.report import quantity
+    from simperf.calibrate.fit.quantity import quantity
 
     lines = []
     if points:

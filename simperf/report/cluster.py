@@ -92,7 +92,7 @@ def box_text(models: Mapping[str, FittedModel]) -> str:
     from rich.text import Text
 
     from simperf.calibrate.cluster.profile import MISS, NAME, STEP
-    from simperf.calibrate.fit.report import quantity
+    from simperf.calibrate.fit.quantity import quantity
 
     constants = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for title in ("constant", "value", "90 %"):
@@ -120,7 +120,7 @@ def stack_text(models: Mapping[str, FittedModel]) -> str:
     from rich.table import Table
     from rich.text import Text
 
-    from simperf.calibrate.fit.report import quantity
+    from simperf.calibrate.fit.quantity import quantity
 
     (model,) = models.values()
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)

@@ -44,7 +44,7 @@ def cache_folder() -> Path | None:
 @lru_cache(maxsize=1)
 def fingerprint() -> str:
     """Version of simperf: its number, and a hash of its files, so that a changed line is another version."""
-    from simperf import __version__
+    from simperf.version import __version__
 
     root = Path(__file__).parents[1]
     digest = hashlib.sha256()

@@ -13,22 +13,16 @@ from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from simperf.errors import InputError, Problem, SimperfError
+from simperf.errors import InputError, Problem
 from simperf.registry import Registry
 
-__all__ = ["EXECUTORS", "Serial", "WorkerDiedError", "cores", "executor", "using", "workers_of"]
+__all__ = ["EXECUTORS", "Serial", "cores", "executor", "using", "workers_of"]
 
 T = TypeVar("T")
 Maker = Callable[[str], Executor]
 
 #: Makers of executors by the engine's name; each takes what stands behind the colon, "" if nothing does.
 EXECUTORS: Registry[Maker] = Registry("engine", package="simperf.study.executors", group="simperf.executors")
-
-
-class WorkerDiedError(SimperfError):
-    """The process that worked on a task died again and again: killed, or out of memory."""
-
-    exit_code = 1
 
 
 def executor(engine: str = "serial") -> Executor:

@@ -1,4 +1,4 @@
-"""One point of a study: a plain task for a worker, and the plain row that comes back.
+"""One point of a study: a plain task for a worker, its scenario, and the plain row that comes back.
 
 A task holds all that a run needs, so that it may be done in any process of any computer; a row
 holds what tables and pictures need, and nothing that depends on where or when it was made.
@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 
 from simperf.answer import TIME
-from simperf.errors import InputError, Problem, SimperfError
+from simperf.errors import InputError, Problem
 from simperf.files import TomlFile
 from simperf.hardware import Machine
 from simperf.results import Result
-from simperf.run import run
 from simperf.scenario import Scenario, make_scenario
 from simperf.scenario.overrides import Override, apply, parse_path
 from simperf.scenario.profile_use import refuse_unused
@@ -31,13 +30,14 @@ __all__ = [
     "Row",
     "Task",
     "asked_metric",
+    "base_scenario",
     "failed_row",
     "make_tasks",
     "point_scenario",
     "refuse_unused_in",
     "result_row",
-    "run_task",
     "spawn_seed",
+    "with_speeds",
 ]
 
 Task = dict[str, Any]
@@ -107,10 +107,10 @@ def point_scenario(task: Mapping[str, Any]) -> Scenario:
     InputError
         The point's values do not fit the scenario.
     """
-    return _faster(_base(task), task)
+    return with_speeds(base_scenario(task), task)
 
 
-def _base(task: Mapping[str, Any]) -> Scenario:
+def base_scenario(task: Mapping[str, Any]) -> Scenario:
     """The scenario with the point's values, without its speed-ups."""
     changes = {key: value for key, value in task["set"].items() if parse_path(key)[0] != SPEED}
     overrides = [Override(parse_path(key), value) for key, value in {**changes, "run.seed": task["seed"]}.items()]
@@ -122,7 +122,7 @@ def _base(task: Mapping[str, Any]) -> Scenario:
     return replace(made, path=task["path"])
 
 
-def _faster(scenario: Scenario, task: Mapping[str, Any]) -> Scenario:
+def with_speeds(scenario: Scenario, task: Mapping[str, Any]) -> Scenario:
     """The scenario with the point's speed-ups."""
     speeds = _speeds(task)
     if not speeds:
@@ -136,30 +136,6 @@ def _speeds(task: Mapping[str, Any]) -> dict[str, float]:
     """How many times as fast each resource is, by name."""
     paths = {parse_path(key): value for key, value in task["set"].items()}
     return {".".join(map(str, path[1:])): float(value) for path, value in paths.items() if path[0] == SPEED}
-
-
-def run_task(task: Mapping[str, Any]) -> Row:
-    """Run one point; whatever goes wrong is in its row, and nothing is raised."""
-    try:
-        if task["samples"]:
-            from simperf.study.uncertainty import predict
-
-            made = replace(_base(task), answer=None)
-            result = predict(
-                made,
-                samples=task["samples"],
-                record=task["record"],
-                change=lambda one: _faster(one, task),
-                unused="tell",
-            )
-        else:
-            # a point without the metric that is asked for still has its other numbers
-            result = run(replace(point_scenario(task), answer=None), record=task["record"], unused="tell")
-        return result_row(task, result)
-    except SimperfError as error:
-        return failed_row(task, str(error))
-    except Exception as error:
-        return failed_row(task, f"{type(error).__name__}: {error}")
 
 
 def result_row(task: Mapping[str, Any], result: Result) -> Row:

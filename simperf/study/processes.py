@@ -15,7 +15,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
-from simperf.study.executors import WorkerDiedError
+from simperf.errors import WorkerDiedError
 
 __all__ = ["Processes", "deaf_children"]
 

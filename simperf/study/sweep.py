@@ -19,7 +19,8 @@ from simperf.study.axes import OPTION, Axis, Design, make_axes, make_points
 from simperf.study.cache import Cache, cache_folder, folder_hash, point_key
 from simperf.study.executors import using, workers_of
 from simperf.study.journal import Journal, canonical
-from simperf.study.points import Row, Task, failed_row, make_tasks, point_scenario, refuse_unused_in, run_task
+from simperf.study.points import Row, Task, failed_row, make_tasks, point_scenario, refuse_unused_in
+from simperf.study.run_point import run_task
 from simperf.study.table import Table, check_output
 
 __all__ = ["Progress", "answer_of", "journal_of", "run_tasks", "sweep"]
@@ -204,7 +205,7 @@ def run_tasks(
 
     `work` is what a worker does; other studies have their own.
     """
-    from simperf import __version__
+    from simperf.version import __version__
 
     began = time.monotonic()
     study = {"simperf": __version__, "points": len(tasks), "study": _identity(tasks)}

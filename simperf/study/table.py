@@ -63,7 +63,7 @@ class Table:
     Parameters
     ----------
     rows : sequence of dict
-        As `simperf.study.points.run_task` gives them, sorted by point.
+        As `simperf.study.run_point.run_task` gives them, sorted by point.
     keys : tuple of str
         What was varied.
     title : str

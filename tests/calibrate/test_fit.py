@@ -7,7 +7,6 @@ from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.fit import Constant, Data, Model, choose, fit, fit_dataset, split
 from simperf.calibrate.fit.bootstrap import leverages
 from simperf.calibrate.fit.messages import alpha_beta, piecewise
-from simperf.calibrate.fit.report import fit_text
 from simperf.errors import InputError
 from tests.calibrate.synthetic import LAUNCH, MEMORY, PINNED, RATE, gpu_dataset
 
@@ -70,7 +69,7 @@ def test_a_constant_at_its_bound_is_doubted():
     size = np.geomspace(1e4, 1e8, 20)
     found = fit(alpha_beta("link", "no latency at all"), Data.table(1e-10 * size, nbytes=size))
     assert "alpha" in " ".join(found.warnings)
-    assert "## warning: alpha" in fit_text(found)
+    assert "## warning: alpha" in found.report()
 
 
 def test_outliers_do_not_move_a_fit():

@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from simperf.errors import InputError, UnknownNameError
+from simperf.errors import InputError, UnknownNameError, WorkerDiedError
 from simperf.study import processes
-from simperf.study.executors import EXECUTORS, Serial, WorkerDiedError, cores, executor, using, workers_of
+from simperf.study.executors import EXECUTORS, Serial, cores, executor, using, workers_of
 
 
 def square(number):

@@ -10,7 +10,7 @@ from simperf.errors import InputError, SimperfError, UnknownNameError
 from simperf.programs import PROGRAMS
 from simperf.scenario import shipped_scenarios
 from simperf.study.limits import percent, speed_tasks
-from simperf.study.points import run_task
+from simperf.study.run_point import run_task
 from simperf.study.virtual import PROTOCOLS, resources, speed_up
 
 #: parameters by whose values the scenarios of a program differ in kind, not only in their numbers

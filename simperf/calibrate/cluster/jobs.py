@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from simperf.calibrate.cluster.order import HostOrder
 from simperf.calibrate.cluster.training import asynchronous, ddp, step
-from simperf.calibrate.cluster.worker import Work
 
 __all__ = ["add", "all_reduce", "asynchronous", "ddp", "plan", "round_trip", "send", "step", "train"]
 
@@ -16,7 +16,7 @@ def _payload(nbytes: float) -> Any:
     return torch.ones(max(1, int(nbytes) // 4))
 
 
-def send(work: Work) -> list[list[float]]:
+def send(work: HostOrder) -> list[list[float]]:
     """Rank 0 sends to rank 1, which is waiting for it."""
     import torch.distributed as dist
 
@@ -31,7 +31,7 @@ def send(work: Work) -> list[list[float]]:
     return work.repeat(once)
 
 
-def round_trip(work: Work) -> list[list[float]]:
+def round_trip(work: HostOrder) -> list[list[float]]:
     """Rank 0 sends to rank 1, which sends it back."""
     import torch.distributed as dist
 
@@ -48,7 +48,7 @@ def round_trip(work: Work) -> list[list[float]]:
     return work.repeat(once)
 
 
-def train(work: Work) -> list[list[float]]:
+def train(work: HostOrder) -> list[list[float]]:
     """Rank 0 sends so many messages to rank 1, one after the other without waiting for any."""
     import torch.distributed as dist
 
@@ -65,7 +65,7 @@ def train(work: Work) -> list[list[float]]:
     return work.repeat(once)
 
 
-def all_reduce(work: Work) -> list[list[float]]:
+def all_reduce(work: HostOrder) -> list[list[float]]:
     """Gloo's own all-reduce."""
     import torch.distributed as dist
 
@@ -80,7 +80,7 @@ def all_reduce(work: Work) -> list[list[float]]:
     return work.repeat(once, prepare=prepare)
 
 
-def add(work: Work) -> list[list[float]]:
+def add(work: HostOrder) -> list[list[float]]:
     """Each rank adds one payload to another, with nothing to send."""
     import torch
 
@@ -92,7 +92,7 @@ def add(work: Work) -> list[list[float]]:
     return work.repeat(once)
 
 
-def plan(work: Work) -> list[list[float]]:
+def plan(work: HostOrder) -> list[list[float]]:
     """A plan of `simperf.collectives`, step by step: the ring, the tree and the server that people write by hand."""
     import torch
     import torch.distributed as dist

@@ -6,11 +6,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from simperf.calibrate.cluster.worker import Work
-
+from simperf.calibrate.cluster.order import HostOrder
 from simperf.calibrate.cluster.priority import COMPUTING, SENDING, give_way, promptly
 
 __all__ = ["asynchronous", "ddp", "network", "step"]
@@ -47,7 +45,7 @@ def _trainer(order: Mapping[str, Any], model: Any) -> Callable[[], None]:
     return once
 
 
-def step(work: Work) -> list[list[float]]:
+def step(work: HostOrder) -> list[list[float]]:
     """Training steps with no communication; forward pass, backward pass and update are read off one by one."""
     import torch
 
@@ -72,7 +70,7 @@ def step(work: Work) -> list[list[float]]:
     return found
 
 
-def ddp(work: Work) -> list[list[float]]:
+def ddp(work: HostOrder) -> list[list[float]]:
     """Steps of DistributedDataParallel, one after the other; begin and end of each [s]."""
     from torch.nn.parallel import DistributedDataParallel
 
@@ -93,7 +91,7 @@ def ddp(work: Work) -> list[list[float]]:
     return [[a, b] for a, b in pairwise(times)]
 
 
-def asynchronous(work: Work) -> list[list[float]]:
+def asynchronous(work: HostOrder) -> list[list[float]]:
     """The last rank serves: takes each worker's gradient as it comes, applies it, and sends the weights back.
 
     With ``synchronous`` it waits for all gradients of a step. A thread a worker, as servers have; one update at a time.
@@ -112,7 +110,7 @@ def asynchronous(work: Work) -> list[list[float]]:
     return work.repeat(lambda: _work(work, model, flat, x, y))
 
 
-def _work(work: Work, model: Any, flat: Any, x: Any, y: Any) -> None:
+def _work(work: HostOrder, model: Any, flat: Any, x: Any, y: Any) -> None:
     import torch
     import torch.distributed as dist
 
@@ -135,7 +133,7 @@ def _work(work: Work, model: Any, flat: Any, x: Any, y: Any) -> None:
     promptly(SENDING)
 
 
-def _serve(work: Work, weights: Any, workers: int) -> None:
+def _serve(work: HostOrder, weights: Any, workers: int) -> None:
     import torch
     import torch.distributed as dist
 

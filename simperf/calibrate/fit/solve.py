@@ -10,6 +10,7 @@ import numpy as np
 from simperf.analysis.chance import NORMAL
 from simperf.calibrate.fit.intervals import Fitted, log_residual, uncertain, within
 from simperf.calibrate.fit.model import Array, Columns, Data, Model
+from simperf.calibrate.fit.quantity import quantity
 from simperf.errors import InputError, Problem, SimperfError
 
 __all__ = ["DRAWS", "Fit", "Fitted", "best_of", "fit"]
@@ -112,10 +113,35 @@ class Fit:
         return np.exp(np.quantile(table, 0.05, axis=0)), np.exp(np.quantile(table, 0.95, axis=0))
 
     def report(self) -> str:
-        """What lmfit's users know: statistics, variables, correlations."""
-        from simperf.calibrate.fit.report import fit_text
-
-        return fit_text(self)
+        """Statistics, variables with 90 % intervals, correlations and warnings, in lmfit's order and shape."""
+        errors = self.errors()
+        size = np.abs(errors)
+        median, worst = np.median(size), errors[size.argmax()]
+        lines = [
+            f"[[Model]] {self.model.name}",
+            f"    {self.model.title}",
+            "[[Fit Statistics]]",
+            "    # method           = least_squares, loss soft_l1, log residuals",
+            f"    # function evals   = {self.evaluations}",
+            f"    # data points      = {len(self.data)}",
+            f"    # variables        = {len(self.constants)}",
+            f"    mean error         = {size.mean():.2%} (median {median:.2%}, worst {worst:+.2%})",
+            f"    scatter            = {self.scatter:.2%}",
+            "[[Variables]]",
+        ]
+        width = max(len(name) for name in self.constants)
+        for name, one in self.constants.items():
+            share = f" ({one.stderr / abs(one.value):.2%})" if one.value and not one.note else ""
+            low, high = quantity(one.low, one.unit), quantity(one.high, one.unit)
+            value, spread = quantity(one.value, one.unit), quantity(one.stderr, one.unit)
+            text = f"    {name + ':':<{width + 1}} {value} +/- {spread}{share}"
+            lines.append(f"{text}, 90 %: {low} to {high}")
+        strong = sorted(self.correlations.items(), key=lambda row: -abs(row[1]))
+        if strong:
+            lines.append("[[Correlations]] (unreported correlations are < 0.100)")
+            lines += [f"    C({b}, {a}) = {value:+.4f}" for (a, b), value in strong]
+        lines += [f"    ## warning: {text}" for text in self.warnings]
+        return "\n".join(lines)
 
 
 def fit(model: Model, data: Data, *, seed: int = 0, draws: int = DRAWS) -> Fit:

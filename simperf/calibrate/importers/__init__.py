@@ -1,6 +1,7 @@
 """Measurements that people already have: logs of nccl-tests, traces of torch's profiler, tables."""
 
-from simperf.calibrate.importers.imported import KINDS, Imported, import_file, import_files, kind_of
+from simperf.calibrate.importers.files import import_file, import_files
+from simperf.calibrate.importers.imported import KINDS, Imported, kind_of
 from simperf.calibrate.importers.kineto import import_kineto, read_trace
 from simperf.calibrate.importers.nccl_json import import_nccl_json
 from simperf.calibrate.importers.nccl_text import import_nccl_text

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from simperf.calibrate.dataset import Dataset, Measurement, Value
-from simperf.errors import InputError, Problem, UnknownNameError
+from simperf.errors import InputError, Problem
 
-__all__ = ["KINDS", "Imported", "Points", "import_file", "import_files", "kind_of", "member", "read_text", "rows_of"]
+__all__ = ["KINDS", "Imported", "Points", "kind_of", "member", "read_text", "rows_of"]
 
 #: what can be imported
 KINDS = ("nccl-tests", "kineto", "csv")
@@ -121,108 +121,6 @@ def kind_of(text: str) -> str:
             return "nccl-tests"
     first = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
     return "csv" if any(mark in first for mark in ",;\t") else ""
-
-
-def import_file(
-    path: str | os.PathLike[str], *, kind: str = "", collective: str = "", ranks: int = 0, series: str = ""
-) -> Imported:
-    """Import one file.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-    kind : str
-        One of `KINDS`; found out if left out.
-    collective : str
-        Of an nccl-tests log that does not say which; that a table is of.
-    ranks : int
-        Of a log or such a table that does not say how many; 0 if it does.
-    series : str
-        Of a table without such a column; default: the file's name.
-
-    Raises
-    ------
-    InputError
-        Nothing in it could be read; every reason is given.
-    UnknownNameError
-        There is no such kind.
-    """
-    from simperf.calibrate.importers.collective_table import as_collective
-    from simperf.calibrate.importers.kineto import import_kineto
-    from simperf.calibrate.importers.nccl_json import import_nccl_json
-    from simperf.calibrate.importers.nccl_text import import_nccl_text
-    from simperf.calibrate.importers.table import import_table
-
-    if kind and kind not in KINDS:
-        raise UnknownNameError("kind of measurements", kind, KINDS)
-    name = os.fspath(path)
-    text = read_text(path)
-    kind = kind or kind_of(text)
-    if kind == "kineto":
-        found = import_kineto(text, name)
-    elif kind == "csv":
-        found = import_table(text, name, series=series)
-        if collective and found.dataset.measurements:
-            found = as_collective(found, name, collective=collective, ranks=ranks)
-    elif kind == "nccl-tests":
-        if text.lstrip()[:1] in ("{", "["):
-            found = import_nccl_json(text, name, collective=collective, ranks=ranks)
-        else:
-            found = import_nccl_text(text, name, collective=collective, ranks=ranks)
-    else:
-        known = ", ".join(KINDS)
-        raise InputError(Problem("what this is cannot be told", file=name, key="--kind", expected=known))
-    if not found.dataset.measurements:
-        raise InputError(list(found.problems) or [Problem("nothing in it could be read", file=name, expected=kind)])
-    return found
-
-
-def import_files(paths: Sequence[str | os.PathLike[str]], **given: str | int) -> Imported:
-    """Import files into one data set; what some of them lack does not stop the others.
-
-    Parameters
-    ----------
-    paths : sequence of str or os.PathLike
-    **given
-        As of `import_file`.
-
-    Raises
-    ------
-    InputError
-        Nothing in any of them could be read.
-    """
-    points = Points()
-    problems: list[Problem] = []
-    notes: list[str] = []
-    sources: list[str] = []
-    unread: list[str] = []
-    machine: dict[str, Value] = {}
-    versions: dict[str, str] = {}
-    for path in paths:
-        try:
-            found = import_file(path, **given)  # type: ignore[arg-type]
-        except InputError as error:
-            problems += error.problems
-            unread.append(str(path))
-            continue
-        points.extend(found.dataset)
-        problems += found.problems
-        machine |= found.dataset.machine
-        versions |= found.dataset.versions
-        notes += found.dataset.notes
-        sources.append(Path(path).name)
-    if not points.all():
-        more = len(problems) - MOST_NAMED
-        rest = [Problem(f"and {more} problems more")] if more > 0 else []
-        raise InputError([*problems[:MOST_NAMED], *rest])
-    made: dict[str, Value] = {"command": "simperf calibrate import", "source": ", ".join(sources)}
-    # without folders, which may have a user's name in them
-    notes += [str(replace(problem, file=Path(problem.file).name)) for problem in problems[:MOST_NAMED]]
-    if len(problems) > MOST_NAMED:
-        notes.append(f"{len(problems) - MOST_NAMED} more problems are not named here")
-    title = f"imported from {', '.join(sources)}"
-    data = Dataset(title, machine, versions, made, points.all(), tuple(dict.fromkeys(notes)))
-    return Imported(data, tuple(problems), tuple(unread))
 
 
 def rows_of(text: str, key: str, decoder: json.JSONDecoder) -> tuple[list[Mapping[str, Any]], int]:

@@ -58,7 +58,7 @@ def page(title: str, sections: Sequence[Section], *, question: str = "", answer:
     str
         HTML that refers to nothing outside itself.
     """
-    from simperf import __version__
+    from simperf.version import __version__
 
     assets = files(__package__).joinpath("assets")
     style, script = (assets.joinpath(name).read_text("utf-8") for name in ("report.css", "timeline.js"))

@@ -18,7 +18,8 @@ from simperf.study.pareto import pareto_front
 from simperf.study.planning.candidates import Choice, Verdict, bound_of, choices, hours, scenario_data
 from simperf.study.planning.lifetime import Lifetime, lifetime
 from simperf.study.planning.request import Request, load_request, make_request
-from simperf.study.points import Row, Task, refuse_unused_in, run_task
+from simperf.study.points import Row, Task, refuse_unused_in
+from simperf.study.run_point import run_task
 from simperf.study.sweep import Progress, run_tasks
 from simperf.units import format_quantity
 

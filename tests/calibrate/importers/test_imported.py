@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from simperf.calibrate.importers.imported import KINDS, Points, import_file, import_files, kind_of, read_text
+from simperf.calibrate.importers.files import import_file, import_files
+from simperf.calibrate.importers.imported import KINDS, Points, kind_of, read_text
 from simperf.errors import InputError, UnknownNameError
 
 TABLE = "series,nbytes [KiB],time [us]\nsend,4,10\nsend,8,12\n"
