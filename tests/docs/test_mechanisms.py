@@ -11,10 +11,17 @@ TABLES = ROOT / "docs" / "explanation" / "mechanisms.md"
 #: packages whose every module is a mechanism
 PACKAGES = ("engine", "cost", "layout", "memory", "execution", "training")
 PACKAGES += ("collectives", "collectives/plans", "schedules", "schedules/plans", "analysis", "study")
-PACKAGES += ("study/planning", "calibrate/fit", "accuracy", "accuracy/fits", "accuracy/leave_out")
+PACKAGES += (
+    "workload/transformers",
+    "study/planning",
+    "calibrate/fit",
+    "accuracy",
+    "accuracy/fits",
+    "accuracy/leave_out",
+)
 #: modules of other packages that are
 WORK = ("op", "graph", "builders", "precision", "fusion", "model", "traced", "step", "lowering", "mixed", "optimizers")
-MORE = tuple(f"workload/{name}.py" for name in (*WORK, "footprint", "decoder"))
+MORE = tuple(f"workload/{name}.py" for name in (*WORK, "footprint"))
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 

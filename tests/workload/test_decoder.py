@@ -1,4 +1,4 @@
-"""The decoder's kernels against counts made by hand (simperf.workload.decoder)."""
+"""The decoder's kernels against counts made by hand (simperf.workload.transformers.forward)."""
 
 import pytest
 

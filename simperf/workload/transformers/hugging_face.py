@@ -1,0 +1,160 @@
+"""Transformers from the ``config.json`` of a Hugging Face model."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from simperf.errors import InputError, Problem, nearest
+from simperf.workload.transformers.dimensions import Transformer
+
+__all__ = ["MODEL_TYPES", "from_config", "read_config"]
+
+#: activations of feed-forward networks as configurations name them
+_ACTIVATIONS = {"silu": "swiglu", "swish": "swiglu", "gelu": "geglu", "gelu_new": "geglu", "gelu_pytorch_tanh": "geglu"}
+#: keys with which a model differs from all that a `Transformer` says, unless they have this value
+_UNLIKE: dict[str, tuple[Any, ...]] = {
+    "kv_lora_rank": (None,),
+    "q_lora_rank": (None,),
+    "n_shared_experts": (None, 0),
+    "shared_expert_intermediate_size": (None, 0),
+    "first_k_dense_replace": (None, 0),
+    "decoder_sparse_step": (None, 1),
+    "mlp_only_layers": (None, []),
+    "moe_layer_freq": (None, 1),
+    "add_cross_attention": (None, False),
+}
+
+
+def read_config(path: str | os.PathLike[str], *, sequence: int = 0) -> Transformer:
+    """The transformer that a ``config.json`` describes.
+
+    Parameters
+    ----------
+    path : path
+        The file, or a folder that holds one.
+    sequence : int
+        Tokens of a sample, instead of the longest that the model takes.
+
+    Raises
+    ------
+    InputError
+        No such file, not JSON, or a model of another kind.
+    """
+    file = Path(path) / "config.json" if Path(path).is_dir() else Path(path)
+    name = os.fspath(file)
+    try:
+        data = json.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        raise InputError(Problem("no such file", file=name)) from None
+    except json.JSONDecodeError as error:
+        raise InputError(Problem(f"not valid JSON: {error.msg}", file=name, line=error.lineno)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(Problem(f"cannot be read: {error}", file=name)) from None
+    return from_config(data, file=name, sequence=sequence)
+
+
+def from_config(data: Any, *, file: str = "", sequence: int = 0) -> Transformer:
+    """The transformer of a configuration; see `read_config`.
+
+    Examples
+    --------
+    >>> found = from_config({"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50257,
+    ...                      "n_positions": 1024})
+    >>> found.parameters
+    124439808
+    """
+    kind = data.get("model_type") if isinstance(data, Mapping) else None
+    if not isinstance(kind, str) or kind not in MODEL_TYPES:
+        message = "not the configuration of a transformer that is known" + nearest(str(kind), MODEL_TYPES)
+        expected = f"one of {', '.join(MODEL_TYPES)}; or [model] with layers, hidden, heads, ..."
+        raise InputError(Problem(message, file=file, key="model_type", value=str(kind), expected=expected))
+    odd = [key for key, usual in _UNLIKE.items() if data.get(key) not in usual]
+    if odd:
+        raise InputError(
+            [Problem("a kind of layer that is not known", file=file, key=key, value=str(data[key])) for key in odd]
+        )
+    try:
+        return MODEL_TYPES[kind](data, sequence)
+    except KeyError as error:
+        raise InputError(Problem("is missing", file=file, key=str(error.args[0]))) from None
+    except InputError as error:
+        raise InputError([replace(one, file=file) for one in error.problems]) from None
+
+
+def _llama(data: Mapping[str, Any], sequence: int) -> Transformer:
+    """Llama, and what has its block: rotary positions, RMS normalization, a gated feed-forward network."""
+    activation = str(data.get("hidden_act", "silu"))
+    if activation not in _ACTIVATIONS:
+        message = f"no such activation{nearest(activation, _ACTIVATIONS)}"
+        raise InputError(Problem(message, key="hidden_act", value=activation, expected=", ".join(_ACTIVATIONS)))
+    if bool(data.get("attention_bias", False)) != bool(data.get("mlp_bias", False)):
+        message = "biases in one half of a block only are not known"
+        raise InputError(Problem(message, key="attention_bias", value=str(data.get("attention_bias", False))))
+    kind, longest = data["model_type"], sequence or data["max_position_embeddings"]
+    window = data.get("sliding_window") if data.get("use_sliding_window", kind in ("mistral", "mixtral")) else None
+    if window and window < longest:
+        message = f"attention over a window of {window} tokens is not known"
+        raise InputError(Problem(message, key="sliding_window", value=str(window), expected=f"sequence = {window}"))
+    experts = data.get("num_local_experts", data.get("num_experts")) or 0
+    return Transformer(
+        layers=data["num_hidden_layers"],
+        hidden=data["hidden_size"],
+        heads=data["num_attention_heads"],
+        kv_heads=data.get("num_key_value_heads") or 0,
+        head_dim=data.get("head_dim") or 0,
+        ffn=data["intermediate_size"],
+        vocabulary=data["vocab_size"],
+        sequence=longest,
+        activation=_ACTIVATIONS[activation],  # type: ignore[arg-type]
+        tied=bool(data.get("tie_word_embeddings", False)),
+        bias=bool(data.get("attention_bias", False)),
+        qkv_bias=kind == "qwen2",
+        qk_norm=kind in ("qwen3", "qwen3_moe"),
+        experts=experts,
+        experts_per_token=(data["num_experts_per_tok"] if experts else 0),
+        expert_ffn=(data.get("moe_intermediate_size") or 0) if experts else 0,
+        name=_name(data),
+    )
+
+
+def _gpt2(data: Mapping[str, Any], sequence: int) -> Transformer:
+    """GPT-2: learned positions, layer normalization, biases, the head tied to the embedding."""
+    longest = data["n_positions"]
+    if sequence > longest:
+        message = f"the model has {longest} positions"
+        raise InputError(Problem(message, key="sequence", value=str(sequence), expected=f"at most {longest}"))
+    return Transformer(
+        layers=data["n_layer"],
+        hidden=data["n_embd"],
+        heads=data["n_head"],
+        ffn=data.get("n_inner") or 0,
+        vocabulary=data["vocab_size"],
+        sequence=longest,
+        activation="gelu",
+        norm="layer",
+        positions="learned",
+        tied=bool(data.get("tie_word_embeddings", True)),
+        bias=True,
+        name=_name(data),
+    )
+
+
+def _name(data: Mapping[str, Any]) -> str:
+    return str(data.get("_name_or_path") or data["model_type"]).rstrip("/").rpartition("/")[2]
+
+
+#: ``model_type`` of a configuration -> reader
+MODEL_TYPES: Mapping[str, Callable[[Mapping[str, Any], int], Transformer]] = {
+    "gpt2": _gpt2,
+    "llama": _llama,
+    "mistral": _llama,
+    "mixtral": _llama,
+    "qwen2": _llama,
+    "qwen3": _llama,
+    "qwen3_moe": _llama,
+}
