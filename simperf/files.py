@@ -20,6 +20,7 @@ __all__ = [
     "atomic_writer",
     "is_special",
     "read_toml",
+    "refuse_format",
     "refuse_other",
     "write_bytes",
     "write_packed",
@@ -237,6 +238,27 @@ def refuse_other(toml: TomlFile, wanted: str) -> None:
         what, command = _KINDS[found[0]]
         message = f"this is the file of {what}, not of {_KINDS[wanted][0]}"
         raise InputError(toml.problem((found[0],), message, expected=f"`{command} FILE`"))
+
+
+def refuse_format(toml: TomlFile, known: int = 1) -> None:
+    """Refuse a file whose ``format`` is another one; a file from before formats had numbers says none, and is read.
+
+    Parameters
+    ----------
+    toml : TomlFile
+    known : int
+        The format that is read.
+
+    Raises
+    ------
+    InputError
+        With what to change.
+    """
+    given = toml.data.get("format", known)
+    if isinstance(given, bool) or given != known:
+        message = f"this simperf reads format {known} of such files"
+        expected = f"format = {known}, with the keys that `simperf schema` prints; or a newer simperf"
+        raise InputError(toml.problem(("format",), message, value=given, expected=expected))
 
 
 def _oversized(value: Any, key: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:

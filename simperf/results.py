@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -16,12 +16,10 @@ from simperf.engine.recorder import Arrow, Sample, Span
 from simperf.errors import FloorError, InputError, Problem, UnknownNameError
 from simperf.files import write_packed
 from simperf.outputs import DATA, PAGE, check_name, data_frame, drawn, report_module
+from simperf.time_use import RankClass, TimeUse, time_use
 from simperf.units import format_quantity
 
-__all__ = ["SCHEMA", "Ceiling", "Metric", "OperationUse", "ResourceUse", "Result"]
-
-#: Version of the saved form; raised when a key changes its meaning.
-SCHEMA = 1
+__all__ = ["Ceiling", "Metric", "OperationUse", "ResourceUse", "Result"]
 
 #: A result may undercut its floor by rounding only.
 _ROUNDING = 1e-9
@@ -141,6 +139,12 @@ class Result:
         The draws themselves, in order; the same number stands for the same constants in every result.
     unused : mapping of str to Problem
         Profiles that changed nothing, and what each holds and what would take it.
+    ranks : mapping of str to RankClass
+        By each device that was simulated for several ranks: these, and how they communicate.
+    memory : sequence of Sample
+        Memory by kind over time: device, kind, the time [s] from which so much is held, and how much [B].
+    given_times : sequence of TimeUse
+        `times` of a run without a timeline, where they are known.
 
     Raises
     ------
@@ -171,6 +175,9 @@ class Result:
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     draws: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     unused: Mapping[str, Problem] = field(default_factory=dict)
+    ranks: Mapping[str, RankClass] = field(default_factory=dict)
+    memory: tuple[Sample, ...] = ()
+    given_times: tuple[TimeUse, ...] = ()
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.time) or self.time < 0:
@@ -184,6 +191,11 @@ class Result:
 
     def __repr__(self) -> str:
         return f"<Result {self.name!r}: {format_quantity(self.time, 's')}, {len(self.metrics)} metrics>"
+
+    @property
+    def times(self) -> tuple[TimeUse, ...]:
+        """Where each rank's time went, by stage, dimension, class of ranks and activity; empty without a timeline."""
+        return time_use(self.spans, self.ranks) if self.spans else self.given_times
 
     @property
     def floor(self) -> tuple[str, float]:
@@ -274,10 +286,10 @@ class Result:
 
         Parameters
         ----------
-        table : {"numbers", "timeline", "samples", "resources", "operations"}
-            ``numbers`` are the time, the metrics and the amounts of work; ``timeline`` the spans; ``samples`` the
-            counters over time, such as memory; ``resources`` what each did; ``operations`` the cost of each alone.
-            All in SI units.
+        table : {"numbers", "times", "memory", "timeline", "samples", "resources", "operations"}
+            ``numbers`` are the time, the metrics and the amounts of work; ``times`` where each rank's time went;
+            ``memory`` what is held by kind over time; ``timeline`` the spans; ``samples`` the counters over time;
+            ``resources`` what each did; ``operations`` the cost of each alone. All in SI units.
 
         Raises
         ------
@@ -295,27 +307,28 @@ class Result:
         return str(report_module("notebook").result_html(self))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, every quantity an SI number."""
-        data: dict[str, Any] = {"schema": SCHEMA}
-        for key, value in self.__dict__.items():
-            data[key] = value
+        """Plain data as the file has it (`simperf.result_file`), every quantity an SI number."""
+        from simperf.result_file import FORMAT, written
+
+        rows = ("spans", "samples", "arrows", "operations", "memory")
+        plain = ("floors", "scenario", "sources", "intervals", "draws")
+        data: dict[str, Any] = {"format": FORMAT}
+        data |= {each.name: getattr(self, each.name) for each in fields(self) if each.name != "given_times"}
+        data |= {key: [list(row) for row in data[key]] for key in rows}
+        data |= {key: dict(data[key]) for key in plain}
         data["answer"] = self.answer.to_dict() if self.answer else None
-        for key in ("metrics", "work"):
-            data[key] = {name: asdict(metric) for name, metric in data[key].items()}
-        data["resources"] = {key: asdict(use) for key, use in self.resources.items()}
+        data["times"] = [row._asdict() for row in self.times]
+        data["ranks"] = {key: one._asdict() for key, one in self.ranks.items()}
         data["ceilings"] = {key: [part, rate, dict(peak)] for key, (part, rate, peak) in self.ceilings.items()}
-        data["unused"] = {key: asdict(problem) for key, problem in self.unused.items()}
-        for key in ("spans", "samples", "arrows", "operations"):
-            data[key] = [list(row) for row in data[key]]
-        for key in ("floors", "scenario", "sources"):
-            data[key] = dict(data[key])
-        for key in ("intervals", "draws"):
-            data[key] = {name: list(values) for name, values in data[key].items()}
+        for key in ("metrics", "work", "resources", "unused"):
+            data[key] = {name: asdict(one) for name, one in data[key].items()}
+        for key in ("floors", "metrics", "work", "resources", "ceilings", "intervals", "draws", "operations"):
+            data[key] = written(data[key])
         return data
 
     def to_bytes(self) -> bytes:
         """The saved form: JSON with sorted keys; the same result gives the same bytes."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
         return text.encode("utf-8")
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -323,24 +336,34 @@ class Result:
         write_packed(path, self.to_bytes())
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Result:
-        """Inverse of `to_dict`."""
-        known = dict(data)
-        known.pop("schema")
-        known["answer"] = Answer(**known["answer"]) if known.get("answer") else None
-        for key in ("metrics", "work"):
-            known[key] = {name: Metric(**metric) for name, metric in known.get(key, {}).items()}
-        known["resources"] = {key: ResourceUse(**use) for key, use in known["resources"].items()}
-        known["spans"] = tuple(Span(*row) for row in known["spans"])
-        known["samples"] = tuple(Sample(*row) for row in known["samples"])
-        known["arrows"] = tuple(Arrow(*row) for row in known["arrows"])
-        known["operations"] = tuple(OperationUse(*row) for row in known.get("operations", ()))
-        known["ceilings"] = {key: Ceiling(*row) for key, row in known.get("ceilings", {}).items()}
-        for key in ("modelled", "not_modelled", "notes"):
-            known[key] = tuple(known[key])
-        for key in ("intervals", "draws"):
-            known[key] = {name: tuple(values) for name, values in known.get(key, {}).items()}
-        known["unused"] = {key: Problem(**problem) for key, problem in known.get("unused", {}).items()}
+    def from_dict(cls, data: Mapping[str, Any], *, file: str = "") -> Result:
+        """Inverse of `to_dict`; reads what was written before format 1 too.
+
+        Parameters
+        ----------
+        data : mapping
+        file : str
+            Where it comes from, for messages.
+
+        Raises
+        ------
+        InputError
+            It is no saved result, or one of another format.
+        """
+        from simperf.result_file import read_result
+
+        known = read_result(data, file=file)
+        del known["format"]
+        known["answer"] = Answer(**known["answer"]) if known["answer"] else None
+        for key, kind in (("metrics", Metric), ("work", Metric), ("resources", ResourceUse), ("unused", Problem)):
+            known[key] = {name: kind(**one) for name, one in known[key].items()}
+        known["ranks"] = {name: RankClass(**one) for name, one in known["ranks"].items()}
+        for key, row in (("spans", Span), ("samples", Sample), ("arrows", Arrow), ("memory", Sample)):
+            known[key] = tuple(row(*each) for each in known[key])
+        known["operations"] = tuple(OperationUse(*row) for row in known["operations"])
+        known["ceilings"] = {key: Ceiling(*row) for key, row in known["ceilings"].items()}
+        times = known.pop("times")
+        known["given_times"] = () if known["spans"] else tuple(TimeUse(**row) for row in times)
         return cls(**known)
 
     @classmethod
@@ -350,7 +373,7 @@ class Result:
         Raises
         ------
         InputError
-            The file is missing, no saved result, or of another schema.
+            The file is missing, no saved result, or of another format.
         """
         name = os.fspath(path)
         expected = "what `simperf run --save` wrote"
@@ -359,14 +382,16 @@ class Result:
         try:
             raw = Path(name).read_bytes()
             data = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
-            if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-                raise ValueError(f"a saved result of schema {SCHEMA} is expected")
-            return cls.from_dict(data)
+            return cls.from_dict(data, file=name)
+        except InputError as error:
+            raise InputError([replace(one, expected=one.expected or expected) for one in error.problems]) from None
+        except FloorError as error:
+            raise InputError(Problem(f"no saved result: {error}", file=name, expected=expected)) from None
         except OSError as error:
             raise InputError(Problem(f"cannot be read: {error.strerror}", file=name, expected=expected)) from None
         except UnicodeDecodeError:
             raise InputError(Problem("no saved result: not a text file", file=name, expected=expected)) from None
-        except (ValueError, KeyError, TypeError, EOFError) as error:
+        except (ValueError, EOFError, RecursionError) as error:
             raise InputError(Problem(f"no saved result: {error}", file=name, expected=expected)) from None
 
 
@@ -389,4 +414,6 @@ _TABLES: dict[str, tuple[tuple[str, ...], Callable[[Result], Iterator[tuple[Any,
     "samples": (Sample._fields, lambda result: iter(result.samples)),
     "resources": (("name", "kind", "capacity", "work", "utilisation"), _resources),
     "operations": (OperationUse._fields, lambda result: iter(result.operations)),
+    "times": (TimeUse._fields, lambda result: iter(result.times)),
+    "memory": (("device", "kind", "time", "nbytes"), lambda result: iter(result.memory)),
 }

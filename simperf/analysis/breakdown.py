@@ -13,8 +13,9 @@ import math
 
 import numpy as np
 
-from simperf.analysis.timeline import Sweep, owner, sweep
+from simperf.analysis.timeline import Sweep, sweep
 from simperf.engine.recorder import Category, Span
+from simperf.engine.tracks import owner
 from simperf.results import Result
 
 __all__ = ["IDLE", "PRIORITY", "breakdown", "breakdown_by_owner"]

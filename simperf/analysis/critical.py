@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from simperf.analysis.breakdown import IDLE, PRIORITY
-from simperf.analysis.timeline import owner
 from simperf.engine.recorder import Span
+from simperf.engine.tracks import owner
 from simperf.results import Result
 
 __all__ = ["CriticalPath", "PathPart", "Segment", "critical_path"]

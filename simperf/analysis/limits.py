@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from simperf.analysis.timeline import owner, sweep
+from simperf.analysis.timeline import sweep
 from simperf.engine.recorder import Category, Span
+from simperf.engine.tracks import owner
 from simperf.results import Result
 
 __all__ = ["Headroom", "Limit", "activities", "busiest", "headroom", "utilisation"]

@@ -66,6 +66,7 @@ def models_text(
         "# A profile: constants fitted to measurements, with 90 % intervals and joint draws (as factors of the value;",
         f"# entry i belongs together in all constants of a model). Written by `{command}`.",
         'kind = "profile"',
+        "format = 1",
         f"title = {_value(title)}",
         f"gpu = {_value(gpu)}",
         f"dataset = {_value(data.title)}",

@@ -1,4 +1,4 @@
-"""`simperf schema`: the JSON Schema of scenarios and parts, for editors that complete and check TOML."""
+"""`simperf schema`: the JSON Schema of every kind of file, for editors that complete and check TOML."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ __all__ = ["schema"]
 
 def schema(
     kind: Annotated[
-        str, typer.Argument(metavar="[KIND]", help="scenario, server, cluster, gpu, cpu, link, ...")
+        str,
+        typer.Argument(
+            metavar="[KIND]", help="scenario, plan, result, finished-plan, profile, server, cluster, gpu, ..."
+        ),
     ] = "scenario",
 ) -> None:
     """Print the JSON Schema of a kind of file."""
     import json
 
-    from simperf.scenario.json_schema import json_schema
+    from simperf.study.file_schemas import file_schema
 
-    typer.echo(json.dumps(json_schema(kind), indent=2, ensure_ascii=False))
+    typer.echo(json.dumps(file_schema(kind), indent=2, ensure_ascii=False))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
-from simperf.files import TomlFile, read_toml, refuse_other
+from simperf.files import TomlFile, read_toml, refuse_format, refuse_other
 from simperf.hardware.parts import (
     ArchitecturePart,
     CacheLevel,
@@ -231,12 +231,14 @@ def read_part(toml: TomlFile, name: str, *, catalog: PartCatalog, kind: str = ""
     if said not in MODELS or (kind and said != kind):
         hint = nearest(str(said), MODELS)
         raise InputError(toml.problem(("kind",), f"not a kind of part{hint}", value=said, expected=kind))
+    if said == "profile":
+        refuse_format(toml)
     model, problems = validate(MODELS[said], toml.data, toml)
     problems += unsourced(MODELS[said], toml.data, toml)
     if model is None or problems:
         raise InputError(sorted(problems, key=lambda row: row.line))
     values: dict[str, Any] = {"name": name, "title": "", "sources": {}}
-    values |= {key: getattr(model, key) for key in type(model).model_fields if key != "kind"}
+    values |= {key: getattr(model, key) for key in type(model).model_fields if key not in ("kind", "format")}
     values["sources"] = values.pop("source")
     if said == "gpu":
         values = _inherit(values, toml, catalog)

@@ -316,6 +316,12 @@ def _si(value: str) -> str:
     return value
 
 
+_CONSTANTS = (
+    "constants by what they are of: kernel.FAMILY-PRECISION:CLASS (the class, a kind of operation, may be left out), "
+    "frontend, copy.KIND, link.NAME, network-stack, ..."
+)
+
+
 class _FittedConstant(Table):
     value: float
     unit: Annotated[str, AfterValidator(_si)] = "1"
@@ -338,13 +344,22 @@ class _FittedModel(Table):
     held_out: tuple[str, ...] = ()
 
 
+def _model_name(name: Any) -> str:
+    """Name of a profile's model: that of kernels says their family, its precision, and perhaps their class."""
+    head, _, rest = str(name).partition(".")
+    if head == "kernel":
+        _family(rest.partition("-")[0])
+    return str(name)
+
+
 class _Profile(_File):
+    format: Literal[1] = 1
     gpu: str = ""
     dataset: str = ""
     made: dict[str, Any] = Field(default_factory=dict)
     machine: dict[str, Any] = Field(default_factory=dict)
     versions: dict[str, str] = Field(default_factory=dict)
-    model: dict[str, _FittedModel]
+    model: Annotated[dict[Annotated[str, BeforeValidator(_model_name)], _FittedModel], Field(description=_CONSTANTS)]
 
 
 #: kind -> model of its file
@@ -362,7 +377,7 @@ MODELS: Mapping[str, type[Table]] = {
     "profile": _Profile,
 }
 _WORDS = (
-    *("kind", "title", "source", "technology", "architecture", "memory", "shared", "reduces", "vendor"),
+    *("kind", "format", "title", "source", "technology", "architecture", "memory", "shared", "reduces", "vendor"),
     *("gpu", "dataset", "made", "machine", "versions", "model"),  # a profile is its own source
 )
 

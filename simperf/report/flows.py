@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from simperf.analysis.timeline import split_track
 from simperf.engine.recorder import Span
+from simperf.engine.tracks import split_track
 from simperf.report.lanes import Row
 from simperf.results import Result
 

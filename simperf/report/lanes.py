@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from simperf.analysis.timeline import split_track
 from simperf.engine.recorder import Span
+from simperf.engine.tracks import split_track
 from simperf.results import Result
 
 __all__ = ["Row", "allocate", "natural", "ordered", "rows"]

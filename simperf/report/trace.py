@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from simperf.analysis.timeline import split_track
+from simperf.engine.tracks import split_track
 from simperf.files import write_packed
 from simperf.report.flows import Flow, Spot, arrivals, launches
 from simperf.report.lanes import Row, natural, ordered, rows

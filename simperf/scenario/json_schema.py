@@ -11,6 +11,7 @@ from simperf.errors import UnknownNameError
 from simperf.execution import MODES
 from simperf.hardware.schema import MODELS
 from simperf.programs import PROGRAMS, Parameter, ProgramSpec
+from simperf.result_file import ResultFile
 from simperf.scenario.expectation import KINDS as EXPECTATION_KINDS
 from simperf.scenario.parameters import adapter
 from simperf.scenario.schema import CalibrationTable, CostTable, ExecutionTable, HeadTable, RunTable, VariantTable
@@ -44,7 +45,7 @@ def json_schema(kind: str) -> Schema:
     Parameters
     ----------
     kind : str
-        ``"scenario"``, ``"server"``, ``"cluster"``, or a kind of part such as ``"gpu"``.
+        ``"scenario"``, ``"result"``, ``"server"``, ``"cluster"``, or a kind of part such as ``"gpu"``.
 
     Raises
     ------
@@ -53,11 +54,13 @@ def json_schema(kind: str) -> Schema:
     """
     from simperf.hardware.wiring import ClusterSpec, ServerSpec
 
+    if kind == "result":
+        return {"$schema": _DRAFT, **ResultFile.model_json_schema(), "title": "simperf result"}
     if kind == "scenario":
         return {"$schema": _DRAFT, "title": "simperf scenario", **_scenario()}
     models: dict[str, type[BaseModel]] = {**MODELS, "server": ServerSpec, "cluster": ClusterSpec}
     if kind not in models:
-        raise UnknownNameError("kind of file", kind, ["scenario", *models])
+        raise UnknownNameError("kind of file", kind, ["scenario", "result", *models])
     schema = models[kind].model_json_schema()
     schema["properties"]["kind"] = {"const": kind}
     if kind == "frontend":

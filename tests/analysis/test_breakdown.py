@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simperf.analysis.breakdown import IDLE, PRIORITY, breakdown, breakdown_by_owner
-from simperf.analysis.timeline import split_track, sweep
+from simperf.analysis.timeline import sweep
 from simperf.engine.recorder import CATEGORIES, Span
+from simperf.engine.tracks import split_track
 from simperf.results import Result
 
 TRACKS = ("gpu0/stream0", "gpu0/stream1", "gpu1/stream0", "cpu0/python", "n0/gpu1/to n2/gpu0")

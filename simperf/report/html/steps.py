@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from simperf.analysis.timeline import split_track
+from simperf.engine.tracks import split_track
 from simperf.report.counters import series
 from simperf.report.lanes import natural
 from simperf.results import Result

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -11,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from simperf.errors import InputError, Problem
-from simperf.outputs import PAGE, check_name, data_frame, drawn, html_table, report_module
+from simperf.files import write_packed
+from simperf.outputs import DATA, PAGE, check_name, data_frame, drawn, html_table, report_module
 from simperf.run import run
 from simperf.scenario import Scenario, make_scenario
 from simperf.study.pareto import pareto_front
 from simperf.study.planning.candidates import Choice, Verdict, bound_of, choices, hours, scenario_data
 from simperf.study.planning.lifetime import Lifetime, lifetime
+from simperf.study.planning.plan_file import FORMAT, CandidateRow, read_plan
 from simperf.study.planning.request import Request, load_request, make_request
 from simperf.study.points import Row, Task, refuse_unused_in
 from simperf.study.run_point import run_task
@@ -119,13 +123,15 @@ class Plan:
         return header, [_row(one) for one in self.ranked]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, in SI units."""
+        """Plain data, in SI units, as the file has it (`simperf.study.planning.plan_file`)."""
         return {
+            "format": FORMAT,
             "title": self.request.title,
             "samples": self.request.samples,
             "deadline": _finite(self.request.deadline),
             "budget": _finite(self.request.budget),
             "objective": self.request.objective,
+            "request": dict(self.request.toml.data),
             "ranked": [_plain(one, self.request) for one in self.ranked],
             "pruned": [_plain(one, self.request) for one in self.pruned],
         }
@@ -156,6 +162,33 @@ class Plan:
         document = self.to_dict()
         rows = [*document["ranked"], *document["pruned"]]
         return data_frame(rows, list(rows[0]))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to `path`, ``.json`` or ``.json.gz``, whole or not at all; the same plan gives the same bytes."""
+        check_name(path, DATA)
+        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        write_packed(path, text.encode("utf-8"))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Plan:
+        """Read what `save` wrote; what the plan's file names by a path is looked up here.
+
+        Raises
+        ------
+        InputError
+            The file is missing, no finished plan, or of another format.
+        """
+        name = os.fspath(path)
+        try:
+            raw = Path(name).read_bytes()
+            found = read_plan(json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw), file=name)
+        except OSError as error:
+            raise InputError(Problem(f"cannot be read: {error.strerror}", file=name)) from None
+        except (ValueError, EOFError, RecursionError) as error:
+            raise InputError(Problem(f"no finished plan: {error}", file=name)) from None
+        head = {"title": found.title, **found.request.get("plan", {})}
+        request = make_request({**found.request, "plan": head})
+        return cls(request, tuple(map(_of_row, found.ranked)), tuple(map(_of_row, found.pruned)))
 
     def __repr__(self) -> str:
         first = self.winner
@@ -396,6 +429,25 @@ def _plain(one: Candidate, request: Request) -> dict[str, Any]:
         "price": request.prices.of(choice.instance),
         "price_source": request.prices.sources[choice.instance],
     }
+
+
+def _of_row(row: CandidateRow) -> Candidate:
+    """Inverse of `_plain`."""
+    return Candidate(
+        number=row.number,
+        choice=Choice(row.instance, row.nodes, row.strategy, row.batch, row.gpus),
+        time=math.inf if row.time is None else row.time,
+        cost=math.inf if row.cost is None else row.cost,
+        time_interval=row.time_interval,
+        cost_interval=row.cost_interval,
+        rate=row.samples_per_second or 0.0,
+        goodput=row.goodput,
+        memory=row.memory,
+        limited_by=row.limited_by or "",
+        feasible=row.feasible,
+        best=row.best,
+        reason=row.reason,
+    )
 
 
 def _finite(value: float) -> float | None:

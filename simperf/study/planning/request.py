@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
-from simperf.files import TomlFile, read_toml, refuse_other
+from simperf.files import TomlFile, read_toml, refuse_format, refuse_other
 from simperf.hardware import Catalog
 from simperf.study.planning.prices import PriceList, read_prices
 from simperf.study.planning.reader import Reader
@@ -18,9 +18,10 @@ from simperf.training.options import STRATEGIES
 from simperf.workload.mixed import TRAINING_PRECISIONS
 from simperf.workload.model import TracedModel
 
-__all__ = ["Failures", "Request", "load_request", "make_request"]
+__all__ = ["TABLES", "Failures", "Request", "load_request", "make_request"]
 
-_TABLES = {
+#: tables of a plan's file, with their keys; `simperf.study.file_schemas` says what each holds
+TABLES = {
     "plan": (
         "title", "model", "precision", "optimizer", "samples", "epochs", "tokens", "deadline", "budget", "objective",
     ),
@@ -142,20 +143,25 @@ def load_request(path: str | os.PathLike[str]) -> Request:
         raise InputError(Problem(message, value=repr(path), expected=expected))
     toml = read_toml(path)
     refuse_other(toml, "plan")
+    refuse_format(toml)
     return _read(toml)
 
 
 def make_request(data: Mapping[str, Any]) -> Request:
     """Make a request of plain data, which has the tables and keys of a file."""
-    return _read(TomlFile("", dict(data), ""))
+    toml = TomlFile("", dict(data), "")
+    refuse_format(toml)
+    return _read(toml)
 
 
 def _read(toml: TomlFile) -> Request:
     problems: list[Problem] = [
-        toml.problem((name,), f"unknown table{nearest(name, _TABLES)}") for name in toml.data if name not in _TABLES
+        toml.problem((name,), f"unknown table{nearest(name, TABLES)}")
+        for name in toml.data
+        if name not in ("format", *TABLES)
     ]
     head, candidates, limits, prices, failures, calibration = (
-        Reader(toml, name, keys, problems) for name, keys in _TABLES.items()
+        Reader(toml, name, keys, problems) for name, keys in TABLES.items()
     )
     folder = Path(toml.path).parent if toml.path else Path()
     catalog = _catalog(candidates, folder, problems)

@@ -1,0 +1,93 @@
+"""The file of a finished plan, format 1: what was asked for, and each candidate with what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from simperf.errors import InputError, Problem
+from simperf.result_file import problems_of
+
+__all__ = ["FORMAT", "CandidateRow", "PlanFile", "read_plan"]
+
+#: version of the file; raised when a key changes its meaning or goes
+FORMAT = 1
+
+Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(strict=True, ge=0)]
+Ends = tuple[Number, Number]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+
+class CandidateRow(_Table):
+    """One way to train, and what came of it; a bound of its time and cost if it was not simulated."""
+
+    number: Annotated[Count, Field(description="rank, from 1; 0 for one that was not simulated")]
+    instance: str
+    nodes: Count
+    gpus: Count
+    strategy: str
+    batch: Count
+    time: Annotated[Number | None, Field(description="of the whole job [s]; null if it never ends")] = None
+    time_interval: Annotated[Ends | None, Field(description="90 % [s]")] = None
+    cost: Annotated[Number | None, Field(description="[USD]; null if it never ends")] = None
+    cost_interval: Annotated[Ends | None, Field(description="90 % [USD]")] = None
+    samples_per_second: Annotated[Number | None, Field(description="while it trains [1/s]")] = None
+    goodput: Annotated[Number, Field(description="share of the time that is training [1]")] = 1.0
+    memory: Annotated[Number, Field(description="on each GPU [B]")] = 0.0
+    limited_by: str | None = None
+    feasible: bool = False
+    best: Annotated[bool, Field(description="Pareto-optimal in time and cost")] = False
+    reason: str = ""
+    price: Annotated[Number, Field(description="of one instance [USD/h]")]
+    price_source: str
+
+
+class PlanFile(_Table):
+    """A finished plan; every quantity is a number in its SI unit, prices are in USD."""
+
+    format: Literal[1] = 1
+    title: str
+    samples: Annotated[Number, Field(description="to be trained in all")]
+    deadline: Annotated[Number | None, Field(description="[s]; null if there is none")] = None
+    budget: Annotated[Number | None, Field(description="[USD]; null if there is none")] = None
+    objective: Literal["time", "cost"]
+    request: Annotated[dict[str, Any], Field(description="the tables of the plan's file")]
+    ranked: Annotated[tuple[CandidateRow, ...], Field(description="simulated, the feasible ones first")]
+    pruned: Annotated[tuple[CandidateRow, ...], Field(description="ruled out by bounds, or failed")] = ()
+
+
+def read_plan(data: Any, *, file: str = "") -> PlanFile:
+    """A finished plan, checked.
+
+    Parameters
+    ----------
+    data : object
+        What the JSON says.
+    file : str
+        Its name, for messages.
+
+    Raises
+    ------
+    InputError
+        It is no finished plan, or one of another format.
+    """
+    if not isinstance(data, Mapping):
+        raise InputError(Problem("no finished plan: a table is expected", file=file))
+    if "format" not in data:
+        message = "no finished plan that can be read: the key `format` is missing"
+        if "ranked" in data:
+            message = "a finished plan from before format 1, which does not say what was asked for"
+        raise InputError(Problem(message, file=file, expected="what `Plan.save` writes: run the plan again"))
+    if data["format"] != FORMAT or isinstance(data["format"], bool):
+        message = f"no finished plan that this simperf reads: format {data['format']!r}"
+        raise InputError(Problem(message, file=file, expected=f'"format": {FORMAT}; run the plan again'))
+    try:
+        return PlanFile.model_validate(dict(data))
+    except ValidationError as error:
+        raise InputError(problems_of(error, "no finished plan", file)) from None
