@@ -204,6 +204,8 @@ def collect(scenario: Scenario, session: Session, time: float) -> Result:
         spans=tuple(recorder.spans) if recorder else (),
         samples=tuple(recorder.samples) if recorder else (),
         arrows=tuple(recorder.arrows) if recorder else (),
+        memory=tuple(recorder.memory) if recorder else (),
+        ranks=dict(session.ranks),
         question=scenario.question,
         answer=scenario.answer.of({name: metric.unit for name, metric in metrics.items()}) if scenario.answer else None,
         scenario=dict(scenario.data),

@@ -57,14 +57,15 @@ class Arrow(NamedTuple):
 
 
 class Recorder:
-    """Collects spans, counter samples and arrows in the order in which they are reported."""
+    """Collects spans, counter samples, arrows and memory by kind in the order in which they are reported."""
 
-    __slots__ = ("arrows", "samples", "spans")
+    __slots__ = ("arrows", "memory", "samples", "spans")
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
         self.samples: list[Sample] = []
         self.arrows: list[Arrow] = []
+        self.memory: list[Sample] = []
 
     def span(self, track: str, name: str, start: float, end: float, category: Category) -> None:
         """Record a span; times in s."""
@@ -73,6 +74,10 @@ class Recorder:
     def counter(self, track: str, name: str, time: float, value: float) -> None:
         """Record that a counter has `value` from `time` [s] on."""
         self.samples.append(Sample(track, name, time, value))
+
+    def held(self, device: str, kind: str, time: float, nbytes: float) -> None:
+        """Record that tensors of a kind hold `nbytes` [B] of a device from `time` [s] on."""
+        self.memory.append(Sample(device, kind, time, nbytes))
 
     def arrow(self, name: str, from_track: str, from_time: float, to_track: str, to_time: float) -> None:
         """Record that what ended at `from_time` caused what starts at `to_time` [s]."""

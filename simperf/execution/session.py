@@ -30,6 +30,7 @@ from simperf.execution.frontend import Frontend, Program
 from simperf.execution.modes import MODES, Mode
 from simperf.execution.module import Module
 from simperf.execution.profile import FREE, FrontendPart
+from simperf.time_use import RankClass
 from simperf.units import DIMENSIONS
 from simperf.workload import Op, OpGraph
 
@@ -109,6 +110,7 @@ class Session:
         self.metrics: dict[str, tuple[float, str]] = {}
         self.done: dict[str, tuple[float, str]] = {}
         self.notes: list[str] = []
+        self.ranks: dict[str, RankClass] = {}  # by the device that is simulated for them
         self.operations: dict[tuple[str, Op, str], Operation] = {}
         self._models: dict[str, OpModel] = {}
         self._kernels: dict[tuple[str, Op, str], Kernel] = {}

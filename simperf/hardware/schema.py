@@ -347,8 +347,9 @@ class _FittedModel(Table):
 def _model_name(name: Any) -> str:
     """Name of a profile's model: that of kernels says their family, its precision, and perhaps their class."""
     head, _, rest = str(name).partition(".")
-    if head == "kernel":
-        _family(rest.partition("-")[0])
+    family = rest.partition("-")[0]
+    if head == "kernel" and family != "optimizer":  # which is fitted, and has no efficiency
+        _family(family)
     return str(name)
 
 

@@ -17,6 +17,7 @@ from simperf.engine.network import FlowNetwork
 from simperf.errors import InputError, Problem
 from simperf.execution.session import Session
 from simperf.layout import by_server, like_servers, rank_classes
+from simperf.time_use import RankClass
 from simperf.training.replica import Replica
 from simperf.training.step import TrainingStep
 
@@ -27,9 +28,16 @@ ROUNDING = 1e-12
 
 
 def make_replicas(
-    m: Session, nodes: Sequence[str], steps: Sequence[TrainingStep], *, exact: bool | None = None
+    m: Session,
+    nodes: Sequence[str],
+    steps: Sequence[TrainingStep],
+    *,
+    exact: bool | None = None,
+    dimension: str = "dp",
 ) -> tuple[list[Replica], bool]:
     """The replicas that are to be simulated, and whether collectives go step by step.
+
+    The session is told which ranks each of them stands for.
 
     Parameters
     ----------
@@ -41,6 +49,8 @@ def make_replicas(
     exact : bool or None
         True simulates every rank; False takes ranks together or refuses; None takes them
         together where that is exact.
+    dimension : str
+        That of the layout along which all of their communication goes; empty if it goes along several.
 
     Raises
     ------
@@ -48,6 +58,15 @@ def make_replicas(
         `exact` is False, but something differs between the ranks that only a simulation
         of every rank can tell.
     """
+    replicas, apart = _replicas(m, nodes, steps, exact=exact)
+    for one in replicas:
+        m.ranks[one.device.name] = RankClass(tuple(nodes[rank] for rank in one.members), dimension)
+    return replicas, apart
+
+
+def _replicas(
+    m: Session, nodes: Sequence[str], steps: Sequence[TrainingStep], *, exact: bool | None
+) -> tuple[list[Replica], bool]:
     why = "" if exact else _difference(m, nodes, steps)
     if why and exact is False:
         raise InputError(Problem(f"ranks cannot be taken together: {why}", key="exact", value="false"))

@@ -209,13 +209,13 @@ def _parts(m: Session, run: HybridRun, nodes: Sequence[str]) -> list[Part]:
 def _ranks(m: Session, run: HybridRun, parts: Sequence[Part], nbytes: float) -> tuple[list[Replica], Group]:
     """The ranks and their group: each simulated by itself where they end a collective at different times."""
     steps = [part.step for part in parts]
-    replicas, exact = make_replicas(m, run.nodes, steps)
+    replicas, exact = make_replicas(m, run.nodes, steps, dimension="")
     group = Group(m, run.nodes, replicas, algorithm=run.algorithm, exact=exact)
     sizes = Counter(bucket.nbytes for bucket in _buckets(parts[0], len(parts)))
     works = {("all-reduce", size): run.steps * times for size, times in sizes.items()}
     if why := group.told_apart(works | {("all-to-all", nbytes): 2 * run.steps}):
         m.notes.append(f"every rank is simulated: {why}")
-        replicas, exact = make_replicas(m, run.nodes, steps, exact=True)
+        replicas, exact = make_replicas(m, run.nodes, steps, exact=True, dimension="")
         group = Group(m, run.nodes, replicas, algorithm=run.algorithm, exact=exact)
     return replicas, group
 
