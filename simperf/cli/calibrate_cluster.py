@@ -192,12 +192,12 @@ def _predict(
 ) -> None:
     from simperf.calibrate.cluster import experiments
     from simperf.calibrate.cluster.profile import predict_points
-    from simperf.cli.calibrate_validate import load_profile
     from simperf.cli.work import note
+    from simperf.hardware.lookup import find_profile
     from simperf.report.cluster import prediction_text
 
     wanted = experiments.points(hosts, shape, rates=rates, only=families, quick=quick)
-    rows = predict_points(load_profile(profile), wanted)
+    rows = predict_points(find_profile(profile), wanted)
     if rows:
         typer.echo(prediction_text(rows))
     else:

@@ -26,8 +26,8 @@ def import_(
     """Read logs of nccl-tests (text, JSON), traces of torch's profiler, and tables with units, into one data set."""
     from simperf.calibrate.importers import import_files
     from simperf.calibrate.importers.imported import MOST_NAMED
-    from simperf.cli.rows import write_rows
     from simperf.cli.work import note, verify_outputs
+    from simperf.report.rows import rows_text
 
     verify_outputs(output=output)
     found = import_files(files, kind="" if kind == "auto" else kind, collective=collective, ranks=ranks, series=series)
@@ -38,7 +38,7 @@ def import_(
         readings = sum(len(point.samples) for point in points)
         total = float(f"{sum(sum(point.samples) for point in points):.9g}")
         rows.append({"series": name, "points": len(points), "readings": readings, "sum": total, "unit": points[0].unit})
-    write_rows(rows, table)
+    typer.echo(rows_text(rows, table))
     for problem in found.problems[:MOST_NAMED]:
         note(f"not read: {problem}" if "not read" not in problem.message else str(problem))
     if len(found.problems) > MOST_NAMED:

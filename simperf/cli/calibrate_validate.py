@@ -3,37 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
-if TYPE_CHECKING:
-    from simperf.hardware import ProfilePart
-
-__all__ = ["validate", "load_profile"]  # noqa: RUF022 - the command comes first
-
-
-def load_profile(name: str) -> ProfilePart:
-    """A profile by its file or its name in the catalogue.
-
-    Raises
-    ------
-    InputError
-        There is none, or it is a data set.
-    """
-    from simperf.errors import InputError, Problem
-    from simperf.hardware import Catalog
-
-    catalog = Catalog.load()
-    if name.endswith(".toml") and not Path(name).is_file():
-        names = ", ".join(catalog.names("profile"))
-        expected = f"a file that `simperf calibrate fit DATA.json -o {name}` writes, or a shipped profile: {names}"
-        message = "this is a directory, not a file" if Path(name).is_dir() else "no such file"
-        raise InputError(Problem(message, file=name, expected=expected))
-    if name.endswith((".json", ".json.gz")):
-        expected = "the profile that `simperf calibrate fit` wrote; data sets stand behind it"
-        raise InputError(Problem("this is no profile", file=name, expected=expected))
-    return catalog.profile(name)
+__all__ = ["validate"]
 
 
 def validate(
@@ -64,10 +38,11 @@ def validate(
     from simperf.calibrate.validate import validate as check
     from simperf.cli.calibrate_fit import of_file
     from simperf.cli.work import note, verify_outputs
+    from simperf.hardware.lookup import find_profile
     from simperf.report.calibration import draw_validation, validation_csv, validation_json, validation_text
 
     verify_outputs(plot=plot)
-    known = load_profile(profile)
+    known = find_profile(profile)
     dataset = pool([Dataset.load(path) for path in data])
     if is_box(dataset):
         with of_file(data):

@@ -114,10 +114,10 @@ def _show_machine(catalog: Catalog, kind: str, name: str, output: str) -> None:
         _json({"kind": kind, **machine_document(machine, spec)})
         return
     if output == "csv":
-        from simperf.cli.rows import write_rows
+        from simperf.report.rows import rows_text
 
         units = {"bandwidth": "B/s", "latency_a_to_b": "s", "latency_b_to_a": "s"}
-        write_rows(link_rows(machine), output, units=units)
+        typer.echo(rows_text(link_rows(machine), output, units=units))
         return
     typer.echo(f"{kind} {name}: {spec.get('title', '')}")
     for line in _facts(machine, spec):

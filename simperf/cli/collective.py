@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from simperf.cli.options import Report
-
-if TYPE_CHECKING:
-    from simperf.calibrate.measured_sizes import MeasuredSizes
-    from simperf.cli.bench import Bench
-    from simperf.collectives.bench import Row
 
 __all__ = ["collective"]
 
@@ -197,20 +191,31 @@ def collective(
     ] = "table",
 ) -> None:
     """Time a collective by size, as nccl-tests does, on a machine of the catalog or a plain wiring."""
-    from functools import partial
-
-    from simperf.cli.bench import Bench
-    from simperf.cli.calibrate_validate import load_profile
-    from simperf.cli.work import verify_outputs
+    from simperf.cli.work import note, verify_outputs
+    from simperf.cli.work import typed as command
+    from simperf.hardware.lookup import find_profile
+    from simperf.report.collective_output import CollectiveOutput, show_collective
+    from simperf.scenario.python_program import load_module
+    from simperf.study.collective.machine import MachineChoice
+    from simperf.study.collective.request import CollectiveRequest, SizeRange
 
     verify_outputs(plot=plot, map_file=map_file, report=report)
     typed = [key for key in context.params if getattr(context.get_parameter_source(key), "name", "") == "COMMANDLINE"]
-    _refuse_together(typed)
+    shown = CollectiveOutput(
+        form=output,
+        nccl_json=as_json,
+        best=best,
+        map_file=map_file,
+        plot=plot,
+        report=report,
+        measured=beside,
+        command=command(),
+        arguments=("simperf", *sys.argv[1:]),
+    )
+    shown.refuse_together(typed)
     if own is not None:
-        from simperf.scenario.python_program import load_module
-
         load_module(own)
-    given = {
+    options = {
         "chunks": chunks,
         "channels": channels,
         "group": group,
@@ -223,15 +228,27 @@ def collective(
         "launches": launches,
         "version": nccl_version or None,
     }
-    log = _read_log(beside, name, ranks) if beside is not None else None
-    if log is not None and ranks is None and server and nodes == 1:
-        ranks = log.ranks
-    build = partial(
-        Bench.build,
-        name,
-        algo=algo or ("all" if best or map_file else ""),
-        options={key: value for key, value in given.items() if value is not None},
+    machine = MachineChoice(
+        server=server,
+        cluster=cluster,
+        wiring=wiring,
+        nodes=nodes,
+        fabric=fabric,
+        link=link,
+        oversubscription=oversubscription,
+        servers_per_leaf=servers_per_leaf,
+        folders=tuple(folder or ()),
+        ranks=ranks,
+        profile=find_profile(profile) if profile else None,
+    )
+    request = CollectiveRequest(
+        collective=name,
+        machine=machine,
+        algorithms=algo or ("all" if best or map_file else ""),
+        options={key: value for key, value in options.items() if value is not None},
         protocol=protocol,
+        bandwidth=bandwidth,
+        latency=latency,
         step_latency=step_latency,
         reduce_rate=reduce_rate,
         exact=exact,
@@ -239,151 +256,4 @@ def collective(
         background=background or (),
         given=typed,
     )
-    place = {
-        "server": server,
-        "cluster": cluster,
-        "nodes": nodes,
-        "fabric": fabric,
-        "link": link,
-        "oversubscription": oversubscription,
-        "servers_per_leaf": servers_per_leaf,
-        "folders": tuple(folder or ()),
-        "ranks": ranks,
-        "wiring": wiring,
-        "bandwidth": bandwidth,
-        "latency": latency,
-        "profile": load_profile(profile) if profile else None,
-        "changed": {},
-    }
-    bench = build(place=place)
-    if log is not None:
-        plain = build(place={**place, "profile": None}) if profile else bench
-        _write_beside(log, plain, bench, typed, low=low, high=high, output=output)
-        return
-    sizes = bench.sizes(low, high, factor=factor, step=step)
-    if map_file is not None:
-        bench.draw_map(map_file, sizes)
-        typer.echo(f"wrote {map_file}", err=True)
-        _tell_refusals(bench)
-        return
-    tables = bench.run(sizes)
-    _write(bench, tables, best=best, as_json=as_json, output=output, factor=factor)
-    if plot is not None:
-        bench.draw_load(plot, tables)
-        typer.echo(f"wrote {plot}", err=True)
-    if report is not None:
-        from simperf.cli.work import typed as words
-        from simperf.report.html import collective_report, save_page
-
-        where = getattr(bench.machine, "name", "") or wiring
-        among = f"{len(bench.ranks)} ranks on {where}"
-        page = collective_report(
-            tables,
-            bench.machine,
-            title=f"{name}: {among}",
-            question=f"How long does {name} take among {among}, by size, and which way wins?",
-            scaling=bench.scaling(sizes[-1], tables),
-            settings=bench.header().splitlines(),
-            refusals=bench.refusals,
-            command=words(),
-        )
-        save_page(page, report)
-        typer.echo(f"wrote {report}: open it in a browser", err=True)
-
-
-def _refuse_together(typed: Collection[str]) -> None:
-    """Refuse outputs of which one would be left out in silence."""
-    from simperf.errors import InputError, Problem
-
-    wrong = []
-    if "as_json" in typed and "output" in typed:
-        wrong.append(Problem("nccl-tests' JSON goes to the same stream", key="--format", expected="--json alone"))
-    for key in ("plot", "report", "as_json", "output", "best") if "map_file" in typed else ():
-        option = {"as_json": "--json", "output": "--format"}.get(key, f"--{key}")
-        if key in typed:
-            wrong.append(Problem("a map is all that --map makes", key=option, expected="--map alone"))
-    alone = ("map_file", "best", "as_json", "plot", "report", "factor", "step") if "beside" in typed else ()
-    for key in alone:
-        option = {"as_json": "--json", "map_file": "--map", "factor": "-f", "step": "-i"}.get(key, f"--{key}")
-        if key in typed:
-            message = "measured times are shown beside the prediction in one table, at their sizes"
-            wrong.append(Problem(message, key=option, expected="--beside without it"))
-    if wrong:
-        raise InputError(wrong)
-
-
-def _read_log(path: Path, name: str, ranks: int | None) -> MeasuredSizes:
-    from simperf.calibrate.measured_sizes import read_measured
-
-    return read_measured(path, name, ranks=ranks or 0)
-
-
-def _write_beside(
-    log: MeasuredSizes, plain: Bench, fitted: Bench, typed: Collection[str], *, low: str, high: str, output: str
-) -> None:
-    """Measured times beside those of NCCL's constants, and beside those of a profile if there is one."""
-    from simperf.calibrate.measured_sizes import SizeRow, spread_sizes
-    from simperf.cli.rows import write_rows
-    from simperf.errors import InputError, Problem
-    from simperf.report.collectives import format_measured, measured_rows
-
-    if len(plain.ranks) != log.ranks:
-        message = f"times among {log.ranks} ranks, and {len(plain.ranks)} take part"
-        raise InputError(Problem(message, file=log.file, key="--ranks", expected=f"--ranks {log.ranks}"))
-    bounds = plain.sizes(low, high, factor=2.0, step="")
-    first = bounds[0] if "low" in typed else 0
-    last = plain.sizes(high, high, factor=2.0, step="")[0] if "high" in typed else max(log.times)
-    sizes = spread_sizes([size for size in log.times if first <= size <= last])
-    if not sizes:
-        raise InputError(
-            Problem("no measured size lies between -b and -e", file=log.file, value=f"{first} to {last} B")
-        )
-    before = plain.run(sizes)
-    after = fitted.run(sizes) if fitted is not plain else {}
-    texts, listed = [fitted.header()], []
-    for name, rows in before.items():
-        own = after.get(name, [None] * len(rows))
-        table = [
-            SizeRow(row.nbytes, log.times[round(row.nbytes)], row.time, other.time if other is not None else None)
-            for row, other in zip(rows, own, strict=True)
-        ]
-        texts.append(format_measured(table, title=f"{name}, beside {log.file}"))
-        listed += [{"algorithm": name, **one} for one in measured_rows(table)]
-    if output == "table":
-        typer.echo("\n".join(texts))
-    else:
-        write_rows(listed, output, units={"size": "B", "measured": "s", "predicted": "s", "profile": "s"})
-
-
-def _write(
-    bench: Bench, tables: dict[str, list[Row]], *, best: bool, as_json: bool, output: str, factor: float
-) -> None:
-    from simperf.collectives.bench import best_rows
-    from simperf.report import collectives as report
-
-    tuned = {name: rows for name, rows in tables.items() if not rows[0].idealised}
-    ideal = {name: rows for name, rows in tables.items() if rows[0].idealised}
-    winners = best_rows(ideal) if best and ideal else []
-    shown = tuned if best else tables
-    rows = [*(row for table in shown.values() for row in table), *winners]
-    if as_json:
-        import json
-
-        document = report.nccl_document(rows, args=["simperf", *sys.argv[1:]], factor=factor, ngpus=len(bench.ranks))
-        typer.echo(json.dumps(document, indent=2))
-    elif output == "json":
-        import json
-
-        typer.echo(json.dumps(report.rows_document(rows), indent=2))
-    elif output == "csv":
-        typer.echo(report.rows_csv(rows))
-    else:
-        texts = [report.format_rows(table, title=title) for title, table in shown.items()]
-        texts += [report.format_winners(winners)] if winners else []
-        typer.echo("\n".join([bench.header(), *texts]))
-    _tell_refusals(bench)
-
-
-def _tell_refusals(bench: Bench) -> None:
-    for line in bench.refusals:
-        typer.echo(f"left out: {line}", err=True)
+    show_collective(request, SizeRange(low, high, factor, step), shown, say=typer.echo, note=note)

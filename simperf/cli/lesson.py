@@ -23,7 +23,7 @@ Language = Annotated[Literal["en", "zh"], typer.Option("--language", help="Engli
 @app.command("list")
 def list_lessons(language: Language = "en", output: Format = "table") -> None:
     """List the lessons in the order of the course."""
-    from simperf.cli.rows import write_rows
+    from simperf.report.rows import rows_text
     from simperf.teach import find_lesson, lessons
 
     rows = []
@@ -32,7 +32,7 @@ def list_lessons(language: Language = "en", output: Format = "table") -> None:
         text = lesson.text[language]
         row = {"number": lesson.order, "name": name, "section": lesson.section, "title": text.title}
         rows.append({**row, "exercises": len(lesson.exercises), "question": text.question})
-    write_rows(rows, output)
+    typer.echo(rows_text(rows, output))
 
 
 @app.command("open")

@@ -67,10 +67,10 @@ def limits(
         document["influences"] = None if influences is None else asdict(influences)
         typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
     elif output == "csv":
-        from simperf.cli.rows import write_rows
+        from simperf.report.rows import rows_text
 
         units = {"time": "s", "value": found.result.headline[1].unit}
-        write_rows(found.to_dict()["speed_ups"], "csv", units=units)
+        typer.echo(rows_text(found.to_dict()["speed_ups"], "csv", units=units))
     else:
         typer.echo(format_limits(found, flips=turns, influences=influences, all_rows=everything))
     if plot is not None:

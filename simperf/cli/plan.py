@@ -46,12 +46,12 @@ def plan(
     elif output == "json":
         typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
     elif output == "csv":
-        from simperf.cli.rows import write_rows
+        from simperf.report.rows import rows_text
 
         document = found.to_dict()
         units = {"time": "s", "time_interval": "s", "cost": "USD", "cost_interval": "USD", "price": "USD/h"}
         units |= {"samples_per_second": "1/s", "memory": "B"}
-        write_rows(document["ranked"] + document["pruned"], "csv", units=units)
+        typer.echo(rows_text(document["ranked"] + document["pruned"], "csv", units=units))
     else:
         typer.echo(format_plan(found, most=10**6 if everything else 20))
     if plot is not None:

@@ -19,16 +19,16 @@ def programs(
     output: Format = "table",
 ) -> None:
     """List the programs that a scenario may name, or show the parameters of one."""
-    from simperf.cli.rows import write_rows
     from simperf.programs import PROGRAMS
+    from simperf.report.rows import rows_text
 
     if not name:
-        write_rows([{"name": each, "title": PROGRAMS[each].title} for each in PROGRAMS], output)
+        typer.echo(rows_text([{"name": each, "title": PROGRAMS[each].title} for each in PROGRAMS], output))
         return
     spec = PROGRAMS[name]
     if output == "table":
         typer.echo(f'[program]\nuse = "{name}"    # {spec.title}\n')
-    write_rows([_row(parameter) for parameter in spec.parameters.values()], output)
+    typer.echo(rows_text([_row(parameter) for parameter in spec.parameters.values()], output))
 
 
 def _row(parameter: Parameter) -> dict[str, Any]:

@@ -22,8 +22,8 @@ app = typer.Typer(
 @app.command("list")
 def list_scenarios(output: Format = "table") -> None:
     """List the shipped scenarios: their names and what they ask."""
-    from simperf.cli.rows import write_rows
     from simperf.files import read_toml
+    from simperf.report.rows import rows_text
     from simperf.scenario import shipped_scenarios
 
     rows = []
@@ -33,11 +33,11 @@ def list_scenarios(output: Format = "table") -> None:
         variants = len(toml.data.get("compare", []))
         rows.append({"name": name, "variants": variants, "question": head.get("question", "") or head.get("title", "")})
     if output != "table":
-        write_rows(rows, output)
+        typer.echo(rows_text(rows, output))
         return
     for folder, group in itertools.groupby(rows, key=lambda row: str(row["name"]).partition("/")[0]):
         typer.echo("" if folder == str(rows[0]["name"]).partition("/")[0] else "\n", nl=False)
-        write_rows([{"name": row["name"], "question": row["question"]} for row in group], output)
+        typer.echo(rows_text([{"name": row["name"], "question": row["question"]} for row in group], output))
 
 
 @app.command("copy")

@@ -26,9 +26,9 @@ def topo(
     ] = "table",
 ) -> None:
     """Show how each two devices of a machine are connected, as `nvidia-smi topo -m` does."""
-    from simperf.cli.seating import find_machine
     from simperf.cli.work import verify_outputs
     from simperf.hardware import check_machine, connectivity
+    from simperf.hardware.lookup import find_machine
     from simperf.hardware.matrix import LEGEND
 
     verify_outputs(plot=plot)

@@ -66,7 +66,7 @@ def trace(
 @app.command("list")
 def list_models(output: Format = "table") -> None:
     """List the models: parameters, and work of the forward pass for one sample."""
-    from simperf.cli.rows import write_rows
+    from simperf.report.rows import rows_text
     from simperf.workload import zoo
 
     rows = []
@@ -77,7 +77,7 @@ def list_models(output: Format = "table") -> None:
         if output == "table":
             row["parameters"], row["macs"] = f"{model.parameter_count:,}", f"{macs / 1e9:,.4f} G"
         rows.append({**row, "title": model.title})
-    write_rows(rows, output)
+    typer.echo(rows_text(rows, output))
 
 
 @app.command("show")
@@ -124,7 +124,7 @@ def _rows(
     kernels: bool = False,
 ) -> None:
     """One step of a model as a table."""
-    from simperf.cli.rows import write_rows
+    from simperf.report.rows import rows_text
 
     step = model.at(batch, precision, optimizer=optimizer)
     if kernels:
@@ -139,17 +139,17 @@ def _rows(
             }
             for op in step.ops
         ]
-        write_rows(rows, output, units={"flops": "FLOP", "read": "B", "written": "B"})
+        typer.echo(rows_text(rows, output, units={"flops": "FLOP", "read": "B", "written": "B"}))
         return
     facts = _facts(model, step, model.memory(batch, precision, optimizer=optimizer))
     if output == "table":
         words = f": {model.title}" if model.title else ""
         typer.echo(f"{model.name}{words} (batch {batch}, {precision}, {step.optimizer})\n")
-        write_rows([{"what": key, "value": _readable(value, unit)} for key, value, unit in facts], output)
+        typer.echo(rows_text([{"what": key, "value": _readable(value, unit)} for key, value, unit in facts], output))
         for text in model.notes:
             typer.echo(f"note: {text}")
         return
-    write_rows([{"what": key, "value": value, "unit": unit} for key, value, unit in facts], output)
+    typer.echo(rows_text([{"what": key, "value": value, "unit": unit} for key, value, unit in facts], output))
 
 
 def _facts(model: TracedModel, step: Any, memory: dict[str, float]) -> list[tuple[str, float, str]]:

@@ -1,5 +1,5 @@
-"""`simperf collective` (simperf.cli.collective, simperf.cli.bench, simperf.cli.seating,
-simperf.cli.quantities): tables, winners, files, and what it refuses."""
+"""`simperf collective` (simperf.cli.collective, simperf.study.collective: request, machine, comparison, quantities):
+tables, winners, files, and what it refuses."""
 
 import json
 

@@ -1,5 +1,5 @@
 """`simperf collective` as NCCL would run it: options, tables, and the one path of `simperf.collective`
-(simperf.cli.nccl_options, simperf.study.collective, simperf.collectives.calls)."""
+(simperf.study.collective, simperf.collectives.calls)."""
 
 import csv
 import io

@@ -14,6 +14,7 @@ PACKAGES += ("collectives", "collectives/plans", "schedules", "schedules/plans",
 PACKAGES += (
     "workload/transformers",
     "study/planning",
+    "study/collective",
     "calibrate/fit",
     "accuracy",
     "accuracy/fits",

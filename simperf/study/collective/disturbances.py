@@ -1,13 +1,13 @@
-"""What is said of late ranks and of background traffic: `--late RANK=TIME`, `--background "SRC>DST=RATE"`."""
+"""Late ranks and background traffic of a collective, as text: ``RANK=TIME`` and ``SRC>DST=RATE``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from simperf.collectives import Wired
-    from simperf.errors import Problem
+from simperf.collectives import Wired
+from simperf.errors import InputError, Problem, UnitError, nearest
+from simperf.units import parse
 
 __all__ = ["background_traffic", "entry_times"]
 
@@ -27,8 +27,6 @@ def entry_times(words: Sequence[str], ranks: Sequence[str]) -> list[float] | Non
     InputError
         A rank that does not take part or comes twice, or a time without meaning; all at once.
     """
-    from simperf.errors import InputError, Problem, nearest
-
     times: dict[int, float] = {}
     problems: list[Problem] = []
     place = {node: number for number, node in enumerate(ranks)}
@@ -66,8 +64,6 @@ def background_traffic(words: Sequence[str], machine: Wired) -> tuple[tuple[str,
     MachineError
         There is no way between the nodes.
     """
-    from simperf.errors import InputError, Problem, nearest
-
     known: Any = getattr(machine, "nodes", None)
     nodes = list(known) if known is not None else [*machine.gpus, *getattr(machine, "helpers", ())]
     inside = frozenset(nodes)
@@ -94,9 +90,6 @@ def background_traffic(words: Sequence[str], machine: Wired) -> tuple[tuple[str,
 
 
 def _quantity(text: str, dimension: str, option: str, problems: list[Problem]) -> float:
-    from simperf.errors import Problem, UnitError
-    from simperf.units import parse
-
     try:
         value = parse(text, dimension)
     except UnitError as error:

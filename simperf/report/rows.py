@@ -8,30 +8,33 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import typer
+from simperf.report.terminal import to_text
+from simperf.units import headed
 
-__all__ = ["write_rows"]
+__all__ = ["rows_text"]
 
 
-def write_rows(rows: Sequence[Mapping[str, Any]], output: str, *, units: Mapping[str, str] | None = None) -> None:
-    """Write rows of the same keys to standard output; the header of CSV names the SI `units` of columns."""
-    if output == "json":
-        typer.echo(json.dumps(list(rows), indent=2, ensure_ascii=False))
-        return
+def rows_text(rows: Sequence[Mapping[str, Any]], form: str, *, units: Mapping[str, str] | None = None) -> str:
+    """Rows of the same keys as a table, JSON or CSV.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+    form : {"table", "json", "csv"}
+    units : mapping of str to str
+        SI units of columns, which the header of CSV names.
+    """
+    if form == "json":
+        return json.dumps(list(rows), indent=2, ensure_ascii=False)
     columns = list(rows[0]) if rows else []
-    if output == "csv":
-        from simperf.units import headed
-
+    if form == "csv":
         stream = io.StringIO()
         writer = csv.DictWriter(stream, columns, lineterminator="\n")
         writer.writerow({name: headed(name, (units or {}).get(name, "")) for name in columns})
         writer.writerows(rows)
-        typer.echo(stream.getvalue(), nl=False)
-        return
+        return stream.getvalue().removesuffix("\n")
     from rich.table import Table
     from rich.text import Text
-
-    from simperf.report.terminal import to_text
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for index, column in enumerate(columns):
@@ -40,4 +43,4 @@ def write_rows(rows: Sequence[Mapping[str, Any]], output: str, *, units: Mapping
         table.add_column(column, overflow="fold", no_wrap=whole, justify="right" if numbers else "left")
     for row in rows:
         table.add_row(*(Text(str(value)) for value in row.values()))
-    typer.echo(to_text(table))
+    return to_text(table)

@@ -11,7 +11,7 @@ from simperf.collectives.placement import Wired
 from simperf.collectives.settings import NCCL, default_algorithm, find_algorithm
 from simperf.errors import InputError, Problem
 from simperf.hardware import Catalog, Machine, ProfilePart
-from simperf.study.collective_table import CollectiveTable
+from simperf.study.collective.table import CollectiveTable
 from simperf.units import parse_size
 
 __all__ = ["calibrated", "collective", "read_profile", "refuse_unused_profile"]

@@ -1,11 +1,15 @@
-"""The options of `simperf collective` that NCCL takes, and the refusal of those that no asked algorithm takes."""
+"""Options that algorithms of a collective take, and the refusal of those that none of them takes."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-__all__ = ["flag", "options_taken", "refuse_options", "settings_lines"]
+from simperf.collectives import options_of
+from simperf.collectives.settings import NCCL, SETTINGS, NcclSettings
+from simperf.errors import InputError, Problem, nearest
+
+__all__ = ["flag", "options_taken", "refuse_options"]
 
 #: what an option is called on the command line, where that is not its own name
 FLAGS = {"in_network": "--in-network", "version": "--nccl-version"}
@@ -13,9 +17,6 @@ FLAGS = {"in_network": "--in-network", "version": "--nccl-version"}
 
 def options_taken(collective: str, algorithm: str) -> tuple[str, ...]:
     """Options that an algorithm takes, beside the protocol."""
-    from simperf.collectives import options_of
-    from simperf.collectives.settings import NCCL, SETTINGS
-
     if algorithm in NCCL:
         return tuple(key for key in SETTINGS if key != "protocol")
     return options_of(collective, algorithm)
@@ -44,9 +45,6 @@ def refuse_options(
     InputError
         All that is wrong.
     """
-    from simperf.collectives.settings import NCCL, NcclSettings
-    from simperf.errors import InputError, Problem, nearest
-
     libraries = [name for name in names if name in NCCL]
     ideal, tuned = "an idealised algorithm, such as --algo ring", "--algo nccl, on GPUs that it runs on"
     accepted = {key for name in names for key in options_taken(collective, name)} | {"protocol"}
@@ -75,31 +73,6 @@ def refuse_options(
             ]
     if wrong:
         raise InputError(wrong)
-
-
-def settings_lines(names: Sequence[str], options: Mapping[str, Any], protocol: str) -> list[str]:
-    """What was given to NCCL, and the protocol, as comments over a table."""
-    from simperf.collectives.settings import NCCL
-
-    given = {key: options[key] for key in options_taken("", "nccl") if key in options}
-    lines = []
-    if given:
-        lines.append("# nccl: " + ", ".join(_setting(key, value) for key, value in given.items()))
-    if protocol and not set(names) <= set(NCCL):
-        lines.append(f"# protocol {protocol}: start, latency and efficiency of NCCL's tuner")
-    if protocol and set(names) & set(NCCL):
-        lines.append(f"# nccl: no protocol but {protocol}, as with NCCL_PROTO")
-    return lines
-
-
-def _setting(key: str, value: Any) -> str:
-    if key == "in_network":
-        return "switches add up" if value else "switches do not add up"
-    return {
-        "network": f"network {value}",
-        "launches": f"one process launches on {value} GPU{'' if value == 1 else 's'}",
-        "version": f"version {value}",
-    }[key]
 
 
 def flag(key: str) -> str:

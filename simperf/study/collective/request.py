@@ -1,0 +1,177 @@
+"""A collective to be timed, in the words of `simperf collective`: texts with units, read all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from simperf.collectives import Transport, Wired, Wiring, algorithms
+from simperf.collectives.bench import sizes_between
+from simperf.collectives.executors.host_threads import BY_STACK, hosted
+from simperf.collectives.settings import NCCL, default_algorithm, find_algorithm
+from simperf.errors import InputError, Problem
+from simperf.study.collective.comparison import AlgorithmComparison
+from simperf.study.collective.machine import MachineChoice
+from simperf.study.collective.options import refuse_options
+from simperf.study.collective.quantities import Quantities
+
+__all__ = ["CollectiveRequest", "SizeRange"]
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRange:
+    """Message sizes from one to another, as nccl-tests' options -b, -e, -f and -i say them.
+
+    Parameters
+    ----------
+    low, high : str
+        Sizes such as ``"1M"``, which is 1 MiB.
+    factor : float
+        From size to size [1].
+    step : str
+        Instead of a factor; empty for none.
+    """
+
+    low: str = "1M"
+    high: str = "1G"
+    factor: float = 2.0
+    step: str = ""
+
+    def sizes(self) -> list[int]:
+        """The sizes [B].
+
+        Raises
+        ------
+        InputError
+            All that is wrong with the options.
+        """
+        read = Quantities()
+        first, last = read.size(self.low, option="-b"), read.size(self.high, option="-e")
+        by = read.size(self.step, option="-i") if self.step else 0
+        read.refuse()
+        if self.step and not by:
+            raise InputError(Problem("sizes grow by a step of at least one byte", key="-i", value=self.step))
+        return sizes_between(first, last, factor=self.factor, step=by)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectiveRequest:
+    """A collective, its algorithms and its machine as they were typed; errors name the options of the command.
+
+    Parameters
+    ----------
+    collective : str
+    machine : MachineChoice
+        Without the rates of a wiring.
+    algorithms : str
+        Names with commas between, ``"all"``, or empty for the default.
+    options : mapping
+        Of the algorithms; each gets those that it knows.
+    protocol : str
+        Protocol variant, empty for none.
+    bandwidth, latency : str
+        Of each link of a wiring.
+    step_latency, reduce_rate : str
+        Of an idealised algorithm's sends; an empty rate is infinite.
+    exact : bool
+        Force the step-exact executor.
+    late, background : sequence of str
+        As `simperf.study.collective.disturbances` reads them.
+    given : collection of str
+        Options that were typed, by the names of the command's parameters.
+    """
+
+    collective: str
+    machine: MachineChoice
+    algorithms: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    protocol: str = ""
+    bandwidth: str = "50 GB/s"
+    latency: str = "500 ns"
+    step_latency: str = "0 s"
+    reduce_rate: str = ""
+    exact: bool = False
+    late: Sequence[str] = ()
+    background: Sequence[str] = ()
+    given: Collection[str] = ()
+
+    def comparison(self) -> AlgorithmComparison:
+        """Read the options and build the machine.
+
+        Raises
+        ------
+        InputError
+            An option without a meaning here.
+        UnknownNameError
+            No such machine, collective or algorithm.
+        """
+        known = algorithms(self.collective)
+        self.machine.refuse_unread(self.given)
+        read = Quantities()
+        transport = Transport(
+            step_latency=read(self.step_latency, "s", option="--step-latency"),
+            reduce_rate=read(self.reduce_rate, "B/s", option="--reduce-rate") if self.reduce_rate else float("inf"),
+        )
+        choice = replace(
+            self.machine,
+            bandwidth=read(self.bandwidth, "B/s", option="--bandwidth"),
+            latency=read(self.latency, "s", option="--latency"),
+            dedicated=int(self.options.get("servers", 0)),
+        )
+        read.refuse()
+        built = choice.build()
+        names = _named(self.algorithms, self.collective, known, built.machine, built.ranks)
+        named = self.algorithms != "all"
+        options = {**self.options, "protocol": self.protocol}
+        refuse_options(self.collective, names, options, typed=self.given, exact=self.exact and named)
+        costs = {
+            "--step-latency": self.step_latency if transport.step_latency > 0.0 else "",
+            "--reduce-rate": self.reduce_rate,
+            "--protocol": self.protocol if set(names).isdisjoint(NCCL) else "",
+        }
+        _refuse_costs(built.machine, costs)
+        return AlgorithmComparison(
+            collective=self.collective,
+            algorithms=names,
+            choice=choice,
+            built=built,
+            options=self.options,
+            protocol=self.protocol,
+            transport=transport,
+            exact=self.exact,
+            named=named,
+            late=tuple(self.late),
+            background=tuple(self.background),
+        )
+
+
+def _refuse_costs(machine: Wired, given: Mapping[str, str]) -> None:
+    """Refuse options that say what a send costs, where the network stack of the machine's hosts does."""
+    message = "the machine's hosts have a network stack, whose costs alone are those of sends"
+    wrong = [Problem(message, key=key, value=text, expected=BY_STACK) for key, text in given.items() if text]
+    if wrong and hosted(machine):
+        raise InputError(wrong)
+
+
+def _named(
+    algo: str,
+    collective: str,
+    known: Sequence[str],
+    machine: Wired,
+    ranks: Sequence[str],
+) -> tuple[str, ...]:
+    """The algorithms that were asked for: the default, all, or those that were named."""
+    default = default_algorithm(machine, ranks, collective)
+    if not algo:
+        return (default,)
+    if algo == "all":
+        return tuple(dict.fromkeys([default, *known] if default in NCCL else known))
+    names = [find_algorithm(collective, name.strip()) for name in algo.split(",")]
+    for name in names:
+        if name in NCCL and isinstance(machine, Wiring):
+            message = "NCCL runs on the GPUs of a machine, and a wiring has none"
+            raise InputError(
+                Problem(message, key="--algo", value=name, expected="an idealised algorithm, such as ring")
+            )
+    return tuple(dict.fromkeys(names))
