@@ -35,23 +35,40 @@ if TYPE_CHECKING:
     from simperf.study.planning import plan
     from simperf.study.sweep import sweep
     from simperf.study.uncertainty import predict
+    from simperf.training.job import Devices, Disturbances, Input, Job
+    from simperf.training.servers.staleness import Consistency
+    from simperf.training.stack import Stack
+    from simperf.training.strategies import DDP, ByHand, Compression, DataParallel, LocalSGD, Servers, ServerUpdate
     from simperf.units import Bytes, Seconds, format_quantity, parse
     from simperf.version import __version__
 
 #: public name -> module that holds it
 _PUBLIC = {
-    "PROGRAMS": "programs",
+    "ByHand": "training.strategies",
     "Bytes": "units",
     "Catalog": "hardware",
+    "Compression": "training.strategies",
+    "Consistency": "training.servers.staleness",
+    "DDP": "training.strategies",
+    "DataParallel": "training.strategies",
+    "Devices": "training.job",
+    "Disturbances": "training.job",
+    "Input": "training.job",
     "InputError": "errors",
+    "Job": "training.job",
     "Kernel": "engine.kernel",
+    "LocalSGD": "training.strategies",
     "Machine": "hardware",
+    "PROGRAMS": "programs",
     "Result": "results",
     "Scenario": "scenario",
     "Seconds": "units",
+    "ServerUpdate": "training.strategies",
+    "Servers": "training.strategies",
     "Session": "execution.session",
     "SimperfError": "errors",
     "Simulation": "engine.simulation",
+    "Stack": "training.stack",
     "__version__": "version",
     "breakdown": "analysis.breakdown",
     "build_machine": "hardware",
@@ -81,18 +98,31 @@ _PUBLIC = {
 }
 
 __all__ = [
+    "DDP",
     "PROGRAMS",
+    "ByHand",
     "Bytes",
     "Catalog",
+    "Compression",
+    "Consistency",
+    "DataParallel",
+    "Devices",
+    "Disturbances",
+    "Input",
     "InputError",
+    "Job",
     "Kernel",
+    "LocalSGD",
     "Machine",
     "Result",
     "Scenario",
     "Seconds",
+    "ServerUpdate",
+    "Servers",
     "Session",
     "SimperfError",
     "Simulation",
+    "Stack",
     "__version__",
     "breakdown",
     "build_machine",

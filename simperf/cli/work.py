@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from inspect import unwrap
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
@@ -74,7 +75,7 @@ def play(scenario: Scenario, *, record: bool = True, unused: Literal["refuse", "
     except SimperfError:
         raise
     except Exception as error:
-        code = scenario.program.function.__code__
+        code = unwrap(scenario.program.function).__code__
         if not any(frame.filename == code.co_filename for frame in traceback.extract_tb(error.__traceback__)):
             raise
         raise failure(error, scenario.program) from error

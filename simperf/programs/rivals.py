@@ -6,17 +6,20 @@ distributed DNN training in heterogeneous GPU/CPU clusters" (BytePS), OSDI 2020.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from simperf.errors import ProgramError
 from simperf.execution import Program
 from simperf.execution.session import Session
 from simperf.programs.registry import program
-from simperf.programs.servers import train_with_servers
 from simperf.training.data.buckets import BUCKET
+from simperf.training.driver import train
+from simperf.training.job import Devices, Disturbances, Job
 from simperf.training.replica import Traced
 from simperf.training.servers.local_rings import GROUPED
 from simperf.training.servers.multi_machine import Reduction
-from simperf.training.trainer import Training
-from simperf.training.trainer import train as run_training
+from simperf.training.stack import Serving, Stack, Transport
+from simperf.training.strategies import DDP, Servers, ServerUpdate
 from simperf.units import Bytes, PerSecond, Ratio
 from simperf.workload.zoo import load
 
@@ -80,39 +83,24 @@ def servers_or_ring(
     if not 0 < servers < len(machines):
         raise ProgramError(f"servers is {servers}, but of {len(machines)} machines at least one serves and one trains")
     gpus = tuple(gpu for gpu in m.machine.gpus if gpu.partition("/")[0] in machines[:-servers])
-    beside = m.another()
-    beside.play(
-        train_with_servers(
-            beside,
-            steps=steps,
-            servers=servers,
-            where="dedicated",
-            batch=batch,
-            model=model,
-            precision=precision,
-            alone=alone,
-            slice_size=slice_size,
-            reduction=reduction,
-            grouped=grouped,
-            connections=connections,
-            update_on_workers=True,
-            variation=variation,
-        )
-    )
-    ring = Training(
+    with_servers = Job(
         Traced(load(model), precision),
-        gpus,
-        batch=batch * len(gpus),
+        Servers(servers, "dedicated", reduction=reduction, update=ServerUpdate(on_workers=True)),
+        stack=Stack(transport=Transport(connections=connections), serving=Serving(slice_size=slice_size, grouped=grouped)),
+        disturbances=Disturbances(variation=variation),
+        batch_per_gpu=batch,
         steps=steps,
-        bucket=bucket,
-        first_bucket=bucket,
-        algorithm=algorithm,
-        bucket_view=False,
-        variation=variation,
         alone=alone,
-        exact=False,
     )
-    yield run_training(m, ring)
+    ring = replace(
+        with_servers,
+        strategy=DDP(algorithm, bucket=bucket, first_bucket=bucket, bucket_view=False),
+        devices=Devices(nodes=gpus, exact="no"),
+        stack=Stack(),
+    )
+    beside = m.another()
+    beside.play(train(beside, with_servers))
+    yield train(m, ring)
     m.notes += [f"with servers: {note}" for note in beside.notes]
     ways = {"servers": beside.metrics, "ring": m.metrics}
     rates = {way: batch * len(gpus) / found["time per step"][0] for way, found in ways.items()}

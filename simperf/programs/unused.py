@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from simperf.errors import InputError, Problem
-from simperf.programs.registry import PROGRAMS, Unless
+from simperf.programs.registry import PROGRAMS, Parameter, Rules, Unless
 
-__all__ = ["deviates", "refuse_unused", "slows", "together", "unused"]
+__all__ = ["deviates", "idle_problems", "refuse_unused", "slows", "together", "unused"]
 
 
 def deviates(given: Mapping[str, Any], law: str = "jitter", deviation: str = "cv") -> Unless:
@@ -33,10 +33,14 @@ def unused(program: str, given: Mapping[str, Any]) -> list[Problem]:
     given : mapping
         Value of each of its parameters.
     """
-    parameters = PROGRAMS[program].parameters
+    return idle_problems(PROGRAMS[program].parameters, PROGRAMS[program].rules, given)
+
+
+def idle_problems(parameters: Mapping[str, Parameter], rules: Rules, given: Mapping[str, Any]) -> list[Problem]:
+    """The same for parameters with their rules, registered or not."""
     return [
         Problem(rule.why, key=name, value=str(given[name]), expected=f"{rule.expected}, or no {name}")
-        for rule in PROGRAMS[program].rules(given)
+        for rule in rules(given)
         for name in rule.names
         if not rule.used and given[name] != parameters[name].default
     ]

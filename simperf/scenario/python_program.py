@@ -6,6 +6,7 @@ import linecache
 import os
 import sys
 import traceback
+from inspect import unwrap
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -89,7 +90,7 @@ def load_module(path: Path) -> ModuleType:
 
 def failure(error: BaseException, spec: ProgramSpec) -> InputError:
     """Say in which line of the program `spec` the exception `error` was raised."""
-    path = spec.function.__code__.co_filename
+    path = unwrap(spec.function).__code__.co_filename
     return InputError(_blame(error, path, f"in the program {spec.name!r}"))
 
 

@@ -17,13 +17,14 @@ from simperf.errors import InputError, Problem
 from simperf.execution.calls import riding, update_time
 from simperf.execution.session import Session
 from simperf.training.step import Gradient, TrainingStep, even_step
+from simperf.units import Bytes, Seconds
 from simperf.workload.mixed import training_precision
 
 if TYPE_CHECKING:
     from simperf.training.feeding import Feed
     from simperf.workload.model import TracedModel
 
-__all__ = ["Layers", "Replica", "Traced", "Workload", "faster", "training_step"]
+__all__ = ["Layers", "Passes", "Replica", "Traced", "Workload", "faster", "training_step"]
 
 
 @dataclass(eq=False, slots=True)
@@ -119,37 +120,43 @@ class Layers:
     Parameters
     ----------
     count : int
-        Layers; one kernel forward, one backward and one gradient each.
-    forward, backward : float
-        Time of the pass [s a sample].
-    fixed : float
-        Time of each of the two passes beside that [s].
-    update : float
-        Time of the optimizer [s].
+        layers of a model in round numbers
+    forward : float
+        time of its forward pass for one sample [s]
+    backward : float
+        time of its backward pass for one sample [s]
     nbytes : float
-        All weights together [B]; so large are the gradients.
+        all weights together; so large are the gradients [B]
+    update : float
+        time of its optimizer [s]
+    fixed : float
+        time of each of the two passes beside that [s]
     sizes : tuple of float
-        Of the layers' gradients in proportion, first layer first; equal if left out.
-    nbytes_input, nbytes_output : float
-        Of one sample [B].
+        of the layers' weights in proportion, first layer first
+    nbytes_input : float
+        bytes of one sample on its way to the device
+    nbytes_output : float
+        bytes that the forward pass hands back for one sample
     activations : float
-        Kept for the backward pass [B a sample].
+        bytes that a sample keeps for the backward pass
     states : float
-        What the optimizer keeps, in sizes of the weights: 0 SGD, 1 momentum, 2 Adam.
+        what the optimizer keeps, in sizes of the weights: 0 SGD, 1 momentum, 2 Adam
     launch : float or None
-        Time of the frontend to issue one kernel [s]; None takes the frontend's own.
+        time of the frontend to issue one kernel [s]; None takes the frontend's own
+    name : str
+        for tables
     """
 
     count: int
-    forward: float
-    backward: float
-    nbytes: float
-    update: float = 0.0
-    fixed: float = 0.0
+    forward: Seconds
+    backward: Seconds
+    nbytes: Bytes
+    update: Seconds = 0.0
+    fixed: Seconds = 0.0
     sizes: tuple[float, ...] = ()
-    nbytes_input: float = 0.0
-    nbytes_output: float = 0.0
-    activations: float = 0.0
+    nbytes_input: Bytes = 0.0
+    nbytes_output: Bytes = 0.0
+    activations: Bytes = 0.0
     states: float = 0.0
     launch: float | None = None
     name: str = "layers"
@@ -178,6 +185,58 @@ class Layers:
             "activations": self.activations * samples,
             "input": self.nbytes_input * samples,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """Equal layers whose times are those of a whole batch: launched at no cost, and held in memory without limit.
+
+    Parameters
+    ----------
+    count : int
+        layers of a model in round numbers
+    forward : float
+        time of its forward pass for the batch [s]
+    backward : float
+        time of its backward pass for the batch [s]
+    nbytes : float
+        all weights together; so large are the gradients [B]
+    update : float
+        time of the optimizer on the workers [s]; above 0 the servers only add up
+    sizes : tuple of float
+        of the layers' weights in proportion, first layer first
+    nbytes_input : float
+        bytes of one sample on its way to the device
+    name : str
+        for tables
+    """
+
+    count: int = 10
+    forward: Seconds = 0.0
+    backward: Seconds = 0.0
+    nbytes: Bytes = 100e6
+    update: Seconds = 0.0
+    sizes: tuple[float, ...] = ()
+    nbytes_input: Bytes = 0.0
+    name: str = "layers"
+
+    def step(self, m: Session, device: Device, samples: int) -> TrainingStep:
+        """One step on `samples` samples, the same on every device."""
+        return even_step(
+            self.count,
+            forward=self.forward,
+            backward=self.backward,
+            update=self.update,
+            nbytes=self.nbytes,
+            samples=samples,
+            nbytes_input=self.nbytes_input * samples,
+            sizes=self.sizes,
+            launch=0.0,
+        )
+
+    def memory(self, samples: int) -> dict[str, float]:
+        """Nothing: it fits on every device."""
+        return {}
 
 
 @dataclass(frozen=True, slots=True)

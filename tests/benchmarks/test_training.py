@@ -8,8 +8,10 @@ import simpy
 from simperf.engine.simulation import Simulation
 from simperf.execution.session import Session
 from simperf.hardware import Catalog, build_cluster
+from simperf.training.driver import train
+from simperf.training.job import Devices, Job
 from simperf.training.replica import Traced
-from simperf.training.trainer import Training, train
+from simperf.training.strategies import DDP
 from simperf.workload.zoo import load
 
 CATALOG = Catalog.load()
@@ -28,13 +30,12 @@ def step(wired, exact=None):
     """One DDP step of ResNet-50, batch 64 a GPU."""
     m = Session(Simulation(wired), profile=CATALOG.frontend("pytorch"))
     algorithm = "hierarchical" if len(wired.servers) > 1 else "ring"
-    run = Training(
+    run = Job(
         Traced(load("resnet50"), "tf32"),
-        wired.gpus,
-        batch=64 * len(wired.gpus),
+        DDP(algorithm),
+        Devices(exact="yes" if exact else "auto"),
+        batch_per_gpu=64,
         steps=1,
-        algorithm=algorithm,
-        exact=exact,
     )
     m.play(train(m, run))
     return m

@@ -3,9 +3,14 @@
 from simperf.engine.simulation import Simulation
 from simperf.execution.session import Session
 from simperf.hardware import Catalog, build_machine
-from simperf.training.options import owners
+from simperf.training.driver import train
+from simperf.training.jitter import FAMILIES, Constant
+from simperf.training.jitter import distribution as make
+from simperf.training.job import Devices, Disturbances, Input, Job, SlowLink
 from simperf.training.replica import Layers
-from simperf.training.trainer import Training, train
+from simperf.training.servers.kvstore import StoreOptions
+from simperf.training.stack import Serving, Transport
+from simperf.training.strategies import REPLICATED, has_option, strategy_type
 
 CATALOG = Catalog.load()
 MIB = 2**20
@@ -39,14 +44,55 @@ def session(machine):
     return Session(Simulation(machine))
 
 
+PARTS = {"devices": Devices, "input": Input, "disturbances": Disturbances}
+
+
+def job(workload, nodes=(), *, strategy="ddp", jitter=None, feeding=None, exact=None, **options):
+    """A job of options by name, each given to the type that has it; the rest is the job's."""
+    kinds = {"strategy": strategy_type(strategy), **PARTS}
+    parts = {name: {} for name in kinds}
+    parts["devices"] |= {"nodes": tuple(nodes), "exact": {None: "auto", True: "yes", False: "no"}[exact]}
+    if jitter is not None and jitter != Constant():
+        parts["disturbances"] |= law(jitter)
+    if feeding is not None:
+        names = ("decode", "workers", "prefetch", "disk", "stored")
+        parts["input"] |= {name: getattr(feeding, name) for name in names} | law(feeding.jitter)
+    given = {}
+    for key, value in options.items():
+        owner = next((name for name, kind in kinds.items() if key in kind.__dataclass_fields__), "")
+        (parts[owner] if owner else given)[key] = value
+    return Job(workload, **{name: kind(**parts[name]) for name, kind in kinds.items()}, **given)
+
+
+def store_options(**options):
+    """Options of a store by name, each given to the type that has it."""
+    kinds = {"transport": Transport, "serving": Serving}
+    parts = {
+        name: kind(**{key: options.pop(key) for key in list(options) if key in kind.__dataclass_fields__})
+        for name, kind in kinds.items()
+    }
+    return StoreOptions(**parts, **options)
+
+
+def law(distribution):
+    """Family and coefficient of variation of a distribution with mean 1."""
+    family = next(name for name in FAMILIES if type(make(name)) is type(distribution))
+    return {"jitter": family, **({"cv": distribution.cv} if hasattr(distribution, "cv") else {})}
+
+
+def down(link, share=0.0, start=0.0, end=0.0):
+    """A link that is slow for a time."""
+    return (SlowLink(link, share, start, end),)
+
+
 def run(machine, workload, n=0, **options):
     """Play a run of data parallelism; the session after it."""
     m = session(machine)
     nodes = options.pop("nodes", None) or machine.gpus[: n or None]
     options.setdefault("batch", len(nodes))
-    if options.get("strategy", "ddp") in owners("algorithm"):
+    if options.get("strategy", "ddp") in REPLICATED and has_option(options.get("strategy", "ddp"), "algorithm"):
         options.setdefault("algorithm", "ring")  # idealised: its time is known in closed form
-    m.play(train(m, Training(workload, tuple(nodes), **options)))
+    m.play(train(m, job(workload, nodes, **options)))
     return m
 
 

@@ -8,10 +8,10 @@ from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, UnknownNameError
 from simperf.execution.session import Session
 from simperf.hardware import build_machine
+from simperf.training.driver import train
 from simperf.training.jitter import Constant, Exponential, Gamma, stream
-from simperf.training.stragglers import LinkChange, slowed
-from simperf.training.trainer import Training, train
-from tests.training.strategies import CATALOG, MIB, layers, metric, run
+from simperf.training.stragglers import slowed
+from tests.training.strategies import CATALOG, MIB, down, job, layers, metric, run
 from tests.training.strategies import star as flat
 
 FAST = {"bandwidth": "1e9 GB/s", "latency": "0 s"}
@@ -61,7 +61,7 @@ def test_the_seed_decides_and_no_jitter_is_the_mean():
     times = []
     for seed in (1, 1, 2):
         m = Session(Simulation(flat(2), seed=seed))
-        m.play(train(m, Training(layers(), m.machine.gpus, batch=2, jitter=Gamma(cv=0.2))))
+        m.play(train(m, job(layers(), m.machine.gpus, batch=2, jitter=Gamma(cv=0.2))))
         times.append(m.now)
     assert times[0] == times[1] != times[2]
 
@@ -73,8 +73,8 @@ def test_a_link_at_half_of_its_capacity_is_a_link_of_half_the_capacity(strategy)
     ends = {"gpu0": 25, "gpu1": 50, "gpu2": 50, "gpu3": 50, "cpu0": 16}
     links = [{"a": end, "b": "hub", "bandwidth": f"{rate} GB/s", "latency": "250 ns"} for end, rate in ends.items()]
     half = build_machine({"node": nodes, "link": links}, CATALOG)
-    changes = tuple(LinkChange(name, 0.0, 0.5) for name in ("gpu0>hub", "hub>gpu0"))
-    slowed = run(flat(4), layers(), strategy=strategy, changes=changes)
+    links = down("gpu0>hub", 0.5) + down("hub>gpu0", 0.5)
+    slowed = run(flat(4), layers(), strategy=strategy, links=links)
     pieces = 5e-3 if strategy == "data-parallel" else 1e-9  # its chains are cut for the machine as it is built
     assert slowed.now == pytest.approx(run(half, layers(), strategy=strategy, exact=True).now, rel=pieces)
     assert slowed.now > run(flat(4), layers(), strategy=strategy).now
@@ -84,18 +84,18 @@ def test_a_link_that_is_down_while_gradients_travel_costs_that_time():
     """All gradients in one bucket, which is under way from 5 to 7.1 ms; nothing is lost while none travels."""
     base = run(flat(2), layers(), n=2, steps=1, bucket=1e9, first_bucket=1e9)
     assert base.now == pytest.approx(5e-3 + ALL_REDUCE, rel=1e-9)
-    down = (LinkChange("gpu0>hub", 5.5e-3, 0.0), LinkChange("gpu0>hub", 25.5e-3, 1.0))
-    flapped = run(flat(2), layers(), n=2, steps=1, bucket=1e9, first_bucket=1e9, changes=down)
+    during = down("gpu0>hub", 0.0, 5.5e-3, 25.5e-3)
+    flapped = run(flat(2), layers(), n=2, steps=1, bucket=1e9, first_bucket=1e9, links=during)
     assert flapped.now == pytest.approx(base.now + 20e-3, rel=1e-9)
-    before = (LinkChange("gpu0>hub", 1e-3, 0.0), LinkChange("gpu0>hub", 4e-3, 1.0))
-    unseen = run(flat(2), layers(), n=2, steps=1, bucket=1e9, first_bucket=1e9, changes=before)
+    before = down("gpu0>hub", 0.0, 1e-3, 4e-3)
+    unseen = run(flat(2), layers(), n=2, steps=1, bucket=1e9, first_bucket=1e9, links=before)
     assert unseen.now == pytest.approx(base.now, rel=1e-9)
 
 
 def test_what_cannot_be():
     with pytest.raises(UnknownNameError, match="gpu0>hbu"):
-        run(flat(2), layers(), changes=(LinkChange("gpu0>hbu", 0.0, 0.5),))
-    for options in ({"jitter": Gamma(cv=0.2)}, {"changes": (LinkChange("gpu0>hub", 0.0, 0.5),)}):
+        run(flat(2), layers(), links=down("gpu0>hbu", 0.5))
+    for options in ({"jitter": Gamma(cv=0.2)}, {"links": down("gpu0>hub", 0.5)}):
         with pytest.raises(InputError, match="every rank has times of its own"):
             run(flat(2), layers(), exact=False, **options)
 
@@ -115,8 +115,8 @@ def test_a_slow_worker_of_a_parameter_server(star, with_servers, mode, rate):
 def test_a_server_that_cannot_be_reached_for_a_while(star, with_servers):
     """The port of the only server is down while all push: the step takes that much longer."""
     plan = {"backward": 20e-3, "weights": 10e6, "steps": 1}
-    down = {"slow_link": "hub>cpu0", "slow_from": 20.1e-3, "slow_until": 50.1e-3}
-    base, flapped = (with_servers(star(2), **plan, **more).now for more in ({}, down))
+    gone = {"slow_link": "hub>cpu0", "slow_from": 20.1e-3, "slow_until": 50.1e-3}
+    base, flapped = (with_servers(star(2), **plan, **more).now for more in ({}, gone))
     assert flapped == pytest.approx(base + 30e-3, rel=1e-6)
 
 

@@ -10,10 +10,10 @@ from simperf.engine.simulation import Simulation
 from simperf.errors import InputError
 from simperf.execution.session import Session
 from simperf.results import Result
+from simperf.training.driver import train
 from simperf.training.feeding import Feeding
 from simperf.training.jitter import Exponential, Gamma, stream
-from simperf.training.trainer import Training, train
-from tests.training.strategies import CATALOG, layers, metric, run, star
+from tests.training.strategies import CATALOG, job, layers, metric, run, star
 
 MEAN = 10e-3
 #: nothing but waiting for data
@@ -25,9 +25,7 @@ def waits(n, law, *, steps=300, workers=0, prefetch=1, seed=0, **options):
     m = Session(Simulation(star(n, bandwidth="1e9 GB/s", latency="0 s"), seed=seed))
     feeding = Feeding(MEAN, workers, prefetch, law)
     given = {"watched": True, **options}
-    m.play(
-        train(m, Training(NOTHING, m.machine.gpus, batch=n, steps=steps, feeding=feeding, algorithm="ring", **given))
-    )
+    m.play(train(m, job(NOTHING, m.machine.gpus, batch=n, steps=steps, feeding=feeding, algorithm="ring", **given)))
     return m
 
 
@@ -89,7 +87,7 @@ def test_loaders_share_the_disk_of_their_server_and_starvation_is_named():
     machine = CATALOG.machine("p3-8xlarge")
     feeding = Feeding(1e-4, workers=2, disk="ebs0", stored=10e6)
     m = Session(Simulation(machine, recorder=Recorder()))
-    m.play(train(m, Training(layers(forward=1e-3), machine.gpus, batch=64, steps=30, feeding=feeding)))
+    m.play(train(m, job(layers(forward=1e-3), machine.gpus, batch=64, steps=30, feeding=feeding)))
     disk = machine.nodes["ebs0"].part.read_bandwidth
     assert metric(m, "time per step") == pytest.approx(64 * 10e6 / disk, rel=0.1)
     assert metric(m, "starved steps") > 0.25, "the others wait for those that do"
@@ -102,7 +100,7 @@ def test_starvation_by_decoding_alone_is_named(decode, name, workers):
     """Pictures that lie in memory and are decoded by few cores."""
     m = Session(Simulation(star(2), recorder=Recorder()))
     work, feeding = layers(forward=1e-3, launch=1e-6), Feeding(decode, workers)
-    m.play(train(m, Training(work, m.machine.gpus, batch=2, steps=20, feeding=feeding)))
+    m.play(train(m, job(work, m.machine.gpus, batch=2, steps=20, feeding=feeding)))
     assert regime(Result("run", m.now, spans=tuple(m.simulation.recorder.spans))).name == name
 
 

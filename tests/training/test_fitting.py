@@ -3,7 +3,7 @@
 import pytest
 
 from simperf.errors import InputError
-from simperf.training import trainer
+from simperf.training.data.run import ReplicatedRun
 from tests.training.strategies import layers, metric, run, star
 
 
@@ -39,7 +39,7 @@ def test_of_many_micro_batches_a_few_are_played(launch, monkeypatch):
     work = layers(forward=1e-3, launch=launch)
     options = {"accumulate": 40, "batch": 80, "alone": 60.0, "steps": 2}
     quick = metric(run(star(2), work, **options), "samples per second")
-    monkeypatch.setattr("simperf.training.trainer.PLAYED", (1000, 1001, 1002))
+    monkeypatch.setattr("simperf.training.data.run.PLAYED", (1000, 1001, 1002))
     assert quick == pytest.approx(metric(run(star(2), work, **options), "samples per second"), rel=1e-9)
 
 
@@ -49,9 +49,10 @@ def test_of_long_micro_batches_fewer_are_played(launch, monkeypatch):
     work = layers(600, forward=3e-3, launch=launch)
     options = {"n": 1, "accumulate": 6, "batch": 6, "alone": 30.0, "steps": 1}
     counts = []
-    play = trainer._alone
+    play = ReplicatedRun._alone
     monkeypatch.setattr(
-        trainer, "_alone", lambda *args, accumulate: counts.append(accumulate) or play(*args, accumulate=accumulate)
+        *(ReplicatedRun, "_alone"),
+        lambda *args, accumulate: counts.append(accumulate) or play(*args, accumulate=accumulate),
     )
     assert metric(run(star(1), work, **options), "samples per second") == pytest.approx(30.0, rel=1e-9)
     assert set(counts) == {2, 3, 4}

@@ -9,16 +9,17 @@ from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, ProgramError
 from simperf.execution import launch, record, wait
 from simperf.execution.session import Session
-from simperf.training.servers.kvstore import KVStore, StoreOptions
+from simperf.training.servers.kvstore import KVStore
 from simperf.training.servers.kvworker import KVWorker
 from simperf.training.servers.shard_server import ServerWork
+from tests.training.strategies import store_options
 
 FREE = ServerWork(0.0, 0.0)
 
 
 def store(machine, sizes, *, servers=("cpu0",), **options):
     session = Session(Simulation(machine), sharp=True)
-    made = StoreOptions(work=FREE, **options)
+    made = store_options(work=FREE, **options)
     return session, KVStore(session, sizes, gpus=machine.gpus, servers=servers, options=made)
 
 
@@ -136,7 +137,7 @@ def test_misuse_is_named(star):
 )
 def test_options_without_meaning(options, words):
     with pytest.raises(InputError, match=words):
-        StoreOptions(**options)
+        store_options(**options)
 
 
 def test_nobody_to_train(star):

@@ -6,8 +6,8 @@ from simperf.collectives.nccl import Tuner
 from simperf.engine.simulation import Simulation
 from simperf.execution.session import Session
 from simperf.training.data.data_parallel import interpreter
-from simperf.training.trainer import Training, train
-from tests.training.strategies import CATALOG, layers, metric, run, star
+from simperf.training.driver import train
+from tests.training.strategies import CATALOG, job, layers, metric, run, star
 
 
 def test_by_hand_every_gradient_goes_to_gpu_0_and_back():
@@ -61,7 +61,7 @@ def test_threads_take_turns_in_the_interpreter():
     for gpus in (1, 2, 8):
         m = Session(Simulation(CATALOG.machine("dgx-1v")), profile=CATALOG.frontend("pytorch"))
         nodes = m.machine.gpus[:gpus]
-        m.play(train(m, Training(work, nodes, batch=gpus, steps=1, strategy="data-parallel")))
+        m.play(train(m, job(work, nodes, batch=gpus, steps=1, strategy="data-parallel")))
         times[gpus] = m.now
     launches = 100 * m.profile.launch
     assert times[8] - times[2] > 2.5 * launches, "eight threads wait for the interpreter"

@@ -1,4 +1,4 @@
-"""Options that a strategy does not have are refused: none is ignored (simperf.training.options)."""
+"""Each strategy is a type with its own options: all have an effect, and no other can be given."""
 
 from dataclasses import fields
 
@@ -8,9 +8,10 @@ from simperf.engine.simulation import Simulation
 from simperf.errors import InputError
 from simperf.execution import MODES
 from simperf.execution.session import Session
-from simperf.training.options import STRATEGIES, owners
-from simperf.training.trainer import Training, train
-from tests.training.strategies import CATALOG, layers, run, star
+from simperf.programs import PROGRAMS
+from simperf.training.driver import train
+from simperf.training.strategies import REPLICATED, has_option, strategy_type
+from tests.training.strategies import CATALOG, job, layers, run, star
 
 #: a value of each option that changes a run of a strategy that has it
 CHANGES = {
@@ -36,32 +37,37 @@ def play(strategy, **options):
 
 
 @pytest.mark.parametrize("option", CHANGES)
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_an_option_has_an_effect_or_is_refused(strategy, option):
+@pytest.mark.parametrize("strategy", REPLICATED)
+def test_an_option_has_an_effect_or_cannot_be_given(strategy, option):
     value = CHANGES[option]
-    if strategy in owners(option):
+    if has_option(strategy, option):
         without = play(strategy, **({"options": {}} if option == "options" else {}))
         assert play(strategy, **{option: value}) != pytest.approx(without, rel=1e-6)
         return
+    with pytest.raises(TypeError, match=option):
+        strategy_type(strategy)(**{option: value})
+    m = Session(Simulation(star(2)))
     with pytest.raises(InputError) as caught:
-        Training(WORK, ("gpu0", "gpu1"), strategy=strategy, batch=4, **{option: value})
+        m.play(PROGRAMS["train"].function(m, strategy=strategy, **{option: value}))
     (problem,) = caught.value.problems
     assert (problem.key, problem.value) == (option, str(value))
     assert problem.message == f"{strategy} has no use for it"
-    assert problem.expected == f"{option} with strategy {' or '.join(owners(option))}, or without it"
+    owners = [name for name in REPLICATED if has_option(name, option)]
+    assert problem.expected == f"{option} with strategy {' or '.join(owners)}, or no {option}"
+
+
+def test_every_option_is_tried():
+    options = {one.name for strategy in REPLICATED for one in fields(strategy_type(strategy))}
+    assert options == set(CHANGES)
 
 
 def test_all_of_them_at_once():
+    m = Session(Simulation(star(2)))
     with pytest.raises(InputError) as caught:
-        Training(WORK, ("gpu0", "gpu1"), strategy="naive", bucket=1e6, overlap=False, every=3, exact=False)
-    assert [problem.key for problem in caught.value.problems] == ["bucket", "overlap", "every", "exact"]
-
-
-def test_defaults_are_no_options():
-    """What a strategy does not have may stand in a file as it is by default."""
-    given = {one.name: one.default for one in fields(Training) if one.name in CHANGES and one.name != "options"}
-    for strategy in STRATEGIES:
-        Training(WORK, ("gpu0",), strategy=strategy, **given)
+        m.play(PROGRAMS["train"].function(m, strategy="naive", bucket=1e6, overlap=False, every=3))
+    assert [problem.key for problem in caught.value.problems] == ["bucket", "overlap", "every"]
+    with pytest.raises(InputError, match="exact: naive is one process"):
+        run(star(2), WORK, strategy="naive", exact=False)
 
 
 @pytest.mark.parametrize("name", sorted(MODES))
@@ -70,11 +76,11 @@ def test_modes_that_would_change_nothing_are_refused(name):
     m = Session(Simulation(star(2)), mode=MODES[name], profile=CATALOG.frontend("pytorch"))
     work = layers(launch=None)
     if name in ("eager", "synchronous", "scripted"):
-        m.play(train(m, Training(work, m.machine.gpus, batch=2)))
+        m.play(train(m, job(work, m.machine.gpus, batch=2)))
         eager = Session(Simulation(star(2)), profile=CATALOG.frontend("pytorch"))
-        eager.play(train(eager, Training(work, m.machine.gpus, batch=2)))
+        eager.play(train(eager, job(work, m.machine.gpus, batch=2)))
         assert (m.now == eager.now) == (name == "eager")
         return
     with pytest.raises(InputError, match=r"execution\.mode: training launches kernel by kernel") as caught:
-        m.play(train(m, Training(work, m.machine.gpus, batch=2)))
+        m.play(train(m, job(work, m.machine.gpus, batch=2)))
     assert caught.value.problems[0].expected == "eager, synchronous or scripted"

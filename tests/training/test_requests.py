@@ -4,9 +4,9 @@ import pytest
 import simpy
 
 from simperf.errors import InputError
-from simperf.training.servers.kvstore import StoreOptions
 from simperf.training.servers.requests import Buffers, Requests
 from simperf.training.servers.staleness import Consistency
+from tests.training.strategies import store_options
 
 #: 64 slices of 1 MB, one server, ports of 50 GB/s: 20 us each of a lone worker
 PLAN = {"steps": 1, "weights": 64e6, "slice_size": 1e6}
@@ -149,4 +149,4 @@ def test_nothing_is_lost_over_several_steps(star, with_servers):
 )
 def test_limits_without_meaning(options):
     with pytest.raises(InputError):
-        StoreOptions(**options)
+        store_options(**options)

@@ -8,11 +8,8 @@ from hypothesis import strategies as st
 
 from simperf.errors import DeviceMemoryError, InputError, MachineError
 from simperf.hardware import build_cluster, build_machine
-from simperf.programs import PROGRAMS
-from simperf.programs.servers import train_with_servers
 from simperf.run import run
 from simperf.scenario import make_scenario
-from simperf.training.servers.parameter_server import parameter_server
 from simperf.training.servers.shard_server import ServerWork, ShardServer
 from simperf.training.servers.sites import CPU_STREAM
 
@@ -252,8 +249,6 @@ def test_a_model_that_does_not_fit_says_what_would(catalog, with_servers):
 def test_names_of_the_room():
     assert ServerWork().add == 3.0
     assert {"push", "pull", "leave"} <= set(dir(ShardServer))
-    assert train_with_servers is PROGRAMS["parameter-server"].function
-    assert parameter_server.__doc__
 
 
 def test_results_name_use_and_memory(catalog, with_servers):

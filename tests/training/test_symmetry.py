@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from simperf.errors import InputError
 from simperf.hardware import build_cluster
-from simperf.training.options import owners
+from simperf.training.strategies import has_option
 from tests.training.strategies import CATALOG, MIB, layers, metric, run, star
 
 ALGORITHMS = [
@@ -37,7 +37,7 @@ def runs(draw):
     }
     strategy = draw(st.sampled_from(["ddp", "ddp", "local-sgd"]))
     work = layers(count, forward=draw(st.sampled_from([0.0, 1e-3])), update=1e-4)
-    options = {key: value for key, value in options.items() if strategy in owners(key)}
+    options = {key: value for key, value in options.items() if key in {"steps", "speeds"} or has_option(strategy, key)}
     return n, work, options | {"strategy": strategy, "batch": 2 * n * options["accumulate"]}
 
 

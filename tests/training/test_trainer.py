@@ -5,8 +5,7 @@ import pytest
 from simperf.errors import InputError, ProgramError, UnknownNameError
 from simperf.hardware import build_cluster
 from simperf.training.jitter import Constant, Gamma
-from simperf.training.trainer import Training
-from tests.training.strategies import CATALOG, MIB, layers, metric, run, star
+from tests.training.strategies import CATALOG, MIB, job, layers, metric, run, star
 
 
 def test_throughput_and_efficiency_are_those_of_the_steps():
@@ -40,8 +39,6 @@ def test_shares_differ_by_a_sample_if_the_batch_does_not_come_out_even():
         ({"steps": 0}, "steps"),
         ({"accumulate": 0}, "accumulate"),
         ({"accumulate": 3, "batch": 4}, "divisor of the batch of 4"),
-        ({"accumulate": 2, "batch": 4, "strategy": "naive"}, "accumulate: naive has no use"),
-        ({"accumulate": 2, "batch": 4, "strategy": "data-parallel"}, "accumulate: data-parallel has no use"),
         ({"algorithm": "nccl", "options": {"chunks": 3}}, "nccl has no option 'chunks'"),
         ({"batch": 4, "batch_per_gpu": 4}, "batch_per_gpu stands for it"),
         ({"speeds": (1.0,) * 5}, "speeds"),
@@ -86,7 +83,7 @@ def test_switches_that_cannot_add_up_are_not_taken_for_ones_that_can():
 
 def test_unknown_names_are_told_with_the_nearest():
     with pytest.raises(UnknownNameError, match="did you mean 'ddp'"):
-        Training(layers(), ("gpu0",), strategy="dpp")
+        job(layers(), ("gpu0",), strategy="dpp")
     with pytest.raises(UnknownNameError, match="did you mean 'ring'"):
         run(star(2), layers(), algorithm="rign")
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from simperf.errors import InputError
-from simperf.training.trainer import Training
 from simperf.training.variation import MEASURED, expected_deviation, slowest
-from tests.training.strategies import layers, metric, run, star
+from tests.training.strategies import job, layers, metric, run, star
 
 
 @pytest.mark.parametrize("count", [2, 4, 8, 64])
@@ -43,4 +42,4 @@ def test_a_synchronous_step_keeps_the_pace_of_the_slowest():
     assert metric(uneven, "scaling efficiency") == pytest.approx(
         metric(one, "time per step") / metric(uneven, "time per step"), rel=1e-9
     )
-    assert Training(work, ("gpu0",)).variation == 0.0, "nothing varies unasked"
+    assert job(work).disturbances.variation == 0.0, "nothing varies unasked"

@@ -14,7 +14,7 @@ from simperf.errors import InputError
 from simperf.hardware import Catalog
 from simperf.hardware.processors import GpuPart
 from simperf.study.planning.request import Request
-from simperf.training.options import STRATEGIES, owners
+from simperf.training.strategies import ONE_PROCESS, STRATEGIES, has_option
 from simperf.units import format_quantity
 from simperf.workload.model import TracedModel
 
@@ -81,7 +81,7 @@ def bound_of(request: Request, choice: Choice) -> Verdict:
     price = request.prices.of(choice.instance) * choice.nodes
     if left or not share:
         return Verdict(math.inf, 0.0, f"a batch of {choice.batch} does not divide among {choice.gpus} GPUs")
-    if STRATEGIES[choice.strategy] and choice.nodes > 1:
+    if issubclass(STRATEGIES[choice.strategy], ONE_PROCESS) and choice.nodes > 1:
         return Verdict(math.inf, 0.0, f"{choice.strategy} is one process: it drives one server")
     for key, value, text in (
         ("nodes", choice.nodes, f"{choice.nodes} nodes"),
@@ -198,7 +198,7 @@ def scenario_data(request: Request, choice: Choice) -> Mapping[str, Any]:
     }
     if request.optimizer:
         program["optimizer"] = request.optimizer
-    if choice.strategy in owners("algorithm"):
+    if has_option(choice.strategy, "algorithm"):
         program["algorithm"] = request.algorithm
     program["batch" if request.strong else "batch_per_gpu"] = choice.batch
     data: dict[str, Any] = {

@@ -14,7 +14,7 @@ from simperf.files import TomlFile, read_toml, refuse_format, refuse_other
 from simperf.hardware import Catalog
 from simperf.study.planning.prices import PriceList, read_prices
 from simperf.study.planning.reader import Reader
-from simperf.training.options import STRATEGIES
+from simperf.training.strategies import REPLICATED
 from simperf.workload.mixed import TRAINING_PRECISIONS
 from simperf.workload.model import TracedModel
 
@@ -174,8 +174,8 @@ def _read(toml: TomlFile) -> Request:
     precision = head.choice("precision", tuple(TRAINING_PRECISIONS), "fp32")
     strategies = candidates.texts("strategies", ("ddp",))
     for name in strategies:
-        if name not in STRATEGIES:
-            candidates.wrong(("strategies",), str(UnknownNameError("strategy", name, STRATEGIES)))
+        if name not in REPLICATED:
+            candidates.wrong(("strategies",), str(UnknownNameError("strategy", name, REPLICATED)))
     instances = candidates.texts("instances")
     if not instances and "instances" not in candidates:
         candidates.wrong((), "no instances are named", expected='instances = ["p3-16xlarge", "p4d-24xlarge"]')

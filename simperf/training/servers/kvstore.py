@@ -25,7 +25,7 @@ from simperf.errors import InputError, Problem
 from simperf.execution.session import Session
 from simperf.training.servers.compression import DENSE, Codec
 from simperf.training.servers.kvworker import KVWorker
-from simperf.training.servers.local_rings import GROUPED, LocalRings
+from simperf.training.servers.local_rings import LocalRings
 from simperf.training.servers.multi_machine import AROUND, Route, Team, make_routes
 from simperf.training.servers.placement import Shard, place_keys
 from simperf.training.servers.requests import Buffers
@@ -34,13 +34,10 @@ from simperf.training.servers.shard_server import ServerWork, ShardServer
 from simperf.training.servers.sites import Courier, Lane, Site, Then
 from simperf.training.servers.staleness import Consistency, Staleness
 from simperf.training.servers.symmetry import sharers
+from simperf.training.stack import Serving, Stack, Transport
+from simperf.training.strategies import Servers
 
-__all__ = ["UNEVEN", "KVStore", "StoreOptions"]
-
-#: standard deviation of the logarithm of a connection's claim on a port that several use, from one transfer to the
-#: next: connections of TCP get equal shares only over many round trips. Fitted, one of five values tried (0 to 0.5), to
-#: the asynchronous runs in twelve recordings of a cluster in one box (calibration/); 0.1 and 0.3 do nearly as well
-UNEVEN = 0.2
+__all__ = ["KVStore", "StoreOptions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +49,6 @@ class StoreOptions:
     rule : Consistency
     placement : str
         Keys to servers, as in `place_keys`.
-    slice_size : float
-        Keys above this are cut [B].
     reduction : str
         Where a machine adds up first, as in `Route`.
     via_host, spread : bool or None
@@ -62,92 +57,50 @@ class StoreOptions:
     codec_on : str
         Where workers encode and decode: on the GPU, or on the CPU of their machine, to which gradients go dense then.
     work : ServerWork
-    server_bandwidth : float
-        Memory of a server, and of a worker's CPU that takes an answer or encodes [B/s]; 0 takes the part's.
-    take : float
-        Memory traffic on a worker's CPU of taking an answer from the network, for each of its bytes [1].
-    window : int
-        Transfers of a worker under way at one time; 0 for all at once.
-    duplex : bool
-        The window holds for each direction, not for both together.
-    accepts : int
-        Transfers of a server under way at one time, each way; 0 for all.
-    connections : int
-        Transfers between one worker and one server under way at one time, each way; 0 for all. A connection
-        carries one message after the other.
-    requests : int
-        Slices that a worker has sent and not got back, posted one after the other; 0 for all.
-    handle : float
-        Time of the thread that posts a worker's slices, for posting one and again for its answer [s].
-    handlers : int
-        Workers whose threads take that long, the first ones; 0 for all.
-    buffers : int
-        Slices that a server takes in at one time, each until all workers' gradients are added up; 0 for all.
-    copiers : int
-        Threads that copy for each GPU, as in `Team`; 0 for copy engines.
-    grouped : int
-        Slices of one call of the collectives inside a machine, where it adds up around rings.
-    priority : bool
-        Those of a lower key go first (weights that the next forward pass needs first); needs a window or connections.
-    message : float
-        Time of a message beside the wire [s].
-    rate : float
-        Rate that one transfer cannot exceed [B/s].
-    uneven : float
-        Spread of the shares that transfers get of a port where workers do not wait for each other, as in `Courier` [1];
-        with 0, equal workers push together and pull together for ever.
+    transport : Transport
+    serving : Serving
+
+    Raises
+    ------
+    InputError
+        Options that do not go together.
     """
 
     rule: Consistency = field(default_factory=Consistency)
     placement: str = "balanced"
-    slice_size: float = math.inf
     reduction: str = "none"
     via_host: bool | None = None
     spread: bool | None = None
     codec: Codec = DENSE
     codec_on: str = "gpu"
     work: ServerWork = field(default_factory=ServerWork)
-    server_bandwidth: float = 0.0
-    take: float = 0.0
-    window: int = 0
-    duplex: bool = True
-    accepts: int = 0
-    connections: int = 0
-    requests: int = 0
-    handle: float = 0.0
-    handlers: int = 0
-    buffers: int = 0
-    copiers: int = 0
-    grouped: int = GROUPED
-    priority: bool = False
-    message: float = 0.0
-    rate: float = math.inf
-    uneven: float = UNEVEN
+    transport: Transport = field(default_factory=Transport)
+    serving: Serving = field(default_factory=Serving)
+
+    @classmethod
+    def of(cls, strategy: Servers, stack: Stack) -> StoreOptions:
+        """Those of a strategy and its stack."""
+        update = strategy.update
+        return cls(
+            rule=strategy.consistency,
+            placement=strategy.placement,
+            reduction=strategy.reduction,
+            via_host=strategy.via_host,
+            spread=strategy.spread,
+            codec=strategy.compression.made(),
+            codec_on=strategy.compression.on,
+            work=ServerWork(update.add, 0.0 if update.on_workers else update.apply),
+            transport=stack.transport,
+            serving=stack.serving,
+        )
 
     def __post_init__(self) -> None:
         problems = []
-        if self.priority and not (self.window or self.connections):
-            message = "a priority decides who goes next: it needs a window of transfers, or connections"
-            problems.append(Problem(message, key="window", expected="1 or more"))
         if self.codec_on not in ("gpu", "cpu"):
             problems.append(Problem("gpu or cpu is expected", key="codec_on", value=self.codec_on))
-        if not self.take >= 0.0:
-            problems.append(Problem("memory traffic is 0 or more", key="take", value=str(self.take)))
-        if not 0.0 <= self.uneven < math.inf:
-            problems.append(Problem("a spread is 0 or more", key="uneven", value=f"{self.uneven:g}"))
-        for key, time in (("message", self.message), ("handle", self.handle)):
-            if not 0.0 <= time < math.inf:
-                problems.append(Problem("a time is 0 or more", key=key, value=f"{time:g}"))
-        for key, rate in (("rate", self.rate), ("server_memory", self.server_bandwidth or math.inf)):
-            if not rate > 0.0:
-                problems.append(Problem("a rate is above 0", key=key, value=f"{rate:g}"))
-        if self.buffers and (self.rule.mode != "synchronous" or self.rule.backup):
+        if self.serving.buffers and (self.rule.mode != "synchronous" or self.rule.backup):
             message = "a server keeps a slice until all workers have sent it: they must be synchronous, without backup"
-            problems.append(Problem(message, key="buffers", value=str(self.buffers)))
-        for key in ("window", "accepts", "connections", "requests", "handlers", "buffers", "copiers"):
-            value = getattr(self, key)
-            if value < 0:
-                problems.append(Problem("a number of 0 or more is expected", key=key, value=str(value)))
+            problems.append(Problem(message, key="buffers", value=str(self.serving.buffers)))
         if problems:
             raise InputError(problems)
 
@@ -195,11 +148,15 @@ class KVStore:
         self.options = options = options or StoreOptions()
         if not gpus:
             raise InputError(Problem("at least one worker is needed", key="workers", value="0"))
+        transport, serving = options.transport, options.serving
         self.shards = place_keys(
-            self.sizes, servers=len(self.servers), how=options.placement, slice_size=options.slice_size
+            self.sizes,
+            servers=len(self.servers),
+            how=options.placement,
+            slice_size=serving.slice_size or math.inf,
         )
-        uneven = 0.0 if options.rule.collects else options.uneven
-        self.courier = Courier(m, message=options.message, rate=options.rate, uneven=uneven)
+        uneven = 0.0 if options.rule.collects else transport.uneven
+        self.courier = Courier(m, message=transport.message, rate=transport.rate or math.inf, uneven=uneven)
         recorder = m.simulation.recorder
         self.staleness = Staleness(
             None if recorder is None else lambda age: recorder.counter("servers", "staleness", m.now, age)
@@ -236,7 +193,7 @@ class KVStore:
         self.tables = [
             ShardServer(
                 shard,
-                self.site(self.servers[shard.server], options.server_bandwidth),
+                self.site(self.servers[shard.server], options.serving.server_memory),
                 options.rule,
                 workers=len(routes),
                 copies=self.copies,
@@ -257,13 +214,13 @@ class KVStore:
             for number, route in enumerate(routes)
         ]
         self.workers = [KVWorker(self, team, gpu) for team in self.teams for gpu in team.route.gpus]
-        inboxes = [Lane(options.accepts) for _ in self.servers]
-        outboxes = [Lane(options.accepts) for _ in self.servers]
-        self._buffers = [Buffers(options.buffers) for _ in self.servers]
+        inboxes = [Lane(options.transport.accepts) for _ in self.servers]
+        outboxes = [Lane(options.transport.accepts) for _ in self.servers]
+        self._buffers = [Buffers(options.serving.buffers) for _ in self.servers]
         for team in self.teams:
             team.servers, team.nodes = self.tables, self.servers
             team.inboxes, team.outboxes, team.buffers = inboxes, outboxes, self._buffers
-            if options.priority:
+            if options.transport.priority:
                 team.priority = lambda shard: shard.key
             for door in dict.fromkeys(team.route.door(shard) for shard in self.shards):
                 for server in self.servers:
@@ -290,28 +247,28 @@ class KVStore:
             "codec": options.codec,
             "back": back,
             "unpack": options.codec.decoding if options.rule.collects else lambda nbytes: 0.0,
-            "window": options.window,
-            "duplex": options.duplex,
-            "connections": options.connections,
-            "requests": options.requests,
-            "handle": options.handle if number < (options.handlers or number + 1) else 0.0,
+            "window": options.transport.window,
+            "duplex": options.transport.duplex,
+            "connections": options.transport.connections,
+            "requests": options.transport.requests,
+            "handle": options.serving.handle if number < (options.serving.handlers or number + 1) else 0.0,
             "add": options.work.add,
-            "copiers": options.copiers,
+            "copiers": options.serving.copiers,
             "take": partial(self._take, route.host),
         }
         if options.codec_on == "cpu":
-            given["coder"] = self.site(route.host, options.server_bandwidth)
+            given["coder"] = self.site(route.host, options.serving.server_memory)
         if options.reduction not in AROUND:
             return Team(number, route, self.courier, **given)
         groups = ring_groups(self.m.machine, route.gpus, reduction=options.reduction)
-        rings = [LocalRings(self.m, group, grouped=options.grouped) for group in groups]
+        rings = [LocalRings(self.m, group, grouped=options.serving.grouped) for group in groups]
         return RingTeam(number, route, self.courier, rings=rings, **given)
 
     def _take(self, host: str, nbytes: float, then: Then) -> None:
         """Take an answer of so many bytes [B] from the network, then go on."""
-        traffic = self.options.take * nbytes
+        traffic = self.options.serving.take * nbytes
         if traffic:
-            self.site(host, self.options.server_bandwidth).work("take", traffic, then)
+            self.site(host, self.options.serving.server_memory).work("take", traffic, then)
         else:
             then()
 
@@ -322,10 +279,10 @@ class KVStore:
         a GPU of a machine that adds up slice by slice on a GPU in turn, where slices of several keys come at one
         instant: which one is first is then a matter of rounding, and differs from machine to machine.
         """
-        options = self.options
-        in_turn = options.connections == 1 and len(set(self.servers)) == len(self.servers)
+        options, transport, serving = self.options, self.options.transport, self.options.serving
+        in_turn = transport.connections == 1 and len(set(self.servers)) == len(self.servers)
         free = not (options.work.add or options.work.decode or options.codec.decode or options.codec.scatter)
-        limited = options.accepts or options.requests or options.buffers or options.handle
+        limited = transport.accepts or transport.requests or serving.buffers or serving.handle
         apart = options.reduction in ("none", "sharded") or self.m.simulation.own_times
         if len(routes) < 2 or options.rule.mode != "synchronous" or limited or apart:
             return {}

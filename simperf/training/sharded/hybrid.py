@@ -20,8 +20,8 @@ from simperf.training.data.buckets import BUCKET, FIRST_BUCKET, Bucket, assign_b
 from simperf.training.data.exchange import backward, exchange
 from simperf.training.data.group import Await, Group
 from simperf.training.data.symmetry import make_replicas
+from simperf.training.execution_mode import kernel_by_kernel
 from simperf.training.fitting import fit_speed
-from simperf.training.options import kernel_by_kernel
 from simperf.training.outcome import step_time, tell
 from simperf.training.replica import Replica, faster
 from simperf.training.sharded.recommender import Part, Recommender, spread

@@ -1,0 +1,69 @@
+"""The driver of training jobs: the same set-up for every strategy, then what the strategy's type plays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from simperf.execution import Program
+from simperf.execution.session import Session
+from simperf.training.data.run import ReplicatedRun
+from simperf.training.execution_mode import kernel_by_kernel
+from simperf.training.fitting import fit_speed
+from simperf.training.job import Job
+from simperf.training.replica import faster
+from simperf.training.servers.run import ServedRun
+from simperf.training.step import TrainingStep
+from simperf.training.strategies import Servers
+
+__all__ = ["Run", "train"]
+
+
+class Run(Protocol):
+    """A job on a machine, as a strategy plays it."""
+
+    def steps(self) -> list[TrainingStep]:
+        """The step of each device; devices that do the same share one object."""
+
+    def time_alone(self, step: TrainingStep) -> float:
+        """Time of a step of one device by itself [s]."""
+
+    def slowest(self) -> float:
+        """Speed of the slowest device that is waited for, over that of one taken at random [1]."""
+
+    def play(self, steps: Sequence[TrainingStep], nominal: TrainingStep) -> Program:
+        """Play the job and report what came of it; `nominal` is the first device's step at its mean speed."""
+
+
+def train(m: Session, job: Job) -> Program:
+    """Play a training job and report what came of it.
+
+    Parameters
+    ----------
+    m : Session
+    job : Job
+
+    Raises
+    ------
+    InputError
+        All that has no meaning, or no effect, on this machine.
+    DeviceMemoryError
+        A device's memory does not hold its part of the training.
+    """
+    kernel_by_kernel(m)
+    run: Run = ServedRun(m, job) if isinstance(job.strategy, Servers) else ReplicatedRun(m, job)
+    steps = run.steps()
+    if job.alone:
+        speed = fit_speed(steps[0], job.alone / job.input.counted, run.time_alone)
+        m.notes.append(f"kernels at {speed:.3f} times the catalogue's speed, so that one device does {job.alone:g}/s")
+        steps = _each(steps, speed)
+    nominal = steps[0]
+    yield run.play(_each(steps, run.slowest()), nominal)
+
+
+def _each(steps: Sequence[TrainingStep], speed: float) -> list[TrainingStep]:
+    """All steps so many times as fast; those that were one object stay one."""
+    if speed == 1.0:
+        return list(steps)
+    scaled = {id(step): faster(step, speed) for step in steps}
+    return [scaled[id(step)] for step in steps]

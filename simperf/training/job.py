@@ -1,0 +1,264 @@
+"""A training job: what is trained, where, how, on what data, and what disturbs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from simperf.errors import InputError, Problem
+from simperf.layout import Layout
+from simperf.training.feeding import Feeding
+from simperf.training.jitter import Constant, Distribution, Family, distribution
+from simperf.training.replica import Workload
+from simperf.training.stack import Stack
+from simperf.training.stragglers import LinkChange, slowed
+from simperf.training.strategies import DDP, Strategy
+from simperf.units import Bytes, PerSecond, Ratio, Seconds
+
+__all__ = ["BATCH", "Devices", "Disturbances", "Input", "Job", "SlowLink"]
+
+#: samples of a step where nobody says how many
+BATCH = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """The devices that train, and how they share a batch.
+
+    Parameters
+    ----------
+    gpus : int
+        GPUs that take part, 0 for all
+    nodes : tuple of str
+        the nodes that take part, instead of a number of GPUs; a CPU may be among them
+    split : str
+        equal shares of the batch, or the shares with which all devices finish together
+    speeds : tuple of float
+        how many times as fast each device is, in order; those not named are as fast as they are [1]
+    exact : str
+        simulate every rank, or never, or where ranks differ
+    """
+
+    gpus: int = 0
+    nodes: tuple[str, ...] = ()
+    split: Literal["even", "proportional"] = "even"
+    speeds: tuple[float, ...] = ()
+    exact: Literal["auto", "yes", "no"] = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """The data of a job, and how its processes come by their mini-batches.
+
+    Parameters
+    ----------
+    loop : float
+        work of each process for a batch beside launching: the Python of the loop, a data loader without workers [s]
+    decode : float
+        time of a core to decode one sample, by the data loader of each process [s]
+    workers : int
+        processes of each data loader that decode ahead; 0: the process that trains decodes by itself
+    prefetch : int
+        mini-batches that each of them may have ready
+    jitter : str
+        how the time to decode a mini-batch varies, each loader's by itself
+    cv : float
+        standard deviation of that time over its mean [1]
+    disk : str
+        storage node of each server that the loaders read; without one, samples lie in memory
+    stored : float
+        bytes of a sample on that disk [B]
+    counted : float
+        what is counted of a sample, such as the tokens of a sentence: samples a second are in that, alone too
+    dataset : int
+        samples of an epoch, whose time is reported then
+    """
+
+    loop: Seconds = 0.0
+    decode: Seconds = 0.0
+    workers: int = 0
+    prefetch: int = 2
+    jitter: Family = "constant"
+    cv: Ratio = 0.1
+    disk: str = ""
+    stored: Bytes = 0.0
+    counted: float = 1.0
+    dataset: int = 0
+
+    def feeding(self) -> Feeding:
+        """What a loader does, checked."""
+        return Feeding(
+            self.decode, self.workers, self.prefetch, distribution(self.jitter, cv=self.cv), self.disk, self.stored
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SlowLink:
+    """A link that is slow for a time, or down.
+
+    Parameters
+    ----------
+    link : str
+        a link of the machine that is slow for a time, or down
+    share : float
+        what is left of its capacity [1]
+    start : float
+        when it becomes slow [s]
+    end : float
+        when it is as before [s]; 0 for never
+
+    Raises
+    ------
+    InputError
+        A share or times without meaning, or a link that never comes back, so that nothing would end.
+    """
+
+    link: str = ""
+    share: Ratio = 0.0
+    start: Seconds = 0.0
+    end: Seconds = 0.0
+
+    def __post_init__(self) -> None:
+        _ = self.changes
+
+    @property
+    def changes(self) -> tuple[LinkChange, ...]:
+        """Its changes; none without a name."""
+        return slowed(self.link, self.share, self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbances:
+    """What makes equal devices and links unequal.
+
+    Parameters
+    ----------
+    variation : float
+        standard deviation of the time that equal devices take for the same work [1]; all wait for the slowest
+    jitter : str
+        how the time of each device's kernels varies from step to step, each device's by itself
+    cv : float
+        standard deviation of that time over its mean [1]
+    stragglers : int
+        devices that are always slow, the last ones
+    slowdown : float
+        how many times as long stragglers take [1]
+    links : tuple of SlowLink
+        links that are slow for a time, or down
+    """
+
+    variation: Ratio = 0.0
+    jitter: Family = "constant"
+    cv: Ratio = 0.1
+    stragglers: int = 0
+    slowdown: float = 1.0
+    links: tuple[SlowLink, ...] = ()
+
+    def __post_init__(self) -> None:
+        _ = self.paces
+
+    @property
+    def paces(self) -> Distribution:
+        """Of the time of a device's kernels from step to step, over its mean [1]."""
+        return distribution(self.jitter, cv=self.cv)
+
+    @property
+    def steady(self) -> bool:
+        """Whether no device's time varies from step to step."""
+        return self.paces == Constant()
+
+    @property
+    def changes(self) -> tuple[LinkChange, ...]:
+        """Changes of links."""
+        return tuple(change for link in self.links for change in link.changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A training job.
+
+    Parameters
+    ----------
+    model : Workload
+        what is trained
+    strategy : Strategy
+        how devices share the work, and how gradients or weights travel
+    layout : Layout or None
+        how the model and its batch are divided among ranks; None: data parallelism over the devices that train
+    devices : Devices
+        the devices that train
+    stack : Stack
+        what the library or program brings
+    input : Input
+        the data
+    disturbances : Disturbances
+        what makes devices and links unequal
+    batch : int
+        samples of a step on all devices together (strong scaling)
+    batch_per_gpu : int
+        samples of a step on each device instead (weak scaling)
+    steps : int
+        steps of the optimizer that are simulated
+    total : int
+        steps of the whole run, if more: those not simulated take the mean of the others but the first
+    alone : float
+        samples a second of one device by itself, its whole step, as measured [1/s]; scales the kernels
+
+    Raises
+    ------
+    InputError
+        All that has no meaning.
+    """
+
+    model: Workload
+    strategy: Strategy = field(default_factory=DDP)
+    layout: Layout | None = None
+    devices: Devices = field(default_factory=Devices)
+    stack: Stack = field(default_factory=Stack)
+    input: Input = field(default_factory=Input)
+    disturbances: Disturbances = field(default_factory=Disturbances)
+    batch: int = BATCH
+    batch_per_gpu: int = 0
+    steps: int = 3
+    total: int = 0
+    alone: PerSecond = 0.0
+
+    def __post_init__(self) -> None:
+        problems = []
+        if self.steps < 1:
+            problems.append(Problem("at least one step is needed", key="steps", value=str(self.steps)))
+        if self.total and self.total < self.steps:
+            message = f"{self.steps} steps are simulated, more than the whole run has"
+            problems.append(Problem(message, key="total", value=str(self.total)))
+        if self.batch_per_gpu and self.batch != BATCH:
+            expected = "batch or batch_per_gpu"
+            problems.append(
+                Problem("batch_per_gpu stands for it", key="batch", value=str(self.batch), expected=expected)
+            )
+        problems += self._of_layout()
+        if problems:
+            raise InputError(problems)
+
+    def _of_layout(self) -> list[Problem]:
+        """What of a layout cannot be played, or does not fit the devices."""
+        layout, devices = self.layout, self.devices
+        if layout is None:
+            return []
+        if not layout.plain:
+            message = "only plain data parallelism is played: a strategy gives every device the whole model"
+            return [Problem(message, key="layout", value=str(layout), expected="dp = the number of devices alone")]
+        count = len(devices.nodes) or devices.gpus
+        if count and count != layout.dp:
+            key = "devices" if devices.nodes else "gpus"
+            message = "the layout has another number of ranks"
+            return [Problem(message, key=key, value=str(count), expected=f"{layout.dp}, as dp, or no {key}")]
+        return []
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that take part, 0 for all."""
+        return self.layout.dp if self.layout is not None else self.devices.gpus
+
+    def samples(self, devices: int) -> int:
+        """Samples of one step of the optimizer on so many devices together."""
+        return self.batch_per_gpu * devices or self.batch

@@ -1,0 +1,164 @@
+"""Software stacks: what a communication library or a published program brings to a strategy.
+
+A stack is a file of data, every number with its source: how many messages are under way, what a thread takes for a
+request, how a server receives. A strategy says what travels where; its stack says how the library does it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from simperf.errors import InputError, Problem
+from simperf.training.servers.local_rings import GROUPED
+from simperf.units import Bytes, BytesPerSecond, Ratio, Seconds
+
+__all__ = ["UNEVEN", "Serving", "Stack", "Transport"]
+
+#: standard deviation of the logarithm of a connection's claim on a port that several use, from one transfer to the
+#: next: connections of TCP get equal shares only over many round trips. Fitted, one of five values tried (0 to 0.5), to
+#: the asynchronous runs in twelve recordings of a cluster in one box (calibration/); 0.1 and 0.3 do nearly as well
+UNEVEN = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Transport:
+    """How messages between workers and servers travel.
+
+    Parameters
+    ----------
+    window : int
+        transfers of a worker under way at one time, 0 for all
+    duplex : bool
+        the window holds for each direction, not for both together
+    accepts : int
+        transfers of a server under way at one time each way, 0 for all
+    connections : int
+        transfers between one worker and one server under way at one time each way, 0 for all
+    requests : int
+        slices that a worker has sent and not got back, posted one after the other, 0 for all
+    priority : bool
+        of those that wait, the first layer's go first
+    message : float
+        time of a message beside the wire: software at both ends [s]
+    rate : float
+        rate that one transfer cannot exceed [B/s]; 0 for no limit
+    uneven : float
+        spread of the shares of a port where workers do not wait for each other [1]; 0 keeps equal workers in step
+    """
+
+    window: int = 0
+    duplex: bool = True
+    accepts: int = 0
+    connections: int = 0
+    requests: int = 0
+    priority: bool = False
+    message: Seconds = 0.0
+    rate: BytesPerSecond = 0.0
+    uneven: Ratio = UNEVEN
+
+    def __post_init__(self) -> None:
+        problems = []
+        if self.priority and not (self.window or self.connections):
+            message = "a priority decides who goes next: it needs a window of transfers, or connections"
+            problems.append(Problem(message, key="window", expected="1 or more"))
+        if not 0.0 <= self.uneven < math.inf:
+            problems.append(Problem("a spread is 0 or more", key="uneven", value=f"{self.uneven:g}"))
+        if not 0.0 <= self.message < math.inf:
+            problems.append(Problem("a time is 0 or more", key="message", value=f"{self.message:g}"))
+        if not self.rate >= 0.0:
+            problems.append(Problem("a rate is above 0", key="rate", value=f"{self.rate:g}"))
+        problems += _counts(self, ("window", "accepts", "connections", "requests"))
+        if problems:
+            raise InputError(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What the processes of workers and servers do with slices.
+
+    Parameters
+    ----------
+    slice_size : float
+        keys above this are cut [B]; 0 for none
+    opening : bool
+        before the first step every key is made known to its server, one slice after the other, as by BytePS
+    handle : float
+        time of the one thread that posts a worker's slices, for posting one and again for its answer [s]
+    handlers : int
+        workers whose threads take that long, the first ones; 0 for all
+    buffers : int
+        slices that a server takes in at one time, each until all workers' gradients are added up, 0 for all
+    copiers : int
+        threads that copy for each GPU, the last key first and what leaves for the CPU last; 0 for copy engines
+    grouped : int
+        slices of one call of the collectives inside a machine, where it adds up around rings
+    take : float
+        memory traffic on a worker's CPU of taking an answer from the network, for each of its bytes [1]
+    server_memory : float
+        bandwidth of the memory for what servers do, and for taking answers [B/s]; 0 takes the part's
+    """
+
+    slice_size: Bytes = 0.0
+    opening: bool = False
+    handle: Seconds = 0.0
+    handlers: int = 0
+    buffers: int = 0
+    copiers: int = 0
+    grouped: int = GROUPED
+    take: float = 0.0
+    server_memory: BytesPerSecond = 0.0
+
+    def __post_init__(self) -> None:
+        problems = []
+        if not self.take >= 0.0:
+            problems.append(Problem("memory traffic is 0 or more", key="take", value=str(self.take)))
+        if not 0.0 <= self.handle < math.inf:
+            problems.append(Problem("a time is 0 or more", key="handle", value=f"{self.handle:g}"))
+        if not self.server_memory >= 0.0:
+            problems.append(Problem("a rate is above 0", key="server_memory", value=f"{self.server_memory:g}"))
+        problems += _counts(self, ("handlers", "buffers", "copiers"))
+        if problems:
+            raise InputError(problems)
+
+
+def _counts(options: Transport | Serving, keys: tuple[str, ...]) -> list[Problem]:
+    values = [(key, getattr(options, key)) for key in keys]
+    message = "a number of 0 or more is expected"
+    return [Problem(message, key=key, value=str(value)) for key, value in values if value < 0]
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A library or a published program, as far as it differs from a plain loop.
+
+    Parameters
+    ----------
+    name : str
+        of its file
+    title : str
+        what it is
+    frontend : str
+        frontend of the catalogue, whose times the host has; empty for the scenario's
+    strategy : str
+        strategy that `defaults` are of, a key of `simperf.training.strategies.STRATEGIES`
+    defaults : mapping of str to object
+        options of that strategy which the library sets, unless a scenario does
+    transport : Transport
+        how messages travel between workers and servers
+    serving : Serving
+        what their processes do with slices
+    sources : mapping of str to str
+        where each value comes from
+    """
+
+    name: str = ""
+    title: str = ""
+    frontend: str = ""
+    strategy: str = ""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    transport: Transport = field(default_factory=Transport)
+    serving: Serving = field(default_factory=Serving)
+    sources: Mapping[str, str] = field(default_factory=dict)
