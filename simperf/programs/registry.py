@@ -31,7 +31,7 @@ class Parameter:
     section: str = ""
 
     @classmethod
-    def of_field(cls, kind: type[Any], field: str, *, name: str = "", default: Any = MISSING) -> Parameter:
+    def of_field(cls, kind: Any, field: str, *, name: str = "", default: Any = MISSING) -> Parameter:
         """The parameter that sets a field of a dataclass; files say lists for its tuples, and auto for its None.
 
         Parameters
@@ -74,7 +74,7 @@ def _plain(origin: Any) -> type[Any]:
     return origin if isinstance(origin, type) else object
 
 
-def field_value(kind: type[Any], field: str, value: Any) -> Any:
+def field_value(kind: Any, field: str, value: Any) -> Any:
     """What a field of a dataclass is, where a parameter made by `Parameter.of_field` is `value`."""
     hint = _hints(kind)[field]
     if hint == bool | None:

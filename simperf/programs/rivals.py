@@ -86,7 +86,9 @@ def servers_or_ring(
     with_servers = Job(
         Traced(load(model), precision),
         Servers(servers, "dedicated", reduction=reduction, update=ServerUpdate(on_workers=True)),
-        stack=Stack(transport=Transport(connections=connections), serving=Serving(slice_size=slice_size, grouped=grouped)),
+        stack=Stack(
+            transport=Transport(connections=connections), serving=Serving(slice_size=slice_size, grouped=grouped)
+        ),
         disturbances=Disturbances(variation=variation),
         batch_per_gpu=batch,
         steps=steps,

@@ -61,7 +61,8 @@ def job(workload, nodes=(), *, strategy="ddp", jitter=None, feeding=None, exact=
     for key, value in options.items():
         owner = next((name for name, kind in kinds.items() if key in kind.__dataclass_fields__), "")
         (parts[owner] if owner else given)[key] = value
-    return Job(workload, **{name: kind(**parts[name]) for name, kind in kinds.items()}, **given)
+    made = {name: kind(**parts[name]) for name, kind in kinds.items()}
+    return Job(workload, **{**made, **given})
 
 
 def store_options(**options):
@@ -88,7 +89,7 @@ def down(link, share=0.0, start=0.0, end=0.0):
 def run(machine, workload, n=0, **options):
     """Play a run of data parallelism; the session after it."""
     m = session(machine)
-    nodes = options.pop("nodes", None) or machine.gpus[: n or None]
+    nodes = () if "layout" in options else options.pop("nodes", None) or machine.gpus[: n or None]
     options.setdefault("batch", len(nodes))
     if options.get("strategy", "ddp") in REPLICATED and has_option(options.get("strategy", "ddp"), "algorithm"):
         options.setdefault("algorithm", "ring")  # idealised: its time is known in closed form
