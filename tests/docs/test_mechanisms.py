@@ -9,7 +9,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "explanation").glob("*.md"))
 TABLES = ROOT / "docs" / "explanation" / "mechanisms.md"
 #: packages whose every module is a mechanism
-PACKAGES = ("engine", "cost", "layout", "memory", "execution", "training")
+PACKAGES = ("engine", "cost", "layout", "memory", "execution")
+PACKAGES += ("training", "training/data", "training/servers", "training/failures", "training/sharded")
 PACKAGES += ("collectives", "collectives/plans", "schedules", "schedules/plans", "analysis", "study")
 PACKAGES += (
     "workload/transformers",
