@@ -137,11 +137,14 @@ def crossings(plan: Plan, placement: Placement, *, most: float = float("inf")) -
     for channel in plan.channels:
         for phase in channel.phases:
             for index in range(min(1, phase.nrounds) if phase.repeats else phase.nrounds):
-                if total + phase.count(index, plan.nranks) > most:  # every send crosses a link
-                    return total + phase.count(index, plan.nranks)
-                one = phase.make(index)
-                # routes between servers of a cluster cross some six links: GPU, switch, NIC, and back
-                total += 6 * len(one) if count is None else count(node[one.src], node[one.dst])
+                sends = phase.count(index, plan.nranks)
+                if total + sends > most:  # every send crosses a link
+                    return total + sends
+                if count is None:
+                    total += 6 * sends  # between servers of a cluster: GPU, switch, NIC, and back
+                else:
+                    one = phase.make(index)
+                    total += count(node[one.src], node[one.dst])
                 total += 0 if phase.repeats else plan.nparticipants // 32
                 if total > most:
                     return total

@@ -99,6 +99,8 @@ class Phase:
     turning : callable, optional
         Makes the sends of rank 0 in the round of a number, if every rank r sends to r + k
         (modulo the number of ranks) what rank 0 sends to k.
+    sends : callable, optional
+        Number of sends in the round of a number, where it is known without making the round.
     """
 
     nrounds: int
@@ -106,9 +108,12 @@ class Phase:
     style: Style = "steps"
     repeats: bool = False
     turning: Callable[[int], Round] | None = None
+    sends: Callable[[int], int] | None = None
 
     def count(self, index: int, nranks: int) -> int:
-        """Sends in the round of a number among `nranks` ranks; counted without making them where ranks are alike."""
+        """Sends in the round of a number among `nranks` ranks; counted without making them where that can be."""
+        if self.sends is not None:
+            return self.sends(index)
         return len(self.make(index)) if self.turning is None else nranks * len(self.turning(index))
 
     def __iter__(self) -> Iterator[Round]:

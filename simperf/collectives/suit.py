@@ -114,8 +114,8 @@ def _shape(
     kept: dict[Any, int] = machine.kept.setdefault("trees", {}) if isinstance(machine, Machine) else {}
     key = (collective, algorithm, tuple(ranks), nbytes, repr(transport), effort, repr(sorted(options.items())))
     if key not in kept:
-        times = []
-        for tree in trees:
+
+        def lay_out(tree: Mapping[str, Any]) -> tuple[Plan, Placement] | None:
             plan = plan_for(
                 machine, collective, algorithm, ranks=ranks, nbytes=nbytes, transport=transport, effort=effort, **tree
             )
@@ -123,14 +123,25 @@ def _shape(
             try:
                 if not turns(plan, placement, nbytes, transport, (0.0,)):
                     effort.check(plan, placement)
+            except EffortError:
+                return None
+            return plan, placement
+
+        def time(laid: tuple[Plan, Placement] | None) -> float:
+            if laid is None:
+                return inf
+            plan, placement = laid
+            try:
                 run = execute(plan, machine, nbytes=nbytes, transport=transport, placement=placement, effort=effort)
             except EffortError:
-                times.append(inf)
-            else:
-                times.append(run.time)
+                return inf
+            return run.time
+
+        binary, line = (lay_out(tree) for tree in trees)
         while len(kept) >= MOST_TREES:
             del kept[next(iter(kept))]
-        kept[key] = times.index(min(times))
+        # where the chain is no candidate, the time of the binary tree does not matter
+        kept[key] = int(line is not None and time(line) < time(binary))
     return trees[kept[key]]
 
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from simperf.layout.distinct import distinct, renumber
+
 __all__ = ["Classes", "find_classes"]
 
 #: passes after which flows are taken as they come
@@ -63,8 +65,7 @@ def find_classes(links: IntArray, capacity: FloatArray, looks: list[FloatArray])
     looks : list of numpy.ndarray of float64, shape (flows,)
         What tells flows apart by themselves: start, size, limit.
     """
-    used, local = np.unique(links, return_inverse=True)
-    local = local.reshape(links.shape)
+    used, local = renumber(links, len(capacity))
     if used[0] != 0:  # keep 0 for no link
         used, local = np.concatenate(([0], used)), local + 1
     own = _mix(_words(capacity[used]) + np.uint64(1))
@@ -85,17 +86,17 @@ def find_classes(links: IntArray, capacity: FloatArray, looks: list[FloatArray])
         for row in local:
             crossed += _mix(on[row])
         new = _mix(colour * np.uint64(3) + crossed)
-        _, first, of, count = np.unique(new, return_index=True, return_inverse=True, return_counts=True)
+        _, first, of = distinct(new)
         if len(first) == known:  # the last pass has split nothing, so that `on` is the colour of links
-            return _quotient(local, of, first, count, on, capacity[used])
+            return _quotient(local, of, first, on, capacity[used])
         known, colour = len(first), new
     return None
 
 
-def _quotient(
-    local: IntArray, of: IntArray, first: IntArray, count: IntArray, on: Words, capacity: FloatArray
-) -> Classes:
-    _, one, kind, many = np.unique(on[1:], return_index=True, return_inverse=True, return_counts=True)
+def _quotient(local: IntArray, of: IntArray, first: IntArray, on: Words, capacity: FloatArray) -> Classes:
+    count = np.bincount(of, minlength=len(first))
+    _, one, kind = distinct(on[1:])
+    many = np.bincount(kind, minlength=len(one))
     number = np.concatenate(([0], kind + 1))
     together = np.concatenate(([np.inf], capacity[1:][one] * many))
     return Classes(of, first, count.astype(np.float64), number[local[:, first]], together)

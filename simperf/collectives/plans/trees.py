@@ -93,4 +93,11 @@ def tree_phase(parent: IntArray, chunks: int, *, way: Literal["up", "down", "bot
             reduce=np.concatenate((np.ones(int(up.sum()), dtype=bool), np.zeros(int(down.sum()), dtype=bool))),
         )
 
-    return Phase(chunks + length - 1, make, "pipeline")
+    nrounds = chunks + length - 1
+    begin = np.zeros(nrounds + 1, dtype=np.int64)  # links of the tree that are in use from each round on
+    for used, since in ((way != "down", up_from), (way != "up", down_from)):
+        if used:
+            begin += np.bincount(since, minlength=len(begin))[: len(begin)]
+    under_way = np.cumsum(begin)
+    under_way[chunks:] -= np.cumsum(begin)[: len(begin) - chunks]
+    return Phase(nrounds, make, "pipeline", sends=under_way.tolist().__getitem__)
