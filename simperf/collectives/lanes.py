@@ -18,6 +18,9 @@ from simperf.collectives.plan import IntArray, Plan
 from simperf.collectives.ways import Ways
 from simperf.engine.link_table import LinkClass
 from simperf.engine.maxmin import fill_many
+from simperf.hardware.route_classes import LinkNames
+from simperf.layout.classes import float_words, mix_words
+from simperf.layout.distinct import distinct
 
 __all__ = ["Lanes", "pairs_of"]
 
@@ -95,35 +98,27 @@ class Lanes:
         if not rows:
             return ()
         counts = np.stack(rows)[:, 1:]
-        looks = np.vstack((counts, self.capacity[1:]))
+        of, looks = _alike(np.vstack((counts, self.capacity[1:])))
         order = np.lexsort(looks[::-1])
-        new = np.ones(len(order), dtype=bool)  # where a class begins
-        new[1:] = np.any(looks[:, order[1:]] != looks[:, order[:-1]], axis=0)
-        starts = np.flatnonzero(new)
-        first = order[starts]
-        members = [[self._names[number + 1] for number in rows.tolist()] for rows in np.split(order, starts[1:])]
+        members = np.split(np.argsort(of, kind="stable"), np.cumsum(np.bincount(of, minlength=len(order)))[:-1])
         return tuple(
-            LinkClass(tuple(names), tuple(counts[:, index].tolist()), float(self.capacity[index + 1]))
-            for names, index in zip(members, first.tolist(), strict=True)
+            LinkClass(
+                _some(self._names, members[index]), tuple(int(n) for n in looks[:-1, index]), float(looks[-1, index])
+            )
+            for index in order.tolist()
         )
 
     # Routes ----------------------------------------------------------------------------
 
-    def _by_kind(self, ways: Ways) -> tuple[IntArray, IntArray, list[Hop], list[str], FloatArray]:
+    def _by_kind(self, ways: Ways) -> tuple[IntArray, IntArray, list[Hop], Sequence[str], FloatArray]:
         numbers, kind = ways.find(self._src, self._dst)
-        found, local = np.unique(numbers, return_inverse=True)
-        local = local.reshape(numbers.shape)
-        if len(found) and found[0] < 0:
-            found = found[1:]
-        else:
-            local = local + 1
-        names = ["", *(ways.name(number) for number in found.tolist())]
+        found, local = ways.distinct(numbers)
         capacity = np.concatenate(([np.inf], ways.capacity(found)))
         if not len(local):
             local = np.zeros((1, len(self._src)), dtype=np.int64)
-        return local, kind, ways.hops, names, capacity
+        return local, kind, ways.hops, LinkNames(ways, found), capacity
 
-    def _one_by_one(self) -> tuple[IntArray, IntArray, list[Hop], list[str], FloatArray]:
+    def _one_by_one(self) -> tuple[IntArray, IntArray, list[Hop], Sequence[str], FloatArray]:
         numbers: dict[str, int] = {"": 0}
         kinds: dict[tuple[int, int], int] = {}
         hops: list[Hop] = []
@@ -139,4 +134,21 @@ class Lanes:
             table[: len(row), column] = row
         resources = self.placement.machine.resources
         capacity = np.array([np.inf, *(float(resources[name]) for name in list(numbers)[1:])])
-        return table[:, kind], kind, hops, list(numbers), capacity
+        return table[:, kind], kind, hops, tuple(numbers)[1:], capacity
+
+
+def _some(names: Sequence[str], places: IntArray) -> Sequence[str]:
+    """Names at some places, made when they are asked for if all are."""
+    return names.take(places) if isinstance(names, LinkNames) else tuple(names[place] for place in places.tolist())
+
+
+def _alike(looks: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Columns that are equal: the number of each column, and one column of each number."""
+    mixed = np.zeros(looks.shape[1], dtype=np.uint64)
+    for row in looks:
+        mixed = mix_words(mixed + float_words(row))
+    _, first, of = distinct(mixed)
+    found = looks[:, first]
+    if np.any(found[:, of] != looks):  # two columns were mixed into one word
+        found, of = np.unique(looks, axis=1, return_inverse=True)
+    return of.ravel(), found

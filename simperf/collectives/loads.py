@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 
 from simperf.collectives.executors.channels import ChannelBytes
 from simperf.collectives.moved import Moved
+from simperf.hardware.route_classes import LinkNames
 
 __all__ = ["Loads"]
 
@@ -56,8 +57,11 @@ class Loads(Mapping[str, float]):
         """The busiest resource of channels, whose links are in classes; None where it is not known by them."""
         rows = [(nbytes / one.capacity / self._time, one) for one, nbytes in moved.by_class() if nbytes]
         for most in sorted({round(load, DIGITS) for load, _ in rows}, reverse=True):
-            near = [(name, load) for load, one in rows if round(load, DIGITS) == most for name in one.names]
-            for name, load in sorted(near, reverse=True):
+            here = [(load, one.names) for load, one in rows if round(load, DIGITS) == most]
+            last = max((_last(names), load) for load, names in here)
+            if ":" not in last[0] and last[0] in self._resources:
+                return last
+            for name, load in sorted(((name, load) for load, names in here for name in names), reverse=True):
                 if ":" not in name and name in self._resources:
                     return name, load
         return None
@@ -79,3 +83,8 @@ class Loads(Mapping[str, float]):
 
     def __len__(self) -> int:
         return len(self._named)
+
+
+def _last(names: Sequence[str]) -> str:
+    """The name that comes last in the alphabet."""
+    return names.last() if isinstance(names, LinkNames) else max(names)

@@ -42,6 +42,7 @@ from simperf.collectives.staging import StagedMachine
 from simperf.cost.collectives import MeasuredCollective
 from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.hardware import GpuPart, Machine
+from simperf.layout import local_name
 from simperf.units import format_quantity
 
 __all__ = ["ALGORITHMS", "COLLECTIVES", "Choice", "Tuner"]
@@ -183,7 +184,7 @@ class _Way:
         flows = tuple(make(number, protocol, transport, wire, nbytes) for number in range(len(self.plan.channels)))
         drains = self.host.classes if self.host is not None else ()
         copied = self.rings and self.host is None
-        last = nbytes / self.plan.nranks / self.tuner.copy_rate() if copied else 0.0
+        last = nbytes / self.plan.nranks / self.tuner.copy_rate if copied else 0.0
         return ChannelSet(flows, self.lanes.classes, drains, last=last, least=self.tuner.least)
 
     def _ring(self, number: int, protocol: str, transport: Transport, wire: float, nbytes: float) -> ChannelFlow:
@@ -410,6 +411,7 @@ class Tuner:
         wire = self.machine.route(self.ranks[0], self.ranks[away]).latency
         return max(self.network.latency, wire - REFERENCE / self.speed, 0.0)
 
+    @cached_property
     def copy_rate(self) -> float:
         """At which the slowest GPU moves bytes inside its memory, which reads and writes them [B/s]."""
         parts = [self.machine.nodes[rank].part for rank in self.ranks]
@@ -419,8 +421,17 @@ class Tuner:
     def stages(self) -> bool:
         """Whether rings pass host memory."""
         order = self.shape.orders[0] if self.shape.orders else []
-        nodes = [self.ranks[rank] for rank in order]
-        return any(self.staged.staged(a, b) for a, b in pairwise(nodes))
+        plans = {slot.name: slot.blueprint for slot in self.machine.servers}
+
+        def look(node: str) -> tuple[Any, str]:
+            plan = plans.get(self.machine.nodes[node].server)
+            return plan, node if plan is None else local_name(node)
+
+        pairs: dict[tuple[Any, ...], tuple[str, str]] = {}  # one of those between like places of like servers
+        for a, b in pairwise(self.ranks[rank] for rank in order):
+            same = self.machine.nodes[a].server == self.machine.nodes[b].server
+            pairs.setdefault((same, look(a), look(b)), (a, b))
+        return any(self.staged.staged(a, b) for a, b in pairs.values())
 
 
 def _expected(choice: Choice) -> float:

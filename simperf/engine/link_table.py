@@ -27,7 +27,7 @@ class LinkClass:
 
     Parameters
     ----------
-    names : tuple of str
+    names : sequence of str
         The resources; the first one gives the class its name.
     counts : tuple of int
         How often each of several routes draws on every one of them.
@@ -35,7 +35,7 @@ class LinkClass:
         Of every one of them [B/s].
     """
 
-    names: tuple[str, ...]
+    names: Sequence[str]
     counts: tuple[int, ...]
     capacity: float
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from simperf.errors import MachineError
+from simperf.hardware.blueprint import Route
 from simperf.hardware.fabric import ServerSlot
 from simperf.hardware.machine import Machine
 
@@ -172,7 +173,9 @@ def _door(machine: Machine, rank: str, away: str) -> str:
 
 
 def _along(machine: Machine, orders: Sequence[tuple[str, ...]]) -> list[Ring]:
-    """Rings in the given orders over the machine's routes, sharing what they all share."""
+    """Rings in the given orders of the same ranks over the machine's routes, sharing what they all share."""
+    if machine.fabric is not None and not machine.fabric.lanes:
+        return _along_classes(machine, orders)
     ways = [[machine.route(a, b) for a, b in pairwise((*order, order[0]))] for order in orders]
     uses: dict[str, int] = {}
     for routes in ways:
@@ -182,9 +185,34 @@ def _along(machine: Machine, orders: Sequence[tuple[str, ...]]) -> list[Ring]:
     rings = []
     for order, routes in zip(orders, ways, strict=True):
         bandwidth = min(machine.resources[key] / uses[key] for route in routes for key in route.resources)
-        direct = all(edge.technology == "nvlink" for route in routes for edge in route.edges)
+        direct = all(map(_direct, routes))
         rings.append(Ring(order, bandwidth, min(route.edges[0].count for route in routes) if direct else 0))
     return rings
+
+
+def _along_classes(machine: Machine, orders: Sequence[tuple[str, ...]]) -> list[Ring]:
+    """As `_along` in a cluster whose routes do not depend on names: one route of each class is found."""
+    import numpy as np
+
+    from simperf.hardware.route_classes import RouteClasses
+
+    nodes = orders[0]
+    number = {node: index for index, node in enumerate(nodes)}
+    classes = RouteClasses(machine, nodes, machine.resources, lambda a, b: machine.route(nodes[a], nodes[b]).resources)
+    src = np.array([[number[node] for node in order] for order in orders])
+    links, kinds = classes.find(src.ravel(), np.roll(src, -1, axis=1).ravel())
+    found, place = classes.distinct(links)
+    share = np.append(np.inf, classes.capacity(found)) / np.maximum(np.bincount(place.ravel(), minlength=1), 1)
+    widths = share[place].min(axis=0).reshape(src.shape).min(axis=1).tolist()
+    routes = [machine.route(nodes[a], nodes[b]) for a, b in classes.representatives]
+    counts = np.array([route.edges[0].count if _direct(route) else 0 for route in routes])
+    least = counts[kinds].reshape(src.shape).min(axis=1).tolist()
+    return [Ring(order, width, count) for order, width, count in zip(orders, widths, least, strict=True)]
+
+
+def _direct(route: Route) -> bool:
+    """Whether it is NVLink all the way."""
+    return all(edge.technology == "nvlink" for edge in route.edges)
 
 
 def _decompose(links: Links, size: int) -> list[tuple[tuple[int, ...], int]]:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from simperf.layout.distinct import distinct, renumber
 
-__all__ = ["Classes", "find_classes"]
+__all__ = ["Classes", "find_classes", "float_words", "mix_words"]
 
 #: passes after which flows are taken as they come
 MOST_PASSES = 12
@@ -68,24 +68,24 @@ def find_classes(links: IntArray, capacity: FloatArray, looks: list[FloatArray])
     used, local = renumber(links, len(capacity))
     if used[0] != 0:  # keep 0 for no link
         used, local = np.concatenate(([0], used)), local + 1
-    own = _mix(_words(capacity[used]) + np.uint64(1))
+    own = mix_words(float_words(capacity[used]) + np.uint64(1))
     own[0] = 0
     colour = np.zeros(links.shape[1], dtype=np.uint64)
     for look in looks:
-        colour = _mix(colour + _words(look))
+        colour = mix_words(colour + float_words(look))
     known = len(np.unique(colour))
     for _ in range(MOST_PASSES):
         if 4 * known > 3 * links.shape[1]:
             return None
-        mixed, on = _mix(colour), own.copy()
+        mixed, on = mix_words(colour), own.copy()
         for row in local:
             np.add.at(on, row, mixed)
-        on = _mix(on)
+        on = mix_words(on)
         on[0] = 0
         crossed = np.zeros_like(colour)
         for row in local:
-            crossed += _mix(on[row])
-        new = _mix(colour * np.uint64(3) + crossed)
+            crossed += mix_words(on[row])
+        new = mix_words(colour * np.uint64(3) + crossed)
         _, first, of = distinct(new)
         if len(first) == known:  # the last pass has split nothing, so that `on` is the colour of links
             return _quotient(local, of, first, on, capacity[used])
@@ -102,11 +102,12 @@ def _quotient(local: IntArray, of: IntArray, first: IntArray, on: Words, capacit
     return Classes(of, first, count.astype(np.float64), number[local[:, first]], together)
 
 
-def _words(values: FloatArray) -> Words:
+def float_words(values: FloatArray) -> Words:
+    """The bits of numbers; those of 0 for -0."""
     return np.ascontiguousarray(values + 0.0, dtype=np.float64).view(np.uint64)
 
 
-def _mix(words: Words) -> Words:
+def mix_words(words: Words) -> Words:
     """Scatter the bits of every word, as splitmix64 does (Steele, Lea and Flood, OOPSLA 2014)."""
     words = words + np.uint64(0x9E3779B97F4A7C15)
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -6,6 +6,7 @@ from simperf.collectives import Wiring, execute, make_plan
 from simperf.collectives.bench import measure
 from simperf.collectives.effort import ASKED, SURVEY, Effort, EffortError, crossings
 from simperf.collectives.placement import place
+from simperf.collectives.plans.trees import balanced_tree, tree_phase
 from simperf.collectives.suit import suitable_chunks
 from simperf.errors import InputError
 from simperf.hardware import Catalog
@@ -66,3 +67,11 @@ def test_chunks_chosen_unasked_stay_within_the_effort():
 def test_a_server_each_for_thousands_is_refused_before_it_is_laid_out():
     with pytest.raises(InputError, match="at most 512 servers"):
         make_plan("all-reduce", "sharded", nranks=16_384, servers=16_384)
+
+
+@pytest.mark.parametrize("way", ["up", "down", "both"])
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_sends_of_a_tree_are_counted_without_making_its_rounds(way, degree):
+    for nranks, chunks in ((1, 3), (2, 1), (7, 2), (20, 30)):
+        phase = tree_phase(balanced_tree(nranks, root=nranks // 2, degree=degree), chunks, way=way)
+        assert [phase.count(index, nranks) for index in range(phase.nrounds)] == [len(one) for one in phase]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simperf.errors import MachineError
-from simperf.hardware import Catalog, build_machine, find_rings
+from simperf.hardware import Catalog, build_cluster, build_machine, find_rings
 
 CATALOG = Catalog.load()
 
@@ -115,3 +115,16 @@ def test_rings_that_were_wired_are_found_again(size, permutations):
     for pair, count in uses(rings).items():
         a, b = sorted(int(name[3:]) for name in pair)
         assert count <= links[a, b]
+
+
+@pytest.mark.parametrize("fabric", [{"fabric": "fat-tree", "servers_per_leaf": 2}, {"fabric": "rail"}, {}])
+@pytest.mark.parametrize("server", ["dgx-a100", "p3-16xlarge", [("dgx-a100", 2), ("p3-16xlarge", 1)]])
+def test_rings_of_a_cluster_carry_what_its_links_allow_route_by_route(server, fabric):
+    """Routes of one class are found once; every ring's bandwidth is that of its scarcest link all the same."""
+    machine = build_cluster(server, 3 if isinstance(server, str) else 1, link="infiniband-hdr", **fabric)
+    rings = find_rings(machine)
+    routes = [[machine.route(a, b) for a, b in pairwise((*ring.order, ring.order[0]))] for ring in rings]
+    uses = Counter(name for row in routes for route in row for name in route.resources)
+    for ring, row in zip(rings, routes, strict=True):
+        assert ring.bandwidth == min(machine.resources[name] / uses[name] for route in row for name in route.resources)
+        assert ring.links == 0
