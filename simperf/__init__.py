@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from simperf import calibrate
     from simperf.analysis.breakdown import breakdown
     from simperf.analysis.regime import regime
     from simperf.engine.kernel import Kernel
@@ -72,6 +73,7 @@ _PUBLIC = {
     "__version__": "version",
     "breakdown": "analysis.breakdown",
     "build_machine": "hardware",
+    "calibrate": "calibrate",
     "check_expectations": "scenario",
     "collective": "study.collective",
     "compare": "study.compare",
@@ -96,6 +98,9 @@ _PUBLIC = {
     "synchronize": "execution",
     "wait": "execution",
 }
+
+#: the public name that is a package
+_PACKAGE = "calibrate"
 
 __all__ = [
     "DDP",
@@ -126,6 +131,7 @@ __all__ = [
     "__version__",
     "breakdown",
     "build_machine",
+    "calibrate",
     "check_expectations",
     "collective",
     "compare",
@@ -158,7 +164,8 @@ def __getattr__(name: str) -> Any:
         from simperf.errors import nearest
 
         raise AttributeError(f"module 'simperf' has no name {name!r}{nearest(name, _PUBLIC)}")
-    found = getattr(import_module(f"simperf.{_PUBLIC[name]}"), name)
+    module = import_module(f"simperf.{_PUBLIC[name]}")
+    found = module if name == _PACKAGE else getattr(module, name)
     globals()[name] = found
     return found
 
@@ -171,7 +178,7 @@ class _Package(ModuleType):
     """Keeps ``simperf.run`` the function: importing the module of the same name would replace it."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in _PUBLIC and isinstance(value, ModuleType):
+        if name in _PUBLIC and name != _PACKAGE and isinstance(value, ModuleType):
             value = getattr(value, name)
         super().__setattr__(name, value)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from simperf.calibrate.fit.sets import FitSet, SeriesFit
     from simperf.hardware.profile import FittedModel
 
-__all__ = ["models_text", "profile_text", "write_profile"]
+__all__ = ["fitted_model", "models_text", "profile_text", "write_profile"]
 
 _BARE = re.compile(r"^[A-Za-z0-9_-]+$")
 
@@ -31,7 +31,7 @@ def profile_text(found: FitSet, *, gpu: str = "", made: Mapping[str, Any] | None
     made : mapping, optional
         How the fit was made: ``command``, ``date``, ``simperf``.
     """
-    models = {one.fit.model.name: _fitted(one) for one in found.fits}
+    models = {one.fit.model.name: fitted_model(one) for one in found.fits}
     points = sum(len(one.fit.data) for one in found.fits)
     return models_text(found.dataset, models, points=points, gpu=gpu, made=made)
 
@@ -89,7 +89,7 @@ def write_profile(
     write_text(path, profile_text(found, gpu=gpu, made=made))
 
 
-def _fitted(one: SeriesFit) -> FittedModel:
+def fitted_model(one: SeriesFit) -> FittedModel:
     """What a profile keeps of a fit."""
     from simperf.hardware.profile import FittedConstant, FittedModel
 

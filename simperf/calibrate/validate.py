@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from simperf.cost import Device
 from simperf.errors import InputError, Problem
 from simperf.hardware import ProfilePart
 from simperf.hardware.profile import FittedModel
+from simperf.outputs import data_frame, drawn, html_table, report_module
 
 __all__ = ["Checked", "Summary", "Validation", "validate"]
 
@@ -92,10 +95,13 @@ class Validation:
     points : tuple of Checked
     skipped : mapping of str to str
         Series without prediction, and why.
+    boxed : bool
+        They are of a boxed cluster.
     """
 
     points: tuple[Checked, ...]
     skipped: Mapping[str, str]
+    boxed: bool = False
 
     def summaries(self) -> list[Summary]:
         """By series and whether the points were fitted; then all that were fitted, and all that were not."""
@@ -111,6 +117,34 @@ class Validation:
         """Of all points that were not fitted; None if there are none."""
         rows = [point for point in self.points if not point.fitted]
         return _summary("all", False, rows) if rows else None
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw the errors, and write the picture to `path` if there is one.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        return drawn(report_module("calibration").draw_validation(self), path)
+
+    def to_pandas(self) -> Any:
+        """A row a point, as a `pandas.DataFrame`, which the extra ``tables`` brings."""
+        numbers = ("measured", "predicted", "low", "high", "error")
+        columns = ("key", "series", "model", *numbers, "inside", "fitted", "unit")
+        return data_frame(({name: getattr(one, name) for name in columns} for one in self.points), columns)
+
+    def __repr__(self) -> str:
+        out = self.held_out
+        told = f"held-out points are off by {out.mape:.1%} on average" if out else "every point was fitted"
+        return f"<Validation: {len(self.points)} points, {told}>"
+
+    def _repr_html_(self) -> str:
+        header = ["series", "fitted", "points", "mean error", "median error", "inside the interval"]
+        rows = []
+        for one in self.summaries():
+            shares = [f"{share:.1%}" for share in (one.mape, one.median, one.coverage)]
+            rows.append([one.name, "yes" if one.fitted else "no", str(one.points), *shares])
+        return html_table(header, rows)
 
 
 def _summary(name: str, fitted: bool, rows: Sequence[Checked]) -> Summary:

@@ -61,7 +61,7 @@ def cluster(
 
     from simperf.calibrate.cluster.measure import goes_on, of_box, priority_of
     from simperf.calibrate.dataset import Dataset
-    from simperf.cli.calibrate_fit import of_file
+    from simperf.calibrate.fitting import of_file
 
     if predicted:
         measured = {"-o": output, "--fresh": fresh, "--replay": replay, "--samples": samples, "--beside": beside}

@@ -25,14 +25,9 @@ def measure(
     families: Annotated[bool, typer.Option("--list", help="Name the families of series, and end.")] = False,
 ) -> None:
     """Time operations, copies, collectives and whole training steps of this machine with torch; continues a file."""
-    from simperf.calibrate.machines import NOT_ON_HARDWARE
     from simperf.calibrate.measure import task
-    from simperf.calibrate.measure.allocator import keep_memory
-    from simperf.calibrate.measure.bench import Bench
-    from simperf.calibrate.measure.clock import FULL, QUICK
-    from simperf.calibrate.measure.facts import busy, machine_facts, version_facts
-    from simperf.calibrate.measure.session import Interrupted, Session
-    from simperf.calibrate.measure.stolen import disturbed, taken_away
+    from simperf.calibrate.measure.session import Interrupted
+    from simperf.calibrate.measuring import measure as run_measure
     from simperf.cli.signals import interruptible
     from simperf.cli.work import note, verify_outputs
     from simperf.errors import InputError, Problem
@@ -45,53 +40,22 @@ def measure(
     wanted = [name.strip() for name in only.split(",") if name.strip()]
     task.check_families(wanted)
     verify_outputs(output=output)
-    kept, care = keep_memory(), QUICK if quick else FULL
-    bench = Bench(device, threads=threads, quick=quick, care=care)
-    words = ["simperf calibrate measure", f"--device {bench.device}", *(["--quick"] if quick else [])]
-    words += [f"--threads {threads}"] * bool(threads) + [f"--only {','.join(wanted)}"] * bool(wanted)
-    session = Session(
-        output,
-        machine=machine_facts(bench.torch, bench.device),
-        versions=version_facts(bench.torch),
-        conditions={"device": bench.device, "threads": bench.threads, "quick": quick, "memory_kept": kept},
-        command=" ".join(words),
-        fresh=fresh,
-        seconds=care.session,
-    )
-    if session.resumed:
-        note(f"{output} holds {session.resumed} points: they are kept, if calm (--fresh begins anew)")
-    if bench.cuda:
-        note(NOT_ON_HARDWARE)
-    if busy():
-        note(f"warning: {busy()}")
-    listed = list(task.tasks(bench, wanted))
-    count = sum(len(each.points) for _, each in listed if not isinstance(each, str))
-    command = "the same command" + (" without --fresh" if fresh else "")
     with interruptible() as ending:
         try:
-            with _Progress(count) as progress:
-                data = session.run(listed, tell=progress)
+            run_measure(
+                output,
+                device=device,
+                quick=quick,
+                threads=threads,
+                only=wanted,
+                fresh=fresh,
+                tell=note,
+                progress=_Progress,
+            )
         except Interrupted as stop:
-            note(f"interrupted: {output} has {len(stop.dataset)} points; {command} continues")
+            again = "the same command" + (" without --fresh" if fresh else "")
+            note(f"interrupted: {output} has {len(stop.dataset)} points; {again} continues")
             raise typer.Exit(ending.code) from None
-    doubtful = sum(1 for point in data if point.warnings)
-    for text in data.notes:
-        note(f"note: {text}")
-    note(
-        f"wrote {output}: {len(data)} points of {len(data.series)} series in {float(data.made['seconds']):.0f} s"
-        + (f", {doubtful} of them with wide spread or disturbed (see their warnings)" if doubtful else "")
-    )
-    if session.repeated:
-        calm = sum(1 for point in data if point.key in session.repeated and not taken_away(point.stolen))
-        note(f"measured again because it was disturbed: {len(session.repeated)} points, {calm} of them calm now")
-    for title, reason in session.failed.items():
-        note(f"could not be measured again, earlier readings stay: {title}: {reason}")
-    if told := disturbed(data):
-        late = "no time was left to measure all of them again; " if session.late else ""
-        which = "those of these families" if wanted else "them"
-        note(told + (f"; {late}{command} measures {which} again" if session.disturbed(listed) else ""))
-    if 4 * doubtful > len(data):
-        note("warning: constants of so unsteady readings mean little: measure again when nothing else runs (--fresh)")
     note(f"next: simperf calibrate fit {output} -o profile.toml")
 
 

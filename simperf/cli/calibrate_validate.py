@@ -29,29 +29,12 @@ def validate(
     ] = None,
 ) -> None:
     """Predict every point, and say by how much each is off; held-out points are told apart."""
-    from simperf.calibrate.cluster.profile import hold_profile, is_box, validation_of
-    from simperf.calibrate.dataset import Dataset
-    from simperf.calibrate.machines import find_gpu
-    from simperf.calibrate.plain import beside, lines_of, plain_steps
-    from simperf.calibrate.sessions import pool
-    from simperf.calibrate.steps import step_predictor
-    from simperf.calibrate.validate import validate as check
-    from simperf.cli.calibrate_fit import of_file
+    from simperf.calibrate.validation import validate as run_validate
     from simperf.cli.work import note, verify_outputs
-    from simperf.hardware.lookup import find_profile
     from simperf.report.calibration import draw_validation, validation_csv, validation_json, validation_text
 
     verify_outputs(plot=plot)
-    known = find_profile(profile)
-    dataset = pool([Dataset.load(path) for path in data])
-    if is_box(dataset):
-        with of_file(data):
-            found = validation_of(hold_profile(known, dataset))
-    else:
-        part = find_gpu(dataset, known.gpu)
-        with of_file(data):
-            found = check(known, dataset, part=part, steps=step_predictor(known, part=part))
-        found = beside(found, dataset, lines_of(found, dataset), plain_steps(known))
+    found = run_validate(profile, data)
     if form == "table":
         typer.echo(validation_text(found, points=points))
     else:
@@ -65,7 +48,7 @@ def validate(
     if out is None:
         note("every point was fitted, which says little: fit with --hold-out 5, or validate on another data set")
         return
-    if is_box(dataset):
+    if found.boxed:
         note(f"use it: simperf calibrate cluster --predict {profile} --hosts 8 --rate 300mbit, without root or torch")
     else:
         note(f"use it: put [calibration] use = {str(profile)!r} into a scenario, then simperf run FILE --samples 32")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def find_machine(name: str, folders: Sequence[Path] = ()) -> Machine:
     return build_machine(toml.data, catalog, toml, name=Path(name).stem, at=())
 
 
-def find_profile(name: str) -> ProfilePart:
+def find_profile(profile: str | os.PathLike[str]) -> ProfilePart:
     """A profile by its file or its name in the catalogue.
 
     Raises
@@ -48,7 +49,10 @@ def find_profile(name: str) -> ProfilePart:
     InputError
         There is none, or it is a data set.
     """
-    catalog = Catalog.load()
+    if not isinstance(profile, str | os.PathLike):
+        message = f"a profile is expected, not {type(profile).__name__}"
+        raise InputError(Problem(message, value=repr(profile), expected="the path of a profile, or its name"))
+    name, catalog = os.fspath(profile), Catalog.load()
     if name.endswith(".toml") and not Path(name).is_file():
         names = ", ".join(catalog.names("profile"))
         expected = f"a file that `simperf calibrate fit DATA.json -o {name}` writes, or a shipped profile: {names}"

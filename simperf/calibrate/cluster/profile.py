@@ -238,7 +238,7 @@ def validation_of(rows: Iterable[Row]) -> Validation:
         low, high = row.interval or (row.predicted, row.predicted)
         told = (row.point.key, row.group, NAME, row.point.median, row.predicted, low, high, row.fitted)
         points.append(Checked(*told, unit=row.point.unit, plain=row.plain))
-    return Validation(tuple(points), {})
+    return Validation(tuple(points), {}, boxed=True)
 
 
 def _rows(best: Draw, points: Iterable[Measurement], seen: Collection[str] = ()) -> Iterator[Row]:
