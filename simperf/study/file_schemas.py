@@ -7,7 +7,7 @@ from typing import Any
 from simperf.errors import UnknownNameError
 from simperf.scenario.json_schema import json_schema, quantity
 from simperf.study.planning.plan_file import PlanFile
-from simperf.training.options import STRATEGIES
+from simperf.training.strategies import REPLICATED
 from simperf.workload.mixed import TRAINING_PRECISIONS
 
 __all__ = ["file_schema"]
@@ -65,7 +65,7 @@ def _plan() -> Schema:
     candidates = {
         "instances": {"type": "array", "items": text, "minItems": 1},
         "nodes": counts,
-        "strategies": {"type": "array", "items": {"enum": list(STRATEGIES)}, "minItems": 1},
+        "strategies": {"type": "array", "items": {"enum": list(REPLICATED)}, "minItems": 1},
         "batch_per_gpu": counts,
         "batch": {**counts, "description": "of the whole step; instead of batch_per_gpu"},
         "algorithm": text,
