@@ -22,7 +22,22 @@ if TYPE_CHECKING:
     from simperf.engine.kernel import Kernel
     from simperf.engine.simulation import Simulation
     from simperf.errors import InputError, SimperfError
-    from simperf.execution import compute, copy, item, launch, record, synchronize, wait
+    from simperf.execution import (
+        batch_isend_irecv,
+        compute,
+        copy,
+        irecv,
+        isend,
+        item,
+        launch,
+        record,
+        recv,
+        send,
+        synchronize,
+        wait,
+        wait_stream,
+    )
+    from simperf.execution.ranks import new_group, run_ranks
     from simperf.execution.session import Session
     from simperf.hardware import Catalog, Machine, build_machine
     from simperf.programs import PROGRAMS, program
@@ -71,6 +86,7 @@ _PUBLIC = {
     "Simulation": "engine.simulation",
     "Stack": "training.stack",
     "__version__": "version",
+    "batch_isend_irecv": "execution",
     "breakdown": "analysis.breakdown",
     "build_machine": "hardware",
     "calibrate": "calibrate",
@@ -80,23 +96,30 @@ _PUBLIC = {
     "compute": "execution",
     "copy": "execution",
     "format_quantity": "units",
+    "irecv": "execution",
+    "isend": "execution",
     "item": "execution",
     "launch": "execution",
     "limits": "study.limits",
     "load_scenario": "scenario",
     "make_scenario": "scenario",
+    "new_group": "execution.ranks",
     "parse": "units",
     "plan": "study.planning",
     "predict": "study.uncertainty",
     "program": "programs",
     "record": "execution",
+    "recv": "execution",
     "regime": "analysis.regime",
     "run": "run",
+    "run_ranks": "execution.ranks",
     "run_variants": "run",
+    "send": "execution",
     "simulate": "simulate",
     "sweep": "study.sweep",
     "synchronize": "execution",
     "wait": "execution",
+    "wait_stream": "execution",
 }
 
 #: the public name that is a package
@@ -129,6 +152,7 @@ __all__ = [
     "Simulation",
     "Stack",
     "__version__",
+    "batch_isend_irecv",
     "breakdown",
     "build_machine",
     "calibrate",
@@ -138,23 +162,30 @@ __all__ = [
     "compute",
     "copy",
     "format_quantity",
+    "irecv",
+    "isend",
     "item",
     "launch",
     "limits",
     "load_scenario",
     "make_scenario",
+    "new_group",
     "parse",
     "plan",
     "predict",
     "program",
     "record",
+    "recv",
     "regime",
     "run",
+    "run_ranks",
     "run_variants",
+    "send",
     "simulate",
     "sweep",
     "synchronize",
     "wait",
+    "wait_stream",
 ]
 
 

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 __all__ = [
+    "DeadlockError",
     "DeviceMemoryError",
     "ExpectationError",
     "FloorError",
@@ -70,6 +71,10 @@ class MachineError(SimperfError):
 
 class ProgramError(SimperfError):
     """A program that uses a verb or a device in a way that has no meaning."""
+
+
+class DeadlockError(ProgramError):
+    """A program that waits for something that never comes."""
 
 
 class FloorError(SimperfError):

@@ -8,7 +8,7 @@ from typing import Any
 
 from simperf.collectives.effort import Effort
 from simperf.collectives.execute import Execution, check_size, execute
-from simperf.collectives.executors.host_threads import BY_STACK, hosted
+from simperf.collectives.executors.host_threads import BY_STACK, has_network_stacks
 from simperf.collectives.executors.rotation import turns
 from simperf.collectives.nccl import COLLECTIVES
 from simperf.collectives.placement import PLAIN, Transport, Wired, place
@@ -92,7 +92,7 @@ class Call:
         """Play a plan, with nothing but wires and the transport."""
         machine, entry, transport = self.machine, self.entry_times, self.transport
         if self.protocol:
-            if hosted(self.machine):
+            if has_network_stacks(self.machine):
                 message = "the machine's hosts have a network stack, which carries no protocol of NCCL"
                 raise InputError(Problem(message, key="protocol", value=self.protocol, expected=BY_STACK))
             variant = protocol_transport(self.algorithm, self.protocol)

@@ -1,49 +1,47 @@
-"""Running a plan on a machine: alone, or inside a simulation beside other traffic."""
+"""Running a plan on a machine, alone or inside a simulation: the one place that chooses its executor."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import simpy
 
 from simperf.collectives.effort import ASKED, Effort
-from simperf.collectives.executors.host_threads import Hosted, hosted
-from simperf.collectives.executors.recurrence import collapse
-from simperf.collectives.executors.rotation import rotate
-from simperf.collectives.executors.stepwise import Stepwise
-from simperf.collectives.moved import Moved
+from simperf.collectives.executors import (
+    ChannelFlows,
+    Collapsed,
+    Context,
+    Execution,
+    Executor,
+    HostThreads,
+    PlacedPlan,
+    Stepwise,
+    used_links,
+)
+from simperf.collectives.executors.host_threads import has_network_stacks
+from simperf.collectives.executors.isolated import play_isolated
 from simperf.collectives.placement import PLAIN, Placement, Transport, Wired, place
 from simperf.collectives.plan import Plan
-from simperf.engine.network import FlowNetwork
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, Problem
 
-__all__ = ["Execution", "check_size", "collective_event", "entries_of", "execute", "used_links"]
+__all__ = [
+    "EXECUTORS",
+    "Context",
+    "Execution",
+    "PlacedPlan",
+    "check_size",
+    "collective_event",
+    "entries_of",
+    "execute",
+    "start",
+    "used_links",
+]
 
-
-@dataclass(frozen=True, slots=True)
-class Execution:
-    """What came out of running a plan.
-
-    Parameters
-    ----------
-    time : float
-        When the last participant was done [s].
-    finish : tuple of float
-        When each participant was done [s].
-    method : str
-        ``"step-exact"`` or ``"collapsed"``.
-    moved : mapping of str to float
-        Bytes on the wire by resource [B].
-    """
-
-    time: float
-    finish: tuple[float, ...]
-    method: str
-    moved: Mapping[str, float] = field(default_factory=dict)
+#: in the order in which they are asked
+EXECUTORS: tuple[type[Executor], ...] = (ChannelFlows, HostThreads, Collapsed, Stepwise)
 
 
 def entries_of(plan: Plan, entry_times: Sequence[float] | None) -> list[float]:
@@ -70,15 +68,26 @@ def check_size(nbytes: float) -> None:
         raise InputError(Problem("the payload must be a finite size, 0 or more", key="nbytes", value=str(nbytes)))
 
 
-def used_links(plan: Plan, placement: Placement) -> set[str]:
-    """All resources that the plan's sends draw on."""
-    pairs: set[tuple[int, int]] = set()
-    for channel in plan.channels:
-        for phase in channel.phases:
-            for index in range(min(1, phase.nrounds) if phase.repeats else phase.nrounds):
-                one = phase.make(index)
-                pairs.update(zip(one.src.tolist(), one.dst.tolist(), strict=True))
-    return {name for pair in sorted(pairs) for name in placement.hop(*pair).resources}
+def start(
+    placed: PlacedPlan,
+    nbytes: float,
+    context: Context,
+    *,
+    entry: Sequence[float] | None = None,
+    released: Callable[[Collection[int]], None] | None = None,
+    exact: bool = False,
+) -> Executor:
+    """Start a collective in a simulation, by the first of `EXECUTORS` that accepts it.
+
+    Parameters
+    ----------
+    placed, nbytes, context, entry, released
+        As for `Executor`.
+    exact : bool
+        Every send is to be an event of its own, where it is made of sends.
+    """
+    chosen = next(one for one in EXECUTORS if one.accepts(placed, context, exact=exact))
+    return chosen(placed, nbytes, context, entry=entry, released=released)
 
 
 def execute(
@@ -137,79 +146,29 @@ def execute(
     entry = entries_of(plan, entry_times)
     placement = placement or place(plan, machine, ranks=ranks, servers=servers)
     traffic = [(tuple(machine.route(src, dst).resources), rate) for src, dst, rate in background]
+    placed = PlacedPlan(plan, placement, transport)
     hosting = getattr(machine, "hosting", None)
-    if hosted(machine) or (hosting is not None and hosting.shaped):
+    if has_network_stacks(machine) or (hosting is not None and hosting.shaped):
         effort.check_events(plan)
-        return _between_hosts(plan, machine, placement, nbytes, entry, transport=transport, traffic=traffic)
-    touched = bool(traffic) and not used_links(plan, placement).isdisjoint(name for flow, _ in traffic for name in flow)
-    if touched and not exact:
-        effort.check_events(plan)
-    elif not exact:
-        turned = rotate(plan, placement=placement, nbytes=nbytes, transport=transport, entry=entry)
-        if turned is not None:
-            return Execution(turned.time, (turned.time,) * plan.nranks, "collapsed", turned.moved())
-        run = collapse(plan, placement=placement, nbytes=nbytes, transport=transport, entry=entry)
-        if run is not None:
-            finish = run.finish().tolist()
-            return Execution(max(finish), tuple(finish), "collapsed", Moved(run.links, run.moved))
-        effort.check_events(plan)
-    effort.check_memory(plan)
-    names = sorted(used_links(plan, placement).union(*(flow for flow, _ in traffic)))
-    env = simpy.Environment()
-    network = FlowNetwork(env, {name: placement.machine.resources[name] for name in names})
-    for flow, rate in traffic:
-        network.background(flow, rate)
-    stepwise = Stepwise(env, network, plan=plan, placement=placement, nbytes=nbytes, transport=transport, entry=entry)
-    env.run(stepwise.done)
-    return Execution(float(env.now), tuple(stepwise.finish), "step-exact", network.moved)
+        return _between_hosts(placed, nbytes, entry, machine=machine, traffic=traffic)
+    return play_isolated(placed, nbytes, entry, traffic=traffic, exact=exact, effort=effort)
 
 
 def _between_hosts(
-    plan: Plan,
-    machine: Any,
-    placement: Placement,
+    placed: PlacedPlan,
     nbytes: float,
     entry: Sequence[float],
     *,
-    transport: Transport,
+    machine: Any,
     traffic: Sequence[tuple[tuple[str, ...], float]],
 ) -> Execution:
     """Run a plan alone on hosts that have network stacks, or on links that are shaped."""
     simulation = Simulation(machine)
     for flow, rate in traffic:
         simulation.network.background(flow, rate)
-    run = _start(simulation, plan, placement, nbytes, entry, transport=transport)
+    run = start(placed, nbytes, Context.of(simulation), entry=entry, exact=True)
     simulation.env.run(run.done)
-    method = "hosts" if simulation.stacks is not None else "step-exact"
-    return Execution(simulation.now, tuple(run.finish), method, simulation.network.moved)
-
-
-def _start(
-    sim: Any, plan: Plan, placement: Placement, nbytes: float, entry: Sequence[float], *, transport: Transport
-) -> Stepwise | Hosted:
-    """Start a plan in a simulation, by threads of its hosts where these have network stacks."""
-    recorder = getattr(sim, "recorder", None)
-    if getattr(sim, "stacks", None) is not None:
-        return Hosted(
-            sim.env,
-            sim.stacks,
-            plan=plan,
-            placement=placement,
-            nbytes=nbytes,
-            entry=entry,
-            transport=transport,
-            recorder=recorder,
-        )
-    return Stepwise(
-        sim.env,
-        sim.network,
-        plan=plan,
-        placement=placement,
-        nbytes=nbytes,
-        transport=transport,
-        entry=entry,
-        recorder=recorder,
-    )
+    return Execution(simulation.now, tuple(run.finish), run.method, simulation.network.moved)
 
 
 def collective_event(
@@ -249,4 +208,4 @@ def collective_event(
     check_size(nbytes)
     placement = place(plan, sim.machine, ranks=node_ids, servers=servers)
     entry = entries_of(plan, start_times)
-    return _start(sim, plan, placement, nbytes, entry, transport=transport).done
+    return start(PlacedPlan(plan, placement, transport), nbytes, Context.of(sim), entry=entry, exact=True).done

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from simperf.collectives.executors.channels import ChannelBytes
+from simperf.collectives.channels import ChannelBytes
 from simperf.collectives.moved import Moved
 from simperf.hardware.route_classes import LinkNames
 

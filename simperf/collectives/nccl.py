@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from simperf.collectives.channels import ChannelFlow, ChannelSet
 from simperf.collectives.effort import ASKED, Effort
 from simperf.collectives.execute import Execution, entries_of, execute
-from simperf.collectives.executors.channels import ChannelFlow, ChannelSet
+from simperf.collectives.executors.channel_flows import play_channels
 from simperf.collectives.floor import floor
 from simperf.collectives.forwarding import Forwarding
 from simperf.collectives.lanes import Lanes, pairs_of
@@ -127,7 +128,7 @@ class Choice:
         if self.channels is not None:
             traffic = [(tuple(self.machine.route(src, dst).resources), rate) for src, dst, rate in background]
             capacities = self.placement.machine.resources
-            return self.channels.alone(self.plan.nranks, start=last, capacities=capacities, traffic=traffic)
+            return play_channels(self.channels, self.plan.nranks, start=last, capacities=capacities, traffic=traffic)
         effort.check(self.plan, self.placement)
         run = execute(
             self.plan,

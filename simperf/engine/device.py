@@ -140,9 +140,12 @@ class Stream:
     ----------
     device : Device
     index : int
+        Its number; -1 for a stream that has a name.
     depth : int or float
         Launches that may be outstanding (submitted and not finished); infinite for a
         backend that never blocks its frontend.
+    name : str
+        Such as ``"communication"``; empty for a stream that has a number.
     """
 
     __slots__ = (
@@ -155,15 +158,16 @@ class Stream:
         "depth",
         "device",
         "index",
+        "name",
         "path",
         "submitted",
         "task",
         "track",
     )
 
-    def __init__(self, device: Device, index: int, *, depth: float = DEFAULT_DEPTH) -> None:
-        self.device, self.index, self.depth = device, index, depth
-        self.track = f"{device.name}/stream{index}"
+    def __init__(self, device: Device, index: int, *, depth: float = DEFAULT_DEPTH, name: str = "") -> None:
+        self.device, self.index, self.depth, self.name = device, index, depth, name
+        self.track = f"{device.name}/{name or f'stream{index}'}"
         self.task = Task(device.share, self.finish)
         self.submitted = self.completed = 0
         self.path = 0.0  # critical path to the end of what was started, contention left out
@@ -319,18 +323,27 @@ class Device:
         self.share = share or Share(env, 1.0)
         capacity = part.memory_capacity if part is not None else math.inf
         self.memory = DeviceMemory(env, name, capacity, recorder=recorder)
-        self._streams: dict[int, Stream] = {}
+        self._streams: dict[int | str, Stream] = {}
         self._engines: dict[str, CopyEngine] = {}
         factors = getattr(part, "beside", None)
         self.interference = Interference(self.share, network, factors) if factors else None
         if self.interference is not None:
             self.share.watch = self.interference.update
 
-    def stream(self, index: int = 0) -> Stream:
-        """The device's stream `index`, made on first use; 0 is the default stream."""
-        if index not in self._streams:
-            self._streams[index] = Stream(self, index, depth=self.depth)
-        return self._streams[index]
+    def stream(self, which: int | str = 0) -> Stream:
+        """A stream by its number or its name, made on first use; 0 is the default stream, and so is ``"compute"``."""
+        if which not in self._streams:
+            if which == "compute":
+                return self.stream(0)
+            index, name = (which, "") if isinstance(which, int) else (-1, which)
+            self._streams[which] = Stream(self, index, depth=self.depth, name=name)
+        return self._streams[which]
+
+    def stream_after(self, stream: Stream, number: int) -> Stream:
+        """The `number`-th stream after one of the device's, such as for operations that run beside each other."""
+        if number == 0:
+            return stream
+        return self.stream(f"{stream.name}.{number}" if stream.name else stream.index + number)
 
     @property
     def streams(self) -> tuple[Stream, ...]:

@@ -17,7 +17,7 @@ from simperf.engine.netstack import NetworkStacks
 from simperf.engine.network import FlowNetwork
 from simperf.engine.recorder import Recorder
 from simperf.engine.share import Share
-from simperf.errors import ProgramError, SimperfError, nearest
+from simperf.errors import DeadlockError, ProgramError, SimperfError, nearest
 
 __all__ = ["Path", "Simulation", "Wiring"]
 
@@ -177,14 +177,14 @@ class Simulation:
 
         Raises
         ------
-        ProgramError
+        DeadlockError
             `until` is an event that can no longer come: the program waits for ever.
         """
         try:
             self.env.run(until)
         except RuntimeError as error:
             if isinstance(until, simpy.Event) and not until.triggered and not isinstance(error, SimperfError):
-                raise ProgramError(
+                raise DeadlockError(
                     "the program waits for something that never comes (a wait for an event that no stream records, "
                     "or a link whose bandwidth stays 0)"
                 ) from None

@@ -1,9 +1,10 @@
 """Frontend and backend: how a program's operations reach the devices."""
 
+from simperf.execution.communication import batch_isend_irecv, collective, irecv, isend, recv, send
 from simperf.execution.frontend import Frontend, Program
 from simperf.execution.modes import MODES, Mode, mode
 from simperf.execution.profile import FREE, FrontendPart
-from simperf.execution.verbs import compute, copy, item, launch, record, run, synchronize, wait
+from simperf.execution.verbs import compute, copy, item, launch, record, run, synchronize, wait, wait_stream
 
 __all__ = [
     "FREE",
@@ -12,13 +13,20 @@ __all__ = [
     "FrontendPart",
     "Mode",
     "Program",
+    "batch_isend_irecv",
+    "collective",
     "compute",
     "copy",
+    "irecv",
+    "isend",
     "item",
     "launch",
     "mode",
     "record",
+    "recv",
     "run",
+    "send",
     "synchronize",
     "wait",
+    "wait_stream",
 ]

@@ -42,6 +42,8 @@ class Frontend:
     profile : FrontendPart
     name : str
         The thread, as shown on the timeline.
+    rank : RankProcess, optional
+        Whose process it is (`simperf.execution.ranks.run_ranks`).
     """
 
     def __init__(
@@ -53,11 +55,12 @@ class Frontend:
         mode: Mode = MODES["eager"],
         profile: FrontendPart = FREE,
         name: str = "python",
+        rank: Any = None,
     ) -> None:
         if not hasattr(program, "send"):
             raise ProgramError(f"a program is a generator (a function with yield in it), not {program!r}")
         self.simulation, self.env, self.recorder = simulation, simulation.env, simulation.recorder
-        self.host, self.mode, self.profile, self.name = host, mode, profile, name
+        self.host, self.mode, self.profile, self.name, self.rank = host, mode, profile, name, rank
         self.track = f"{host.name}/{name}"
         self.path = 0.0  # critical path of this thread, contention left out
         self.done = simpy.Event(self.env)
@@ -131,7 +134,9 @@ class Frontend:
             self._program.close()
             raise ProgramError(
                 f"the program of {self.track} yields {verb!r}, which is no verb; "
-                "known verbs: launch, run, compute, copy, record, wait, synchronize, item (see simperf.execution.verbs)"
+                "known verbs: launch, run, compute, copy, record, wait, wait_stream, synchronize, item "
+                "(see simperf.execution.verbs), send, recv, isend, irecv, batch_isend_irecv, collective "
+                "(see simperf.execution.communication)"
             )
         self._callers.append(self._program)
         self._program = verb

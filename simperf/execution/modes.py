@@ -88,7 +88,7 @@ class Mode:
         from simperf.execution.verbs import launch
 
         device = stream.device
-        streams = [device.stream(stream.index + lane) for lane in range(self.lanes)]
+        streams = [device.stream_after(stream, lane) for lane in range(self.lanes)]
         tail: dict[int, int] = {}  # lane -> last operation on it
         placed: dict[int, tuple[int, Marker]] = {}
         for index, (kernel, producers) in enumerate(zip(kernels, module.predecessors(fused=self.fuses), strict=True)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import simpy
@@ -24,7 +24,7 @@ from simperf.engine.device import Device
 from simperf.engine.kernel import Kernel
 from simperf.engine.recorder import Category
 from simperf.engine.simulation import Simulation
-from simperf.errors import ProgramError
+from simperf.errors import DeadlockError, ProgramError
 from simperf.execution.calls import call_time
 from simperf.execution.frontend import Frontend, Program
 from simperf.execution.modes import MODES, Mode
@@ -35,6 +35,20 @@ from simperf.units import DIMENSIONS
 from simperf.workload import Op, OpGraph
 
 __all__ = ["Operation", "Session"]
+
+
+#: lines that tell what waits for ever
+MOST_TOLD = 8
+
+
+class Communicating(Protocol):
+    """A process group, as far as the end of a program needs it."""
+
+    def waiting(self) -> list[str]:
+        """What has begun and waits for ranks that have not come, one line each."""
+
+    def settle(self) -> None:
+        """Count the bytes of what was computed as a whole."""
 
 
 @dataclass(slots=True)
@@ -113,6 +127,7 @@ class Session:
         self.ranks: dict[str, RankClass] = {}  # by the device that is simulated for them
         self.operations: dict[tuple[str, Op, str], Operation] = {}
         self._models: dict[str, OpModel] = {}
+        self.groups: dict[tuple[Any, ...], Communicating] = {}
         self._kernels: dict[tuple[str, Op, str], Kernel] = {}
 
     def another(self) -> Session:
@@ -300,7 +315,9 @@ class Session:
         """A network ready to run on `device`."""
         return Module(graph, lambda op: self.kernel(op, device), name)
 
-    def spawn(self, program: Program, name: str = "python", *, host: str = "", mode: Mode | None = None) -> Frontend:
+    def spawn(
+        self, program: Program, name: str = "python", *, host: str = "", mode: Mode | None = None, rank: Any = None
+    ) -> Frontend:
         """Start another thread with a program of its own; its `done` event can be waited for."""
         return Frontend(
             self.simulation,
@@ -309,6 +326,7 @@ class Session:
             mode=mode or self.mode,
             profile=self.profile,
             name=name,
+            rank=rank,
         )
 
     def send(
@@ -330,6 +348,21 @@ class Session:
             self.simulation.recorder.span(track, name, started, self.now, category)
 
     def play(self, program: Program, *, name: str = "python") -> float:
-        """Run `program` on the main thread to its end; returns the time it took [s]."""
+        """Run `program` on the main thread to its end; returns the time it took [s].
+
+        Raises
+        ------
+        DeadlockError
+            It waits for something that never comes, such as a send that no rank receives.
+        """
         frontend = self.spawn(program, name)
-        return self.simulation.run(frontend.done)
+        try:
+            time = self.simulation.run(frontend.done)
+        except DeadlockError:
+            told = [line for group in self.groups.values() for line in group.waiting()]
+            if not told:
+                raise
+            raise DeadlockError("the program waits for ever: " + "; ".join(told[:MOST_TOLD])) from None
+        for group in self.groups.values():
+            group.settle()
+        return time

@@ -11,7 +11,10 @@ A program yields them::
 
 Where they block: ``launch`` only when the launch queue is full; ``copy`` of pageable
 memory, ``item`` and ``synchronize`` until the stream is drained; ``copy`` of pinned
-memory, ``record`` and ``wait`` never block the frontend.
+memory, ``record``, and ``wait`` and ``wait_stream`` of a stream never block the frontend.
+
+A device has streams by name or number. A verb that takes a device takes the name of one of its streams as ``stream=``;
+without one it is the default stream, whose name is ``"compute"``.
 """
 
 from __future__ import annotations
@@ -46,6 +49,7 @@ __all__ = [
     "run",
     "synchronize",
     "wait",
+    "wait_stream",
 ]
 
 
@@ -79,13 +83,17 @@ class Spend:
         self.seconds, self.what, self.category = seconds, what, category
 
 
-def _stream(place: Device | Stream) -> Stream:
-    return place.stream(0) if isinstance(place, Device) else place
+def _stream(place: Device | Stream, name: int | str | None = None) -> Stream:
+    if isinstance(place, Device):
+        return place.stream(0 if name is None else name)
+    if name is not None:
+        raise ProgramError(f"stream {name!r} is asked for beside {place.track}; a device and the name are expected")
+    return place
 
 
-def launch(kernel: Kernel | Item, place: Device | Stream) -> Launch:
-    """Issue `kernel` on a stream (a device means its default stream)."""
-    return Launch(kernel, place.stream(0) if isinstance(place, Device) else place)
+def launch(kernel: Kernel | Item, place: Device | Stream, *, stream: int | str | None = None) -> Launch:
+    """Issue `kernel` on a stream (a device means its default stream, or the one that is named)."""
+    return Launch(kernel, place.stream(0) if stream is None and isinstance(place, Device) else _stream(place, stream))
 
 
 def compute(seconds: float, what: str = "host work") -> Spend:
@@ -102,9 +110,9 @@ class _Run(Verb):
         return frontend.mode.run(frontend, self.module, self.stream)
 
 
-def run(module: Module, place: Device | Stream) -> Verb:
+def run(module: Module, place: Device | Stream, *, stream: int | str | None = None) -> Verb:
     """Call a network once, as the execution mode does it: ``y = net(x)``."""
-    return _Run(module, _stream(place))
+    return _Run(module, _stream(place, stream))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +136,14 @@ def synchronize(*places: Device | Stream) -> Verb:
     return _Synchronize(tuple(streams) if places else None, "wait: synchronize")
 
 
-def item(place: Device | Stream) -> Verb:
+def item(place: Device | Stream, *, stream: int | str | None = None) -> Verb:
     """Read a result: ``loss.item()``, ``print(z)``, ``z.numpy()``; waits for its stream."""
-    return _Synchronize((_stream(place),), "wait: item", value=True)
+    return _Synchronize((_stream(place, stream),), "wait: item", value=True)
 
 
-def record(place: Device | Stream, name: str = "event") -> _Record:
+def record(place: Device | Stream, name: str = "event", *, stream: int | str | None = None) -> _Record:
     """Put a marker into a stream; the yield returns it for `wait`."""
-    return _Record(_stream(place), name)
+    return _Record(_stream(place, stream), name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +175,44 @@ class _Wait(Verb):
         return value
 
 
-def wait(event: Marker | simpy.Event, place: Device | Stream | None = None, *, why: str = "wait: event") -> Verb:
-    """Make a stream wait for `event` (the frontend goes on); without a stream, the frontend itself waits."""
-    return _Wait(event, None if place is None else _stream(place), why)
+def wait(
+    event: Marker | simpy.Event,
+    place: Device | Stream | None = None,
+    *,
+    stream: int | str | None = None,
+    why: str = "wait: event",
+) -> Verb:
+    """Make a stream wait for `event` (the frontend goes on); without a stream, the frontend itself waits.
+
+    Parameters
+    ----------
+    event : Marker or simpy.Event
+        What `record` or a communication returned, or any event.
+    place : Device or Stream, optional
+        Who waits; a device means its default stream, or the one that is named.
+    stream : int or str, optional
+        Which stream of the device.
+    why : str
+        What the timeline calls the wait.
+    """
+    if place is None and stream is not None:
+        raise ProgramError(f"stream {stream!r} is to wait, but its device is not given")
+    return _Wait(event, None if place is None else _stream(place, stream), why)
+
+
+def wait_stream(waiting: Stream, other: Stream) -> Verb:
+    """Make a stream wait for all that another one has been given by now: ``waiting.wait_stream(other)``."""
+    return _WaitStream(waiting, other)
+
+
+@dataclass(frozen=True, slots=True)
+class _WaitStream(Verb):
+    waiting: Stream
+    other: Stream
+
+    def perform(self, frontend: Frontend) -> Generator[Any, Any, Any]:
+        if self.waiting is not self.other:
+            yield wait((yield record(self.other, "stream")), self.waiting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +222,7 @@ class _Copy(Verb):
     nbytes: float
     pinned: bool
     allocate: bool
-    stream: Stream | None
+    stream: Stream | str | None
     name: str
 
     def perform(self, frontend: Frontend) -> Generator[Any, Any, Any]:
@@ -201,7 +244,7 @@ class _Copy(Verb):
         cap = profile.pageable if staged else math.inf
         latency = profile.copy_setup + route.latency
         alone = latency + self.nbytes / min(cap, route.bandwidth)
-        stream = self.stream or device.stream(0)
+        stream = self.stream if isinstance(self.stream, Stream) else device.stream(self.stream or 0)
         engine = device.copy_engine(direction)
         yield Launch(Copy(self.name, engine, route.resources, self.nbytes, latency, cap, alone), stream)
         if staged and profile.copies_block:  # the driver copies through its own pinned buffer while the caller waits
@@ -225,7 +268,7 @@ def copy(
     nbytes: float,
     pinned: bool = True,
     allocate: bool = False,
-    stream: Stream | None = None,
+    stream: Stream | str | None = None,
     name: str = "copy",
 ) -> Verb:
     """Copy between host and device or between devices: ``y.to(target, non_blocking=pinned)``.
@@ -243,8 +286,8 @@ def copy(
     allocate : bool
         Whether the host memory is obtained for this copy (``.to("cpu")`` does), at the
         profile's rate.
-    stream : Stream, optional
-        Default: stream 0 of the device.
+    stream : Stream or str, optional
+        A stream, or the name of one of the device; its default stream if left out.
     """
     if not 0 <= nbytes < math.inf:
         raise ProgramError(f"{name!r} would copy {nbytes} B; 0 B or more is expected")

@@ -14,15 +14,16 @@ import simpy
 
 from simperf.collectives import collective_event
 from simperf.collectives.bench import bus_factor
-from simperf.collectives.executors.channels import ChannelRun
+from simperf.collectives.execute import Context, PlacedPlan, start
+from simperf.collectives.executors import Executor
 from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm, find_algorithm, runs_on
 from simperf.collectives.suit import plan_for, reducing_sites
 from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program, wait
 from simperf.execution.session import Session
+from simperf.execution.tuner import session_tuner
 from simperf.hardware import find_rings
 from simperf.programs.registry import Count, program
-from simperf.training.tuned import session_tuner
 from simperf.units import Bytes, BytesPerSecond, format_quantity
 
 __all__ = ["all_reduce"]
@@ -104,12 +105,20 @@ def _nccl(
     m.notes.append(f"NCCL takes {choice.name}, {len(channels.flows)} channels")
     if not runs_on(m.machine, nodes):
         m.notes.append("NCCL does not run on these GPUs: its constants stand for their own library, unmeasured")
-    return partial(_recorded, m, nodes, choice.name, ChannelRun(m.simulation.env, m.simulation.network, channels))
+    placed = PlacedPlan(choice.plan, choice.placement, choice.transport, channels)
+    entry = [0.0] * choice.plan.nparticipants
+    return partial(
+        _recorded,
+        m,
+        nodes,
+        choice.name,
+        partial(start, placed, nbytes, Context.of(m.simulation), entry=entry),
+    )
 
 
-def _recorded(m: Session, nodes: Sequence[str], name: str, run: ChannelRun) -> simpy.Event:
+def _recorded(m: Session, nodes: Sequence[str], name: str, begin: Callable[[], Executor]) -> simpy.Event:
     """Start channels, and tell the timeline of all ranks' time in them."""
-    recorder, began, end = m.simulation.recorder, m.now, run.start()
+    recorder, began, end = m.simulation.recorder, m.now, begin().done
     if recorder is not None:
         assert end.callbacks is not None
 

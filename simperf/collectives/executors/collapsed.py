@@ -1,110 +1,111 @@
 """A collective that has its links to itself is computed at once; beside other traffic every send is played.
 
 As long as nothing else draws on the links of a collective, nothing that happens elsewhere changes its times, and an
-executor that plays nothing may find them (`simperf.collectives.execute`). As soon as something else comes to one of
-these links, what has happened so far is played again send by send on a network of its own, and continues
-from there on the one network. So two groups that share a card, or a collective beside a copy, see each other.
+executor without events may find them (`simperf.collectives.executors.isolated`). As soon as something else comes to one
+of these links, what has happened so far is played again send by send on a network of its own, and continues
+from there on the one network. So two groups that share a NIC, or a collective beside a copy, see each other.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
+from typing import ClassVar
 
 import simpy
 
-from simperf.collectives.execute import Execution
+from simperf.collectives.executors.base import Context, Execution, Executor, PlacedPlan
+from simperf.collectives.executors.isolated import play_isolated
 from simperf.collectives.executors.stepwise import Stepwise
-from simperf.collectives.placement import Placement, Transport
-from simperf.collectives.plan import Plan
 from simperf.engine.claim import Claim
 from simperf.engine.network import FlowNetwork
-from simperf.engine.recorder import Recorder
 
-__all__ = ["Undisturbed"]
+__all__ = ["ROUNDING", "Collapsed", "isolated"]
 
 #: part of a time that is rounding
 ROUNDING = 1e-10
 
 
-class Undisturbed:
-    """A plan under way among ranks that come one after the other.
+def isolated(placed: PlacedPlan, nbytes: float, context: Context, entry: Sequence[float] = ()) -> Execution:
+    """The execution of a plan without other traffic, which the context keeps.
 
     Parameters
     ----------
-    env : simpy.Environment
-    network : FlowNetwork
-        What else is under way.
-    plan, placement, nbytes, transport
-        As for `simperf.collectives.executors.stepwise.Stepwise`.
-    compute : callable
-        Gives the `Execution` of the plan alone for the ranks' entry times [s], the first of which is 0.
-    released : callable
-        Called with each rank's number at its end. Ranks that came together go on together, when the last of them is
-        done; if something has disturbed the collective, each continues at its own end.
-    ended : callable
-        Called with the execution when all ranks have gone on, if nothing has disturbed it.
-    recorder : Recorder, optional
-        Is told of every send that is played.
-    links : frozenset of str, optional
-        All that the plan's sends draw on. Without them it is told by `disturbed` if there was any other traffic at all,
-        and nothing is played.
+    placed : PlacedPlan
+    nbytes : float
+        Payload [B].
+    context : Context
+    entry : sequence of float
+        When each rank takes part [s]; all at 0 if left out.
+    """
+    late = tuple(entry) if any(entry) else ()
+    key = (placed, nbytes, late)
+    if key not in context.isolated:
+        times = [*(late or [0.0] * placed.plan.nranks), *[0.0] * placed.plan.nservers]
+        context.isolated[key] = play_isolated(placed, nbytes, times)
+    return context.isolated[key]
 
-    Attributes
-    ----------
-    disturbed : bool
-        Whether something else came to its links.
+
+class Collapsed(Executor):
+    """A plan under way that is computed as a whole; the parameters are those of every `Executor`.
+
+    Ranks that enter together go on together, when the last of them is done, and none before the last rank has come; if
+    something has disturbed the collective, each goes on at its own end. A plan of too many sends to be played only notes other traffic, in `disturbed`.
     """
 
-    def __init__(
-        self,
-        env: simpy.Environment,
-        network: FlowNetwork,
-        *,
-        plan: Plan,
-        placement: Placement,
-        nbytes: float,
-        transport: Transport,
-        compute: Callable[[Sequence[float]], Execution],
-        released: Callable[[int], None],
-        ended: Callable[[Execution], None],
-        recorder: Recorder | None = None,
-        links: frozenset[str] | None = None,
-    ) -> None:
-        self.env, self.network = env, network
-        self.plan, self.placement, self.nbytes, self.transport = plan, placement, nbytes, transport
-        self._compute, self._ended, self._released, self._recorder = compute, ended, released, recorder
-        self.disturbed = False
-        self._links = links
-        self._entry = [math.inf] * plan.nranks
+    method: ClassVar[str] = "collapsed"
+
+    @classmethod
+    def accepts(cls, placed: PlacedPlan, context: Context, *, exact: bool = False) -> bool:
+        """Any plan on links without token buckets, between hosts without network stacks."""
+        return not (exact or context.shaped or context.stacks is not None)
+
+    def _prepare(self) -> None:
+        self._links = self.placed.links
+        self._entry = [math.inf] * self.plan.nranks
         self._parties: list[Collection[int]] = []
         self._gone: set[int] = set()
-        self._left = plan.nranks
+        self._missing = self.plan.nranks
         self._began = 0.0
         self._claim: Claim | None = None
         self._stepwise: Stepwise | None = None
+        self._found: Execution | None = None
 
-    def enter(self, ranks: Collection[int]) -> None:
-        """Ranks take part from now on."""
-        if self._stepwise is not None:
-            self._stepwise.enter(list(ranks))
+    def enter(self, members: Collection[int], delay: float = 0.0) -> None:
+        """Let participants take part, `delay` [s] from now."""
+        if delay:
+            later = self.env.timeout(delay)
+            assert later.callbacks is not None
+            later.callbacks.append(lambda event: self.enter(members))
             return
-        if self._left == self.plan.nranks:
+        ranks = [who for who in members if who < self.plan.nranks]
+        if not ranks:
+            return  # servers are there from the start
+        if self._stepwise is not None:
+            self._stepwise.enter(ranks)
+            return
+        if self._missing == self.plan.nranks:
             self._began = float(self.env.now)
             self._claim = self.network.claim(self._links, self._disturb)
         for rank in ranks:
             self._entry[rank] = self.env.now - self._began
-        self._left -= len(ranks)
+        self._missing -= len(ranks)
         self._parties.append(ranks)
         if self._claim is not None and self._claim.touched:
             self._disturb()
-        if self._left == 0 and self._stepwise is None:
+        if self._missing == 0 and self._stepwise is None:
             self._wait()
+
+    @property
+    def critical(self) -> float:
+        """Time of the collective where all ranks entered together and nothing disturbed it [s]."""
+        together = self._found is not None and not self.disturbed and not any(self._entry)
+        return self._found.time if together and self._found is not None else 0.0
 
     def _wait(self) -> None:
         """Let the ranks go on when they will be done, as long as nothing comes between."""
-        run = self._compute(self._entry)
+        run = self._found = isolated(self.placed, self.nbytes, self.context, self._entry)
         even = run.time - min(run.finish[: self.plan.nranks]) <= ROUNDING * run.time
         at: dict[float, list[Collection[int]]] = {}
         for party in self._parties:
@@ -122,13 +123,15 @@ class Undisturbed:
         if len(self._gone) == self.plan.nranks:
             assert self._claim is not None
             self._claim.release()
-            self._ended(run)
+            self.isolated = run
+            self.release(range(self.plan.nranks, self.plan.nparticipants))
         for rank in ranks:
-            self._released(rank)
+            self.release((rank,))
 
-    def _release(self, who: int) -> None:
-        if who not in self._gone:
-            self._released(who)
+    def _released_stepwise(self, ranks: Collection[int]) -> None:
+        left = [rank for rank in ranks if rank not in self._gone]
+        if left:
+            self.release(left)
 
     def _disturb(self) -> None:
         """Something else is on the links: go on send by send."""
@@ -145,16 +148,13 @@ class Undisturbed:
         resources = self.placement.machine.resources
         private = simpy.Environment(initial_time=self._began)
         network = FlowNetwork(private, {name: resources[name] for name in sorted(self._links or ())})
+        self.release(range(self.plan.nranks, self.plan.nparticipants))
         stepwise = Stepwise(
-            private,
-            network,
-            plan=self.plan,
-            placement=self.placement,
-            nbytes=self.nbytes,
-            transport=self.transport,
+            self.placed,
+            self.nbytes,
+            Context(private, network, recorder=self.context.recorder),
             entry=[*self._entry, *[0.0] * self.plan.nservers],
-            recorder=self._recorder,
-            released=self._release,
+            released=self._released_stepwise,
         )
         if now > self._began:
             private.run(until=now)

@@ -10,20 +10,19 @@ caller; it asks for sends and receives at no cost but theirs. Other plans are wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from dataclasses import fields
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import simpy
 
-from simperf.collectives.placement import PLAIN, Placement, Transport, Wired
-from simperf.collectives.plan import Channel, Phase, Plan, Round, chunk_sizes, chunks_in
-from simperf.engine.netstack import NetworkStacks
-from simperf.engine.recorder import Recorder
+from simperf.collectives.executors.base import Context, Executor, PlacedPlan, in_order
+from simperf.collectives.placement import PLAIN, Transport, Wired
+from simperf.collectives.plan import Phase
 from simperf.errors import InputError, Problem
 
-__all__ = ["BY_STACK", "LIBRARY", "Hosted", "hosted", "refuse_transport"]
+__all__ = ["BY_STACK", "LIBRARY", "HostThreads", "has_network_stacks", "refuse_transport"]
 
 Steps = Generator[simpy.Event, Any, Any]
 
@@ -37,7 +36,7 @@ BY_STACK = "an idealised algorithm with no protocol, latency or rate of its own,
 Part = tuple[int, float, bool]
 
 
-def hosted(machine: Wired) -> bool:
+def has_network_stacks(machine: Wired) -> bool:
     """Whether the machine's hosts have network stacks."""
     hosting = getattr(machine, "hosting", None)
     return hosting is not None and hosting.stack is not None
@@ -72,72 +71,34 @@ class _Item:
         self.arrived = simpy.Event(env)
 
 
-class Hosted:
-    """A plan under way between hosts.
+class HostThreads(Executor):
+    """A plan under way between hosts, by threads; the parameters are those of every `Executor`.
 
-    Parameters
-    ----------
-    env : simpy.Environment
-    stacks : NetworkStacks
-        Of the hosts.
-    plan : Plan
-        Who sends what to whom.
-    placement : Placement
-        Where the participants sit.
-    nbytes : float
-        Payload [B].
-    entry : sequence of float
-        Delay from now until each participant takes part [s]; infinite for one that `enter` will be called for.
-    transport : Transport
-        None but `PLAIN`: the network stacks say what sends cost.
-    recorder : Recorder, optional
-        Is told of every send, from when it was asked for until its bytes have left.
-    released : callable, optional
-        Called with the number of a participant when it is done with all channels.
-
-    Attributes
-    ----------
-    done : simpy.Event
-        Succeeds with the time of completion [s].
-    finish : list of float
-        Time at which each participant was done [s].
+    A message waits until its receiver has asked for it. Where receivers are always in time and the network stacks cost
+    nothing, the times are those of the step-exact executor.
 
     Raises
     ------
     InputError
-        The transport is another one.
+        The transport is another one than `PLAIN`: the network stacks say what sends cost.
     """
 
-    def __init__(
-        self,
-        env: simpy.Environment,
-        stacks: NetworkStacks,
-        *,
-        plan: Plan,
-        placement: Placement,
-        nbytes: float,
-        entry: Sequence[float],
-        transport: Transport = PLAIN,
-        recorder: Recorder | None = None,
-        released: Callable[[int], None] | None = None,
-    ) -> None:
-        refuse_transport(transport)
-        self.env, self.stacks, self.plan, self.placement, self.nbytes = env, stacks, plan, placement, nbytes
-        self.done = env.event()
-        self.finish = [0.0] * plan.nparticipants
-        self.recorder, self._released = recorder, released
-        self._left = plan.nparticipants
-        self._slots = [stacks.slot() for _ in plan.channels]
+    method: ClassVar[str] = "hosts"
+
+    @classmethod
+    def accepts(cls, placed: PlacedPlan, context: Context, *, exact: bool = False) -> bool:
+        """Any plan between hosts with network stacks."""
+        return context.stacks is not None
+
+    def _prepare(self) -> None:
+        refuse_transport(self.transport)
+        assert self.context.stacks is not None
+        self.stacks = self.context.stacks
+        self._slots = [self.stacks.slot() for _ in self.plan.channels]
         self._rounds: dict[tuple[int, int, int], tuple[list[list[Part]], list[list[Part]]]] = {}
         self._items: dict[tuple[int, int], list[_Item]] = {}
-        groups: dict[float, list[int]] = {}
-        for who, delay in enumerate(entry):
-            if delay < float("inf"):
-                groups.setdefault(delay, []).append(who)
-        for delay, members in groups.items():
-            self.enter(members, delay)
 
-    def enter(self, members: Sequence[int], delay: float = 0.0) -> None:
+    def enter(self, members: Collection[int], delay: float = 0.0) -> None:
         """Let participants take part, `delay` [s] from now."""
         for who in members:
             self.env.process(self._participant(who, delay))
@@ -157,12 +118,7 @@ class Hosted:
             yield from stacks.hand_over(node)
         if who < self.plan.nranks:
             yield stacks.work(node, stacks.costs.operation)
-        self.finish[who] = float(self.env.now)
-        if self._released is not None:
-            self._released(who)
-        self._left -= 1
-        if not self._left:
-            self.done.succeed(self.env.now)
+        self.release((who,))
 
     def _thread(self, who: int, number: int) -> Steps:
         for index, phase in enumerate(self.plan.channels[number].phases):
@@ -171,11 +127,6 @@ class Hosted:
             else:
                 for turn in range(phase.nrounds):
                     yield from self._round(who, number, index, turn)
-
-    def _sizes(self, channel: Channel, one: Round) -> list[float]:
-        nbytes = self.nbytes * self.plan.copies * channel.share
-        sizes: list[float] = chunk_sizes(one.chunk, one.span, channel.nchunks, nbytes=nbytes, unit=0.0).tolist()
-        return sizes
 
     # Rounds ---------------------------------------------------------------------------
 
@@ -187,7 +138,7 @@ class Hosted:
             one = channel.phases[index].make(turn)
             takes: list[list[Part]] = [[] for _ in range(self.plan.nparticipants)]
             leaves: list[list[Part]] = [[] for _ in range(self.plan.nparticipants)]
-            for (src, dst, _, _, reduce), size in zip(one.rows(), self._sizes(channel, one), strict=True):
+            for (src, dst, _, _, reduce), size in zip(one.rows(), self.sizes(channel, one), strict=True):
                 takes[dst].append((src, size, reduce))
                 leaves[src].append((dst, size, reduce))
             self._rounds[key] = takes, leaves
@@ -218,12 +169,12 @@ class Hosted:
         if src == dst:
             return self.env.timeout(0.0)
         sent = self.stacks.send(src, dst, nbytes, slot)
-        if self.recorder is not None and sent.callbacks is not None:
-            sent.callbacks.append(partial(self._record, self.recorder, src, dst, float(self.env.now)))
+        if self.context.recorder is not None and sent.callbacks is not None:
+            sent.callbacks.append(partial(self._record, src, dst, float(self.env.now)))
         return sent
 
-    def _record(self, recorder: Recorder, src: str, dst: str, asked: float, _: simpy.Event) -> None:
-        recorder.span(f"{src}/send", f"to {dst}", asked, float(self.env.now), "communication")
+    def _record(self, src: str, dst: str, asked: float, _: simpy.Event) -> None:
+        self.record(src, dst, asked)
 
     def _receive(self, src: str, dst: str, slot: int) -> simpy.Event:
         return self.stacks.receive(src, dst, slot) if src != dst else self.env.timeout(0.0)
@@ -235,19 +186,10 @@ class Hosted:
         key = number, index
         if key not in self._items:
             channel = self.plan.channels[number]
-            made: list[_Item] = []
-            arrivals: dict[tuple[int, int], list[simpy.Event]] = {}
-            for one in channel.phases[index]:
-                new: list[tuple[tuple[int, int], simpy.Event]] = []
-                for (src, dst, chunk, span, reduce), size in zip(one.rows(), self._sizes(channel, one), strict=True):
-                    item = _Item(self.env, src, dst, size, reduce)
-                    for part in chunks_in(chunk, span, channel.nchunks):
-                        item.feeds += arrivals.get((src, part), ())
-                        new.append(((dst, part), item.arrived))
-                    made.append(item)
-                for place, event in new:
-                    arrivals.setdefault(place, []).append(event)
-            self._items[key] = made
+            made = self._items[key] = []
+            for item, before in in_order(channel.phases[index], channel, self.sizes, partial(_Item, self.env)):
+                item.feeds += [earlier.arrived for earlier in before]
+                made.append(item)
         return self._items[key]
 
     def _pipeline(self, who: int, number: int, index: int, phase: Phase) -> Steps:

@@ -1,4 +1,4 @@
-"""The fast executor: whole rounds as arrays, and a jump over rounds that repeat.
+"""Times of a plan as a recurrence: whole rounds as arrays, and a jump over rounds that repeat.
 
 It rests on three facts, none of which is assumed without being looked at:
 
@@ -26,7 +26,7 @@ from simperf.collectives.placement import Placement, Transport
 from simperf.collectives.plan import Channel, IntArray, Phase, Plan, Round, chunk_sizes
 from simperf.collectives.rounds import ROUNDING, crossings, rate_alone, solve
 
-__all__ = ["Collapse", "Overlap", "collapse"]
+__all__ = ["Overlap", "Recurrence", "collapse"]
 
 #: part of a time that is rounding: flows that overlap by less do not
 TICK = 1e-13
@@ -57,7 +57,7 @@ class Batch:
     span: IntArray
 
 
-class Collapse:
+class Recurrence:
     """The times of a plan's participants, phase by phase.
 
     Parameters
@@ -105,7 +105,7 @@ class Collapse:
             if steps:
                 self._steps(steps)
             if pipelines:
-                _run_pipelines(self, pipelines)
+                self._pipelines(pipelines)
 
     def finish(self) -> FloatArray:
         """When each participant was done with all channels [s]."""
@@ -298,57 +298,57 @@ class Collapse:
                 np.maximum.at(self.time, dst, end)
         np.maximum.at(self.busy, tight.ravel(), np.tile(self.time[src], len(tight)))
 
+    # Phases of pipelines --------------------------------------------------------------
+
+    def _pipelines(self, rows: Sequence[tuple[int, Channel, Phase]]) -> None:
+        """Pipeline phases that go on beside each other: when each chunk is where, and when each lane is free."""
+        nrounds = max(phase.nrounds for _, _, phase in rows)
+        batches = [self.batch(rows, index) for index in range(nrounds)]
+        batches = [batch for batch in batches if len(batch.src)]
+        spans = np.concatenate([batch.span for batch in batches])
+        span = int(spans[0])
+        chunks = np.concatenate([batch.chunk for batch in batches])
+        nchunks = np.array([channel.nchunks for channel in self.plan.channels])
+        last = np.concatenate([nchunks[batch.src // self.count] for batch in batches]) - span
+        width = int(chunks.max()) // span + 1
+        if (
+            np.any(spans != span)
+            or np.any(chunks % span)
+            or np.any(chunks > last)
+            or width * len(self.time) > MOST_CELLS
+        ):
+            raise Overlap
+        lanes = np.unique(
+            np.concatenate([batch.src * len(self.time) + batch.dst for batch in batches]), return_inverse=True
+        )[1]
+        free = np.full(int(lanes.max()) + 1, -np.inf)
+        entry = self.time.copy()
+        ready = np.full((len(self.time), width), -np.inf)
+        at = 0
+        for batch in batches:
+            lane = lanes[at : at + len(batch.src)]
+            at += len(batch.src)
+            if len(np.unique(lane)) < len(lane):
+                raise Overlap
+            hops = self.hops(batch)
+            chunk = batch.chunk // span
+            start = np.maximum(entry[batch.src], ready[batch.src, chunk]) + hops.latency
+            end = self.carry(np.maximum(start, free[lane]), batch, hops)
+            free[lane] = end
+            there = self.receive(batch, end)
+            np.maximum.at(ready, (batch.dst, chunk), there)
+            np.maximum.at(self.time, batch.src, end)
+            np.maximum.at(self.time, batch.dst, there)
+            self.count_bytes(batch.size, hops)
+
 
 def collapse(
     plan: Plan, *, placement: Placement, nbytes: float, transport: Transport, entry: Sequence[float]
-) -> Collapse | None:
+) -> Recurrence | None:
     """Run a plan without events; None if only the step-exact executor knows its times."""
     try:
-        run = Collapse(plan, placement=placement, nbytes=nbytes, transport=transport, entry=entry)
+        run = Recurrence(plan, placement=placement, nbytes=nbytes, transport=transport, entry=entry)
         run.run()
     except Overlap:
         return None
     return run
-
-
-def _run_pipelines(run: Collapse, rows: Sequence[tuple[int, Channel, Phase]]) -> None:
-    """Move `run` over pipeline phases that go on beside each other.
-
-    Raises
-    ------
-    Overlap
-        Sends of different rounds share a link at one time.
-    """
-    nrounds = max(phase.nrounds for _, _, phase in rows)
-    batches = [run.batch(rows, index) for index in range(nrounds)]
-    batches = [batch for batch in batches if len(batch.src)]
-    spans = np.concatenate([batch.span for batch in batches])
-    span = int(spans[0])
-    chunks = np.concatenate([batch.chunk for batch in batches])
-    nchunks = np.array([channel.nchunks for channel in run.plan.channels])
-    last = np.concatenate([nchunks[batch.src // run.count] for batch in batches]) - span
-    width = int(chunks.max()) // span + 1
-    if np.any(spans != span) or np.any(chunks % span) or np.any(chunks > last) or width * len(run.time) > MOST_CELLS:
-        raise Overlap
-    lanes = np.unique(
-        np.concatenate([batch.src * len(run.time) + batch.dst for batch in batches]), return_inverse=True
-    )[1]
-    free = np.full(int(lanes.max()) + 1, -np.inf)
-    entry = run.time.copy()
-    ready = np.full((len(run.time), width), -np.inf)
-    at = 0
-    for batch in batches:
-        lane = lanes[at : at + len(batch.src)]
-        at += len(batch.src)
-        if len(np.unique(lane)) < len(lane):
-            raise Overlap
-        hops = run.hops(batch)
-        chunk = batch.chunk // span
-        start = np.maximum(entry[batch.src], ready[batch.src, chunk]) + hops.latency
-        end = run.carry(np.maximum(start, free[lane]), batch, hops)
-        free[lane] = end
-        there = run.receive(batch, end)
-        np.maximum.at(ready, (batch.dst, chunk), there)
-        np.maximum.at(run.time, batch.src, end)
-        np.maximum.at(run.time, batch.dst, there)
-        run.count_bytes(batch.size, hops)

@@ -1,22 +1,22 @@
 """The reference executor: every send of a plan is a flow and an event of its own.
 
 It runs inside a simulation, beside whatever else uses the network, and knows nothing
-about symmetry. The faster executor is held against it.
+about symmetry. All other executors are tested against it.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import simpy
 
-from simperf.collectives.placement import Placement, Transport
-from simperf.collectives.plan import Channel, Phase, Plan, Round, chunk_sizes, chunks_in
+from simperf.collectives.executors.base import Context, Executor, PlacedPlan, in_order
+from simperf.collectives.plan import Channel, Phase
 from simperf.engine.network import FlowNetwork
-from simperf.engine.recorder import Recorder
 
 __all__ = ["Stepwise"]
 
@@ -58,27 +58,24 @@ class _Lane:
 class _Pipeline:
     """The sends of a pipeline phase and what they wait for."""
 
-    def __init__(self, phase: Phase, sizes: Callable[[Round], list[float]], nchunks: int, count: int) -> None:
+    def __init__(self, whole: Stepwise, channel: Channel, phase: Phase) -> None:
+        count = whole.plan.nparticipants
         self.by_source: list[list[_Item]] = [[] for _ in range(count)]
         self.expected = [0] * count
         lanes: dict[tuple[int, int], _Lane] = {}
-        arrivals: dict[tuple[int, int], list[_Item]] = {}
-        for one in phase:
-            nbytes = sizes(one)
-            new: list[tuple[tuple[int, int], _Item]] = []
-            for (src, dst, chunk, span, reduce), size in zip(one.rows(), nbytes, strict=True):
-                lane = lanes.setdefault((src, dst), _Lane())
-                item = _Item(src, dst, size, reduce, lane)
-                lane.queue.append(item)
-                for part in chunks_in(chunk, span, nchunks):
-                    for earlier in arrivals.get((src, part), ()):
-                        earlier.feeds.append(item)
-                        item.missing += 1
-                    new.append(((dst, part), item))
-                self.by_source[src].append(item)
-                self.expected[dst] += 1
-            for key, item in new:
-                arrivals.setdefault(key, []).append(item)
+
+        def make(src: int, dst: int, nbytes: float, reduce: bool) -> _Item:
+            lane = lanes.setdefault((src, dst), _Lane())
+            item = _Item(src, dst, nbytes, reduce, lane)
+            lane.queue.append(item)
+            return item
+
+        for item, before in in_order(phase, channel, whole.sizes, make):
+            for earlier in before:
+                earlier.feeds.append(item)
+            item.missing += len(before)
+            self.by_source[item.src].append(item)
+            self.expected[item.dst] += 1
 
 
 class _Run:
@@ -92,28 +89,22 @@ class _Run:
         self.at = [-1] * self.count
         self.left = [0] * self.count
         self.early: list[dict[int, int]] = [{} for _ in range(self.count)]
-        self.nbytes = whole.nbytes * whole.plan.copies * channel.share
 
     @staticmethod
     def _rounds(phase: Phase) -> Sequence[int]:
         return range(phase.nrounds) if phase.style == "steps" else ((0,) if phase.nrounds else ())
-
-    def _sizes(self, one: Round) -> list[float]:
-        unit, nchunks = self.whole.transport.unit, self.channel.nchunks
-        sizes: list[float] = chunk_sizes(one.chunk, one.span, nchunks, nbytes=self.nbytes, unit=unit).tolist()
-        return sizes
 
     def _stage(self, number: int) -> _Stage:
         stage = self.stages.get(number)
         if stage is None:
             phase, index = self.keys[number]
             if phase.style == "pipeline":
-                pipeline = _Pipeline(phase, self._sizes, self.channel.nchunks, self.count)
+                pipeline = _Pipeline(self.whole, self.channel, phase)
                 stage = _Stage(pipeline.expected, [], pipeline, self.count)
             else:
                 one = phase.make(index)
                 expected = np.bincount(one.dst, minlength=self.count).tolist()
-                nbytes = self._sizes(one)
+                nbytes = self.whole.sizes(self.channel, one)
                 sends: list[list[Send]] = [[] for _ in range(self.count)]
                 for (src, dst, _, _, reduce), size in zip(one.rows(), nbytes, strict=True):
                     sends[src].append((dst, size, reduce))
@@ -220,72 +211,26 @@ class _Run:
         self._received(number, item.dst)
 
 
-class Stepwise:
-    """A plan under way on a flow network.
+class Stepwise(Executor):
+    """A plan under way on a flow network, send by send; the parameters are those of every `Executor`."""
 
-    Parameters
-    ----------
-    env : simpy.Environment
-        The clock.
-    network : FlowNetwork
-        Carries the sends, beside whatever else is on it.
-    plan : Plan
-        Who sends what to whom.
-    placement : Placement
-        Where the participants sit.
-    nbytes : float
-        Payload [B].
-    transport : Transport
-        How sends are carried.
-    entry : sequence of float
-        Delay from now until each participant takes part [s]; infinite for one that
-        `enter` will be called for.
-    recorder : Recorder, optional
-        Is told of every send.
-    released : callable, optional
-        Called with the number of a participant when it is done with all channels.
+    method: ClassVar[str] = "step-exact"
 
-    Attributes
-    ----------
-    done : simpy.Event
-        Succeeds with the time of completion [s].
-    finish : list of float
-        Time at which each participant was done [s].
-    """
+    @classmethod
+    def accepts(cls, placed: PlacedPlan, context: Context, *, exact: bool = False) -> bool:
+        """Any plan between hosts without network stacks."""
+        return context.stacks is None
 
-    def __init__(
-        self,
-        env: simpy.Environment,
-        network: FlowNetwork,
-        *,
-        plan: Plan,
-        placement: Placement,
-        nbytes: float,
-        transport: Transport,
-        entry: Sequence[float],
-        recorder: Recorder | None = None,
-        released: Callable[[int], None] | None = None,
-    ) -> None:
-        self.recorder, self._released = recorder, released
-        self.env, self.network, self.plan, self.placement = env, network, plan, placement
-        self.nbytes, self.transport = nbytes, transport
-        self.done = env.event()
-        self.finish = [0.0] * plan.nparticipants
+    def _prepare(self) -> None:
+        self.recorder = self.context.recorder
         self.sends = 0
-        self.reducing = transport.reduce_rate != float("inf")
-        self._reducer = [0.0] * plan.nparticipants
-        self._open = [len(plan.channels)] * plan.nparticipants
-        self._left = plan.nparticipants
-        self._runs = [_Run(self, number, channel) for number, channel in enumerate(plan.channels)]
-        groups: dict[float, list[int]] = {}
-        for who, delay in enumerate(entry):
-            groups.setdefault(delay, []).append(who)
-        for delay, members in groups.items():
-            if delay < float("inf"):
-                self.enter(members, delay)
+        self.reducing = self.transport.reduce_rate != float("inf")
+        self._reducer = [0.0] * self.plan.nparticipants
+        self._open = [len(self.plan.channels)] * self.plan.nparticipants
+        self._runs = [_Run(self, number, channel) for number, channel in enumerate(self.plan.channels)]
 
-    def enter(self, members: Sequence[int], delay: float = 0.0) -> None:
-        """Let participants take part, `delay` s from now."""
+    def enter(self, members: Collection[int], delay: float = 0.0) -> None:
+        """Let participants take part, `delay` [s] from now."""
         start = self.env.timeout(delay + self.transport.start)
         assert start.callbacks is not None
         start.callbacks.append(partial(self._enter, members))
@@ -295,7 +240,7 @@ class Stepwise:
         self.env, self.network = env, network
         self.done = env.event()
 
-    def _enter(self, members: Sequence[int], _: simpy.Event) -> None:
+    def _enter(self, members: Collection[int], _: simpy.Event) -> None:
         for run in self._runs:
             for who in members:
                 run.advance(who)
@@ -311,12 +256,11 @@ class Stepwise:
             cap=transport.most(hop, channel),
         )
         if self.recorder is not None and flow.callbacks is not None:
-            flow.callbacks.append(partial(self._record, self.recorder, src, dst, self.env.now))
+            flow.callbacks.append(partial(self._record, src, dst, self.env.now))
         return flow
 
-    def _record(self, recorder: Recorder, src: int, dst: int, started: float, _: simpy.Event) -> None:
-        source, target = self.placement.nodes[src], self.placement.nodes[dst]
-        recorder.span(f"{source}/send", f"to {target}", started, self.env.now, "communication")
+    def _record(self, src: int, dst: int, started: float, _: simpy.Event) -> None:
+        self.record(self.placement.nodes[src], self.placement.nodes[dst], started)
 
     def reduced(self, who: int, nbytes: float) -> simpy.Event:
         """Have a participant add up what has arrived, after what arrived before it."""
@@ -329,9 +273,4 @@ class Stepwise:
         self._open[who] -= 1
         if self._open[who]:
             return
-        self.finish[who] = self.env.now
-        if self._released is not None:
-            self._released(who)
-        self._left -= 1
-        if self._left == 0:
-            self.done.succeed(self.env.now)
+        self.release((who,))

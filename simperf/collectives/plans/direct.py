@@ -11,7 +11,7 @@ from simperf.collectives.algorithms import collective
 from simperf.collectives.plan import Channel, Phase, Plan, Round
 from simperf.collectives.plans.naive import check_exchange, check_root
 
-__all__ = ["all_to_all", "gather", "scatter", "send_recv"]
+__all__ = ["all_to_all", "gather", "one_send", "scatter", "send_recv"]
 
 
 def _star(nranks: int, root: int, *, inward: bool) -> Phase:
@@ -67,3 +67,9 @@ def send_recv(nranks: int) -> Plan:
     phases = (Phase(1, lambda index: made),) if nranks > 1 else ()
     sent = float(len(phases))
     return Plan("send-recv", "direct", nranks, (Channel(phases, nranks),), len(phases), sent, copies=nranks)
+
+
+def one_send() -> Plan:
+    """Rank 0 sends its payload to rank 1."""
+    made = Round(np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    return Plan("broadcast", "direct", 2, (Channel((Phase(1, lambda index: made),), 1),), 1, 1.0)

@@ -8,7 +8,7 @@ from typing import Any
 
 from simperf.collectives import Transport, Wired, Wiring, algorithms
 from simperf.collectives.bench import sizes_between
-from simperf.collectives.executors.host_threads import BY_STACK, hosted
+from simperf.collectives.executors.host_threads import BY_STACK, has_network_stacks
 from simperf.collectives.settings import NCCL, default_algorithm, find_algorithm
 from simperf.errors import InputError, Problem
 from simperf.study.collective.comparison import AlgorithmComparison
@@ -150,7 +150,7 @@ def _refuse_costs(machine: Wired, given: Mapping[str, str]) -> None:
     """Refuse options that say what a send costs, where the network stack of the machine's hosts does."""
     message = "the machine's hosts have a network stack, whose costs alone are those of sends"
     wrong = [Problem(message, key=key, value=text, expected=BY_STACK) for key, text in given.items() if text]
-    if wrong and hosted(machine):
+    if wrong and has_network_stacks(machine):
         raise InputError(wrong)
 
 

@@ -14,14 +14,12 @@ from typing import Any
 
 import simpy
 
-from simperf.collectives.executors.channels import ChannelRun
+from simperf.collectives.execute import Context, PlacedPlan, start
 from simperf.collectives.settings import NcclSettings
-from simperf.engine.flow import Route
-from simperf.engine.link_table import LinkClass
 from simperf.errors import InputError, Problem
 from simperf.execution.session import Session
+from simperf.execution.tuner import session_tuner
 from simperf.training.servers.sites import Then, after
-from simperf.training.tuned import session_tuner
 
 __all__ = ["GROUPED", "LocalRings"]
 
@@ -32,7 +30,7 @@ GROUPED = 4
 class LocalRings:
     """The collectives that the GPUs of one machine do, one grouped call after the other.
 
-    They are NCCL's, and share links with whatever else is on them (`simperf.collectives.executors.channels`).
+    They are NCCL's, and share links with whatever else is on them (`simperf.collectives.channels`).
 
     Parameters
     ----------
@@ -50,7 +48,7 @@ class LocalRings:
         The GPUs do not reach each other.
     """
 
-    __slots__ = ("_busy", "_m", "_order", "_queue", "_routes", "gpus", "grouped")
+    __slots__ = ("_busy", "_context", "_m", "_order", "_queue", "gpus", "grouped")
 
     def __init__(self, m: Session, gpus: Sequence[str], *, grouped: int = GROUPED) -> None:
         if grouped < 1:
@@ -58,7 +56,7 @@ class LocalRings:
         self._m, self.gpus, self.grouped = m, tuple(gpus), grouped
         self._queue: list[tuple[float, int, str, float, Then]] = []
         self._busy, self._order = False, 0
-        self._routes: dict[tuple[LinkClass, ...], list[Route]] = {}
+        self._context = Context.of(m.simulation)
 
     def reduce_scatter(self, nbytes: float, urgency: float, then: Then) -> None:
         """Add up `nbytes` [B] of every GPU, a part on each; the lowest urgency goes first."""
@@ -98,10 +96,9 @@ class LocalRings:
         self._m.simulation.env.process(self._play(work, over))
 
     def _play(self, work: Mapping[str, float], over: Then) -> Generator[simpy.Event, Any, None]:
-        simulation = self._m.simulation
         for name, nbytes in work.items():
             tuner = session_tuner(self._m, self.gpus, name, NcclSettings())
-            channels = tuner.best(nbytes).channels
-            assert channels is not None
-            yield ChannelRun(simulation.env, simulation.network, channels, self._routes).start()
+            choice = tuner.best(nbytes)
+            placed = PlacedPlan(choice.plan, choice.placement, choice.transport, choice.channels)
+            yield start(placed, nbytes, self._context, entry=[0.0] * choice.plan.nparticipants).done
         over()

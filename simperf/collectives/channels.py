@@ -1,4 +1,4 @@
-"""Channels under way: a collective of a library as flows on the one network.
+"""Channels: a collective of a library as flows on the one network.
 
 A channel is a pipeline of slices: once the first slice has come around, all of its connections carry bytes at one
 rate, that of the slowest. So a channel is one flow that draws on the links of all its connections
@@ -9,18 +9,12 @@ over two does. Without other traffic this is the time of the same channels send 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
-import simpy
-
-from simperf.collectives.execute import Execution
-from simperf.engine.flow import Route
 from simperf.engine.link_table import LinkClass
-from simperf.engine.network import FlowNetwork
 
-__all__ = ["ChannelBytes", "ChannelFlow", "ChannelRun", "ChannelSet"]
+__all__ = ["ChannelBytes", "ChannelFlow", "ChannelSet"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,38 +94,6 @@ class ChannelSet:
         )
         return replace(self, flows=flows, last=self.last * factor, least=self.least * launching)
 
-    def alone(
-        self,
-        nranks: int,
-        *,
-        start: float = 0.0,
-        capacities: Mapping[str, float] | None = None,
-        traffic: Sequence[tuple[Sequence[str], float]] = (),
-    ) -> Execution:
-        """Play it on a network of its own.
-
-        Parameters
-        ----------
-        nranks : int
-            Ranks that take part.
-        start : float
-            When the last of them has come [s].
-        capacities : mapping of str to float, optional
-            Capacity of each resource [B/s], for the traffic's.
-        traffic : sequence of (sequence of str, float)
-            Resources that others draw on all the time, and the rate that they want [B/s].
-        """
-        env = simpy.Environment()
-        network = FlowNetwork(env, capacities if capacities and traffic else {})
-        for resources, rate in traffic:
-            network.background(resources, rate)
-        one = self
-        if not (self.drains or traffic):  # nothing draws on one link of a class alone
-            one = replace(self, classes=tuple(replace(c, names=c.names[:1]) for c in self.classes))
-        env.run(ChannelRun(env, network, one).start())
-        time = start + float(env.now)
-        return Execution(time, (time,) * nranks, "channels", ChannelBytes(self))
-
     def moved(self) -> Iterator[tuple[LinkClass, float]]:
         """Bytes that every link of a class moves [B]."""
         for one in self.classes:
@@ -169,60 +131,3 @@ class ChannelBytes(Mapping[str, float]):
 
     def __len__(self) -> int:
         return len(self._all())
-
-
-class ChannelRun:
-    """A collective that is played on a network.
-
-    Parameters
-    ----------
-    env : simpy.Environment
-    network : FlowNetwork
-        Carries its flows beside all others.
-    channels : ChannelSet
-    routes : dict, optional
-        Routes over classes of links that this network has made, by class; they are added to.
-    """
-
-    def __init__(
-        self,
-        env: simpy.Environment,
-        network: FlowNetwork,
-        channels: ChannelSet,
-        routes: dict[tuple[LinkClass, ...], list[Route]] | None = None,
-    ) -> None:
-        self.env, self.network, self.channels = env, network, channels
-        self._known = {} if routes is None else routes
-
-    def start(self) -> simpy.Event:
-        """Begin now; the event succeeds at the end."""
-        process: simpy.Event = self.env.process(self._play())
-        return process
-
-    def _play(self) -> Generator[simpy.Event, Any, None]:
-        channels, began = self.channels, self.env.now
-        routes = self._routes(channels.classes)
-        drains = self._routes(channels.drains) if channels.drains else routes
-        ends = []
-        for flow, route, drain in zip(channels.flows, routes, drains, strict=True):
-            sent = self.network.transfer(route, flow.nbytes, latency=flow.latency, cap=flow.cap)
-            ends.append(self.env.process(self._drain(sent, drain, flow)) if flow.drain else sent)
-        for end in ends:  # noqa: UP028  (the clock sends values in)
-            yield end
-        if channels.last:
-            yield self.env.timeout(channels.last)
-        rest = channels.least - (self.env.now - began)
-        if rest > 0.0:
-            yield self.env.timeout(rest)
-
-    def _drain(self, sent: simpy.Event, route: Route, flow: ChannelFlow) -> Generator[simpy.Event, Any, None]:
-        yield sent
-        yield self.network.transfer(route, flow.drain, cap=flow.drain_cap)
-
-    def _routes(self, classes: tuple[LinkClass, ...]) -> list[Route]:
-        if not classes:  # no link is drawn on, as between ranks of one node
-            return [Route(())] * len(self.channels.flows)
-        found = self._known.get(classes)
-        if found is None:
-            found = self._known[classes] = self.network.routes(classes)
-        return found

@@ -1,0 +1,455 @@
+"""A process group: ranks that communicate, each of which is a device with a process of its own.
+
+The n-th collective that a rank starts is the n-th of all ranks, as with NCCL; kinds and sizes must agree. It begins on
+a rank when the stream that it was launched on comes to it, and ends there when the rank has sent and received all that
+it has to. Which algorithm carries it out is chosen as for `simperf.collective`: NCCL where it runs, whose channels
+begin when the last rank has come and end on all ranks at one time; else a ring, or what is named.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from simperf.collectives.algorithms import algorithms, options_of
+from simperf.collectives.execute import Context, Execution, PlacedPlan, start
+from simperf.collectives.executors import Executor
+from simperf.collectives.moved import add_up
+from simperf.collectives.nccl import COLLECTIVES as OF_NCCL
+from simperf.collectives.placement import PLAIN, Transport, place
+from simperf.collectives.plan import COLLECTIVES
+from simperf.collectives.plans.direct import one_send
+from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm, find_algorithm, runs_on
+from simperf.collectives.suit import plan_for, reducing_sites
+from simperf.engine.device import Device, Stream
+from simperf.engine.items import Marker
+from simperf.engine.recorder import Category
+from simperf.errors import InputError, Problem, ProgramError, UnknownNameError
+from simperf.execution.point_to_point import Message, Pairs
+from simperf.execution.session import Session
+from simperf.execution.tuner import session_tuner
+from simperf.execution.verbs import Verb, wait
+
+__all__ = ["Communication", "Member", "ProcessGroup", "Work"]
+
+#: ranks up to which a broadcast is a pipelined chain; beyond, a tree has fewer hops
+LONGEST_CHAIN = 256
+
+
+class Member(Protocol):
+    """One rank of a group, or several that do the same at the same time."""
+
+    @property
+    def rank(self) -> int:
+        """The first of its ranks, the one that is simulated."""
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """All ranks that it stands for."""
+
+    @property
+    def device(self) -> Device:
+        """Of the rank that is simulated."""
+
+
+class Communication(Marker):
+    """What one rank sends and receives, as a stream runs it; it may be waited for.
+
+    Parameters
+    ----------
+    group : ProcessGroup
+    member : Member
+        The rank.
+    name : str
+        Such as ``"all-reduce"``.
+    """
+
+    __slots__ = ("entered", "group", "launch", "member", "result", "stream")
+
+    category: Category = "communication"
+
+    def __init__(self, group: ProcessGroup, member: Member, name: str) -> None:
+        super().__init__(group.env, name)
+        self.group, self.member = group, member
+        self.launch: float | None = None
+        self.result: float | None = None
+        self.entered = 0.0
+        self.stream: Stream | None = None
+
+    def start(self, stream: Stream) -> None:
+        """The rank takes part from now on."""
+        self.stream, self.entered, self.path = stream, stream.device.env.now, stream.path
+        self.begin()
+
+    def begin(self) -> None:
+        """Do what it does; `finish` is to be called at its end."""
+        raise NotImplementedError
+
+    def finish(self, path: float) -> None:
+        """It is over on this rank, at the end of a critical `path` [s]."""
+        assert self.stream is not None
+        self.path = self.stream.path = path
+        self.done.succeed(self.group.env.now)
+        self.stream.finish(self.done)
+
+    def wait(self) -> Verb:
+        """Make the device's default stream wait for it, as ``work.wait()`` does; on a CPU the process itself waits."""
+        device = self.member.device
+        return wait(self, device if device.part is not None else None, why=f"wait: {self.name}")
+
+
+class Work(Communication):
+    """A collective as one rank sees it.
+
+    Parameters
+    ----------
+    group, member, name
+        As for `Communication`.
+    nbytes : float
+        Payload [B].
+    """
+
+    __slots__ = ("nbytes", "number")
+
+    def __init__(self, group: ProcessGroup, member: Member, name: str, nbytes: float) -> None:
+        super().__init__(group, member, name)
+        self.nbytes = nbytes
+        # threads of a library begin collectives in the order in which they were asked for, whichever is free
+        self.number = group.turn(member.rank) if group.threads > 1 else None
+
+    def begin(self) -> None:
+        """Take part in the group's collective."""
+        self.group.enter(self)
+
+
+class SendReceive(Communication):
+    """Messages that one rank sends and receives together.
+
+    Parameters
+    ----------
+    group, member, name
+        As for `Communication`.
+    sides : sequence of (bool, int, float)
+        Whether the rank sends, the other rank, and the payload [B] of each.
+    """
+
+    __slots__ = ("_left", "_longest", "_messages")
+
+    def __init__(
+        self, group: ProcessGroup, member: Member, name: str, sides: Sequence[tuple[bool, int, float]]
+    ) -> None:
+        super().__init__(group, member, name)
+        here = member.rank
+        self._messages = [
+            Message(sends, *((here, peer) if sends else (peer, here)), nbytes, self) for sends, peer, nbytes in sides
+        ]
+        self._left, self._longest = len(sides), 0.0
+
+    def begin(self) -> None:
+        """Be there for all messages."""
+        for message in self._messages:
+            self.group.pairs.post(message)
+
+    def arrived(self, path: float) -> None:
+        """One of its messages has moved, at the end of a critical `path` [s]."""
+        self._longest = max(self._longest, path)
+        self._left -= 1
+        if not self._left:
+            self.finish(self._longest)
+
+
+@dataclass(slots=True)
+class _Collective:
+    """One collective under way: who has come."""
+
+    name: str
+    nbytes: float
+    run: Executor
+    path: float = 0.0  # critical path up to the last rank that has come [s]
+    works: list[Work] = field(default_factory=list)
+    owners: dict[int, Work] = field(default_factory=dict)
+    left: dict[Work, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RankProcess:
+    """Whose process a thread is: the rank of a device, in the group of all that were started with it."""
+
+    group: ProcessGroup
+    device: Device
+
+
+class ProcessGroup:
+    """Ranks that communicate.
+
+    Parameters
+    ----------
+    m : Session
+    nodes : sequence of str
+        Node of each rank.
+    members : sequence of Member
+        Together they stand for every rank once.
+    algorithm : str
+        ``"nccl"`` does all collectives as NCCL would, ``"nccl-ring"`` with rings alone; any other name is an idealised
+        algorithm of all-reduce. Empty for NCCL where it runs, else a ring.
+    slowdown : float
+        How many times slower kernels are while a collective holds a part of their device.
+    exact : bool
+        Every send is an event of its own, where collectives are made of sends; it needs a member a rank.
+    transport : Transport
+        How sends are carried; not for NCCL's, which bring their own.
+    options : mapping
+        Of the algorithm; those of NCCL are `simperf.collectives.settings.NcclSettings`.
+
+    Raises
+    ------
+    InputError
+        A slowdown below 1, or members that leave a rank out.
+    UnknownNameError
+        No such algorithm.
+    """
+
+    def __init__(
+        self,
+        m: Session,
+        nodes: Sequence[str],
+        members: Sequence[Member],
+        *,
+        algorithm: str = "",
+        slowdown: float = 1.0,
+        exact: bool = False,
+        transport: Transport = PLAIN,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.m, self.env, self.nodes, self.members = m, m.simulation.env, tuple(nodes), tuple(members)
+        default = default_algorithm(m.simulation.machine, self.nodes)
+        self.algorithm = find_algorithm("all-reduce", algorithm) if algorithm else default
+        self.exact, self.transport, self.options = exact, transport, dict(options or {})
+        self.settings = NcclSettings.read(self.algorithm, self.options) if self.algorithm in NCCL else None
+        if self.settings is not None and self.size > 1 and not runs_on(m.machine, self.nodes):
+            m.notes.append("NCCL does not run on these devices: its constants stand for their own library, unmeasured")
+        if not 1.0 <= slowdown < math.inf:
+            raise InputError(
+                Problem("kernels get slower, by a factor of 1 or more", key="slowdown", value=f"{slowdown}")
+            )
+        ranks = sorted(rank for member in members for rank in member.members)
+        if ranks != list(range(len(nodes))) or (exact and len(members) != len(nodes)):
+            raise InputError(Problem("the replicas must stand for every rank once", key="replicas"))
+        self.held = 1.0 - 1.0 / slowdown
+        self.busy = 0.0  # time for which collectives were under way [s]
+        self.moved = 0.0  # payload of all collectives [B]
+        self.unseen = False  # whether collectives that were computed alone met other traffic
+        self.context = Context.of(m.simulation)
+        self._plans: dict[tuple[str, float], PlacedPlan] = {}
+        self._uses: dict[int, tuple[Execution, int]] = {}
+        self._turns: dict[int, int] = {}
+        self._running: dict[int, _Collective] = {}
+        self._messages: dict[tuple[int, int], PlacedPlan] = {}
+        self.pairs = Pairs(self.nodes, self.context, self._message, self.count, exact=exact)
+
+    @property
+    def size(self) -> int:
+        """Number of ranks."""
+        return len(self.nodes)
+
+    @property
+    def threads(self) -> int:
+        """Collectives of one rank that are under way at a time: 1, or what the hosts' library has threads for."""
+        stacks = self.m.simulation.stacks
+        return stacks.costs.threads if stacks is not None and self.settings is None else 1
+
+    def turn(self, rank: int) -> int:
+        """Number of a rank's next collective: the n-th that it starts is the n-th of all ranks."""
+        number = self._turns.get(rank, 0)
+        self._turns[rank] = number + 1
+        return number
+
+    def process(self, number: int) -> RankProcess:
+        """Whose process the one of a rank is."""
+        return RankProcess(self, self.members[number].device)
+
+    def member(self, device: Device) -> Member:
+        """The rank of a device.
+
+        Raises
+        ------
+        ProgramError
+            It has none in this group.
+        """
+        for member in self.members:
+            if member.device is device:
+                return member
+        raise ProgramError(f"{device.name} is not in the group of {_some(self.nodes)}")
+
+    def collective(self, member: Member, name: str, nbytes: float) -> Work:
+        """A rank's part in a collective, to be launched on a stream.
+
+        Raises
+        ------
+        UnknownNameError
+            No such collective.
+        InputError
+            The group's library does not have it.
+        """
+        if name not in COLLECTIVES:
+            raise UnknownNameError("collective", name, COLLECTIVES)
+        if self.settings is not None and name not in OF_NCCL:
+            message = f"NCCL has no {name} of its own"
+            raise InputError(Problem(message, key="algorithm", value=self.algorithm, expected="a group of ring"))
+        return Work(self, member, name, nbytes)
+
+    def send_receive(self, member: Member, name: str, sides: Sequence[tuple[bool, int, float]]) -> SendReceive:
+        """Messages of a rank, to be launched on a stream; `sides` are those of `SendReceive`.
+
+        Raises
+        ------
+        ProgramError
+            The other rank is not in the group, or is the rank itself.
+        """
+        for _, peer, _ in sides:
+            if not 0 <= peer < self.size or peer == member.rank:
+                raise ProgramError(
+                    f"{name}: rank {member.rank} of {self.size} communicates with other ranks of its group, from 0 to "
+                    f"{self.size - 1}"
+                )
+        return SendReceive(self, member, name, sides)
+
+    # What happens when streams come to a collective ------------------------------------
+
+    def enter(self, work: Work) -> None:
+        """Called by a rank's `Work` when its stream comes to it."""
+        if self.size == 1:
+            work.finish(work.path)
+            return
+        work.member.device.share.reserve(self.held)
+        rank = work.member.rank
+        number = work.number if work.number is not None else self.turn(rank)
+        one = self._running.get(number)
+        if one is None:
+            one = self._running[number] = _Collective(work.name, work.nbytes, self._start(number, work))
+        if (one.name, one.nbytes) != (work.name, work.nbytes):
+            message = f"rank {rank} starts {work.name} of {work.nbytes:g} B while others do {one.name}"
+            raise InputError(Problem(message, value=f"{one.nbytes:g} B"))
+        one.works.append(work)
+        one.path = max(one.path, work.path)
+        one.left[work] = len(work.member.members)
+        one.owners.update(dict.fromkeys(work.member.members, work))
+        one.run.enter(work.member.members)
+
+    def _start(self, number: int, work: Work) -> Executor:
+        return start(
+            self.placed(work.name, work.nbytes),
+            work.nbytes,
+            self.context,
+            released=lambda ranks: self._release(number, ranks),
+            exact=self.exact,
+        )
+
+    def _release(self, number: int, ranks: Collection[int]) -> None:
+        """Some ranks are done, whatever the others do."""
+        one, over = self._running[number], []
+        for rank in ranks:
+            work = one.owners[rank]
+            one.left[work] -= 1
+            if not one.left[work]:
+                over.append(work)
+        if over and len(one.owners) == self.size and not any(one.left.values()):
+            self._close(number)
+        for work in over:
+            work.member.device.share.reserve(-self.held)
+        for work in over:
+            work.finish(one.path + one.run.critical)
+
+    def _close(self, number: int) -> None:
+        one = self._running.pop(number)
+        self.busy += self.env.now - max(work.entered for work in one.works)
+        self.moved += one.nbytes
+        if one.run.isolated is not None:
+            self.count(one.run.isolated)
+            self.unseen = self.unseen or one.run.disturbed
+
+    def count(self, run: Execution) -> None:
+        """Note an execution that was found without other traffic, for `settle`."""
+        _, times = self._uses.get(id(run), (run, 0))
+        self._uses[id(run)] = run, times + 1
+
+    def waiting(self) -> list[str]:
+        """What has begun and waits for ranks that have not come, one line each."""
+        told = []
+        for one in self._running.values():
+            came = [self.nodes[rank] for rank in sorted(one.owners)]
+            missing = [node for rank, node in enumerate(self.nodes) if rank not in one.owners]
+            if missing:
+                size = f"{one.nbytes:,.0f} B"
+                told.append(f"{_some(came)} called {one.name} of {size}, and {_some(missing)} of their group did not")
+        return told + self.pairs.waiting()
+
+    # Plans --------------------------------------------------------------------------
+
+    def placed(self, name: str, nbytes: float) -> PlacedPlan:
+        """How a collective of a size [B] is carried out."""
+        algorithm, options = self._asked(name)
+        tuned = self.settings is not None
+        sized = {"chunks", "degree", "segments"} & set(options_of(name, algorithm)) if not tuned else set()
+        fits_all = not tuned and sized <= set(options)
+        key = (name, -1.0 if fits_all else nbytes)
+        if key not in self._plans:
+            self._plans[key] = self._place(name, nbytes)
+        return self._plans[key]
+
+    def _asked(self, name: str) -> tuple[str, dict[str, Any]]:
+        """Algorithm and options of a collective."""
+        if name == "all-reduce" or self.settings is not None:
+            return self.algorithm, self.options
+        if name not in ("broadcast", "reduce"):
+            known = algorithms(name)
+            return next(one for one in (self.algorithm, "ring", *known) if one in known), {}
+        return ("pipelined-tree", {"degree": 1}) if self.size <= LONGEST_CHAIN else ("binomial-tree", {})
+
+    def _place(self, name: str, nbytes: float) -> PlacedPlan:
+        machine = self.m.machine
+        if self.settings is not None:
+            tuner = session_tuner(self.m, self.nodes, name, self.settings)
+            choice = tuner.best(nbytes)
+            if choice.channels is None and self.settings.launches > 1:
+                message = f"{name} is played send by send, whatever its launches take"
+                value = str(self.settings.launches)
+                raise InputError(Problem(message, key="options.launches", value=value, expected="1"))
+            self.m.simulation.network.provide(tuner.staged.resources)
+            return PlacedPlan(choice.plan, choice.placement, choice.transport, choice.channels)
+        algorithm, options = self._asked(name)
+        plan = plan_for(machine, name, algorithm, ranks=self.nodes, nbytes=nbytes, transport=self.transport, **options)
+        sites = reducing_sites(machine, algorithm, self.nodes, options)
+        return PlacedPlan(plan, place(plan, machine, ranks=self.nodes, servers=sites), self.transport)
+
+    def _message(self, source: int, target: int, nbytes: float) -> PlacedPlan:
+        """How a send from rank to rank is carried out: as those of an all-to-all of the two."""
+        key = source, target
+        if key not in self._messages:
+            pair = self.nodes[source], self.nodes[target]
+            plan, machine, transport = one_send(), self.m.machine, self.transport
+            if self.settings is None:
+                self._messages[key] = PlacedPlan(plan, place(plan, machine, ranks=pair), transport)
+            else:
+                tuner = session_tuner(self.m, pair, "all-to-all", self.settings)
+                choice = tuner.best(nbytes)
+                self.m.simulation.network.provide(tuner.staged.resources)
+                self._messages[key] = PlacedPlan(plan, choice.placement, choice.transport)
+        return self._messages[key]
+
+    def settle(self) -> None:
+        """Count the bytes of collectives that were computed as a whole on the links that they went over."""
+        self.m.simulation.network.count(add_up((run.moved, times) for run, times in self._uses.values()))
+        self._uses.clear()
+        if self.unseen:
+            told = f"approximate: {self.algorithm} over {self.size} ranks was computed alone beside other traffic"
+            self.m.notes.append(f"{told}; exact = true plays every send")
+            self.unseen = False
+
+
+def _some(nodes: Sequence[str], most: int = 8) -> str:
+    """Some names."""
+    rest = len(nodes) - most
+    return ", ".join(nodes[:most]) + (f" and {rest} more" if rest > 0 else "")
