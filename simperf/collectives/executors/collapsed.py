@@ -51,7 +51,8 @@ class Collapsed(Executor):
     """A plan under way that is computed as a whole; the parameters are those of every `Executor`.
 
     Ranks that enter together go on together, when the last of them is done, and none before the last rank has come; if
-    something has disturbed the collective, each goes on at its own end. A plan of too many sends to be played only notes other traffic, in `disturbed`.
+    something has disturbed the collective, each goes on at its own end. A plan of too many sends to be played only
+    notes other traffic, in `disturbed`.
     """
 
     method: ClassVar[str] = "collapsed"
