@@ -13,7 +13,7 @@ def schema(
     kind: Annotated[
         str,
         typer.Argument(
-            metavar="[KIND]", help="scenario, plan, result, finished-plan, profile, server, cluster, gpu, ..."
+            metavar="[KIND]", help="scenario, model, layout, plan, result, finished-plan, profile, server, gpu, ..."
         ),
     ] = "scenario",
 ) -> None:

@@ -13,6 +13,7 @@ from simperf.hardware.schema import MODELS
 from simperf.programs import PROGRAMS, Parameter, ProgramSpec
 from simperf.result_file import ResultFile
 from simperf.scenario.expectation import KINDS as EXPECTATION_KINDS
+from simperf.scenario.format_schemas import layout_schema, model_schema, model_table_schema
 from simperf.scenario.parameters import adapter
 from simperf.scenario.schema import CalibrationTable, CostTable, ExecutionTable, HeadTable, RunTable, VariantTable
 from simperf.units import DIMENSIONS
@@ -45,7 +46,8 @@ def json_schema(kind: str) -> Schema:
     Parameters
     ----------
     kind : str
-        ``"scenario"``, ``"result"``, ``"server"``, ``"cluster"``, or a kind of part such as ``"gpu"``.
+        ``"scenario"``, ``"result"``, ``"model"``, ``"layout"``, ``"server"``, ``"cluster"``, or a kind of part such
+        as ``"gpu"``.
 
     Raises
     ------
@@ -56,11 +58,14 @@ def json_schema(kind: str) -> Schema:
 
     if kind == "result":
         return {"$schema": _DRAFT, **ResultFile.model_json_schema(), "title": "simperf result"}
+    if kind in ("model", "layout"):
+        own = model_schema() if kind == "model" else layout_schema()
+        return {"$schema": _DRAFT, "title": f"simperf {kind}", **own}
     if kind == "scenario":
         return {"$schema": _DRAFT, "title": "simperf scenario", **_scenario()}
     models: dict[str, type[BaseModel]] = {**MODELS, "server": ServerSpec, "cluster": ClusterSpec}
     if kind not in models:
-        raise UnknownNameError("kind of file", kind, ["scenario", "result", *models])
+        raise UnknownNameError("kind of file", kind, ["scenario", "result", "model", "layout", *models])
     schema = models[kind].model_json_schema()
     schema["properties"]["kind"] = {"const": kind}
     if kind == "frontend":
@@ -128,6 +133,8 @@ def _scenario() -> Schema:
     expect, measured = _expect(), _expect(measured=True)
     properties |= {
         "machine": {"anyOf": [named, *own], "description": "a machine of the catalogue, or one that is wired here"},
+        "model": model_table_schema(),
+        "layout": layout_schema(),
         "frontend": _table({"use": {"type": "string", "examples": ["pytorch"]}, **numbers}),
         "program": {"oneOf": [*(_program(name, PROGRAMS[name]) for name in PROGRAMS), _python()]},
         "expect": expect,

@@ -34,9 +34,11 @@ __all__ = ["TABLES", "change_scenario", "load_scenario", "make_scenario", "pick_
 
 #: the tables of a scenario's file
 TABLES = (
-    *("scenario", "machine", "calibration", "frontend", "execution", "cost", "program"),
+    *("scenario", "machine", "calibration", "frontend", "execution", "cost", "model", "layout", "program"),
     *("run", "expect", "measured", "compare"),
 )
+#: tables that belong to the program
+_BESIDE = ("model", "layout")
 #: tables that say nothing about what is run
 _SILENT = ("expect", "measured", "compare")
 
@@ -216,7 +218,13 @@ class _Loader:
         machine = self.tables.machine(tables["machine"], catalog, toml, problems) if "machine" in data else None
         base = free(profiles, calibration.draw if calibration else 0)
         frontend = self.tables.frontend(tables["frontend"], catalog, toml, problems, base=base)
-        program, parameters = self.tables.program(data.get("program"), toml, problems)
+        program, parameters = self.tables.program(
+            data.get("program"),
+            toml,
+            problems,
+            beside={key: data[key] for key in _BESIDE if key in data},
+            machine=machine,
+        )
         expectations = read_expectations(
             tables["expect"], toml, ("expect",), problems, source=head.source if head is not None else ""
         )

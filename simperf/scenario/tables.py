@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -151,8 +151,16 @@ class TableReader:
         sources = {**base.sources, **dict.fromkeys(table, "the scenario")}
         return replace(base, sources=sources, **{key: getattr(model, key) for key in table})
 
-    def program(self, given: Any, toml: TomlFile, problems: list[Problem]) -> tuple[ProgramSpec | None, dict[str, Any]]:
-        """The program that the table names, and its parameters."""
+    def program(
+        self,
+        given: Any,
+        toml: TomlFile,
+        problems: list[Problem],
+        *,
+        beside: Mapping[str, Any] | None = None,
+        machine: Machine | None = None,
+    ) -> tuple[ProgramSpec | None, dict[str, Any]]:
+        """The program that the table names, and its parameters, with ``[model]`` and ``[layout]`` `beside` it."""
         from simperf.scenario.parameters import read_parameters
 
         at: Key = ("program",)
@@ -176,7 +184,15 @@ class TableReader:
         except SimperfError as error:
             problems.append(toml.problem(key, str(error), expected="one of " + ", ".join(PROGRAMS)))
             return None, {}
-        return spec, read_parameters(spec, table, toml, at, problems)
+        more: dict[str, Any] = {}
+        if beside:
+            from simperf.scenario.model_and_layout import add_layout, add_model
+
+            if "layout" in beside:
+                add_layout(beside["layout"], spec, table, toml, machine, problems)
+            if "model" in beside:
+                more = add_model(beside["model"], spec, table, toml, self.folder, problems)
+        return spec, {**read_parameters(spec, table, toml, at, problems), **more}
 
     def _own(self, reference: str) -> ProgramSpec:
         if reference not in self._programs:

@@ -1,6 +1,6 @@
-"""Traced models as files: JSON or TOML, compressed if the name ends with ``.gz``.
+"""Traced models as files: JSON or TOML, compressed if the name ends with ``.gz``; and transformers by their dimensions.
 
-The same document in both. To keep it small, operands are given as a tensor's number alone where
+A traced model is the same document in both. To keep it small, operands are given as a tensor's number alone where
 the whole tensor is meant, and amounts that do not grow with the batch as one number.
 """
 
@@ -9,11 +9,12 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from simperf.errors import InputError, Problem
-from simperf.files import read_toml, write_bytes
+from simperf.files import TomlFile, read_toml, write_bytes
 from simperf.workload.model import TracedModel
 from simperf.workload.op import FAMILIES
 from simperf.workload.optimizers import OptimizerSteps, UpdateKernel
@@ -238,6 +239,22 @@ def _lines(value: Any) -> str:
     return compact(value)
 
 
+def _by_dimensions(toml: TomlFile) -> TracedModel:
+    """The model of a file that says its dimensions."""
+    from simperf.workload.transformers.step import training_model
+    from simperf.workload.transformers.transformer_file import parse_transformer
+
+    model = parse_transformer(toml.data, toml)
+    try:
+        return training_model(model)
+    except InputError as error:
+        found = [
+            replace(toml.problem((one.key,), one.message), value=one.value, expected=one.expected)
+            for one in error.problems
+        ]
+        raise InputError(found) from None
+
+
 def _no_number(text: str) -> float:
     raise ValueError(f"{text} is no amount")
 
@@ -253,7 +270,10 @@ def read_model(path: str | os.PathLike[str]) -> TracedModel:
     name = os.fspath(path)
     kind = _format(name)
     if kind == "toml":
-        return from_document(read_toml(name).data, file=name)
+        toml = read_toml(name)
+        if isinstance(toml.data.get("format", 0), str):
+            return from_document(toml.data, file=name)
+        return _by_dimensions(toml)
     try:
         raw = Path(name).read_bytes()
         text = gzip.decompress(raw) if kind == "json.gz" else raw

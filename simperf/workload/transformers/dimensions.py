@@ -125,10 +125,9 @@ class Transformer:
             raise InputError(problems)
 
     def _counts(self) -> Iterator[Problem]:
-        counts = (("layers", 1), ("hidden", 1), ("heads", 1), ("vocabulary", 1), ("sequence", 1), ("kv_heads", 0))
-        counts += (("head_dim", 0), ("ffn", 0), ("experts", 0), ("experts_per_token", 0), ("expert_ffn", 0))
-        for key, least in counts:
-            value = getattr(self, key)
+        needed = ("layers", "hidden", "heads", "vocabulary", "sequence")
+        for key in (*needed, "kv_heads", "head_dim", "ffn", "experts", "experts_per_token", "expert_ffn"):
+            value, least = getattr(self, key), 1 if key in needed else 0
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
                 message = f"a whole number, {least} or more, is expected"
                 yield Problem(message, key=key, value=repr(value), expected=f"{least} to {MOST:,}")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from simperf.errors import UnknownNameError
 from simperf.workload.model import TracedModel
 from simperf.workload.modelfile import read_model
+
+if TYPE_CHECKING:
+    from simperf.workload.transformers import Transformer
 
 __all__ = ["load", "names"]
 
@@ -30,8 +34,10 @@ def names() -> tuple[str, ...]:
     return tuple(_files())
 
 
-def load(name: str) -> TracedModel:
+def load(name: str | Transformer) -> TracedModel:
     """Read a model of the zoo, or a file if `name` ends like one; each once, a file again when it has changed.
+
+    A transformer by its dimensions is made into a model.
 
     Raises
     ------
@@ -45,6 +51,8 @@ def load(name: str) -> TracedModel:
     >>> load("lenet").parameter_count
     129068
     """
+    if not isinstance(name, str):
+        return _by_dimensions(name)
     if not name.endswith((*_SUFFIXES, ".toml")):
         return _shipped(name)
     path = Path(name).absolute()
@@ -52,6 +60,13 @@ def load(name: str) -> TracedModel:
         return read_model(name)  # says what is there instead
     state = path.stat()
     return _own(name, str(path), state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=16)
+def _by_dimensions(model: Transformer) -> TracedModel:
+    from simperf.workload.transformers.step import training_model
+
+    return training_model(model)
 
 
 @cache

@@ -1,0 +1,235 @@
+"""``[model]`` and ``[layout]`` of a scenario: what is trained and over which ranks, as parameters of its program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from simperf.errors import InputError, Problem, UnknownNameError
+from simperf.files import TomlFile
+from simperf.formats import FORMAT
+from simperf.hardware import Machine
+from simperf.layout import DIMENSIONS, Layout
+from simperf.layout.layout_file import parse_layout
+from simperf.programs import ProgramSpec
+from simperf.workload.transformers import Transformer, read_config
+from simperf.workload.transformers.transformer_file import parse_transformer
+
+__all__ = ["add_layout", "add_model", "read_model_table"]
+
+#: parameters of a program that plays the forward pass of a decoder -> fields of a transformer
+_DECODER = {
+    "layers": "layers",
+    "width": "hidden",
+    "heads": "heads",
+    "kv_heads": "kv_heads",
+    "hidden": "inner_width",
+    "vocabulary": "vocabulary",
+    "sequence": "sequence",
+}
+_MODEL = 'name = "resnet50" (see `simperf zoo list`), config = "config.json", or layers, hidden, heads, ...'
+
+
+def add_model(
+    given: Any, spec: ProgramSpec, table: dict[str, Any], toml: TomlFile, folder: Path, problems: list[Problem]
+) -> dict[str, Any]:
+    """Take ``[model]`` into the ``[program]`` table; what cannot stand in a table is returned.
+
+    Parameters
+    ----------
+    given : object
+        The table ``[model]``.
+    spec : ProgramSpec
+    table : dict
+        The program's own keys, which are added to.
+    toml : TomlFile
+    folder : Path
+        Folder of the file, where models of its own are looked up.
+    problems : list of Problem
+        What is wrong is added.
+
+    Returns
+    -------
+    dict
+        Parameters that no table of a file can hold.
+    """
+    try:
+        model = read_model_table(given, toml, folder)
+        if "model" in spec.parameters:
+            return _trained(model, table, toml)
+        if all(key in spec.parameters for key in _DECODER):
+            _forward(model, spec, table, toml)
+            return {}
+        expected = "a program with a model, such as train, parameter-server or decoder-forward"
+        problems.append(toml.problem(("model",), f"the program {spec.name!r} has no model", expected=expected))
+    except InputError as error:
+        problems += error.problems
+    return {}
+
+
+def read_model_table(given: Any, toml: TomlFile, folder: Path) -> str | Transformer:
+    """The model that ``[model]`` names or describes: a name of the zoo, a file of a traced model, or dimensions.
+
+    Raises
+    ------
+    InputError
+        All that is wrong with the table.
+    """
+    at = ("model",)
+    data = dict(given) if isinstance(given, Mapping) else {}
+    chosen = [key for key in ("name", "config") if key in data]
+    dimensions = [key for key in data if key not in ("format", "name", "config", "sequence")]
+    if not data or (not chosen and not dimensions):
+        raise InputError(toml.problem(at, "no model is named or described", expected=_MODEL))
+    for key in chosen:
+        if not isinstance(data[key], str) or not data[key]:
+            raise InputError(toml.problem((*at, key), "a text in quotes is expected", value=data[key], expected=_MODEL))
+    if "config" in data:
+        if dimensions or "name" in data:
+            odd = dimensions[0] if dimensions else "name"
+            message = "the configuration says it; sequence alone may be given beside"
+            raise InputError(toml.problem((*at, odd), message, value=data[odd]))
+        return _of_config(data, toml, folder)
+    if dimensions:
+        return parse_transformer(data, toml, at)
+    if data.get("format", FORMAT) != FORMAT or "sequence" in data:
+        data.pop("name")
+        parse_transformer(data, toml, at)  # says what is wrong with the rest
+    return _named(data["name"], toml, folder)
+
+
+def _of_config(data: Mapping[str, Any], toml: TomlFile, folder: Path) -> Transformer:
+    sequence, path = data.get("sequence", 0), folder / data["config"]
+    problems = []
+    if isinstance(sequence, bool) or not isinstance(sequence, int) or sequence < 0:
+        problems.append(toml.problem(("model", "sequence"), "a whole number, 1 or more, is expected", value=sequence))
+    if not path.exists():
+        expected = "the path of a config.json, or of its folder, relative to this file"
+        problems.append(toml.problem(("model", "config"), "no such file", value=data["config"], expected=expected))
+    if problems:
+        raise InputError(problems)
+    return read_config(path, sequence=sequence)
+
+
+def _named(name: str, toml: TomlFile, folder: Path) -> str | Transformer:
+    """A name of the zoo, or a file beside the scenario: of a traced model, or of dimensions."""
+    from simperf.files import read_toml
+
+    beside = folder / name
+    path = str(beside) if beside.is_file() else name
+    if path.endswith(".toml"):
+        found = read_toml(path)
+        if not isinstance(found.data.get("format"), str):
+            return parse_transformer(found.data, found)
+        return path
+    if path.endswith((".json", ".json.gz")):
+        return path
+    from simperf.workload import zoo
+
+    if name not in zoo.names():
+        error = UnknownNameError("model", name, zoo.names())
+        raise InputError(toml.problem(("model", "name"), str(error), expected=_MODEL))
+    return name
+
+
+def _trained(model: str | Transformer, table: dict[str, Any], toml: TomlFile) -> dict[str, Any]:
+    if "model" in table:
+        message = "[model] says which model it is"
+        raise InputError(toml.problem(("program", "model"), message, value=table["model"], expected="one of the two"))
+    if isinstance(model, Transformer):
+        from simperf.workload.transformers.step import unknown_kernels
+
+        problems = [
+            replace(toml.problem(("model", one.key), one.message), value=one.value, expected=one.expected)
+            for one in unknown_kernels(model)
+        ]
+        if problems:
+            raise InputError(problems)
+        return {"model": model}
+    table["model"] = model
+    return {}
+
+
+def _forward(model: str | Transformer, spec: ProgramSpec, table: dict[str, Any], toml: TomlFile) -> None:
+    """Take a transformer into a program that plays the forward pass of a decoder."""
+    if isinstance(model, str):
+        message = f"the program {spec.name!r} plays a transformer by its dimensions"
+        raise InputError(toml.problem(("model", "name"), message, value=model, expected="layers, hidden, heads, ..."))
+    plain = Transformer(layers=1, hidden=1, heads=1, vocabulary=1, sequence=1)
+    for key in ("activation", "norm", "positions", "tied", "bias", "qkv_bias", "qk_norm", "experts", "head_dim"):
+        value, usual = getattr(model, key), getattr(plain, key)
+        if value != usual and not (key == "head_dim" and model.query_width == model.hidden):
+            message = f"the program {spec.name!r} plays no such model"
+            raise InputError(toml.problem(("model", key), message, value=value, expected=str(usual).lower()))
+    for key, field in _DECODER.items():
+        if key in table:
+            message = "[model] says it"
+            raise InputError(toml.problem(("program", key), message, value=table[key], expected="one of the two"))
+        table[key] = getattr(model, field) or model.heads
+
+
+def add_layout(
+    given: Any,
+    spec: ProgramSpec,
+    table: dict[str, Any],
+    toml: TomlFile,
+    machine: Machine | None,
+    problems: list[Problem],
+) -> None:
+    """Take ``[layout]`` into the ``[program]`` table.
+
+    Parameters
+    ----------
+    given : object
+        The table ``[layout]``.
+    spec : ProgramSpec
+    table : dict
+        The program's own keys, which are added to.
+    toml : TomlFile
+    machine : Machine or None
+        Must have as many devices as the layout has ranks.
+    problems : list of Problem
+        What is wrong is added.
+    """
+    at = ("layout",)
+    if not isinstance(given, Mapping):
+        return
+    try:
+        layout = parse_layout(given, toml, at)
+    except InputError as error:
+        problems += error.problems
+        return
+    if "gpus" not in spec.parameters:
+        expected = "a program that trains on several GPUs, such as train"
+        problems.append(toml.problem(at, f"the program {spec.name!r} has no layout", expected=expected))
+        return
+    problems += _unplayed(layout, toml)
+    for key in ("gpus", "devices"):
+        if key in table:
+            message = "[layout] says how many devices take part"
+            problems.append(toml.problem(("program", key), message, value=table[key], expected="one of the two"))
+    there = len(machine.workers) if machine is not None else layout.dp
+    if layout.plain and layout.dp > there:
+        message = f"the layout has {layout.dp} ranks, and the machine has {there} devices"
+        problems.append(toml.problem((*at, "dp"), message, value=layout.dp, expected=f"at most {there}"))
+    if layout.plain:
+        table["gpus"] = layout.dp
+
+
+def _unplayed(layout: Layout, toml: TomlFile) -> list[Problem]:
+    """What a program that trains cannot do yet."""
+    what = {"tp": "tensor", "pp": "pipeline", "cp": "context", "ep": "expert"}
+    found = [
+        toml.problem(("layout", key), f"{name} parallelism cannot be played yet", value=size, expected=f"{key} = 1")
+        for key, name in what.items()
+        if (size := getattr(layout, key)) > 1
+    ]
+    if layout.sharding != "none":
+        message = "sharded data parallelism cannot be played yet"
+        found.append(toml.problem(("layout", "sharding"), message, value=layout.sharding, expected="none"))
+    if layout.order != DIMENSIONS:
+        message = "has no effect where data parallelism is the only dimension"
+        found.append(toml.problem(("layout", "order"), message, value="-".join(layout.order)))
+    return found
