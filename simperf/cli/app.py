@@ -1,4 +1,4 @@
-"""All commands, put together."""
+"""All commands by name."""
 
 from __future__ import annotations
 
@@ -6,28 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from simperf.cli import (
-    accuracy,
-    calibrate,
-    catalog,
-    check,
-    collective,
-    compare,
-    lesson,
-    limits,
-    plan,
-    programs,
-    run,
-    scenarios,
-    schema,
-    show,
-    sweep,
-    topo,
-    trace,
-)
+from simperf.cli.command_table import lazy_group
 from simperf.version import __version__
 
-__all__ = ["app", "command"]
+__all__ = ["COMMANDS", "app", "command"]
 
 _WELCOME = f"""\
 simperf {__version__} predicts how long deep-learning work takes on hardware that you do not have.
@@ -42,8 +24,31 @@ Try:
 
 `simperf scenarios copy d2l/async` gives you a file of your own to change; `simperf --help` lists all commands."""
 
+#: command -> module of this package, and function or `typer.Typer` in it, in the order of the help
+COMMANDS = {
+    "run": ("run", "run"),
+    "compare": ("compare", "compare"),
+    "sweep": ("sweep", "sweep"),
+    "limits": ("limits", "limits"),
+    "plan": ("plan", "plan"),
+    "check": ("check", "check"),
+    "show": ("show", "show"),
+    "programs": ("programs", "programs"),
+    "topo": ("topo", "topo"),
+    "collective": ("collective", "collective"),
+    "trace": ("trace", "trace"),
+    "accuracy": ("accuracy", "accuracy"),
+    "schema": ("schema", "schema"),
+    "scenarios": ("scenarios", "app"),
+    "catalog": ("catalog", "app"),
+    "zoo": ("trace", "app"),
+    "calibrate": ("calibrate", "app"),
+    "lesson": ("lesson", "app"),
+}
+
 app = typer.Typer(
     name="simperf",
+    cls=lazy_group({name: (f"simperf.cli.{module}", found) for name, (module, found) in COMMANDS.items()}),
     help="Predict how long deep-learning work takes on hardware that you do not have.",
     rich_markup_mode=None,
     add_completion=False,
@@ -67,26 +72,6 @@ def _start(
     """Predict how long deep-learning work takes on hardware that you do not have."""
     if context.invoked_subcommand is None:
         typer.echo(_WELCOME)
-
-
-app.command("run")(run.run)
-app.command("compare")(compare.compare)
-app.command("sweep")(sweep.sweep)
-app.command("limits")(limits.limits)
-app.command("plan")(plan.plan)
-app.command("check")(check.check)
-app.command("show")(show.show)
-app.add_typer(scenarios.app, name="scenarios")
-app.command("programs")(programs.programs)
-app.add_typer(catalog.app, name="catalog")
-app.command("topo")(topo.topo)
-app.command("collective")(collective.collective)
-app.command("trace")(trace.trace)
-app.add_typer(trace.app, name="zoo")
-app.command("accuracy")(accuracy.accuracy)
-app.add_typer(calibrate.app, name="calibrate")
-app.add_typer(lesson.app, name="lesson")
-app.command("schema")(schema.schema)
 
 
 def command() -> Any:

@@ -15,9 +15,52 @@ __all__ = ["ALGORITHMS", "ALIASES", "algorithms", "collective", "full_name", "ma
 
 PlanMaker: TypeAlias = Callable[..., Plan]
 
+#: algorithm -> module of `simperf.collectives.plans` that registers it, imported when it is asked for
+MODULES = {
+    "all-reduce/bidirectional-ring": "bidirectional_ring",
+    "all-reduce/binomial-tree": "binomial_tree",
+    "broadcast/binomial-tree": "binomial_tree",
+    "reduce/binomial-tree": "binomial_tree",
+    "gather/binomial-tree": "binomial_tree",
+    "scatter/binomial-tree": "binomial_tree",
+    "all-gather/bruck": "bruck",
+    "all-reduce/central": "central",
+    "gather/direct": "direct",
+    "scatter/direct": "direct",
+    "all-to-all/direct": "direct",
+    "send-recv/direct": "direct",
+    "all-reduce/double-binary-tree": "double_binary_tree",
+    "all-reduce/gloo": "gloo",
+    "reduce-scatter/halving-doubling": "halving_doubling",
+    "all-gather/halving-doubling": "halving_doubling",
+    "all-reduce/halving-doubling": "halving_doubling",
+    "all-reduce/hierarchical": "hierarchical",
+    "all-reduce/in-network": "in_network",
+    "all-reduce/multi-ring": "multi_ring",
+    "reduce-scatter/multi-ring": "multi_ring",
+    "all-gather/multi-ring": "multi_ring",
+    "all-reduce/naive": "naive",
+    "reduce/naive": "naive",
+    "broadcast/naive": "naive",
+    "all-to-all/pairwise": "pairwise",
+    "all-reduce/pipelined-tree": "pipelined_tree",
+    "broadcast/pipelined-tree": "pipelined_tree",
+    "reduce/pipelined-tree": "pipelined_tree",
+    "all-reduce/recursive-doubling": "recursive_doubling",
+    "all-gather/recursive-doubling": "recursive_doubling",
+    "reduce-scatter/ring": "ring",
+    "all-gather/ring": "ring",
+    "all-reduce/ring": "ring",
+    "broadcast/ring": "ring",
+    "all-reduce/server-trees": "server_trees",
+    "reduce-scatter/sharded": "sharded",
+    "all-gather/sharded": "sharded",
+    "all-reduce/sharded": "sharded",
+}
+
 #: ``"all-reduce/ring"`` and so on -> function of the number of ranks
 ALGORITHMS: Registry[PlanMaker] = Registry(
-    "collective algorithm", package="simperf.collectives.plans", group="simperf.collectives"
+    "collective algorithm", package="simperf.collectives.plans", group="simperf.collectives", modules=MODULES
 )
 
 #: short names that people use, where a collective has no algorithm of that very name

@@ -1,16 +1,38 @@
 """How long one thing takes alone: roofline, alpha-beta, measured tables. Pure functions of sizes."""
 
-from simperf.cost.collectives import MeasuredCollective, MeasuredCollectives
-from simperf.cost.fitted import FittedRoofline
-from simperf.cost.formulas import matrix_time, row_time, stream_time
-from simperf.cost.processor_calls import ProcessorCalls
-from simperf.cost.roofline import SHARPNESS, Roofline
-from simperf.cost.rows import RowLaunch, pressure, row_launch
-from simperf.cost.seams import Device, OpCost, OpModel, SizeModel
-from simperf.cost.sizes import AlphaBeta, FixedTime, PiecewiseAlphaBeta, Pipelined
-from simperf.cost.table import Estimate, MeasuredTable
-from simperf.cost.tiles import Tiling, tiling
-from simperf.cost.unseen import Miss, Unseen, UnseenRoofline, sort_of
+from typing import TYPE_CHECKING
+
+from simperf.public_names import public_names
+
+if TYPE_CHECKING:
+    from simperf.cost.collectives import MeasuredCollective, MeasuredCollectives
+    from simperf.cost.fitted import FittedRoofline
+    from simperf.cost.formulas import matrix_time, row_time, stream_time
+    from simperf.cost.processor_calls import ProcessorCalls
+    from simperf.cost.roofline import SHARPNESS, Roofline
+    from simperf.cost.rows import RowLaunch, pressure, row_launch
+    from simperf.cost.seams import Device, OpCost, OpModel, SizeModel
+    from simperf.cost.sizes import AlphaBeta, FixedTime, PiecewiseAlphaBeta, Pipelined
+    from simperf.cost.table import Estimate, MeasuredTable
+    from simperf.cost.tiles import Tiling, tiling
+    from simperf.cost.unseen import Miss, Unseen, UnseenRoofline, sort_of
+else:
+    __getattr__, __dir__ = public_names(
+        __name__,
+        {
+            "collectives": ("MeasuredCollective", "MeasuredCollectives"),
+            "fitted": ("FittedRoofline",),
+            "formulas": ("matrix_time", "row_time", "stream_time"),
+            "processor_calls": ("ProcessorCalls",),
+            "roofline": ("SHARPNESS", "Roofline"),
+            "rows": ("RowLaunch", "pressure", "row_launch"),
+            "seams": ("Device", "OpCost", "OpModel", "SizeModel"),
+            "sizes": ("AlphaBeta", "FixedTime", "PiecewiseAlphaBeta", "Pipelined"),
+            "table": ("Estimate", "MeasuredTable"),
+            "tiles": ("Tiling", "tiling"),
+            "unseen": ("Miss", "Unseen", "UnseenRoofline", "sort_of"),
+        },
+    )
 
 __all__ = [
     "SHARPNESS",

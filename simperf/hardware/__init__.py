@@ -1,29 +1,64 @@
 """What there is: parts, servers and clusters from data files, wired into machines with routes."""
 
-from simperf.hardware.blueprint import Blueprint, Edge, Node, Route
-from simperf.hardware.catalog import Catalog, build_machine
-from simperf.hardware.check import check_machine
-from simperf.hardware.cluster import build_cluster
-from simperf.hardware.fabric import Fabric, Port, ServerSlot
-from simperf.hardware.machine import Machine
-from simperf.hardware.matrix import connection, connectivity
-from simperf.hardware.part_catalog import KINDS, PART_KINDS, read_part
-from simperf.hardware.parts import (
-    ArchitecturePart,
-    CacheLevel,
-    CpuPart,
-    FrontendPart,
-    GpuPart,
-    LinkPart,
-    MemoryPart,
-    NetworkStackPart,
-    NicPart,
-    Part,
-    ProfilePart,
-    StoragePart,
-    SwitchPart,
-)
-from simperf.hardware.rings import Ring, find_rings
+from typing import TYPE_CHECKING
+
+from simperf.public_names import public_names
+
+if TYPE_CHECKING:
+    from simperf.hardware.blueprint import Blueprint, Edge, Node, Route
+    from simperf.hardware.catalog import Catalog, build_machine
+    from simperf.hardware.check import check_machine
+    from simperf.hardware.cluster import build_cluster
+    from simperf.hardware.fabric import Fabric, Port, ServerSlot
+    from simperf.hardware.machine import Machine
+    from simperf.hardware.matrix import connection, connectivity
+    from simperf.hardware.part_catalog import KINDS, PART_KINDS, read_part
+    from simperf.hardware.parts import (
+        ArchitecturePart,
+        CacheLevel,
+        CpuPart,
+        FrontendPart,
+        GpuPart,
+        LinkPart,
+        MemoryPart,
+        NetworkStackPart,
+        NicPart,
+        Part,
+        ProfilePart,
+        StoragePart,
+        SwitchPart,
+    )
+    from simperf.hardware.rings import Ring, find_rings
+else:
+    __getattr__, __dir__ = public_names(
+        __name__,
+        {
+            "blueprint": ("Blueprint", "Edge", "Node", "Route"),
+            "catalog": ("Catalog", "build_machine"),
+            "check": ("check_machine",),
+            "cluster": ("build_cluster",),
+            "fabric": ("Fabric", "Port", "ServerSlot"),
+            "machine": ("Machine",),
+            "matrix": ("connection", "connectivity"),
+            "part_catalog": ("KINDS", "PART_KINDS", "read_part"),
+            "parts": (
+                "ArchitecturePart",
+                "CacheLevel",
+                "CpuPart",
+                "FrontendPart",
+                "GpuPart",
+                "LinkPart",
+                "MemoryPart",
+                "NetworkStackPart",
+                "NicPart",
+                "Part",
+                "ProfilePart",
+                "StoragePart",
+                "SwitchPart",
+            ),
+            "rings": ("Ring", "find_rings"),
+        },
+    )
 
 __all__ = [
     "KINDS",

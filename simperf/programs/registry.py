@@ -229,7 +229,45 @@ def parameter_docs(doc: str) -> dict[str, str]:
     return found
 
 
-PROGRAMS: Registry[ProgramSpec] = Registry("program", package="simperf.programs", group="simperf.programs")
+#: name of a program -> module of `simperf.programs` that it is in; only that one is imported when it is run
+MODULES = {
+    "async-chain": "asynchrony",
+    "what-blocks": "asynchrony",
+    "launch-queue": "asynchrony",
+    "run-ahead": "asynchrony",
+    "forward-passes": "asynchrony",
+    "expression": "asynchrony",
+    "copy-overlap": "copies",
+    "host-copy": "copies",
+    "epoch": "epochs",
+    "checkpointed-training": "epochs",
+    "memory-reads": "hardware",
+    "pointer-chase": "hardware",
+    "disk-reads": "hardware",
+    "sends": "hardware",
+    "round-trips": "hardware",
+    "server-loss": "loss",
+    "two-devices": "parallel",
+    "streams": "parallel",
+    "timers": "parallel",
+    "input-pipeline": "pipeline",
+    "failing-job": "reality",
+    "recommender": "recommender",
+    "operations": "regimes",
+    "additions": "regimes",
+    "decoder-forward": "regimes",
+    "servers-or-ring": "rivals",
+    "parameter-server": "servers",
+    "training-step": "step",
+    "all-reduce": "synchronisation",
+    "train": "training",
+    "stragglers": "uneven",
+    "link-flaps": "uneven",
+}
+
+PROGRAMS: Registry[ProgramSpec] = Registry(
+    "program", package="simperf.programs", group="simperf.programs", modules=MODULES
+)
 
 
 def program(

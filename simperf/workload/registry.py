@@ -14,8 +14,33 @@ from simperf.workload.op import Op
 
 __all__ = ["OP_KINDS", "make_op", "op_parameters", "sizes"]
 
+#: operation type -> module of `simperf.workload.kinds` that registers it, imported when it is asked for
+MODULES = {
+    "attention": "attention",
+    "matmul": "dense",
+    "bmm": "dense",
+    "linear": "dense",
+    "conv2d": "dense",
+    "copy": "memory",
+    "embedding": "memory",
+    "custom": "memory",
+    "fill": "memory",
+    "elementwise": "pointwise",
+    "dropout": "pointwise",
+    "reduction": "rows",
+    "softmax": "rows",
+    "layernorm": "rows",
+    "batchnorm": "rows",
+    "pool2d": "rows",
+    "cross_entropy": "rows",
+    "sgd": "update",
+    "adam": "update",
+}
+
 #: operation type -> constructor from shapes to `Op`
-OP_KINDS: Registry[Callable[..., Op]] = Registry("op kind", package="simperf.workload.kinds", group="simperf.ops")
+OP_KINDS: Registry[Callable[..., Op]] = Registry(
+    "op kind", package="simperf.workload.kinds", group="simperf.ops", modules=MODULES
+)
 
 #: keys of an operation's table that name and wire it, whatever its type
 _COMMON = ("op", "name", "inputs", "outputs")
