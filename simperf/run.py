@@ -19,7 +19,6 @@ from simperf.hardware import ProfilePart
 from simperf.results import Ceiling, Metric, OperationUse, ResourceUse, Result
 from simperf.scenario.load import change_scenario, load_scenario, pick_variant
 from simperf.scenario.overrides import Changes
-from simperf.scenario.placing import placed
 from simperf.scenario.profile_use import ProfileUse, profile_uses, refuse_unused
 from simperf.scenario.settings import Scenario
 
@@ -95,6 +94,8 @@ def run(
     try:
         return _play(loaded, record, watch, unused)
     except (InputError, MachineError, ProgramError, UnknownNameError) as error:
+        from simperf.scenario.placing import placed
+
         raise placed(error, loaded) from error
 
 

@@ -64,13 +64,13 @@ def play(scenario: Scenario, *, record: bool = True, unused: Literal["refuse", "
     """
     from simperf.errors import InputError, MachineError, ProgramError, SimperfError, UnknownNameError
     from simperf.run import run
-    from simperf.scenario.placing import placed
-    from simperf.scenario.python_program import failure
 
     try:
         with _clock() as watch:
             return run(scenario, record=record, watch=watch, unused=unused)
     except (InputError, MachineError, ProgramError, UnknownNameError) as error:
+        from simperf.scenario.placing import placed
+
         raise placed(error, scenario) from error
     except SimperfError:
         raise
@@ -78,6 +78,8 @@ def play(scenario: Scenario, *, record: bool = True, unused: Literal["refuse", "
         code = unwrap(scenario.program.function).__code__
         if not any(frame.filename == code.co_filename for frame in traceback.extract_tb(error.__traceback__)):
             raise
+        from simperf.scenario.python_program import failure
+
         raise failure(error, scenario.program) from error
 
 

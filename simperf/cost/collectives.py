@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from simperf.layout import server_count
-
 __all__ = ["MeasuredCollective", "MeasuredCollectives"]
 
 
@@ -121,6 +119,8 @@ class MeasuredCollectives:
         """
         if not self.curves:
             return None
+        from simperf.layout.locality import server_count
+
         nodes = [machine.nodes[rank] for rank in ranks]
         servers = server_count(machine, ranks)
         gpus = {node.part.name for node in nodes if node.part is not None}

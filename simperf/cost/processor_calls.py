@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from simperf.cost.cores import late_time
-
 __all__ = ["ProcessorCalls"]
 
 
@@ -56,4 +54,6 @@ class ProcessorCalls:
         if optimizer not in self.update:
             return 0.0
         once, each = self.update[optimizer]
+        from simperf.cost.cores import late_time
+
         return once + each * tensors + float(late_time(touched, late=self.late, late_at=self.late_at))

@@ -6,16 +6,18 @@ import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import simpy
 
-from simperf.engine.interference import Interference
 from simperf.engine.kernel import Kernel
 from simperf.engine.memory import DeviceMemory
 from simperf.engine.network import FlowNetwork
 from simperf.engine.recorder import Category, Recorder
 from simperf.engine.share import Share, Task
+
+if TYPE_CHECKING:
+    from simperf.engine.interference import Interference
 
 __all__ = ["DEFAULT_DEPTH", "Copy", "CopyEngine", "Device", "DevicePart", "Item", "Stream"]
 
@@ -326,8 +328,11 @@ class Device:
         self._streams: dict[int | str, Stream] = {}
         self._engines: dict[str, CopyEngine] = {}
         factors = getattr(part, "beside", None)
-        self.interference = Interference(self.share, network, factors) if factors else None
-        if self.interference is not None:
+        self.interference: Interference | None = None
+        if factors:
+            from simperf.engine.interference import Interference
+
+            self.interference = Interference(self.share, network, factors)
             self.share.watch = self.interference.update
 
     def stream(self, which: int | str = 0) -> Stream:

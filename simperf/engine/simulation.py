@@ -5,19 +5,21 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import simpy
 
-from simperf.engine.bucket import TokenBucket
 from simperf.engine.device import DEFAULT_DEPTH, Device, DevicePart
 from simperf.engine.host import Host
-from simperf.engine.netstack import NetworkStacks
 from simperf.engine.network import FlowNetwork
 from simperf.engine.recorder import Recorder
 from simperf.engine.share import Share
 from simperf.errors import DeadlockError, ProgramError, SimperfError, nearest
+
+if TYPE_CHECKING:
+    from simperf.engine.bucket import TokenBucket
+    from simperf.engine.netstack import NetworkStacks
 
 __all__ = ["Path", "Simulation", "Wiring"]
 
@@ -97,14 +99,22 @@ class Simulation:
         self._cores = Share(self.env, hosting.shared_cores) if hosting and hosting.shared_cores else None
         shaped = hosting.shaped if machine is not None and hosting else {}
         rates = machine.resources if machine is not None else {}
-        self.buckets = {
+        self.buckets = self._buckets(shaped, rates) if shaped else {}
+        self.stacks = self._stacks(hosting.stack) if hosting and hosting.stack else None
+
+    def _buckets(self, shaped: Mapping[str, Any], rates: Mapping[str, float]) -> dict[str, TokenBucket]:
+        """The token buckets that links are behind."""
+        from simperf.engine.bucket import TokenBucket
+
+        return {
             name: TokenBucket(self.network, name, rate=rates[name], burst=one.burst, peak=one.peak)
             for name, one in shaped.items()
         }
-        self.stacks = self._stacks(hosting.stack) if hosting and hosting.stack else None
 
     def _stacks(self, costs: Any) -> NetworkStacks:
         """The network stacks of the machine's hosts."""
+        from simperf.engine.netstack import NetworkStacks
+
         assert self.machine is not None
         machine = self.machine
         return NetworkStacks(

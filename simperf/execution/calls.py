@@ -7,9 +7,12 @@ such as another host, makes all of them slower.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from simperf.hardware import FrontendPart
-from simperf.workload import Op
+
+if TYPE_CHECKING:
+    from simperf.workload import Op
 
 __all__ = ["PASSES", "call_time", "riding", "update_time"]
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from simperf.engine.kernel import Kernel
-from simperf.workload import Op, OpGraph, fuse
+
+if TYPE_CHECKING:
+    from simperf.workload import Op, OpGraph
 
 __all__ = ["Module"]
 
@@ -29,6 +32,8 @@ class Module:
     def operations(self, *, fused: bool = False) -> OpGraph:
         """The graph, fused on demand."""
         if fused not in self._graphs:
+            from simperf.workload import fuse
+
             self._graphs[fused] = fuse(self.graph)
         return self._graphs[fused]
 

@@ -5,34 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import simpy
 
-from simperf.cost import (
-    FittedRoofline,
-    MeasuredCollectives,
-    OpCost,
-    OpModel,
-    ProcessorCalls,
-    Roofline,
-    Unseen,
-    UnseenRoofline,
-)
 from simperf.engine.device import Device
 from simperf.engine.kernel import Kernel
 from simperf.engine.recorder import Category
 from simperf.engine.simulation import Simulation
 from simperf.errors import DeadlockError, ProgramError
-from simperf.execution.calls import call_time
 from simperf.execution.frontend import Frontend, Program
 from simperf.execution.modes import MODES, Mode
-from simperf.execution.module import Module
 from simperf.execution.profile import FREE, FrontendPart
 from simperf.time_use import RankClass
 from simperf.units import DIMENSIONS
-from simperf.workload import Op, OpGraph
+
+if TYPE_CHECKING:
+    from simperf.cost import MeasuredCollectives, OpCost, OpModel, ProcessorCalls, Unseen
+    from simperf.execution.module import Module
+    from simperf.workload import Op, OpGraph
 
 __all__ = ["Operation", "Session"]
 
@@ -115,6 +107,8 @@ class Session:
         calls: ProcessorCalls | None = None,
         collectives: MeasuredCollectives | None = None,
     ) -> None:
+        from simperf.cost import MeasuredCollectives, ProcessorCalls
+
         self.simulation, self.mode, self.profile = simulation, mode, profile
         self.sharp, self.efficiency = sharp, dict(efficiency or {})
         self.kernels, self.measured, self.unseen = dict(kernels or {}), measured, unseen
@@ -236,6 +230,8 @@ class Session:
     def model(self, device: Device) -> OpModel:
         """What operations cost on `device`."""
         if device.name not in self._models:
+            from simperf.cost import FittedRoofline, Roofline, UnseenRoofline
+
             part = device.part
             if part is None or not hasattr(part, "peak"):
                 raise ProgramError(
@@ -258,6 +254,8 @@ class Session:
 
     def _tell_origin(self, part: str, model: OpModel) -> None:
         """Note where a profile was fitted to another kind of device than the one that works."""
+        from simperf.cost import FittedRoofline
+
         told = ""
         if isinstance(model, FittedRoofline) and model.processor:
             told = f"operations on {part} cost what was measured on a CPU: the profile's constants hold for one"
@@ -269,10 +267,16 @@ class Session:
     @property
     def fitted(self) -> bool:
         """Whether operations of any device were costed by constants that were fitted to measurements."""
+        if not self._models:
+            return False
+        from simperf.cost import FittedRoofline
+
         return any(isinstance(model, FittedRoofline) for model in self._models.values())
 
     def on_processor(self, device: Device) -> bool:
         """Whether `device` stands for a CPU: operations on it cost what was measured on one."""
+        from simperf.cost import FittedRoofline
+
         model = self.model(device)
         return isinstance(model, FittedRoofline) and model.processor
 
@@ -287,6 +291,8 @@ class Session:
         precision : str
             Of its matrix products.
         """
+        from simperf.cost import UnseenRoofline
+
         found = self.model(device)
         return found.step(model, precision) if isinstance(found, UnseenRoofline) else 1.0
 
@@ -296,11 +302,13 @@ class Session:
         The time of its launch is that of its type of call, where a profile measured it (`simperf.execution.calls`).
         """
         device = device or self.gpu()
-        launch = call_time(self.profile, op.kind, within) if self.profile.calls else None
+        launch = self._launch_time(op, within) if self.profile.calls else None
         if launch is None:
             within = ""  # it makes no difference
         key = (device.name, op, within)
         if key not in self._kernels:
+            from simperf.cost import FittedRoofline
+
             model = self.model(device)
             cost = model.cost(op)
             if isinstance(model, FittedRoofline) and model.key(op) is not None:
@@ -311,8 +319,16 @@ class Session:
         self.operations[key].count += 1
         return self._kernels[key]
 
+    def _launch_time(self, op: Op, within: str) -> float | None:
+        """Time of the call's launch [s], where a profile measured its type."""
+        from simperf.execution.calls import call_time
+
+        return call_time(self.profile, op.kind, within)
+
     def module(self, graph: OpGraph, device: Device | None = None, *, name: str = "net") -> Module:
         """A network ready to run on `device`."""
+        from simperf.execution.module import Module
+
         return Module(graph, lambda op: self.kernel(op, device), name)
 
     def spawn(

@@ -14,7 +14,6 @@ from simperf.execution import Program, item, launch, run, synchronize
 from simperf.execution.session import Session
 from simperf.programs.registry import Count, program
 from simperf.units import Bytes, Ratio, Seconds
-from simperf.workload import mlp, product_plus_two
 
 __all__ = ["async_chain", "expression", "forward_passes", "launch_queue", "run_ahead", "what_blocks"]
 
@@ -184,6 +183,8 @@ def forward_passes(
     passes : int
         calls
     """
+    from simperf.workload import mlp
+
     gpu = m.gpu()
     net = m.module(mlp(sizes, batch), gpu, name="mlp")
     for _ in range(passes):
@@ -204,7 +205,7 @@ def expression(m: Session, *, elements: Count = 1_000_000, times: Count = 1) -> 
     times : int
         repetitions
     """
-    from simperf.workload import OpGraph, make_op
+    from simperf.workload import OpGraph, make_op, product_plus_two
 
     if times < 1:
         raise ProgramError(f"times is {times}; 1 or more is expected")

@@ -11,19 +11,19 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simperf.analysis.breakdown import IDLE, PRIORITY, breakdown, breakdown_by_owner
 from simperf.analysis.check import Check
-from simperf.analysis.comparison import compare
 from simperf.analysis.limits import busiest, headroom
 from simperf.analysis.overlap import overlap
-from simperf.analysis.ranking import Ranking, rank_results
 from simperf.analysis.regime import regime
-from simperf.analysis.verdict import verdict
 from simperf.answer import Answer
 from simperf.results import Result
 from simperf.units import headed
+
+if TYPE_CHECKING:
+    from simperf.analysis.ranking import Ranking
 
 __all__ = ["SCHEMA", "Failure", "comparison_document", "result_document", "to_csv", "to_json"]
 
@@ -110,6 +110,8 @@ def comparison_document(
     results: Sequence[Result | Failure], checks: Mapping[int, Checks] | None = None
 ) -> dict[str, Any]:
     """Several results side by side; `checks` by position."""
+    from simperf.analysis.ranking import rank_results
+
     good = [result for result in results if isinstance(result, Result)]
     ranking = rank_results(good)
     rows: list[dict[str, Any]] = []
@@ -131,6 +133,9 @@ def _comparison(good: Sequence[Result], ranking: Ranking, place: int) -> dict[st
     if ranking.reference is None or ranking.entrants[place].value is None:
         nothing = ("best", "rank", "ratio", "difference", "time_difference", "changes", "distinguishable", "chance")
         return dict.fromkeys(nothing)
+    from simperf.analysis.comparison import compare
+    from simperf.analysis.verdict import verdict
+
     best, result = good[ranking.reference], good[place]
     told, found = verdict(best, result), compare(best, result)
     return {
@@ -162,6 +167,8 @@ def _strict(value: Any) -> Any:
 
 def to_csv(results: Sequence[Result | Failure], checks: Mapping[int, Checks] | None = None) -> str:
     """One row a result, below a header that names SI units; numbers at full precision."""
+    from simperf.analysis.ranking import rank_results
+
     good = [result for result in results if isinstance(result, Result)]
     ranking = rank_results(good)
     places = iter(range(len(good)))

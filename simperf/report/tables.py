@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from simperf.analysis.breakdown import breakdown
 from simperf.analysis.check import Check
 from simperf.analysis.limits import busiest, utilisation
-from simperf.analysis.ranking import rank_results
 from simperf.analysis.regime import regime
-from simperf.analysis.verdict import verdict
 from simperf.answer import TIME
 from simperf.report.data import Failure, comparison_document, result_document, to_csv, to_json
 from simperf.report.terminal import bar, columns, to_text, unicode_output
@@ -219,6 +217,8 @@ def comparison_view(
     from rich.table import Table
     from rich.text import Text
 
+    from simperf.analysis.ranking import rank_results
+
     checks = checks or {}
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column("name", overflow="fold")
@@ -330,6 +330,8 @@ def _verdict(checks: Sequence[Check]) -> Text:
 def _why(best: Result, results: Sequence[Result]) -> list[RenderableType]:
     """Name the category in which each of the slower ones loses most."""
     from rich.text import Text
+
+    from simperf.analysis.verdict import verdict
 
     grid = _grid()
     for result in results:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from simperf.analysis.limits import busiest, headroom
 from simperf.analysis.overlap import overlap
-from simperf.analysis.ranking import Ranking, same
 from simperf.analysis.regime import regime
 from simperf.answer import TIME
 from simperf.engine.recorder import Category
 from simperf.results import Result
 from simperf.units import format_quantity
+
+if TYPE_CHECKING:
+    from simperf.analysis.ranking import Ranking
 
 __all__ = ["against", "answer_note", "answer_words", "limit_words", "multiple", "numbers"]
 
@@ -38,6 +41,8 @@ def answer_note(result: Result) -> str:
 
 def against(ranking: Ranking, place: int) -> str:
     """How the value of a result compares with the best one."""
+    from simperf.analysis.ranking import same
+
     best, ratio = ranking.best, ranking.ratio(place)
     if place in best and len(best) == 1:
         return "best"

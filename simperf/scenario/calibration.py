@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import cast
 
-from simperf.cost import MeasuredCollective, MeasuredCollectives, Miss, ProcessorCalls, Unseen
-from simperf.cost.unseen import SORTS, STEPS
+from simperf.cost.collectives import MeasuredCollective, MeasuredCollectives
+from simperf.cost.processor_calls import ProcessorCalls
 from simperf.execution import FREE, FrontendPart
 from simperf.hardware import Catalog, Part, ProfilePart
 from simperf.scenario.schema import CostTable
@@ -78,6 +78,8 @@ def unseen(scenario: Scenario, draw: int) -> Scenario:
     """`scenario` and its variants with GPUs that no profile is of at draw `draw` of such GPUs."""
     if scenario.cost.sharp or scenario.machine is None:
         return scenario
+    from simperf.cost.unseen import SORTS, STEPS, Miss, Unseen
+
     models = {name.removeprefix("unseen."): one.at() for name, one in unseen_profile().model.items()}
     alike = models.pop("gpu")["alike"]
     every = {sort: Miss(**known) for sort, known in models.items()}

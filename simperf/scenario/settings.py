@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from simperf.cost import MeasuredCollectives, ProcessorCalls, Unseen
+from simperf.cost.collectives import MeasuredCollectives
+from simperf.cost.processor_calls import ProcessorCalls
 from simperf.execution import FREE, FrontendPart
 from simperf.hardware import Machine, ProfilePart
 from simperf.programs import ProgramSpec
 from simperf.scenario.answer import Asked
 from simperf.scenario.expectation import Expectation
+
+if TYPE_CHECKING:
+    from simperf.cost.unseen import Unseen
 
 __all__ = ["CostSettings", "Scenario"]
 

@@ -13,7 +13,6 @@ from simperf.files import TomlFile
 from simperf.hardware import Catalog, Machine, ProfilePart, build_machine
 from simperf.programs import PROGRAMS, ProgramSpec
 from simperf.scenario.calibration import adjusted
-from simperf.scenario.python_program import load_program
 from simperf.scenario.schema import CalibrationTable, read_table
 
 __all__ = ["TableReader"]
@@ -196,6 +195,8 @@ class TableReader:
 
     def _own(self, reference: str) -> ProgramSpec:
         if reference not in self._programs:
+            from simperf.scenario.python_program import load_program
+
             self._programs[reference] = load_program(reference, self.folder)
         return self._programs[reference]
 
