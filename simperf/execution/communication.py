@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING, Any
 
 from simperf.engine.device import Device
 from simperf.errors import ProgramError
-from simperf.execution.verbs import Verb, launch, wait_stream
+from simperf.execution.thread import Thread, Verb
+from simperf.execution.verbs import launch, wait_stream
 
 if TYPE_CHECKING:
-    from simperf.execution.frontend import Frontend
     from simperf.execution.process_group import Communication, Member, ProcessGroup
 
 __all__ = ["batch_isend_irecv", "collective", "irecv", "isend", "recv", "send"]
@@ -49,7 +49,7 @@ class _Caller:
     device: Device | None
     stream: str
 
-    def find(self, frontend: Frontend, what: str) -> tuple[ProcessGroup, Member]:
+    def find(self, frontend: Thread, what: str) -> tuple[ProcessGroup, Member]:
         """The group, and the rank that calls."""
         rank = frontend.rank
         if rank is None and (self.group is None or self.device is None):
@@ -77,7 +77,7 @@ class _Collective(Verb):
     nbytes: float
     async_op: bool
 
-    def perform(self, frontend: Frontend) -> Generator[Any, Any, Any]:
+    def perform(self, frontend: Thread) -> Generator[Any, Any, Any]:
         group, member = self.caller.find(frontend, self.name)
         work = group.collective(member, self.name, self.nbytes)
         yield from self.caller.issue(work, blocks=not self.async_op)
@@ -137,7 +137,7 @@ class _SendReceive(Verb):
     async_op: bool
     batch: bool = False
 
-    def perform(self, frontend: Frontend) -> Generator[Any, Any, Any]:
+    def perform(self, frontend: Thread) -> Generator[Any, Any, Any]:
         name = ", ".join(side.name for side in self.sides)
         group, member = self.caller.find(frontend, name)
         work = group.send_receive(member, name, [(side.sends, side.peer, side.nbytes) for side in self.sides])

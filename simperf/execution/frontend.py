@@ -15,13 +15,13 @@ import simpy
 from simperf.engine.device import Stream
 from simperf.engine.host import Host
 from simperf.engine.items import GraphLaunch
-from simperf.engine.recorder import Category
 from simperf.engine.share import Task
 from simperf.engine.simulation import Simulation
 from simperf.errors import ProgramError
 from simperf.execution.modes import MODES, Mode
+from simperf.execution.module import Module
 from simperf.execution.profile import FREE, FrontendPart
-from simperf.execution.verbs import Launch, Spend, Verb
+from simperf.execution.thread import Launch, Spend, Verb
 
 __all__ = ["Frontend", "Program"]
 
@@ -75,9 +75,9 @@ class Frontend:
         starter.callbacks = [self._resume]
         starter.succeed()
 
-    def spend(self, seconds: float, what: str, category: Category = "overhead") -> Spend:
-        """A verb: `seconds` of this thread's own work."""
-        return Spend(seconds, what, category)
+    def call(self, module: Module, stream: Stream) -> Program:
+        """Call a network once, as the execution mode does it."""
+        return self.mode.run(self, module, stream)
 
     def _resume(self, event: simpy.Event) -> None:
         """Go on after a wait with the event's value, or with its error."""

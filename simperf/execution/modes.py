@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from simperf.engine.items import GraphLaunch, Marker, WaitFor
 from simperf.engine.kernel import Kernel
 from simperf.errors import UnknownNameError
-
-if TYPE_CHECKING:
-    from simperf.execution.frontend import Frontend
-    from simperf.execution.module import Module
+from simperf.execution.module import Module
+from simperf.execution.thread import Launch, Spend, Thread
 
 __all__ = ["MODES", "Mode", "mode"]
 
@@ -53,7 +51,7 @@ class Mode:
     lanes: int = 1
     title: str = ""
 
-    def launch_time(self, frontend: Frontend, kernel: Kernel | GraphLaunch) -> float:
+    def launch_time(self, frontend: Thread, kernel: Kernel | GraphLaunch) -> float:
         """Time of the frontend to issue one operation [s]."""
         time = kernel.launch
         if time is None:
@@ -64,29 +62,25 @@ class Mode:
                 time = profile.launch
         return time * frontend.profile.scripted if self.scripted else time
 
-    def run(self, frontend: Frontend, module: Module, stream: Any) -> Generator[Any, Any, Any]:
+    def run(self, frontend: Thread, module: Module, stream: Any) -> Generator[Any, Any, Any]:
         """Execute one call of `module`: yields the verbs that it comes down to."""
-        from simperf.execution.verbs import launch
-
         if self.captures and module in frontend.captured:
-            yield launch(frontend.captured[module], stream)
+            yield Launch(frontend.captured[module], stream)
             return
         kernels = module.kernels(fused=self.fuses)
         if self.captures:
             # Recording runs nothing on the device's own time line; the first call pays for both.
-            yield from (frontend.spend(frontend.profile.capture, f"capture {k.name}") for k in kernels)
+            yield from (Spend(frontend.profile.capture, f"capture {k.name}", "overhead") for k in kernels)
             profile = frontend.profile
             frontend.captured[module] = GraphLaunch(f"graph {module.name}", kernels, gap=profile.graph_gap)
         if self.lanes > 1:
             yield from self._dataflow(module, kernels, stream)
         else:
             for kernel in kernels:
-                yield launch(kernel, stream)
+                yield Launch(kernel, stream)
 
     def _dataflow(self, module: Module, kernels: tuple[Kernel, ...], stream: Any) -> Generator[Any, Any, Any]:
         """Launch in program order over several streams; markers carry the dependencies across."""
-        from simperf.execution.verbs import launch
-
         device = stream.device
         streams = [device.stream_after(stream, lane) for lane in range(self.lanes)]
         tail: dict[int, int] = {}  # lane -> last operation on it
@@ -99,7 +93,7 @@ class Mode:
             for producer in producers:
                 if placed[producer][0] != lane:
                     streams[lane].submit(WaitFor(placed[producer][1]))
-            yield launch(kernel, streams[lane])
+            yield Launch(kernel, streams[lane])
             marker = Marker(device.env, f"{kernel.name} done")
             streams[lane].submit(marker)
             placed[index], tail[lane] = (lane, marker), index

@@ -29,8 +29,9 @@ from simperf.engine.recorder import Category
 from simperf.errors import InputError, Problem, ProgramError, UnknownNameError
 from simperf.execution.point_to_point import Message, Pairs
 from simperf.execution.session import Session
+from simperf.execution.thread import Verb
 from simperf.execution.tuner import session_tuner
-from simperf.execution.verbs import Verb, wait
+from simperf.execution.verbs import wait
 
 __all__ = ["Communication", "Member", "ProcessGroup", "Work"]
 

@@ -8,10 +8,11 @@ from typing import Any
 
 from simperf.engine.device import Device
 from simperf.errors import ProgramError
-from simperf.execution.frontend import Frontend, Program
+from simperf.execution.frontend import Program
 from simperf.execution.process_group import ProcessGroup
 from simperf.execution.session import Session
-from simperf.execution.verbs import Verb, wait
+from simperf.execution.thread import Thread, Verb
+from simperf.execution.verbs import wait
 
 __all__ = ["Rank", "new_group", "run_ranks"]
 
@@ -139,7 +140,7 @@ class _Finish(Verb):
 
     group: ProcessGroup
 
-    def perform(self, frontend: Frontend) -> Program:
+    def perform(self, frontend: Thread) -> Program:
         for member in self.group.members:
             for stream in member.device.streams:
                 path = yield from frontend.block(stream.drained(), "wait: devices")

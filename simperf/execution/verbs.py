@@ -20,22 +20,18 @@ without one it is the default stream, whose name is ``"compute"``.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import simpy
 
 from simperf.engine.device import Copy, Device, Item, Stream
 from simperf.engine.items import Marker, WaitFor
 from simperf.engine.kernel import Kernel
-from simperf.engine.recorder import Category
 from simperf.errors import InputError, Problem, ProgramError
-
-if TYPE_CHECKING:
-    from simperf.execution.frontend import Frontend
-    from simperf.execution.module import Module
+from simperf.execution.module import Module
+from simperf.execution.thread import Launch, Spend, Thread, Verb
 
 __all__ = [
     "Launch",
@@ -51,36 +47,6 @@ __all__ = [
     "wait",
     "wait_stream",
 ]
-
-
-class Verb(ABC):
-    """Something that a program may yield; `perform` says what it comes down to."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def perform(self, frontend: Frontend) -> Generator[Any, Any, Any]:
-        """Yield events and simpler verbs until it is done; the returned value is the program's."""
-
-
-class Launch:
-    """Issue one kernel (or captured graph) to a stream."""
-
-    __slots__ = ("kernel", "stream")
-
-    def __init__(self, kernel: Kernel | Item, stream: Stream) -> None:
-        self.kernel, self.stream = kernel, stream
-
-
-class Spend:
-    """Work of the frontend thread itself."""
-
-    __slots__ = ("category", "seconds", "what")
-
-    def __init__(self, seconds: float, what: str = "host work", category: Category = "host") -> None:
-        if not 0 <= seconds < math.inf:
-            raise ProgramError(f"{what!r} would take {seconds} s; a finite time of 0 s or more is expected")
-        self.seconds, self.what, self.category = seconds, what, category
 
 
 def _stream(place: Device | Stream, name: int | str | None = None) -> Stream:
@@ -106,8 +72,8 @@ class _Run(Verb):
     module: Module
     stream: Stream
 
-    def perform(self, frontend: Frontend) -> Generator[Any, Any, Any]:
-        return frontend.mode.run(frontend, self.module, self.stream)
+    def perform(self, frontend: Thread) -> Generator[Any, Any, Any]:
+        return frontend.call(self.module, self.stream)
 
 
 def run(module: Module, place: Device | Stream, *, stream: int | str | None = None) -> Verb:
@@ -121,7 +87,7 @@ class _Synchronize(Verb):
     why: str
     value: bool = False
 
-    def perform(self, frontend: Frontend) -> Generator[Any, Any, Any]:
+    def perform(self, frontend: Thread) -> Generator[Any, Any, Any]:
         streams = self.streams
         if streams is None:
             streams = tuple(s for device in frontend.simulation.devices.values() for s in device.streams)
@@ -151,7 +117,7 @@ class _Record(Verb):
     stream: Stream
     name: str
 
-    def perform(self, frontend: Frontend) -> Generator[Any, Any, Any]:
+    def perform(self, frontend: Thread) -> Generator[Any, Any, Any]:
         marker = Marker(frontend.env, self.name)
         self.stream.submit(marker, frontend.path)
         return marker
@@ -164,7 +130,7 @@ class _Wait(Verb):
     stream: Stream | None
     why: str
 
-    def perform(self, frontend: Frontend) -> Generator[Any, Any, Any]:
+    def perform(self, frontend: Thread) -> Generator[Any, Any, Any]:
         if self.stream is not None:
             self.stream.submit(WaitFor(self.event), frontend.path)
             return None
@@ -210,7 +176,7 @@ class _WaitStream(Verb):
     waiting: Stream
     other: Stream
 
-    def perform(self, frontend: Frontend) -> Generator[Any, Any, Any]:
+    def perform(self, frontend: Thread) -> Generator[Any, Any, Any]:
         if self.waiting is not self.other:
             yield wait((yield record(self.other, "stream")), self.waiting)
 
@@ -225,7 +191,7 @@ class _Copy(Verb):
     stream: Stream | str | None
     name: str
 
-    def perform(self, frontend: Frontend) -> Generator[Any, Any, Any]:
+    def perform(self, frontend: Thread) -> Generator[Any, Any, Any]:
         profile, simulation = frontend.profile, frontend.simulation
         device, direction = self._engine()
         ends = [end.name if isinstance(end, Device) else end for end in (self.source, self.target)]
