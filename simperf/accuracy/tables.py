@@ -9,7 +9,7 @@ from typing import Any
 
 from simperf.accuracy.cases import read_cases
 from simperf.accuracy.collectives import collective_table
-from simperf.accuracy.fits.collectives import nccl_rows, table_rows
+from simperf.accuracy.fits.collectives import collective_rows
 from simperf.accuracy.fits.copies import copy_rows
 from simperf.accuracy.fits.kernels import kernel_rows
 from simperf.accuracy.fits.left_out import left_out_rows
@@ -42,4 +42,4 @@ def fit_tables(folder: Path, cases: Sequence[Mapping[str, Any]]) -> list[FitRow]
     cases : sequence of mapping
         Of its ``cases.json``.
     """
-    return [*table_rows(folder), *nccl_rows(cases), *kernel_rows(cases), *left_out_rows(cases), *copy_rows(cases)]
+    return [*collective_rows(folder, cases), *kernel_rows(cases), *left_out_rows(cases), *copy_rows(cases)]

@@ -72,10 +72,15 @@ def _summary(rows: Sequence[FitRow]) -> str:
     text = f"{len(rows)} rows"
     if points:
         mean = sum(row.outside * row.predicted for row in away) / points
-        inside = sum(row.coverage * row.predicted for row in away) / points
-        text += f"; {points} points that were not fitted: mean error {100 * mean:.1f} %, {100 * inside:.0f} % in their"
-        wide = statistics.median(row.width for row in away)
-        text += f" 90 % interval, whose half-width is {_percent(wide)} in the median of the rows"
+        text += f"; {points} points that were not fitted: mean error {100 * mean:.1f} %"
+    with_interval = [row for row in away if not math.isnan(row.coverage)]
+    if with_interval:
+        inside = sum(row.coverage * row.predicted for row in with_interval) / sum(
+            row.predicted for row in with_interval
+        )
+        wide = statistics.median(row.width for row in with_interval)
+        text += f", {100 * inside:.0f} % in their 90 % interval, whose half-width is {_percent(wide)}"
+        text += " in the median of the rows"
     goals = [row for row in rows if row.met is not None]
     if goals:
         text += f"; {sum(bool(row.met) for row in goals)} of {len(goals)} goals met"

@@ -11,7 +11,8 @@ import pytest
 import simperf
 from simperf.accuracy.collectives import collective_errors, collective_table
 from simperf.accuracy.nccl_cases import KINDS, cases_known, cases_left_out
-from simperf.accuracy.ring_fit import fit_ring, tables
+from simperf.accuracy.nccl_tables import large_tables
+from simperf.accuracy.ring_fit import fit_ring
 from simperf.cli import main
 from tests.truth import collectives
 
@@ -42,7 +43,7 @@ def test_rails_add_up(cases):
 @pytest.mark.truth
 def test_a_ring_with_two_fitted_constants(truth):
     """One latency and one bandwidth do for sizes over three decades, but not to a few percent everywhere."""
-    found = {title: fit_ring(n, rows) for title, n, rows in tables(truth)}
+    found = {table.title: fit_ring(table.ranks, table.rows) for table in large_tables(truth)}
     a100 = [fit for title, fit in found.items() if title.startswith("A100")]
     assert len(a100) == 5
     assert all(median(map(abs, fit.errors)) < 0.10 for fit in a100)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from simperf.accuracy.fits.collectives import case_table
+from simperf.accuracy.nccl_cases import series_of
 from simperf.report.fits import fits_markdown, fits_text
 from tests.truth.ratchet import fits
 
@@ -18,38 +18,6 @@ def section(truth):
     return lambda begin: {row.name: row for row in fits(str(truth)) if row.section.startswith(begin)}
 
 
-@pytest.fixture(scope="module")
-def large(section):
-    return section("All-reduce tables of NCCL")
-
-
-def test_nvswitch_tables_of_two_to_four_ranks(large):
-    """In-sample 1.3 % or less, with one set of constants for all three tables."""
-    for n in (2, 3, 4):
-        row = large[f"A100, {n} ranks"]
-        assert row.inside <= 0.013
-        assert row.inside < row.plain
-
-
-def test_nvswitch_tables_of_five_and_six_ranks_are_predicted(large):
-    """From two to four ranks: 2.5 % or less, where a ring of two constants is off by 9 % and more."""
-    for n in (5, 6):
-        row = large[f"A100, {n} ranks"]
-        assert row.predicted == 1024
-        assert row.outside <= 0.025
-        assert row.plain > 0.08
-
-
-def test_h100_from_two_mib_up(large):
-    for n in (2, 4):
-        assert large[f"DGX H100, {n} ranks, from 2 MiB"].inside <= 0.03
-
-
-def test_below_two_mib_is_told(large):
-    for n in (2, 4):
-        assert "bimodal" in large[f"DGX H100, {n} ranks, below 2 MiB"].note
-
-
 def held(rows):
     """Share of the points that were not fitted in their 90 % intervals; what a GPU has in all tables is not added."""
     away = [row for row in rows if row.predicted and not row.name.startswith("all of ")]
@@ -61,22 +29,34 @@ def collectives(section):
     return section("Collectives by message size")
 
 
-def test_cases_are_fitted_on_half_of_their_sizes(collectives):
-    rows = [row for name, row in collectives.items() if name.startswith(("nccl-v100", "nccl1"))]
+def test_profiles_of_half_of_the_sizes_of_the_large_tables(collectives):
+    """Every second MiB: 0.5 % or less on the others, with NVSwitch."""
+    for n in range(2, 7):
+        row = collectives[f"A100 with NVSwitch, {n} ranks"]
+        assert row.predicted == 512
+        assert row.outside < 0.005
+        assert row.outside < row.plain
+
+
+def test_profiles_of_half_of_the_sizes_of_cases(collectives):
+    rows = [row for name, row in collectives.items() if name.startswith("nccl")]
     fitted = [row for row in rows if row.predicted]
-    assert len(fitted) >= 8
+    assert len(fitted) >= 60
     points = sum(row.predicted for row in fitted)
-    assert sum(row.outside * row.predicted for row in fitted) / points < 0.15
+    assert sum(row.outside * row.predicted for row in fitted) / points < 0.075
+    assert all(row.inside < 0.005 for row in fitted)
     assert all(row.note for row in rows if not row.predicted)
 
 
-def test_intervals_of_halves_of_collectives(collectives):
-    assert 0.85 <= held(collectives.values()) <= 0.95
+def test_a_time_that_the_links_do_not_allow_is_a_row_with_its_reason(collectives):
+    refused = [row for row in collectives.values() if row.note.startswith("refused")]
+    assert refused
+    assert all("below the bound of the links" in row.note for row in refused)
 
 
 def test_bus_bandwidth_becomes_time(cases):
-    rows = case_table(cases["nccl-azure-nd-H100_v5"])[""]
-    assert all(0 < time < 1 and size > 0 for size, time in rows)
+    ((series, _),) = series_of(cases["nccl-azure-nd-H100_v5"])
+    assert all(0 < point.low < 1 and point.nbytes > 0 for point in series.points)
 
 
 def test_copies(section):

@@ -1,9 +1,8 @@
 """Measured tables of NCCL as the log of nccl-tests that they were: import, fit, use."""
 
-import csv
-
 import pytest
 
+from simperf.accuracy.nccl_tables import table_times
 from simperf.calibrate.fit import fit_dataset
 from simperf.calibrate.importers import import_file
 from simperf.calibrate.profile import write_profile
@@ -13,9 +12,7 @@ from tests.calibrate.test_nccl_profile import of_bucket, of_program
 
 @pytest.mark.parametrize("ranks", [2, 4, 6])
 def test_a_measured_table_is_met_at_its_sizes(truth, tmp_path, ranks):
-    table = truth / "nccl" / f"a100_all_reduce_n{ranks}.csv"
-    rows = [row for row in csv.reader(table.read_text().splitlines()) if row[0].isdigit()]
-    measured = {int(row[0]): float(row[3]) * 1e-9 for row in rows}
+    measured = dict(table_times(truth / "nccl" / f"a100_all_reduce_n{ranks}.csv", ranks=ranks))
     file, profile = tmp_path / "all_reduce.log", tmp_path / "mine.toml"
     file.write_text(nccl_log(measured, ranks))
     write_profile(profile, fit_dataset(import_file(str(file)).dataset))

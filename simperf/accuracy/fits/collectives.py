@@ -1,227 +1,176 @@
-"""Fits to published tables of NCCL: large ones with the ring model, every other by regimes of message size."""
+"""Profiles of half of the sizes of published collective times, played at the other half.
+
+A profile is made of every second size as `simperf calibrate fit` makes it, and the other sizes are what
+`simperf.collective` gives with it. It refuses a time that the links of the machine do not allow: that is a row, too.
+"""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
 
-from simperf.accuracy.fits.rows import FitRow, row_of, two_constants
-from simperf.calibrate.fit import Data, Fit, Model, fit
-from simperf.calibrate.fit.few import told_together
-from simperf.calibrate.fit.messages import alpha_beta, piecewise, piecewise_model
-from simperf.calibrate.fit.ring import ring_model
+from simperf.accuracy.cases import source_of
+from simperf.accuracy.fits.rows import FitRow, two_constants
+from simperf.accuracy.nccl_cases import KINDS, cases_known, cases_left_out, series_of
+from simperf.accuracy.nccl_tables import large_tables
+from simperf.calibrate.fit import Data, fit
+from simperf.calibrate.fit.choose import BY_NCCL
+from simperf.calibrate.fit.model import Array
+from simperf.calibrate.fit.sizes import size_model
+from simperf.cost import MeasuredCollective, MeasuredCollectives
+from simperf.errors import InputError
+from simperf.hardware import Catalog, Machine
+from simperf.layout import server_count
+from simperf.study.collective import collective
 
-__all__ = ["case_table", "nccl_rows", "table_rows"]
+__all__ = ["collective_rows"]
 
-#: columns that hold a time, with their factor to seconds
-_TIMES = {"time_us_out_of_place": 1e-6, "time_us": 1e-6, "median_ms": 1e-3}
-#: bus bandwidth is size over time, times this function of the ranks (nccl-tests, doc/PERFORMANCE.md)
-_BUS: dict[str, Callable[[float], float]] = {
-    "allreduce": lambda n: 2.0 * (n - 1) / n,
-    "allgather": lambda n: (n - 1) / n,
-    "reducescatter": lambda n: (n - 1) / n,
-    "alltoall": lambda n: (n - 1) / n,
-    "broadcast": lambda n: 1.0,
-    "reduce": lambda n: 1.0,
-}
-_TABLES = "All-reduce tables of NCCL, with the ring model"
-_CASES = "Collectives by message size, half of the sizes predicted"
-_MIB = float(2**20)
+_SECTION = "Collectives by message size, half of the sizes predicted"
+_WHAT = "every second size"
+#: fewer fitted sizes are no curve
+_FEWEST = 3
 
 
-def table_rows(folder: Path) -> Iterator[FitRow]:
-    """The large all-reduce tables of a folder of measured data: A100 with NVSwitch, DGX H100."""
-    a100 = {n: rows for n in range(2, 7) if (rows := _lines(folder / "nccl" / f"a100_all_reduce_n{n}.csv", 0, 3, 1e-9))}
-    if len(a100) == 5:
-        yield from _a100(a100)
-    path = folder / "nccl" / "h100_dgx_all_reduce.csv"
-    h100 = {n: rows for n in (2, 4) if (rows := _lines(path, 1, 3, 1e-3, ranks=n))}
-    if len(h100) == 2:
-        yield from _h100(h100)
+def collective_rows(folder: Path, cases: Sequence[Mapping[str, Any]]) -> Iterator[FitRow]:
+    """The large tables of a folder of measured data, and every case whose name begins with nccl.
 
-
-def _a100(tables: Mapping[int, Sequence[tuple[float, float]]]) -> Iterator[FitRow]:
-    source = "VIA-Research/vTrain, trace/"
-    model = ring_model("all-reduce.nccl", "A100 with NVSwitch")
-    known = fit(model, _data(tables, (2, 3, 4)))
-    for n in tables:
-        here = _data(tables, (n,))
-        alone = float(np.abs(two_constants(here, here)).mean())
-        if n <= 4:
-            note = "ring of 24 channels; fitted to 2, 3 and 4 ranks together"
-            yield row_of(
-                _TABLES,
-                f"A100, {n} ranks",
-                "fitted",
-                [(_told(known, here), None)],
-                plain=alone,
-                goal=0.013,
-                note=note,
-                source=source,
-            )
-        else:
-            plain = _plain_ring(tables, (2, 3, 4), n)
-            yield row_of(
-                _TABLES,
-                f"A100, {n} ranks",
-                "predicted from 2, 3 and 4 ranks",
-                [(known, here)],
-                plain=plain,
-                goal=0.025,
-                note="as above; the plain model is a ring of two constants fitted to 2, 3 and 4 ranks",
-                source=source,
-            )
-
-
-def _h100(tables: Mapping[int, Sequence[tuple[float, float]]]) -> Iterator[FitRow]:
-    source = "microsoft/vidur, data/profiling/network"
-    model = ring_model("all-reduce.nccl", "DGX H100, through torch", spill=False, dispatch=True)
-    known = fit(model, _data(tables, (2, 4), low=2 * _MIB))
-    dispatch = known.values["dispatch"]
-    for n in tables:
-        here = _data(tables, (n,), low=2 * _MIB)
-        alone = float(np.abs(two_constants(here, here)).mean())
-        note = f"ring, or a call's dispatch of {dispatch * 1e6:.1f} us; fitted to 2 and 4 ranks together"
-        yield row_of(
-            _TABLES,
-            f"DGX H100, {n} ranks, from 2 MiB",
-            "fitted",
-            [(_told(known, here), None)],
-            plain=alone,
-            goal=0.03,
-            note=note,
-            source=source,
-        )
-    for n in tables:
-        small = _data(tables, (n,), high=2 * _MIB)
-        bound = (small.measured > 0.8 * dispatch).mean()
-        note = (
-            f"bimodal: {bound:.0%} of the medians lie at the dispatch of a call (less 20 %) or above, the others are "
-            "of calls that were queued before; told, not fitted"
-        )
-        what = "predicted from 2 MiB and above"
-        yield row_of(_TABLES, f"DGX H100, {n} ranks, below 2 MiB", what, [(known, small)], note=note, source=source)
-
-
-def _told(found: Fit, data: Data) -> Fit:
-    """The same fit, held against some of its points."""
-    return replace(found, data=data)
-
-
-def _plain_ring(tables: Mapping[int, Sequence[tuple[float, float]]], ranks: tuple[int, ...], n: int) -> float:
-    """Mean error for n ranks of a ring with a latency a step and a bandwidth, both fitted to `ranks`."""
-
-    def matrix(data: Data) -> tuple[Any, Any]:
-        steps = 2.0 * (data.columns["ranks"] - 1.0)
-        return steps, steps * data.columns["nbytes"] / data.columns["ranks"]
-
-    known, here = _data(tables, ranks), _data(tables, (n,))
-    design = np.stack(matrix(known), axis=1) / known.measured[:, None]
-    constants = np.linalg.lstsq(design, np.ones(len(known)), rcond=None)[0]
-    predicted = np.stack(matrix(here), axis=1) @ constants
-    return float(np.abs(predicted / here.measured - 1.0).mean())
-
-
-def _data(
-    tables: Mapping[int, Sequence[tuple[float, float]]],
-    ranks: Sequence[int],
-    *,
-    low: float = 0.0,
-    high: float = float("inf"),
-) -> Data:
-    rows = [(size, float(n), time) for n in ranks for size, time in tables[n] if low <= size < high]
-    size, n, time = np.array(rows).T
-    return Data.table(time, nbytes=size, ranks=n)
-
-
-def _lines(path: Path, size: int, time: int, factor: float, *, ranks: int = 0) -> list[tuple[float, float]]:
-    if not path.is_file():
-        return []
-    with open(path, encoding="utf-8") as stream:
-        lines = list(csv.reader(stream))[1:]
-    return [(float(row[size]), float(row[time]) * factor) for row in lines if not ranks or int(row[0]) == ranks]
-
-
-# Cases ---------------------------------------------------------------------------------
-
-
-def case_table(case: Mapping[str, Any]) -> dict[str, list[tuple[float, float]]]:
-    """Sizes [B] and times [s] of a case, by what was measured; empty if it has no table of sizes."""
-    measured = case["measured"]
-    columns, table = list(measured.get("columns") or ()), measured.get("table") or []
-    if not columns or columns[0] != "size_B":
-        return {}
-    for index, column in enumerate(columns):
-        if column in _TIMES:
-            rows = [(float(row[0]), float(row[index]) * _TIMES[column]) for row in table if row[0] and row[index]]
-            return {"": rows}
-    found = {}
-    ranks = case["workload"].get("n_ranks", 0)
-    every = ranks if isinstance(ranks, list) else [ranks]
-    busy = [index for index, column in enumerate(columns) if column.startswith("busbw")]
-    for index, n in zip(busy, every, strict=False):
-        share = _BUS[case["kind"]](float(n))
-        rows = [(float(row[0]), share * row[0] / (row[index] * 1e9)) for row in table if row[0] and row[index]]
-        found[f"{n} ranks" if len(every) > 1 else ""] = rows
-    return found
-
-
-def nccl_rows(cases: Sequence[Mapping[str, Any]]) -> Iterator[FitRow]:
-    """Every case whose name begins with nccl: fitted on every second size, predicted on the others.
-
-    How readings scatter about regimes is drawn towards what is usual among all tables (`simperf.calibrate.fit.few`).
+    Parameters
+    ----------
+    folder : Path
+        With ``nccl/*.csv``.
+    cases : sequence of mapping
+        Of its ``cases.json``.
     """
-    rows: list[FitRow | _Half] = []
+    catalog = Catalog.load()
+    for table in large_tables(folder):
+        machine = catalog.machine(table.server)
+        rows = _medians(table.rows)
+        yield _row(_Curve(table.title, "all-reduce", machine, machine.gpus[: table.ranks], rows, source=table.source))
     for case in cases:
-        if not str(case["id"]).startswith("nccl"):
-            continue
-        tables = {name: table for name, table in case_table(case).items() if table}
-        if not tables:
-            rows.append(_without(case, "it has no table of sizes and times"))
-        for name, table in tables.items():
-            label = f"{case['id']}{', ' if name else ''}{name}"
-            rows.append(_half(case, label, table))
-    told = iter(told_together([row.found for row in rows if isinstance(row, _Half)]))
-    for row in rows:
-        yield row.row(next(told)) if isinstance(row, _Half) else row
+        if str(case["id"]).startswith("nccl"):
+            yield from _case_rows(case)
+
+
+def _case_rows(case: Mapping[str, Any]) -> Iterator[FitRow]:
+    """A row of every series of a case, or the reason why there is none."""
+    name, kind = str(case["id"]), KINDS[case["kind"]]
+    if name not in cases_known():
+        yield _without(name, cases_left_out()[name])
+        return
+    if f"{kind}/nccl" not in BY_NCCL:
+        yield _without(name, f"a run takes no measured times of {kind}")
+        return
+    curves = []
+    for series, tuner in series_of(case):
+        rows = {point.nbytes: point.low for point in series.points if point.low == point.high}
+        label = ", ".join(part for part in (name, series.name) if part)
+        launches, source = series.setup.get("launches", 0), source_of(case)
+        curves.append(_Curve(label, kind, tuner.machine, tuple(tuner.ranks), rows, launches, source))
+    if all(len(curve.rows) < 2 for curve in curves):
+        yield _without(name, "it has no table of sizes and times")
+        return
+    for curve in curves:
+        yield _row(curve)
 
 
 @dataclass(frozen=True, slots=True)
-class _Half:
-    """A table of which every second size was fitted."""
+class _Curve:
+    """Times [s] by payload [B] of a collective among ranks of a machine.
 
-    case: Mapping[str, Any]
-    label: str
-    found: Fit
-    away: Data
-    note: str
+    Parameters
+    ----------
+    name, collective : str
+    machine : Machine
+    ranks : tuple of str
+    rows : mapping of float to float
+    launches : int
+        GPUs that one process drove; 0 if it is not known.
+    source : str
+    """
 
-    def row(self, told: Fit) -> FitRow:
-        """The row of the table of fits, with the scatter that the fit is `told`."""
-        plain = float(np.abs(two_constants(told.data, self.away)).mean())
-        source = str(self.case.get("source", {}).get("repo") or self.case.get("source", {}).get("url", ""))
-        what = "every second size"
-        return row_of(_CASES, self.label, what, [(told, self.away)], plain=plain, note=self.note, source=source)
+    name: str
+    collective: str
+    machine: Machine
+    ranks: tuple[str, ...]
+    rows: Mapping[float, float]
+    launches: int = 0
+    source: str = ""
+
+    def profile(self, known: Data) -> MeasuredCollectives:
+        """What a profile fitted to some of the points holds."""
+        model = size_model(f"{self.collective}.nccl", self.name, known)
+        values = fit(model, known, draws=0).values
+        count = len(values)
+        sizes = tuple(model.fixed[f"size_{index}"] for index in range(1, count + 1))
+        times = tuple(values[f"time_{index}"] for index in range(1, count + 1))
+        servers = server_count(self.machine, self.ranks)
+        curve = MeasuredCollective(
+            self.collective, len(self.ranks), servers, sizes, times, name=self.name, launches=self.launches
+        )
+        return MeasuredCollectives((curve,))
+
+    def errors(self, data: Data, profile: MeasuredCollectives) -> Array:
+        """Predicted over measured, less 1 [1].
+
+        Raises
+        ------
+        InputError
+            A time that the links of the machine do not allow.
+        """
+        options = {"launches": self.launches} if self.launches else {}
+        table = collective(
+            self.collective,
+            on=self.machine,
+            sizes=[round(size) for size in data.columns["nbytes"]],
+            algorithm="nccl",
+            ranks=self.ranks,
+            measured=profile,
+            **options,
+        )
+        return np.array([row.time for row in table]) / data.measured - 1.0
 
 
-def _half(case: Mapping[str, Any], label: str, rows: Sequence[tuple[float, float]]) -> FitRow | _Half:
-    size, time = np.array(sorted(rows)).T
-    every = Data.table(time, nbytes=size)
-    known, away = every.take(np.arange(len(size)) % 2 == 0), every.take(np.arange(len(size)) % 2 == 1)
-    if len(known) < 3:
-        return _without(case, f"{len(size)} sizes are too few to hold half of them out", label)
-    limits = piecewise(known)
-    model: Model = piecewise_model("regimes", "alpha-beta by regime", limits, known)
-    if len(known) <= len(model.constants):
-        model = alpha_beta("regimes", "alpha-beta")
-    return _Half(case, label, fit(model, known), away, f"{len(limits) + 1} regime{'s' if limits else ''}")
-
-
-def _without(case: Mapping[str, Any], reason: str, label: str = "") -> FitRow:
+def _row(curve: _Curve) -> FitRow:
+    if len(curve.rows) < 2 * _FEWEST - 1:
+        return _without(curve.name, f"{len(curve.rows)} sizes are too few to hold half of them out")
+    size, time = np.array(sorted(curve.rows.items())).T
+    every, odd = Data.table(time, nbytes=size), np.arange(len(size)) % 2 == 1
+    known, away = every.take(~odd), every.take(odd)
+    profile = curve.profile(known)
+    try:
+        inside, outside = curve.errors(known, profile), curve.errors(away, profile)
+    except InputError as error:
+        return _without(curve.name, f"refused: {error.problems[0].message}", curve.source)
     none = float("nan")
-    return FitRow(_CASES, label or str(case["id"]), "not fitted", 0, 0, none, none, none, none, note=reason)
+    return FitRow(
+        _SECTION,
+        curve.name,
+        _WHAT,
+        len(known),
+        len(away),
+        float(np.abs(inside).mean()),
+        float(np.abs(outside).mean()),
+        float(outside[np.abs(outside).argmax()]),
+        none,
+        float(np.abs(two_constants(known, away)).mean()),
+        note=f"{len(profile.curves[0].sizes)} sizes in the profile",
+        source=curve.source,
+    )
+
+
+def _medians(rows: Sequence[tuple[float, float]]) -> dict[float, float]:
+    """One time a size."""
+    readings: dict[float, list[float]] = {}
+    for size, time in rows:
+        readings.setdefault(size, []).append(time)
+    return {size: median(times) for size, times in readings.items()}
+
+
+def _without(name: str, reason: str, source: str = "") -> FitRow:
+    none = float("nan")
+    return FitRow(_SECTION, name, "not fitted", 0, 0, none, none, none, none, note=reason, source=source)

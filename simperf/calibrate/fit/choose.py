@@ -23,7 +23,7 @@ from simperf.cost import Device
 from simperf.cost.rows import AGAIN
 from simperf.workload.op import MATRIX_FAMILIES, Gemm
 
-__all__ = ["COLLECTIVES", "Choice", "choose"]
+__all__ = ["BY_NCCL", "COLLECTIVES", "Choice", "choose"]
 
 #: collectives whose times are fitted by size
 COLLECTIVES = (
@@ -38,7 +38,7 @@ COLLECTIVES = (
     "round-trip",
 )
 #: series of NCCL's that a run takes times from
-_BY_NCCL = frozenset(f"{name}/nccl" for name in ("all-reduce", "all-gather", "reduce-scatter", "broadcast", "reduce"))
+BY_NCCL = frozenset(f"{name}/nccl" for name in ("all-reduce", "all-gather", "reduce-scatter", "broadcast", "reduce"))
 #: series that no constant is fitted to
 _HELD_OUT = {"step": "whole steps", "program": "whole programs"}
 #: points that a kernel of its own constants needs; fewer go with their family
@@ -279,7 +279,7 @@ def _collective(series: str, points: Sequence[Measurement]) -> Iterator[Choice]:
     if empty:
         yield Choice(series, reason="size 0: nothing is sent, and no time by size is fitted", keys=keys_of(empty))
     points = [point for point in points if point.number("nbytes") > 0]
-    if series in _BY_NCCL:
+    if series in BY_NCCL:
         yield from _nccl(series, points)
         return
     name = series.replace("/", ".")

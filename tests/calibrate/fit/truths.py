@@ -16,7 +16,6 @@ from simperf.calibrate.fit.messages import alpha_beta, copy_model, piecewise_mod
 from simperf.calibrate.fit.network import host_model, incast_model, shaped_model
 from simperf.calibrate.fit.overlap import overlap_model
 from simperf.calibrate.fit.products import matrix_model
-from simperf.calibrate.fit.ring import ring_model
 from simperf.calibrate.fit.streams import stream_data, streams_model
 from simperf.calibrate.fit.waiting import constant_model, queue_model
 
@@ -133,19 +132,6 @@ TRUTHS: dict[str, Truth] = {
         {"message": 3e-4, "rate": 24e6},
         {"nbytes": np.geomspace(1024, 16 * MIB, 12)},
     ),
-    "ring": Truth(
-        ring_model("all-reduce.nccl", "NVSwitch"),
-        {
-            "bandwidth": 240e9,
-            "local": 0.45,
-            "start": 40e-6,
-            "hop": 3e-6,
-            "spill": 20e-6,
-            "kept": 8e5,
-            "loop": 40e-6,
-        },
-        grid(nbytes=np.linspace(1, 1024, 40) * MIB, ranks=np.array([2.0, 3.0, 4.0, 6.0])),
-    ),
     "streams": Truth(
         streams_model(limited=True),
         {"held": 0.6, "limit": 12.0},
@@ -155,11 +141,6 @@ TRUTHS: dict[str, Truth] = {
         overlap_model("memory"),
         {"copy": 1.3, "kernel": 1.15},
         grid(part=np.array([0.0, 1.0, 2.0]), copy=np.geomspace(2e-4, 6e-3, 5), compute=np.array([4e-4, 2e-3])),
-    ),
-    "ring with dispatch": Truth(
-        ring_model("all-reduce.nccl", "through torch", spill=False, dispatch=True),
-        {"bandwidth": 390e9, "local": 0.7, "start": 12e-6, "hop": 2e-6, "dispatch": 42e-6},
-        grid(nbytes=np.geomspace(1, 64, 40) * MIB, ranks=np.array([2.0, 4.0, 8.0])),
     ),
 }
 
