@@ -12,7 +12,8 @@ from tests.calibrate.test_nccl_profile import of_bucket, of_program
 
 @pytest.mark.parametrize("ranks", [2, 4, 6])
 def test_a_measured_table_is_met_at_its_sizes(truth, tmp_path, ranks):
-    measured = dict(table_times(truth / "nccl" / f"a100_all_reduce_n{ranks}.csv", ranks=ranks))
+    rows = table_times(truth / "nccl" / f"a100_all_reduce_n{ranks}.csv", ranks=ranks)
+    measured = {int(nbytes): time for nbytes, time in rows}
     file, profile = tmp_path / "all_reduce.log", tmp_path / "mine.toml"
     file.write_text(nccl_log(measured, ranks))
     write_profile(profile, fit_dataset(import_file(str(file)).dataset))

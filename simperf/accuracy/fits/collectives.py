@@ -68,7 +68,7 @@ def _case_rows(case: Mapping[str, Any]) -> Iterator[FitRow]:
     curves = []
     for series, tuner in series_of(case):
         rows = {point.nbytes: point.low for point in series.points if point.low == point.high}
-        label = ", ".join(part for part in (name, series.name) if part)
+        label = f"{name}, {len(tuner.ranks)} ranks" if series.name else name
         launches, source = series.setup.get("launches", 0), source_of(case)
         curves.append(_Curve(label, kind, tuner.machine, tuple(tuner.ranks), rows, launches, source))
     if all(len(curve.rows) < 2 for curve in curves):
@@ -122,7 +122,7 @@ class _Curve:
         InputError
             A time that the links of the machine do not allow.
         """
-        options = {"launches": self.launches} if self.launches else {}
+        options: dict[str, Any] = {"launches": self.launches} if self.launches else {}
         table = collective(
             self.collective,
             on=self.machine,
