@@ -15,9 +15,9 @@ from typing import Any
 from simperf.collectives.calls import Call, Played
 from simperf.collectives.effort import ASKED, Effort
 from simperf.collectives.floor import floor
-from simperf.collectives.loads import Loads
 from simperf.collectives.placement import PLAIN, Transport, Wired
 from simperf.collectives.settings import NCCL
+from simperf.collectives.utilization import Utilization
 from simperf.cost import MeasuredCollectives
 from simperf.errors import FloorError, InputError, Problem
 
@@ -192,7 +192,7 @@ def measure(
     played = call.play(**options)
     time, bound = played.run.time, _floor(call, played)
     rate = nbytes / time if time else 0.0
-    loads = Loads(played.run.moved, machine.resources, time)
+    loads = Utilization(played.run.moved, machine.resources, time)
     link, load = loads.busiest
     return Row(
         algorithm,

@@ -10,11 +10,11 @@ from simperf.collectives.effort import Effort
 from simperf.collectives.execute import Execution, check_size, execute
 from simperf.collectives.executors.host_threads import BY_STACK, has_network_stacks
 from simperf.collectives.executors.rotation import turns
+from simperf.collectives.machine_plans import plan_for, reducing_sites
 from simperf.collectives.nccl import COLLECTIVES
 from simperf.collectives.placement import PLAIN, Transport, Wired, place
 from simperf.collectives.protocols import protocol_transport
 from simperf.collectives.settings import NCCL, NcclSettings, tuner_of
-from simperf.collectives.suit import plan_for, reducing_sites
 from simperf.cost import MeasuredCollective, MeasuredCollectives
 from simperf.errors import InputError, Problem
 from simperf.hardware import Machine

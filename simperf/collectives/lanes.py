@@ -15,7 +15,7 @@ import numpy as np
 from simperf.collectives.links import FloatArray
 from simperf.collectives.placement import Hop, Placement, Transport
 from simperf.collectives.plan import IntArray, Plan
-from simperf.collectives.ways import Ways
+from simperf.collectives.plan_routes import PlanRoutes
 from simperf.engine.link_table import LinkClass
 from simperf.engine.maxmin import fill_many
 from simperf.hardware.route_classes import LinkNames
@@ -65,8 +65,8 @@ class Lanes:
         none = np.zeros(0, dtype=np.int64)
         self._src = np.concatenate([none, *(src for src, _ in self.pairs)])
         self._dst = np.concatenate([none, *(dst for _, dst in self.pairs)])
-        ways = Ways.of(placement)
-        found = self._by_kind(ways) if ways is not None else self._one_by_one()
+        routes = PlanRoutes.of(placement)
+        found = self._by_kind(routes) if routes is not None else self._one_by_one()
         self._links, self._kind, self._hops, self._names, self.capacity = found
 
     def __len__(self) -> int:
@@ -110,13 +110,13 @@ class Lanes:
 
     # Routes ----------------------------------------------------------------------------
 
-    def _by_kind(self, ways: Ways) -> tuple[IntArray, IntArray, list[Hop], Sequence[str], FloatArray]:
-        numbers, kind = ways.find(self._src, self._dst)
-        found, local = ways.distinct(numbers)
-        capacity = np.concatenate(([np.inf], ways.capacity(found)))
+    def _by_kind(self, routes: PlanRoutes) -> tuple[IntArray, IntArray, list[Hop], Sequence[str], FloatArray]:
+        numbers, kind = routes.find(self._src, self._dst)
+        found, local = routes.distinct(numbers)
+        capacity = np.concatenate(([np.inf], routes.capacity(found)))
         if not len(local):
             local = np.zeros((1, len(self._src)), dtype=np.int64)
-        return local, kind, ways.hops, LinkNames(ways, found), capacity
+        return local, kind, routes.hops, LinkNames(routes, found), capacity
 
     def _one_by_one(self) -> tuple[IntArray, IntArray, list[Hop], Sequence[str], FloatArray]:
         numbers: dict[str, int] = {"": 0}

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from simperf.collectives.placement import PLAIN, Hop, Placement, Transport
 from simperf.collectives.plan import IntArray
-from simperf.collectives.ways import Ways
+from simperf.collectives.plan_routes import PlanRoutes
 from simperf.errors import InputError, Problem
 
 __all__ = ["FloatArray", "Hops", "Links"]
@@ -27,7 +27,7 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Hops:
-    """The ways of the sends of a round.
+    """The routes of the sends of a round.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Links:
     placement : Placement
         Where the participants sit. A machine with ``paths``, such as a `Wiring`, is asked
         for all routes of a round at once, a cluster for one route of each kind
-        (`simperf.collectives.ways`), any other machine for each route once.
+        (`simperf.collectives.plan_routes`), any other machine for each route once.
     transport : Transport
         Adds its latencies and limits.
     """
@@ -62,7 +62,7 @@ class Links:
         self._names: list[str] = [""]
         self._capacities: list[float] = [np.inf]
         self._array: FloatArray = np.array([np.inf])
-        self._ways = Ways.of(placement)
+        self._routes = PlanRoutes.of(placement)
         self._numbers = np.full(1, -1, dtype=np.int64)  # of a cluster's links, by slot
         machine: Any = placement.machine
         self._paths: Callable[[IntArray, IntArray], Any] | None = getattr(machine, "paths", None)
@@ -84,27 +84,27 @@ class Links:
         return kept
 
     def __len__(self) -> int:
-        return len(self._names) if self._ways is None else len(self._numbers)
+        return len(self._names) if self._routes is None else len(self._numbers)
 
     @property
     def capacity(self) -> FloatArray:
         """Capacity [B/s] by link number; that of no link is infinite."""
-        if self._ways is None and len(self._array) != len(self._capacities):
+        if self._routes is None and len(self._array) != len(self._capacities):
             self._array = np.array(self._capacities)
         return self._array
 
     def name(self, link: int) -> str:
         """Resource id of a link number."""
-        return self._names[link] if self._ways is None else self._ways.name(int(self._numbers[link]))
+        return self._names[link] if self._routes is None else self._routes.name(int(self._numbers[link]))
 
     def last(self, links: IntArray) -> int:
         """The link whose name comes last in the alphabet, of some link numbers."""
-        if self._ways is None:
+        if self._routes is None:
             return int(max(links.tolist(), key=self._names.__getitem__))
-        return int(links[self._ways.last(self._numbers[links])])
+        return int(links[self._routes.last(self._numbers[links])])
 
     def hops(self, src: IntArray, dst: IntArray) -> Hops:
-        """The ways from participants to participants."""
+        """The routes from participants to participants."""
         if self._paths is not None and len(src):
             here, there = self._node[src], self._node[dst]
             found = self._paths(here, there) if not np.any(here == there) else None
@@ -114,12 +114,12 @@ class Links:
                 return Hops(self._number(links), np.full(len(src), wait), np.full(len(src), most))
         return self._one_by_one(src, dst)
 
-    def _through(self, ways: Ways, src: IntArray, dst: IntArray) -> Hops:
-        links, classes = ways.find(src, dst)
+    def _through(self, routes: PlanRoutes, src: IntArray, dst: IntArray) -> Hops:
+        links, classes = routes.find(src, dst)
         if links.size > MOST_CROSSED:
             _refuse()
-        latency = np.array([self._transport.latency(hop) for hop in ways.hops])
-        most = np.array([self._transport.most(hop, len(self._transport.caps)) for hop in ways.hops])
+        latency = np.array([self._transport.latency(hop) for hop in routes.hops])
+        most = np.array([self._transport.most(hop, len(self._transport.caps)) for hop in routes.hops])
         if not len(links):
             links = np.full((1, len(src)), -1, dtype=np.int64)
         return Hops(self._number(links), latency[classes], most[classes])
@@ -140,13 +140,13 @@ class Links:
         return self._slots[place]
 
     def _new_slots(self, links: IntArray) -> IntArray:
-        if self._ways is None:
+        if self._routes is None:
             machine: Any = self._placement.machine
             return np.array([self._slot(machine.link_name(link)) for link in links.tolist()], dtype=np.int64)
         some = links >= 0  # -1 is no link
         slots = np.where(some, len(self._numbers) + np.cumsum(some) - 1, 0)
         self._numbers = np.concatenate((self._numbers, links[some]))
-        self._array = np.concatenate((self._array, self._ways.capacity(links[some])))
+        self._array = np.concatenate((self._array, self._routes.capacity(links[some])))
         return slots
 
     def _slot(self, name: str) -> int:
@@ -166,7 +166,7 @@ class Links:
         key = (src.tobytes(), dst.tobytes())
         found = self._rounds.get(key)
         if found is None:
-            found = self._look_up(src, dst) if self._ways is None else self._through(self._ways, src, dst)
+            found = self._look_up(src, dst) if self._routes is None else self._through(self._routes, src, dst)
             self._rounds[key] = found
             self._kept += found.links.size + len(src)
             while self._kept > MOST_KEPT:

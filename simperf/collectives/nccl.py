@@ -20,7 +20,7 @@ import numpy as np
 
 from simperf.collectives.channels import ChannelFlow, ChannelSet
 from simperf.collectives.effort import ASKED, Effort
-from simperf.collectives.execute import Execution, entries_of, execute
+from simperf.collectives.execute import Execution, PlacedPlan, entries_of, execute
 from simperf.collectives.executors.channel_flows import play_channels
 from simperf.collectives.floor import floor
 from simperf.collectives.forwarding import Forwarding
@@ -101,6 +101,11 @@ class Choice:
         """Such as ``"ring/LL"``."""
         return f"{self.algorithm}/{self.protocol}"
 
+    @property
+    def placed(self) -> PlacedPlan:
+        """Its plan on the machine, for `simperf.collectives.execute.start`."""
+        return PlacedPlan(self.plan, self.placement, self.transport, self.channels)
+
     @cached_property
     def run(self) -> Execution:
         """What comes out if it is played alone."""
@@ -148,7 +153,7 @@ class Choice:
         return self.run.time
 
 
-class _Way:
+class _MachineAlgorithm:
     """An algorithm on one machine, whatever the size: its plan, its connections, and their pace."""
 
     def __init__(self, tuner: Tuner, algorithm: str) -> None:
@@ -290,7 +295,7 @@ class Tuner:
         self.inside = StagedMachine(passed, self.network, inside=True)
         self.shape = Shape(machine, self.ranks, collective, spread=spread)
         self.in_network = self.shape.switched() if in_network is None else in_network
-        self._ways: dict[str, _Way] = {}
+        self._algorithms: dict[str, _MachineAlgorithm] = {}
         self._transports: dict[tuple[str, str], Transport] = {}
         self._extra = self._network_latency()
         self.measured, self._reference = measured, reference or self
@@ -371,15 +376,15 @@ class Tuner:
         ]
 
     def _choice(self, algorithm: str, protocol: str, nbytes: float) -> Choice:
-        if algorithm not in self._ways:
-            self._ways[algorithm] = _Way(self, algorithm)
-        way = self._ways[algorithm]
+        if algorithm not in self._algorithms:
+            self._algorithms[algorithm] = _MachineAlgorithm(self, algorithm)
+        one = self._algorithms[algorithm]
         if (algorithm, protocol) not in self._transports:
-            self._transports[algorithm, protocol] = self._transport(algorithm, protocol, way.paces)
+            self._transports[algorithm, protocol] = self._transport(algorithm, protocol, one.paces)
         transport = self._transports[algorithm, protocol]
-        channels = way.channels(protocol, transport, nbytes)
+        channels = one.channels(protocol, transport, nbytes)
         return Choice(
-            algorithm, protocol, nbytes, self.machine, way.plan, way.placement, transport, channels, self.least
+            algorithm, protocol, nbytes, self.machine, one.plan, one.placement, transport, channels, self.least
         )
 
     def _transport(self, algorithm: str, protocol: str, caps: tuple[float, ...]) -> Transport:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from simperf.collectives.algorithms import make_plan
+from simperf.collectives.machine_plans import switch_sites
 from simperf.collectives.nccl_rings import PASSES, chains, turned
 from simperf.collectives.plan import Plan
-from simperf.collectives.suit import switch_sites
 from simperf.hardware import Machine, find_rings
 from simperf.layout import by_server
 

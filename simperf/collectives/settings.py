@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from simperf.collectives.algorithms import algorithms, full_name
+from simperf.collectives.machine_plans import switch_sites
 from simperf.collectives.nccl import COLLECTIVES, Tuner
 from simperf.collectives.networks import network_names
 from simperf.collectives.protocols import PROTOCOLS
-from simperf.collectives.suit import switch_sites
 from simperf.cost.collectives import MeasuredCollective
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.hardware import GpuPart, Machine

@@ -16,13 +16,13 @@ from typing import Any, Protocol
 from simperf.collectives.algorithms import algorithms, options_of
 from simperf.collectives.execute import Context, Execution, PlacedPlan, start
 from simperf.collectives.executors import Executor
+from simperf.collectives.machine_plans import plan_for, reducing_sites
 from simperf.collectives.moved import add_up
 from simperf.collectives.nccl import COLLECTIVES as OF_NCCL
 from simperf.collectives.placement import PLAIN, Transport, place
 from simperf.collectives.plan import COLLECTIVES
 from simperf.collectives.plans.direct import one_send
 from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm, find_algorithm, runs_on
-from simperf.collectives.suit import plan_for, reducing_sites
 from simperf.engine.device import Device, Stream
 from simperf.engine.items import Marker
 from simperf.engine.recorder import Category
@@ -419,7 +419,7 @@ class ProcessGroup:
                 value = str(self.settings.launches)
                 raise InputError(Problem(message, key="options.launches", value=value, expected="1"))
             self.m.simulation.network.provide(tuner.staged.resources)
-            return PlacedPlan(choice.plan, choice.placement, choice.transport, choice.channels)
+            return choice.placed
         algorithm, options = self._asked(name)
         plan = plan_for(machine, name, algorithm, ranks=self.nodes, nbytes=nbytes, transport=self.transport, **options)
         sites = reducing_sites(machine, algorithm, self.nodes, options)

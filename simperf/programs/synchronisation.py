@@ -14,10 +14,10 @@ import simpy
 
 from simperf.collectives import collective_event
 from simperf.collectives.bench import bus_factor
-from simperf.collectives.execute import Context, PlacedPlan, start
+from simperf.collectives.execute import Context, start
 from simperf.collectives.executors import Executor
+from simperf.collectives.machine_plans import plan_for, reducing_sites
 from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm, find_algorithm, runs_on
-from simperf.collectives.suit import plan_for, reducing_sites
 from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program, wait
 from simperf.execution.session import Session
@@ -105,15 +105,9 @@ def _nccl(
     m.notes.append(f"NCCL takes {choice.name}, {len(channels.flows)} channels")
     if not runs_on(m.machine, nodes):
         m.notes.append("NCCL does not run on these GPUs: its constants stand for their own library, unmeasured")
-    placed = PlacedPlan(choice.plan, choice.placement, choice.transport, channels)
     entry = [0.0] * choice.plan.nparticipants
-    return partial(
-        _recorded,
-        m,
-        nodes,
-        choice.name,
-        partial(start, placed, nbytes, Context.of(m.simulation), entry=entry),
-    )
+    begin = partial(start, choice.placed, nbytes, Context.of(m.simulation), entry=entry)
+    return partial(_recorded, m, nodes, choice.name, begin)
 
 
 def _recorded(m: Session, nodes: Sequence[str], name: str, begin: Callable[[], Executor]) -> simpy.Event:

@@ -5,9 +5,9 @@ import pytest
 from simperf.collectives import Transport, Wiring, algorithms
 from simperf.collectives.bench import Row, best_rows, bus_factor, measure, sizes_between, switch_points
 from simperf.collectives.floor import floor, needs
+from simperf.collectives.machine_plans import plan_for, suitable_chunks, switch_sites
 from simperf.collectives.plan import COLLECTIVES
 from simperf.collectives.settings import find_algorithm
-from simperf.collectives.suit import plan_for, suitable_chunks, switch_sites
 from simperf.errors import FloorError, InputError, UnknownNameError
 from simperf.hardware import Catalog, build_cluster
 

@@ -5,7 +5,7 @@ import simpy
 
 from simperf.collectives import Transport, Wiring, collective_event, execute, make_plan
 from simperf.collectives.bench import measure
-from simperf.collectives.suit import plan_for
+from simperf.collectives.machine_plans import plan_for
 from simperf.engine.network import FlowNetwork
 from simperf.engine.simulation import Simulation
 from simperf.hardware import Catalog, build_cluster

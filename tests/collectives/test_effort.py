@@ -5,9 +5,9 @@ import pytest
 from simperf.collectives import Wiring, execute, make_plan
 from simperf.collectives.bench import measure
 from simperf.collectives.effort import ASKED, SURVEY, Effort, EffortError, crossings
+from simperf.collectives.machine_plans import suitable_chunks
 from simperf.collectives.placement import place
 from simperf.collectives.plans.trees import balanced_tree, tree_phase
-from simperf.collectives.suit import suitable_chunks
 from simperf.errors import InputError
 from simperf.hardware import Catalog
 

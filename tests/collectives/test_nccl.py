@@ -4,10 +4,10 @@ import pytest
 
 from simperf.collectives import Transport, execute, make_plan
 from simperf.collectives.lanes import Lanes, pairs_of
+from simperf.collectives.machine_plans import plan_for
 from simperf.collectives.nccl import LAUNCH, Tuner
 from simperf.collectives.placement import Hop, place
 from simperf.collectives.protocols import PROTOCOLS, protocol_transport
-from simperf.collectives.suit import plan_for
 from simperf.errors import InputError, UnknownNameError
 from simperf.hardware import Catalog, build_cluster
 

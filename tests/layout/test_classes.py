@@ -1,4 +1,4 @@
-"""Flows that are alike (classes), routes of a cluster as arrays (ways), bytes by link (moved)."""
+"""Flows that are alike (classes), routes of a cluster as arrays (plan_routes), bytes by link (moved)."""
 
 import numpy as np
 import pytest
@@ -9,8 +9,8 @@ from simperf.collectives import execute, make_plan, rounds
 from simperf.collectives.links import Hops, Links
 from simperf.collectives.moved import add_up
 from simperf.collectives.placement import Placement, Transport
+from simperf.collectives.plan_routes import PlanRoutes
 from simperf.collectives.rounds import solve
-from simperf.collectives.ways import Ways
 from simperf.hardware import Catalog, build_cluster
 from simperf.layout.classes import find_classes
 
@@ -93,13 +93,13 @@ def test_routes_of_a_cluster_are_those_that_it_gives_one_by_one(options):
 
 def test_lanes_and_single_servers_are_asked_pair_by_pair():
     lanes = build_cluster("dgx-a100", 4, fabric="fat-tree", link="infiniband-hdr", servers_per_leaf=2, spines=2)
-    assert Ways.of(Placement(lanes, lanes.gpus)) is None
-    assert Ways.of(Placement(Catalog.load().machine("dgx-1v"), ("gpu0",))) is None
+    assert PlanRoutes.of(Placement(lanes, lanes.gpus)) is None
+    assert PlanRoutes.of(Placement(Catalog.load().machine("dgx-1v"), ("gpu0",))) is None
 
 
 def test_a_cluster_asks_for_as_many_routes_as_there_are_kinds():
     machine = build_cluster("dgx-a100", 64, fabric="fat-tree", link="infiniband-hdr", servers_per_leaf=16)
-    ways = Ways(Placement(machine, machine.gpus))
+    ways = PlanRoutes(Placement(machine, machine.gpus))
     rank = np.arange(len(machine.gpus))
     ways.find(rank, np.roll(rank, -8))
     # eight GPUs of four leaves, to the next server below the leaf or below the next one

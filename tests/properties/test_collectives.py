@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from simperf.collectives import Transport, Wiring, algorithms, execute, make_plan, options_of
-from simperf.collectives.suit import plan_for
+from simperf.collectives.machine_plans import plan_for
 from simperf.errors import InputError
 from simperf.hardware import build_cluster
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import simpy
 
-from simperf.collectives.execute import Context, PlacedPlan, start
+from simperf.collectives.execute import Context, start
 from simperf.collectives.settings import NcclSettings
 from simperf.errors import InputError, Problem
 from simperf.execution.session import Session
@@ -99,6 +99,5 @@ class LocalRings:
         for name, nbytes in work.items():
             tuner = session_tuner(self._m, self.gpus, name, NcclSettings())
             choice = tuner.best(nbytes)
-            placed = PlacedPlan(choice.plan, choice.placement, choice.transport, choice.channels)
-            yield start(placed, nbytes, self._context, entry=[0.0] * choice.plan.nparticipants).done
+            yield start(choice.placed, nbytes, self._context, entry=[0.0] * choice.plan.nparticipants).done
         over()

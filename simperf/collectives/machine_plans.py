@@ -1,4 +1,4 @@
-"""Plans that suit a machine: rings found on its wiring, groups that are its servers, chunks for a size."""
+"""Plans for a machine: rings found on its wiring, groups that are its servers, chunks for a size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways between the participants of a plan in a cluster of equal servers: one is found for each class of routes."""
+"""Routes between the participants of a plan in a cluster of equal servers: one is found for each class."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from simperf.hardware.route_classes import RouteClasses
 if TYPE_CHECKING:
     from simperf.collectives.placement import Hop, Placement
 
-__all__ = ["Ways"]
+__all__ = ["PlanRoutes"]
 
 
-class Ways(RouteClasses):
+class PlanRoutes(RouteClasses):
     """Numbers the links of a cluster that a plan uses.
 
     Parameters
     ----------
     placement : Placement
-        Where the participants sit; `Ways.of` says whether this will do.
+        Where the participants sit; `PlanRoutes.of` says whether this will do.
     """
 
     def __init__(self, placement: Placement) -> None:
@@ -39,8 +39,8 @@ class Ways(RouteClasses):
         return [self._placement.hop(*pair) for pair in self.representatives]
 
     @classmethod
-    def of(cls, placement: Placement) -> Ways | None:
-        """Ways over a cluster whose routes do not depend on names; None on other machines."""
+    def of(cls, placement: Placement) -> PlanRoutes | None:
+        """Routes over a cluster whose routes do not depend on names; None on other machines."""
         machine = getattr(placement.machine, "machine", placement.machine)
         if isinstance(placement.machine, Forwarding) or not isinstance(machine, Machine):
             return None

@@ -1,4 +1,4 @@
-"""Loads of links: the part of a collective's time for which each of them is busy."""
+"""Utilization of links: the part of a collective's time for which each of them is busy."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from simperf.collectives.channels import ChannelBytes
 from simperf.collectives.moved import Moved
 from simperf.hardware.route_classes import LinkNames
 
-__all__ = ["Loads"]
+__all__ = ["Utilization"]
 
 #: loads that differ by less are shown as one
 DIGITS = 9
 
 
-class Loads(Mapping[str, float]):
+class Utilization(Mapping[str, float]):
     """Part of the time for which each resource that moved bytes is busy, 0 to 1; the names are made on first use.
 
     Parameters
