@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from pydantic import ValidationError
 
 from simperf.errors import Problem, nearest
 from simperf.files import TomlFile
 
-__all__ = ["explain"]
+__all__ = ["explain", "problems_of"]
 
 _EXPECTED = {
     "string": 'a text in quotes, such as "eager"',
@@ -44,3 +46,14 @@ def explain(row: Mapping[str, Any], toml: TomlFile, key: tuple[str | int, ...], 
         text = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}[words[kind]]
         return toml.problem(key, f"{text} {context[words[kind]]} is expected", value=shown)
     return toml.problem(key, str(row["msg"]), value=shown)
+
+
+def problems_of(
+    error: ValidationError, toml: TomlFile, at: tuple[str | int, ...], *, known: list[str]
+) -> Iterator[Problem]:
+    """Say what pydantic found wrong with the value at key path `at`, whose keys are `known`."""
+    for row in error.errors(include_url=False):
+        # what pydantic calls a choice of types, such as list[str], is no key
+        loc = tuple(part for part in row["loc"] if isinstance(part, int) or "[" not in part)
+        loc = loc[:-1] if row["type"] == "string_type" and loc[-1:] == ("str",) else loc
+        yield explain(cast(Mapping[str, Any], row), toml, (*at, *loc), known)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from simperf.errors import InputError, Problem
-from simperf.programs.registry import Parameter, Rules, field_value
+from simperf.errors import InputError, Problem, UnknownNameError
+from simperf.programs.registry import Parameter, Rules, field_value, file_value
+from simperf.programs.stack_file import load_stack
 from simperf.programs.unused import idle_problems
 from simperf.training.job import Job
+from simperf.training.stack import Stack
 
-__all__ = ["JobOptions", "Section", "gathered"]
+__all__ = ["JobOptions", "Section", "gathered", "stack_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +64,64 @@ class JobOptions:
         Which of them have no effect, from the values of all.
     make : callable
         The job, from the values of all.
+    strategies : sequence of str
+        Strategies that the job may have, the first by default.
+    fields : mapping of (type, str) to str
+        Parameters that set fields and are of no section.
+
+    Attributes
+    ----------
+    names : dict of (type, str) to str
+        The parameter that sets a field of a type.
     """
 
     def __init__(
-        self, parameters: Sequence[Parameter | Section], rules: Rules, make: Callable[[Mapping[str, Any]], Job]
+        self,
+        parameters: Sequence[Parameter | Section],
+        rules: Rules,
+        make: Callable[[Mapping[str, Any]], Job],
+        *,
+        strategies: Sequence[str],
+        fields: Mapping[tuple[type[Any], str], str] | None = None,
     ) -> None:
-        self.parameters: dict[str, Parameter] = {}
+        self.parameters: dict[str, Parameter] = {_STACK.name: _STACK}
+        self.names: dict[tuple[type[Any], str], str] = dict(fields or {})
         for one in parameters:
+            if isinstance(one, Section):
+                self.names |= {(one.kind, field): name for name, field in one.keys.items()}
             for parameter in one.parameters() if isinstance(one, Section) else [one]:
                 self.parameters.setdefault(parameter.name, parameter)
-        self.rules, self._make = rules, make
+        self.rules, self._make, self.strategies = rules, make, tuple(strategies)
+
+    def completed(self, given: Mapping[str, Any], *, folder: str | os.PathLike[str] = ".") -> dict[str, Any]:
+        """Values of all parameters: those that are given, else the stack's where they have an effect, else defaults.
+
+        Parameters
+        ----------
+        given : mapping
+        folder : path
+            Where the path of a stack begins.
+
+        Raises
+        ------
+        InputError
+            There is no such stack, it is wrong, or it is of another strategy.
+        """
+        values = {name: one.default for name, one in self.parameters.items()} | dict(given)
+        if not values["stack"]:
+            return values
+        if values["stack"].endswith(".toml"):
+            values["stack"] = str(Path(folder) / values["stack"])
+        stack = _loaded(values["stack"])
+        strategy = values.get("strategy", self.strategies[0])
+        if stack.strategy != strategy:
+            message = f"this stack is of strategy {stack.strategy}, and has nothing for {strategy}"
+            raise InputError(Problem(message, key="stack", value=stack.name, expected="another stack, or none"))
+        names = {self.names[one.kind, one.field]: one for one in stack.options}
+        added = {name: file_value(one.kind, one.field, one.value) for name, one in names.items() if name not in given}
+        whole = values | added
+        idle = {name for rule in self.rules(whole) if not rule.used for name in rule.names}
+        return whole | {name: self.parameters[name].default for name in added if name in idle}
 
     def made(self, given: Mapping[str, Any]) -> Job:
         """The job.
@@ -79,12 +131,30 @@ class JobOptions:
         InputError
             What has no meaning, or no effect beside the others: all of it.
         """
+        given = self.completed(given)
         problems = idle_problems(self.parameters, self.rules, given)
         with gathered(problems):
             job = self._make(given)
         if problems:
             raise InputError(problems)
         return job
+
+
+#: the parameter that names a stack
+_STACK = Parameter("stack", str, "", "software stack: a shipped one, or a file of your own", "Stack")
+
+
+def stack_of(given: Mapping[str, Any], **parts: Any) -> Stack:
+    """The stack that parameters name, with the transport and serving of `parts`."""
+    stack = _loaded(given["stack"]) if given["stack"] else Stack()
+    return replace(stack, **parts)
+
+
+def _loaded(name: str) -> Stack:
+    try:
+        return load_stack(name)
+    except UnknownNameError as error:
+        raise InputError(Problem(str(error), key="stack", value=name)) from None
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import cache, wraps
@@ -14,7 +15,19 @@ from simperf.errors import SimperfError, nearest
 from simperf.execution.frontend import Program
 from simperf.registry import Registry
 
-__all__ = ["PROGRAMS", "Count", "Options", "Parameter", "ProgramSpec", "Rules", "Unless", "field_value", "program"]
+__all__ = [
+    "PROGRAMS",
+    "Count",
+    "Options",
+    "Parameter",
+    "ProgramSpec",
+    "Rules",
+    "Unless",
+    "field_types",
+    "field_value",
+    "file_value",
+    "program",
+]
 
 #: how many, one at least; a scenario file is held to it
 Count = Annotated[int, Ge(1)]
@@ -44,7 +57,7 @@ class Parameter:
         default : object
             Instead of the field's.
         """
-        hint = _hints(kind)[field]
+        hint = field_types(kind)[field]
         if default is MISSING:
             one = next(each for each in fields(kind) if each.name == field)
             factory: Any = one.default_factory
@@ -66,7 +79,8 @@ _WORDS = {None: "auto", True: "yes", False: "no"}
 
 
 @cache
-def _hints(kind: Any) -> dict[str, Any]:
+def field_types(kind: Any) -> dict[str, Any]:
+    """Annotation of each field of a dataclass, with its unit."""
     return get_type_hints(kind, include_extras=True)
 
 
@@ -76,10 +90,17 @@ def _plain(origin: Any) -> type[Any]:
 
 def field_value(kind: Any, field: str, value: Any) -> Any:
     """What a field of a dataclass is, where a parameter made by `Parameter.of_field` is `value`."""
-    hint = _hints(kind)[field]
+    hint = field_types(kind)[field]
     if hint == bool | None:
         return {word: choice for choice, word in _WORDS.items()}[value]
     return tuple(value) if get_origin(hint) is tuple else value
+
+
+def file_value(kind: Any, field: str, value: Any) -> Any:
+    """What the parameter made by `Parameter.of_field` is, where a field of a dataclass is `value`."""
+    if field_types(kind)[field] == bool | None:
+        return _WORDS[value]
+    return list(value) if isinstance(value, tuple) else value
 
 
 class Unless(NamedTuple):
@@ -118,8 +139,11 @@ class Options(Protocol):
     def parameters(self) -> Mapping[str, Parameter]:
         """By name."""
 
+    def completed(self, given: Mapping[str, Any], *, folder: str | os.PathLike[str] = ".") -> dict[str, Any]:
+        """Values of all parameters; `folder` is where paths begin."""
+
     def made(self, given: Mapping[str, Any]) -> Any:
-        """The object, of the value of each parameter."""
+        """The object, of values of parameters; the others have their defaults."""
 
 
 class Fields:
@@ -129,8 +153,13 @@ class Fields:
         self._kind = kind
         self.parameters = {one.name: Parameter.of_field(kind, one.name) for one in fields(kind)}
 
+    def completed(self, given: Mapping[str, Any], *, folder: str | os.PathLike[str] = ".") -> dict[str, Any]:
+        """Values of all fields."""
+        return {name: one.default for name, one in self.parameters.items()} | dict(given)
+
     def made(self, given: Mapping[str, Any]) -> Any:
-        """The dataclass, of the value of each field."""
+        """The dataclass, of values of its fields."""
+        given = self.completed(given)
         return self._kind(**{name: field_value(self._kind, name, value) for name, value in given.items()})
 
 
@@ -211,8 +240,7 @@ def _of_keywords(name: str, function: Callable[..., Program], options: Options) 
         for key in given:
             if key not in options.parameters:
                 raise TypeError(f"the program {name!r} has no parameter {key!r}{nearest(key, options.parameters)}")
-        values = {key: parameter.default for key, parameter in options.parameters.items()} | given
-        return (yield from function(m, options.made(values)))
+        return (yield from function(m, options.made(given)))
 
     return play
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from simperf.errors import InputError, Problem
 from simperf.execution import Program
 from simperf.execution.session import Session
-from simperf.programs.job_options import JobOptions, Section
+from simperf.programs.job_options import JobOptions, Section, stack_of
 from simperf.programs.registry import Parameter, Unless, program
 from simperf.programs.training import SLOW_LINK, slow_links, workload_of
 from simperf.programs.unused import slows
@@ -21,7 +21,7 @@ from simperf.training.job import Devices, Disturbances, Input, Job
 from simperf.training.replica import Passes
 from simperf.training.servers.multi_machine import AROUND
 from simperf.training.servers.staleness import Consistency, Mode
-from simperf.training.stack import Serving, Stack, Transport
+from simperf.training.stack import Serving, Transport
 from simperf.training.strategies import Compression, Servers, ServerUpdate
 from simperf.units import Ratio
 
@@ -129,7 +129,7 @@ def _job(given: Mapping[str, Any]) -> Job:
         given,
         model=workload_of(given["model"], given["precision"], layers=_LAYERS.made(given)),
         strategy=_SERVERS.made(given, **{key: made.pop(key) for key in ("consistency", "compression", "update")}),
-        stack=Stack(transport=made.pop("transport"), serving=made.pop("serving")),
+        stack=stack_of(given, transport=made.pop("transport"), serving=made.pop("serving")),
         **made,
     )
     return job
@@ -151,6 +151,12 @@ OPTIONS = JobOptions(
     ),
     _rules,
     _job,
+    strategies=("servers",),
+    fields={
+        **{(Consistency, name): name for name in ("mode", "bound", "backup")},
+        (Disturbances, "jitter"): "family",
+        (Disturbances, "cv"): "jitter",
+    },
 )
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from simperf.errors import InputError, Problem
 from simperf.execution import Program
 from simperf.execution.session import Session
-from simperf.programs.job_options import JobOptions, Section
+from simperf.programs.job_options import JobOptions, Section, stack_of
 from simperf.programs.registry import Parameter, Unless, program
 from simperf.programs.unused import deviates, slows
 from simperf.training.driver import train as play_job
@@ -124,7 +124,7 @@ def _job(given: Mapping[str, Any]) -> Job:
         problems += error.problems
     model = workload_of(given["model"], given["precision"], given["optimizer"], layers=_LAYERS.made(given))
     try:
-        job: Job = _JOB.made(given, model=model, **made)
+        job: Job = _JOB.made(given, model=model, stack=stack_of(given), **made)
     except InputError as error:
         problems += error.problems
     if problems:
@@ -140,6 +140,7 @@ OPTIONS = JobOptions(
     ),
     _rules,
     _job,
+    strategies=tuple(REPLICATED),
 )
 
 

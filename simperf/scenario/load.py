@@ -28,7 +28,7 @@ from simperf.scenario.schema import (
     read_table,
 )
 from simperf.scenario.settings import Scenario
-from simperf.scenario.tables import TableReader
+from simperf.scenario.tables import TableReader, frontend_of_stack
 
 __all__ = ["TABLES", "change_scenario", "load_scenario", "make_scenario", "pick_variant", "redraw"]
 
@@ -217,7 +217,6 @@ class _Loader:
                 catalog = self.tables.calibrated(catalog, profiles, calibration.draw)
         machine = self.tables.machine(tables["machine"], catalog, toml, problems) if "machine" in data else None
         base = free(profiles, calibration.draw if calibration else 0)
-        frontend = self.tables.frontend(tables["frontend"], catalog, toml, problems, base=base)
         program, parameters = self.tables.program(
             data.get("program"),
             toml,
@@ -225,6 +224,9 @@ class _Loader:
             beside={key: data[key] for key in _BESIDE if key in data},
             machine=machine,
         )
+        if "frontend" not in data and parameters.get("stack"):
+            tables["frontend"] = frontend_of_stack(parameters["stack"])
+        frontend = self.tables.frontend(tables["frontend"], catalog, toml, problems, base=base)
         expectations = read_expectations(
             tables["expect"], toml, ("expect",), problems, source=head.source if head is not None else ""
         )

@@ -2,104 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Annotated, Any, get_args, get_origin
+from typing import Any
 
-from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError, WithJsonSchema
-from pydantic.errors import PydanticSchemaGenerationError
+from pydantic import ValidationError
 
 from simperf.errors import Problem, SimperfError, nearest
 from simperf.files import TomlFile
-from simperf.programs import Parameter, ProgramSpec
-from simperf.scenario.schema import problems_of
-from simperf.units import Unit, parse
+from simperf.hardware.words import problems_of
+from simperf.programs import ProgramSpec
+from simperf.programs.adapters import adapter
 
 __all__ = ["adapter", "read_parameters"]
 
-#: beyond this no quantity [SI] of a program means anything, and sums would overflow
-_HUGE = 1e30
-#: whole numbers beyond this are slips of the keyboard, not numbers of operations
-_MANY = 10**12
 Key = tuple[str | int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Quantity:
-    """Reads a text with a unit of `dimension`."""
-
-    dimension: str
-
-    def __call__(self, value: Any) -> float:
-        number = parse(value, self.dimension)
-        if number < 0 and self.dimension != "1":
-            raise ValueError("it cannot be negative")
-        if abs(number) > _HUGE:
-            raise ValueError(f"far too large: at most {_HUGE:g} {self.dimension} is meant to be written here")
-        return number
-
-
-def _count(value: Any) -> Any:
-    if isinstance(value, int) and not isinstance(value, bool):
-        if value < 0:
-            raise ValueError("it cannot be negative")
-        if value > _MANY:
-            raise ValueError(f"far too large: at most {_MANY:g}")
-    return value
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError("a finite number is expected")
-    return value
-
-
-def _readable(annotation: Any, *, signed: bool) -> Any:
-    """`annotation` with its units made readable, inside lists and tables too."""
-    if get_origin(annotation) is Annotated:
-        base, *metadata = get_args(annotation)
-        unit = next((entry for entry in metadata if isinstance(entry, Unit)), None)
-        if unit is not None:
-            return Annotated[float, BeforeValidator(_Quantity(unit.dimension)), WithJsonSchema(_schema(unit.dimension))]
-        return Annotated[_readable(base, signed=signed), *metadata]
-    if annotation is int:
-        return int if signed else Annotated[int, BeforeValidator(_count)]
-    if annotation is float:
-        return Annotated[float, BeforeValidator(_finite)]
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin in (list, dict):
-        return origin[tuple(_readable(argument, signed=signed) for argument in arguments)]
-    return annotation
-
-
-def _schema(dimension: str) -> dict[str, Any]:
-    """Mark for `simperf.scenario.json_schema`, which writes the pattern and examples."""
-    return {"type": ["string", "number"], "description": f"quantity [{dimension}]"}
-
-
-@lru_cache(maxsize=1024)
-def _adapter(annotation: Any, signed: bool) -> TypeAdapter[Any]:
-    return TypeAdapter(_readable(annotation, signed=signed), config=ConfigDict(strict=True))
-
-
-def adapter(parameter: Parameter) -> TypeAdapter[Any]:
-    """Reader of one parameter; whole numbers are 0 or more, unless the default is less.
-
-    Raises
-    ------
-    SimperfError
-        Its annotation is nothing that a file can say.
-    """
-    signed = isinstance(parameter.default, int) and parameter.default < 0
-    try:
-        return _adapter(parameter.annotation, signed)
-    except (PydanticSchemaGenerationError, TypeError):
-        raise SimperfError(
-            f"the parameter {parameter.name!r} is annotated as {parameter.annotation!r}, which a file cannot say; use "
-            "int, float, bool, str, Literal, list, dict, or a quantity of simperf.units such as Seconds or Bytes"
-        ) from None
 
 
 def read_parameters(

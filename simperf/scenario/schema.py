@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -11,7 +10,7 @@ from simperf.answer import Better
 from simperf.errors import Problem
 from simperf.files import TomlFile
 from simperf.hardware.schema import Efficiency, Table
-from simperf.hardware.words import explain
+from simperf.hardware.words import problems_of
 
 __all__ = [
     "AnswerTable",
@@ -21,7 +20,6 @@ __all__ = [
     "HeadTable",
     "RunTable",
     "VariantTable",
-    "problems_of",
     "read_table",
 ]
 
@@ -92,12 +90,3 @@ def read_table(model: type[T], data: Any, toml: TomlFile, at: Key, problems: lis
     except ValidationError as error:
         problems += problems_of(error, toml, at, known=list(model.model_fields))
         return None
-
-
-def problems_of(error: ValidationError, toml: TomlFile, at: Key, *, known: list[str]) -> Iterator[Problem]:
-    """Say what pydantic found wrong with the value at key path `at`, whose keys are `known`."""
-    for row in error.errors(include_url=False):
-        # what pydantic calls a choice of types, such as list[str], is no key
-        loc = tuple(part for part in row["loc"] if isinstance(part, int) or "[" not in part)
-        loc = loc[:-1] if row["type"] == "string_type" and loc[-1:] == ("str",) else loc
-        yield explain(cast(Mapping[str, Any], row), toml, (*at, *loc), known)

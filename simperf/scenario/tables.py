@@ -191,7 +191,19 @@ class TableReader:
                 add_layout(beside["layout"], spec, table, toml, machine, problems)
             if "model" in beside:
                 more = add_model(beside["model"], spec, table, toml, self.folder, problems)
-        return spec, {**read_parameters(spec, table, toml, at, problems), **more}
+        before = len(problems)
+        values = read_parameters(spec, table, toml, at, problems)
+        if spec.options is None or len(problems) > before:
+            return spec, {**values, **more}
+        try:
+            given = {**{name: values[name] for name in table}, **more}
+            return spec, spec.options.completed(given, folder=self.folder)
+        except InputError as error:
+            problems += [
+                p if p.file else toml.problem((*at, p.key), p.message, value=p.value, expected=p.expected)
+                for p in error.problems
+            ]
+        return None, {}
 
     def _own(self, reference: str) -> ProgramSpec:
         if reference not in self._programs:
@@ -206,3 +218,11 @@ def _beside_use(key: str) -> str:
         return "a machine has either use = ..., or tables of its own, not both"
     hint = nearest(key, ("use", "folder"))
     return f"unknown key beside use{hint}"
+
+
+def frontend_of_stack(name: str) -> dict[str, Any]:
+    """The ``[frontend]`` of a scenario that has none, by its stack."""
+    from simperf.programs.stack_file import load_stack
+
+    frontend = load_stack(name).frontend
+    return {"use": frontend} if frontend else {}

@@ -7,15 +7,17 @@ request, how a server receives. A strategy says what travels where; its stack sa
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from simperf.errors import InputError, Problem
 from simperf.training.servers.local_rings import GROUPED
+from simperf.training.servers.staleness import Consistency
+from simperf.training.strategies import STRATEGIES, Compression, ServerUpdate, Strategy
 from simperf.units import Bytes, BytesPerSecond, Ratio, Seconds
 
-__all__ = ["UNEVEN", "Serving", "Stack", "Transport"]
+__all__ = ["UNEVEN", "Serving", "Stack", "StackOption", "Transport"]
 
 #: standard deviation of the logarithm of a connection's claim on a port that several use, from one transfer to the
 #: next: connections of TCP get equal shares only over many round trips. Fitted, one of five values tried (0 to 0.5), to
@@ -131,6 +133,28 @@ def _counts(options: Transport | Serving, keys: tuple[str, ...]) -> list[Problem
 
 
 @dataclass(frozen=True, slots=True)
+class StackOption:
+    """An option that a stack sets, unless a scenario does.
+
+    Parameters
+    ----------
+    kind : type
+        Type that has the option.
+    field : str
+        The option.
+    value : object
+        As a file has it.
+    source : str
+        Where the value comes from.
+    """
+
+    kind: type[Any]
+    field: str
+    value: Any
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stack:
     """A library or a published program, as far as it differs from a plain loop.
 
@@ -141,24 +165,72 @@ class Stack:
     title : str
         what it is
     frontend : str
-        frontend of the catalogue, whose times the host has; empty for the scenario's
+        frontend of the catalogue, whose times the host of a scenario has that names none
+    frontend_source : str
+        where this comes from
     strategy : str
-        strategy that `defaults` are of, a key of `simperf.training.strategies.STRATEGIES`
-    defaults : mapping of str to object
-        options of that strategy which the library sets, unless a scenario does
+        strategy that `options` are of, as files name it; empty for any
+    options : tuple of StackOption
+        what the library sets, each with its source
     transport : Transport
         how messages travel between workers and servers
     serving : Serving
         what their processes do with slices
-    sources : mapping of str to str
-        where each value comes from
     """
 
     name: str = ""
     title: str = ""
     frontend: str = ""
+    frontend_source: str = ""
     strategy: str = ""
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    options: tuple[StackOption, ...] = ()
     transport: Transport = field(default_factory=Transport)
     serving: Serving = field(default_factory=Serving)
-    sources: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, name: str, strategy: str, options: Sequence[StackOption], **about: str) -> Stack:
+        """The stack of options; `about` are its title and frontend.
+
+        Raises
+        ------
+        InputError
+            Options that do not go together.
+        """
+        made = {kind: kind(**_of(kind, options)) for kind in (Transport, Serving)}
+        return cls(
+            name,
+            strategy=strategy,
+            options=tuple(options),
+            transport=cast(Transport, made[Transport]),
+            serving=cast(Serving, made[Serving]),
+            **about,
+        )
+
+    def strategy_with(self, **options: Any) -> Strategy:
+        """The strategy with the stack's options, and others instead of or beside them.
+
+        Examples
+        --------
+        >>> from simperf.training.strategies import DDP
+        >>> ddp = Stack.of("mine", "ddp", [StackOption(DDP, "bucket", 40e6, "its source")])
+        >>> ddp.strategy_with(overlap=False)  # doctest: +ELLIPSIS
+        DDP(algorithm='', options={}, bucket=40000000.0, ..., overlap=False, ...)
+        """
+        kind = STRATEGIES[self.strategy]
+        inner: dict[str, Any] = {"compression": Compression, "consistency": Consistency, "update": ServerUpdate}
+        given = {name: part(**_of(part, self.options)) for name, part in inner.items() if _of(part, self.options)}
+        return kind(**{**_of(kind, self.options), **given, **options})
+
+    def in_use(self, job_parts: Iterable[Any]) -> dict[str, str]:
+        """Source of each option that a part of a job has as the stack sets it, by name."""
+        parts = {type(part): part for part in job_parts}
+        return {
+            one.field: one.source
+            for one in self.options
+            if one.kind in parts and getattr(parts[one.kind], one.field) == one.value
+        }
+
+
+def _of(kind: type[Any], options: Iterable[StackOption]) -> dict[str, Any]:
+    """Fields of a type that options set."""
+    return {one.field: one.value for one in options if one.kind is kind}

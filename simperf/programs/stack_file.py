@@ -1,0 +1,122 @@
+"""Files of software stacks, shipped ones and people's own: ``stack = "byteps"``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from simperf.errors import InputError, Problem, UnknownNameError, nearest
+from simperf.files import TomlFile, read_toml, refuse_format
+from simperf.programs.registry import field_value
+from simperf.programs.typed_tables import FieldValue, read_fields
+from simperf.training.stack import Serving, Stack, StackOption, Transport
+from simperf.training.strategies import STRATEGIES, Servers
+
+__all__ = ["load_stack", "stack_path", "stacks"]
+
+_SHIPPED = Path(__file__).parent / "stacks"
+_KEYS = ("format", "kind", "title", "frontend", "strategy", "transport", "serving", "source")
+
+
+def stacks() -> dict[str, Path]:
+    """Files of the shipped stacks by name."""
+    return {path.stem: path for path in sorted(_SHIPPED.glob("*.toml"))}
+
+
+def stack_path(name: str, folder: str | os.PathLike[str] = ".") -> Path:
+    """File of a shipped stack, or one of people's own, relative to `folder`.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no shipped stack of this name.
+    """
+    if name.endswith(".toml"):
+        return Path(folder) / name
+    if name not in stacks():
+        raise UnknownNameError("stack", name, stacks())
+    return stacks()[name]
+
+
+def load_stack(name: str, folder: str | os.PathLike[str] = ".") -> Stack:
+    """The stack of a name, or of a file.
+
+    Parameters
+    ----------
+    name : str
+        Of a shipped stack, or a path that ends in ``.toml``.
+    folder : path
+        Where such a path begins.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such stack.
+    InputError
+        All that is wrong with the file.
+
+    Examples
+    --------
+    >>> load_stack("apex-ddp").strategy_with(overlap=False).bucket
+    40000000.0
+    """
+    return _read(stack_path(name, folder))
+
+
+@cache
+def _read(path: Path) -> Stack:
+    toml = read_toml(path)
+    refuse_format(toml)
+    problems = list(_problems_of_head(toml))
+    data = toml.data
+    strategy = dict(data["strategy"]) if isinstance(data.get("strategy"), Mapping) else {}
+    name = strategy.pop("kind", "")
+    if name not in STRATEGIES:
+        message = f"no such strategy{nearest(str(name), STRATEGIES)}"
+        expected = "one of " + ", ".join(STRATEGIES)
+        raise InputError([*problems, toml.problem(("strategy", "kind"), message, value=name, expected=expected)])
+    found = list(read_fields(STRATEGIES[name], strategy, toml, ("strategy",), problems))
+    for section, kind in (("transport", Transport), ("serving", Serving)):
+        if section in data and STRATEGIES[name] is not Servers:
+            problems.append(toml.problem((section,), f"strategy {name} has no servers: it has no use for it"))
+        elif section in data:
+            found += read_fields(kind, data[section], toml, (section,), problems)
+    sources = data.get("source", {})
+    problems += _problems_of_sources(toml, found, sources if isinstance(sources, Mapping) else {})
+    if problems:
+        raise InputError(problems)
+    options = tuple(
+        StackOption(one.kind, one.field, field_value(one.kind, one.field, one.value), sources[one.field])
+        for one in found
+    )
+    about = {key: str(data.get(key, "")) for key in ("title", "frontend")}
+    return Stack.of(path.stem, name, options, **about, frontend_source=str(sources.get("frontend", "")))
+
+
+def _option(one: FieldValue, source: str) -> StackOption:
+    return StackOption(one.kind, one.field, field_value(one.kind, one.field, one.value), source)
+
+
+def _problems_of_head(toml: TomlFile) -> Iterator[Problem]:
+    if toml.data.get("kind") != "stack":
+        yield toml.problem(("kind",), "this is no file of a stack", value=toml.data.get("kind", ""), expected='"stack"')
+    for key in toml.data:
+        if key not in _KEYS:
+            yield toml.problem((key,), f"unknown key{nearest(key, _KEYS)}")
+    for key in ("title", "frontend"):
+        if not isinstance(toml.data.get(key, ""), str):
+            yield toml.problem((key,), "a text in quotes is expected", value=toml.data[key])
+
+
+def _problems_of_sources(toml: TomlFile, found: list[FieldValue], sources: Mapping[str, Any]) -> Iterator[Problem]:
+    """Every value has a source, and every source a value."""
+    given = {one.field: one.at for one in found} | ({"frontend": ("frontend",)} if "frontend" in toml.data else {})
+    for name, at in given.items():
+        if not isinstance(sources.get(name), str) or not sources[name]:
+            yield toml.problem(at, "a value needs a source", expected=f'[source] {name} = "..."')
+    for name in sources:
+        if name not in given:
+            yield toml.problem(("source", name), f"the source of nothing{nearest(name, given)}")

@@ -1,0 +1,79 @@
+"""Tables of a file that are dataclasses: each key a field, a table inside it a field that is a dataclass itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import is_dataclass
+from typing import Any, NamedTuple, get_args, get_origin
+
+from pydantic import ValidationError
+
+from simperf.errors import Problem, nearest
+from simperf.files import TomlFile
+from simperf.hardware.words import problems_of
+from simperf.programs.adapters import adapter
+from simperf.programs.registry import Parameter, field_types
+
+__all__ = ["FieldValue", "read_fields", "table_of"]
+
+Key = tuple[str | int, ...]
+
+
+class FieldValue(NamedTuple):
+    """A field of a dataclass that a file sets.
+
+    Parameters
+    ----------
+    kind : type
+        The dataclass.
+    field : str
+    value : object
+        As its `Parameter` has it.
+    written : object
+        As the file says it.
+    at : tuple
+        Key path in the file.
+    """
+
+    kind: type[Any]
+    field: str
+    value: Any
+    written: Any
+    at: Key
+
+
+def table_of(hint: Any) -> type[Any] | None:
+    """The dataclass that a field of this annotation is a table of, or an array of tables; None for a plain value."""
+    if get_origin(hint) is tuple:
+        hint = get_args(hint)[0]
+    return hint if isinstance(hint, type) and is_dataclass(hint) else None
+
+
+def read_fields(kind: type[Any], data: Any, toml: TomlFile, at: Key, problems: list[Problem]) -> Iterator[FieldValue]:
+    """What the table `data` at key path `at` sets of the dataclass `kind`, and of the dataclasses in it.
+
+    What is wrong is added to `problems`.
+    """
+    if not isinstance(data, Mapping):
+        problems.append(toml.problem(at, "a table is expected", value=data, expected=f"[{'.'.join(map(str, at))}]"))
+        return
+    hints = field_types(kind)
+    for name, value in data.items():
+        place = (*at, name)
+        if name not in hints:
+            problems.append(toml.problem(place, f"{kind.__name__} has no option {name!r}{nearest(name, hints)}"))
+            continue
+        inner = table_of(hints[name])
+        if inner is not None and get_origin(hints[name]) is tuple:
+            if not isinstance(value, list) or len(value) != 1:
+                problems.append(toml.problem(place, "one table is expected", expected=f"one [[{'.'.join(place)}]]"))  # type: ignore[arg-type]
+                continue
+            yield from read_fields(inner, value[0], toml, (*place, 0), problems)
+        elif inner is not None:
+            yield from read_fields(inner, value, toml, place, problems)
+        else:
+            try:
+                parameter = Parameter.of_field(kind, name)
+                yield FieldValue(kind, name, adapter(parameter).validate_python(value), value, place)
+            except ValidationError as error:
+                problems += problems_of(error, toml, place, known=[])
