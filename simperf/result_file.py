@@ -152,6 +152,7 @@ class ResultFile(_Table):
     modelled: tuple[Text, ...] = ()
     not_modelled: tuple[Text, ...] = ()
     sources: dict[str, Text] = Field(default_factory=dict)
+    assumed: dict[str, Text] = Field(default_factory=dict)
     notes: tuple[Text, ...] = ()
     unused: dict[str, _Problem] = Field(default_factory=dict)
 

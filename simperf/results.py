@@ -127,6 +127,8 @@ class Result:
         What the number contains and what it leaves out, in words.
     sources : mapping of str to str
         Where the inputs' numbers come from.
+    assumed : mapping of str to str
+        Options that a software stack set, with their sources.
     operations : sequence of OperationUse
         The kernels' costs, where the program's operations are known.
     ceilings : mapping of str to Ceiling
@@ -169,6 +171,7 @@ class Result:
     modelled: tuple[str, ...] = ()
     not_modelled: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
+    assumed: Mapping[str, str] = field(default_factory=dict)
     operations: tuple[OperationUse, ...] = ()
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -311,7 +314,7 @@ class Result:
         from simperf.result_file import FORMAT, written
 
         rows = ("spans", "samples", "arrows", "operations", "memory")
-        plain = ("floors", "scenario", "sources", "intervals", "draws")
+        plain = ("floors", "scenario", "sources", "assumed", "intervals", "draws")
         data: dict[str, Any] = {"format": FORMAT}
         data |= {each.name: getattr(self, each.name) for each in fields(self) if each.name != "given_times"}
         data |= {key: [list(row) for row in data[key]] for key in rows}

@@ -215,6 +215,7 @@ def collect(scenario: Scenario, session: Session, time: float) -> Result:
         modelled=modelled,
         not_modelled=not_modelled,
         sources=_sources(scenario, session, uses),
+        assumed=dict(session.assumed),
         operations=tuple(
             OperationUse(
                 use.name,

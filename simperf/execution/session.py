@@ -118,6 +118,7 @@ class Session:
         self.metrics: dict[str, tuple[float, str]] = {}
         self.done: dict[str, tuple[float, str]] = {}
         self.notes: list[str] = []
+        self.assumed: dict[str, str] = {}  # values that the program took from a software stack, with their sources
         self.ranks: dict[str, RankClass] = {}  # by the device that is simulated for them
         self.operations: dict[tuple[str, Op, str], Operation] = {}
         self._models: dict[str, OpModel] = {}

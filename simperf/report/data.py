@@ -74,6 +74,7 @@ def result_document(result: Result, checks: Checks = ()) -> dict[str, Any]:
         "modelled": list(result.modelled),
         "not_modelled": list(result.not_modelled),
         "sources": dict(result.sources),
+        "assumed": dict(result.assumed),
         "scenario": dict(result.scenario),
         "seed": result.seed,
         "version": result.version,

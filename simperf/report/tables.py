@@ -139,11 +139,12 @@ def result_view(result: Result, checks: Sequence[Check] = ()) -> RenderableType:
     for title, lines in (("Modelled", result.modelled), ("Not modelled", result.not_modelled)):
         if lines:
             parts += _titled(title, Text("\n".join(lines)))
-    if result.sources:
-        grid = _grid()
-        for name, source in result.sources.items():
-            grid.add_row(name, Text(source, overflow="fold"))
-        parts += _titled("Sources", grid)
+    for title, sources in (("Assumed", result.assumed), ("Sources", result.sources)):
+        if sources:
+            grid = _grid()
+            for name, source in sources.items():
+                grid.add_row(name, Text(source, overflow="fold"))
+            parts += _titled(title, grid)
     return Group(*parts)
 
 

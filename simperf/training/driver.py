@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from simperf.execution import Program
 from simperf.execution.session import Session
@@ -58,7 +58,16 @@ def train(m: Session, job: Job) -> Program:
         m.notes.append(f"kernels at {speed:.3f} times the catalogue's speed, so that one device does {job.alone:g}/s")
         steps = _each(steps, speed)
     nominal = steps[0]
+    m.assumed |= _assumed(job)
     yield run.play(_each(steps, run.slowest()), nominal)
+
+
+def _assumed(job: Job) -> dict[str, str]:
+    """Options that the job has as its stack sets them, with their sources."""
+    parts: list[Any] = [job.strategy, job.stack.transport, job.stack.serving]
+    if isinstance(job.strategy, Servers):
+        parts += [job.strategy.consistency, job.strategy.compression, job.strategy.update]
+    return {f"{job.stack.name}: {name}": source for name, source in job.stack.in_use(parts).items()}
 
 
 def _each(steps: Sequence[TrainingStep], speed: float) -> list[TrainingStep]:
