@@ -49,7 +49,7 @@ def table_of(hint: Any) -> type[Any] | None:
     return hint if isinstance(hint, type) and is_dataclass(hint) else None
 
 
-def read_fields(kind: type[Any], data: Any, toml: TomlFile, at: Key, problems: list[Problem]) -> Iterator[FieldValue]:
+def read_fields(kind: Any, data: Any, toml: TomlFile, at: Key, problems: list[Problem]) -> Iterator[FieldValue]:
     """What the table `data` at key path `at` sets of the dataclass `kind`, and of the dataclasses in it.
 
     What is wrong is added to `problems`.
@@ -66,7 +66,7 @@ def read_fields(kind: type[Any], data: Any, toml: TomlFile, at: Key, problems: l
         inner = table_of(hints[name])
         if inner is not None and get_origin(hints[name]) is tuple:
             if not isinstance(value, list) or len(value) != 1:
-                problems.append(toml.problem(place, "one table is expected", expected=f"one [[{'.'.join(place)}]]"))  # type: ignore[arg-type]
+                problems.append(toml.problem(place, "one table is expected", expected=f"one [[{'.'.join(place)}]]"))
                 continue
             yield from read_fields(inner, value[0], toml, (*place, 0), problems)
         elif inner is not None:

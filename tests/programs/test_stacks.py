@@ -1,0 +1,146 @@
+"""Software stacks: files with a source for every value, and what they set of a job."""
+
+import tomllib
+
+import pytest
+
+import simperf
+from simperf.errors import InputError, UnknownNameError
+from simperf.programs import PROGRAMS
+from simperf.programs.registry import file_value
+from simperf.programs.stack_file import load_stack, stacks
+from simperf.scenario import load_scenario, make_scenario, shipped_scenarios
+from simperf.training.stack import Stack
+from simperf.training.strategies import DDP, Servers
+
+MINE = """
+format = 1
+kind = "stack"
+title = "Mine"
+
+[strategy]
+kind = "servers"
+overlap = false
+
+[strategy.compression]
+on = "cpu"
+
+[transport]
+connections = 1
+message = "5 us"
+
+[source]
+overlap = "its code"
+on = "its code"
+connections = "its code"
+message = "measured"
+"""
+LAYERS = {"layers": 4, "backward": "4 ms", "weights": "40 MB", "steps": 2}
+
+
+@pytest.fixture
+def mine(tmp_path):
+    def write(text=MINE):
+        (tmp_path / "mine.toml").write_text(text, "utf-8")
+        return tmp_path
+
+    return write
+
+
+@pytest.mark.parametrize("name", stacks())
+def test_every_value_is_read_as_it_is_written_and_has_a_source(name):
+    """Round trip: the options of the type, written as a file has them, are those of the file."""
+    stack = load_stack(name)
+    text = stacks()[name].read_text("utf-8")
+    data = tomllib.loads(text)
+    assert data["format"] == 1
+    assert stack.title
+    assert len(data["source"]) == len(stack.options) + ("frontend" in data)
+    for one in stack.options:
+        spec = PROGRAMS["parameter-server" if stack.strategy == "servers" else "train"]
+        parameter = spec.options.names[one.kind, one.field]
+        values = spec.options.completed({"stack": name})
+        assert values[parameter] in (file_value(one.kind, one.field, one.value), spec.parameters[parameter].default)
+        assert one.source == data["source"][one.field]
+
+
+@pytest.mark.parametrize("name", stacks())
+def test_every_stack_is_used_by_a_shipped_scenario(name):
+    paths = [path for path in shipped_scenarios().values() if f'stack = "{name}"' in path.read_text("utf-8")]
+    scenario = load_scenario(paths[0])
+    result = simperf.run(scenario.variants[0] if scenario.variants else scenario, record=False)
+    assert any(key.startswith(f"{name}: ") for key in result.assumed)
+
+
+def test_a_stack_gives_what_the_scenario_does_not(mine):
+    folder = mine()
+    base = {"machine": {"use": "book-4gpu"}, "program": {"use": "parameter-server", "stack": "mine.toml", **LAYERS}}
+    scenario = make_scenario(base, folder=folder)
+    assert scenario.parameters["connections"] == 1
+    assert scenario.parameters["message"] == pytest.approx(5e-6)
+    assert scenario.parameters["codec_on"] == "gpu", "nothing is encoded, and that is not refused"
+    own = {key: value for key, value in base["program"].items() if key != "stack"}
+    same = {**own, "connections": 1, "message": "5 us", "overlap": False}
+    times = [simperf.run(made).time for made in (scenario, make_scenario({**base, "program": same}))]
+    assert times[0] == times[1]
+    base["program"]["message"] = 0
+    changed = make_scenario(base, folder=folder)
+    assert changed.parameters["message"] == 0.0
+    result = simperf.run(changed)
+    assert result.time < times[0]
+    assert set(result.assumed) == {"mine: overlap", "mine: connections"}
+
+
+def test_the_frontend_of_a_stack_is_that_of_a_scenario_without_one():
+    program = {"use": "parameter-server", "stack": "byteps", "model": "lenet"}
+    plain, own = (
+        make_scenario({"machine": {"use": "p3-8xlarge"}, "program": program, **more})
+        for more in ({}, {"frontend": {"use": "pytorch"}})
+    )
+    assert (plain.frontend.name, own.frontend.name) == ("mxnet", "pytorch")
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ({"use": "train", "stack": "byteps"}, "this stack is of strategy servers, and has nothing for ddp"),
+        ({"use": "train", "stack": "apex"}, "did you mean 'apex-ddp'"),
+        ({"use": "train", "stack": "none.toml"}, "none.toml"),
+    ],
+)
+def test_a_stack_that_does_not_fit_is_refused(program, words):
+    with pytest.raises(InputError, match=words):
+        make_scenario({"machine": {"use": "dgx-1v"}, "program": program})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('message = "measured"\n', "", "transport.message: a value needs a source"),
+        ("format = 1", "format = 2", "this simperf reads format 1"),
+        ('kind = "stack"', 'kind = "gpu"', "no file of a stack"),
+        ('kind = "servers"', 'kind = "server"', "did you mean 'servers'"),
+        ("overlap = false", "overlay = false", "did you mean 'overlap'"),
+        ('"5 us"', '"5 MB"', "a time is expected"),
+        ('kind = "servers"', 'kind = "ddp"', "it has no use for it"),
+        ("connections = 1", "connections = -1", "cannot be negative"),
+        ('overlap = "its code"', 'overlap = "its code"\nhandle = "?"', "the source of nothing"),
+    ],
+)
+def test_wrong_files_are_told_with_line_and_key(mine, old, new, words):
+    folder = mine(MINE.replace(old, new, 1))
+    with pytest.raises(InputError, match=words) as caught:
+        load_stack("mine.toml", folder)
+    assert any("mine.toml" in str(problem) and problem.line for problem in caught.value.problems)
+
+
+def test_strategies_of_stacks_in_python():
+    assert load_stack("apex-ddp").strategy_with(overlap=False) == DDP(
+        bucket=40e6, first_bucket=40e6, bucket_view=False, overlap=False
+    )
+    byteps = load_stack("byteps").strategy_with(servers=4)
+    assert isinstance(byteps, Servers)
+    assert (byteps.servers, byteps.update.on_workers, byteps.compression.on) == (4, True, "cpu")
+    assert Stack().in_use([byteps]) == {}
+    with pytest.raises(UnknownNameError):
+        load_stack("byte")
