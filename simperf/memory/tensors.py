@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 __all__ = ["KINDS", "Tensor", "TensorKind", "held"]
 
@@ -31,8 +30,7 @@ TensorKind = Literal[
 KINDS: tuple[TensorKind, ...] = get_args(TensorKind)
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(NamedTuple):
     """A piece of device memory with its lifetime, in numbers of operations.
 
     Parameters
@@ -70,7 +68,9 @@ def held(tensors: Iterable[Tensor], count: int) -> dict[TensorKind, list[float]]
     """
     changes: dict[TensorKind, list[float]] = {}
     for one in tensors:
-        series = changes.setdefault(one.kind, [0.0] * (count + 1))
+        series = changes.get(one.kind)
+        if series is None:
+            series = changes[one.kind] = [0.0] * (count + 1)
         series[one.born] += one.nbytes
         series[max(one.dies, one.born + 1) if one.dies < count else count] -= one.nbytes
     return {kind: list(accumulate(series))[:count] for kind, series in changes.items()}
