@@ -59,6 +59,7 @@ def transformers(draw):
         bias=bias,
         qkv_bias=not bias and draw(st.booleans()),
         qk_norm=draw(st.booleans()),
+        dropout=draw(st.booleans()),
         experts=experts,
         experts_per_token=draw(st.integers(1, experts)) if experts else 0,
         expert_ffn=draw(st.integers(0, 9999)) if experts else 0,

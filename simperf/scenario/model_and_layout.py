@@ -158,7 +158,19 @@ def _forward(model: str | Transformer, spec: ProgramSpec, table: dict[str, Any],
         message = f"the program {spec.name!r} plays a transformer by its dimensions"
         raise InputError(toml.problem(("model", "name"), message, value=model, expected="layers, hidden, heads, ..."))
     plain = Transformer(layers=1, hidden=1, heads=1, vocabulary=1, sequence=1)
-    for key in ("activation", "norm", "positions", "tied", "bias", "qkv_bias", "qk_norm", "experts", "head_dim"):
+    beside = (
+        "activation",
+        "norm",
+        "positions",
+        "tied",
+        "bias",
+        "qkv_bias",
+        "qk_norm",
+        "dropout",
+        "experts",
+        "head_dim",
+    )
+    for key in beside:
         value, usual = getattr(model, key), getattr(plain, key)
         if value != usual and not (key == "head_dim" and model.query_width == model.hidden):
             message = f"the program {spec.name!r} plays no such model"

@@ -4,15 +4,24 @@ import pytest
 
 from simperf.errors import InputError
 from simperf.workload import zoo
-from simperf.workload.transformers import Transformer
+from simperf.workload.transformers import Transformer, from_config
 from simperf.workload.transformers.step import training_model
 
-LLAMA = Transformer(layers=32, hidden=4096, heads=32, ffn=11008, vocabulary=32000, sequence=4096, name="llama2-7b")
+MODELS = {
+    "llama2-7b": Transformer(layers=32, hidden=4096, heads=32, ffn=11008, vocabulary=32000, sequence=4096),
+    **{
+        name: from_config(
+            {"model_type": "gpt2", "n_layer": layers, "n_embd": width, "n_head": heads, "n_positions": 1024}
+            | {"vocab_size": 50257}
+        )
+        for name, layers, width, heads in (("gpt2", 12, 768, 12), ("gpt2-xl", 48, 1600, 25))
+    },
+}
 
 
-@pytest.fixture(scope="module")
-def pair():
-    return training_model(LLAMA), zoo.load("llama2-7b")
+@pytest.fixture(scope="module", params=MODELS)
+def pair(request):
+    return training_model(MODELS[request.param]), zoo.load(request.param)
 
 
 def kernel(op):
@@ -34,7 +43,7 @@ def test_the_same_operations_at_a_batch_and_a_precision(pair):
 
 def test_gradients_become_ready_in_the_same_order(pair):
     made, traced = ([(model.parameters[one.parameter].name, one.after) for one in model.gradients] for model in pair)
-    assert made == traced
+    assert made == [(name.replace("word.", "embed.").replace(".out.", ".o."), after) for name, after in traced]
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16-master"])
@@ -55,7 +64,26 @@ def test_grouped_queries_have_narrower_keys_and_less_work():
     assert grouped.parameter_count == Transformer(**few, kv_heads=2).parameters
 
 
+def test_dropout_and_a_head_of_its_own():
+    few = {"layers": 2, "hidden": 64, "heads": 4, "vocabulary": 100, "sequence": 16, "bias": True}
+    few |= {"norm": "layer", "positions": "learned", "activation": "gelu"}
+    tied, own, dropped = (
+        training_model(Transformer(**few, **more)) for more in ({"tied": True}, {}, {"tied": True, "dropout": True})
+    )
+    assert own.parameter_count - tied.parameter_count == 100 * 64
+    assert len(tied.ops) - len(own.ops) == 1, "the two gradients of the embedding are added up"
+    drops = [op.kind for op in dropped.ops if "dropout" in op.kind]
+    assert len(dropped.ops) - len(tied.ops) == len(drops) == 2 * (1 + 2 * 2)
+    assert len(own.gradients) == len(own.parameters)
+
+
 def test_models_whose_kernels_are_not_known():
-    with pytest.raises(InputError) as caught:
-        training_model(Transformer(layers=1, hidden=8, heads=1, vocabulary=9, sequence=4, norm="layer", tied=True))
-    assert [one.key for one in caught.value.problems] == ["norm", "tied"]
+    few = {"layers": 1, "hidden": 8, "heads": 1, "vocabulary": 9, "sequence": 4}
+    for given, keys in (
+        ({"tied": True, "qk_norm": True}, ["tied", "qk_norm"]),
+        ({"norm": "layer", "tied": True}, ["positions", "activation", "bias"]),
+        ({"experts": 4, "experts_per_token": 2}, ["experts"]),
+    ):
+        with pytest.raises(InputError) as caught:
+            training_model(Transformer(**few, **given))
+        assert [one.key for one in caught.value.problems] == keys

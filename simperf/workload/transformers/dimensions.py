@@ -72,6 +72,8 @@ class Transformer:
         Whether those of queries, keys and values have, if not all.
     qk_norm : bool
         Whether queries and keys are normalised, with weights of the width of a head.
+    dropout : bool
+        Whether training drops elements after the embedding, attention and the feed-forward network.
     experts : int
         Feed-forward networks of a block, from which a router chooses; 0 for a dense model.
     experts_per_token : int
@@ -107,6 +109,7 @@ class Transformer:
     bias: bool = False
     qkv_bias: bool = False
     qk_norm: bool = False
+    dropout: bool = False
     experts: int = 0
     experts_per_token: int = 0
     expert_ffn: int = 0

@@ -140,6 +140,7 @@ def _gpt2(data: Mapping[str, Any], sequence: int) -> Transformer:
         positions="learned",
         tied=bool(data.get("tie_word_embeddings", True)),
         bias=True,
+        dropout=bool(data.get("resid_pdrop", 0.1)),
         name=_name(data),
     )
 

@@ -13,8 +13,8 @@ __all__ = ["Part", "Tape"]
 #: no arithmetic
 NOTHING = Affine(0, 0)
 
-#: a tensor by its number, or so many of its elements
-Part: TypeAlias = int | tuple[int, Affine]
+#: a tensor by its number, or so many of its elements, or that and how often a kernel goes over them
+Part: TypeAlias = int | tuple[int, Affine] | tuple[int, Affine, int]
 
 
 class Tape:
@@ -61,7 +61,7 @@ class Tape:
         *,
         flops: Affine = NOTHING,
         gemm: tuple[Affine, ...] = (),
-        passes: int = 1,
+        widths: Sequence[int] = (),
     ) -> tuple[int, ...]:
         """A kernel; the tensors that it makes.
 
@@ -78,16 +78,17 @@ class Tape:
             [FLOP]
         gemm : tuple of Affine
             batch, m, n and k of the matrix product inside.
-        passes : int
-            How often it goes over what it reads.
+        widths : sequence of int
+            Bytes an element of each tensor that it makes, where the precision has no say [B]; 0 where it has.
         """
         here = len(self.ops)
         operands = []
         for part in reads:
-            tensor, elements = part if isinstance(part, tuple) else (part, self._elements[part])
-            operands.append(Operand(tensor, elements, passes))
-            self._used[tensor] = here
-        made = tuple(self._tensor(elements, born=here) for elements in writes)
+            operand = Operand(*part) if isinstance(part, tuple) else Operand(part, self._elements[part])
+            operands.append(operand)
+            self._used[operand.tensor] = here
+        sizes = zip(writes, widths or [0] * len(writes), strict=True)
+        made = tuple(self._tensor(elements, born=here, width=width) for elements, width in sizes)
         count = self._names[name] = self._names.get(name, 0) + 1
         label = name if count == 1 else f"{name}.{count}"
         outputs = tuple(Operand(tensor, self._elements[tensor]) for tensor in made)

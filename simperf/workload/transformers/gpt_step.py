@@ -1,0 +1,226 @@
+"""The training step of the GPT family, kernel by kernel as eager PyTorch runs it.
+
+Queries, keys and values are one matrix, biases are added by the matrix products, and every gradient of an input comes
+before that of its weight and bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from simperf.workload.traced import Affine
+from simperf.workload.transformers.dimensions import Transformer, Weight
+from simperf.workload.transformers.tape import Part
+from simperf.workload.transformers.training_pass import BACK, TrainingPass
+
+__all__ = ["GptStep"]
+
+#: FLOP an element
+GELU, GELU_BACK, NORM, NORM_BACK, DROP = 12, 25, 7, 14, 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Norm:
+    """What the backward pass needs of a normalisation: its input, mean and 1 / deviation of each row."""
+
+    name: str
+    x: int
+    mean: int
+    root: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """What the backward pass needs of a block; a mask is -1 without dropout."""
+
+    first: _Norm
+    h: int
+    qkv: int
+    attended: int
+    sums: int
+    mask: int
+    second: _Norm
+    h2: int
+    up: int
+    active: int
+    mask2: int
+
+
+class GptStep(TrainingPass):
+    """A training step of a dense model with layer normalisation, learned positions, GELU and biases."""
+
+    def __init__(self, model: Transformer) -> None:
+        super().__init__(model, _fused(model))
+        self._blocks: dict[str, _Block] = {}
+
+    def embed(self) -> int:
+        """Look tokens and places up."""
+        tape, model = self.tape, self.model
+        places = Affine(model.sequence, 0)
+        (self._places,) = tape.add("fill", "fill", "elementwise", [], [places], widths=(8,))
+        table, position = self.weights["embed.weight"][0], self.weights["position.weight"][0]
+        (x,) = tape.add("embed.embedding", "embedding", "copy", [(table, self.wide), self.tokens], [self.wide])
+        size = Affine(model.sequence * model.hidden, 0)
+        (at,) = tape.add("position.embedding", "embedding", "copy", [position, self._places], [size])
+        x, self._mask = self._drop("drop", self.pointwise("add", [x, at], self.wide))
+        return x
+
+    def block(self, name: str, x: int) -> int:
+        """Attention and feed-forward network, each added to what it reads."""
+        model = self.model
+        h, first = self._norm(f"{name}.norm1", x)
+        whole = Affine(0, self.queries.slope + 2 * self.keys.slope)
+        qkv = self._linear(f"{name}.qkv", h, whole)
+        products, flops = self.attention(2)
+        sizes = [self.queries, Affine(0, model.heads * model.sequence)]
+        a, sums = self.tape.add(f"{name}.attention", "attention", "attention", [qkv], sizes, flops=flops, gemm=products)
+        o, mask = self._drop(f"{name}.drop", self._linear(f"{name}.o", a, self.wide))
+        x = self.pointwise(f"{name}.add", [x, o], self.wide)
+        h2, second = self._norm(f"{name}.norm2", x)
+        up = self._linear(f"{name}.up", h2, self.inner)
+        active = self.pointwise(f"{name}.gelu", [up], self.inner, GELU)
+        down, mask2 = self._drop(f"{name}.drop", self._linear(f"{name}.down", active, self.wide))
+        self._blocks[name] = _Block(first, h, qkv, a, sums, mask, second, h2, up, active, mask2)
+        return self.pointwise(f"{name}.add", [x, down], self.wide)
+
+    def head(self, x: int) -> int:
+        """Normalise and give each token a chance."""
+        h, norm = self._norm("norm", x)
+        self._last = h, norm
+        weight, gemm, flops = self._head()
+        return self.tape.add("head.matmul", "matmul", "gemm", [h, weight], [self.logits], flops=flops, gemm=gemm)[0]
+
+    def head_back(self, g: int) -> int:
+        """Gradient of what the head reads."""
+        h, norm = self._last
+        weight, (one, rows, vocabulary, hidden), flops = self._head()
+        size = Affine(self.model.vocabulary * self.model.hidden, 0)
+        gemm = (one, vocabulary, hidden, rows)
+        (self._found,) = self.tape.add("head.matmul.back", "matmul", "gemm", [g, h], [size], flops=flops, gemm=gemm)
+        gemm = (one, rows, hidden, vocabulary)
+        (back,) = self.tape.add("head.matmul.back", "matmul", "gemm", [g, weight], [self.wide], flops=flops, gemm=gemm)
+        if not self.model.tied:
+            self.tape.gradient("head.weight", self._found)
+        return self._norm_back(norm, back)
+
+    def block_back(self, name: str, g: int) -> int:
+        """Gradient of what a block reads."""
+        block = self._blocks[name]
+        inner = self._linear_back(f"{name}.down", self._drop_back(name, g, block.mask2), block.active, self.inner)
+        inner = self.pointwise(f"{name}.gelu_backward", [inner, block.up], self.inner, GELU_BACK)
+        h = self._linear_back(f"{name}.up", inner, block.h2, self.wide)
+        g = self._norm_back(block.second, h, beside=g)
+        a = self._linear_back(f"{name}.o", self._drop_back(name, g, block.mask), block.attended, self.queries)
+        products, flops = self.attention(2 * BACK)
+        parts = self.tape.add(
+            f"{name}.attention_backward",
+            "attention_backward",
+            "attention",
+            [a, block.qkv, block.attended, block.sums],
+            [self.queries, self.keys, self.keys],
+            flops=flops,
+            gemm=products,
+        )
+        whole = Affine(0, self.queries.slope + 2 * self.keys.slope)
+        (qkv,) = self.tape.add("cat.back", "cat", "copy", parts, [whole])
+        h = self._linear_back(f"{name}.qkv", qkv, block.h, self.wide)
+        return self._norm_back(block.first, h, beside=g)
+
+    def embed_back(self, g: int) -> None:
+        """Gradients of the embeddings."""
+        tape, model = self.tape, self.model
+        g = self._drop_back("", g, self._mask)
+        size, kind = Affine(model.sequence * model.hidden, 0), "embedding_dense_backward"
+        (places,) = tape.add("sum.back", "sum", "reduction", [g], [size], flops=self.wide)
+        (found,) = tape.add(f"position.{kind}", kind, "copy", [places, self._places], [size])
+        tape.gradient("position.weight", found)
+        table = Affine(model.vocabulary * model.hidden, 0)
+        (found,) = tape.add(f"embed.{kind}", kind, "copy", [g, self.tokens], [table])
+        if model.tied:
+            found = self.pointwise("embed.add.back", [self._found, found], table)
+        tape.gradient("embed.weight", found)
+
+    def _head(self) -> tuple[int, tuple[Affine, Affine, Affine, Affine], Affine]:
+        """The head's weights, its matrix product and its arithmetic [FLOP]."""
+        model = self.model
+        weight = self.weights["embed.weight" if model.tied else "head.weight"][0]
+        gemm = (Affine(1, 0), self.rows, Affine(model.vocabulary, 0), Affine(model.hidden, 0))
+        return weight, gemm, Affine(0, 2 * model.sequence * model.vocabulary * model.hidden)
+
+    def _norm(self, name: str, x: int) -> tuple[int, _Norm]:
+        weights = [self.weights[f"{name}.{part}"][0] for part in ("weight", "bias")]
+        flops = Affine(0, NORM * self.wide.slope)
+        sizes = [self.wide, self.rows, self.rows]
+        h, mean, root = self.tape.add(
+            f"{name}.layernorm", "layernorm", "normalization", [x, *weights], sizes, flops=flops
+        )
+        return h, _Norm(name, x, mean, root)
+
+    def _norm_back(self, norm: _Norm, g: int, *, beside: int | None = None) -> int:
+        """Gradient of a normalisation's input, added to the one that comes `beside` it."""
+        name = norm.name
+        weights = [self.weights[f"{name}.{part}"][0] for part in ("weight", "bias")]
+        size = Affine(self.model.hidden, 0)
+        parts: list[Part] = [(g, self.wide, 2), (norm.x, self.wide, 2), norm.mean, norm.root, *weights]
+        x, weight, bias = self.tape.add(
+            f"{name}.layernorm_backward",
+            "layernorm_backward",
+            "normalization",
+            parts,
+            [self.wide, size, size],
+            flops=Affine(0, NORM_BACK * self.wide.slope),
+        )
+        if beside is not None:
+            x = self.pointwise(f"{name}.add.back", [beside, x], self.wide)
+        self.tape.gradient(f"{name}.weight", weight)
+        self.tape.gradient(f"{name}.bias", bias)
+        return x
+
+    def _linear(self, name: str, x: int, size: Affine) -> int:
+        weight, (fan_out, fan_in) = self.weights[f"{name}.weight"]
+        gemm = (Affine(1, 0), self.rows, Affine(fan_out, 0), Affine(fan_in, 0))
+        flops = Affine(0, self.model.sequence * fan_out * (2 * fan_in + 1))
+        parts = [x, weight, self.weights[f"{name}.bias"][0]]
+        return self.tape.add(f"{name}.linear", "linear", "gemm", parts, [size], flops=flops, gemm=gemm)[0]
+
+    def _linear_back(self, name: str, g: int, x: int, size: Affine) -> int:
+        weight, (fan_out, fan_in) = self.weights[f"{name}.weight"]
+        one, rows, m, k = Affine(1, 0), self.rows, Affine(fan_out, 0), Affine(fan_in, 0)
+        flops, made = Affine(0, 2 * self.model.sequence * fan_in * fan_out), Affine(fan_in * fan_out, 0)
+        label = f"{name}.matmul.back"
+        (back,) = self.tape.add(label, "matmul", "gemm", [g, weight], [size], flops=flops, gemm=(one, rows, k, m))
+        (found,) = self.tape.add(label, "matmul", "gemm", [g, x], [made], flops=flops, gemm=(one, m, k, rows))
+        work = Affine(0, self.model.sequence * fan_out)
+        (bias,) = self.tape.add(f"{name}.sum.back", "sum", "reduction", [g], [m], flops=work)
+        self.tape.gradient(f"{name}.bias", bias)
+        self.tape.gradient(f"{name}.weight", found)
+        return back
+
+    def _drop(self, name: str, x: int) -> tuple[int, int]:
+        """What dropout leaves, and its mask of a byte an element."""
+        if not self.model.dropout:
+            return x, -1
+        kind, flops = "native_dropout", Affine(0, DROP * self.wide.slope)
+        made = self.tape.add(
+            f"{name}.{kind}", kind, "elementwise", [x], [self.wide, self.wide], flops=flops, widths=(0, 1)
+        )
+        return made[0], made[1]
+
+    def _drop_back(self, name: str, g: int, mask: int) -> int:
+        if mask < 0:
+            return g
+        label = f"{name}.drop" if name else "drop"
+        return self.pointwise(f"{label}.native_dropout_backward", [g, mask], self.wide, DROP)
+
+
+def _fused(model: Transformer) -> Iterator[Weight]:
+    """Weights with queries, keys and values in one matrix."""
+    for one in model.weights():
+        name, _, part = one.name.rpartition(".")
+        where, _, layer = name.rpartition(".")
+        if layer == "q":
+            rows = model.query_width + 2 * model.key_width
+            yield Weight(f"{where}.qkv.{part}", (rows, *one.shape[1:]))
+        elif layer not in ("k", "v"):
+            yield one

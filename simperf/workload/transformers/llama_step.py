@@ -1,0 +1,197 @@
+"""The training step of the Llama family, kernel by kernel as eager PyTorch runs it.
+
+RMS normalisation and rotary embedding are written out, attention is one kernel, and every gradient of a weight comes
+before that of its input.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simperf.workload.traced import Affine
+from simperf.workload.transformers.dimensions import Transformer
+from simperf.workload.transformers.training_pass import BACK, TrainingPass
+
+__all__ = ["LlamaStep"]
+
+#: FLOP an element
+SILU, SILU_BACK, DIVIDE, ROOT = 15, 19, 4, 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Norm:
+    """What the backward pass needs of an RMS normalisation: its input, 1 / root and the scaled input."""
+
+    name: str
+    x: int
+    root: int
+    scaled: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """What the backward pass needs of a block."""
+
+    first: _Norm
+    h: int
+    attended: tuple[int, int, int, int, int]  # queries, keys, values, output, log-sum-exp
+    second: _Norm
+    h2: int
+    gate: int
+    active: int
+    up: int
+    inner: int
+
+
+class LlamaStep(TrainingPass):
+    """A training step of a dense model with RMS normalisation, rotary positions and a gated feed-forward network."""
+
+    def __init__(self, model: Transformer) -> None:
+        super().__init__(model, model.weights())
+        angles = Affine(model.sequence * model.head_width, 0)
+        self.cos = self.tape.value(angles, role="buffer", name="cos")
+        self.sin = self.tape.value(angles, role="buffer", name="sin")
+        self._blocks: dict[str, _Block] = {}
+
+    def embed(self) -> int:
+        """Look the tokens up."""
+        table = self.weights["embed.weight"][0]
+        return self.tape.add("embed.embedding", "embedding", "copy", [(table, self.wide), self.tokens], [self.wide])[0]
+
+    def head(self, x: int) -> int:
+        """Normalise and give each token a chance."""
+        h, norm = self._norm("norm", x)
+        self._last = h, norm
+        return self._linear("head", h, self.logits)
+
+    def head_back(self, g: int) -> int:
+        """Gradient of what the head reads."""
+        h, norm = self._last
+        return self._norm_back(norm, self._linear_back("head", g, h, self.wide))
+
+    def embed_back(self, g: int) -> None:
+        """Gradient of the embedding."""
+        size, label = Affine(self.model.vocabulary * self.model.hidden, 0), "embed.embedding_dense_backward"
+        (found,) = self.tape.add(label, "embedding_dense_backward", "copy", [g, self.tokens], [size])
+        self.tape.gradient("embed.weight", found)
+
+    def block(self, name: str, x: int) -> int:
+        """Attention and feed-forward network, each added to what it reads."""
+        model = self.model
+        h, first = self._norm(f"{name}.norm1", x)
+        q = self._linear(f"{name}.q", h, self.queries)
+        k = self._linear(f"{name}.k", h, self.keys)
+        v = self._linear(f"{name}.v", h, self.keys)
+        q, k = self._rotary(name, q, self.queries), self._rotary(name, k, self.keys)
+        size = Affine(0, model.heads * model.sequence)
+        products, flops = self.attention(2)
+        a, lse = self.tape.add(
+            f"{name}.attention", "attention", "attention", [q, k, v], [self.queries, size], flops=flops, gemm=products
+        )
+        x = self.pointwise(f"{name}.add", [x, self._linear(f"{name}.o", a, self.wide)], self.wide)
+        h2, second = self._norm(f"{name}.norm2", x)
+        gate = self._linear(f"{name}.gate", h2, self.inner)
+        active = self.pointwise(f"{name}.silu", [gate], self.inner, SILU)
+        up = self._linear(f"{name}.up", h2, self.inner)
+        inner = self.pointwise(f"{name}.mul", [active, up], self.inner)
+        x = self.pointwise(f"{name}.add", [x, self._linear(f"{name}.down", inner, self.wide)], self.wide)
+        self._blocks[name] = _Block(first, h, (q, k, v, a, lse), second, h2, gate, active, up, inner)
+        return x
+
+    def block_back(self, name: str, g: int) -> int:
+        """Gradient of what a block reads."""
+        block = self._blocks[name]
+        inner = self._linear_back(f"{name}.down", g, block.inner, self.inner)
+        up = self.pointwise(f"{name}.mul.back", [inner, block.active], self.inner)
+        active = self.pointwise(f"{name}.mul.back", [inner, block.up], self.inner)
+        one = self._linear_back(f"{name}.up", up, block.h2, self.wide)
+        gate = self.pointwise(f"{name}.silu_backward", [active, block.gate], self.inner, SILU_BACK)
+        h = self._linear_back(f"{name}.gate", gate, block.h2, self.wide, beside=one)
+        g = self._norm_back(block.second, h, beside=g)
+        attended = self._linear_back(f"{name}.o", g, block.attended[3], self.queries)
+        products, flops = self.attention(2 * BACK)
+        q, k, v = self.tape.add(
+            f"{name}.attention_backward",
+            "attention_backward",
+            "attention",
+            [attended, *block.attended],
+            [self.queries, self.keys, self.keys],
+            flops=flops,
+            gemm=products,
+        )
+        k, q = self._rotary_back(name, k, self.keys), self._rotary_back(name, q, self.queries)
+        h = self._linear_back(f"{name}.v", v, block.h, self.wide)
+        for part, turned, size in (("k", k, self.keys), ("q", q, self.queries)):
+            (straight,) = self.tape.add("copy.back", "copy", "copy", [turned], [size])
+            h = self._linear_back(f"{name}.{part}", straight, block.h, self.wide, beside=h)
+        return self._norm_back(block.first, h, beside=g)
+
+    def _norm(self, name: str, x: int) -> tuple[int, _Norm]:
+        """Root mean square normalisation: six kernels."""
+        weight, _ = self.weights[f"{name}.weight"]
+        square = self.pointwise(f"{name}.pow", [x], self.wide)
+        (mean,) = self.tape.add(f"{name}.mean", "mean", "reduction", [square], [self.rows], flops=self.wide)
+        shifted = self.pointwise(f"{name}.add", [mean], self.rows)
+        root = self.pointwise(f"{name}.rsqrt", [shifted], self.rows, ROOT)
+        scaled = self.pointwise(f"{name}.mul", [x, root], self.wide)
+        return self.pointwise(f"{name}.mul", [weight, scaled], self.wide), _Norm(name, x, root, scaled)
+
+    def _norm_back(self, norm: _Norm, g: int, *, beside: int | None = None) -> int:
+        """Gradient of a normalisation's input, added to the one that comes `beside` it."""
+        name, (weight, shape) = norm.name, self.weights[f"{norm.name}.weight"]
+        scaled = self.pointwise(f"{name}.mul.back", [g, weight], self.wide)
+        product = self.pointwise(f"{name}.mul.back", [g, norm.scaled], self.wide)
+        size = Affine(shape[0], 0)
+        (found,) = self.tape.add(f"{name}.sum.back", "sum", "reduction", [product], [size], flops=self.wide)
+        self.tape.gradient(f"{name}.weight", found)
+        product = self.pointwise(f"{name}.mul.back", [scaled, norm.x], self.wide)
+        x = self.pointwise(f"{name}.mul.back", [scaled, norm.root], self.wide)
+        (root,) = self.tape.add(f"{name}.sum.back", "sum", "reduction", [product], [self.rows], flops=self.wide)
+        if beside is not None:
+            x = self.pointwise(f"{name}.add.back", [beside, x], self.wide)
+        cube = self.pointwise(f"{name}.pow.back", [norm.root], self.rows)
+        root = self.pointwise(f"{name}.mul.back", [root], self.rows)
+        root = self.pointwise(f"{name}.mul.back", [root, cube], self.rows)
+        spread = self.pointwise(f"{name}.div.back", [root], self.wide, DIVIDE)
+        slope = self.pointwise(f"{name}.pow.back", [norm.x], self.wide)
+        slope = self.pointwise(f"{name}.mul.back", [slope], self.wide)
+        slope = self.pointwise(f"{name}.mul.back", [spread, slope], self.wide)
+        return self.pointwise(f"{name}.add.back", [x, slope], self.wide)
+
+    def _linear(self, name: str, x: int, size: Affine) -> int:
+        weight, (fan_out, fan_in) = self.weights[f"{name}.weight"]
+        gemm = (Affine(1, 0), self.rows, Affine(fan_out, 0), Affine(fan_in, 0))
+        flops = Affine(0, 2 * self.model.sequence * fan_in * fan_out)
+        return self.tape.add(f"{name}.matmul", "matmul", "gemm", [x, weight], [size], flops=flops, gemm=gemm)[0]
+
+    def _linear_back(self, name: str, g: int, x: int, size: Affine, *, beside: int | None = None) -> int:
+        """Gradient of a matrix, then of its input, added to the one that comes `beside` it."""
+        weight, (fan_out, fan_in) = self.weights[f"{name}.weight"]
+        one, rows, m, k = Affine(1, 0), self.rows, Affine(fan_out, 0), Affine(fan_in, 0)
+        flops, made = Affine(0, 2 * self.model.sequence * fan_in * fan_out), Affine(fan_in * fan_out, 0)
+        label = f"{name}.matmul.back"
+        (found,) = self.tape.add(label, "matmul", "gemm", [g, x], [made], flops=flops, gemm=(one, m, k, rows))
+        (back,) = self.tape.add(label, "matmul", "gemm", [g, weight], [size], flops=flops, gemm=(one, rows, k, m))
+        if beside is not None:
+            back = self.pointwise("add.back", [beside, back], size)
+        self.tape.gradient(f"{name}.weight", found)
+        return back
+
+    def _rotary(self, name: str, x: int, size: Affine) -> int:
+        """Rotation by position: x cos + (-x2, x1) sin."""
+        half = Affine(0, size.slope // 2)
+        straight = self.pointwise(f"{name}.mul", [x, self.cos], size)
+        (negated,) = self.tape.add(f"{name}.neg", "neg", "elementwise", [(x, half)], [half], flops=half)
+        (turned,) = self.tape.add(f"{name}.cat", "cat", "copy", [negated, (x, half)], [size])
+        turned = self.pointwise(f"{name}.mul", [turned, self.sin], size)
+        return self.pointwise(f"{name}.add", [straight, turned], size)
+
+    def _rotary_back(self, name: str, g: int, size: Affine) -> int:
+        half = Affine(0, size.slope // 2)
+        turned = self.pointwise(f"{name}.mul.back", [g, self.sin], size)
+        (one,) = self.tape.add("slice_backward", "slice_backward", "copy", [(turned, half)], [size])
+        (negated,) = self.tape.add(f"{name}.neg.back", "neg", "elementwise", [(turned, half)], [half], flops=half)
+        (two,) = self.tape.add("slice_backward", "slice_backward", "copy", [negated], [size])
+        both = self.pointwise("add.back", [one, two], size)
+        straight = self.pointwise(f"{name}.mul.back", [g, self.cos], size)
+        return self.pointwise(f"{name}.add.back", [both, straight], size)
