@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Lint, types, layers, then every test in two processes; the README's test command ends in this.
+# Lint, types, layers, circular imports, then every test in two processes; the README's test command ends in this.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ruff check simperf tests docs/*.py docs/lessons
@@ -8,5 +8,6 @@ mypy & # on the second core
 types=$!
 trap 'kill "$types" 2>/dev/null || true' EXIT
 lint-imports
+python -m tests.architecture # no circular imports
 python -m pytest -n 2 "$@" # tests/conftest.py says which tests one process runs
 wait "$types"

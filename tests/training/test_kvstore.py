@@ -9,8 +9,7 @@ from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, ProgramError
 from simperf.execution import launch, record, wait
 from simperf.execution.session import Session
-from simperf.training.servers.kvstore import KVStore
-from simperf.training.servers.kvworker import KVWorker
+from simperf.training.servers.kvstore import KVStore, KVWorker
 from simperf.training.servers.shard_server import ServerWork
 from tests.training.strategies import store_options
 

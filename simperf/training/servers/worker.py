@@ -22,8 +22,7 @@ from simperf.execution import Program, copy, launch, record, synchronize, wait
 from simperf.execution.session import Session
 from simperf.hardware import StoragePart
 from simperf.training.jitter import Constant, Distribution, scaled, stream
-from simperf.training.servers.kvstore import KVStore
-from simperf.training.servers.kvworker import KVWorker
+from simperf.training.servers.kvstore import KVStore, KVWorker
 from simperf.training.step import TrainingStep
 
 __all__ = ["Loop", "Pace", "Pool", "Reader", "needed_by", "worker"]
