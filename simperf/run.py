@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from simperf.engine.recorder import Recorder
 from simperf.engine.simulation import Simulation
@@ -15,12 +15,14 @@ from simperf.errors import InputError, MachineError, ProgramError, SimperfError,
 from simperf.execution.modes import mode
 from simperf.execution.profile import ObservedFrontend
 from simperf.execution.session import Session
-from simperf.hardware import ProfilePart
 from simperf.results import Ceiling, Metric, OperationUse, ResourceUse, Result
 from simperf.scenario.load import change_scenario, load_scenario, pick_variant
 from simperf.scenario.overrides import Changes
 from simperf.scenario.profile_use import ProfileUse, profile_uses, refuse_unused
 from simperf.scenario.settings import Scenario
+
+if TYPE_CHECKING:
+    from simperf.hardware import ProfilePart
 
 __all__ = ["Attempt", "run", "run_variants", "settle_answers"]
 

@@ -9,25 +9,16 @@ if TYPE_CHECKING:
     from simperf.hardware.catalog import Catalog, build_machine
     from simperf.hardware.check import check_machine
     from simperf.hardware.cluster import build_cluster
+    from simperf.hardware.devices import LinkPart, NicPart, StoragePart, SwitchPart
     from simperf.hardware.fabric import Fabric, Port, ServerSlot
+    from simperf.hardware.frontend import FrontendPart
     from simperf.hardware.machine import Machine
     from simperf.hardware.matrix import connection, connectivity
+    from simperf.hardware.netstack import NetworkStackPart
+    from simperf.hardware.part import Part
     from simperf.hardware.part_catalog import KINDS, PART_KINDS, read_part
-    from simperf.hardware.parts import (
-        ArchitecturePart,
-        CacheLevel,
-        CpuPart,
-        FrontendPart,
-        GpuPart,
-        LinkPart,
-        MemoryPart,
-        NetworkStackPart,
-        NicPart,
-        Part,
-        ProfilePart,
-        StoragePart,
-        SwitchPart,
-    )
+    from simperf.hardware.processors import ArchitecturePart, CacheLevel, CpuPart, GpuPart, MemoryPart
+    from simperf.hardware.profile import ProfilePart
     from simperf.hardware.rings import Ring, find_rings
 else:
     __getattr__, __dir__ = public_names(
@@ -41,21 +32,12 @@ else:
             "machine": ("Machine",),
             "matrix": ("connection", "connectivity"),
             "part_catalog": ("KINDS", "PART_KINDS", "read_part"),
-            "parts": (
-                "ArchitecturePart",
-                "CacheLevel",
-                "CpuPart",
-                "FrontendPart",
-                "GpuPart",
-                "LinkPart",
-                "MemoryPart",
-                "NetworkStackPart",
-                "NicPart",
-                "Part",
-                "ProfilePart",
-                "StoragePart",
-                "SwitchPart",
-            ),
+            "devices": ("LinkPart", "NicPart", "StoragePart", "SwitchPart"),
+            "frontend": ("FrontendPart",),
+            "netstack": ("NetworkStackPart",),
+            "part": ("Part",),
+            "processors": ("ArchitecturePart", "CacheLevel", "CpuPart", "GpuPart", "MemoryPart"),
+            "profile": ("ProfilePart",),
             "rings": ("Ring", "find_rings"),
         },
     )

@@ -7,7 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
-from simperf.hardware.parts import CpuPart, Hosting, NicPart, Part, StoragePart, SwitchPart
+from simperf.hardware.devices import NicPart, StoragePart, SwitchPart
+from simperf.hardware.netstack import Hosting
+from simperf.hardware.part import Part
+from simperf.hardware.processors import CpuPart
 
 __all__ = ["Blueprint", "Edge", "Node", "Route", "shortest"]
 

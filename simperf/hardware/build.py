@@ -10,8 +10,10 @@ from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.files import TomlFile, dotted
 from simperf.hardware.blueprint import Blueprint, Edge, Node, forwarding_latency
 from simperf.hardware.check import blueprint_problems
+from simperf.hardware.devices import LinkPart, NicPart, SwitchPart
+from simperf.hardware.netstack import Hosting, NetworkStackPart, Shaping
+from simperf.hardware.part import Part
 from simperf.hardware.part_catalog import PartCatalog
-from simperf.hardware.parts import Hosting, LinkPart, NetworkStackPart, NicPart, Part, Shaping, SwitchPart
 
 __all__ = ["blueprint_of", "server_blueprint"]
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from simperf.errors import MachineError
 from simperf.hardware.blueprint import Blueprint, Edge
+from simperf.hardware.devices import SwitchPart
 from simperf.hardware.machine import Machine
-from simperf.hardware.parts import GpuPart, SwitchPart
+from simperf.hardware.processors import GpuPart
 
 __all__ = ["blueprint_problems", "check_machine"]
 

@@ -10,10 +10,11 @@ from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.files import TomlFile
 from simperf.hardware.blueprint import Blueprint, Edge, Node, forwarding_latency
 from simperf.hardware.build import Wire, hosting_of, pair_of_edges, resolve, server_blueprint
+from simperf.hardware.devices import NicPart
 from simperf.hardware.fabric import Fabric, Port, ServerSlot
 from simperf.hardware.machine import Machine
+from simperf.hardware.netstack import Shaping
 from simperf.hardware.part_catalog import PartCatalog
-from simperf.hardware.parts import NicPart, Shaping
 
 __all__ = ["build_cluster", "cluster_of"]
 

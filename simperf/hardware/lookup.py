@@ -10,7 +10,7 @@ from simperf.errors import InputError, Problem
 from simperf.files import read_toml
 from simperf.hardware.catalog import Catalog, build_machine
 from simperf.hardware.machine import Machine
-from simperf.hardware.parts import ProfilePart
+from simperf.hardware.profile import ProfilePart
 
 __all__ = ["find_machine", "find_profile"]
 

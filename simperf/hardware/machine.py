@@ -16,7 +16,8 @@ from simperf.hardware.blueprint import Blueprint, Edge, Node, Route, node_capaci
 from simperf.hardware.doors import Choices
 from simperf.hardware.fabric import Fabric, ServerSlot
 from simperf.hardware.lazy import LazyMapping
-from simperf.hardware.parts import CpuPart, Hosting
+from simperf.hardware.netstack import Hosting
+from simperf.hardware.processors import CpuPart
 
 if TYPE_CHECKING:
     import networkx

@@ -6,44 +6,47 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.files import TomlFile, read_toml, refuse_format, refuse_other
-from simperf.hardware.parts import (
-    ArchitecturePart,
-    CacheLevel,
-    CpuPart,
-    FrontendPart,
-    GpuPart,
-    LinkPart,
-    MemoryPart,
-    NetworkStackPart,
-    NicPart,
-    Part,
-    ProfilePart,
-    StoragePart,
-    SwitchPart,
-)
-from simperf.hardware.profile import fitted_models
+from simperf.hardware.lazy import LazyMapping
+from simperf.hardware.part import Part
+
+if TYPE_CHECKING:
+    from simperf.hardware.devices import LinkPart, StoragePart
+    from simperf.hardware.frontend import FrontendPart
+    from simperf.hardware.processors import ArchitecturePart, CpuPart, GpuPart, MemoryPart
+    from simperf.hardware.profile import ProfilePart
 
 __all__ = ["CALIBRATION", "KINDS", "PART_KINDS", "Entry", "PartCatalog", "read_part"]
 
-PART_KINDS: Mapping[str, type[Part]] = {
-    "architecture": ArchitecturePart,
-    "gpu": GpuPart,
-    "cpu": CpuPart,
-    "memory": MemoryPart,
-    "link": LinkPart,
-    "storage": StoragePart,
-    "nic": NicPart,
-    "switch": SwitchPart,
-    "frontend": FrontendPart,
-    "network-stack": NetworkStackPart,
-    "profile": ProfilePart,
+#: module of this package and class of each kind of part; only those that are read are imported
+_CLASSES = {
+    "architecture": ("processors", "ArchitecturePart"),
+    "gpu": ("processors", "GpuPart"),
+    "cpu": ("processors", "CpuPart"),
+    "memory": ("processors", "MemoryPart"),
+    "link": ("devices", "LinkPart"),
+    "storage": ("devices", "StoragePart"),
+    "nic": ("devices", "NicPart"),
+    "switch": ("devices", "SwitchPart"),
+    "frontend": ("frontend", "FrontendPart"),
+    "network-stack": ("netstack", "NetworkStackPart"),
+    "profile": ("profile", "ProfilePart"),
 }
+
+
+def _class_of(kind: str) -> type[Part]:
+    module, name = _CLASSES[kind]
+    return cast("type[Part]", getattr(import_module(f"simperf.hardware.{module}"), name))
+
+
+#: class of each kind of part
+PART_KINDS: Mapping[str, type[Part]] = LazyMapping("kind of part", len(_CLASSES), lambda: iter(_CLASSES), _class_of)
 KINDS = (*PART_KINDS, "server", "cluster")
 _BUILTIN = Path(__file__).parent / "data"
 #: where recorded data sets and profiles are: in the wheel, or in the repository beside the package
@@ -139,23 +142,23 @@ class PartCatalog:
 
     def gpu(self, name: str) -> GpuPart:
         """Read the GPU `name`."""
-        return cast(GpuPart, self.part("gpu", name))
+        return cast("GpuPart", self.part("gpu", name))
 
     def cpu(self, name: str) -> CpuPart:
         """Read the CPU `name`."""
-        return cast(CpuPart, self.part("cpu", name))
+        return cast("CpuPart", self.part("cpu", name))
 
     def link(self, name: str) -> LinkPart:
         """Read the link `name`."""
-        return cast(LinkPart, self.part("link", name))
+        return cast("LinkPart", self.part("link", name))
 
     def frontend(self, name: str) -> FrontendPart:
         """Read the frontend `name`."""
-        return cast(FrontendPart, self.part("frontend", name))
+        return cast("FrontendPart", self.part("frontend", name))
 
     def storage(self, name: str) -> StoragePart:
         """Read the storage device `name`."""
-        return cast(StoragePart, self.part("storage", name))
+        return cast("StoragePart", self.part("storage", name))
 
     def file(self, kind: str, name: str) -> TomlFile:
         """Read the file that defines `name`, without checking what it says."""
@@ -201,8 +204,8 @@ class PartCatalog:
             All that is wrong with the file.
         """
         if name not in self._entries["profile"] and Path(name).is_file():
-            return cast(ProfilePart, read_part(read_toml(name), Path(name).stem, catalog=self, kind="profile"))
-        return cast(ProfilePart, self.part("profile", name))
+            return cast("ProfilePart", read_part(read_toml(name), Path(name).stem, catalog=self, kind="profile"))
+        return cast("ProfilePart", self.part("profile", name))
 
     def _table(self, kind: str) -> Mapping[str, Entry]:
         if kind not in self._entries:
@@ -245,13 +248,15 @@ def read_part(toml: TomlFile, name: str, *, catalog: PartCatalog, kind: str = ""
     elif said == "cpu":
         values = _with_memory(values, toml, catalog)
     elif said == "profile":
+        from simperf.hardware.profile import fitted_models
+
         values |= {"model": fitted_models(values["model"]), "file": toml.path}
     return PART_KINDS[said](**values)
 
 
 def _inherit(values: dict[str, Any], toml: TomlFile, catalog: PartCatalog) -> dict[str, Any]:
     """Fill what a GPU's file leaves out from its architecture."""
-    base = cast(ArchitecturePart, _refer("architecture", values["architecture"], toml, catalog))
+    base = cast("ArchitecturePart", _refer("architecture", values["architecture"], toml, catalog))
     sources = dict(values["sources"])
     for key in ("kernel_floor", "copy_engines", "l1", "threads"):
         if values[key] is None and getattr(base, key) is not None:
@@ -267,7 +272,9 @@ def _inherit(values: dict[str, Any], toml: TomlFile, catalog: PartCatalog) -> di
 
 def _with_memory(values: dict[str, Any], toml: TomlFile, catalog: PartCatalog) -> dict[str, Any]:
     """Put the memory part into a CPU and add its channels up."""
-    memory = cast(MemoryPart, _refer("memory", values["memory"], toml, catalog))
+    from simperf.hardware.processors import CacheLevel
+
+    memory = cast("MemoryPart", _refer("memory", values["memory"], toml, catalog))
     values["memory"] = memory
     values["memory_bandwidth"] = memory.bandwidth * values["memory_channels"]
     values["memory_latency"] = memory.first_access

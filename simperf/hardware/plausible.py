@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from simperf.hardware.parts import CpuPart, GpuPart, LinkPart, NicPart, Part, StoragePart
+from simperf.hardware.devices import LinkPart, NicPart, StoragePart
+from simperf.hardware.part import Part
+from simperf.hardware.processors import CpuPart, GpuPart
 
 __all__ = ["implausible"]
 

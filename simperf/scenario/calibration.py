@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from simperf.cost.collectives import MeasuredCollective, MeasuredCollectives
 from simperf.cost.processor_calls import ProcessorCalls
 from simperf.execution import FREE, FrontendPart
-from simperf.hardware import Catalog, Part, ProfilePart
+from simperf.hardware import Catalog, Part
 from simperf.scenario.schema import CostTable
 from simperf.scenario.settings import CostSettings, Scenario
+
+if TYPE_CHECKING:
+    from simperf.hardware import ProfilePart
 
 __all__ = ["UNSEEN", "adjusted", "cost_settings", "free", "measured_collectives", "unseen", "unseen_profile"]
 

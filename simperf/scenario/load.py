@@ -8,12 +8,11 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.execution import MODES
 from simperf.files import TomlFile, dotted, read_toml, refuse_other
-from simperf.hardware import ProfilePart
 from simperf.scenario.answer import read_answer
 from simperf.scenario.calibration import cost_settings, free
 from simperf.scenario.expectation import Key, read_expectations
@@ -29,6 +28,9 @@ from simperf.scenario.schema import (
 )
 from simperf.scenario.settings import Scenario
 from simperf.scenario.tables import TableReader, frontend_of_stack
+
+if TYPE_CHECKING:
+    from simperf.hardware import ProfilePart
 
 __all__ = ["TABLES", "change_scenario", "load_scenario", "make_scenario", "pick_variant", "redraw"]
 

@@ -8,11 +8,13 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simperf.errors import InputError, Problem
 from simperf.files import TomlFile, dotted
-from simperf.hardware import ProfilePart
+
+if TYPE_CHECKING:
+    from simperf.hardware import ProfilePart
 
 __all__ = [
     "Changes",
@@ -220,7 +222,7 @@ def profile_override(profile: ProfilePart | str | os.PathLike[str]) -> Override:
     InputError
         A profile that was not read from a file.
     """
-    if isinstance(profile, ProfilePart):
+    if not isinstance(profile, str | os.PathLike):
         if not profile.file:
             message = f"the profile {profile.name!r} was not read from a file"
             raise InputError(Problem(message, file="profile", expected="the path of a profile, or its name"))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simperf.errors import InputError, Problem
 from simperf.execution.profile import ObservedFrontend
 from simperf.execution.session import Session
-from simperf.hardware import ProfilePart
 from simperf.scenario.settings import Scenario
+
+if TYPE_CHECKING:
+    from simperf.hardware import ProfilePart
 
 __all__ = ["SUBJECTS", "ProfileUse", "Subject", "collective_use", "profile_uses", "refuse_unused", "subjects"]
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from simperf.cost.collectives import MeasuredCollectives
 from simperf.cost.processor_calls import ProcessorCalls
 from simperf.execution import FREE, FrontendPart
-from simperf.hardware import Machine, ProfilePart
+from simperf.hardware import Machine
 from simperf.programs import ProgramSpec
 from simperf.scenario.answer import Asked
 from simperf.scenario.expectation import Expectation
 
 if TYPE_CHECKING:
     from simperf.cost.unseen import Unseen
+    from simperf.hardware import ProfilePart
 
 __all__ = ["CostSettings", "Scenario"]
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simperf.errors import InputError, MachineError, Problem, SimperfError, UnknownNameError, nearest
 from simperf.execution import FREE, FrontendPart
 from simperf.files import TomlFile
-from simperf.hardware import Catalog, Machine, ProfilePart, build_machine
+from simperf.hardware import Catalog, Machine, build_machine
 from simperf.programs import PROGRAMS, ProgramSpec
 from simperf.scenario.calibration import adjusted
 from simperf.scenario.schema import CalibrationTable, read_table
+
+if TYPE_CHECKING:
+    from simperf.hardware import ProfilePart
 
 __all__ = ["TableReader"]
 
