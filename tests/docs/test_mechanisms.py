@@ -66,3 +66,10 @@ def test_no_other_package_is_forgotten():
     packages = {path.name for path in (ROOT / "simperf").iterdir() if path.is_dir() and not path.name.startswith("_")}
     other = {"hardware", "workload", "programs", "scenario", "report", "teach", "cli", "calibrate"}
     assert packages == {package.partition("/")[0] for package in PACKAGES} | other
+
+
+def test_the_architecture_page_lists_every_package():
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text("utf-8")
+    listed = re.findall(r"^      (\w+)/ ", page, flags=re.MULTILINE)
+    there = {path.parent.name for path in (ROOT / "simperf").glob("*/__init__.py")}
+    assert sorted(listed) == sorted(there)
