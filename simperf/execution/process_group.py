@@ -246,6 +246,7 @@ class ProcessGroup:
         self._plans: dict[tuple[str, float], PlacedPlan] = {}
         self._uses: dict[int, tuple[Execution, int]] = {}
         self._turns: dict[int, int] = {}
+        self._by_node = {member.device.name: member for member in self.members}
         self._running: dict[int, _Collective] = {}
         self._messages: dict[tuple[int, int], PlacedPlan] = {}
         self.pairs = Pairs(self.nodes, self.context, self._message, self.count, exact=exact)
@@ -279,10 +280,10 @@ class ProcessGroup:
         ProgramError
             It has none in this group.
         """
-        for member in self.members:
-            if member.device is device:
-                return member
-        raise ProgramError(f"{device.name} is not in the group of {_some(self.nodes)}")
+        member = self._by_node.get(device.name)
+        if member is None:
+            raise ProgramError(f"{device.name} is not in the group of {_some(self.nodes)}")
+        return member
 
     def collective(self, member: Member, name: str, nbytes: float) -> Work:
         """A rank's part in a collective, to be launched on a stream.

@@ -90,7 +90,7 @@ def test_a_collective_by_verb_is_the_table_and_the_program(algorithm, machine, n
     table = two if machine == "two servers" else {"use": machine}
     parameters = {"use": "all-reduce", "nbytes": f"{nbytes} B", "algorithm": algorithm}
     scenario = simperf.make_scenario({"machine": table, "program": parameters})
-    assert simperf.run(scenario).time == pytest.approx(m.now, rel=1e-9 if algorithm[:4] != "nccl" else 1e-12)
+    assert simperf.run(scenario).time == pytest.approx(m.now, rel=1e-12)
 
 
 def iter_of(*verbs):

@@ -4,7 +4,7 @@ import pytest
 
 from simperf.engine.kernel import Kernel
 from simperf.execution import launch, synchronize
-from simperf.training.data.peer import add, send
+from simperf.training.data.peer import add, to_device
 from tests.training.strategies import session, star
 
 
@@ -15,7 +15,7 @@ def test_a_copy_waits_for_both_devices_and_both_wait_for_it():
     def program():
         for device, kernel in zip(m.gpus, work, strict=True):
             yield launch(kernel, device)
-        yield from send(m.gpu(0), m.gpu(1), 50e6, name="x")
+        yield from to_device(m.gpu(0), m.gpu(1), 50e6, name="x")
         for device in m.gpus:
             yield launch(work[0], device)
         yield synchronize()

@@ -19,7 +19,7 @@ from simperf.execution.frontend import Frontend
 from simperf.execution.session import Session
 from simperf.training.data.group import Group
 from simperf.training.data.loading import fetch
-from simperf.training.data.peer import send
+from simperf.training.data.peer import to_device
 from simperf.training.replica import Replica
 
 __all__ = ["data_parallel", "interpreter"]
@@ -71,7 +71,7 @@ def data_parallel(
             yield copy(first.source, first.device, nbytes=inputs, name="batch to GPU 0")
         for replica in others:  # inputs = scatter(inputs, devices)
             if replica.step.nbytes_input:
-                yield from send(first.device, replica.device, replica.step.nbytes_input, name="scatter")
+                yield from to_device(first.device, replica.device, replica.step.nbytes_input, name="scatter")
         if others:  # replicas = replicate(module, devices)
             yield compute(m.profile.launch * len(first.step.gradients) * len(replicas), "replicate modules")
             for replica in replicas:
@@ -81,10 +81,10 @@ def data_parallel(
             yield wait(one.done, why="wait: threads")
         for replica in others:  # output = gather(outputs, devices[0])
             if replica.step.nbytes_output:
-                yield from send(replica.device, first.device, replica.step.nbytes_output, name="gather")
+                yield from to_device(replica.device, first.device, replica.step.nbytes_output, name="gather")
         for replica in others:  # l.backward(): the gradient of the output goes back the same way
             if replica.step.nbytes_output:
-                yield from send(first.device, replica.device, replica.step.nbytes_output, name="scatter gradient")
+                yield from to_device(first.device, replica.device, replica.step.nbytes_output, name="scatter gradient")
         engine = [
             m.spawn(_backward(replica), f"autograd{number}", mode=MODES["scripted"])
             for number, replica in enumerate(replicas)

@@ -13,7 +13,7 @@ from typing import Any
 from simperf.execution import Program, compute, launch, record, synchronize
 from simperf.execution.session import Session
 from simperf.training.data.loading import load
-from simperf.training.data.peer import WIDTH, add, addition, send
+from simperf.training.data.peer import WIDTH, add, addition, to_device
 from simperf.training.replica import Replica
 from simperf.workload import make_op
 
@@ -54,10 +54,10 @@ def naive(
             begun.append((yield record(replica.device, "backward done")))
         for gradient in reversed(first.step.gradients):  # allreduce([params[c][i].grad for c in range(k)])
             for replica in others:
-                yield from send(replica.device, first.device, gradient.nbytes, name=f"{gradient.name} to GPU 0")
+                yield from to_device(replica.device, first.device, gradient.nbytes, name=f"{gradient.name} to GPU 0")
                 yield from add(m, first.device, gradient.nbytes)
             for replica in others:
-                yield from send(first.device, replica.device, gradient.nbytes, name=f"{gradient.name} back")
+                yield from to_device(first.device, replica.device, gradient.nbytes, name=f"{gradient.name} back")
         for replica, since in zip(replicas, begun, strict=True):
             adding = _adding(m, first) * len(others) if replica is first else 0.0
             replica.exchange(since, (yield record(replica.device, "gradients there")), work=adding)

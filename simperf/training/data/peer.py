@@ -10,13 +10,13 @@ from simperf.execution import copy, launch, record, wait
 from simperf.execution.session import Session
 from simperf.workload import Op, make_op
 
-__all__ = ["add", "addition", "send"]
+__all__ = ["add", "addition", "to_device"]
 
 #: bytes of a number in a gradient
 WIDTH = 4
 
 
-def send(source: Device, target: Device, nbytes: float, *, name: str) -> Generator[Any, Any, None]:
+def to_device(source: Device, target: Device, nbytes: float, *, name: str) -> Generator[Any, Any, None]:
     """Copy between two devices, in order with what both do.
 
     The copy runs on the source's stream; it waits for the target's stream and the target's waits
