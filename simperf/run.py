@@ -24,7 +24,7 @@ from simperf.scenario.settings import Scenario
 if TYPE_CHECKING:
     from simperf.hardware import ProfilePart
 
-__all__ = ["Attempt", "run", "run_variants", "settle_answers"]
+__all__ = ["Attempt", "run", "run_placed", "run_variants", "settle_answers"]
 
 #: new objects after which Python looks for garbage while a run goes on; nearly all that a run makes either stays or is
 #: freed without a look, and 700, the usual number, costs a seventh of its time
@@ -143,6 +143,46 @@ def _patient() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+def run_placed(
+    scenario: Scenario,
+    *,
+    record: bool = True,
+    watch: Callable[[Simulation], object] | None = None,
+    unused: Literal["refuse", "tell"] = "refuse",
+) -> Result:
+    """Run a scenario; errors say where in its file, or in the code of its program, what is wrong stands.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    record, watch, unused
+        As in `run`.
+
+    Raises
+    ------
+    SimperfError
+        As `run`, with file and line; and for what the program itself raises.
+    """
+    try:
+        return run(scenario, record=record, watch=watch, unused=unused)
+    except (InputError, MachineError, ProgramError, UnknownNameError) as error:
+        from simperf.scenario.placing import placed
+
+        raise placed(error, scenario) from error
+    except SimperfError:
+        raise
+    except Exception as error:
+        import traceback
+        from inspect import unwrap
+
+        code = unwrap(scenario.program.function).__code__
+        if not any(frame.filename == code.co_filename for frame in traceback.extract_tb(error.__traceback__)):
+            raise
+        from simperf.scenario.python_program import failure
+
+        raise failure(error, scenario.program) from error
 
 
 def run_variants(scenario: Scenario, *, record: bool = True) -> list[Attempt]:

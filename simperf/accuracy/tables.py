@@ -16,9 +16,40 @@ from simperf.accuracy.fits.left_out import left_out_rows
 from simperf.accuracy.fits.rows import FitRow
 from simperf.accuracy.kernels import kernel_table
 from simperf.accuracy.ring_fit import ring_table
-from simperf.accuracy.validation import ValidationRow
+from simperf.accuracy.validation import ValidationRow, validation_table
+from simperf.errors import InputError, Problem
+from simperf.scenario import shipped_scenarios
 
-__all__ = ["fit_tables", "published_tables"]
+__all__ = ["fit_tables", "published_tables", "validation_sections"]
+
+
+def validation_sections(
+    files: Sequence[str] = (), truth: str | os.PathLike[str] | None = None
+) -> dict[str, list[ValidationRow]]:
+    """Validation tables of scenarios, and of a folder of measured data, by the title of their section.
+
+    Parameters
+    ----------
+    files : sequence of str
+        Scenarios; the shipped ones that were measured if there are none.
+    truth : path, optional
+        The folder.
+
+    Raises
+    ------
+    InputError
+        Nothing was measured.
+    """
+    names = list(files) or [name for name in shipped_scenarios() if name.startswith("measured/")]
+    sections = {"Figures that the scenarios quote": validation_table(names)}
+    if truth is not None:
+        sections |= published_tables(truth)
+    if not any(sections.values()):
+        expected = (
+            "[measured] with a metric's figure and its source, as in `simperf scenarios copy measured/two-gpus-v100`"
+        )
+        raise InputError(Problem("nothing that was measured", file=", ".join(names), expected=expected))
+    return sections
 
 
 def published_tables(folder: str | os.PathLike[str]) -> dict[str, list[ValidationRow]]:

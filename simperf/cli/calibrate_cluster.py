@@ -77,8 +77,9 @@ def cluster(
         return
     from simperf.calibrate.cluster.needs import check
     from simperf.calibrate.measure.stolen import disturbed
+    from simperf.cli.outputs import verify_outputs
     from simperf.cli.signals import interruptible
-    from simperf.cli.work import note, verify_outputs
+    from simperf.cli.terminal import note
 
     shape, further = _shape(rate, rate_of or [], burst, queue, hosts), _rates(rates)
     families = _families(only)
@@ -192,7 +193,7 @@ def _predict(
 ) -> None:
     from simperf.calibrate.cluster import experiments
     from simperf.calibrate.cluster.profile import predict_points
-    from simperf.cli.work import note
+    from simperf.cli.terminal import note
     from simperf.hardware.lookup import find_profile
     from simperf.report.cluster import prediction_text
 

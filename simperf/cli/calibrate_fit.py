@@ -37,7 +37,8 @@ def fit(
     import sys
 
     from simperf.calibrate.fitting import fit as run_fit
-    from simperf.cli.work import note, verify_outputs
+    from simperf.cli.outputs import verify_outputs
+    from simperf.cli.terminal import note
 
     verify_outputs(profile=output, folder=plots)  # before minutes of fitting, not after
     if plots is not None:
@@ -70,7 +71,7 @@ def _refuse_plots(data: Sequence[Path], plots: Path) -> None:
 
 def _next(output: Path | None, data: Sequence[Path]) -> None:
     """What to do now."""
-    from simperf.cli.work import note
+    from simperf.cli.terminal import note
 
     given = " ".join(map(str, data))
     if any(path.suffix == ".csv" for path in data):

@@ -26,7 +26,8 @@ def import_(
     """Read logs of nccl-tests (text, JSON), traces of torch's profiler, and tables with units, into one data set."""
     from simperf.calibrate.importers import import_files
     from simperf.calibrate.importers.imported import MOST_NAMED
-    from simperf.cli.work import note, verify_outputs
+    from simperf.cli.outputs import verify_outputs
+    from simperf.cli.terminal import note
     from simperf.report.rows import rows_text
 
     verify_outputs(output=output)

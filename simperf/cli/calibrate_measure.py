@@ -28,8 +28,9 @@ def measure(
     from simperf.calibrate.measure import task
     from simperf.calibrate.measure.session import Interrupted
     from simperf.calibrate.measuring import measure as run_measure
+    from simperf.cli.outputs import verify_outputs
     from simperf.cli.signals import interruptible
-    from simperf.cli.work import note, verify_outputs
+    from simperf.cli.terminal import note
     from simperf.errors import InputError, Problem
 
     if families:

@@ -22,7 +22,8 @@ def unseen(
     from simperf.accuracy.cases import read_cases
     from simperf.accuracy.leave_out.measured_steps import measured_steps
     from simperf.accuracy.leave_out.profile import unseen_text
-    from simperf.cli.work import note, verify_outputs
+    from simperf.cli.outputs import verify_outputs
+    from simperf.cli.terminal import note
     from simperf.files import write_text
 
     verify_outputs(profile=output)

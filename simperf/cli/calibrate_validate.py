@@ -30,7 +30,8 @@ def validate(
 ) -> None:
     """Predict every point, and say by how much each is off; held-out points are told apart."""
     from simperf.calibrate.validation import validate as run_validate
-    from simperf.cli.work import note, verify_outputs
+    from simperf.cli.outputs import verify_outputs
+    from simperf.cli.terminal import note
     from simperf.report.calibration import draw_validation, validation_csv, validation_json, validation_text
 
     verify_outputs(plot=plot)

@@ -191,8 +191,9 @@ def collective(
     ] = "table",
 ) -> None:
     """Time a collective by size, as nccl-tests does, on a machine of the catalog or a plain wiring."""
-    from simperf.cli.work import note, verify_outputs
-    from simperf.cli.work import typed as command
+    from simperf.cli.outputs import verify_outputs
+    from simperf.cli.terminal import note
+    from simperf.cli.terminal import typed as command
     from simperf.hardware.lookup import find_profile
     from simperf.report.collective_output import CollectiveOutput, show_collective
     from simperf.scenario.python_program import load_module

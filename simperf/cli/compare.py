@@ -39,7 +39,8 @@ def compare(
     seed: Seed = None,
 ) -> int:
     """Compare several scenarios, or the [[compare]] variants of one: which is faster, and why."""
-    from simperf.cli.work import note, typed, verify_outputs
+    from simperf.cli.outputs import verify_outputs
+    from simperf.cli.terminal import note, typed
     from simperf.report.tables import format_comparison
 
     verify_outputs(plot=plot, report=report)
@@ -114,7 +115,7 @@ class _Comparison:
 
     def add(self, items: Sequence[Scenario | Result]) -> None:
         """Run the variants of scenarios, and take saved results."""
-        from simperf.cli.work import progress
+        from simperf.cli.terminal import progress
         from simperf.results import Result
         from simperf.run import settle_answers
         from simperf.scenario import check_comparison
@@ -151,7 +152,7 @@ class _Comparison:
         """Run a variant, without its answer: it may lack the metric that others have."""
         from dataclasses import replace
 
-        from simperf.cli.work import play
+        from simperf.cli.terminal import play
         from simperf.errors import SimperfError
         from simperf.run import Attempt
 
@@ -166,7 +167,7 @@ class _Comparison:
         """A row, and what is expected of it."""
         from dataclasses import replace
 
-        from simperf.cli.work import note
+        from simperf.cli.terminal import note
         from simperf.report.data import Failure
         from simperf.scenario import check_error, check_expectations
 
@@ -185,7 +186,7 @@ class _Comparison:
             self._judge(place, check_expectations(variant, attempt.result))
 
     def _predict(self, variant: Scenario) -> Result:
-        from simperf.cli.work import play
+        from simperf.cli.terminal import play
         from simperf.study.uncertainty import predict
 
         return predict(variant, samples=self.samples, executor=self.engine, play=play, unused="tell")

@@ -42,7 +42,7 @@ def open_lesson(
     headless: Annotated[bool, typer.Option("--headless", help="Only serve it; open no browser.")] = False,
 ) -> int:
     """Serve a lesson on this computer and open it in the browser; Ctrl-C ends it."""
-    from simperf.cli.work import note
+    from simperf.cli.terminal import note
     from simperf.teach import find_lesson
 
     lesson = find_lesson(name)
@@ -61,7 +61,8 @@ def export(
     language: Language = "en",
 ) -> None:
     """Write a lesson, run once, as a page that needs no network; its sliders need `simperf lesson open`."""
-    from simperf.cli.work import note, verify_outputs
+    from simperf.cli.outputs import verify_outputs
+    from simperf.cli.terminal import note
     from simperf.files import write_text
     from simperf.teach import find_lesson
     from simperf.teach.static import static_page

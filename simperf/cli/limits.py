@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -44,8 +43,9 @@ def limits(
     seed: Seed = None,
 ) -> int:
     """Say what limits a scenario: its critical path, and what each resource would bring if it were faster."""
-    from simperf.cli.work import note, play, verify_outputs
-    from simperf.report.limits import format_limits, plot_limits
+    from simperf.cli.outputs import verify_outputs
+    from simperf.cli.terminal import note, play
+    from simperf.report.limits import limits_output, plot_limits
     from simperf.scenario import load_scenario
     from simperf.scenario.load import pick_variant
     from simperf.study.crossover import flips
@@ -59,20 +59,7 @@ def limits(
     found = find_limits(scenario, faster=faster, samples=samples, engine=engine, play=play)
     turns = flips(scenario, flip, by=by, faster=faster, engine=engine) if flip else None
     influences = sensitivity(scenario, vary, method=method, samples=trajectories, engine=engine) if vary else None
-    if output == "json":
-        from dataclasses import asdict
-
-        document = found.to_dict()
-        document["flips"] = None if turns is None else [asdict(turn) for turn in turns]
-        document["influences"] = None if influences is None else asdict(influences)
-        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
-    elif output == "csv":
-        from simperf.report.rows import rows_text
-
-        units = {"time": "s", "value": found.result.headline[1].unit}
-        typer.echo(rows_text(found.to_dict()["speed_ups"], "csv", units=units))
-    else:
-        typer.echo(format_limits(found, flips=turns, influences=influences, all_rows=everything))
+    typer.echo(limits_output(found, output, flips=turns, influences=influences, all_rows=everything))
     if plot is not None:
         plot_limits(found, plot)
         note(f"wrote {plot}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -27,10 +26,11 @@ def plan(
     cache: Annotated[bool, typer.Option("--cache/--no-cache", help="Take runs that were made before.")] = True,
 ) -> int:
     """Rank the machines that train a model by a deadline and within a budget, and say why the others lose."""
+    from simperf.cli.outputs import verify_outputs
     from simperf.cli.sweep import Shown
-    from simperf.cli.work import note, play, typed, verify_outputs
+    from simperf.cli.terminal import note, play, typed
     from simperf.report.limits import format_limits
-    from simperf.report.plans import format_candidate, format_plan, plot_plan
+    from simperf.report.plans import format_candidate, plan_output, plot_plan
     from simperf.study.limits import limits
     from simperf.study.planning import plan as make_plan
 
@@ -43,17 +43,8 @@ def plan(
     if explain:
         scenario = found.scenario(explain)
         typer.echo(format_candidate(found, explain, format_limits(limits(scenario, engine=engine, play=play))))
-    elif output == "json":
-        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
-    elif output == "csv":
-        from simperf.report.rows import rows_text
-
-        document = found.to_dict()
-        units = {"time": "s", "time_interval": "s", "cost": "USD", "cost_interval": "USD", "price": "USD/h"}
-        units |= {"samples_per_second": "1/s", "memory": "B"}
-        typer.echo(rows_text(document["ranked"] + document["pruned"], "csv", units=units))
     else:
-        typer.echo(format_plan(found, most=10**6 if everything else 20))
+        typer.echo(plan_output(found, output, all_rows=everything))
     if plot is not None:
         plot_plan(found, plot)
         note(f"wrote {plot}")

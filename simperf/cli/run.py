@@ -39,7 +39,8 @@ def run(
     seed: Seed = None,
 ) -> int:
     """Run one scenario: its time, where it goes, what limits it, and whether it is what the file expects."""
-    from simperf.cli.work import note, play, typed, verify_outputs, write_outputs
+    from simperf.cli.outputs import verify_outputs, write_outputs
+    from simperf.cli.terminal import note, play, typed
     from simperf.errors import SimperfError
     from simperf.report.tables import format_result
     from simperf.scenario import check_error, check_expectations, load_scenario
@@ -82,7 +83,7 @@ def run(
 
 
 def _predict(scenario: Scenario, samples: int, engine: str) -> Result:
-    from simperf.cli.work import play
+    from simperf.cli.terminal import play
     from simperf.study.uncertainty import predict
 
     return predict(scenario, samples=samples, executor=engine, play=play)

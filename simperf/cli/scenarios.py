@@ -48,7 +48,7 @@ def copy(
     ] = None,
 ) -> None:
     """Copy a shipped scenario to a file of your own; an existing file is never overwritten."""
-    from simperf.cli.work import note
+    from simperf.cli.terminal import note
     from simperf.scenario import copy_scenario
 
     written = copy_scenario(name, target or "")

@@ -20,7 +20,7 @@ def show(
     kind: Kind = "overview",
 ) -> None:
     """Print a saved result, and draw or trace it."""
-    from simperf.cli.work import verify_outputs, write_outputs
+    from simperf.cli.outputs import verify_outputs, write_outputs
     from simperf.report.tables import format_result
     from simperf.results import Result
 

@@ -48,7 +48,8 @@ def sweep(
     seed: Seed = None,
 ) -> int:
     """Run a scenario at many points; what is done is kept, and the same command goes on after an interruption."""
-    from simperf.cli.work import note, typed, verify_outputs
+    from simperf.cli.outputs import verify_outputs
+    from simperf.cli.terminal import note, typed
     from simperf.errors import InputError, Problem
     from simperf.scenario import load_scenario
     from simperf.study.sweep import journal_of
@@ -100,7 +101,7 @@ def sweep(
 
 def _best(scenario: Scenario, table: Table) -> tuple[Result | None, Machine | None]:
     """The best point played once more, with its timeline, for a report."""
-    from simperf.cli.work import play
+    from simperf.cli.terminal import play
     from simperf.study.points import make_tasks, point_scenario
 
     row = table.winner()
@@ -113,7 +114,7 @@ def _best(scenario: Scenario, table: Table) -> tuple[Result | None, Machine | No
 
 def _write(table: Table, output: str, file: Path | None) -> None:
     """The table on standard output; a file that was asked for is enough for a long one."""
-    from simperf.cli.work import note
+    from simperf.cli.terminal import note
     from simperf.report.studies import format_table
 
     typer.echo(format_table(table, output))

@@ -40,7 +40,7 @@ def trace(
     output: Format = "table",
 ) -> None:
     """Record one training step of a torch model, on torch's meta device: no GPU, no memory, no weights."""
-    from simperf.cli.work import note
+    from simperf.cli.terminal import note
     from simperf.workload.modelfile import check_name, write_model
     from simperf.workload.optimizers import optimizer_steps
     from simperf.workload.trace import load_target, parse_input, require_torch, trace_model
@@ -103,7 +103,7 @@ def make(
     folder: Annotated[Path, typer.Option("--to", metavar="FOLDER", help="Where to write.")] = Path(),
 ) -> None:
     """Trace the models of the zoo anew (this needs torch) and write their files."""
-    from simperf.cli.work import note
+    from simperf.cli.terminal import note
     from simperf.errors import InputError, Problem
     from simperf.workload import zoo_source
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Literal
 
+from simperf.report.rows import rows_text
 from simperf.report.style import COLORS, figure, save
 from simperf.report.terminal import bar, to_text, unicode_output
 from simperf.report.words import answer_note, answer_words
@@ -17,7 +20,7 @@ from simperf.units import format_quantity
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["draw_limits", "format_limits", "plot_limits"]
+__all__ = ["draw_limits", "format_limits", "limits_output", "plot_limits"]
 
 _SHOWN = 12
 _BAR = 20
@@ -67,6 +70,26 @@ def format_limits(
             rows_view(*influences.rows()),
         )
     return to_text(Group(*parts))
+
+
+def limits_output(
+    found: Limits,
+    form: Literal["table", "json", "csv"],
+    *,
+    flips: Sequence[Flip] | None = None,
+    influences: Sensitivity | None = None,
+    all_rows: bool = False,
+) -> str:
+    """Limits as a table, JSON, or CSV of what each resource would bring; `all_rows` lists those without effect too."""
+    if form == "json":
+        document = found.to_dict()
+        document["flips"] = None if flips is None else [asdict(turn) for turn in flips]
+        document["influences"] = None if influences is None else asdict(influences)
+        return json.dumps(document, indent=2, ensure_ascii=False)
+    if form == "csv":
+        units = {"time": "s", "value": found.result.headline[1].unit}
+        return rows_text(found.to_dict()["speed_ups"], "csv", units=units)
+    return format_limits(found, flips=flips, influences=influences, all_rows=all_rows)
 
 
 def plot_limits(found: Limits, path: str | os.PathLike[str]) -> None:

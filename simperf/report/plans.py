@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from simperf.report.rows import rows_text
 from simperf.report.studies import rows_view
 from simperf.report.style import figure, save
 from simperf.report.sweeps import draw_front
@@ -16,7 +18,7 @@ from simperf.units import format_quantity
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["draw_plan", "format_candidate", "format_plan", "plot_plan"]
+__all__ = ["draw_plan", "format_candidate", "format_plan", "plan_output", "plot_plan"]
 
 _WIDE = 240
 
@@ -80,6 +82,18 @@ def format_candidate(found: Plan, number: int, limits: str) -> str:
         failures = one.time * one.choice.nodes / request.failures.node_mtbf
         lines.append(f"failures  {failures:.2g} expected on the way")
     return "\n".join(lines) + "\n\nSome steps of it:\n" + limits
+
+
+def plan_output(found: Plan, form: Literal["table", "json", "csv"], *, all_rows: bool = False) -> str:
+    """A plan as a table of its first candidates, or of all, or as JSON or CSV of all."""
+    if form == "table":
+        return format_plan(found, most=10**6 if all_rows else 20)
+    document = found.to_dict()
+    if form == "json":
+        return json.dumps(document, indent=2, ensure_ascii=False)
+    units = {"time": "s", "time_interval": "s", "cost": "USD", "cost_interval": "USD", "price": "USD/h"}
+    units |= {"samples_per_second": "1/s", "memory": "B"}
+    return rows_text(document["ranked"] + document["pruned"], "csv", units=units)
 
 
 def plot_plan(found: Plan, path: str | os.PathLike[str]) -> None:

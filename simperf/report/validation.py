@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from statistics import median
 
+from simperf.accuracy.summary import summarize_figures, summarize_sizes
 from simperf.accuracy.validation import ValidationRow
 from simperf.units import format_quantity
 
@@ -48,14 +49,12 @@ def _error(row: ValidationRow) -> str:
 
 
 def _summary(rows: Sequence[ValidationRow]) -> str:
-    errors = sorted(abs(row.error) for row in rows if not math.isnan(row.error))
-    failed = len(rows) - len(errors)
-    if not errors:
+    found = summarize_figures(rows)
+    if not found.predicted:
         return f"{len(rows)} figures, none predicted"
-    text = f"{len(errors)} figures: median error {100 * median(errors):.1f} %"
-    text += f", 90th percentile {100 * errors[min(len(errors) - 1, int(0.9 * len(errors)))]:.1f} %"
-    text += f", worst {100 * errors[-1]:.1f} %"
-    return text + (f"; {failed} not predicted" if failed else "")
+    text = f"{found.predicted} figures: median error {100 * found.median:.1f} %"
+    text += f", 90th percentile {100 * found.p90:.1f} %, worst {100 * found.worst:.1f} %"
+    return text + (f"; {found.failed} not predicted" if found.failed else "")
 
 
 def _quantity(row: ValidationRow) -> str:
@@ -111,17 +110,14 @@ def validation_points(rows: Sequence[ValidationRow]) -> str:
 def by_size(rows: Sequence[ValidationRow]) -> str:
     """Tables over message sizes in short: their bandwidth end (64 MiB and above) and latency end (8 KiB and below)."""
     lines = ["| table | points | 64 MiB and above | 8 KiB and below | least | largest |", "|---|--:|--:|--:|--:|--:|"]
-    larges, smalls = [], []
-    for title in dict.fromkeys(row.title for row in rows):
-        own = [(float(row.variant.split()[0]), row) for row in rows if row.title == title]
-        large = [row.error for nbytes, row in own if nbytes >= 1 << 26]
-        small = [row.predicted / row.low for nbytes, row in own if nbytes <= 1 << 13]
-        larges += [abs(median(large))] if large else []
-        smalls += [max(median(small), 1 / median(small))] if small else []
-        ends = (f"{100 * median(large):+.0f} %" if large else "", f"x {median(small):.2f}" if small else "")
-        errors = [100 * row.error for _, row in own]
-        name = title.partition(": ")[2]
-        lines.append(f"| {name} | {len(own)} | {ends[0]} | {ends[1]} | {min(errors):+.0f} % | {max(errors):+.0f} % |")
+    found = summarize_sizes(rows)
+    for one in found:
+        large = "" if one.large is None else f"{100 * one.large:+.0f} %"
+        small = "" if one.small is None else f"x {one.small:.2f}"
+        name, ends = one.title.partition(": ")[2], f"{100 * one.least:+.0f} % | {100 * one.largest:+.0f} %"
+        lines.append(f"| {name} | {one.points} | {large} | {small} | {ends} |")
+    larges = [abs(one.large) for one in found if one.large is not None]
+    smalls = [max(one.small, 1 / one.small) for one in found if one.small is not None]
     if larges:
         lines += ["", f"At 64 MiB and above: median of {len(larges)} tables' errors {100 * median(larges):.1f} %."]
     if smalls:

@@ -114,7 +114,7 @@ def test_help_names_what_stands_where(simperf, command):
 
 def test_accuracy_refuses_a_file_that_could_not_be_written_before_anything_is_predicted(simperf, monkeypatch):
     message = "it was predicted before"
-    monkeypatch.setattr("simperf.accuracy.validation.validation_table", lambda names: pytest.fail(message))
+    monkeypatch.setattr("simperf.accuracy.tables.validation_table", lambda names: pytest.fail(message))
     code, out, err = simperf("accuracy", "-o", "no/page.md", "--format", "markdown")
     assert (code, out) == (2, "")
     assert "there is no folder 'no'" in err

@@ -1,11 +1,12 @@
-"""`simperf.cli.work`: playing, naming what went wrong, and refusing outputs early."""
+"""`simperf.cli.terminal` and `simperf.cli.outputs`: playing, naming what went wrong, and refusing outputs early."""
 
 import sys
 from pathlib import Path
 
 import pytest
 
-from simperf.cli.work import play, progress, verify_outputs
+from simperf.cli.outputs import verify_outputs
+from simperf.cli.terminal import play, progress
 from simperf.errors import InputError
 from simperf.run import run
 from simperf.scenario import load_scenario, make_scenario

@@ -1,116 +1,20 @@
-"""What commands that run something have in common: playing scenarios, checking them, writing files."""
+"""Files that commands write: names that are refused before anything is run, and a result's files."""
 
 from __future__ import annotations
 
 import os
-import shlex
-import sys
-import traceback
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from inspect import unwrap
 from pathlib import Path
-from time import monotonic
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-import typer
+from simperf.cli.terminal import note
 
 if TYPE_CHECKING:
-    from simperf.engine.simulation import Simulation
     from simperf.results import Result
-    from simperf.scenario import Scenario
 
-__all__ = ["note", "play", "progress", "typed", "verify_outputs", "write_outputs"]
+__all__ = ["verify_outputs", "write_outputs"]
 
 _ANY = (("",), "", "")
 _PROFILE = ((".toml",), "the file's name does not say TOML", "FILE.toml")
-
-
-def note(text: str) -> None:
-    """Say something that is not the result."""
-    typer.echo(text, err=True)
-
-
-def progress(names: Iterable[str]) -> Iterator[str]:
-    """Pass names on; on a terminal say which one is being worked on."""
-    shown = sys.stderr.isatty()
-    listed = list(names)
-    for index, name in enumerate(listed, 1):
-        if shown and len(listed) > 1:
-            typer.echo(f"\r\x1b[K[{index}/{len(listed)}] {name}", nl=False, err=True)
-        yield name
-    if shown and len(listed) > 1:
-        typer.echo("\r\x1b[K", nl=False, err=True)
-
-
-def typed() -> str:
-    """The command line as it was given, for a report that says how it was made."""
-    return shlex.join(["simperf", *sys.argv[1:]])
-
-
-def play(scenario: Scenario, *, record: bool = True, unused: Literal["refuse", "tell"] = "refuse") -> Result:
-    """Run a scenario; an exception in the code of its program is said with its line.
-
-    Parameters
-    ----------
-    scenario : Scenario
-    record, unused
-        As in `simperf.run`.
-
-    Raises
-    ------
-    SimperfError
-        As `simperf.run`; and for what the program itself raises.
-    """
-    from simperf.errors import InputError, MachineError, ProgramError, SimperfError, UnknownNameError
-    from simperf.run import run
-
-    try:
-        with _clock() as watch:
-            return run(scenario, record=record, watch=watch, unused=unused)
-    except (InputError, MachineError, ProgramError, UnknownNameError) as error:
-        from simperf.scenario.placing import placed
-
-        raise placed(error, scenario) from error
-    except SimperfError:
-        raise
-    except Exception as error:
-        code = unwrap(scenario.program.function).__code__
-        if not any(frame.filename == code.co_filename for frame in traceback.extract_tb(error.__traceback__)):
-            raise
-        from simperf.scenario.python_program import failure
-
-        raise failure(error, scenario.program) from error
-
-
-@contextmanager
-def _clock() -> Iterator[Callable[[Simulation], object] | None]:
-    """On a terminal, say once a second how far a long run has come."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from threading import Event, Thread
-
-    from simperf.units import format_quantity
-
-    done, began = Event(), monotonic()
-    seen: list[Simulation] = []
-
-    def tell() -> None:
-        while not done.wait(1.0):
-            for simulation in seen:
-                now, elapsed = format_quantity(simulation.now, "s"), monotonic() - began
-                typer.echo(f"\r\x1b[K{now} simulated in {elapsed:.0f} s; Ctrl-C ends it", nl=False, err=True)
-
-    thread = Thread(target=tell, daemon=True)
-    thread.start()
-    try:
-        yield seen.append
-    finally:
-        done.set()
-        thread.join()
-        if monotonic() - began > 1.0:
-            typer.echo("\r\x1b[K", nl=False, err=True)
 
 
 def verify_outputs(

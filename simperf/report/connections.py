@@ -1,0 +1,46 @@
+"""The matrix of a machine's connections, as `nvidia-smi topo -m` prints it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Literal
+
+from simperf.hardware import Machine, connectivity
+from simperf.hardware.matrix import LEGEND
+
+__all__ = ["connections_text"]
+
+
+def connections_text(machine: Machine, name: str, form: Literal["table", "json", "csv"]) -> str:
+    """How each pair of devices is connected.
+
+    Parameters
+    ----------
+    machine : Machine
+    name : str
+        As it was asked for.
+    form : {"table", "json", "csv"}
+    """
+    devices, rows = connectivity(machine)
+    if form == "json":
+        found = {"machine": name, "devices": devices, "connections": rows, "legend": LEGEND}
+        return json.dumps(found, indent=2, ensure_ascii=False)
+    if form == "csv":
+        return "\n".join(
+            ",".join(row) for row in [["", *devices], *([a, *b] for a, b in zip(devices, rows, strict=True))]
+        )
+    lines = _matrix(devices, rows)
+    left = len(machine.gpus) + len(machine.ids("nic")) - len(devices)
+    if left:
+        lines.append(f"({left} more devices in servers that are wired in the same way)")
+    return "\n".join([*lines, "", *(f"{word:4} {text}" for word, text in LEGEND.items())])
+
+
+def _matrix(devices: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    wide = max(len(device) for device in devices) + 1
+    columns = [max(len(device), 4) + 1 for device in devices]
+    lines = [" " * wide + "".join(device.rjust(size) for device, size in zip(devices, columns, strict=True))]
+    for device, row in zip(devices, rows, strict=True):
+        lines.append(device.ljust(wide) + "".join(word.rjust(size) for word, size in zip(row, columns, strict=True)))
+    return lines
