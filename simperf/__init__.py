@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from simperf.execution.ranks import new_group, run_ranks
     from simperf.execution.session import Session
     from simperf.hardware import Catalog, Machine, build_machine
+    from simperf.layout import Layout
     from simperf.programs import PROGRAMS, program
     from simperf.results import Result
     from simperf.run import run, run_variants
@@ -51,12 +52,14 @@ if TYPE_CHECKING:
     from simperf.study.planning import plan
     from simperf.study.sweep import sweep
     from simperf.study.uncertainty import predict
+    from simperf.train import train
     from simperf.training.job import Devices, Disturbances, Input, Job
     from simperf.training.servers.staleness import Consistency
     from simperf.training.stack import Stack
     from simperf.training.strategies import DDP, ByHand, Compression, DataParallel, LocalSGD, Servers, ServerUpdate
     from simperf.units import Bytes, Seconds, format_quantity, parse
     from simperf.version import __version__
+    from simperf.workload.transformers import Transformer
 
 #: public name -> module that holds it
 _PUBLIC = {
@@ -73,6 +76,7 @@ _PUBLIC = {
     "InputError": "errors",
     "Job": "training.job",
     "Kernel": "engine.kernel",
+    "Layout": "layout",
     "LocalSGD": "training.strategies",
     "Machine": "hardware",
     "PROGRAMS": "programs",
@@ -85,6 +89,7 @@ _PUBLIC = {
     "SimperfError": "errors",
     "Simulation": "engine.simulation",
     "Stack": "training.stack",
+    "Transformer": "workload.transformers",
     "__version__": "version",
     "batch_isend_irecv": "execution",
     "breakdown": "analysis.breakdown",
@@ -118,6 +123,7 @@ _PUBLIC = {
     "simulate": "simulate",
     "sweep": "study.sweep",
     "synchronize": "execution",
+    "train": "train",
     "wait": "execution",
     "wait_stream": "execution",
 }
@@ -140,6 +146,7 @@ __all__ = [
     "InputError",
     "Job",
     "Kernel",
+    "Layout",
     "LocalSGD",
     "Machine",
     "Result",
@@ -151,6 +158,7 @@ __all__ = [
     "SimperfError",
     "Simulation",
     "Stack",
+    "Transformer",
     "__version__",
     "batch_isend_irecv",
     "breakdown",
@@ -184,6 +192,7 @@ __all__ = [
     "simulate",
     "sweep",
     "synchronize",
+    "train",
     "wait",
     "wait_stream",
 ]

@@ -12,7 +12,7 @@ __all__ = ["public_names"]
 
 
 def public_names(
-    package: str, modules: Mapping[str, Iterable[str]]
+    package: str, modules: Mapping[str, Iterable[str]], *, shared: bool = False
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Make a package's ``__getattr__`` and ``__dir__`` (PEP 562).
 
@@ -22,6 +22,8 @@ def public_names(
         Its ``__name__``.
     modules : mapping of str to iterable of str
         The names that each of its modules provides, by the module's name within the package.
+    shared : bool
+        Names are those of other modules of the package too, which stay importable.
 
     Examples
     --------
@@ -36,10 +38,12 @@ def public_names(
 
         def __setattr__(self, name: str, value: Any) -> None:
             if name in homes and isinstance(value, ModuleType):
+                if value.__name__ != f"{package}.{homes[name]}":
+                    return
                 value = getattr(value, name)
             super().__setattr__(name, value)
 
-    if not homes.keys().isdisjoint(modules):
+    if shared or not homes.keys().isdisjoint(modules):
         sys.modules[package].__class__ = Package
 
     def load(name: str) -> Any:

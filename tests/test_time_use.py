@@ -88,3 +88,9 @@ def test_those_that_did_the_same_are_one_class():
     first, second = time_use([kernel("gpu0"), kernel("gpu1"), kernel("gpu2")], {"gpu2": RankClass(("gpu2",), stage=1)})
     assert (first.ranks, first.stage) == (("gpu0", "gpu1"), 0)
     assert (second.ranks, second.stage) == (("gpu2",), 1)
+
+
+def test_what_workers_send_to_servers_is_data_parallel():
+    result = simperf.run("training/ps-servers")
+    (sent,) = [row for row in result.times if row.activity == "communication" and "gpu0" in row.ranks]
+    assert sent.dimension == "dp"

@@ -4,12 +4,9 @@ The three functions are what the commands of the same names call; each is loaded
 loads torch, only `fit` lmfit and SciPy.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-import sys
-from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from simperf.public_names import public_names
 
 if TYPE_CHECKING:
     from simperf.calibrate.dataset import Dataset, Measurement
@@ -19,36 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Dataset", "FittedProfile", "Measurement", "fit", "measure", "validate"]
 
-#: public name -> module that holds it
-_PUBLIC = {
-    "Dataset": "dataset",
-    "FittedProfile": "fitting",
-    "Measurement": "dataset",
-    "fit": "fitting",
-    "measure": "measuring",
-    "validate": "validation",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Load a public name on its first use."""
-    if name not in _PUBLIC:
-        raise AttributeError(f"module {__name__!r} has no name {name!r}; it has {', '.join(__all__)}")
-    found = getattr(import_module(f"{__name__}.{_PUBLIC[name]}"), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
-class _Package(ModuleType):
-    """Keeps ``fit``, ``measure`` and ``validate`` functions: modules of the same names would replace them."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name not in _PUBLIC or not isinstance(value, ModuleType):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
+__getattr__, __dir__ = public_names(
+    __name__,
+    {
+        "dataset": ["Dataset", "Measurement"],
+        "fitting": ["FittedProfile", "fit"],
+        "measuring": ["measure"],
+        "validation": ["validate"],
+    },
+    shared=True,  # packages and a module are called fit, measure and validate, too
+)

@@ -98,5 +98,5 @@ def test_the_command_keeps_as_many_points_out_as_the_function():
 
 
 def test_a_name_that_is_not_there_is_told():
-    with pytest.raises(AttributeError, match="has no name 'measrue'; it has Dataset"):
+    with pytest.raises(AttributeError, match="has no name 'measrue'; did you mean 'measure'"):
         simperf.calibrate.measrue  # noqa: B018

@@ -51,6 +51,8 @@ def test_the_same_times_and_bytes(
     )
     assert short.now == pytest.approx(whole.now, rel=1e-9)
     assert any("one is simulated for all" in note for note in short.notes)
+    assert sorted(gpu for one in short.ranks.values() for gpu in one.members) == sorted(whole.ranks)
+    assert len(short.ranks) == len(whole.ranks) / workers
     assert short.metrics.keys() == whole.metrics.keys()
     for name, (value, _) in whole.metrics.items():
         assert short.metrics[name][0] == pytest.approx(value, rel=1e-9), name

@@ -26,6 +26,7 @@ from simperf.engine.items import Marker
 from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import wait
 from simperf.execution.session import Session
+from simperf.time_use import RankClass
 from simperf.training.servers.compression import DENSE, Codec
 from simperf.training.servers.local_rings import LocalRings
 from simperf.training.servers.multi_machine import AROUND, Route, Team, make_routes
@@ -181,6 +182,7 @@ class KVStore:
         self._sharers = self._share(routes) if alike else {}
         self.copies = together if self._sharers else 1
         self._others = [route.host.rpartition("/")[0] for route in routes[1:]] if self._sharers else []
+        machines = routes
         if self._sharers:
             routes = routes[:1]
             for name, count in self._sharers.items():
@@ -216,6 +218,10 @@ class KVStore:
             for number, route in enumerate(routes)
         ]
         self.workers = [KVWorker(self, team, gpu) for team in self.teams for gpu in team.route.gpus]
+        for team in self.teams:
+            for place, gpu in enumerate(team.route.gpus):
+                like = tuple(route.gpus[place] for route in machines) if self._sharers else (gpu,)
+                m.ranks[gpu] = RankClass(like, "dp")
         inboxes = [Lane(options.transport.accepts) for _ in self.servers]
         outboxes = [Lane(options.transport.accepts) for _ in self.servers]
         self._buffers = [Buffers(options.serving.buffers) for _ in self.servers]
