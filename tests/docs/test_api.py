@@ -10,7 +10,8 @@ import simperf
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-PACKAGES = ("hardware", "workload", "cost", "collectives", "execution", "programs", "scenario", "teach")
+PACKAGES = ("hardware", "workload", "workload.transformers", "memory", "layout", "schedules", "cost")
+PACKAGES += ("collectives", "execution", "programs", "scenario", "teach")
 
 
 def code(page):
