@@ -19,8 +19,8 @@ from simperf.collectives.plan_routes import PlanRoutes
 from simperf.engine.link_table import LinkClass
 from simperf.engine.maxmin import fill_many
 from simperf.hardware.route_classes import LinkNames
-from simperf.layout.classes import float_words, mix_words
 from simperf.layout.distinct import distinct
+from simperf.layout.flow_classes import float_words, mix_words
 
 __all__ = ["Lanes", "pairs_of"]
 

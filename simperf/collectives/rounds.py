@@ -3,7 +3,7 @@
 The same fluid as `simperf.engine.network`: every flow gets its max-min fair share, found
 anew whenever one starts or ends. Three things make thousands of flows cheap: a link that
 carries one flow only is a limit of that flow; flows that are alike are one
-(`simperf.layout.classes`); and what starts or ends at one instant costs one step.
+(`simperf.layout.flow_classes`); and what starts or ends at one instant costs one step.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from simperf.collectives.links import FloatArray, Hops
 from simperf.collectives.plan import IntArray
 from simperf.engine.maxmin import MANY, fill, fill_many
-from simperf.layout.classes import find_classes
+from simperf.layout.flow_classes import flow_classes
 
 __all__ = ["ROUNDING", "crossings", "rate_alone", "solve"]
 
@@ -66,7 +66,7 @@ def solve(start: FloatArray, size: FloatArray, hops: Hops, capacity: FloatArray)
         return end
     links, limit = _own(hops.links[:, rows], hops.cap[rows], capacity, used)
     start, size = start[rows], size[rows]
-    alike = find_classes(links, capacity, [start, size, limit]) if len(rows) >= ALIKE else None
+    alike = flow_classes(links, capacity, [start, size, limit]) if len(rows) >= ALIKE else None
     if alike is None:
         end[rows] = _flow(start, size, links, limit, np.ones(len(rows)), capacity)
         return end

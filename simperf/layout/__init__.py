@@ -1,7 +1,7 @@
 """How ranks are arranged: layouts, meshes, process groups, their order on a machine, and classes of like ranks."""
 
 from simperf.layout.layout import DIMENSIONS, SHARDINGS, Layout
-from simperf.layout.locality import by_server, like_servers, local_name, server_count
+from simperf.layout.locality import by_server, local_name, server_classes, server_count
 from simperf.layout.mesh import Mesh
 from simperf.layout.rank_classes import RankClasses, rank_classes
 
@@ -12,8 +12,8 @@ __all__ = [
     "Mesh",
     "RankClasses",
     "by_server",
-    "like_servers",
     "local_name",
     "rank_classes",
+    "server_classes",
     "server_count",
 ]

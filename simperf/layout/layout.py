@@ -117,7 +117,7 @@ class Layout:
         return Mesh(names, tuple(sizes[name] for name in names))
 
     @property
-    def plain(self) -> bool:
+    def replicated(self) -> bool:
         """Whether it is data parallelism with a whole copy on every rank and nothing else."""
         return self.ranks == self.dp and self.ep == 1 and self.sharding == "none"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from simperf.hardware import Machine
 
-__all__ = ["by_server", "like_servers", "local_name", "server_count"]
+__all__ = ["by_server", "local_name", "server_classes", "server_count"]
 
 
 def by_server(machine: Machine, nodes: Iterable[str]) -> dict[str, tuple[int, ...]]:
@@ -43,7 +43,7 @@ def local_name(node: str) -> str:
     return node.rpartition("/")[2]
 
 
-def like_servers(
+def server_classes(
     machine: Machine, nodes: Sequence[str], looks: Sequence[Hashable] | None = None
 ) -> tuple[Mapping[str, tuple[int, ...]], ...]:
     """Servers of ranks in classes: those of a class have one blueprint, and ranks on the same places that look alike.
@@ -65,7 +65,7 @@ def like_servers(
     --------
     >>> from simperf.hardware import Catalog, build_cluster
     >>> cluster = build_cluster("p3-8xlarge", 3, link="ethernet-10g-jumbo")
-    >>> [list(one) for one in like_servers(cluster, cluster.gpus[:10])]
+    >>> [list(one) for one in server_classes(cluster, cluster.gpus[:10])]
     [['n0', 'n1'], ['n2']]
     """
     plans = {slot.name: slot.blueprint for slot in machine.servers}

@@ -40,7 +40,7 @@ TABLES = (
     *("run", "expect", "measured", "compare"),
 )
 #: tables that belong to the program
-_BESIDE = ("model", "layout")
+_JOB_TABLES = ("model", "layout")
 #: tables that say nothing about what is run
 _SILENT = ("expect", "measured", "compare")
 
@@ -223,7 +223,7 @@ class _Loader:
             data.get("program"),
             toml,
             problems,
-            beside={key: data[key] for key in _BESIDE if key in data},
+            job_tables={key: data[key] for key in _JOB_TABLES if key in data},
             machine=machine,
         )
         if "frontend" not in data and parameters.get("stack"):

@@ -117,8 +117,8 @@ def _named(name: str, toml: TomlFile, folder: Path) -> str | Transformer:
     """A name of the zoo, or a file beside the scenario: of a traced model, or of dimensions."""
     from simperf.files import read_toml
 
-    beside = folder / name
-    path = str(beside) if beside.is_file() else name
+    own = folder / name
+    path = str(own) if own.is_file() else name
     if path.endswith(".toml"):
         found = read_toml(path)
         if not isinstance(found.data.get("format"), str):
@@ -158,7 +158,7 @@ def _forward(model: str | Transformer, spec: ProgramSpec, table: dict[str, Any],
         message = f"the program {spec.name!r} plays a transformer by its dimensions"
         raise InputError(toml.problem(("model", "name"), message, value=model, expected="layers, hidden, heads, ..."))
     plain = Transformer(layers=1, hidden=1, heads=1, vocabulary=1, sequence=1)
-    beside = (
+    unplayed = (
         "activation",
         "norm",
         "positions",
@@ -170,7 +170,7 @@ def _forward(model: str | Transformer, spec: ProgramSpec, table: dict[str, Any],
         "experts",
         "head_dim",
     )
-    for key in beside:
+    for key in unplayed:
         value, usual = getattr(model, key), getattr(plain, key)
         if value != usual and not (key == "head_dim" and model.query_width == model.hidden):
             message = f"the program {spec.name!r} plays no such model"
@@ -223,10 +223,10 @@ def add_layout(
             message = "[layout] says how many devices take part"
             problems.append(toml.problem(("program", key), message, value=table[key], expected="one of the two"))
     there = len(machine.workers) if machine is not None else layout.dp
-    if layout.plain and layout.dp > there:
+    if layout.replicated and layout.dp > there:
         message = f"the layout has {layout.dp} ranks, and the machine has {there} devices"
         problems.append(toml.problem((*at, "dp"), message, value=layout.dp, expected=f"at most {there}"))
-    if layout.plain:
+    if layout.replicated:
         table["gpus"] = layout.dp
 
 

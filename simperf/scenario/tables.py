@@ -159,10 +159,10 @@ class TableReader:
         toml: TomlFile,
         problems: list[Problem],
         *,
-        beside: Mapping[str, Any] | None = None,
+        job_tables: Mapping[str, Any] | None = None,
         machine: Machine | None = None,
     ) -> tuple[ProgramSpec | None, dict[str, Any]]:
-        """The program that the table names, and its parameters, with ``[model]`` and ``[layout]`` `beside` it."""
+        """The program that the table names, and its parameters, with ``[model]`` and ``[layout]``, the `job_tables`."""
         from simperf.scenario.parameters import read_parameters
 
         at: Key = ("program",)
@@ -187,13 +187,13 @@ class TableReader:
             problems.append(toml.problem(key, str(error), expected="one of " + ", ".join(PROGRAMS)))
             return None, {}
         more: dict[str, Any] = {}
-        if beside:
+        if job_tables:
             from simperf.scenario.model_and_layout import add_layout, add_model
 
-            if "layout" in beside:
-                add_layout(beside["layout"], spec, table, toml, machine, problems)
-            if "model" in beside:
-                more = add_model(beside["model"], spec, table, toml, self.folder, problems)
+            if "layout" in job_tables:
+                add_layout(job_tables["layout"], spec, table, toml, machine, problems)
+            if "model" in job_tables:
+                more = add_model(job_tables["model"], spec, table, toml, self.folder, problems)
         before = len(problems)
         values = read_parameters(spec, table, toml, at, problems)
         if spec.options is None or len(problems) > before:

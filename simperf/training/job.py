@@ -244,7 +244,7 @@ class Job:
         layout, devices = self.layout, self.devices
         if layout is None:
             return []
-        if not layout.plain:
+        if not layout.replicated:
             message = "only plain data parallelism is played: a strategy gives every device the whole model"
             return [Problem(message, key="layout", value=str(layout), expected="dp = the number of devices alone")]
         count = len(devices.nodes) or devices.gpus

@@ -4,7 +4,7 @@ import pytest
 
 from simperf.errors import InputError
 from simperf.hardware import Catalog, build_cluster
-from simperf.layout import Layout, by_server, like_servers, server_count
+from simperf.layout import Layout, by_server, server_classes, server_count
 from simperf.layout.layout import nearest_divisors
 
 
@@ -12,9 +12,9 @@ def test_sizes_multiply_to_the_ranks_and_experts_share_them():
     layout = Layout(dp=4, tp=2, pp=3, cp=2, ep=8)
     assert layout.ranks == 48 == layout.mesh.size == layout.expert_mesh.size
     assert layout.expert_mesh.extent("dp") == 1
-    assert not layout.plain
-    assert Layout(dp=8).plain
-    assert not Layout(dp=8, sharding="zero-1").plain
+    assert not layout.replicated
+    assert Layout(dp=8).replicated
+    assert not Layout(dp=8, sharding="zero-1").replicated
 
 
 @pytest.mark.parametrize(
@@ -59,9 +59,9 @@ def test_tensor_parallel_groups_of_eight_stay_in_servers_of_eight():
 
 def test_servers_are_alike_if_they_are_built_and_used_alike():
     machine = build_cluster("p3-8xlarge", 3, link="ethernet-10g-jumbo")
-    assert [list(one) for one in like_servers(machine, machine.gpus)] == [["n0", "n1", "n2"]]
+    assert [list(one) for one in server_classes(machine, machine.gpus)] == [["n0", "n1", "n2"]]
     looks = [rank == 5 for rank in range(12)]
-    assert [list(one) for one in like_servers(machine, machine.gpus, looks)] == [["n0", "n2"], ["n1"]]
+    assert [list(one) for one in server_classes(machine, machine.gpus, looks)] == [["n0", "n2"], ["n1"]]
     assert by_server(machine, machine.gpus)["n1"] == (4, 5, 6, 7)
     alone = Catalog.load().machine("dgx-1v")
     assert list(by_server(alone, alone.gpus).values()) == [tuple(range(8))]

@@ -4,7 +4,7 @@ In an exchange of everybody with everybody rank r sends to r + k what rank 0 sen
 a star or a full mesh of equal links, entered by all at one time, turning the ranks by one
 turns every flow into another one of the same fate. So the sends of rank 0 are a flow
 each of n - 1 classes, its ports, or its links by distance, are the classes of links, and
-n (n - 1) sends cost what n - 1 do (see `simperf.layout.classes` for the argument).
+n (n - 1) sends cost what n - 1 do (see `simperf.layout.flow_classes` for the argument).
 """
 
 from __future__ import annotations

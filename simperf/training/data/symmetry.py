@@ -16,7 +16,7 @@ import simpy
 from simperf.engine.network import FlowNetwork
 from simperf.errors import InputError, Problem
 from simperf.execution.session import Session
-from simperf.layout import by_server, like_servers, rank_classes
+from simperf.layout import by_server, rank_classes, server_classes
 from simperf.time_use import RankClass
 from simperf.training.replica import Replica
 from simperf.training.step import TrainingStep
@@ -155,7 +155,7 @@ def _kinds(
     m: Session, nodes: Sequence[str], steps: Sequence[TrainingStep]
 ) -> Iterable[tuple[list[str], list[TrainingStep]]]:
     """Ranks of a server with their steps: of servers that are built and used alike, of one of them."""
-    for servers in like_servers(m.machine, nodes, [id(step) for step in steps]):
+    for servers in server_classes(m.machine, nodes, [id(step) for step in steps]):
         ranks = next(iter(servers.values()))
         yield [nodes[rank] for rank in ranks], [steps[rank] for rank in ranks]
 

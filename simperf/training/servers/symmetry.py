@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from simperf.hardware import Machine
 from simperf.hardware import Route as Wire
-from simperf.layout import like_servers
+from simperf.layout import server_classes
 from simperf.training.servers.multi_machine import Route
 
 __all__ = ["sharers"]
@@ -47,7 +47,7 @@ def sharers(machine: Machine, routes: Sequence[Route], servers: Sequence[str]) -
     homes = [machine.nodes[route.host].server for route in routes]
     if len(set(homes)) < len(homes) or {machine.nodes[server].server for server in servers} & set(homes):
         return None
-    if len(like_servers(machine, [node for route in routes for node in (route.host, *route.gpus)])) > 1:
+    if len(server_classes(machine, [node for route in routes for node in (route.host, *route.gpus)])) > 1:
         return None
     shared: dict[str, int] = {}
     for server in dict.fromkeys(servers):

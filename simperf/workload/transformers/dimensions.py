@@ -123,7 +123,7 @@ class Transformer:
                 message = f"no such {key}{nearest(str(value), known)}"
                 problems.append(Problem(message, key=key, value=str(value), expected=", ".join(known)))
         if not problems:
-            problems += self._together()
+            problems += self._consistency()
         if problems:
             raise InputError(problems)
 
@@ -135,7 +135,7 @@ class Transformer:
                 message = f"a whole number, {least} or more, is expected"
                 yield Problem(message, key=key, value=repr(value), expected=f"{least} to {MOST:,}")
 
-    def _together(self) -> Iterator[Problem]:
+    def _consistency(self) -> Iterator[Problem]:
         if self.heads % (self.kv_heads or self.heads):
             message = f"{self.heads} query heads are not a multiple of the key and value heads"
             yield Problem(message, key="kv_heads", value=str(self.kv_heads), expected="a divisor of heads")

@@ -110,7 +110,7 @@ class GptStep(TrainingPass):
         inner = self._linear_back(f"{name}.down", self._drop_back(name, g, block.mask2), block.active, self.inner)
         inner = self.pointwise(f"{name}.gelu_backward", [inner, block.up], self.inner, GELU_BACK)
         h = self._linear_back(f"{name}.up", inner, block.h2, self.wide)
-        g = self._norm_back(block.second, h, beside=g)
+        g = self._norm_back(block.second, h, plus=g)
         a = self._linear_back(f"{name}.o", self._drop_back(name, g, block.mask), block.attended, self.queries)
         products, flops = self.attention(2 * BACK)
         parts = self.tape.add(
@@ -125,7 +125,7 @@ class GptStep(TrainingPass):
         whole = Affine(0, self.queries.slope + 2 * self.keys.slope)
         (qkv,) = self.tape.add("cat.back", "cat", "copy", parts, [whole])
         h = self._linear_back(f"{name}.qkv", qkv, block.h, self.wide)
-        return self._norm_back(block.first, h, beside=g)
+        return self._norm_back(block.first, h, plus=g)
 
     def embed_back(self, g: int) -> None:
         """Gradients of the embeddings."""
@@ -157,8 +157,8 @@ class GptStep(TrainingPass):
         )
         return h, _Norm(name, x, mean, root)
 
-    def _norm_back(self, norm: _Norm, g: int, *, beside: int | None = None) -> int:
-        """Gradient of a normalisation's input, added to the one that comes `beside` it."""
+    def _norm_back(self, norm: _Norm, g: int, *, plus: int | None = None) -> int:
+        """Gradient of a normalisation's input, added to `plus`."""
         name = norm.name
         weights = [self.weights[f"{name}.{part}"][0] for part in ("weight", "bias")]
         size = Affine(self.model.hidden, 0)
@@ -171,8 +171,8 @@ class GptStep(TrainingPass):
             [self.wide, size, size],
             flops=Affine(0, NORM_BACK * self.wide.slope),
         )
-        if beside is not None:
-            x = self.pointwise(f"{name}.add.back", [beside, x], self.wide)
+        if plus is not None:
+            x = self.pointwise(f"{name}.add.back", [plus, x], self.wide)
         self.tape.gradient(f"{name}.weight", weight)
         self.tape.gradient(f"{name}.bias", bias)
         return x

@@ -106,8 +106,8 @@ class LlamaStep(TrainingPass):
         active = self.pointwise(f"{name}.mul.back", [inner, block.up], self.inner)
         one = self._linear_back(f"{name}.up", up, block.h2, self.wide)
         gate = self.pointwise(f"{name}.silu_backward", [active, block.gate], self.inner, SILU_BACK)
-        h = self._linear_back(f"{name}.gate", gate, block.h2, self.wide, beside=one)
-        g = self._norm_back(block.second, h, beside=g)
+        h = self._linear_back(f"{name}.gate", gate, block.h2, self.wide, plus=one)
+        g = self._norm_back(block.second, h, plus=g)
         attended = self._linear_back(f"{name}.o", g, block.attended[3], self.queries)
         products, flops = self.attention(2 * BACK)
         q, k, v = self.tape.add(
@@ -123,8 +123,8 @@ class LlamaStep(TrainingPass):
         h = self._linear_back(f"{name}.v", v, block.h, self.wide)
         for part, turned, size in (("k", k, self.keys), ("q", q, self.queries)):
             (straight,) = self.tape.add("copy.back", "copy", "copy", [turned], [size])
-            h = self._linear_back(f"{name}.{part}", straight, block.h, self.wide, beside=h)
-        return self._norm_back(block.first, h, beside=g)
+            h = self._linear_back(f"{name}.{part}", straight, block.h, self.wide, plus=h)
+        return self._norm_back(block.first, h, plus=g)
 
     def _norm(self, name: str, x: int) -> tuple[int, _Norm]:
         """Root mean square normalisation: six kernels."""
@@ -136,8 +136,8 @@ class LlamaStep(TrainingPass):
         scaled = self.pointwise(f"{name}.mul", [x, root], self.wide)
         return self.pointwise(f"{name}.mul", [weight, scaled], self.wide), _Norm(name, x, root, scaled)
 
-    def _norm_back(self, norm: _Norm, g: int, *, beside: int | None = None) -> int:
-        """Gradient of a normalisation's input, added to the one that comes `beside` it."""
+    def _norm_back(self, norm: _Norm, g: int, *, plus: int | None = None) -> int:
+        """Gradient of a normalisation's input, added to `plus`."""
         name, (weight, shape) = norm.name, self.weights[f"{norm.name}.weight"]
         scaled = self.pointwise(f"{name}.mul.back", [g, weight], self.wide)
         product = self.pointwise(f"{name}.mul.back", [g, norm.scaled], self.wide)
@@ -147,8 +147,8 @@ class LlamaStep(TrainingPass):
         product = self.pointwise(f"{name}.mul.back", [scaled, norm.x], self.wide)
         x = self.pointwise(f"{name}.mul.back", [scaled, norm.root], self.wide)
         (root,) = self.tape.add(f"{name}.sum.back", "sum", "reduction", [product], [self.rows], flops=self.wide)
-        if beside is not None:
-            x = self.pointwise(f"{name}.add.back", [beside, x], self.wide)
+        if plus is not None:
+            x = self.pointwise(f"{name}.add.back", [plus, x], self.wide)
         cube = self.pointwise(f"{name}.pow.back", [norm.root], self.rows)
         root = self.pointwise(f"{name}.mul.back", [root], self.rows)
         root = self.pointwise(f"{name}.mul.back", [root, cube], self.rows)
@@ -164,16 +164,16 @@ class LlamaStep(TrainingPass):
         flops = Affine(0, 2 * self.model.sequence * fan_in * fan_out)
         return self.tape.add(f"{name}.matmul", "matmul", "gemm", [x, weight], [size], flops=flops, gemm=gemm)[0]
 
-    def _linear_back(self, name: str, g: int, x: int, size: Affine, *, beside: int | None = None) -> int:
-        """Gradient of a matrix, then of its input, added to the one that comes `beside` it."""
+    def _linear_back(self, name: str, g: int, x: int, size: Affine, *, plus: int | None = None) -> int:
+        """Gradient of a matrix, then of its input, added to `plus`."""
         weight, (fan_out, fan_in) = self.weights[f"{name}.weight"]
         one, rows, m, k = Affine(1, 0), self.rows, Affine(fan_out, 0), Affine(fan_in, 0)
         flops, made = Affine(0, 2 * self.model.sequence * fan_in * fan_out), Affine(fan_in * fan_out, 0)
         label = f"{name}.matmul.back"
         (found,) = self.tape.add(label, "matmul", "gemm", [g, x], [made], flops=flops, gemm=(one, m, k, rows))
         (back,) = self.tape.add(label, "matmul", "gemm", [g, weight], [size], flops=flops, gemm=(one, rows, k, m))
-        if beside is not None:
-            back = self.pointwise("add.back", [beside, back], size)
+        if plus is not None:
+            back = self.pointwise("add.back", [plus, back], size)
         self.tape.gradient(f"{name}.weight", found)
         return back
 

@@ -12,7 +12,7 @@ from simperf.collectives.placement import Placement, Transport
 from simperf.collectives.plan_routes import PlanRoutes
 from simperf.collectives.rounds import solve
 from simperf.hardware import Catalog, build_cluster
-from simperf.layout.classes import find_classes
+from simperf.layout.flow_classes import flow_classes
 
 
 def exchange(n):
@@ -25,18 +25,18 @@ def exchange(n):
 def test_an_exchange_is_one_class_of_flows():
     links, capacity = exchange(30), np.full(61, 10.0)
     capacity[0] = np.inf
-    found = find_classes(links, capacity, [np.zeros(links.shape[1])])
+    found = flow_classes(links, capacity, [np.zeros(links.shape[1])])
     assert found.count.tolist() == [30 * 29]
     assert found.capacity.tolist() == [np.inf, 600.0]  # a port in is like a port out: a flow crosses two of 60
     assert found.links.ravel().tolist() == [1, 1]
     capacity[5] = 1.0  # one narrow port: its flows, those into its rank, and the rest
-    found = find_classes(links, capacity, [np.zeros(links.shape[1])])
+    found = flow_classes(links, capacity, [np.zeros(links.shape[1])])
     assert sorted(found.count.tolist()) == [29, 29, 29 * 28]
 
 
 def test_flows_that_are_all_different_are_left_as_they_are():
     links, capacity = exchange(5), np.array([np.inf, *range(1, 11)])
-    assert find_classes(links, capacity, [np.arange(20.0)]) is None
+    assert flow_classes(links, capacity, [np.arange(20.0)]) is None
 
 
 @settings(max_examples=150, deadline=None)

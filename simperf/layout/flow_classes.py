@@ -1,4 +1,4 @@
-"""Classes of like flows: one flow and one link stand for all that share their fate.
+"""FlowClasses of like flows: one flow and one link stand for all that share their fate.
 
 Flows with the same start, size and limit over links that are alike go at the same rate at
 all times, whatever they are called. Colours find them: a flow's colour is what it is
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from simperf.layout.distinct import distinct, renumber
 
-__all__ = ["Classes", "find_classes", "float_words", "mix_words"]
+__all__ = ["FlowClasses", "float_words", "flow_classes", "mix_words"]
 
 #: passes after which flows are taken as they come
 MOST_PASSES = 12
@@ -29,7 +29,7 @@ Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
-class Classes:
+class FlowClasses:
     """The quotient of flows over links.
 
     Parameters
@@ -41,7 +41,7 @@ class Classes:
     count : numpy.ndarray of float64, shape (classes,)
         Flows in each class.
     links : numpy.ndarray of int64, shape (longest, classes)
-        Classes of links that a flow of each class crosses; 0 is no link.
+        FlowClasses of links that a flow of each class crosses; 0 is no link.
     capacity : numpy.ndarray of float64, shape (1 + link classes,)
         Capacity of all links of a class together [B/s]; that of no link is infinite.
     """
@@ -53,7 +53,7 @@ class Classes:
     capacity: FloatArray
 
 
-def find_classes(links: IntArray, capacity: FloatArray, looks: list[FloatArray]) -> Classes | None:
+def flow_classes(links: IntArray, capacity: FloatArray, looks: list[FloatArray]) -> FlowClasses | None:
     """Put flows into classes; None if they are too unlike for it to be worth while.
 
     Parameters
@@ -93,13 +93,13 @@ def find_classes(links: IntArray, capacity: FloatArray, looks: list[FloatArray])
     return None
 
 
-def _quotient(local: IntArray, of: IntArray, first: IntArray, on: Words, capacity: FloatArray) -> Classes:
+def _quotient(local: IntArray, of: IntArray, first: IntArray, on: Words, capacity: FloatArray) -> FlowClasses:
     count = np.bincount(of, minlength=len(first))
     _, one, kind = distinct(on[1:])
     many = np.bincount(kind, minlength=len(one))
     number = np.concatenate(([0], kind + 1))
     together = np.concatenate(([np.inf], capacity[1:][one] * many))
-    return Classes(of, first, count.astype(np.float64), number[local[:, first]], together)
+    return FlowClasses(of, first, count.astype(np.float64), number[local[:, first]], together)
 
 
 def float_words(values: FloatArray) -> Words:
