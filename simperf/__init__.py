@@ -4,7 +4,7 @@ The public names, each loaded when it is first used::
 
     import simperf
 
-    result = simperf.run(simperf.load_scenario("d2l/sync-160mb"))
+    result = simperf.run("d2l/sync-160mb")
     print(result.time)
 """
 
