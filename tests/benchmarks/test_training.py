@@ -33,7 +33,7 @@ def step(wired, exact=None):
     run = Job(
         Traced(load("resnet50"), "tf32"),
         DDP(algorithm),
-        Devices(exact="yes" if exact else "auto"),
+        devices=Devices(exact="yes" if exact else "auto"),
         batch_per_gpu=64,
         steps=1,
     )

@@ -17,7 +17,7 @@ from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, Problem
 from simperf.training.failures.checkpoint import daly, young
 from simperf.training.failures.goodput import goodput
-from simperf.training.failures.recovery import Job
+from simperf.training.failures.recovery import LongRun
 
 __all__ = ["BestInterval", "best_interval", "with_interval"]
 
@@ -53,19 +53,19 @@ class BestInterval:
     flat: tuple[float, float]
 
 
-def with_interval(job: Job, interval: float) -> Job:
+def with_interval(job: LongRun, interval: float) -> LongRun:
     """`job` with another time between checkpoints [s]."""
     return replace(job, checkpoint=replace(job.checkpoint, interval=interval))
 
 
 def best_interval(
-    job: Job, *, seed: int = 0, runs: int = 16, points: int = 17, reach: float = 4.0, start: float = 0.0
+    job: LongRun, *, seed: int = 0, runs: int = 16, points: int = 17, reach: float = 4.0, start: float = 0.0
 ) -> BestInterval:
     """Search the interval between checkpoints with the highest goodput.
 
     Parameters
     ----------
-    job : Job
+    job : LongRun
         Its own interval is not used.
     seed : int
         Of the histories that every interval meets.
