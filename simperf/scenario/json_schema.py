@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel
@@ -135,6 +136,7 @@ def _scenario() -> Schema:
         "machine": {"anyOf": [named, *own], "description": "a machine of the catalogue, or one that is wired here"},
         "model": model_table_schema(),
         "layout": layout_schema(),
+        **_job_tables(),
         "frontend": _table({"use": {"type": "string", "examples": ["pytorch"]}, **numbers}),
         "program": {"oneOf": [*(_program(name, PROGRAMS[name]) for name in PROGRAMS), _python()]},
         "expect": expect,
@@ -154,6 +156,32 @@ def _inline(schema: Schema, definitions: Schema) -> Schema:
 def _program(name: str, spec: ProgramSpec) -> Schema:
     properties = {"use": {"const": name}} | {p.name: _parameter(p) for p in spec.parameters.values()}
     return _table(properties, title=name, description=spec.title, required=["use"])
+
+
+def _job_tables() -> Schema:
+    """``[strategy]`` of each kind, and the other tables of a job."""
+    from simperf.scenario.job_tables import JOB_TABLES
+    from simperf.training.strategies import STRATEGIES
+
+    kinds = [_fields(kind, {"kind": {"const": name}}) for name, kind in STRATEGIES.items()]
+    kinds[0].pop("required")  # that of `train` where none is named
+    return {"strategy": {"oneOf": kinds}, **{name: _fields(kind) for name, kind in JOB_TABLES.items()}}
+
+
+def _fields(kind: Any, more: Mapping[str, Schema] = MappingProxyType({})) -> Schema:
+    """The table of a dataclass, with those of the dataclasses in it."""
+    from simperf.programs.registry import field_types
+    from simperf.programs.typed_tables import table_of
+
+    properties: Schema = dict(more)
+    for name, hint in field_types(kind).items():
+        inner = table_of(hint)
+        if inner is None:
+            properties[name] = _parameter(Parameter.of_field(kind, name))
+        else:
+            table = _fields(inner)
+            properties[name] = table if inner is hint else {"type": "array", "items": table, "maxItems": 1}
+    return _table(properties, title=kind.__name__, required=list(more))
 
 
 def _parameter(parameter: Parameter) -> Schema:

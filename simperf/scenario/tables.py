@@ -162,7 +162,7 @@ class TableReader:
         job_tables: Mapping[str, Any] | None = None,
         machine: Machine | None = None,
     ) -> tuple[ProgramSpec | None, dict[str, Any]]:
-        """The program that the table names, and its parameters, with ``[model]`` and ``[layout]``, the `job_tables`."""
+        """The program that the table names, and its parameters, with the `job_tables` such as ``[model]``."""
         from simperf.scenario.parameters import read_parameters
 
         at: Key = ("program",)
@@ -194,6 +194,11 @@ class TableReader:
                 add_layout(job_tables["layout"], spec, table, toml, machine, problems)
             if "model" in job_tables:
                 more = add_model(job_tables["model"], spec, table, toml, self.folder, problems)
+        own = {name: given for name, given in (job_tables or {}).items() if name not in ("model", "layout")}
+        if own or (spec.options is not None and table.get("strategy") == "servers"):
+            from simperf.scenario.job_tables import add_job_tables
+
+            spec = add_job_tables(own, spec, table, toml, problems)
         before = len(problems)
         values = read_parameters(spec, table, toml, at, problems)
         if spec.options is None or len(problems) > before:

@@ -1,0 +1,149 @@
+"""``[strategy]``, ``[devices]``, ``[input]`` and ``[disturbances]`` of a scenario: typed tables of a training job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from simperf.errors import Problem, nearest
+from simperf.files import TomlFile
+from simperf.programs import PROGRAMS, ProgramSpec
+from simperf.programs.job_options import JobOptions
+from simperf.programs.typed_tables import FieldValue, read_fields
+from simperf.training.job import Devices, Disturbances, Input
+from simperf.training.strategies import STRATEGIES
+
+__all__ = ["JOB_TABLES", "add_job_tables"]
+
+#: tables of a job by the types that they are
+JOB_TABLES: Mapping[str, type[Any]] = {"devices": Devices, "input": Input, "disturbances": Disturbances}
+
+#: the program that plays a job with servers, under its own names
+_SERVERS = "parameter-server"
+#: keys of ``train`` -> those of ``parameter-server`` that mean the same
+_SAME = {"batch_per_gpu": "batch", "gpus": "workers"}
+#: keys that mean something else in the two programs, and what to write with ``use = "train"``
+_OTHER = {
+    "batch": "batch_per_gpu",
+    "workers": "gpus",
+    "jitter": "[disturbances] jitter and cv",
+    "slowdown": "[disturbances] slowdown",
+    **dict.fromkeys(("forward", "backward"), f'a model, or use = "{_SERVERS}"'),
+}
+
+
+def add_job_tables(
+    beside: Mapping[str, Any], spec: ProgramSpec, table: dict[str, Any], toml: TomlFile, problems: list[Problem]
+) -> ProgramSpec:
+    """Take the tables of a job into the ``[program]`` table; return the program that plays its strategy.
+
+    Parameters
+    ----------
+    beside : mapping of str to object
+        The tables ``[strategy]``, ``[devices]``, ``[input]`` and ``[disturbances]`` that the file has.
+    spec : ProgramSpec
+        The program that the file names.
+    table : dict
+        The program's own keys, which are added to.
+    toml : TomlFile
+    problems : list of Problem
+        What is wrong is added.
+    """
+    options = spec.options
+    if not isinstance(options, JobOptions):
+        expected = "a program that plays a job, such as train or parameter-server"
+        problems += [
+            toml.problem((key,), f"the program {spec.name!r} has no {key}", expected=expected) for key in beside
+        ]
+        return spec
+    strategy = _strategy(beside, table, options, toml, problems)
+    if strategy not in options.strategies and not problems:
+        spec, options = _with_servers(spec, table, toml, problems)
+    found: list[FieldValue] = []
+    if isinstance(beside.get("strategy"), Mapping):
+        given = {key: value for key, value in beside["strategy"].items() if key != "kind"}
+        found += read_fields(STRATEGIES.get(strategy, STRATEGIES["ddp"]), given, toml, ("strategy",), problems)
+    for name, kind in JOB_TABLES.items():
+        if name in beside:
+            found += read_fields(kind, beside[name], toml, (name,), problems)
+    for one in found:
+        _take(one, options, table, strategy, toml, problems)
+    _steady(found, spec, table, toml, problems)
+    return spec
+
+
+def _strategy(
+    beside: Mapping[str, Any], table: dict[str, Any], options: JobOptions, toml: TomlFile, problems: list[Problem]
+) -> str:
+    """The strategy's name, by ``[strategy] kind`` or the program's key, which the table then has."""
+    given = beside.get("strategy")
+    named = given.get("kind") if isinstance(given, Mapping) else None
+    if named is None:
+        return str(table.get("strategy", options.strategies[0]))
+    if not isinstance(named, str) or named not in STRATEGIES:
+        message = f"no such strategy{nearest(str(named), STRATEGIES)}"
+        problems.append(
+            toml.problem(("strategy", "kind"), message, value=named, expected="one of " + ", ".join(STRATEGIES))
+        )
+    elif "strategy" in table:
+        message = "[strategy] says it"
+        problems.append(toml.problem(("program", "strategy"), message, value=table["strategy"], expected="one of both"))
+    elif "strategy" in options.parameters and named in options.strategies:
+        table["strategy"] = named
+    elif named not in options.strategies and "servers" in options.strategies:
+        message = "this program has servers"
+        problems.append(toml.problem(("strategy", "kind"), message, value=named, expected='use = "train", or servers'))
+    return str(named)
+
+
+def _with_servers(
+    spec: ProgramSpec, table: dict[str, Any], toml: TomlFile, problems: list[Problem]
+) -> tuple[ProgramSpec, JobOptions]:
+    """The program that plays servers, with the keys of ``train`` under its names."""
+    table.pop("strategy", None)
+    for key, instead in _OTHER.items():
+        if key in table:
+            message = "with servers it means something else"
+            problems.append(toml.problem(("program", key), message, value=table[key], expected=instead))
+    for key, name in _SAME.items():
+        if key in table:
+            table[name] = table.pop(key)
+    spec = PROGRAMS[_SERVERS]
+    assert isinstance(spec.options, JobOptions)
+    return spec, spec.options
+
+
+def _take(
+    one: FieldValue,
+    options: JobOptions,
+    table: dict[str, Any],
+    strategy: str,
+    toml: TomlFile,
+    problems: list[Problem],
+) -> None:
+    """Take one field into the program's keys."""
+    name = options.names.get((one.kind, one.field))
+    if name is None:
+        message = f"strategy {strategy} has no use for it"
+        problems.append(toml.problem(one.at, message, value=one.written))
+    elif name in table:
+        message = f"program.{name} says it already"
+        problems.append(toml.problem(one.at, message, value=one.written, expected="one of the two"))
+    else:
+        table[name] = one.written
+
+
+def _steady(
+    found: list[FieldValue], spec: ProgramSpec, table: dict[str, Any], toml: TomlFile, problems: list[Problem]
+) -> None:
+    """Say for servers what a distribution has by default: their keys know no constant one, and no deviation is none."""
+    if spec.name != _SERVERS:
+        return
+    given = {one.field: one for one in found if one.kind is Disturbances and one.field in ("jitter", "cv")}
+    if "jitter" in given and given["jitter"].written != "constant":
+        table.setdefault("jitter", Disturbances().cv)
+    elif given:
+        table.pop("family", None)
+        if "cv" in given:
+            message = "a constant time has no deviation"
+            problems.append(toml.problem(given["cv"].at, message, expected='jitter = "lognormal"'))
