@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from simperf.hardware import Catalog, Machine, build_machine
     from simperf.layout import Layout
     from simperf.programs import PROGRAMS, program
+    from simperf.programs.stack_file import load_stack
     from simperf.results import Result
     from simperf.run import run, run_variants
     from simperf.scenario import Scenario, check_expectations, load_scenario, make_scenario
@@ -107,6 +108,7 @@ _PUBLIC = {
     "launch": "execution",
     "limits": "study.limits",
     "load_scenario": "scenario",
+    "load_stack": "programs.stack_file",
     "make_scenario": "scenario",
     "new_group": "execution.ranks",
     "parse": "units",
@@ -176,6 +178,7 @@ __all__ = [
     "launch",
     "limits",
     "load_scenario",
+    "load_stack",
     "make_scenario",
     "new_group",
     "parse",

@@ -13,7 +13,8 @@ def schema(
     kind: Annotated[
         str,
         typer.Argument(
-            metavar="[KIND]", help="scenario, model, layout, plan, result, finished-plan, profile, server, gpu, ..."
+            metavar="[KIND]",
+            help="scenario, model, layout, stack, plan, result, profile, server, gpu, ...",
         ),
     ] = "scenario",
 ) -> None:

@@ -132,16 +132,15 @@ def _job(given: Mapping[str, Any]) -> Job:
     return job
 
 
-#: the parameters of the program, and the job that they make
-OPTIONS = JobOptions(
-    (
-        Parameter("strategy", Strategy, "ddp", "DistributedDataParallel, DataParallel, by hand, or local SGD", "Job"),
-        *(_JOB, _DEVICES, *_MODEL, _LAYERS, _DDP, _LOCAL_SGD, _INPUT, _DISTURBANCES, SLOW_LINK),
-    ),
-    _rules,
-    _job,
-    strategies=tuple(REPLICATED),
+_PARAMETERS: tuple[Parameter | Section, ...] = (
+    Parameter("strategy", Strategy, "ddp", "DistributedDataParallel, DataParallel, by hand, or local SGD", "Job"),
+    *(_JOB, _DEVICES, *_MODEL, _LAYERS),
+    *_STRATEGIES.values(),
+    *(_INPUT, _DISTURBANCES, SLOW_LINK),
 )
+
+#: the parameters of the program, and the job that they make
+OPTIONS = JobOptions(_PARAMETERS, _rules, _job, strategies=tuple(REPLICATED))
 
 
 @program("train", rules=_rules, options=OPTIONS)

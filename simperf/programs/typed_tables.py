@@ -12,9 +12,10 @@ from simperf.errors import Problem, nearest
 from simperf.files import TomlFile
 from simperf.hardware.words import problems_of
 from simperf.programs.adapters import adapter
-from simperf.programs.registry import Parameter, field_types
+from simperf.programs.registry import Parameter, field_types, file_value
+from simperf.units import Unit
 
-__all__ = ["FieldValue", "read_fields", "table_of"]
+__all__ = ["FieldValue", "read_fields", "table_of", "written_fields"]
 
 Key = tuple[str | int, ...]
 
@@ -47,6 +48,32 @@ def table_of(hint: Any) -> type[Any] | None:
     if get_origin(hint) is tuple:
         hint = get_args(hint)[0]
     return hint if isinstance(hint, type) and is_dataclass(hint) else None
+
+
+def written_fields(value: Any, base: Any) -> dict[str, Any]:
+    """The table of a dataclass: the fields in which `value` differs from `base`, as a file says them.
+
+    Examples
+    --------
+    >>> from simperf.training.strategies import DDP
+    >>> written_fields(DDP(bucket=40e6, overlap=False), DDP())
+    {'bucket': '40000000.0 B', 'overlap': False}
+    """
+    found: dict[str, Any] = {}
+    kind: Any = type(value)
+    for name, hint in field_types(kind).items():
+        one, usual = getattr(value, name), getattr(base, name)
+        if one == usual:
+            continue
+        inner = table_of(hint)
+        if inner is not None:
+            several = inner is not hint
+            found[name] = [written_fields(each, inner()) for each in one] if several else written_fields(one, usual)
+        else:
+            units = (each.dimension for each in get_args(hint)[1:] if isinstance(each, Unit))
+            unit = next(units, "1")
+            found[name] = file_value(kind, name, one) if unit == "1" else f"{one!r} {unit}"
+    return found
 
 
 def read_fields(kind: Any, data: Any, toml: TomlFile, at: Key, problems: list[Problem]) -> Iterator[FieldValue]:

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from simperf.errors import Problem, nearest
+from simperf.errors import InputError, Problem, nearest
 from simperf.files import TomlFile
+from simperf.layout.layout_file import layout_table
 from simperf.programs import PROGRAMS, ProgramSpec
 from simperf.programs.job_options import JobOptions
-from simperf.programs.typed_tables import FieldValue, read_fields
-from simperf.training.job import Devices, Disturbances, Input
+from simperf.programs.stack_file import load_stack
+from simperf.programs.typed_tables import FieldValue, read_fields, written_fields
+from simperf.training.job import Devices, Disturbances, Input, Job
+from simperf.training.replica import Layers, Traced
+from simperf.training.stack import Stack
 from simperf.training.strategies import STRATEGIES
 
-__all__ = ["JOB_TABLES", "add_job_tables"]
+__all__ = ["FORMAT", "JOB_TABLES", "add_job_tables", "job_tables"]
+
+#: of the tables of a job, as ``[strategy]`` may say it
+FORMAT = 1
 
 #: tables of a job by the types that they are
 JOB_TABLES: Mapping[str, type[Any]] = {"devices": Devices, "input": Input, "disturbances": Disturbances}
@@ -61,7 +68,10 @@ def add_job_tables(
         spec, options = _with_servers(spec, table, toml, problems)
     found: list[FieldValue] = []
     if isinstance(beside.get("strategy"), Mapping):
-        given = {key: value for key, value in beside["strategy"].items() if key != "kind"}
+        given = {key: value for key, value in beside["strategy"].items() if key not in ("kind", "format")}
+        if (known := beside["strategy"].get("format", FORMAT)) != FORMAT:
+            message, expected = f"this simperf reads format {FORMAT} of jobs", f"format = {FORMAT}, or a newer simperf"
+            problems.append(toml.problem(("strategy", "format"), message, value=known, expected=expected))
         found += read_fields(STRATEGIES.get(strategy, STRATEGIES["ddp"]), given, toml, ("strategy",), problems)
     for name, kind in JOB_TABLES.items():
         if name in beside:
@@ -147,3 +157,60 @@ def _steady(
         if "cv" in given:
             message = "a constant time has no deviation"
             problems.append(toml.problem(given["cv"].at, message, expected='jitter = "lognormal"'))
+
+
+def job_tables(job: Job) -> dict[str, dict[str, Any]]:
+    """The tables of a scenario that has this job, those that differ from their defaults.
+
+    Parameters
+    ----------
+    job : Job
+        Of a model of the zoo, or of `Layers`; the stack is written by its name.
+
+    Raises
+    ------
+    InputError
+        A model that no table can say.
+    """
+    kind = next(name for name, one in STRATEGIES.items() if isinstance(job.strategy, one))
+    spec = PROGRAMS[_SERVERS if kind == "servers" else "train"]
+    assert isinstance(spec.options, JobOptions)
+    names, stack = spec.options.names, job.stack
+    program: dict[str, Any] = {"use": spec.name, **_model(job, names)}
+    usual = Job(job.model)
+    for name in ("batch", "batch_per_gpu", "steps", "total", "alone"):
+        value = getattr(job, name)
+        if value == getattr(usual, name) and (name != "batch" or job.batch_per_gpu or kind != "servers"):
+            continue
+        if (Job, name) not in names:
+            message = "servers are given the batch of each GPU"
+            raise InputError(Problem(message, key=name, value=str(value), expected="batch_per_gpu"))
+        program[names[Job, name]] = f"{value!r} 1/s" if name == "alone" else value
+    if stack.name:
+        program["stack"] = stack.name
+    loaded = load_stack(stack.name) if stack.name else Stack()
+    for part, plain in ((stack.transport, loaded.transport), (stack.serving, loaded.serving)):
+        program |= {names[type(part), key]: value for key, value in written_fields(part, plain).items()}
+    base = loaded.strategy_with() if loaded.strategy else STRATEGIES[kind]()
+    tables = {"strategy": {"format": FORMAT, "kind": kind, **written_fields(job.strategy, base)}}
+    for name, one in JOB_TABLES.items():
+        tables[name] = written_fields(getattr(job, name), one())
+    if job.layout is not None and kind == "servers":
+        tables["devices"]["gpus"] = job.layout.dp
+    elif job.layout is not None:
+        tables["layout"] = layout_table(job.layout)
+    return {"program": program, **{name: table for name, table in tables.items() if table}}
+
+
+def _model(job: Job, names: Mapping[tuple[type[Any], str], str]) -> dict[str, Any]:
+    """The program's keys of a job's model."""
+    model = job.model
+    if isinstance(model, Traced):
+        keys = {"model": model.model.name, "precision": model.precision, "optimizer": model.optimizer}
+        return {key: value for key, value in keys.items() if value}
+    if isinstance(model, Layers) and (Layers, "count") in names:
+        plain = Layers(0, -1.0, -1.0, -1.0)
+        given = {one: value for one, value in written_fields(model, plain).items() if (Layers, one) in names}
+        return {names[Layers, one]: value for one, value in given.items()} | {"states": model.states}
+    message = f"a file cannot say a model of {type(model).__name__} here"
+    raise InputError(Problem(message, key="model", value=model.name, expected="a model of the zoo"))

@@ -62,11 +62,13 @@ def json_schema(kind: str) -> Schema:
     if kind in ("model", "layout"):
         own = model_schema() if kind == "model" else layout_schema()
         return {"$schema": _DRAFT, "title": f"simperf {kind}", **own}
+    if kind == "stack":
+        return {"$schema": _DRAFT, "title": "simperf stack", **_with_units(_stack())}
     if kind == "scenario":
         return {"$schema": _DRAFT, "title": "simperf scenario", **_scenario()}
     models: dict[str, type[BaseModel]] = {**MODELS, "server": ServerSpec, "cluster": ClusterSpec}
     if kind not in models:
-        raise UnknownNameError("kind of file", kind, ["scenario", "result", "model", "layout", *models])
+        raise UnknownNameError("kind of file", kind, ["scenario", "result", "model", "layout", "stack", *models])
     schema = models[kind].model_json_schema()
     schema["properties"]["kind"] = {"const": kind}
     if kind == "frontend":
@@ -163,9 +165,22 @@ def _job_tables() -> Schema:
     from simperf.scenario.job_tables import JOB_TABLES
     from simperf.training.strategies import STRATEGIES
 
-    kinds = [_fields(kind, {"kind": {"const": name}}) for name, kind in STRATEGIES.items()]
+    kinds = [_fields(kind, {"kind": {"const": name}, "format": {"const": 1}}) for name, kind in STRATEGIES.items()]
+    for one in kinds:
+        one["required"] = ["kind"]
     kinds[0].pop("required")  # that of `train` where none is named
     return {"strategy": {"oneOf": kinds}, **{name: _fields(kind) for name, kind in JOB_TABLES.items()}}
+
+
+def _stack() -> Schema:
+    """A file of a software stack."""
+    from simperf.training.stack import Serving, Transport
+
+    text: Schema = {"type": "string"}
+    properties = {"format": {"const": 1}, "kind": {"const": "stack"}, "title": text, "frontend": text}
+    properties |= {"strategy": _job_tables()["strategy"], "transport": _fields(Transport), "serving": _fields(Serving)}
+    properties["source"] = {"type": "object", "additionalProperties": text, "description": "of each value"}
+    return _table(properties, required=["format", "kind", "strategy", "source"])
 
 
 def _fields(kind: Any, more: Mapping[str, Schema] = MappingProxyType({})) -> Schema:

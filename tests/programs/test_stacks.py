@@ -3,6 +3,7 @@
 import tomllib
 
 import pytest
+from jsonschema import Draft202012Validator
 
 import simperf
 from simperf.errors import InputError, UnknownNameError
@@ -10,6 +11,7 @@ from simperf.programs import PROGRAMS
 from simperf.programs.registry import file_value
 from simperf.programs.stack_file import load_stack, stacks
 from simperf.scenario import load_scenario, make_scenario, shipped_scenarios
+from simperf.scenario.json_schema import json_schema
 from simperf.training.stack import Stack
 from simperf.training.strategies import DDP, Servers
 
@@ -54,6 +56,7 @@ def test_every_value_is_read_as_it_is_written_and_has_a_source(name):
     text = stacks()[name].read_text("utf-8")
     data = tomllib.loads(text)
     assert data["format"] == 1
+    Draft202012Validator(json_schema("stack")).validate(data)
     assert stack.title
     assert len(data["source"]) == len(stack.options) + ("frontend" in data)
     for one in stack.options:

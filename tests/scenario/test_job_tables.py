@@ -1,14 +1,27 @@
 """``[strategy]``, ``[devices]``, ``[input]``, ``[disturbances]``: the typed form of a training job."""
 
+import tomllib
+from dataclasses import replace
+
 import pytest
+import tomli_w
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from simperf.errors import InputError
+from simperf.layout import Layout
+from simperf.programs.stack_file import load_stack
 from simperf.run import run
 from simperf.scenario import load_scenario, make_scenario
+from simperf.scenario.job_tables import job_tables
 from simperf.scenario.json_schema import json_schema
-from simperf.training.job import Disturbances, Input, SlowLink
-from simperf.training.strategies import DDP, Compression, LocalSGD, Servers
+from simperf.training.job import Devices, Disturbances, Input, Job, SlowLink
+from simperf.training.replica import Layers, Passes, Traced
+from simperf.training.servers.staleness import Consistency
+from simperf.training.stack import Serving, Stack, Transport
+from simperf.training.strategies import DDP, ByHand, Compression, DataParallel, LocalSGD, Servers, ServerUpdate
+from simperf.workload import zoo
 
 MACHINE = {"use": "pcie-4gpu"}
 SCHEMA = Draft202012Validator(json_schema("scenario"))
@@ -100,3 +113,79 @@ def test_options_of_tables_can_be_set(tmp_path):
     assert made.parameters["variation"] == 0.01
     with pytest.raises(InputError, match="--set"):
         load_scenario(path, ["strategy.bucket=2 MB", "strategy.bukket=2 MB"])
+
+
+@st.composite
+def jobs(draw):
+    """Jobs of all strategies; what has no effect beside the rest is left out."""
+    size = st.sampled_from([0.5e6, 1e6, 4e6])
+    counts, yes = st.integers(1, 4), st.booleans()
+    kind = draw(st.sampled_from(["ddp", "local-sgd", "data-parallel", "naive", "servers"]))
+    made = {
+        "ddp": lambda: DDP("ring", bucket=draw(size), overlap=draw(yes), broadcast=draw(yes), accumulate=draw(counts)),
+        "local-sgd": lambda: LocalSGD(every=draw(counts), watched=draw(yes)),
+        "data-parallel": lambda: DataParallel(watched=draw(yes)),
+        "naive": ByHand,
+        "servers": lambda: Servers(
+            draw(counts),
+            draw(st.sampled_from(["cpu", "gpu", "dedicated"])),
+            via_host=draw(st.sampled_from([None, True, False])),
+            consistency=draw(
+                st.sampled_from([Consistency(), Consistency("bounded", 2), Consistency("backup", backup=1)])
+            ),
+            compression=draw(st.sampled_from([Compression(), Compression("top-k", ratio=0.1, dense_below=1e3)])),
+            update=draw(st.sampled_from([ServerUpdate(), ServerUpdate(add=1.0), ServerUpdate(on_workers=True)])),
+            overlap=draw(yes),
+        ),
+    }[kind]()
+    if kind == "ddp" and draw(yes):
+        stack = load_stack("apex-ddp")
+        made = stack.strategy_with(overlap=draw(yes), bucket=draw(size))
+    elif kind == "servers":
+        serving = Serving(slice_size=draw(size), handle=draw(st.sampled_from([0.0, 1e-6])))
+        stack = Stack(transport=Transport(window=draw(counts), message=1e-6), serving=serving)
+    else:
+        stack = Stack()
+    links = (SlowLink("gpu0>plx0", 0.5, 1e-3, 2e-3),) if draw(yes) else ()
+    jitter = {"jitter": "gamma", "cv": 0.25} if draw(yes) else {}
+    read = Input(disk="ssd0", stored=1e5) if draw(yes) else Input()
+    loaded = Input(loop=1e-3, decode=1e-3, workers=2, jitter="lognormal", cv=0.3, counted=2.0, dataset=1000)
+    layout = {"layout": Layout(dp=2)} if draw(yes) and kind != "servers" else {"devices": Devices(gpus=2)}
+    traced = draw(yes) or kind == "servers"
+    model = Layers(3, 1e-3, 2e-3, 1e6, states=2.0, name="lenet" if traced else "layers")
+    return Job(
+        model,
+        made,
+        stack=stack,
+        input=draw(st.sampled_from([read, loaded])) if kind != "servers" else read,
+        disturbances=Disturbances(links=links, stragglers=1, slowdown=1.5, **jitter),
+        batch_per_gpu=draw(counts),
+        total=draw(st.sampled_from([0, 50])),
+        alone=draw(st.sampled_from([0.0, 123.456])),
+        **layout,
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(jobs())
+def test_a_job_is_read_back_as_it_was_written(made):
+    """Through TOML, and the schema holds for it."""
+    if made.model.name == "lenet":
+        made = replace(made, model=Traced(zoo.load("lenet"), "fp16"))
+    tables = tomllib.loads(tomli_w.dumps({"machine": MACHINE, **job_tables(made)}))
+    again = job(**tables)
+    gpus = again.gpus
+    assert gpus == made.gpus == 2
+    assert replace(again, layout=None, devices=Devices()) == replace(made, layout=None, devices=Devices())
+
+
+def test_a_model_that_no_table_can_say():
+    with pytest.raises(InputError, match="a file cannot say a model of Passes"):
+        job_tables(Job(Passes()))
+    with pytest.raises(InputError, match="servers are given the batch of each GPU"):
+        job_tables(Job(Traced(zoo.load("lenet")), Servers()))
+
+
+def test_the_format_of_a_job():
+    assert "strategy.format: this simperf reads format 1 of jobs" in refused(strategy={"format": 2, "kind": "ddp"})
+    assert job(strategy={"format": 1, "kind": "ddp"}).strategy == DDP()
