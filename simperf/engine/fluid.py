@@ -330,7 +330,13 @@ class Fluid:
         for link in bundle.links:
             if drawn != link.rate:
                 self._allot(link, drawn, now)
-        self._await([bundle], now)
+        self.shares += 1
+        self.touched += 1
+        share = bundle.share = Share([bundle], now)
+        if bundle.rate > 0.0:
+            first = (bundle.flows[0][0] - bundle.served) / bundle.rate
+            if first < math.inf:
+                heappush(self._ends, (now + (first if first > 0.0 else 0.0), next(self._order), share))
 
     def _few(self, bundles: list[Bundle], links: list[Link], now: float) -> None:
         routes = [[link.index for link in bundle.links] for bundle in bundles]
@@ -362,7 +368,8 @@ class Fluid:
         link.rate = rate
         if rate > link.peak:
             link.peak = rate
-        self._tell(link, now)
+        if self.recorder is not None or link.watch is not None:
+            self._tell(link, now)
 
     def _tell(self, link: Link, now: float) -> None:
         if self.recorder is not None:

@@ -49,6 +49,11 @@ class LinkTable:
         Capacity of each resource [B/s]; read when a link is used for the first time.
     join : callable
         Called with a new link and an older one: whatever draws on the older one draws on the new one as well.
+
+    Attributes
+    ----------
+    known_routes : dict
+        Routes that `route` has made, by the names of their links.
     """
 
     def __init__(self, capacities: Mapping[str, float], join: Callable[[Link, Link], None]) -> None:
@@ -58,7 +63,7 @@ class LinkTable:
         self._classes: dict[Link, None] = {}  # links that stand for several
         self._own: dict[str, Link] = {}  # the class that a name is in
         self._unread: list[Link] = []  # classes whose names are not in `_own` yet
-        self._routes: dict[tuple[str, ...], Route] = {}
+        self.known_routes: dict[tuple[str, ...], Route] = {}
         self._spread: dict[Link, list[Route]] = {}  # routes that draw on a class
         if isinstance(capacities, dict):  # otherwise a large machine's, whose links come into being when they are used
             for name in capacities:
@@ -73,12 +78,12 @@ class LinkTable:
             There is no such resource.
         """
         key = tuple(resources)
-        route = self._routes.get(key)
+        route = self.known_routes.get(key)
         if route is None:
             for name in key:
                 if name not in self._links and not any(name in more for more in self._capacities):
                     raise UnknownNameError("resource", name, self._capacities[0])
-            route = self._routes[key] = Route(tuple(self.link(name) for name in key))
+            route = self.known_routes[key] = Route(tuple(self.link(name) for name in key))
         return route
 
     def routes(self, classes: Sequence[LinkClass]) -> list[Route]:

@@ -71,6 +71,7 @@ class FlowNetwork:
         self.env = env
         self._fluid = Fluid(env, recorder)
         self._links = LinkTable(capacities, self._fluid.extend)
+        self._known_routes = self._links.known_routes
         self._counted: dict[str, float] = {}
 
     # What a program calls ------------------------------------------------------------
@@ -119,7 +120,10 @@ class FlowNetwork:
             raise ProgramError(f"transfer {name!r}: bytes and latency must be finite, 0 or more: {nbytes}, {latency}")
         if not (cap > 0.0 and 0.0 < weight < math.inf):
             raise ProgramError(f"transfer {name!r}: cap and weight must be above 0: {cap}, {weight}")
-        route = resources if isinstance(resources, Route) else self._links.route(resources)
+        if isinstance(resources, Route):
+            route = resources
+        else:
+            route = self._known_routes.get(tuple(resources)) or self._links.route(resources)
         if nbytes == 0.0 or (cap == math.inf and not route.links):
             return simpy.Timeout(self.env, latency, self.env.now + latency)
         flow = Flow(self.env, (route, min(cap, UNLIMITED), weight), nbytes, name)
