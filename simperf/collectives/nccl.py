@@ -55,6 +55,9 @@ COLLECTIVES = ("all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduc
 #: pace while it is not full, as simperf's other scenarios have it)
 LAUNCH = 4.5e-6
 
+#: sizes whose choices a tuner keeps: those of a model's buckets or slices come again and again
+MOST_SIZES = 256
+
 #: latency of the network that is in NCCL's constants already [s]: InfiniBand from adapter to
 #: adapter over one switch takes 1 to 2 us
 REFERENCE = 2e-6
@@ -300,7 +303,7 @@ class Tuner:
         self._extra = self._network_latency()
         self.measured, self._reference = measured, reference or self
         self._factors: dict[float, tuple[float, float]] = {}
-        self._allowed: set[float] = set()  # payloads whose measured time is not below the bound of the links
+        self._best: dict[float, Choice] = {}
         self._pairs = self._find_pairs()
         if not self._pairs:
             message = f"no algorithm that NCCL has for {collective} runs under this protocol"
@@ -313,10 +316,14 @@ class Tuner:
 
     def best(self, nbytes: float) -> Choice:
         """The one that the latencies and paces have for the fastest at one size [B]; nothing is played for it."""
-        choice = self._as_measured(self._modelled(nbytes))
-        if self.measured is not None and nbytes not in self._allowed:
-            self._check(choice, self.measured)
-            self._allowed.add(nbytes)
+        choice = self._best.get(nbytes)
+        if choice is None:
+            choice = self._as_measured(self._modelled(nbytes))
+            if self.measured is not None:
+                self._check(choice, self.measured)
+            while len(self._best) >= MOST_SIZES:
+                del self._best[next(iter(self._best))]
+            self._best[nbytes] = choice
         return choice
 
     def _modelled(self, nbytes: float) -> Choice:

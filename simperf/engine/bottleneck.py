@@ -34,17 +34,18 @@ def find_hub(bundles: Sequence[Bundle]) -> Link | None:
     if not links or any(bundle.repeats for bundle in bundles):
         return None
     hub = min(links, key=lambda link: link.capacity)
-    level = hub.capacity / math.fsum(bundle.weight * len(bundle.flows) for bundle in bundles)
+    loads = [bundle.weight * len(bundle.flows) for bundle in bundles]
+    level = hub.capacity / math.fsum(loads)
     if not 0.0 < level < math.inf:
         return None
     least = level * (1.0 - TIE)
     claims: dict[Link, float] = {}
-    for bundle in bundles:
+    for bundle, load in zip(bundles, loads, strict=True):
         if bundle.limit < least:
             return None
         for link in bundle.links:
             if link.capacity < hub.capacity:
-                claims[link] = claims.get(link, 0.0) + bundle.weight * len(bundle.flows)
+                claims[link] = claims.get(link, 0.0) + load
     return hub if all(link.capacity >= least * claim for link, claim in claims.items()) else None
 
 

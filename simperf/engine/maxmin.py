@@ -125,10 +125,11 @@ def fill(routes: Routes, capacities: Sequence[float], loads: Sequence[float], li
         load = [0.0] * count
         lowest = math.inf
         for i in waiting:
-            weight = loads[i]
+            weight, limit = loads[i], limits[i]
             for link in routes[i]:
                 load[link] += weight
-            lowest = min(lowest, limits[i])
+            if limit < lowest:
+                lowest = limit
         offer = [space / weight if weight else math.inf for space, weight in zip(room, load, strict=True)]
         # A level never falls: a link that rounding has left with less than nothing is full.
         low = max(low, min(lowest, min(offer, default=math.inf)))
@@ -143,7 +144,8 @@ def fill(routes: Routes, capacities: Sequence[float], loads: Sequence[float], li
                     if edge < math.inf:
                         rest.append(i)
                         continue
-            levels[i] = level = min(low, limits[i])
+            limit = limits[i]
+            levels[i] = level = limit if limit < low else low
             drawn = level * loads[i]
             for link in routes[i]:
                 room[link] -= drawn

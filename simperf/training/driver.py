@@ -74,5 +74,6 @@ def _each(steps: Sequence[TrainingStep], speed: float) -> list[TrainingStep]:
     """All steps so many times as fast; those that were one object stay one."""
     if speed == 1.0:
         return list(steps)
-    scaled = {id(step): faster(step, speed) for step in steps}
+    different = {id(step): step for step in steps}
+    scaled = {key: faster(step, speed) for key, step in different.items()}
     return [scaled[id(step)] for step in steps]
