@@ -119,15 +119,14 @@ class Collapsed(Executor):
     def _end(self, parties: Sequence[Collection[int]], run: Execution, _: simpy.Event) -> None:
         if self._stepwise is not None:
             return
-        ranks = [rank for party in parties for rank in party]
-        self._gone.update(ranks)
+        self._gone.update(*parties)
         if len(self._gone) == self.plan.nranks:
             assert self._claim is not None
             self._claim.release()
             self.isolated = run
             self.release(range(self.plan.nranks, self.plan.nparticipants))
-        for rank in ranks:
-            self.release((rank,))
+        for party in parties:
+            self.release(party)
 
     def _released_stepwise(self, ranks: Collection[int]) -> None:
         left = [rank for rank in ranks if rank not in self._gone]
