@@ -14,16 +14,19 @@ import math
 from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
 from itertools import count, islice
+from typing import TYPE_CHECKING
 
 import simpy
 from simpy.events import EventPriority
 
 from simperf.engine.array_component import ArrayComponent
 from simperf.engine.bottleneck import BottleneckComponent, find_hub
-from simperf.engine.claim import Claim
 from simperf.engine.flow import ROUNDING, TICK, Bundle, Component, Flow, Key, Link, Route, Share, connected, first_end
 from simperf.engine.maxmin import MANY, fill
 from simperf.engine.recorder import Recorder
+
+if TYPE_CHECKING:
+    from simperf.engine.claim import Claim
 
 __all__ = ["Fluid"]
 

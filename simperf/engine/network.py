@@ -15,15 +15,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import simpy
 
-from simperf.engine.claim import Claim
 from simperf.engine.flow import Flow, Route
 from simperf.engine.fluid import Fluid
 from simperf.engine.link_table import UNLIMITED, LinkClass, LinkTable, check_capacity
 from simperf.engine.recorder import Recorder
 from simperf.errors import ProgramError
+
+if TYPE_CHECKING:
+    from simperf.engine.claim import Claim
 
 __all__ = ["Background", "FlowNetwork"]
 
@@ -211,6 +214,8 @@ class FlowNetwork:
         told : callable
             Is called at the instant of the change; it may start flows.
         """
+        from simperf.engine.claim import Claim
+
         claim = Claim(names, told, self._forget)
         others = [other for other in self._fluid.claims if other.meets(names)]
         claim.touched = bool(others) or any(claim.covers(bundle.key[0]) for bundle in self._fluid.bundles.values())

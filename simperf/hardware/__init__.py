@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from simperf.hardware.devices import LinkPart, NicPart, StoragePart, SwitchPart
     from simperf.hardware.fabric import Fabric, Port, ServerSlot
     from simperf.hardware.frontend import FrontendPart
+    from simperf.hardware.kinds import PART_KINDS
     from simperf.hardware.machine import Machine
     from simperf.hardware.matrix import connection, connectivity
     from simperf.hardware.netstack import NetworkStackPart
     from simperf.hardware.part import Part
-    from simperf.hardware.part_catalog import KINDS, PART_KINDS, read_part
+    from simperf.hardware.part_catalog import KINDS, read_part
     from simperf.hardware.processors import ArchitecturePart, CacheLevel, CpuPart, GpuPart, MemoryPart
     from simperf.hardware.profile import ProfilePart
     from simperf.hardware.rings import Ring, find_rings
@@ -31,7 +32,8 @@ else:
             "fabric": ("Fabric", "Port", "ServerSlot"),
             "machine": ("Machine",),
             "matrix": ("connection", "connectivity"),
-            "part_catalog": ("KINDS", "PART_KINDS", "read_part"),
+            "kinds": ("PART_KINDS",),
+            "part_catalog": ("KINDS", "read_part"),
             "devices": ("LinkPart", "NicPart", "StoragePart", "SwitchPart"),
             "frontend": ("FrontendPart",),
             "netstack": ("NetworkStackPart",),

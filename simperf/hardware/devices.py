@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from simperf.hardware.part import Part
+from simperf.hardware.quantity import (
+    Bandwidth,
+    Count,
+    Fraction,
+    Frequency,
+    InFile,
+    Latency,
+    Overhead,
+    Size,
+    Velocity,
+)
 
 __all__ = ["LinkPart", "NicPart", "StoragePart", "SwitchPart"]
 
@@ -43,26 +53,20 @@ class LinkPart(Part):
     """
 
     KIND: ClassVar[str] = "link"
-    UNITS: ClassVar[Mapping[str, str]] = {
-        "rate": "B/s",
-        "payload": "B",
-        "overhead": "B",
-        "latency": "s",
-        "velocity": "m/s",
-        "flow_limit": "B/s",
-    }
 
-    technology: str
-    rate: float
-    lanes: int = 1
-    encoding: float = 1.0
-    payload: float = 1.0
-    overhead: float = 0.0
-    protocol_efficiency: float = 1.0
-    latency: float
-    velocity: float | None = None
+    technology: Annotated[
+        str, InFile(Literal["pcie", "nvlink", "ethernet", "infiniband", "qpi", "upi", "fabric", "sata", "wan"])
+    ]
+    rate: Bandwidth
+    lanes: Count = 1
+    encoding: Fraction = 1.0
+    payload: Size = 1.0
+    overhead: Overhead = 0.0
+    protocol_efficiency: Fraction = 1.0
+    latency: Latency
+    velocity: Velocity | None = None
     shared: bool = False
-    flow_limit: float | None = None
+    flow_limit: Bandwidth | None = None
 
     @property
     def raw(self) -> float:
@@ -101,30 +105,18 @@ class StoragePart(Part):
     """
 
     KIND: ClassVar[str] = "storage"
-    UNITS: ClassVar[Mapping[str, str]] = {
-        "capacity": "B",
-        "read_bandwidth": "B/s",
-        "write_bandwidth": "B/s",
-        "read_latency": "s",
-        "write_latency": "s",
-        "read_iops": "1/s",
-        "write_iops": "1/s",
-        "block": "B",
-        "seek": "s",
-        "rotation": "1/s",
-    }
 
-    technology: str
-    capacity: float
-    read_bandwidth: float
-    write_bandwidth: float
-    read_latency: float
-    write_latency: float
-    read_iops: float
-    write_iops: float
-    block: float
-    seek: float = 0.0
-    rotation: float = 0.0
+    technology: Annotated[str, InFile(Literal["hdd", "sata-ssd", "nvme", "cloud-volume"])]
+    capacity: Size
+    read_bandwidth: Bandwidth
+    write_bandwidth: Bandwidth
+    read_latency: Latency
+    write_latency: Latency
+    read_iops: Frequency
+    write_iops: Frequency
+    block: Size
+    seek: Latency = 0.0
+    rotation: Frequency = 0.0
 
     @property
     def worst_rotation(self) -> float:
@@ -149,12 +141,11 @@ class NicPart(Part):
     """
 
     KIND: ClassVar[str] = "nic"
-    UNITS: ClassVar[Mapping[str, str]] = {"bandwidth": "B/s", "latency": "s", "flow_limit": "B/s"}
 
-    technology: str
-    bandwidth: float
-    latency: float
-    flow_limit: float | None = None
+    technology: Annotated[str, InFile(Literal["ethernet", "infiniband", "efa"])]
+    bandwidth: Bandwidth
+    latency: Latency
+    flow_limit: Bandwidth | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,10 +167,9 @@ class SwitchPart(Part):
     """
 
     KIND: ClassVar[str] = "switch"
-    UNITS: ClassVar[Mapping[str, str]] = {"latency": "s", "backplane": "B/s"}
 
-    technology: str
-    latency: float
-    ports: int
-    backplane: float | None = None
+    technology: Annotated[str, InFile(Literal["pcie", "nvlink", "ethernet", "infiniband"])]
+    latency: Latency
+    ports: Count
+    backplane: Bandwidth | None = None
     reduces: bool = False

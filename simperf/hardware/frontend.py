@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from simperf.hardware.part import Part
+from simperf.hardware.quantity import Bandwidth, Fraction, Latency, Measured, QueueDepth, Switch
 
 __all__ = ["FrontendPart"]
 
@@ -53,32 +54,19 @@ class FrontendPart(Part):
     """
 
     KIND: ClassVar[str] = "frontend"
-    UNITS: ClassVar[Mapping[str, str]] = {
-        "launch": "s",
-        "result": "s",
-        "synchronize": "s",
-        "graph_launch": "s",
-        "graph_node": "s",
-        "graph_gap": "s",
-        "capture": "s",
-        "copy_setup": "s",
-        "pageable": "B/s",
-        "allocate": "B/s",
-        "pin": "B/s",
-    }
 
-    launch: float = 0.0
-    result: float = 0.0
-    synchronize: float | None = None
-    scripted: float = 1.0
-    graph_launch: float = 0.0
-    graph_node: float = 0.0
-    graph_gap: float = 0.0
-    capture: float = 0.0
-    depth: float = 1024
-    copy_setup: float = 0.0
-    pageable: float = math.inf
-    copies_block: bool = True
-    allocate: float = math.inf
-    pin: float = math.inf
-    calls: Mapping[str, float] = field(default_factory=dict, hash=False)
+    launch: Latency = 0.0
+    result: Latency = 0.0
+    synchronize: Latency | None = None
+    scripted: Fraction = 1.0
+    graph_launch: Latency = 0.0
+    graph_node: Latency = 0.0
+    graph_gap: Latency = 0.0
+    capture: Latency = 0.0
+    depth: QueueDepth = 1024
+    copy_setup: Latency = 0.0
+    pageable: Bandwidth = math.inf
+    copies_block: Switch = True
+    allocate: Bandwidth = math.inf
+    pin: Bandwidth = math.inf
+    calls: Annotated[Mapping[str, float], Measured] = field(default_factory=dict, hash=False)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from simperf.hardware.part import Part
+from simperf.hardware.quantity import Bandwidth, Count, Fraction, Latency, Overhead, Size, Span
 
 __all__ = ["Hosting", "NetworkStackPart", "Shaping"]
 
@@ -61,41 +62,24 @@ class NetworkStackPart(Part):
     """
 
     KIND: ClassVar[str] = "network-stack"
-    UNITS: ClassVar[Mapping[str, str]] = {
-        "wake": "s",
-        "message": "s",
-        "call": "s",
-        "cold": "s",
-        "poll": "s",
-        "keep": "s",
-        "operation": "s",
-        "byte_rate": "B/s",
-        "bulk_rate": "B/s",
-        "add_rate": "B/s",
-        "rate": "B/s",
-        "header": "B",
-        "word": "B",
-        "segment": "B",
-        "window": "B",
-    }
 
-    wake: float = 0.0
-    message: float = 0.0
-    call: float = 0.0
-    cold: float = 0.0
-    poll: float = 200e-6
-    keep: float = 2e-3
-    operation: float = 0.0
-    byte_rate: float = math.inf
-    bulk_rate: float = math.inf
-    add_rate: float = math.inf
-    rate: float = math.inf
-    efficiency: float = 1.0
-    header: float = 0.0
-    word: float = 0.0
-    segment: float = 16384.0
-    window: float = 0.0
-    threads: int = 1
+    wake: Latency = 0.0
+    message: Latency = 0.0
+    call: Latency = 0.0
+    cold: Latency = 0.0
+    poll: Span = 200e-6
+    keep: Span = 2e-3
+    operation: Latency = 0.0
+    byte_rate: Bandwidth = math.inf
+    bulk_rate: Bandwidth = math.inf
+    add_rate: Bandwidth = math.inf
+    rate: Bandwidth = math.inf
+    efficiency: Fraction = 1.0
+    header: Overhead = 0.0
+    word: Overhead = 0.0
+    segment: Size = 16384.0
+    window: Overhead = 0.0
+    threads: Count = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from math import inf
-from typing import ClassVar
+from typing import Any, ClassVar
+
+from simperf.hardware.quantity import units_of
 
 __all__ = ["Part"]
 
 _LABELS = ("name", "title", "sources", "architecture", "technology", "memory", "caches")
+
+
+class _Units:
+    """The dimension of each field that has one, by the annotations of the part's class."""
+
+    def __get__(self, part: Part | None, kind: Any) -> Mapping[str, str]:
+        return units_of(kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +35,7 @@ class Part:
         Field name (or ``field.key``) to where its number comes from; ``default`` for the others.
     """
 
-    UNITS: ClassVar[Mapping[str, str]] = {}
+    UNITS = _Units()
     KIND: ClassVar[str] = ""
 
     name: str

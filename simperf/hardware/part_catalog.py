@@ -6,14 +6,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.files import TomlFile, read_toml, refuse_format, refuse_other
-from simperf.hardware.lazy import LazyMapping
+from simperf.hardware.kinds import PART_KINDS
 from simperf.hardware.part import Part
 
 if TYPE_CHECKING:
@@ -22,31 +21,8 @@ if TYPE_CHECKING:
     from simperf.hardware.processors import ArchitecturePart, CpuPart, GpuPart, MemoryPart
     from simperf.hardware.profile import ProfilePart
 
-__all__ = ["CALIBRATION", "KINDS", "PART_KINDS", "Entry", "PartCatalog", "read_part"]
+__all__ = ["CALIBRATION", "KINDS", "Entry", "PartCatalog", "read_part"]
 
-#: module of this package and class of each kind of part; only those that are read are imported
-_CLASSES = {
-    "architecture": ("processors", "ArchitecturePart"),
-    "gpu": ("processors", "GpuPart"),
-    "cpu": ("processors", "CpuPart"),
-    "memory": ("processors", "MemoryPart"),
-    "link": ("devices", "LinkPart"),
-    "storage": ("devices", "StoragePart"),
-    "nic": ("devices", "NicPart"),
-    "switch": ("devices", "SwitchPart"),
-    "frontend": ("frontend", "FrontendPart"),
-    "network-stack": ("netstack", "NetworkStackPart"),
-    "profile": ("profile", "ProfilePart"),
-}
-
-
-def _class_of(kind: str) -> type[Part]:
-    module, name = _CLASSES[kind]
-    return cast("type[Part]", getattr(import_module(f"simperf.hardware.{module}"), name))
-
-
-#: class of each kind of part
-PART_KINDS: Mapping[str, type[Part]] = LazyMapping("kind of part", len(_CLASSES), lambda: iter(_CLASSES), _class_of)
 KINDS = (*PART_KINDS, "server", "cluster")
 _BUILTIN = Path(__file__).parent / "data"
 #: where recorded data sets and profiles are: in the wheel, or in the repository beside the package

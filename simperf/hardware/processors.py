@@ -5,9 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from simperf.hardware.part import Part
+from simperf.hardware.quantity import (
+    Bandwidth,
+    Count,
+    Duration,
+    Efficiency,
+    Frequency,
+    InFile,
+    LimitByPrecision,
+    Measured,
+    Ports,
+    Power,
+    Size,
+    Switch,
+)
 
 __all__ = ["ArchitecturePart", "CacheLevel", "CpuPart", "GpuPart", "MemoryPart"]
 
@@ -34,13 +48,12 @@ class ArchitecturePart(Part):
     """
 
     KIND: ClassVar[str] = "architecture"
-    UNITS: ClassVar[Mapping[str, str]] = {"efficiency": "1", "kernel_floor": "s", "l1": "B"}
 
-    efficiency: Mapping[str, float] = field(hash=False)
-    kernel_floor: float
-    copy_engines: int
-    l1: float | None = None
-    threads: int | None = None
+    efficiency: Annotated[Mapping[str, float], InFile(Efficiency)] = field(hash=False)
+    kernel_floor: Duration
+    copy_engines: Count
+    l1: Size | None = None
+    threads: Count | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,32 +96,23 @@ class GpuPart(Part):
     """
 
     KIND: ClassVar[str] = "gpu"
-    UNITS: ClassVar[Mapping[str, str]] = {
-        "peak": "FLOP/s",
-        "memory_bandwidth": "B/s",
-        "memory_capacity": "B",
-        "l1": "B",
-        "l2": "B",
-        "kernel_floor": "s",
-        "power": "W",
-    }
 
     architecture: str
-    peak: Mapping[str, float] = field(hash=False)
-    memory_bandwidth: float
-    memory_capacity: float
-    l2: float
-    sms: int
-    nvlinks: int = 0
-    power: float | None = None
-    kernel_floor: float
-    copy_engines: int
-    l1: float | None = None
-    threads: int | None = None
-    efficiency: Mapping[str, float] = field(hash=False)
-    block_share: float | None = None
-    side_by_side: float = math.inf
-    beside: Mapping[str, float] = field(default_factory=dict, hash=False)
+    peak: LimitByPrecision = field(hash=False)
+    memory_bandwidth: Bandwidth
+    memory_capacity: Size
+    l2: Size
+    sms: Count
+    nvlinks: Ports = 0
+    power: Power | None = None
+    kernel_floor: Annotated[Duration, InFile(Duration | None, None)]
+    copy_engines: Annotated[int, InFile(Count | None, None)]
+    l1: Size | None = None
+    threads: Count | None = None
+    efficiency: Annotated[Mapping[str, float], InFile(Efficiency, {})] = field(hash=False)
+    block_share: Annotated[float | None, Measured] = None
+    side_by_side: Annotated[float, Measured] = math.inf
+    beside: Annotated[Mapping[str, float], Measured] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,11 +130,10 @@ class MemoryPart(Part):
     """
 
     KIND: ClassVar[str] = "memory"
-    UNITS: ClassVar[Mapping[str, str]] = {"bandwidth": "B/s", "first_access": "s", "burst": "B"}
 
-    bandwidth: float
-    first_access: float
-    burst: float
+    bandwidth: Bandwidth
+    first_access: Duration
+    burst: Size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,11 +154,11 @@ class CacheLevel:
         Cores that share one cache.
     """
 
-    level: str
-    capacity: float
-    latency: float
-    bandwidth: float
-    shared: int = 1
+    level: Annotated[str, InFile(Literal["L1", "L2", "L3"])]
+    capacity: Size
+    latency: Duration
+    bandwidth: Bandwidth
+    shared: Count = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,24 +194,16 @@ class CpuPart(Part):
     """
 
     KIND: ClassVar[str] = "cpu"
-    UNITS: ClassVar[Mapping[str, str]] = {
-        "clock": "1/s",
-        "peak": "FLOP/s",
-        "memory_bandwidth": "B/s",
-        "memory_latency": "s",
-        "memory_capacity": "B",
-        "forwarding": "B/s",
-    }
 
-    cores: int
-    clock: float
-    peak: Mapping[str, float] = field(hash=False)
-    memory: MemoryPart
-    memory_channels: int
-    memory_bandwidth: float
-    memory_latency: float
-    memory_capacity: float
-    caches: tuple[CacheLevel, ...]
-    forwarding: float | None = None
-    vendor: str = "other"
-    ddio: bool = False
+    cores: Count
+    clock: Frequency
+    peak: LimitByPrecision = field(hash=False)
+    memory: Annotated[MemoryPart, InFile(str)]
+    memory_channels: Count
+    memory_bandwidth: Annotated[Bandwidth, InFile(None)]
+    memory_latency: Annotated[Duration, InFile(None)]
+    memory_capacity: Size
+    caches: Annotated[tuple[CacheLevel, ...], InFile(list[CacheLevel], key="cache")]
+    forwarding: Bandwidth | None = None
+    vendor: Annotated[str, InFile(Literal["intel", "amd", "other"], "other")] = "other"
+    ddio: Switch = False

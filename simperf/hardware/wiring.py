@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from simperf.hardware.schema import Bandwidth, Latency, Length, Overhead, Price, StackChoice, Table
+from simperf.hardware.quantity import Bandwidth, Latency, Length, Overhead, Price
+from simperf.hardware.schema import StackChoice, Table
 
 __all__ = [
     "ClusterSpec",

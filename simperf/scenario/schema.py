@@ -9,7 +9,8 @@ from pydantic import Field, ValidationError
 from simperf.answer import Better
 from simperf.errors import Problem
 from simperf.files import TomlFile
-from simperf.hardware.schema import Efficiency, Table
+from simperf.hardware.quantity import Efficiency
+from simperf.hardware.schema import Table
 from simperf.hardware.words import problems_of
 
 __all__ = [

@@ -1,0 +1,234 @@
+"""Types of a part's fields: what a file may write there, in which unit, and within which bounds.
+
+A field of a part is written once, in its class: the annotation says how its file is checked
+(`simperf.hardware.schema` makes the file's model of it), its unit, and its default.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Any, Literal, get_args, get_type_hints
+
+from annotated_types import Gt
+
+from simperf.errors import nearest
+from simperf.units import format_quantity, parse
+
+__all__ = [
+    "REQUIRED",
+    "Bandwidth",
+    "Compute",
+    "Count",
+    "Duration",
+    "Efficiency",
+    "Fraction",
+    "Frequency",
+    "InFile",
+    "KernelFamily",
+    "Latency",
+    "Length",
+    "LimitByPrecision",
+    "Measured",
+    "Overhead",
+    "Ports",
+    "Power",
+    "Precision",
+    "Price",
+    "Quantity",
+    "QueueDepth",
+    "Size",
+    "Span",
+    "Switch",
+    "Velocity",
+    "units_of",
+]
+
+#: dimension -> (smallest, largest) that a real part can have
+_LIMITS = {
+    "s": (0.0, 1e3),
+    "B": (1.0, 1e18),
+    "B/s": (1.0, 1e18),
+    "FLOP/s": (1.0, 1e19),
+    "1/s": (1e-3, 1e12),
+    "m": (0.0, 1e9),
+    "m/s": (1.0, 299_792_458.0),
+    "W": (0.0, 1e6),
+    "USD/h": (0.0, 1e7),
+    "1": (0.0, 1.0),
+}
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Annotation of a float that a file writes as text with a unit of `dimension`."""
+
+    dimension: str
+    zero: bool = False
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Read and bound the number before pydantic sees it."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(self.read, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        """Say that a file holds a text with a unit here."""
+        return {"type": ["string", "number"], "description": f"quantity [{self.dimension}]"}
+
+    def read(self, value: Any) -> float:
+        """Return `value` in the SI unit.
+
+        Raises
+        ------
+        ValueError
+            Wrong unit, negative, zero where nothing can be zero, or beyond anything that exists.
+        """
+        if self.dimension == "1" and isinstance(value, str) and value.count("/") == 1:
+            top, bottom = (parse(part, "1") for part in value.split("/"))
+            number = top / bottom if bottom else math.nan
+        else:
+            number = parse(value, self.dimension)
+        low, high = _LIMITS[self.dimension]
+        if number < 0:
+            raise ValueError("it cannot be negative")
+        if number == 0 and not self.zero:
+            raise ValueError("it cannot be zero")
+        if not math.isfinite(number) or number > high or (number != 0 and number < low):
+            span = " and ".join(format_quantity(end, self.dimension) for end in (low, high))
+            raise ValueError(f"no such thing exists: it must lie between {span}")
+        return number
+
+
+@dataclass(frozen=True)
+class WholeNumber:
+    """Annotation of an int that a file writes as a whole number between two bounds."""
+
+    low: int
+    high: int
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Take whole numbers alone."""
+        from pydantic_core import core_schema
+
+        return core_schema.int_schema(strict=True, ge=self.low, le=self.high)
+
+
+class TrueOrFalse:
+    """Annotation of a bool that a file writes as ``true`` or ``false``, and in no other way."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Take true and false alone."""
+        from pydantic_core import core_schema
+
+        return core_schema.bool_schema(strict=True)
+
+
+class Launches:
+    """Annotation of a queue's depth: a whole number, or ``"unlimited"``."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Read the depth before pydantic sees it."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(self.read, handler(source))
+
+    @staticmethod
+    def read(value: Any) -> float:
+        """Return the number of launches; infinite for ``"unlimited"``."""
+        if value == "unlimited":
+            return math.inf
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ValueError('a whole number of launches, 1 or more, or "unlimited" is expected')
+        return float(value)
+
+
+class KernelFamily:
+    """Annotation of a text that names a kernel family, or one with a precision: ``gemm``, ``gemm-fp32``."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Look the name up before pydantic sees it."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(self.read, handler(source))
+
+    @staticmethod
+    def read(name: Any) -> str:
+        """Return the name.
+
+        Raises
+        ------
+        ValueError
+            There is no such family or precision.
+        """
+        family, _, precision = str(name).partition("-")
+        if family not in _FAMILIES or (precision and precision not in get_args(Precision)):
+            raise ValueError(f"no kernel family{nearest(family, _FAMILIES)}")
+        return str(name)
+
+
+#: default of `InFile` where a file must have the key
+REQUIRED: Any = object()
+
+
+@dataclass(frozen=True)
+class InFile:
+    """Annotation of a field that its file writes in another way than the part holds it.
+
+    Parameters
+    ----------
+    type : object
+        What the file's value is read as; None for a field that no file may say.
+    default : object
+        Where the file does not say it; `REQUIRED` where it must.
+    key : str
+        The file's key, if it has another name.
+    """
+
+    type: Any
+    default: Any = REQUIRED
+    key: str = ""
+
+
+Bandwidth = Annotated[float, Quantity("B/s")]
+Compute = Annotated[float, Quantity("FLOP/s")]
+Size = Annotated[float, Quantity("B")]
+Overhead = Annotated[float, Quantity("B", zero=True)]
+Latency = Annotated[float, Quantity("s", zero=True)]
+Duration = Annotated[float, Quantity("s")]
+Span = Annotated[Latency, Gt(0)]
+Frequency = Annotated[float, Quantity("1/s", zero=True)]
+Length = Annotated[float, Quantity("m", zero=True)]
+Velocity = Annotated[float, Quantity("m/s")]
+Power = Annotated[float, Quantity("W")]
+Price = Annotated[float, Quantity("USD/h", zero=True)]
+Fraction = Annotated[float, Quantity("1")]
+Count = Annotated[int, WholeNumber(1, 1_000_000)]
+Ports = Annotated[int, WholeNumber(0, 1000)]
+Switch = Annotated[bool, TrueOrFalse()]
+QueueDepth = Annotated[float, Launches()]
+Precision = Literal["fp64", "fp64-tensor", "fp32", "tf32", "fp16", "fp16-vector", "bf16", "fp8", "int8"]
+_FAMILIES = ("gemm", "conv", "elementwise", "reduction", "normalization", "attention", "copy")
+Efficiency = dict[Annotated[str, KernelFamily()], Fraction]
+LimitByPrecision = Annotated[Mapping[str, float], InFile(dict[Precision, Compute])]
+#: a field that only measurements give, in a profile
+Measured = InFile(None)
+
+
+@lru_cache(maxsize=64)
+def units_of(part: type[Any]) -> Mapping[str, str]:
+    """Dimension of each field of a part's class that has one, by its annotations."""
+    found = {name: _dimension(hint) for name, hint in get_type_hints(part, include_extras=True).items()}
+    return {name: unit for name, unit in found.items() if unit not in ("", "1")}
+
+
+def _dimension(hint: Any) -> str:
+    """Dimension in an annotation, however deep."""
+    if isinstance(hint, Quantity):
+        return hint.dimension
+    inside = (*get_args(hint), *getattr(hint, "__metadata__", ()))
+    if isinstance(hint, InFile):
+        inside = (hint.type,)
+    return next((unit for unit in map(_dimension, inside) if unit), "")
