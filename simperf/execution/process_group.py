@@ -172,6 +172,7 @@ class _Collective:
     works: list[Work] = field(default_factory=list)
     owners: dict[int, Work] = field(default_factory=dict)
     left: dict[Work, int] = field(default_factory=dict)
+    first: dict[Work, float] = field(default_factory=dict)  # when the first of a member's ranks was done [s]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -355,6 +356,8 @@ class ProcessGroup:
         for rank in ranks:
             work = one.owners[rank]
             one.left[work] -= 1
+            if len(work.member.members) > 1:
+                self.keep(self.env.now - one.first.setdefault(work, self.env.now))
             if not one.left[work]:
                 over.append(work)
         if over and len(one.owners) == self.size and not any(one.left.values()):
@@ -371,6 +374,9 @@ class ProcessGroup:
         if one.run.isolated is not None:
             self.count(one.run.isolated)
             self.unseen = self.unseen or one.run.disturbed
+
+    def keep(self, time: float) -> None:
+        """Note that a rank was done a `time` [s] after the first that its member stands for, which waits for it."""
 
     def count(self, run: Execution) -> None:
         """Note an execution that was found without other traffic, for `settle`."""

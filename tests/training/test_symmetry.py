@@ -92,6 +92,14 @@ def test_ranks_that_end_at_different_times_are_simulated_one_by_one(algorithm):
     assert len(run(star(6), layers()).simulation.devices) == 1  # a ring ends for all at once
 
 
+def test_ranks_that_are_kept_while_two_collectives_share_links_are_told():
+    options = {"algorithm": "halving-doubling", "bucket": 0.0, "overlap": False, "steps": 1, "batch": 12}
+    options |= {"speeds": (0.5,) * 5}
+    together = run(star(6), layers(2, update=1e-4), exact=False, **options)
+    assert together.now > run(star(6), layers(2, update=1e-4), exact=True, **options).now
+    assert "go on with it" in together.notes[-1]
+
+
 def test_a_straggler_makes_the_others_wait():
     slow = run(star(4), layers(), speeds=(1.0, 0.5), steps=2)
     even = run(star(4), layers(), steps=2)

@@ -138,6 +138,11 @@ class Group(ProcessGroup):
         """Add up `nbytes` [B] of every rank on rank 0."""
         return Work(self, replica, "reduce", nbytes)
 
+    def keep(self, time: float) -> None:
+        """Note that a rank was done a `time` [s] after the first that its replica stands for, which waits for it."""
+        if time > ROUNDING * self.m.now:
+            self.spread = max(self.spread, time)
+
     def count(self, run: Execution) -> None:
         """Note an execution that was found without other traffic, for `settle`."""
         super().count(run)
