@@ -47,15 +47,15 @@ class UnknownNameError(SimperfError, LookupError):
     ----------
     kind : str
         What was looked for.
-    name : str
-        What was read.
+    name : object
+        What was read; a name, unless it is of another type.
     known : iterable of str
         Names that would do.
     other : str
         What else has this name.
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], *, other: str = "") -> None:
+    def __init__(self, kind: str, name: object, known: Iterable[str], *, other: str = "") -> None:
         self.kind, self.name, self.known, self.other = kind, name, sorted(known), other
         note = f", which is a {other}" if other else ""
         super().__init__(f"unknown {kind} {name!r}{note}{nearest(name, self.known)}")
@@ -145,7 +145,7 @@ class DeviceMemoryError(InputError):
         super().__init__(Problem(problems) if isinstance(problems, str) else problems)
 
 
-def nearest(name: str, known: Iterable[str], *, show: int = 12) -> str:
+def nearest(name: object, known: Iterable[str], *, show: int = 12) -> str:
     """Say which known name is meant, or list them if none is close.
 
     Examples
@@ -161,9 +161,9 @@ def nearest(name: str, known: Iterable[str], *, show: int = 12) -> str:
     """
     names = sorted(known)
     lowered = {n.lower(): n for n in names}
-    given = name.lower()
+    given = str(name).lower()  # a value of another type may stand where a name is expected
     within = sorted(
-        (n for n in lowered if len(name) > 2 and given in n), key=lambda n: (not n.startswith(given), len(n))
+        (n for n in lowered if len(given) > 2 and given in n), key=lambda n: (not n.startswith(given), len(n))
     )
     close = list(dict.fromkeys(within + _alike(given, list(lowered))))[:3]
     if close:

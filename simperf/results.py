@@ -301,7 +301,7 @@ class Result:
         UnknownNameError
             No such table.
         """
-        if table not in _TABLES:
+        if not isinstance(table, str) or table not in _TABLES:
             raise UnknownNameError("table of a result", table, _TABLES)
         columns, rows = _TABLES[table]
         return data_frame((dict(zip(columns, row, strict=True)) for row in rows(self)), columns)
@@ -378,8 +378,10 @@ class Result:
         InputError
             The file is missing, no saved result, or of another format.
         """
-        name = os.fspath(path)
         expected = "what `simperf run --save` wrote"
+        if not isinstance(path, str | os.PathLike):
+            raise InputError(Problem("the path of a saved result is expected", value=repr(path), expected=expected))
+        name = str(os.fspath(path))
         if not name.endswith((".json", ".json.gz")):
             expected += "; `simperf run FILE` runs a scenario"
         try:

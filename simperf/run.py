@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from simperf.engine.recorder import Recorder
 from simperf.engine.simulation import Simulation
-from simperf.errors import InputError, MachineError, ProgramError, SimperfError, UnknownNameError
+from simperf.errors import InputError, MachineError, Problem, ProgramError, SimperfError, UnknownNameError
 from simperf.execution.modes import mode
 from simperf.execution.profile import ObservedFrontend
 from simperf.execution.session import Session
@@ -89,6 +89,11 @@ def run(
     >>> run("d2l/async", set={"program.n": 200}).time
     0.00402...
     """
+    if watch is not None and not callable(watch):
+        expected = "def watch(simulation): ..."
+        raise InputError(Problem("a function is expected", key="watch", value=repr(watch), expected=expected))
+    if unused not in ("refuse", "tell"):
+        raise InputError(Problem("no such choice", key="unused", value=repr(unused), expected="refuse or tell"))
     if isinstance(scenario, Scenario):
         chosen = pick_variant(scenario, variant) if variant else scenario
         return _play(change_scenario(chosen, set, seed=seed, profile=profile), record, watch, unused)

@@ -132,7 +132,7 @@ def training_scenario(
     if not isinstance(chosen, Servers):
         program["strategy"] = next(name for name, kind in REPLICATED.items() if isinstance(chosen, kind))
     program |= dict(_options(spec, chosen)) | _of_stack(spec, stack)
-    program |= {"precision": precision} if precision else {}
+    program |= {} if precision in (None, "") else {"precision": precision}
     program |= _of_batch(chosen, batch, batch_per_gpu)
     data = {
         "scenario": {"title": f"{_name(model)} on {_name(on)}", "answer": {"metric": "samples per second"}},
@@ -194,13 +194,17 @@ def _of_stack(spec: ProgramSpec, stack: Stack | str | None) -> dict[str, Any]:
 
 def _of_batch(strategy: Strategy, batch: int, batch_per_gpu: int) -> dict[str, int]:
     """The parameter that says how many samples a step has."""
+
+    def given(value: Any) -> bool:
+        return value is not None and (value != 0 or isinstance(value, bool))
+
     if not isinstance(strategy, Servers):
-        return {key: value for key, value in (("batch", batch), ("batch_per_gpu", batch_per_gpu)) if value}
-    if batch:
+        return {key: value for key, value in (("batch", batch), ("batch_per_gpu", batch_per_gpu)) if given(value)}
+    if given(batch):
         message = "workers of servers have a batch each"
         expected = "batch_per_gpu = samples of a worker"
         raise InputError(Problem(message, key="batch", value=str(batch), expected=expected))
-    return {"batch": batch_per_gpu} if batch_per_gpu else {}
+    return {"batch": batch_per_gpu} if given(batch_per_gpu) else {}
 
 
 def _of_machine(on: Any) -> dict[str, Any]:

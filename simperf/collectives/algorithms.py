@@ -105,6 +105,8 @@ def full_name(name: str, algorithm: str) -> str:
     >>> full_name("all-reduce", "direct"), full_name("all-to-all", "direct"), full_name("all-reduce", "ring")
     ('sharded', 'direct', 'ring')
     """
+    if not isinstance(algorithm, str):
+        raise UnknownNameError(f"{name} algorithm", algorithm, algorithms(name))
     return algorithm if f"{name}/{algorithm}" in ALGORITHMS else ALIASES.get(algorithm, algorithm)
 
 

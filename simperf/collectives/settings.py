@@ -105,7 +105,7 @@ class NcclSettings:
         network, launches = options.get("network", ""), options.get("launches")
         switched, version = options.get("in_network"), options.get("version", "")
         protocol = str(options.get("protocol", ""))
-        if network and network not in network_names():
+        if network is not None and network != "" and network not in network_names():
             close = nearest(str(network), network_names())
             message = f"no such network of NCCL{close}"
             expected = ", ".join(network_names())

@@ -232,7 +232,7 @@ class ProcessGroup:
         self.settings = NcclSettings.read(self.algorithm, self.options) if self.algorithm in NCCL else None
         if self.settings is not None and self.size > 1 and not runs_on(m.machine, self.nodes):
             m.notes.append("NCCL does not run on these devices: its constants stand for their own library, unmeasured")
-        if not 1.0 <= slowdown < math.inf:
+        if not 1.0 <= slowdown < math.inf or 1.0 - 1.0 / slowdown == 1.0:  # at which kernels would never end
             raise InputError(
                 Problem("kernels get slower, by a factor of 1 or more", key="slowdown", value=f"{slowdown}")
             )

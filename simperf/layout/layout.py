@@ -79,10 +79,11 @@ class Layout:
         if self.sharding not in SHARDINGS:
             message = f"no such sharding{nearest(str(self.sharding), SHARDINGS)}"
             problems.append(Problem(message, key="sharding", value=str(self.sharding), expected=", ".join(SHARDINGS)))
-        if sorted(self.order) != sorted(DIMENSIONS):
+        names = [str(one) for one in self.order] if isinstance(self.order, tuple | list) else [str(self.order)]
+        if sorted(names) != sorted(DIMENSIONS):
             expected = f"each of {', '.join(DIMENSIONS)} once, such as {'-'.join(DIMENSIONS)}"
             message = "not an order of dimensions"
-            problems.append(Problem(message, key="order", value="-".join(self.order), expected=expected))
+            problems.append(Problem(message, key="order", value="-".join(names), expected=expected))
         if not problems:
             shared = self.dp * self.cp
             if shared % self.ep:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol, get_args, get_
 
 from annotated_types import Ge
 
-from simperf.errors import SimperfError, nearest
+from simperf.errors import InputError, Problem, SimperfError, nearest
 from simperf.execution.frontend import Program
 from simperf.registry import Registry
 
@@ -99,6 +99,9 @@ def field_value(kind: Any, field: str, value: Any) -> Any:
 def file_value(kind: Any, field: str, value: Any) -> Any:
     """What the parameter made by `Parameter.of_field` is, where a field of a dataclass is `value`."""
     if field_types(kind)[field] == bool | None:
+        if value is not None and not isinstance(value, bool):
+            message = "a value of another type is expected"
+            raise InputError(Problem(message, key=field, value=repr(value), expected="True, False, or None for auto"))
         return _WORDS[value]
     return list(value) if isinstance(value, tuple) else value
 

@@ -31,9 +31,15 @@ def stack_path(name: str, folder: str | os.PathLike[str] = ".") -> Path:
 
     Raises
     ------
+    InputError
+        Neither a name nor a path.
     UnknownNameError
         There is no shipped stack of this name.
     """
+    if not isinstance(name, str):
+        message = f"a stack is expected, not {type(name).__name__}"
+        expected = 'its name, such as "byteps", or the path of its file'
+        raise InputError(Problem(message, key="stack", value=repr(name), expected=expected))
     if name.endswith(".toml"):
         return Path(folder) / name
     if name not in stacks():

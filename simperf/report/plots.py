@@ -53,7 +53,7 @@ def plot_comparison(results: Sequence[Result | Failure], path: str | os.PathLike
 
 def draw(result: Result, kind: str = "overview") -> Any:
     """The figure that `plot` writes (a `matplotlib.figure.Figure`)."""
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise UnknownNameError("kind of picture", kind, KINDS)
     return KINDS[kind](result)
 

@@ -154,6 +154,9 @@ def make_scenario(data: Mapping[str, Any], *, folder: str | os.PathLike[str] = "
     >>> make_scenario({"program": {"use": "async-chain", "n": 100}}).parameters["t2"]
     2e-06
     """
+    if not isinstance(data, Mapping):
+        message = f"the tables of a scenario are expected, not {type(data).__name__}"
+        raise InputError(Problem(message, value=repr(data), expected='a mapping, such as {"program": {...}}'))
     return _Loader(TomlFile("", dict(data), ""), [], Path(folder)).load()
 
 

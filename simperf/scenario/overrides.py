@@ -223,6 +223,10 @@ def profile_override(profile: ProfilePart | str | os.PathLike[str]) -> Override:
         A profile that was not read from a file.
     """
     if not isinstance(profile, str | os.PathLike):
+        if not hasattr(profile, "file"):
+            message = f"a profile is expected, not {type(profile).__name__}"
+            expected = "the path of a profile, or its name"
+            raise InputError(Problem(message, key="profile", value=repr(profile), expected=expected))
         if not profile.file:
             message = f"the profile {profile.name!r} was not read from a file"
             raise InputError(Problem(message, file="profile", expected="the path of a profile, or its name"))

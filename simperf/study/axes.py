@@ -126,7 +126,7 @@ def make_axes(vary: Mapping[str, Any] | Sequence[str]) -> list[Axis]:
         raise InputError(Problem(message, key="vary", value=repr(vary), expected='{"program.n": [1, 2, 4]}'))
     for item in given.items() if isinstance(given, Mapping) else given:
         try:
-            axes.append(parse_axis(item) if isinstance(item, str) else _of_pair(*item))
+            axes.append(parse_axis(item) if isinstance(item, str) else _of_pair(*_pair(item)))
         except InputError as error:
             problems += error.problems
     keys = [axis.key for axis in axes]
@@ -194,6 +194,12 @@ def make_points(
         {axis.key: axis.at(float(column[row])) for axis, column in zip(axes, columns, strict=True)}
         for row in range(count)
     ]
+
+
+def _pair(item: Any) -> tuple[str, Any]:
+    if isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[0], str):
+        return item[0], item[1]
+    raise _wrong(f"{item!r} is no key with its values")
 
 
 def _of_pair(key: str, values: Any) -> Axis:

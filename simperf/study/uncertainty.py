@@ -74,7 +74,7 @@ def predict(
     InputError
         Fewer than 2 samples.
     """
-    if samples < 2:
+    if isinstance(samples, bool) or not isinstance(samples, int) or samples < 2:
         raise InputError(Problem("2 samples or more are expected", key="--samples", value=str(samples)))
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(scenario)

@@ -228,6 +228,10 @@ class Servers:
     barrier: bool = True
 
     def __post_init__(self) -> None:
+        for name, kind in (("consistency", Consistency), ("compression", Compression), ("update", ServerUpdate)):
+            if not isinstance(value := getattr(self, name), kind):
+                message = f"{kind.__name__}(...) is expected, not {type(value).__name__}"
+                raise InputError(Problem(message, key=name, value=repr(value), expected=f"{kind.__name__}()"))
         rule = self.consistency
         if rule.mode != "bounded" and rule.bound != math.inf:
             message = f"0 is expected: mode is {rule.mode!r}, a bound is of 'bounded'"

@@ -72,7 +72,7 @@ def collective(
     catalog = calibrated(Catalog.load(), known, changed)
     machine = catalog.machine(on) if isinstance(on, str) else on
     nodes = _nodes(machine, ranks)
-    chosen = find_algorithm(name, algorithm) if algorithm else default_algorithm(machine, nodes, name)
+    chosen = find_algorithm(name, algorithm) if algorithm not in (None, "") else default_algorithm(machine, nodes, name)
     payloads = [float(parse_size(size)) for size in sizes]
     if known is not None:
         from simperf.scenario.calibration import measured_collectives
@@ -135,6 +135,9 @@ def refuse_unused_profile(
 def _nodes(machine: Wired, ranks: int | Sequence[str] | None) -> tuple[str, ...]:
     if ranks is None:
         return machine.gpus
+    if isinstance(ranks, bool) or not isinstance(ranks, int | Iterable):
+        message = f"a number of GPUs, or names of nodes, are expected, not {type(ranks).__name__}"
+        raise InputError(Problem(message, key="ranks", value=repr(ranks), expected=f"1 to {len(machine.gpus)}"))
     if isinstance(ranks, int):
         if not 1 <= ranks <= len(machine.gpus):
             message = f"the machine has {len(machine.gpus)} GPUs"
