@@ -11,7 +11,7 @@ from simperf.errors import InputError, Problem
 from simperf.layout import Layout
 from simperf.layout.layout_file import layout_table
 from simperf.programs import PROGRAMS, ProgramSpec
-from simperf.programs.job_options import JobOptions
+from simperf.programs.job_options import JobOptions, stack_of
 from simperf.programs.registry import file_value
 from simperf.results import Result
 from simperf.run import run
@@ -151,10 +151,10 @@ def training_scenario(
         raise InputError(told) from None
 
 
-def _options(spec: ProgramSpec, value: Any) -> Iterator[tuple[str, Any]]:
-    """Parameters of a program that a strategy, and what it is made of, sets: fields that are not at their defaults."""
+def _options(spec: ProgramSpec, value: Any, base: Any = None) -> Iterator[tuple[str, Any]]:
+    """Parameters of a program that a type of a job sets: fields that differ from those of `base`, or its defaults."""
     assert isinstance(spec.options, JobOptions)
-    plain = type(value)()
+    plain = type(value)() if base is None else base
     for one in fields(value):
         found = getattr(value, one.name)
         if is_dataclass(found):
@@ -179,7 +179,7 @@ def _written(annotation: Any, value: Any) -> Any:
 
 
 def _of_stack(spec: ProgramSpec, stack: Stack | str | None) -> dict[str, Any]:
-    """Parameters that a stack sets: its name, or what one without a name is made of."""
+    """Parameters that a stack sets: its name, and what of it is not as in the file of that name."""
     if stack is None:
         return {}
     if isinstance(stack, str):
@@ -187,9 +187,13 @@ def _of_stack(spec: ProgramSpec, stack: Stack | str | None) -> dict[str, Any]:
     if not isinstance(stack, Stack):
         message = f"a stack is expected, not {type(stack).__name__}"
         raise InputError(Problem(message, key="stack", value=repr(stack), expected="its name, its file, or a Stack"))
-    if stack.name:
-        return {"stack": stack.name}
-    return dict([*_options(spec, stack.transport), *_options(spec, stack.serving)])
+    named = {"stack": stack.name}
+    base = stack_of(named)
+    return {
+        **(named if stack.name else {}),
+        **dict(_options(spec, stack.transport, base.transport)),
+        **dict(_options(spec, stack.serving, base.serving)),
+    }
 
 
 def _of_batch(strategy: Strategy, batch: int, batch_per_gpu: int) -> dict[str, int]:

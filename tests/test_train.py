@@ -1,11 +1,14 @@
 """`simperf.train`: a training job from Python is the scenario that a file would give, to the bit."""
 
+from dataclasses import replace
+
 import pytest
 import tomli_w
 
 import simperf
 from simperf import DDP, ByHand, Compression, Consistency, DataParallel, Layout, LocalSGD, Servers, Stack, Transformer
 from simperf.errors import InputError
+from simperf.programs.stack_file import load_stack
 from simperf.train import training_scenario
 from simperf.training.stack import Transport
 
@@ -66,6 +69,16 @@ def test_every_option_reaches_its_strategy():
     served = Servers(2, placement="sliced", overlap=False, consistency=Consistency("backup", backup=1))
     scenario = training_scenario("resnet18", on="dgx-1v", strategy=served, stack=Stack(transport=Transport(window=2)))
     assert scenario.program.options.made(scenario.parameters).strategy == served
+
+
+def test_a_stack_of_a_name_with_a_change_keeps_the_change():
+    byteps = load_stack("byteps")
+    changed = replace(
+        byteps, transport=replace(byteps.transport, connections=3), serving=replace(byteps.serving, take=2.0)
+    )
+    scenario = training_scenario("resnet18", on="dgx-1v", strategy=Servers(2, reduction="ring"), stack=changed)
+    made = scenario.program.options.made(scenario.parameters).stack
+    assert (made.name, made.transport, made.serving) == ("byteps", changed.transport, changed.serving)
 
 
 def test_a_configuration_of_hugging_face_is_the_transformer_that_it_describes():

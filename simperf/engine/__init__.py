@@ -1,1 +1,1 @@
-"""Time, queues and sharing: the simulated machine at work."""
+"""The engine: clock, devices and their streams, hosts, disks, the flow network, and the recorder of a run."""

@@ -5,7 +5,7 @@ tells the sender that it has room, and then the bytes go, one message at a time 
 of their route as a flow of the network, and beside that they are work for the cores of both hosts; they are there when
 both are done. Work, kernels of a CPU and the host's own threads share the cores max-min fairly.
 
-Where several hosts share their cores (`simperf.hardware.Hosting`), the work of both ends is one.
+Where several hosts share their cores (`simperf.hardware.netstack.Hosting`), the work of both ends is one.
 
 Not modelled: single packets and losses, slow start, the scheduler's time slices.
 """

@@ -1,4 +1,4 @@
-"""Frontend and backend: how a program's operations reach the devices."""
+"""Execution: the host launch thread, its modes and verbs, process groups of ranks, and the session of a run."""
 
 from typing import TYPE_CHECKING
 

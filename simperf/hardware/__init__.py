@@ -1,4 +1,4 @@
-"""What there is: parts, servers and clusters from data files, wired into machines with routes."""
+"""Hardware: parts, servers and clusters from data files, wired into machines with routes."""
 
 from typing import TYPE_CHECKING
 

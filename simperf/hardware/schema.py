@@ -14,11 +14,11 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from simperf.errors import Problem, nearest
 from simperf.files import TomlFile
+from simperf.hardware.file_problems import explain
 from simperf.hardware.kinds import PART_KINDS
 from simperf.hardware.lazy import LazyMapping
 from simperf.hardware.netstack import NetworkStackPart
 from simperf.hardware.quantity import REQUIRED, Count, InFile, KernelFamily
-from simperf.hardware.words import explain
 
 __all__ = ["MODELS", "StackChoice", "Table", "unsourced", "validate"]
 

@@ -1,4 +1,4 @@
-"""How ranks are arranged: layouts, meshes, process groups, their order on a machine, and classes of like ranks."""
+"""Layouts: how a job is divided among ranks, meshes, process groups, order on a machine, classes of like ranks."""
 
 from simperf.layout.layout import DIMENSIONS, SHARDINGS, Layout
 from simperf.layout.locality import by_server, local_name, server_classes, server_count

@@ -12,7 +12,7 @@ __all__ = ["distinct", "renumber"]
 IntArray = npt.NDArray[np.int64]
 T = TypeVar("T", bound=np.generic)
 
-#: values per distinct value from which a table of them is worth while
+#: values per distinct value from which a table of them is worthwhile
 FEW = 8
 
 

@@ -1,4 +1,4 @@
-"""FlowClasses of like flows: one flow and one link stand for all that share their fate.
+"""Classes of like flows: one flow and one link stand for all that share their fate.
 
 Flows with the same start, size and limit over links that are alike go at the same rate at
 all times, whatever they are called. Colours find them: a flow's colour is what it is
@@ -41,7 +41,7 @@ class FlowClasses:
     count : numpy.ndarray of float64, shape (classes,)
         Flows in each class.
     links : numpy.ndarray of int64, shape (longest, classes)
-        FlowClasses of links that a flow of each class crosses; 0 is no link.
+        Classes of links that a flow of each class crosses; 0 is no link.
     capacity : numpy.ndarray of float64, shape (1 + link classes,)
         Capacity of all links of a class together [B/s]; that of no link is infinite.
     """
@@ -54,7 +54,7 @@ class FlowClasses:
 
 
 def flow_classes(links: IntArray, capacity: FloatArray, looks: list[FloatArray]) -> FlowClasses | None:
-    """Put flows into classes; None if they are too unlike for it to be worth while.
+    """Put flows into classes; None if they are too unlike for it to be worthwhile.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What is held of a device's memory, when, and whether it fits."""
+"""Memory of a device: lifetimes of tensors, what is held when, and whether it fits."""
 
 from typing import TYPE_CHECKING
 

@@ -49,8 +49,20 @@ class Section:
             yield Parameter.of_field(self.kind, one, name=name, **more)
 
     def made(self, given: Mapping[str, Any], **more: Any) -> Any:
-        """An object of the type, of the parameters' values and `more` fields."""
-        return self.kind(**{one: field_value(self.kind, one, given[name]) for name, one in self.keys.items()}, **more)
+        """An object of the type, of the parameters' values and `more` fields.
+
+        Raises
+        ------
+        InputError
+            What has no meaning, by the names of the parameters.
+        """
+        values = {one: field_value(self.kind, one, given[name]) for name, one in self.keys.items()}
+        try:
+            return self.kind(**values, **more)
+        except InputError as error:
+            names = {one: name for name, one in self.keys.items()}
+            told = [replace(one, key=names.get(one.key, one.key)) for one in error.problems]
+            raise InputError(told) from None
 
 
 class JobOptions:

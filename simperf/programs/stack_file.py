@@ -11,19 +11,19 @@ from typing import Any
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.files import TomlFile, read_toml, refuse_format
 from simperf.programs.registry import field_value
-from simperf.programs.typed_tables import FieldValue, read_fields
+from simperf.programs.typed_tables import FieldValue, field_values
 from simperf.training.stack import Serving, Stack, StackOption, Transport
 from simperf.training.strategies import STRATEGIES, Servers
 
 __all__ = ["load_stack", "stack_path", "stacks"]
 
-_SHIPPED = Path(__file__).parent / "stacks"
+_FOLDER = Path(__file__).parent / "stacks"
 _KEYS = ("format", "kind", "title", "frontend", "strategy", "transport", "serving", "source")
 
 
 def stacks() -> dict[str, Path]:
     """Files of the shipped stacks by name."""
-    return {path.stem: path for path in sorted(_SHIPPED.glob("*.toml"))}
+    return {path.stem: path for path in sorted(_FOLDER.glob("*.toml"))}
 
 
 def stack_path(name: str, folder: str | os.PathLike[str] = ".") -> Path:
@@ -69,10 +69,16 @@ def load_stack(name: str, folder: str | os.PathLike[str] = ".") -> Stack:
     >>> load_stack("apex-ddp").strategy_with(overlap=False).bucket
     40000000.0
     """
-    return _read(stack_path(name, folder))
+    path = stack_path(name, folder)
+    return _read(path) if name.endswith(".toml") else _shipped(path)
 
 
 @cache
+def _shipped(path: Path) -> Stack:
+    """A shipped stack, whose file does not change; one of people's own is read anew each time."""
+    return _read(path)
+
+
 def _read(path: Path) -> Stack:
     toml = read_toml(path)
     refuse_format(toml)
@@ -84,12 +90,12 @@ def _read(path: Path) -> Stack:
         message = f"no such strategy{nearest(str(name), STRATEGIES)}"
         expected = "one of " + ", ".join(STRATEGIES)
         raise InputError([*problems, toml.problem(("strategy", "kind"), message, value=name, expected=expected)])
-    found = list(read_fields(STRATEGIES[name], strategy, toml, ("strategy",), problems))
+    found = list(field_values(STRATEGIES[name], strategy, toml, ("strategy",), problems))
     for section, kind in (("transport", Transport), ("serving", Serving)):
         if section in data and STRATEGIES[name] is not Servers:
             problems.append(toml.problem((section,), f"strategy {name} has no servers: it has no use for it"))
         elif section in data:
-            found += read_fields(kind, data[section], toml, (section,), problems)
+            found += field_values(kind, data[section], toml, (section,), problems)
     sources = data.get("source", {})
     problems += _problems_of_sources(toml, found, sources if isinstance(sources, Mapping) else {})
     if problems:
@@ -100,10 +106,6 @@ def _read(path: Path) -> Stack:
     )
     about = {key: str(data.get(key, "")) for key in ("title", "frontend")}
     return Stack.of(path.stem, name, options, **about, frontend_source=str(sources.get("frontend", "")))
-
-
-def _option(one: FieldValue, source: str) -> StackOption:
-    return StackOption(one.kind, one.field, field_value(one.kind, one.field, one.value), source)
 
 
 def _problems_of_head(toml: TomlFile) -> Iterator[Problem]:

@@ -10,12 +10,12 @@ from pydantic import ValidationError
 
 from simperf.errors import Problem, nearest
 from simperf.files import TomlFile
-from simperf.hardware.words import problems_of
+from simperf.hardware.file_problems import problems_of
 from simperf.programs.adapters import adapter
 from simperf.programs.registry import Parameter, field_types, file_value
 from simperf.units import Unit
 
-__all__ = ["FieldValue", "read_fields", "table_of", "written_fields"]
+__all__ = ["FieldValue", "field_values", "table_type", "written_fields"]
 
 Key = tuple[str | int, ...]
 
@@ -43,7 +43,7 @@ class FieldValue(NamedTuple):
     at: Key
 
 
-def table_of(hint: Any) -> type[Any] | None:
+def table_type(hint: Any) -> type[Any] | None:
     """The dataclass that a field of this annotation is a table of, or an array of tables; None for a plain value."""
     if get_origin(hint) is tuple:
         hint = get_args(hint)[0]
@@ -65,7 +65,7 @@ def written_fields(value: Any, base: Any) -> dict[str, Any]:
         one, usual = getattr(value, name), getattr(base, name)
         if one == usual:
             continue
-        inner = table_of(hint)
+        inner = table_type(hint)
         if inner is not None:
             several = inner is not hint
             found[name] = [written_fields(each, inner()) for each in one] if several else written_fields(one, usual)
@@ -76,7 +76,7 @@ def written_fields(value: Any, base: Any) -> dict[str, Any]:
     return found
 
 
-def read_fields(kind: Any, data: Any, toml: TomlFile, at: Key, problems: list[Problem]) -> Iterator[FieldValue]:
+def field_values(kind: Any, data: Any, toml: TomlFile, at: Key, problems: list[Problem]) -> Iterator[FieldValue]:
     """What the table `data` at key path `at` sets of the dataclass `kind`, and of the dataclasses in it.
 
     What is wrong is added to `problems`.
@@ -90,14 +90,14 @@ def read_fields(kind: Any, data: Any, toml: TomlFile, at: Key, problems: list[Pr
         if name not in hints:
             problems.append(toml.problem(place, f"{kind.__name__} has no option {name!r}{nearest(name, hints)}"))
             continue
-        inner = table_of(hints[name])
+        inner = table_type(hints[name])
         if inner is not None and get_origin(hints[name]) is tuple:
             if not isinstance(value, list) or len(value) != 1:
                 problems.append(toml.problem(place, "one table is expected", expected=f"one [[{'.'.join(place)}]]"))
                 continue
-            yield from read_fields(inner, value[0], toml, (*place, 0), problems)
+            yield from field_values(inner, value[0], toml, (*place, 0), problems)
         elif inner is not None:
-            yield from read_fields(inner, value, toml, place, problems)
+            yield from field_values(inner, value, toml, place, problems)
         else:
             try:
                 parameter = Parameter.of_field(kind, name)

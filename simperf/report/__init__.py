@@ -1,1 +1,1 @@
-"""For eyes: tables, traces and pictures of results. Each module is imported by the command that needs it."""
+"""Output: tables, figures, timelines, traces and HTML pages of results; each module is imported where it is used."""

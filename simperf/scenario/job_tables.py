@@ -11,7 +11,7 @@ from simperf.layout.layout_file import layout_table
 from simperf.programs import PROGRAMS, ProgramSpec
 from simperf.programs.job_options import JobOptions
 from simperf.programs.stack_file import load_stack
-from simperf.programs.typed_tables import FieldValue, read_fields, written_fields
+from simperf.programs.typed_tables import FieldValue, field_values, written_fields
 from simperf.training.job import Devices, Disturbances, Input, Job
 from simperf.training.replica import Layers, Traced
 from simperf.training.stack import Stack
@@ -72,10 +72,10 @@ def add_job_tables(
         if (known := beside["strategy"].get("format", FORMAT)) != FORMAT:
             message, expected = f"this simperf reads format {FORMAT} of jobs", f"format = {FORMAT}, or a newer simperf"
             problems.append(toml.problem(("strategy", "format"), message, value=known, expected=expected))
-        found += read_fields(STRATEGIES.get(strategy, STRATEGIES["ddp"]), given, toml, ("strategy",), problems)
+        found += field_values(STRATEGIES.get(strategy, STRATEGIES["ddp"]), given, toml, ("strategy",), problems)
     for name, kind in JOB_TABLES.items():
         if name in beside:
-            found += read_fields(kind, beside[name], toml, (name,), problems)
+            found += field_values(kind, beside[name], toml, (name,), problems)
     for one in found:
         _take(one, options, table, strategy, toml, problems)
     _steady(found, spec, table, toml, problems)

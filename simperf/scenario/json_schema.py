@@ -186,11 +186,11 @@ def _stack() -> Schema:
 def _fields(kind: Any, more: Mapping[str, Schema] = MappingProxyType({})) -> Schema:
     """The table of a dataclass, with those of the dataclasses in it."""
     from simperf.programs.registry import field_types
-    from simperf.programs.typed_tables import table_of
+    from simperf.programs.typed_tables import table_type
 
     properties: Schema = dict(more)
     for name, hint in field_types(kind).items():
-        inner = table_of(hint)
+        inner = table_type(hint)
         if inner is None:
             properties[name] = _parameter(Parameter.of_field(kind, name))
         else:

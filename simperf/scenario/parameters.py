@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from simperf.errors import Problem, SimperfError, nearest
 from simperf.files import TomlFile
-from simperf.hardware.words import problems_of
+from simperf.hardware.file_problems import problems_of
 from simperf.programs import ProgramSpec
 from simperf.programs.adapters import adapter
 

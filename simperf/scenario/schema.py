@@ -9,9 +9,9 @@ from pydantic import Field, ValidationError
 from simperf.answer import Better
 from simperf.errors import Problem
 from simperf.files import TomlFile
+from simperf.hardware.file_problems import problems_of
 from simperf.hardware.quantity import Efficiency
 from simperf.hardware.schema import Table
-from simperf.hardware.words import problems_of
 
 __all__ = [
     "AnswerTable",

@@ -1,4 +1,7 @@
-"""Pipeline schedules: pure plans of which stage does which pass of which micro-batch, and their proof."""
+"""Pipeline schedules: pure plans of which stage does which pass of which micro-batch, and their conformance check.
+
+The built-in ones are in `plans`, one a file. No run plays a schedule yet.
+"""
 
 from simperf.schedules.interpret import count_in_flight, order_of, problems_of
 from simperf.schedules.registry import SCHEDULES, make_schedule, options_of, schedule

@@ -1,4 +1,4 @@
-"""The proof of a schedule: it is carried out without a clock, and everything is done once and in order."""
+"""The conformance check of a schedule: carried out without a clock, it does every pass once and in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of pipeline schedules: a new one is a file with a function under `@schedule`."""
+"""The table of pipeline schedules: a new one is a function under `@schedule`, in a file that `plans` imports."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Many runs: what they say together."""
+"""Studies of many runs: sweeps, comparisons, limits, plans, uncertainty, tables of collectives."""

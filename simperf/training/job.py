@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -37,6 +38,11 @@ class Devices:
         how many times as fast each device is, in order; those not named are as fast as they are [1]
     exact : str
         simulate every rank, or never, or where ranks differ
+
+    Raises
+    ------
+    InputError
+        A choice or number without meaning.
     """
 
     gpus: int = 0
@@ -44,6 +50,18 @@ class Devices:
     split: Literal["even", "proportional"] = "even"
     speeds: tuple[float, ...] = ()
     exact: Literal["auto", "yes", "no"] = "auto"
+
+    def __post_init__(self) -> None:
+        choices = {"split": ("even", "proportional"), "exact": ("auto", "yes", "no")}
+        problems = [
+            Problem("not one of the choices", key=key, value=repr(value), expected=", ".join(known))
+            for key, known in choices.items()
+            if (value := getattr(self, key)) not in known
+        ]
+        if self.gpus < 0:
+            problems.append(Problem("a number of 0 or more is expected", key="gpus", value=str(self.gpus)))
+        if problems:
+            raise InputError(problems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +163,11 @@ class Disturbances:
         how many times as long stragglers take [1]
     links : tuple of SlowLink
         links that are slow for a time, or down
+
+    Raises
+    ------
+    InputError
+        A distribution, number of stragglers or slowdown without meaning.
     """
 
     variation: Ratio = 0.0
@@ -156,6 +179,14 @@ class Disturbances:
 
     def __post_init__(self) -> None:
         _ = self.paces
+        problems = []
+        if self.stragglers < 0:
+            message = "a number of 0 or more is expected"
+            problems.append(Problem(message, key="stragglers", value=str(self.stragglers)))
+        if not 0.0 < self.slowdown < math.inf:
+            problems.append(Problem("a factor above 0 is expected", key="slowdown", value=f"{self.slowdown:g}"))
+        if problems:
+            raise InputError(problems)
 
     @property
     def paces(self) -> Distribution:

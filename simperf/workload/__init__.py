@@ -1,4 +1,4 @@
-"""What is computed: operations with their FLOPs and bytes, and graphs of them."""
+"""Workloads: operations with their FLOPs and bytes, and graphs of them."""
 
 from typing import TYPE_CHECKING
 

@@ -137,6 +137,14 @@ def test_wrong_files_are_told_with_line_and_key(mine, old, new, words):
     assert any("mine.toml" in str(problem) and problem.line for problem in caught.value.problems)
 
 
+def test_a_file_that_changes_is_read_again(mine):
+    folder = mine()
+    before = load_stack("mine.toml", folder)
+    mine(MINE.replace("5 us", "7 us"))
+    after = load_stack("mine.toml", folder)
+    assert (before.transport.message, after.transport.message) == pytest.approx((5e-6, 7e-6))
+
+
 def test_strategies_of_stacks_in_python():
     assert load_stack("apex-ddp").strategy_with(overlap=False) == DDP(
         bucket=40e6, first_bucket=40e6, bucket_view=False, overlap=False

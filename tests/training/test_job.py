@@ -72,6 +72,28 @@ def test_a_batch_in_all_is_shared_evenly_by_the_workers_of_servers():
         m.play(train(m, Job(layers(), Servers(), batch=3)))
 
 
+def test_devices_are_named_or_counted():
+    m = session(star(2))
+    with pytest.raises(InputError, match="gpus: the devices are named"):
+        m.play(train(m, Job(layers(), devices=Devices(gpus=2, nodes=("gpu0", "gpu1")))))
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "words"),
+    [
+        (Devices, {"split": "odd"}, "split: not one of the choices"),
+        (Devices, {"exact": "maybe"}, "expected: auto, yes, no"),
+        (Devices, {"gpus": -1}, "gpus: a number of 0 or more"),
+        (Disturbances, {"stragglers": -1}, "stragglers: a number of 0 or more"),
+        (Disturbances, {"stragglers": 1, "slowdown": 0.0}, "slowdown: a factor above 0"),
+        (Disturbances, {"stragglers": 1, "slowdown": float("nan")}, "slowdown: a factor above 0"),
+    ],
+)
+def test_devices_and_disturbances_check_themselves(kind, given, words):
+    with pytest.raises(InputError, match=words):
+        kind(**given)
+
+
 def test_stragglers_of_data_parallelism_are_slow_devices():
     """As if the last device were so much slower; the efficiency is still held against one that is not."""
     even = run(star(4), layers(forward=1e-3))

@@ -48,7 +48,7 @@ def ddp(
     steps : int
         Steps of the optimizer.
     buckets : sequence of Bucket
-        From `simperf.training.buckets.assign_buckets`.
+        From `simperf.training.data.buckets.assign_buckets`.
     accumulate : int
         Micro-batches a step; all but the last run under ``no_sync``.
     broadcast : bool

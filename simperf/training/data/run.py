@@ -89,6 +89,8 @@ class ReplicatedRun:
             )
             if not right
         ]
+        if devices.gpus and devices.nodes:
+            problems.append(Problem("the devices are named", key="gpus", value=str(devices.gpus), expected="no gpus"))
         if devices.exact == "no" and self.one_process:
             message = f"{self.name} is one process, which drives every rank"
             problems.append(Problem(message, key="exact", value="no", expected="auto or yes, or strategy ddp"))
@@ -195,7 +197,7 @@ class ReplicatedRun:
         if job.input.dataset:
             if differ > ROUNDING:
                 m.notes.append(
-                    f"steps after the first differ by {100 * differ:.2g} %: the epoch is reckoned from their mean"
+                    f"steps after the first differ by {100 * differ:.2g} %: the epoch is computed from their mean"
                 )
             m.metric("time per epoch", math.ceil(job.input.dataset / self.samples) * time, "s")
         if job.total:

@@ -2,7 +2,7 @@
 
 Ranks are alike if they run the same step, on a host that does not notice how many they are,
 and if their copies from the host take the same time. Everything else that they do together
-goes through a `simperf.training.group.Group`. Where one of this does not hold, or cannot be
+goes through a `simperf.training.data.group.Group`. Where one of this does not hold, or cannot be
 known beforehand, every rank is simulated.
 """
 

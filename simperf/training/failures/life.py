@@ -1,7 +1,7 @@
 """The life of a job among failures, from event to event.
 
 Between two events (a failure, a node that comes back, the end) training and checkpoints
-alternate regularly; such a stretch is reckoned in one go, so that a run costs as much as
+alternate regularly; such a stretch is computed at once, so that a run costs as much as
 it has failures, however many checkpoints it takes.
 
 Every second of the wall time is entered once in the ledger:

@@ -88,7 +88,7 @@ class ServedRun:
         strategy = job.strategy
         assert isinstance(strategy, Servers)
         self.m, self.job, self.strategy = m, job, strategy
-        if problems := _without_effect(job):
+        if problems := _without_effect(job, strategy):
             raise InputError(problems)
         count = len(strategy.nodes) or strategy.servers
         where = "cpu" if strategy.nodes else strategy.where
@@ -236,7 +236,7 @@ _UNUSED: tuple[tuple[str, type[Any], tuple[str, ...]], ...] = (
 )
 
 
-def _without_effect(job: Job) -> list[Problem]:
+def _without_effect(job: Job, strategy: Servers) -> list[Problem]:
     """Parts of a job that workers of parameter servers do not have, and that were given."""
     problems = []
     for section, kind, names in _UNUSED:
@@ -246,12 +246,12 @@ def _without_effect(job: Job) -> list[Problem]:
             if value != defaults[name]:
                 message = "workers of parameter servers have no use for it"
                 problems.append(Problem(message, key=f"{section}.{name}", value=str(value)))
-    if not job.strategy.consistency.collects and job.disturbances.variation:  # type: ignore[union-attr]
+    if not strategy.consistency.collects and job.disturbances.variation:
         expected = 'mode = "synchronous" or "backup", or no variation'
         value = f"{job.disturbances.variation:g}"
         problems.append(Problem("nobody waits for the slowest", key="variation", value=value, expected=expected))
     update = getattr(job.model, "update", 0.0)
-    if update and not job.strategy.update.on_workers:  # type: ignore[union-attr]
+    if update and not strategy.update.on_workers:
         message = "the servers update: a time of the optimizer is of workers that do"
         problems.append(Problem(message, key="update", value=f"{update:g}", expected="update.on_workers"))
     return problems

@@ -99,7 +99,7 @@ class HybridRun:
         Samples of a step on all devices.
     steps : int
     algorithm : str
-        As in `simperf.training.group.Group`.
+        As in `simperf.training.data.group.Group`.
     variation : float
         Standard deviation of the time that equal devices take for the same work, of its mean.
     alone : float

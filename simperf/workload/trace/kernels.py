@@ -23,7 +23,7 @@ class Touch:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One kernel: see `simperf.workload.model.TracedOp`, with tensors of torch in place of numbers."""
+    """One kernel: see `simperf.workload.traced.TracedOp`, with tensors of torch in place of numbers."""
 
     kind: str
     family: str

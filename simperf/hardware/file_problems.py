@@ -1,4 +1,4 @@
-"""Plain words for what pydantic finds wrong with a file."""
+"""Problems of a file: what pydantic finds wrong with it, in plain words, with file, line and key."""
 
 from __future__ import annotations
 

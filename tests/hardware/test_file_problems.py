@@ -6,8 +6,8 @@ import pytest
 from pydantic import Field, ValidationError
 
 from simperf.files import TomlFile
+from simperf.hardware.file_problems import explain
 from simperf.hardware.schema import Table
-from simperf.hardware.words import explain
 
 
 class Shelf(Table):
