@@ -59,7 +59,7 @@ class Devices:
             if (value := getattr(self, key)) not in known
         ]
         if self.gpus < 0:
-            problems.append(Problem("a number of 0 or more is expected", key="gpus", value=str(self.gpus)))
+            problems.append(Problem("a number of GPUs is expected, or 0 for all", key="gpus", value=str(self.gpus)))
         if problems:
             raise InputError(problems)
 

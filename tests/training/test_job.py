@@ -83,7 +83,7 @@ def test_devices_are_named_or_counted():
     [
         (Devices, {"split": "odd"}, "split: not one of the choices"),
         (Devices, {"exact": "maybe"}, "expected: auto, yes, no"),
-        (Devices, {"gpus": -1}, "gpus: a number of 0 or more"),
+        (Devices, {"gpus": -1}, "gpus: a number of GPUs is expected, or 0 for all"),
         (Disturbances, {"stragglers": -1}, "stragglers: a number of 0 or more"),
         (Disturbances, {"stragglers": 1, "slowdown": 0.0}, "slowdown: a factor above 0"),
         (Disturbances, {"stragglers": 1, "slowdown": float("nan")}, "slowdown: a factor above 0"),
