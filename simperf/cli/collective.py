@@ -196,7 +196,6 @@ def collective(
     from simperf.cli.terminal import typed as command
     from simperf.hardware.lookup import find_profile
     from simperf.report.collective_output import CollectiveOutput, show_collective
-    from simperf.scenario.python_program import load_module
     from simperf.study.collective.machine import MachineChoice
     from simperf.study.collective.request import CollectiveRequest, SizeRange
 
@@ -215,6 +214,8 @@ def collective(
     )
     shown.refuse_together(typed)
     if own is not None:
+        from simperf.scenario.python_program import load_module
+
         load_module(own)
     options = {
         "chunks": chunks,

@@ -5,20 +5,20 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simperf.analysis.scaling import Scaled, Scaling
 from simperf.collectives import Transport
 from simperf.collectives.bench import Row, best_rows
 from simperf.collectives.effort import ASKED, MAP, SURVEY, EffortError
 from simperf.collectives.settings import NCCL
 from simperf.errors import InputError, MachineError, Problem, SimperfError, UnknownNameError
-from simperf.scenario.calibration import measured_collectives
 from simperf.study.collective.disturbances import background_traffic, entry_times
 from simperf.study.collective.machine import BuiltMachine, MachineChoice
 from simperf.study.collective.options import flag, options_taken
 from simperf.study.collective.timing import collective, refuse_unused_profile
-from simperf.study.scaling import halvings
+
+if TYPE_CHECKING:
+    from simperf.analysis.scaling import Scaling
 
 __all__ = ["AlgorithmComparison", "AlgorithmTables", "FastestAlgorithms"]
 
@@ -107,6 +107,9 @@ class AlgorithmComparison:
         """
         if self.late or self.background or self.choice.cluster:
             return []
+        from simperf.analysis.scaling import Scaled, Scaling
+        from simperf.study.scaling import halvings
+
         by_server = not self.choice.wiring and self.choice.nodes > 1
         points = {
             name: [Scaled(len(self.built.ranks), row.time, row.floor) for row in rows if row.nbytes == size]
@@ -193,6 +196,8 @@ class AlgorithmComparison:
         if name not in NCCL:
             options["transport"] = self.transport
         if self.choice.profile is not None:
+            from simperf.scenario.calibration import measured_collectives
+
             options["measured"] = measured_collectives((self.choice.profile,))
         table = collective(
             self.collective,
