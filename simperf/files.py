@@ -236,6 +236,8 @@ def refuse_other(toml: TomlFile, wanted: str) -> None:
     found = [key for key in _KINDS if key in toml.data]
     if found and wanted not in found:
         what, command = _KINDS[found[0]]
+        if found[0] == "kind" and toml.data["kind"] == "stack":
+            what = "a stack"
         message = f"this is the file of {what}, not of {_KINDS[wanted][0]}"
         raise InputError(toml.problem((found[0],), message, expected=f"`{command} FILE`"))
 

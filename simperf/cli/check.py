@@ -13,7 +13,9 @@ __all__ = ["check"]
 def check(
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE", help="Scenarios (files or shipped names), plans, or files of your own parts."),
+        typer.Argument(
+            metavar="FILE", help="Scenarios (files or shipped names), plans, or files of your own parts and stacks."
+        ),
     ] = None,
     run: Annotated[bool, typer.Option("--run", help="Run them too, and hold the results to their [expect].")] = False,
     shipped: Annotated[bool, typer.Option("--shipped", help="Check every scenario that comes with simperf.")] = False,

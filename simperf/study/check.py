@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from simperf.errors import InputError, SimperfError, nearest
+from simperf.errors import InputError, SimperfError, UnknownNameError, nearest
 from simperf.files import read_toml
 from simperf.hardware import KINDS, PART_KINDS, Catalog, build_machine, check_machine, read_part
+from simperf.programs.stack_file import load_stack
 from simperf.results import Result
 from simperf.run import run_placed
 from simperf.scenario import (
@@ -41,7 +42,7 @@ def check_file(
     run: bool = False,
     play: Callable[..., Result] = run_placed,
 ) -> FileCheck:
-    """Check a scenario, a plan, or the file of a part, server or cluster.
+    """Check a scenario, a plan, or the file of a part, server, cluster or stack.
 
     Parameters
     ----------
@@ -61,6 +62,8 @@ def check_file(
     """
     path = find_scenario(name)
     data = read_toml(path).data
+    if data.get("kind") == "stack" and "program" not in data:
+        return FileCheck(True, (f"ok  {name}: {_stack(path, folders)}",))
     if "kind" in data and "program" not in data:
         return FileCheck(True, (f"ok  {name}: {_part(path, folders)}",))
     if "plan" in data and "program" not in data:
@@ -86,17 +89,38 @@ def _part(path: str, folders: Sequence[Path]) -> str:
     toml = read_toml(path)
     kind, stem = toml.data["kind"], Path(path).stem
     if kind not in KINDS:
-        expected = "one of " + ", ".join(KINDS)
+        kinds = (*KINDS, "stack")
+        expected = "one of " + ", ".join(kinds)
         raise InputError(
-            toml.problem(("kind",), f"no kind of part{nearest(str(kind), KINDS)}", value=kind, expected=expected)
+            toml.problem(("kind",), f"no kind of part{nearest(str(kind), kinds)}", value=kind, expected=expected)
         )
-    catalog = Catalog.load(folders) if folders else Catalog.beside(path)
+    catalog = _catalog(path, folders)
     if kind in PART_KINDS:
         return f"{kind} {read_part(toml, stem, catalog=catalog, kind=kind).title}"
     machine = build_machine(toml.data, catalog, toml, name=stem, at=())
     check_machine(machine)
     servers = f" and {len(machine.servers)} servers" if kind == "cluster" else ""
     return f"{kind} of {len(machine.gpus)} GPU{'' if len(machine.gpus) == 1 else 's'}{servers}"
+
+
+def _catalog(path: str, folders: Sequence[Path]) -> Catalog:
+    """What the file may name: parts of the folders, or those beside it."""
+    return Catalog.load(folders) if folders else Catalog.beside(path)
+
+
+def _stack(path: str, folders: Sequence[Path]) -> str:
+    """Check the file of a stack and that there is its frontend; says what it is."""
+    toml = read_toml(path)
+    if not path.endswith(".toml"):
+        raise InputError(toml.problem((), "a scenario names a stack by a path that ends in .toml"))
+    stack = load_stack(path)
+    if stack.frontend:
+        try:
+            _catalog(path, folders).frontend(stack.frontend)
+        except UnknownNameError as error:
+            raise InputError(toml.problem(("frontend",), str(error))) from None
+    count = len(stack.options)
+    return f"stack {stack.title} of strategy {stack.strategy}, {count} value{'' if count == 1 else 's'} with a source"
 
 
 def _plan(path: str) -> str:

@@ -1,5 +1,7 @@
 """`simperf check`: files read, parts read, and scenarios held to what they carry."""
 
+from simperf.programs.stack_file import stacks
+
 
 def test_scenarios_and_parts(simperf, chain, tmp_path):
     part = tmp_path / "string.toml"
@@ -91,6 +93,63 @@ def test_a_plan_is_checked(simperf, tmp_path):
     code, _, err = simperf("check", path)
     assert code == 2
     assert f"{path}:4: plan.epoch: unknown key; did you mean 'epochs'?" in err
+
+
+STACK = """format = 1
+kind = "stack"
+title = "Two at a time"
+frontend = "pytorch"
+[strategy]
+kind = "servers"
+overlap = false
+[transport]
+window = 2
+[source]
+frontend = "its manual"
+overlap = "its code"
+window = "assumed"
+"""
+
+
+def test_a_stack_is_checked(simperf, tmp_path):
+    path = tmp_path / "good.toml"
+    path.write_text(STACK)
+    said = f"ok  {path}: stack Two at a time of strategy servers, 2 values with a source\n"
+    assert simperf("check", path) == (0, said, "")
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    (folder / "own.toml").write_text('kind = "frontend"\ntitle = "Own"\n')
+    own = tmp_path / "own-frontend.toml"
+    own.write_text(STACK.replace('"pytorch"', '"own"'))
+    assert simperf("check", own)[0] == 2
+    assert simperf("check", own, "--folder", folder)[0] == 0
+    for number, (old, new, words) in enumerate(
+        (
+            ("window = 2", "windows = 2", "9: transport.windows: "),
+            ('window = "assumed"', "", "9: transport.window: a value needs a source"),
+            ('"pytorch"', '"pytorhc"', "4: frontend: unknown frontend 'pytorhc'"),
+            ('"stack"', '"stak"', "2: kind: no kind of part; did you mean 'stack'"),
+            ("format = 1", "format = 2", "1: format"),
+        )
+    ):
+        wrong = tmp_path / f"wrong{number}.toml"
+        wrong.write_text(STACK.replace(old, new, 1))
+        code, out, err = simperf("check", wrong)
+        assert (code, out) == (2, "")
+        assert f"{wrong}:{words}" in err
+    code, _, err = simperf("run", path)
+    assert code == 2
+    assert "kind: this is the file of a stack, not of a scenario" in err
+    path = path.rename(tmp_path / "good.stack")
+    code, _, err = simperf("check", path)
+    assert code == 2
+    assert "by a path that ends in .toml" in err
+
+
+def test_every_shipped_stack_is_sound(simperf):
+    code, out, err = simperf("check", *stacks().values())
+    assert (code, err) == (0, "")
+    assert len(out.splitlines()) == len(stacks())
 
 
 def test_a_file_of_another_kind_is_told_in_one_line(simperf, chain, tmp_path):
