@@ -11,9 +11,9 @@ from simperf.layout import Layout
 from simperf.training.feeding import Feeding
 from simperf.training.jitter import Constant, Distribution, Family, distribution
 from simperf.training.replica import Workload
-from simperf.training.stack import Stack
+from simperf.training.stack import Serving, Stack, Transport
 from simperf.training.stragglers import LinkChange, slowed
-from simperf.training.strategies import DDP, Strategy
+from simperf.training.strategies import DDP, STRATEGIES, Servers, Strategy
 from simperf.units import Bytes, PerSecond, Ratio, Seconds
 
 __all__ = ["BATCH", "Devices", "Disturbances", "Input", "Job", "SlowLink"]
@@ -266,7 +266,7 @@ class Job:
             problems.append(
                 Problem("batch_per_gpu stands for it", key="batch", value=str(self.batch), expected=expected)
             )
-        problems += self._of_layout()
+        problems += [*self._of_layout(), *self._of_stack()]
         if problems:
             raise InputError(problems)
 
@@ -284,6 +284,16 @@ class Job:
             message = "the layout has another number of ranks"
             return [Problem(message, key=key, value=str(count), expected=f"{layout.dp}, as dp, or no {key}")]
         return []
+
+    def _of_stack(self) -> list[Problem]:
+        """A stack of another strategy, or one for servers where there are none."""
+        stack, name = self.stack, type(self.strategy).__name__
+        own = not stack.strategy or isinstance(self.strategy, STRATEGIES[stack.strategy])
+        plain = (stack.transport, stack.serving) == (Transport(), Serving())
+        if own and (plain or isinstance(self.strategy, Servers)):
+            return []
+        message = f"this stack is of strategy {stack.strategy or 'servers'}, and has nothing for {name}"
+        return [Problem(message, key="stack", value=stack.name, expected="another stack, or none")]
 
     @property
     def gpus(self) -> int:

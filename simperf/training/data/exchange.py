@@ -12,7 +12,7 @@ from typing import Any
 from simperf.engine.kernel import Kernel
 from simperf.execution import launch, record, wait
 from simperf.training.data.buckets import Bucket
-from simperf.training.data.group import Await, Group, Work
+from simperf.training.data.group import Await, Group, ReplicaWork
 from simperf.training.replica import Replica
 
 __all__ = ["COMMUNICATION", "backward", "begin", "exchange"]
@@ -21,13 +21,13 @@ __all__ = ["COMMUNICATION", "backward", "begin", "exchange"]
 COMMUNICATION = 1
 
 
-def begin(replica: Replica, work: Work, why: str, *, turn: int = 0) -> Generator[Any, Any, None]:
+def begin(replica: Replica, work: ReplicaWork, why: str, *, turn: int = 0) -> Generator[Any, Any, None]:
     """Start a collective when the device has done what is launched so far, beside all that follows.
 
     Parameters
     ----------
     replica : Replica
-    work : Work
+    work : ReplicaWork
         From the replica's `Group`.
     why : str
         What it waits for, for the timeline.
@@ -39,7 +39,7 @@ def begin(replica: Replica, work: Work, why: str, *, turn: int = 0) -> Generator
     yield launch(work, side)
 
 
-def exchange(replica: Replica, work: Work, why: str) -> Generator[Any, Any, None]:
+def exchange(replica: Replica, work: ReplicaWork, why: str) -> Generator[Any, Any, None]:
     """Do a collective between what is launched so far and all that follows; nothing hides it."""
     yield from begin(replica, work, why)
     yield launch(Await(work), replica.device)
@@ -52,7 +52,7 @@ def backward(
     *,
     copies: Mapping[int, Sequence[Kernel]] | None = None,
     part: slice = slice(None),
-) -> Generator[Any, Any, list[Work]]:
+) -> Generator[Any, Any, list[ReplicaWork]]:
     """``l.backward()`` with the hooks of DistributedDataParallel: a bucket's last gradient starts its all-reduce.
 
     Parameters
@@ -68,10 +68,10 @@ def backward(
 
     Returns
     -------
-    list of Work
+    list of ReplicaWork
         What has to be waited for before the update.
     """
-    copies, works = copies or {}, list[Work]()
+    copies, works = copies or {}, list[ReplicaWork]()
     closed: dict[int, list[Bucket]] = {}
     for bucket in buckets:
         closed.setdefault(bucket.ready, []).append(bucket)

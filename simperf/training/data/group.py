@@ -19,19 +19,18 @@ from simperf.collectives.executors.collapsed import ROUNDING, isolated
 from simperf.collectives.placement import PLAIN
 from simperf.engine.device import Stream
 from simperf.engine.recorder import Category
-from simperf.execution.process_group import ProcessGroup
-from simperf.execution.process_group import Work as CollectiveWork
+from simperf.execution.process_group import ProcessGroup, Work
 from simperf.execution.session import Session
 from simperf.training.replica import Replica
 
-__all__ = ["Await", "Group", "Work"]
+__all__ = ["Await", "Group", "ReplicaWork"]
 
 #: ranks, and sends in all of pipelines of chunks, up to which every rank is simulated where ranks end collectives at
 #: different times: in a pipeline some end a whole depth of the tree earlier, in rounds of steps (`MOST_SENDS`) a step
 MOST_RANKS, MOST_PIPELINED = 64, 400_000
 
 
-class Work(CollectiveWork):
+class ReplicaWork(Work):
     """A collective as one replica sees it."""
 
     __slots__ = ("replica",)
@@ -58,7 +57,7 @@ class Await:
     launch: float | None = 0.0
     name = "wait: communication"
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: ReplicaWork) -> None:
         self.work, self.replica = work, work.replica
 
     def start(self, stream: Stream) -> None:
@@ -122,21 +121,21 @@ class Group(ProcessGroup):
         self.replicas = tuple(replicas)
         self.spread = 0.0  # most by which ranks of one collective ended before the last one, and were kept [s]
 
-    def all_reduce(self, replica: Replica, nbytes: float) -> Work:
+    def all_reduce(self, replica: Replica, nbytes: float) -> ReplicaWork:
         """Add up `nbytes` [B] of every rank and give the sum to all."""
-        return Work(self, replica, "all-reduce", nbytes)
+        return ReplicaWork(self, replica, "all-reduce", nbytes)
 
-    def broadcast(self, replica: Replica, nbytes: float) -> Work:
+    def broadcast(self, replica: Replica, nbytes: float) -> ReplicaWork:
         """Give `nbytes` [B] of rank 0 to all."""
-        return Work(self, replica, "broadcast", nbytes)
+        return ReplicaWork(self, replica, "broadcast", nbytes)
 
-    def all_to_all(self, replica: Replica, nbytes: float) -> Work:
+    def all_to_all(self, replica: Replica, nbytes: float) -> ReplicaWork:
         """Give every rank an equal part of `nbytes` [B] of every rank."""
-        return Work(self, replica, "all-to-all", nbytes)
+        return ReplicaWork(self, replica, "all-to-all", nbytes)
 
-    def reduce(self, replica: Replica, nbytes: float) -> Work:
+    def reduce(self, replica: Replica, nbytes: float) -> ReplicaWork:
         """Add up `nbytes` [B] of every rank on rank 0."""
-        return Work(self, replica, "reduce", nbytes)
+        return ReplicaWork(self, replica, "reduce", nbytes)
 
     def keep(self, time: float) -> None:
         """Note that a rank was done a `time` [s] after the first that its replica stands for, which waits for it."""

@@ -29,7 +29,7 @@ from simperf.execution.session import Session
 from simperf.time_use import RankClass
 from simperf.training.servers.compression import DENSE, Codec
 from simperf.training.servers.local_rings import LocalRings
-from simperf.training.servers.multi_machine import AROUND, Route, Team, make_routes
+from simperf.training.servers.multi_machine import AROUND, Route, Team, TeamOptions, make_routes
 from simperf.training.servers.placement import Shard, place_keys
 from simperf.training.servers.requests import Buffers
 from simperf.training.servers.ring_team import RingTeam, ring_groups
@@ -250,27 +250,27 @@ class KVStore:
     def _team(self, number: int, route: Route, *, back: Callable[[float], float]) -> Team:
         """A worker as the servers see it, with what moves its gradients."""
         options = self.options
-        given: dict[str, Any] = {
-            "sites": self.site,
-            "codec": options.codec,
-            "back": back,
-            "unpack": options.codec.decoding if options.rule.collects else lambda nbytes: 0.0,
-            "window": options.transport.window,
-            "duplex": options.transport.duplex,
-            "connections": options.transport.connections,
-            "requests": options.transport.requests,
-            "handle": options.serving.handle if number < (options.serving.handlers or number + 1) else 0.0,
-            "add": options.work.add,
-            "copiers": options.serving.copiers,
-            "take": partial(self._take, route.host),
-        }
-        if options.codec_on == "cpu":
-            given["coder"] = self.site(route.host, options.serving.server_memory)
+        on_cpu = options.codec_on == "cpu"
+        given = TeamOptions(
+            sites=self.site,
+            codec=options.codec,
+            back=back,
+            unpack=options.codec.decoding if options.rule.collects else lambda nbytes: 0.0,
+            window=options.transport.window,
+            duplex=options.transport.duplex,
+            connections=options.transport.connections,
+            requests=options.transport.requests,
+            handle=options.serving.handle if number < (options.serving.handlers or number + 1) else 0.0,
+            add=options.work.add,
+            copiers=options.serving.copiers,
+            take=partial(self._take, route.host),
+            coder=self.site(route.host, options.serving.server_memory) if on_cpu else None,
+        )
         if options.reduction not in AROUND:
-            return Team(number, route, self.courier, **given)
+            return Team(number, route, self.courier, given)
         groups = ring_groups(self.m.machine, route.gpus, reduction=options.reduction)
         rings = [LocalRings(self.m, group, grouped=options.serving.grouped) for group in groups]
-        return RingTeam(number, route, self.courier, rings=rings, **given)
+        return RingTeam(number, route, self.courier, given, rings=rings)
 
     def _take(self, host: str, nbytes: float, then: Then) -> None:
         """Take an answer of so many bytes [B] from the network, then go on."""

@@ -22,7 +22,7 @@ from simperf.training.servers.requests import Buffers, Requests
 from simperf.training.servers.shard_server import ShardServer
 from simperf.training.servers.sites import Courier, Lane, Site, Then
 
-__all__ = ["AROUND", "REDUCTIONS", "Route", "Team", "make_routes"]
+__all__ = ["AROUND", "REDUCTIONS", "Route", "Team", "TeamOptions", "make_routes"]
 
 Reduction = Literal["none", "gpu", "cpu", "sharded", "ring", "switch-rings"]
 
@@ -70,15 +70,12 @@ class Route:
         return self.host if self.via_host else self.root(shard)
 
 
-class Team:
-    """One worker, as the servers see it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamOptions:
+    """How a team encodes, adds up, copies and sends.
 
     Parameters
     ----------
-    number : int
-        Of the team.
-    route : Route
-    courier : Courier
     sites : callable
         From a node to its `Site`.
     codec : Codec
@@ -107,34 +104,43 @@ class Team:
         Memory of the machine's CPU, which encodes and decodes what is dense inside the machine; without it the GPUs do.
     """
 
-    def __init__(
-        self,
-        number: int,
-        route: Route,
-        courier: Courier,
-        *,
-        sites: Callable[[str], Site],
-        codec: Codec,
-        back: Callable[[float], float],
-        unpack: Callable[[float], float],
-        window: int = 0,
-        duplex: bool = True,
-        connections: int = 0,
-        requests: int = 0,
-        handle: float = 0.0,
-        add: float = 3.0,
-        copiers: int = 0,
-        take: Callable[[float, Then], None] | None = None,
-        coder: Site | None = None,
-    ) -> None:
-        self.number, self.route, self.courier, self.sites, self.codec = number, route, courier, sites, codec
-        self.back, self.unpack, self.add, self.coder = back, unpack, add, coder
+    sites: Callable[[str], Site]
+    codec: Codec
+    back: Callable[[float], float]
+    unpack: Callable[[float], float]
+    window: int = 0
+    duplex: bool = True
+    connections: int = 0
+    requests: int = 0
+    handle: float = 0.0
+    add: float = 3.0
+    copiers: int = 0
+    take: Callable[[float, Then], None] | None = None
+    coder: Site | None = None
+
+
+class Team:
+    """One worker, as the servers see it.
+
+    Parameters
+    ----------
+    number : int
+        Of the team.
+    route : Route
+    courier : Courier
+    options : TeamOptions
+    """
+
+    def __init__(self, number: int, route: Route, courier: Courier, options: TeamOptions) -> None:
+        codec, coder, back = options.codec, options.coder, options.back
+        self.number, self.route, self.courier, self.sites, self.codec = number, route, courier, options.sites, codec
+        self.back, self.unpack, self.add, self.coder = back, options.unpack, options.add, coder
         self.inward: Callable[[float], float] = float if coder else codec.wire  # bytes of a gradient inside the machine
         self.homeward: Callable[[float], float] = float if coder else back
-        self.out = Lane(window)
-        self.home = Lane(window) if duplex else self.out
-        self.requests = Requests(requests, handle=handle, env=courier.env)
-        self.connections, self.copiers, self._take = connections, copiers, take
+        self.out = Lane(options.window)
+        self.home = Lane(options.window) if options.duplex else self.out
+        self.requests = Requests(options.requests, handle=options.handle, env=courier.env)
+        self.connections, self.copiers, self._take = options.connections, options.copiers, options.take
         self.steps = [0]
         self.servers: Sequence[ShardServer] = ()
         self.nodes: Sequence[str] = ()

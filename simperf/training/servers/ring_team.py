@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from simperf.errors import MachineError
 from simperf.hardware import Machine
 from simperf.training.servers.local_rings import LocalRings
-from simperf.training.servers.multi_machine import Team
+from simperf.training.servers.multi_machine import Route, Team, TeamOptions
 from simperf.training.servers.placement import Shard
+from simperf.training.servers.sites import Courier
 
 __all__ = ["RingTeam", "ring_groups"]
 
@@ -52,14 +52,16 @@ class RingTeam(Team):
 
     Parameters
     ----------
-    *args, **options
+    number, route, courier, options
         As in `Team`.
     rings : sequence of LocalRings
         Together they hold each GPU of the team once.
     """
 
-    def __init__(self, *args: Any, rings: Sequence[LocalRings], **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(
+        self, number: int, route: Route, courier: Courier, options: TeamOptions, *, rings: Sequence[LocalRings]
+    ) -> None:
+        super().__init__(number, route, courier, options)
         self.rings = tuple(rings)
         self._ring_of = {gpu: number for number, ring in enumerate(self.rings) for gpu in ring.gpus}
         self._parts: Counter[tuple[str, int, int]] = Counter()
