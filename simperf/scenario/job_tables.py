@@ -17,7 +17,7 @@ from simperf.training.replica import Layers, Traced
 from simperf.training.stack import Stack
 from simperf.training.strategies import STRATEGIES
 
-__all__ = ["FORMAT", "JOB_TABLES", "add_job_tables", "job_tables"]
+__all__ = ["FORMAT", "JOB_TABLES", "add_job_tables", "job_place", "job_tables"]
 
 #: of the tables of a job, as ``[strategy]`` may say it
 FORMAT = 1
@@ -157,6 +157,20 @@ def _steady(
         if "cv" in given:
             message = "a constant time has no deviation"
             problems.append(toml.problem(given["cv"].at, message, expected='jitter = "lognormal"'))
+
+
+def job_place(name: str, data: Mapping[str, Any], spec: ProgramSpec, toml: TomlFile) -> tuple[str | int, ...] | None:
+    """The key path at which a table of a job in a file's `data` says the program's parameter `name`, if one does."""
+    if not isinstance(spec.options, JobOptions):
+        return None
+    kinds = dict(JOB_TABLES)
+    if isinstance(strategy := data.get("strategy"), Mapping):
+        kinds["strategy"] = STRATEGIES.get(str(strategy.get("kind")), STRATEGIES["ddp"])
+    for table, kind in kinds.items():
+        for one in field_values(kind, data.get(table, {}), toml, (table,), []):
+            if spec.options.names.get((one.kind, one.field)) == name:
+                return one.at
+    return None
 
 
 def job_tables(job: Job) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from simperf.errors import InputError, Problem, SimperfError
-from simperf.files import read_toml
+from simperf.files import dotted, read_toml
+from simperf.scenario.job_tables import job_place
 from simperf.scenario.load import TABLES
 from simperf.scenario.overrides import parse_path
 from simperf.scenario.settings import Scenario
@@ -47,9 +48,12 @@ def _placed(error: SimperfError, scenario: Scenario) -> list[Problem]:
         key = problem.key if problem.key.partition(".")[0] in TABLES else _parameter(problem.key, scenario)
         said = key == problem.key or key.rpartition(".")[2] == problem.key.rpartition(".")[2] or not problem.key
         message = problem.message if said else f"{problem.key}: {problem.message}"
+        path = parse_path(key)
+        if path[0] == "program" and len(path) > 1 and _of_file(path, scenario.data) is None:
+            path = job_place(str(path[1]), scenario.data, scenario.program, toml) or path
+            key = dotted(path)
         if scenario.name != scenario.title:
             message = f"in the variant {scenario.name!r}: {message}"
-        path = parse_path(key)
         line = toml.line(_origin(path, toml.data, scenario))
         read = _of_file(path, scenario.data)  # a quantity as it was written
         value = repr(read) if problem.value and isinstance(read, str) else problem.value

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+import simperf
 from simperf.errors import InputError
 from simperf.layout import Layout
 from simperf.programs.stack_file import load_stack
@@ -189,3 +190,14 @@ def test_a_model_that_no_table_can_say():
 def test_the_format_of_a_job():
     assert "strategy.format: this simperf reads format 1 of jobs" in refused(strategy={"format": 2, "kind": "ddp"})
     assert job(strategy={"format": 1, "kind": "ddp"}).strategy == DDP()
+
+
+def test_what_a_run_finds_wrong_is_placed_in_the_table_that_said_it(tmp_path):
+    text = '[machine]\nuse = "p3-16xlarge"\n\n[program]\nuse = "train"\nmodel = "lenet"\nbatch_per_gpu = 32\n\n'
+    text += '[strategy]\nkind = "servers"\n\n[devices]\ngpus = 4\n\n[[disturbances.links]]\nlink = "gpu0>sw0"\n'
+    (tmp_path / "link.toml").write_text(text)
+    with pytest.raises(InputError, match=r"link\.toml:16: disturbances\.links\[0\]\.link: unknown resource 'gpu0>sw0'"):
+        simperf.run(tmp_path / "link.toml")
+    (tmp_path / "gpus.toml").write_text(text.replace("gpus = 4", "gpus = 40"))
+    with pytest.raises(InputError, match=r"gpus\.toml:13: devices\.gpus: 40 workers wanted"):
+        simperf.run(tmp_path / "gpus.toml")
