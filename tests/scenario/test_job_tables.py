@@ -194,7 +194,8 @@ def test_the_format_of_a_job():
 
 def test_what_a_run_finds_wrong_is_placed_in_the_table_that_said_it(tmp_path):
     text = '[machine]\nuse = "p3-16xlarge"\n\n[program]\nuse = "train"\nmodel = "lenet"\nbatch_per_gpu = 32\n\n'
-    text += '[strategy]\nkind = "servers"\n\n[devices]\ngpus = 4\n\n[[disturbances.links]]\nlink = "gpu0>sw0"\n'
+    text += '[strategy]\nkind = "servers"\n\n[devices]\ngpus = 4\n\n'
+    text += '[[disturbances.links]]\nlink = "gpu0>sw0"\nshare = 0.5\n'
     (tmp_path / "link.toml").write_text(text)
     with pytest.raises(InputError, match=r"link\.toml:16: disturbances\.links\[0\]\.link: unknown resource 'gpu0>sw0'"):
         simperf.run(tmp_path / "link.toml")
