@@ -66,6 +66,10 @@ def simulate(
     if not callable(program):
         raise InputError(Problem("a generator function is expected", value=repr(program), expected="def step(m): ..."))
     spec = ProgramSpec.of(program.__name__, program)
+    for key, value in (("machine", machine), ("frontend", frontend)):
+        if not isinstance(value, str | Mapping):
+            message = f"a {key} is expected, not {type(value).__name__}"
+            raise InputError(Problem(message, key=key, value=repr(value), expected=f"a name, or a [{key}] table"))
     base = make_scenario(
         {
             "machine": {"use": machine} if isinstance(machine, str) else dict(machine),

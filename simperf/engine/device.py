@@ -15,6 +15,7 @@ from simperf.engine.memory import DeviceMemory
 from simperf.engine.network import FlowNetwork
 from simperf.engine.recorder import Category, Recorder
 from simperf.engine.share import Share, Task
+from simperf.errors import ProgramError
 
 if TYPE_CHECKING:
     from simperf.engine.interference import Interference
@@ -337,11 +338,19 @@ class Device:
 
     def stream(self, which: int | str = 0) -> Stream:
         """A stream by its number or its name, made on first use; 0 is the default stream, and so is ``"compute"``."""
-        if which not in self._streams:
-            if which == "compute":
-                return self.stream(0)
-            index, name = (which, "") if isinstance(which, int) else (-1, which)
-            self._streams[which] = Stream(self, index, depth=self.depth, name=name)
+        try:
+            return self._streams[which]
+        except (KeyError, TypeError):
+            return self._new_stream(which)
+
+    def _new_stream(self, which: int | str) -> Stream:
+        if which == "compute":
+            return self.stream(0)
+        numbered = isinstance(which, int) and not isinstance(which, bool) and which >= 0
+        if not numbered and not (which and isinstance(which, str)):
+            raise ProgramError(f'{which!r} is no stream: a name, such as "side", or a number from 0 is expected')
+        index, name = (which, "") if isinstance(which, int) else (-1, which)
+        self._streams[which] = Stream(self, index, depth=self.depth, name=name)
         return self._streams[which]
 
     def stream_after(self, stream: Stream, number: int) -> Stream:

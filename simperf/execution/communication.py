@@ -58,6 +58,8 @@ class _Caller:
                 "start it by run_ranks, or give group and device"
             )
         group = self.group if self.group is not None else rank.group
+        if not hasattr(group, "member"):
+            raise ProgramError(f"{what}: {group!r} is no process group; new_group(m, ranks) makes one")
         return group, group.member(self.device if self.device is not None else rank.device)
 
     def issue(self, work: Communication, *, blocks: bool) -> Generator[Any, Any, None]:
@@ -233,5 +235,5 @@ def _message(sends: bool, peer: int, nbytes: float, caller: _Caller, *, async_op
 
 
 def _check(name: str, nbytes: float) -> None:
-    if not 0.0 <= nbytes < math.inf:
+    if isinstance(nbytes, bool) or not isinstance(nbytes, int | float) or not 0.0 <= nbytes < math.inf:
         raise ProgramError(f"{name} of {nbytes} B; a finite size, 0 B or more, is expected")

@@ -312,7 +312,8 @@ class ProcessGroup:
             The other rank is not in the group, or is the rank itself.
         """
         for _, peer, _ in sides:
-            if not 0 <= peer < self.size or peer == member.rank:
+            whole = isinstance(peer, int) and not isinstance(peer, bool)
+            if not whole or not 0 <= peer < self.size or peer == member.rank:
                 raise ProgramError(
                     f"{name}: rank {member.rank} of {self.size} communicates with other ranks of its group, from 0 to "
                     f"{self.size - 1}"

@@ -70,10 +70,14 @@ def new_group(
         No such algorithm.
     """
     workers = m.machine.workers
+    if ranks is not None and (isinstance(ranks, str) or not isinstance(ranks, Iterable)):
+        raise ProgramError(f"ranks of a group are expected, such as [0, 1], not {ranks!r}")
+    if options is not None and not isinstance(options, Mapping):
+        raise ProgramError(f"options of an algorithm are a mapping, not {options!r}")
     nodes = workers if ranks is None else tuple(_node(workers, one) for one in ranks)
     if not nodes or len(set(nodes)) < len(nodes):
         raise ProgramError(f"a process group has one rank or more, each of a device of its own, not {nodes}")
-    key = (nodes, algorithm, repr(sorted((options or {}).items())))
+    key = (nodes, str(algorithm), repr(sorted((options or {}).items())))
     found = m.groups.get(key)
     if not isinstance(found, ProcessGroup):
         members = [Rank(rank, m.simulation.device(node)) for rank, node in enumerate(nodes)]
@@ -87,6 +91,8 @@ def _node(workers: Sequence[str], rank: int | str | Device) -> str:
         return rank.name
     if isinstance(rank, str):
         return rank
+    if isinstance(rank, bool) or not isinstance(rank, int):
+        raise ProgramError(f"{rank!r} is no rank: a number, a node or a device is expected")
     if not 0 <= rank < len(workers):
         raise ProgramError(f"the machine has no rank {rank}: it has {len(workers)} devices (from rank 0)")
     return workers[rank]

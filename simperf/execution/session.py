@@ -170,6 +170,8 @@ class Session:
         ProgramError
             The machine has fewer.
         """
+        if isinstance(index, bool) or not isinstance(index, int):
+            raise ProgramError(f"{index!r} is no number of a GPU: 0 to {len(self.gpus) - 1} is expected")
         if not 0 <= index < len(self.gpus):
             raise ProgramError(f"the program uses gpu{index}, but the machine has {len(self.gpus)} GPUs (from gpu0)")
         return self.gpus[index]

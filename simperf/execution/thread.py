@@ -83,6 +83,10 @@ class Spend:
     __slots__ = ("category", "seconds", "what")
 
     def __init__(self, seconds: float, what: str = "host work", category: Category = "host") -> None:
-        if not 0 <= seconds < math.inf:
+        try:
+            known = 0 <= seconds < math.inf
+        except TypeError:
+            known = False
+        if not known:
             raise ProgramError(f"{what!r} would take {seconds} s; a finite time of 0 s or more is expected")
         self.seconds, self.what, self.category = seconds, what, category

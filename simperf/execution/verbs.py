@@ -52,6 +52,8 @@ __all__ = [
 def _stream(place: Device | Stream, name: int | str | None = None) -> Stream:
     if isinstance(place, Device):
         return place.stream(0 if name is None else name)
+    if not isinstance(place, Stream):
+        raise ProgramError(f"{place!r} is no place for work: a device, such as m.gpu(), or a stream is expected")
     if name is not None:
         raise ProgramError(f"stream {name!r} is asked for beside {place.track}; a device and the name are expected")
     return place
@@ -59,6 +61,8 @@ def _stream(place: Device | Stream, name: int | str | None = None) -> Stream:
 
 def launch(kernel: Kernel | Item, place: Device | Stream, *, stream: int | str | None = None) -> Launch:
     """Issue `kernel` on a stream (a device means its default stream, or the one that is named)."""
+    if not isinstance(kernel, Kernel) and not hasattr(kernel, "start"):
+        raise ProgramError(f"{kernel!r} is nothing to launch: a Kernel is expected")
     return Launch(kernel, place.stream(0) if stream is None and isinstance(place, Device) else _stream(place, stream))
 
 
@@ -98,7 +102,7 @@ def synchronize(*places: Device | Stream) -> Verb:
     """Wait until all that was issued is done: on some devices or streams, or on all."""
     streams: list[Stream] = []
     for place in places:
-        streams.extend(place.streams if isinstance(place, Device) else (place,))
+        streams.extend(place.streams if isinstance(place, Device) else (_stream(place),))
     return _Synchronize(tuple(streams) if places else None, "wait: synchronize")
 
 
@@ -255,6 +259,9 @@ def copy(
     stream : Stream or str, optional
         A stream, or the name of one of the device; its default stream if left out.
     """
-    if not 0 <= nbytes < math.inf:
+    for end in (source, target):
+        if not isinstance(end, Device | str):
+            raise ProgramError(f"{name!r} copies from or to {end!r}; a device or the node of a host is expected")
+    if isinstance(nbytes, bool) or not isinstance(nbytes, int | float) or not 0 <= nbytes < math.inf:
         raise ProgramError(f"{name!r} would copy {nbytes} B; 0 B or more is expected")
     return _Copy(source, target, nbytes, pinned, allocate, stream, name)
