@@ -6,11 +6,21 @@ wrong into `Problem` rows with file and line, and refuses a number that no sourc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 
 from simperf.errors import Problem, nearest
 from simperf.files import TomlFile
@@ -127,6 +137,16 @@ class _FittedConstant(Table):
     stderr: Annotated[float, Field(ge=0)]
     draws: tuple[float, ...] = ()
     note: str = ""
+
+    @model_validator(mode="after")
+    def _sign(self) -> _FittedConstant:
+        """A rate is above 0, a time or a size 0 or more; a constant of unit 1 may have any sign, as a power has."""
+        rate = self.unit.endswith("/s")
+        if math.isnan(self.value) or (self.unit != "1" and (self.value < 0.0 or (rate and self.value == 0.0))):
+            raise ValueError(
+                f"value = {self.value:g} {self.unit}: a number {'above 0' if rate else 'of 0 or more'} is meant"
+            )
+        return self
 
 
 class _FittedModel(Table):

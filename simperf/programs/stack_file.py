@@ -86,7 +86,7 @@ def _read(path: Path) -> Stack:
     data = toml.data
     strategy = dict(data["strategy"]) if isinstance(data.get("strategy"), Mapping) else {}
     name = strategy.pop("kind", "")
-    if name not in STRATEGIES:
+    if not isinstance(name, str) or name not in STRATEGIES:
         message = f"no such strategy{nearest(str(name), STRATEGIES)}"
         expected = "one of " + ", ".join(STRATEGIES)
         raise InputError([*problems, toml.problem(("strategy", "kind"), message, value=name, expected=expected)])

@@ -69,7 +69,7 @@ def add_job_tables(
     found: list[FieldValue] = []
     if isinstance(beside.get("strategy"), Mapping):
         given = {key: value for key, value in beside["strategy"].items() if key not in ("kind", "format")}
-        if (known := beside["strategy"].get("format", FORMAT)) != FORMAT:
+        if (known := beside["strategy"].get("format", FORMAT)) != FORMAT or isinstance(known, bool):
             message, expected = f"this simperf reads format {FORMAT} of jobs", f"format = {FORMAT}, or a newer simperf"
             problems.append(toml.problem(("strategy", "format"), message, value=known, expected=expected))
         found += field_values(STRATEGIES.get(strategy, STRATEGIES["ddp"]), given, toml, ("strategy",), problems)

@@ -186,7 +186,8 @@ class Plan:
             raise InputError(Problem(f"cannot be read: {error.strerror}", file=name)) from None
         except (ValueError, EOFError, RecursionError) as error:
             raise InputError(Problem(f"no finished plan: {error}", file=name)) from None
-        head = {"title": found.title, **found.request.get("plan", {})}
+        plan = found.request.get("plan", {})
+        head = {"title": found.title, **plan} if isinstance(plan, Mapping) else plan
         request = make_request({**found.request, "plan": head})
         return cls(request, tuple(map(_of_row, found.ranked)), tuple(map(_of_row, found.pruned)))
 

@@ -122,6 +122,11 @@ class Transformer:
             if value not in known:
                 message = f"no such {key}{nearest(str(value), known)}"
                 problems.append(Problem(message, key=key, value=str(value), expected=", ".join(known)))
+        for key in ("tied", "bias", "qkv_bias", "qk_norm", "dropout"):
+            if not isinstance(value := getattr(self, key), bool):
+                problems.append(Problem("yes or no is expected", key=key, value=repr(value), expected="true or false"))
+        if not isinstance(self.name, str):
+            problems.append(Problem("a name is expected", key="name", value=repr(self.name), expected="a text"))
         if not problems:
             problems += self._consistency()
         if problems:
