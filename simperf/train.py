@@ -13,6 +13,7 @@ from simperf.layout.layout_file import layout_table
 from simperf.programs import PROGRAMS, ProgramSpec
 from simperf.programs.job_options import JobOptions, stack_of
 from simperf.programs.registry import file_value
+from simperf.programs.stack_file import stacks
 from simperf.results import Result
 from simperf.run import run
 from simperf.scenario import Scenario, make_scenario
@@ -187,6 +188,9 @@ def _of_stack(spec: ProgramSpec, stack: Stack | str | None) -> dict[str, Any]:
     if not isinstance(stack, Stack):
         message = f"a stack is expected, not {type(stack).__name__}"
         raise InputError(Problem(message, key="stack", value=repr(stack), expected="its name, its file, or a Stack"))
+    if stack.name and stack.name not in stacks():
+        message, expected = "a stack of a file of one's own is given by its path", f'stack="FOLDER/{stack.name}.toml"'
+        raise InputError(Problem(message, key="stack", value=stack.name, expected=expected))
     named = {"stack": stack.name}
     base = stack_of(named)
     return {

@@ -119,3 +119,13 @@ def test_quantities_are_texts_or_numbers_in_si_units():
 def test_what_is_wrong_is_told_by_the_name_of_the_argument(model, given, told):
     with pytest.raises(InputError, match=told):
         simperf.train(model, **{"on": "dgx-1v", **given})
+
+
+def test_a_stack_of_ones_own_is_given_by_its_path(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(simperf.programs.stack_file.stacks()["mxnet-kvstore"].read_text("utf-8"), "utf-8")
+    stack = simperf.load_stack(str(path))
+    with pytest.raises(simperf.InputError, match="stack: a stack of a file of one's own is given by its path"):
+        simperf.train("lenet", on="p3-16xlarge", strategy=stack.strategy_with(), stack=stack, batch_per_gpu=32)
+    options = {"on": "p3-16xlarge", "strategy": stack.strategy_with(), "batch_per_gpu": 32}
+    assert simperf.train("lenet", stack=str(path), **options).time > 0

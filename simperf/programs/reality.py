@@ -17,7 +17,7 @@ from simperf.training.failures.checkpoint import Checkpoint, daly, young
 from simperf.training.failures.goodput import goodput, new_life
 from simperf.training.failures.interval import best_interval
 from simperf.training.failures.life import PARTS, Part
-from simperf.training.failures.recovery import LongRun, Recovery
+from simperf.training.failures.recovery import FailingRun, Recovery
 from simperf.training.jitter import distribution
 from simperf.units import Bytes, BytesPerSecond, Ratio, Seconds
 
@@ -171,7 +171,7 @@ def failing_job(
         least,
         distribution(repair_law, mean=repair, cv=1.0),
     )
-    job = LongRun(nodes, checkpoint, causes, recovery, work=work or inf, horizon=duration or inf)
+    job = FailingRun(nodes, checkpoint, causes, recovery, work=work or inf, horizon=duration or inf)
     pause = checkpoint.pause(nodes)
     formulae = pause > 0.0 and job.mtbf < inf
     if not interval:

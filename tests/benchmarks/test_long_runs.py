@@ -12,7 +12,7 @@ from simperf.programs import PROGRAMS
 from simperf.training.failures.causes import Cause
 from simperf.training.failures.checkpoint import Checkpoint
 from simperf.training.failures.goodput import goodput
-from simperf.training.failures.recovery import LongRun, Recovery
+from simperf.training.failures.recovery import FailingRun, Recovery
 from simperf.training.jitter import Exponential
 from simperf.training.steady import run_epoch
 
@@ -54,7 +54,7 @@ def test_54_days_of_2048_nodes(benchmark):
     """About 470 failures and 17,000 checkpoints."""
     cause = Cause("node", Exponential(3.09 * 3600 * 2048))
     recovery = Recovery(10.0, 60.0, 600.0, spares=64)
-    job = LongRun(2048, Checkpoint(250.0, 5.67e12, 2e12), (cause,), recovery, horizon=54 * 86400.0)
+    job = FailingRun(2048, Checkpoint(250.0, 5.67e12, 2e12), (cause,), recovery, horizon=54 * 86400.0)
     assert 0.8 < benchmark(lambda: goodput(job, Simulation(seed=1).random, runs=1).mean) < 1.0
 
 

@@ -10,7 +10,7 @@ from simperf.errors import InputError
 from simperf.training.failures.causes import Cause, failures, job_rate
 from simperf.training.failures.checkpoint import Checkpoint
 from simperf.training.failures.fleet import Fleet
-from simperf.training.failures.recovery import LongRun, Recovery
+from simperf.training.failures.recovery import FailingRun, Recovery
 from simperf.training.jitter import Constant, Exponential, Weibull
 
 GPU, SWITCH = Cause("gpu", Exponential(1000.0)), Cause("switch", Exponential(50.0), "cluster")
@@ -61,9 +61,9 @@ def test_a_cause_that_is_left_out_does_not_move_the_others():
 
 def test_mean_time_between_failures_of_a_job():
     planned = Cause("firmware", Constant(10.0), "cluster", planned=True)
-    job = LongRun(100, Checkpoint(1.0), (GPU, SWITCH, planned), work=10.0)
+    job = FailingRun(100, Checkpoint(1.0), (GPU, SWITCH, planned), work=10.0)
     assert job.mtbf == pytest.approx(1 / 0.12)
-    assert LongRun(1, Checkpoint(1.0), work=10.0).mtbf == math.inf
+    assert FailingRun(1, Checkpoint(1.0), work=10.0).mtbf == math.inf
 
 
 def test_a_heartbeat_that_was_just_sent_costs_the_whole_timeout():

@@ -14,7 +14,7 @@ from simperf.training.failures.causes import Cause
 from simperf.training.failures.checkpoint import Checkpoint, daly, young
 from simperf.training.failures.goodput import goodput
 from simperf.training.failures.interval import best_interval, with_interval
-from simperf.training.failures.recovery import LongRun, Recovery
+from simperf.training.failures.recovery import FailingRun, Recovery
 from simperf.training.jitter import Exponential, Weibull
 
 MTBF = 10_000.0
@@ -22,7 +22,7 @@ MTBF = 10_000.0
 
 def job(pause, cause=None, **recovery):
     cause = cause or Cause("any", Exponential(MTBF), "cluster", loses_node=False)
-    return LongRun(
+    return FailingRun(
         1, Checkpoint(100.0, nbytes=pause, bandwidth=1.0), (cause,), Recovery(**recovery), horizon=MTBF * 400
     )
 
@@ -79,7 +79,7 @@ def test_formulae():
 
 
 def test_no_best_interval():
-    never = LongRun(1, Checkpoint(100.0, nbytes=1.0, bandwidth=1.0), work=1000.0)
+    never = FailingRun(1, Checkpoint(100.0, nbytes=1.0, bandwidth=1.0), work=1000.0)
     with pytest.raises(InputError, match="nothing fails"):
         best_interval(never)
     with pytest.raises(InputError, match="takes no time"):

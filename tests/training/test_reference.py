@@ -14,7 +14,7 @@ from simperf.engine.simulation import Simulation
 from simperf.training.failures.causes import at_times
 from simperf.training.failures.checkpoint import Checkpoint
 from simperf.training.failures.goodput import run_job
-from simperf.training.failures.recovery import LongRun, Recovery
+from simperf.training.failures.recovery import FailingRun, Recovery
 from simperf.training.jitter import Constant
 
 
@@ -129,6 +129,6 @@ def test_events_give_the_times_of_a_clock_that_ticks(
     expected = ticking(
         nodes, work, interval, pause, write, timeout, restart, spares, warm, shrink, reassign, repair, trace
     )
-    run = run_job(LongRun(nodes, checkpoint, (), recovery, work=work), Simulation().random, trace=at_times(known))
+    run = run_job(FailingRun(nodes, checkpoint, (), recovery, work=work), Simulation().random, trace=at_times(known))
     assert math.ceil(run.wall - 1e-6) == expected
     assert math.fsum(run.parts.values()) == pytest.approx(run.wall, rel=1e-9)

@@ -12,7 +12,7 @@ from simperf.study.planning.request import Request
 from simperf.training.failures.causes import Cause
 from simperf.training.failures.checkpoint import Checkpoint, young
 from simperf.training.failures.goodput import goodput
-from simperf.training.failures.recovery import LongRun, Recovery
+from simperf.training.failures.recovery import FailingRun, Recovery
 from simperf.training.jitter import Constant, Exponential
 
 __all__ = ["Lifetime", "lifetime"]
@@ -46,7 +46,7 @@ def lifetime(request: Request, nodes: int, work: float) -> Lifetime:
     played = min(work, _CHECKPOINTS * interval)
     checkpoint = Checkpoint(min(interval, played), nbytes=size, bandwidth=said.bandwidth)
     cause = Cause("node", Exponential(said.node_mtbf), silent=False)
-    job = LongRun(
+    job = FailingRun(
         nodes, checkpoint, (cause,), Recovery(restart=said.restart, repair=Constant(said.repair)), work=played
     )
     found = goodput(job, Simulation(seed=0).random, runs=said.runs)

@@ -15,15 +15,15 @@ import numpy as np
 from simperf.errors import InputError, Problem
 from simperf.training.failures.causes import Failure, Random, failures
 from simperf.training.failures.life import PARTS, Life, Part
-from simperf.training.failures.recovery import LongRun
+from simperf.training.failures.recovery import FailingRun
 from simperf.training.jitter import stream
 
-__all__ = ["Goodput", "LongRunHistory", "goodput", "new_life", "run_job"]
+__all__ = ["Goodput", "RunHistory", "goodput", "new_life", "run_job"]
 
 
 @dataclass(frozen=True, slots=True)
-class LongRunHistory:
-    """One history of a long run.
+class RunHistory:
+    """One history of a failing run.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class LongRunHistory:
 class Goodput:
     """Many histories of one job."""
 
-    runs: tuple[LongRunHistory, ...]
+    runs: tuple[RunHistory, ...]
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -80,7 +80,12 @@ class Goodput:
 
 
 def new_life(
-    job: LongRun, random: Random, *, run: int = 0, trace: Iterable[Failure] | None = None, detailed: bool = False
+    job: FailingRun,
+    random: Random,
+    *,
+    run: int = 0,
+    trace: Iterable[Failure] | None = None,
+    detailed: bool = False,
 ) -> Life:
     """Run number `run` of a job, not yet begun: its failures (or those of `trace`) and repairs, from named streams."""
     repairs = stream(job.recovery.repair, random(f"repairs {run}"))
@@ -89,12 +94,12 @@ def new_life(
     return Life(job, coming, repairs, detailed=detailed)
 
 
-def run_job(job: LongRun, random: Random, *, run: int = 0, trace: Iterable[Failure] | None = None) -> LongRunHistory:
+def run_job(job: FailingRun, random: Random, *, run: int = 0, trace: Iterable[Failure] | None = None) -> RunHistory:
     """Play one history of a job.
 
     Parameters
     ----------
-    job : LongRun
+    job : FailingRun
     random : callable
         Random stream by name, as `Simulation.random`.
     run : int
@@ -107,7 +112,7 @@ def run_job(job: LongRun, random: Random, *, run: int = 0, trace: Iterable[Failu
     >>> from simperf.engine.simulation import Simulation
     >>> from simperf.training.failures.checkpoint import Checkpoint
     >>> from simperf.training.failures.causes import at_times
-    >>> job = LongRun(1, Checkpoint(100.0, nbytes=10.0, bandwidth=1.0), work=300.0)
+    >>> job = FailingRun(1, Checkpoint(100.0, nbytes=10.0, bandwidth=1.0), work=300.0)
     >>> found = run_job(job, Simulation().random, trace=at_times([(170.0, -1)]))
     >>> found.wall, found.parts["redone"], found.parts["checkpoint"]
     (390.0, 60.0, 20.0)
@@ -115,10 +120,10 @@ def run_job(job: LongRun, random: Random, *, run: int = 0, trace: Iterable[Failu
     life = new_life(job, random, run=run, trace=trace)
     for _ in life.phases():
         pass
-    return LongRunHistory(life.now, dict(life.ledger), dict(life.interruptions), life.checkpoints)
+    return RunHistory(life.now, dict(life.ledger), dict(life.interruptions), life.checkpoints)
 
 
-def goodput(job: LongRun, random: Random, *, runs: int = 100, first: int = 0) -> Goodput:
+def goodput(job: FailingRun, random: Random, *, runs: int = 100, first: int = 0) -> Goodput:
     """Play `runs` independent histories of a job, numbered from `first`.
 
     Raises

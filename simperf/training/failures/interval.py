@@ -17,7 +17,7 @@ from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, Problem
 from simperf.training.failures.checkpoint import daly, young
 from simperf.training.failures.goodput import goodput
-from simperf.training.failures.recovery import LongRun
+from simperf.training.failures.recovery import FailingRun
 
 __all__ = ["BestInterval", "best_interval", "with_interval"]
 
@@ -53,19 +53,19 @@ class BestInterval:
     flat: tuple[float, float]
 
 
-def with_interval(job: LongRun, interval: float) -> LongRun:
+def with_interval(job: FailingRun, interval: float) -> FailingRun:
     """`job` with another time between checkpoints [s]."""
     return replace(job, checkpoint=replace(job.checkpoint, interval=interval))
 
 
 def best_interval(
-    job: LongRun, *, seed: int = 0, runs: int = 16, points: int = 17, reach: float = 4.0, start: float = 0.0
+    job: FailingRun, *, seed: int = 0, runs: int = 16, points: int = 17, reach: float = 4.0, start: float = 0.0
 ) -> BestInterval:
     """Search the interval between checkpoints with the highest goodput.
 
     Parameters
     ----------
-    job : LongRun
+    job : FailingRun
         Its own interval is not used.
     seed : int
         Of the histories that every interval meets.

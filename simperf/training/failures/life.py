@@ -28,7 +28,7 @@ from typing import Literal, NamedTuple
 from simperf.errors import ProgramError
 from simperf.training.failures.causes import Failure
 from simperf.training.failures.fleet import Fleet
-from simperf.training.failures.recovery import LongRun
+from simperf.training.failures.recovery import FailingRun
 
 __all__ = ["PARTS", "Life", "Part", "Phase"]
 
@@ -63,7 +63,7 @@ class Life:
 
     Parameters
     ----------
-    job : LongRun
+    job : FailingRun
     failures : iterator of Failure
         In order of time; it may end, after which nothing fails.
     repairs : iterator of float
@@ -73,7 +73,7 @@ class Life:
     """
 
     def __init__(
-        self, job: LongRun, failures: Iterator[Failure], repairs: Iterator[float], *, detailed: bool = False
+        self, job: FailingRun, failures: Iterator[Failure], repairs: Iterator[float], *, detailed: bool = False
     ) -> None:
         self.job, self._failures, self._detailed = job, failures, detailed
         self.fleet = Fleet(job.nodes, job.recovery.spares, repairs)

@@ -11,7 +11,7 @@ from simperf.training.failures.causes import Cause, job_rate
 from simperf.training.failures.checkpoint import Checkpoint
 from simperf.training.jitter import Constant, Distribution
 
-__all__ = ["LongRun", "Recovery"]
+__all__ = ["FailingRun", "Recovery"]
 
 #: interruptions that no run is meant to have
 _TOO_MANY = 1e6
@@ -82,8 +82,8 @@ class Recovery:
 
 
 @dataclass(frozen=True, slots=True)
-class LongRun:
-    """A long run on nodes that fail: it ends when its work is done, or is observed for a given time.
+class FailingRun:
+    """A run on nodes that fail: it ends when its work is done, or is observed for a given time.
 
     Parameters
     ----------
