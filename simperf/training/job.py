@@ -9,6 +9,7 @@ from typing import Literal
 from simperf.errors import InputError, Problem
 from simperf.layout import Layout
 from simperf.training.feeding import Feeding
+from simperf.training.field_types import refuse_types
 from simperf.training.jitter import Constant, Distribution, Family, distribution
 from simperf.training.replica import Workload
 from simperf.training.stack import Serving, Stack, Transport
@@ -52,16 +53,9 @@ class Devices:
     exact: Literal["auto", "yes", "no"] = "auto"
 
     def __post_init__(self) -> None:
-        choices = {"split": ("even", "proportional"), "exact": ("auto", "yes", "no")}
-        problems = [
-            Problem("not one of the choices", key=key, value=repr(value), expected=", ".join(known))
-            for key, known in choices.items()
-            if (value := getattr(self, key)) not in known
-        ]
+        refuse_types(self)
         if self.gpus < 0:
-            problems.append(Problem("a number of GPUs is expected, or 0 for all", key="gpus", value=str(self.gpus)))
-        if problems:
-            raise InputError(problems)
+            raise InputError(Problem("a number of GPUs is expected, or 0 for all", key="gpus", value=str(self.gpus)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +172,7 @@ class Disturbances:
     links: tuple[SlowLink, ...] = ()
 
     def __post_init__(self) -> None:
+        refuse_types(self)
         _ = self.paces
         problems = []
         if self.stragglers < 0:
@@ -255,6 +250,7 @@ class Job:
     alone: PerSecond = 0.0
 
     def __post_init__(self) -> None:
+        refuse_types(self)
         problems = []
         if self.steps < 1:
             problems.append(Problem("at least one step is needed", key="steps", value=str(self.steps)))

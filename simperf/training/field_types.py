@@ -1,0 +1,91 @@
+"""Types of the fields of a job and of what it is made of, checked before it is played."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from numbers import Integral, Real
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from simperf.errors import InputError, Problem
+
+__all__ = ["problems_of_types", "refuse_types"]
+
+
+def refuse_types(value: Any) -> None:
+    """Refuse a dataclass of which a field, or one of the dataclasses in it, holds a value of another type.
+
+    Raises
+    ------
+    InputError
+        All of them.
+    """
+    problems = list(problems_of_types(value))
+    if problems:
+        raise InputError(problems)
+
+
+def problems_of_types(value: Any, at: str = "") -> Iterator[Problem]:
+    """Fields of a dataclass, and of the dataclasses in it, that hold a value of another type.
+
+    Parameters
+    ----------
+    value : object
+        A dataclass.
+    at : str
+        Key of the value itself, which begins those of its fields.
+
+    Yields
+    ------
+    Problem
+        With the key, the value and the type that is meant.
+    """
+    kind: Any = type(value)
+    hints = _hints(kind)
+    for one in fields(value) if hints else ():
+        given, key = getattr(value, one.name), f"{at}{one.name}"
+        expected = _expected(hints[one.name], given)
+        if expected:
+            choice = get_origin(hints[one.name]) is Literal
+            message = "not one of the choices" if choice else "a value of another type is expected"
+            yield Problem(message, key=key, value=repr(given), expected=expected)
+        elif is_dataclass(given) and not isinstance(given, type):
+            yield from problems_of_types(given, f"{key}.")
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    try:
+        return get_type_hints(kind)
+    except NameError:  # a type of a model's work, named for type checkers only
+        return {}
+
+
+def _expected(hint: Any, given: Any) -> str:
+    """What a field of the type `hint` may hold, where `given` is something else; else an empty text."""
+    if isinstance(hint, UnionType) or get_origin(hint) is Union:
+        each = [_expected(one, given) for one in get_args(hint)]
+        return " or ".join(each) if all(each) else ""
+    if hint is type(None):
+        return "" if given is None else "None"
+    if hint is bool:
+        return "" if isinstance(given, bool) else "True or False"
+    if hint is int:
+        return "" if isinstance(given, Integral) and not isinstance(given, bool) else "a whole number"
+    if hint is float:
+        return "" if isinstance(given, Real) and not isinstance(given, bool) else "a number, in SI units"
+    if hint is str:
+        return "" if isinstance(given, str) else "a text"
+    origin = get_origin(hint)
+    if origin is Literal:
+        known = get_args(hint)
+        return "" if given in known else ", ".join(map(str, known))
+    if origin is tuple:
+        return "" if isinstance(given, tuple | list) else "a tuple"
+    if origin is Mapping:
+        return "" if isinstance(given, Mapping) else "a mapping"
+    if isinstance(hint, type) and is_dataclass(hint):
+        return "" if isinstance(given, hint) else f"{hint.__name__}(...)"
+    return ""
