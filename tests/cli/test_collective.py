@@ -255,7 +255,7 @@ def test_an_algorithm_of_ones_own(capsys, tmp_path, monkeypatch):
     from simperf.collectives.algorithms import ALGORITHMS
     from simperf.testing import check_collective
 
-    monkeypatch.setattr(ALGORITHMS, "_entries", dict(ALGORITHMS._entries))
+    monkeypatch.setattr(ALGORITHMS, "_entries", {name: ALGORITHMS[name] for name in ALGORITHMS})
     path = tmp_path / "own_plan.py"
     path.write_text(OWN)
     words = [*STAR, "--python", str(path), "--algo", "over-rank-0,naive", "-b", "1M", "-e", "1M", "--format", "json"]

@@ -26,7 +26,7 @@ def folder(tmp_path, monkeypatch):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, "utf-8")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(ALGORITHMS, "_entries", dict(ALGORITHMS._entries))
+    monkeypatch.setattr(ALGORITHMS, "_entries", {name: ALGORITHMS[name] for name in ALGORITHMS})
     return tmp_path
 
 
