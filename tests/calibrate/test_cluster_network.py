@@ -1,11 +1,15 @@
 """Real namespaces: set up, shaped, and gone afterwards, whatever happens; skipped where the kernel refuses them."""
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from functools import wraps
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +27,21 @@ def lacking():
 
 
 REASON = lacking()
-boxed = pytest.mark.skipif(bool(REASON), reason=f"no boxed cluster here: {REASON}")
+LOCK = Path(tempfile.gettempdir()) / f"{network.PREFIX}-boxed-tests-{os.getuid()}"
+
+
+def boxed(test):
+    """A test of real namespaces; one at a time on a machine, for a second process would remove what this one left."""
+
+    @wraps(test)
+    def locked(*arguments, **options):
+        with LOCK.open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            test(*arguments, **options)
+
+    return pytest.mark.skipif(bool(REASON), reason=f"no boxed cluster here: {REASON}")(locked)
+
+
 with_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 
 
