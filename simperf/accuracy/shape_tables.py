@@ -1,0 +1,206 @@
+"""Tables of measured kernels and collectives by their shape: an index, and one compressed table of a GPU and a kind.
+
+A folder of measured data has them in ``llm/kernels``: ``index.json`` names each table's file, source, columns and what
+is the same in all of its rows; the tables are CSV with gzip.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simperf.errors import InputError, Problem
+
+__all__ = ["DEVICES", "KINDS", "ShapeTable", "read_shape_tables", "shape_tables", "tables_without_part"]
+
+#: kinds of tables, as their files' names end
+KINDS = (
+    "gemm",
+    "attention_prefill",
+    "attention_decode",
+    "mla_prefill",
+    "moe",
+    "nccl",
+    "custom_allreduce",
+    "deepep",
+)
+#: name by which a device calls itself in a table -> name in the catalogue
+DEVICES: Mapping[str, str] = {
+    "NVIDIA A100-SXM4-80GB": "a100-sxm4-80gb",
+    "NVIDIA H100 80GB HBM3": "h100-sxm5-80gb",
+    "NVIDIA H200": "h200-sxm-141gb",
+    "NVIDIA B200": "b200-sxm-180gb",
+    "NVIDIA L40S": "l40s",
+}
+#: endings of columns that are times, in the unit that they have there [s]; ``latency`` has none and is in ms
+_TIMES = {"latency": 1e-3, "_us": 1e-6}
+#: what one table may unpack to [B]; the largest known one has 500 kB
+_LARGEST = 256 * 2**20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShapeTable:
+    """One table: a kind of kernel or collective on one GPU.
+
+    Parameters
+    ----------
+    kind : str
+        One of `KINDS`.
+    device : str
+        The GPU as the table names it.
+    gpu : str
+        Its name in the catalogue; empty if `DEVICES` has none.
+    source : str
+        Repository, commit and path.
+    columns : mapping of str to array
+        One value a row: those of the table, and what is the same in all rows. Numbers are floats, and times are in
+        seconds, under the name ``latency`` or, of several, the table's less ``_us``; all else is text.
+    """
+
+    kind: str
+    device: str
+    gpu: str
+    source: str
+    columns: Mapping[str, NDArray[Any]]
+
+    def __len__(self) -> int:
+        """Rows."""
+        return len(next(iter(self.columns.values()))) if self.columns else 0
+
+    def __getitem__(self, column: str) -> NDArray[Any]:
+        """One column.
+
+        Raises
+        ------
+        InputError
+            The table has none of that name.
+        """
+        try:
+            return self.columns[column]
+        except KeyError:
+            message = f"the table {self.kind} of {self.device} has no column {column!r}"
+            raise InputError(Problem(message, expected=", ".join(self.columns))) from None
+
+    def where(self, chosen: NDArray[np.bool_]) -> ShapeTable:
+        """The rows that are `chosen`."""
+        columns = {name: values[chosen] for name, values in self.columns.items()}
+        return ShapeTable(self.kind, self.device, self.gpu, self.source, columns)
+
+
+def read_shape_tables(folder: str | os.PathLike[str], kind: str) -> list[ShapeTable]:
+    """Read every table of a kind, in the order of the index.
+
+    Parameters
+    ----------
+    folder : path
+        A folder of measured data, with ``llm/kernels/index.json``.
+    kind : str
+        One of `KINDS`.
+
+    Raises
+    ------
+    InputError
+        The index or a table cannot be read, or has something else in it than it says.
+    """
+    return list(shape_tables(folder, kind))
+
+
+def shape_tables(folder: str | os.PathLike[str], kind: str) -> Iterator[ShapeTable]:
+    """The tables of a kind, one at a time (`read_shape_tables`)."""
+    if kind not in KINDS:
+        raise InputError(Problem("no kind of table", key="kind", value=repr(kind), expected=", ".join(KINDS)))
+    home = Path(folder) / "llm" / "kernels"
+    index = home / "index.json"
+    try:
+        found = json.loads(index.read_text("utf-8"))
+        entries, source = list(found["tables"]), str(found.get("source", ""))
+    except OSError as error:
+        raise InputError(Problem(f"cannot be read: {error.strerror}", file=str(index))) from None
+    except (ValueError, KeyError, TypeError) as error:
+        expected = '{"source": ..., "tables": [...]}'
+        raise InputError(Problem(f"not an index of tables: {error}", file=str(index), expected=expected)) from None
+    for entry in entries:
+        if str(entry.get("file", "")).endswith(f"_{kind}.csv.gz"):
+            yield _table(home / str(entry["file"]), kind, entry, source)
+
+
+def tables_without_part(tables: Iterable[ShapeTable]) -> list[str]:
+    """Devices of tables that the catalogue has no part for, each once."""
+    return sorted({table.device for table in tables if not table.gpu})
+
+
+def _table(path: Path, kind: str, entry: Mapping[str, Any], source: str) -> ShapeTable:
+    """One table with its constants as columns."""
+    header, rows = _unpacked(path)
+    named = [str(column) for column in entry.get("columns", ())]
+    if header != named:
+        message, read = "columns are not those of the index", ",".join(header)
+        raise InputError(Problem(message, file=str(path), line=1, value=read, expected=",".join(named)))
+    for number, row in enumerate(rows, 2):
+        if len(row) != len(header):
+            message = f"{len(row)} values in a table of {len(header)} columns"
+            raise InputError(Problem(message, file=str(path), line=number))
+    columns: dict[str, NDArray[Any]] = {}
+    for position, name in enumerate(header):
+        key, values = _column(path, name, [row[position] for row in rows])
+        columns[key] = values
+    constant = dict(entry.get("constant", {}))
+    device = str(constant.pop("device", ""))
+    for name, value in constant.items():
+        key, values = _column(path, str(name), [str(value)] * len(rows))
+        columns.setdefault(key, values)
+    where = f"{source}, {entry.get('path', path.name)}"
+    return ShapeTable(kind, device, DEVICES.get(device, ""), where, columns)
+
+
+def _unpacked(path: Path) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of a table."""
+    try:
+        with gzip.open(path) as packed:
+            data = packed.read(_LARGEST + 1)
+        if len(data) > _LARGEST:
+            raise InputError(Problem(f"unpacks to more than {_LARGEST // 2**20} MiB", file=str(path)))
+        lines = list(csv.reader(io.StringIO(data.decode("utf-8"))))
+    except (OSError, EOFError, ValueError, zlib.error, csv.Error) as error:
+        raise InputError(Problem(f"not a table of CSV with gzip: {error}", file=str(path))) from None
+    if not lines:
+        raise InputError(Problem("an empty table of CSV", file=str(path)))
+    return lines[0], [line for line in lines[1:] if line]
+
+
+def _column(path: Path, name: str, texts: list[str]) -> tuple[str, NDArray[Any]]:
+    """Name and values of a column: floats where all are numbers, times in seconds."""
+    scale = next((unit for ending, unit in _TIMES.items() if name.endswith(ending)), None)
+    try:
+        numbers = np.array([float(text) for text in texts])
+    except ValueError:
+        numbers = None
+    if scale is None:
+        return name, np.array(texts, dtype=str) if numbers is None else numbers
+    wrong = None if numbers is None else np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0)))
+    if numbers is None or wrong is None or wrong.size:
+        line = 2 + int(wrong[0]) if wrong is not None else _first_text(texts)
+        problem = Problem("not a time", file=str(path), line=line, key=name, value=repr(texts[line - 2]))
+        raise InputError(problem)
+    return name.removesuffix("_us"), numbers * scale
+
+
+def _first_text(texts: list[str]) -> int:
+    """Line of the first value that is no number."""
+    for position, text in enumerate(texts):
+        try:
+            float(text)
+        except ValueError:
+            return position + 2
+    return 2
