@@ -29,7 +29,7 @@ _SAME = 1e-12
 
 
 class Segment(NamedTuple):
-    """One stretch of the path, from `start` to `end` [s]."""
+    """One segment of the path, from `start` to `end` [s]."""
 
     track: str
     name: str

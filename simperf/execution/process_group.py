@@ -9,6 +9,7 @@ begin when the last rank has come and end on all ranks at one time; else a ring,
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -55,7 +56,7 @@ class Member(Protocol):
         """Of the rank that is simulated."""
 
 
-class Communication(Marker):
+class Communication(Marker, ABC):
     """What one rank sends and receives, as a stream runs it; it may be waited for.
 
     Parameters
@@ -84,9 +85,9 @@ class Communication(Marker):
         self.stream, self.entered, self.path = stream, stream.device.env.now, stream.path
         self.begin()
 
+    @abstractmethod
     def begin(self) -> None:
         """Do what it does; `finish` is to be called at its end."""
-        raise NotImplementedError
 
     def finish(self, path: float) -> None:
         """It is over on this rank, at the end of a critical `path` [s]."""

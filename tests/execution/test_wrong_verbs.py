@@ -63,12 +63,12 @@ PROGRAMS = {
     ),
 }
 
+#: without a group of rank 1, which is one: rank 0 is not in it
+CASES = [(name, value) for name in PROGRAMS for value in STRANGE if (name, value) != ("ranks", [1])]
 
-@pytest.mark.parametrize("value", STRANGE, ids=_shown)
-@pytest.mark.parametrize("name", PROGRAMS)
+
+@pytest.mark.parametrize(("name", "value"), CASES, ids=[f"{name}-{_shown(value)}" for name, value in CASES])
 def test_what_has_no_meaning_is_refused(name, value):
-    if name == "ranks" and value == [1]:
-        pytest.skip("a group of rank 1, which rank 0 is not in")
     with pytest.raises(SimperfError) as error:
         simperf.simulate(PROGRAMS[name](value), machine="dgx-a100")
     assert error.value.exit_code == 2

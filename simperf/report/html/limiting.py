@@ -33,9 +33,9 @@ def _path(result: Result) -> str:
         (part.category, part.owner, format_quantity(part.time, "s"), f"{part.share * 100:.1f} %", part.stretches)
         for part in parts[:_PARTS]
     ]
-    caption = "The critical path, back from the end: each stretch was waited for by the next"
+    caption = "The critical path, back from the end: each segment was waited for by the next"
     caption += f"; the first {_PARTS} of {len(parts)} parts" if len(parts) > _PARTS else ""
-    return table(("what", "where", "time", "share", "stretches"), rows, caption=caption, numbers=(2, 3, 4))
+    return table(("what", "where", "time", "share", "segments"), rows, caption=caption, numbers=(2, 3, 4))
 
 
 def _resources(result: Result) -> str:
