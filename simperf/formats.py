@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from simperf.errors import InputError, Problem, nearest
-from simperf.files import TomlFile
+from simperf.files import TomlFile, write_text
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["FORMAT", "read_fields", "table_of"]
+__all__ = ["FORMAT", "read_fields", "table_of", "write_table"]
 
 #: format of models and layouts that this version writes, and the only one that it reads
 FORMAT = 1
@@ -82,3 +83,10 @@ def table_of(value: DataclassInstance) -> dict[str, Any]:
         "format": FORMAT,
         **{one.name: found for one in fields(value) if (found := getattr(value, one.name)) != one.default},
     }
+
+
+def write_table(table: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write a table to a TOML file."""
+    import tomli_w
+
+    write_text(path, tomli_w.dumps(table))

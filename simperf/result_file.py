@@ -3,38 +3,21 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StrictFloat,
-    StrictInt,
-    ValidationError,
-    WithJsonSchema,
-)
+from pydantic import BeforeValidator, Field, StrictFloat, StrictInt, WithJsonSchema
 
 from simperf.answer import Better
 from simperf.engine.recorder import Category
-from simperf.errors import InputError, Problem
-from simperf.files import dotted
+from simperf.json_format import FORMAT, JsonTable, read_format
 
-__all__ = ["FORMAT", "ResultFile", "problems_of", "read_result", "written"]
+__all__ = ["ResultFile", "read_result", "written"]
 
-#: version of the file; raised when a key changes its meaning or goes
-FORMAT = 1
 #: how what is no number of JSON is written
 _ODD = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
-#: what pydantic calls a choice of types, which is no key
-_CHOICE = re.compile(r"\[|^constrained-|^(int|float)$")
 #: fields of many plain rows
 _ROWS = {"spans", "samples", "arrows", "operations", "memory"}
-#: problems that are told of one file
-_MOST = 10
 
 
 def _number(value: Any) -> Any:
@@ -54,11 +37,7 @@ Time = Annotated[
 Text = Annotated[str, Field(strict=True)]
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-
-class _Metric(_Table):
+class _Metric(JsonTable):
     value: Number
     unit: Text
     origin: Literal["simulated", "measured", "fitted", "source"] = "simulated"
@@ -66,18 +45,18 @@ class _Metric(_Table):
     high: Number | None = None
 
 
-class _Answer(_Table):
+class _Answer(JsonTable):
     metric: Text
     better: Better
 
 
-class _Resource(_Table):
+class _Resource(JsonTable):
     kind: Text
     capacity: Number
     work: Number
 
 
-class _Problem(_Table):
+class _Problem(JsonTable):
     message: Text
     file: Text = ""
     line: int = 0
@@ -86,7 +65,7 @@ class _Problem(_Table):
     expected: Text = ""
 
 
-class _TimeUse(_Table):
+class _TimeUse(JsonTable):
     """Time that each of like ranks spent on an activity; `exposed` is the part in which the rank ran no kernel."""
 
     stage: Annotated[int, Field(strict=True, ge=0, description="of the pipeline; 0 without one")] = 0
@@ -97,7 +76,7 @@ class _TimeUse(_Table):
     exposed: Annotated[Time, Field(description="[s]")]
 
 
-class _RankClass(_Table):
+class _RankClass(JsonTable):
     """Ranks that one simulated rank stands for."""
 
     members: tuple[Text, ...]
@@ -105,7 +84,7 @@ class _RankClass(_Table):
     stage: Annotated[int, Field(strict=True, ge=0)] = 0
 
 
-class ResultFile(_Table):
+class ResultFile(JsonTable):
     """A saved result; every quantity is a number in its SI unit."""
 
     format: Literal[1] = 1
@@ -172,31 +151,12 @@ def read_result(data: Any, *, file: str = "") -> dict[str, Any]:
     InputError
         It is no saved result, or one of another format.
     """
-    if not isinstance(data, Mapping):
-        raise InputError(Problem("no saved result: a table is expected", file=file))
-    known = dict(data)
-    if "format" not in known and known.get("schema") == 1:
-        known["format"] = known.pop("schema")  # as it was written before formats had numbers: the same keys
-    if "format" not in known:
-        raise InputError(Problem("no saved result: the key `format` is missing", file=file, expected='"format": 1'))
-    if known["format"] != FORMAT or isinstance(known["format"], bool):
-        message = f"no saved result that this simperf reads: format {known['format']!r}"
-        expected = f'"format": {FORMAT}; run it again with this simperf, or show it with the one that wrote it'
-        raise InputError(Problem(message, file=file, expected=expected))
-    try:
-        found = ResultFile.model_validate(known)
-        return {**found.model_dump(exclude=_ROWS), **{name: getattr(found, name) for name in _ROWS}}
-    except ValidationError as error:
-        raise InputError(problems_of(error, "no saved result", file)) from None
-
-
-def problems_of(error: ValidationError, what: str, file: str) -> list[Problem]:
-    """What pydantic found wrong with a file of JSON, a problem for each key."""
-    told: dict[str, str] = {}
-    for row in error.errors(include_url=False, include_input=False, include_context=False):
-        loc = tuple(part for part in row["loc"] if isinstance(part, int) or not _CHOICE.search(part))
-        told[dotted(loc)] = f"{row['msg'][:1].lower()}{row['msg'][1:]}"
-    return [Problem(f"{what}: {key}: {message}", file=file) for key, message in list(told.items())[:_MOST]]
+    if isinstance(data, Mapping) and "format" not in data and data.get("schema") == 1:
+        # as it was written before formats had numbers: the same keys
+        data = {"format": FORMAT, **{key: value for key, value in data.items() if key != "schema"}}
+    again = "run it again with this simperf, or show it with the one that wrote it"
+    found = read_format(ResultFile, data, "no saved result", file=file, again=again)
+    return {**found.model_dump(exclude=_ROWS), **{name: getattr(found, name) for name in _ROWS}}
 
 
 def written(value: Any) -> Any:

@@ -311,7 +311,8 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data as the file has it (`simperf.result_file`), every quantity an SI number."""
-        from simperf.result_file import FORMAT, written
+        from simperf.json_format import FORMAT
+        from simperf.result_file import written
 
         rows = ("spans", "samples", "arrows", "operations", "memory")
         plain = ("floors", "scenario", "sources", "assumed", "intervals", "draws")

@@ -12,8 +12,8 @@ from simperf.layout import Layout
 from simperf.layout.layout_file import layout_table
 from simperf.programs import PROGRAMS, ProgramSpec
 from simperf.programs.job_options import JobOptions, stack_of
-from simperf.programs.registry import file_value
 from simperf.programs.stack_file import stacks
+from simperf.programs.typed_tables import written_value
 from simperf.results import Result
 from simperf.run import run
 from simperf.scenario import Scenario, make_scenario
@@ -21,7 +21,6 @@ from simperf.scenario.load import change_scenario
 from simperf.scenario.overrides import Changes
 from simperf.training.stack import Stack
 from simperf.training.strategies import DDP, REPLICATED, Servers, Strategy
-from simperf.units import Unit
 from simperf.workload.transformers import Transformer, from_config
 from simperf.workload.transformers.transformer_file import transformer_table
 
@@ -165,18 +164,7 @@ def _options(spec: ProgramSpec, value: Any, base: Any = None) -> Iterator[tuple[
             if name is None:
                 message = f"the program {spec.name!r} does not take {type(value).__name__}({one.name}=...)"
                 raise InputError(Problem(message, key=one.name, value=repr(found), expected="its default"))
-            written = file_value(type(value), one.name, found)
-            yield name, _written(spec.parameters[name].annotation, written)
-
-
-def _written(annotation: Any, value: Any) -> Any:
-    """A number for a quantity as a file says it; in Python, numbers are in SI units."""
-    if isinstance(value, list):
-        return [_written(next(iter(get_args(annotation)), None), each) for each in value]
-    units = (entry.dimension for entry in get_args(annotation)[1:] if isinstance(entry, Unit))
-    dimension = next(units, "1")
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"{value!r} {dimension}" if number and dimension != "1" else value
+            yield name, written_value(type(value), one.name, found)
 
 
 def _of_stack(spec: ProgramSpec, stack: Stack | str | None) -> dict[str, Any]:

@@ -39,13 +39,13 @@ class Segment(NamedTuple):
 
 
 class PathPart(NamedTuple):
-    """What one category of one node has of the path: its time [s], its share of the run [1], and its stretches."""
+    """What one category of one node has of the path: time [s], share of the run [1], and number of segments."""
 
     category: str
     owner: str
     time: float
     share: float
-    stretches: int
+    segments: int
 
 
 @dataclass(frozen=True)

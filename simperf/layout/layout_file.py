@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from simperf.files import TomlFile, read_toml, write_text
-from simperf.formats import read_fields, table_of
+from simperf.files import TomlFile, read_toml
+from simperf.formats import read_fields, table_of, write_table
 from simperf.layout.layout import Layout
 
-__all__ = ["layout_table", "layout_text", "parse_layout", "read_layout", "write_layout"]
+__all__ = ["layout_table", "parse_layout", "read_layout", "write_layout"]
 
 
 def parse_layout(data: Mapping[str, Any], toml: TomlFile, at: tuple[str | int, ...] = ()) -> Layout:
@@ -52,13 +52,6 @@ def layout_table(layout: Layout) -> dict[str, Any]:
     return table
 
 
-def layout_text(layout: Layout) -> str:
-    """The file of a layout, as TOML."""
-    import tomli_w
-
-    return tomli_w.dumps(layout_table(layout))
-
-
 def read_layout(path: str | os.PathLike[str]) -> Layout:
     """The layout in a file.
 
@@ -73,4 +66,4 @@ def read_layout(path: str | os.PathLike[str]) -> Layout:
 
 def write_layout(layout: Layout, path: str | os.PathLike[str]) -> None:
     """Write a layout to a TOML file."""
-    write_text(path, layout_text(layout))
+    write_table(layout_table(layout), path)

@@ -15,7 +15,7 @@ from simperf.programs.adapters import adapter
 from simperf.programs.registry import Parameter, field_types, file_value
 from simperf.units import Unit
 
-__all__ = ["FieldValue", "field_values", "table_type", "written_fields"]
+__all__ = ["FieldValue", "field_values", "table_type", "written_fields", "written_value"]
 
 Key = tuple[str | int, ...]
 
@@ -70,10 +70,29 @@ def written_fields(value: Any, base: Any) -> dict[str, Any]:
             several = inner is not hint
             found[name] = [written_fields(each, inner()) for each in one] if several else written_fields(one, usual)
         else:
-            units = (each.dimension for each in get_args(hint)[1:] if isinstance(each, Unit))
-            unit = next(units, "1")
-            found[name] = file_value(kind, name, one) if unit == "1" else f"{one!r} {unit}"
+            found[name] = written_value(kind, name, one)
     return found
+
+
+def written_value(kind: Any, field: str, value: Any) -> Any:
+    """A field of a dataclass as a file says it: numbers, which are in SI units, with their unit.
+
+    Examples
+    --------
+    >>> from simperf.training.strategies import DDP
+    >>> written_value(DDP, "bucket", 40e6), written_value(DDP, "bucket", "40 MB")
+    ('40000000.0 B', '40 MB')
+    """
+    hint = field_types(kind)[field]
+    item = get_args(hint)[0] if get_origin(hint) is tuple else hint
+    unit = next((each.dimension for each in get_args(item)[1:] if isinstance(each, Unit)), "1")
+
+    def written(one: Any) -> Any:
+        number = isinstance(one, int | float) and not isinstance(one, bool)
+        return f"{one!r} {unit}" if number and unit != "1" else one
+
+    found = file_value(kind, field, value)
+    return [written(each) for each in found] if isinstance(found, list) else written(found)
 
 
 def field_values(kind: Any, data: Any, toml: TomlFile, at: Key, problems: list[Problem]) -> Iterator[FieldValue]:

@@ -30,7 +30,7 @@ def _path(result: Result) -> str:
     if not parts:
         return ""
     rows = [
-        (part.category, part.owner, format_quantity(part.time, "s"), f"{part.share * 100:.1f} %", part.stretches)
+        (part.category, part.owner, format_quantity(part.time, "s"), f"{part.share * 100:.1f} %", part.segments)
         for part in parts[:_PARTS]
     ]
     caption = "The critical path, back from the end: each segment was waited for by the next"

@@ -5,26 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from simperf.errors import InputError, Problem
-from simperf.result_file import problems_of
+from simperf.json_format import JsonTable, read_format
 
-__all__ = ["FORMAT", "CandidateRow", "PlanFile", "read_plan"]
-
-#: version of the file; raised when a key changes its meaning or goes
-FORMAT = 1
+__all__ = ["CandidateRow", "PlanFile", "read_plan"]
 
 Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 Ends = tuple[Number, Number]
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-
-class CandidateRow(_Table):
+class CandidateRow(JsonTable):
     """One way to train, and what came of it; a bound of its time and cost if it was not simulated."""
 
     number: Annotated[Count, Field(description="rank, from 1; 0 for one that was not simulated")]
@@ -48,7 +41,7 @@ class CandidateRow(_Table):
     price_source: str
 
 
-class PlanFile(_Table):
+class PlanFile(JsonTable):
     """A finished plan; every quantity is a number in its SI unit, prices are in USD."""
 
     format: Literal[1] = 1
@@ -77,17 +70,7 @@ def read_plan(data: Any, *, file: str = "") -> PlanFile:
     InputError
         It is no finished plan, or one of another format.
     """
-    if not isinstance(data, Mapping):
-        raise InputError(Problem("no finished plan: a table is expected", file=file))
-    if "format" not in data:
-        message = "no finished plan that can be read: the key `format` is missing"
-        if "ranked" in data:
-            message = "a finished plan from before format 1, which does not say what was asked for"
+    if isinstance(data, Mapping) and "ranked" in data and "format" not in data:
+        message = "a finished plan from before format 1, which does not say what was asked for"
         raise InputError(Problem(message, file=file, expected="what `Plan.save` writes: run the plan again"))
-    if data["format"] != FORMAT or isinstance(data["format"], bool):
-        message = f"no finished plan that this simperf reads: format {data['format']!r}"
-        raise InputError(Problem(message, file=file, expected=f'"format": {FORMAT}; run the plan again'))
-    try:
-        return PlanFile.model_validate(dict(data))
-    except ValidationError as error:
-        raise InputError(problems_of(error, "no finished plan", file)) from None
+    return read_format(PlanFile, data, "no finished plan", file=file, again="run the plan again")

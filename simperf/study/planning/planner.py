@@ -14,13 +14,14 @@ from typing import Any
 
 from simperf.errors import InputError, Problem
 from simperf.files import write_packed
+from simperf.json_format import FORMAT
 from simperf.outputs import DATA, PAGE, check_name, data_frame, drawn, html_table, report_module
 from simperf.run import run
 from simperf.scenario import Scenario, make_scenario
 from simperf.study.pareto import pareto_front
 from simperf.study.planning.candidates import Choice, Verdict, bound_of, choices, hours, scenario_data
 from simperf.study.planning.lifetime import Lifetime, lifetime
-from simperf.study.planning.plan_file import FORMAT, CandidateRow, read_plan
+from simperf.study.planning.plan_file import CandidateRow, read_plan
 from simperf.study.planning.request import Request, load_request, make_request
 from simperf.study.points import Row, Task, refuse_unused_in
 from simperf.study.run_point import run_task

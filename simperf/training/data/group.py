@@ -7,20 +7,17 @@ small run is simulated rank by rank, and of a large one a note says by how much.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import simpy
 
-from simperf.collectives import Execution, Transport
+from simperf.collectives import Execution
 from simperf.collectives.executors import PlacedPlan, used_links
 from simperf.collectives.executors.base import MOST_SENDS
 from simperf.collectives.executors.collapsed import ROUNDING, isolated
-from simperf.collectives.placement import PLAIN
 from simperf.engine.device import Stream
 from simperf.engine.recorder import Category
 from simperf.execution.process_group import ProcessGroup, Work
-from simperf.execution.session import Session
 from simperf.training.replica import Replica
 
 __all__ = ["Await", "Group", "ReplicaWork"]
@@ -80,13 +77,8 @@ class Group(ProcessGroup):
 
     Parameters
     ----------
-    m : Session
-    nodes : sequence of str
-        Node of each rank.
-    replicas : sequence of Replica
-        Together they stand for every rank once.
-    algorithm, slowdown, exact, transport, options
-        As for `simperf.execution.process_group.ProcessGroup`.
+    m, nodes, members, algorithm, slowdown, exact, transport, options
+        As for `simperf.execution.process_group.ProcessGroup`; the members are replicas.
 
     Raises
     ------
@@ -96,30 +88,8 @@ class Group(ProcessGroup):
         No such algorithm.
     """
 
-    def __init__(
-        self,
-        m: Session,
-        nodes: Sequence[str],
-        replicas: Sequence[Replica],
-        *,
-        algorithm: str = "",
-        slowdown: float = 1.0,
-        exact: bool = False,
-        transport: Transport = PLAIN,
-        options: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(
-            m,
-            nodes,
-            replicas,
-            algorithm=algorithm,
-            slowdown=slowdown,
-            exact=exact,
-            transport=transport,
-            options=options,
-        )
-        self.replicas = tuple(replicas)
-        self.spread = 0.0  # most by which ranks of one collective ended before the last one, and were kept [s]
+    members: tuple[Replica, ...]
+    spread = 0.0  # most by which ranks of one collective ended before the last one, and were kept [s]
 
     def all_reduce(self, replica: Replica, nbytes: float) -> ReplicaWork:
         """Add up `nbytes` [B] of every rank and give the sum to all."""
@@ -153,7 +123,7 @@ class Group(ProcessGroup):
 
     def _spread(self, run: Execution) -> float:
         """Most time between the ends of ranks that one replica stands for [s]; 0 for rounding."""
-        ends = [[run.finish[rank] for rank in replica.members] for replica in self.replicas]
+        ends = [[run.finish[rank] for rank in replica.members] for replica in self.members]
         spread = max(max(times) - min(times) for times in ends)
         return spread if spread > ROUNDING * run.time else 0.0
 
@@ -168,7 +138,7 @@ class Group(ProcessGroup):
         works : mapping of (str, float) to int
             Name and payload [B] of collectives, and how many of them there are.
         """
-        alike = all(len(replica.members) == 1 for replica in self.replicas)
+        alike = all(len(replica.members) == 1 for replica in self.members)
         if self.exact or alike or not 1 < self.size <= MOST_RANKS:
             return ""
         plans = {work: self.placed(*work) for work in works}
@@ -181,7 +151,7 @@ class Group(ProcessGroup):
             return ""
         if any(self._apart(one, nbytes) for (_, nbytes), one in plans.items()):
             return "they end a collective at different times"
-        copies = {link for replica in self.replicas for link in replica.copy_links(self.m.machine)}
+        copies = {link for replica in self.members for link in replica.copy_links(self.m.machine)}
         if any(not copies.isdisjoint(used_links(one.plan, one.placement)) for one in plans.values()):
             return "copies from the host share links with their collectives"
         return ""
@@ -190,7 +160,7 @@ class Group(ProcessGroup):
         run = isolated(placed, nbytes, self.context)
         if self._uneven(run):
             return True
-        for replica in self.replicas if len(self.replicas) > 1 else ():
+        for replica in self.members if len(self.members) > 1 else ():
             for part in (0.3, 3.0):
                 late = [part * run.time * (rank in replica.members) for rank in range(self.size)]
                 if self._uneven(isolated(placed, nbytes, self.context, late)):

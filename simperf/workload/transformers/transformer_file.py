@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from simperf.files import TomlFile, read_toml, write_text
-from simperf.formats import read_fields, table_of
+from simperf.files import TomlFile, read_toml
+from simperf.formats import read_fields, table_of, write_table
 from simperf.workload.transformers.dimensions import Transformer
 
-__all__ = ["parse_transformer", "read_transformer", "transformer_table", "transformer_text", "write_transformer"]
+__all__ = ["parse_transformer", "read_transformer", "transformer_table", "write_transformer"]
 
 
 def parse_transformer(data: Mapping[str, Any], toml: TomlFile, at: tuple[str | int, ...] = ()) -> Transformer:
@@ -44,13 +44,6 @@ def transformer_table(model: Transformer) -> dict[str, Any]:
     return table_of(model)
 
 
-def transformer_text(model: Transformer) -> str:
-    """The file of a transformer, as TOML."""
-    import tomli_w
-
-    return tomli_w.dumps(transformer_table(model))
-
-
 def read_transformer(path: str | os.PathLike[str]) -> Transformer:
     """The transformer in a file.
 
@@ -65,4 +58,4 @@ def read_transformer(path: str | os.PathLike[str]) -> Transformer:
 
 def write_transformer(model: Transformer, path: str | os.PathLike[str]) -> None:
     """Write a transformer to a TOML file."""
-    write_text(path, transformer_text(model))
+    write_table(transformer_table(model), path)
