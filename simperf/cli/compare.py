@@ -13,7 +13,7 @@ from simperf.cli.options import Engine, Format, Plot, Report, Samples, Seed, Set
 if TYPE_CHECKING:
     from simperf.analysis.check import Check
     from simperf.hardware import Machine
-    from simperf.report.data import Failure
+    from simperf.report.data import FailedRun
     from simperf.results import Result
     from simperf.run import Attempt
     from simperf.scenario import Scenario
@@ -108,7 +108,7 @@ class _Comparison:
         self.samples, self.engine = samples, engine
         self.datas: list[Mapping[str, Any]] = []
         self.machines: list[Machine | None] = []
-        self.rows: list[Result | Failure] = []
+        self.rows: list[Result | FailedRun] = []
         self.checks: dict[int, list[Check]] = {}
         self.overridden = False
         self.code = 0
@@ -168,14 +168,14 @@ class _Comparison:
         from dataclasses import replace
 
         from simperf.cli.terminal import note
-        from simperf.report.data import Failure
+        from simperf.report.data import FailedRun
         from simperf.scenario import check_error, check_expectations
 
         place, variant, error = len(self.rows), attempt.scenario, attempt.error
         self.datas.append(variant.data)
         self.machines.append(variant.machine)
         if error is not None:
-            self.rows.append(Failure(prefix + variant.name, str(error)))
+            self.rows.append(FailedRun(prefix + variant.name, str(error)))
             checks = check_error(variant, error)
             self._judge(place, checks)
             if not checks:

@@ -10,7 +10,7 @@ from simperf.files import TomlFile
 from simperf.hardware.build import blueprint_of, server_blueprint
 from simperf.hardware.fabric import ServerSlot
 from simperf.hardware.machine import Machine
-from simperf.hardware.part_catalog import Entry, PartCatalog
+from simperf.hardware.part_catalog import CatalogFile, PartCatalog
 
 __all__ = ["Catalog", "build_machine"]
 
@@ -29,7 +29,7 @@ class Catalog(PartCatalog):
     simperf.errors.UnknownNameError: unknown gpu 'h100-sxm5'; did you mean 'h100-sxm5-80gb'...
     """
 
-    def __init__(self, entries: Mapping[str, Mapping[str, Entry]]) -> None:
+    def __init__(self, entries: Mapping[str, Mapping[str, CatalogFile]]) -> None:
         super().__init__(entries)
         self._machines: dict[str, Machine] = {}
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from simperf.hardware.processors import ArchitecturePart, CpuPart, GpuPart, MemoryPart
     from simperf.hardware.profile import ProfilePart
 
-__all__ = ["CALIBRATION", "KINDS", "Entry", "PartCatalog", "read_part"]
+__all__ = ["CALIBRATION", "KINDS", "CatalogFile", "PartCatalog", "read_part"]
 
 KINDS = (*PART_KINDS, "server", "cluster")
 _BUILTIN = Path(__file__).parent / "data"
@@ -31,7 +31,7 @@ _KIND_LINE = re.compile(r"^\s*kind\s*=\s*[\"']([^\"']*)[\"']", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogFile:
     """One file of the catalog."""
 
     kind: str
@@ -51,7 +51,7 @@ class PartCatalog:
     What makes machines of servers' and clusters' files is `simperf.hardware.catalog.Catalog`.
     """
 
-    def __init__(self, entries: Mapping[str, Mapping[str, Entry]]) -> None:
+    def __init__(self, entries: Mapping[str, Mapping[str, CatalogFile]]) -> None:
         self._entries = entries
         self._parts: dict[tuple[str, str], Part] = {}
         self._files: dict[str, TomlFile] = {}
@@ -156,7 +156,7 @@ class PartCatalog:
         25000000000.0
         """
         entries = {kind: dict(table) for kind, table in self._entries.items()}
-        entries[part.KIND].setdefault(part.name, Entry(part.KIND, part.name, "(given in Python)"))
+        entries[part.KIND].setdefault(part.name, CatalogFile(part.KIND, part.name, "(given in Python)"))
         changed = type(self)(entries)
         changed._parts = {key: old for key, old in self._parts.items() if key[0] != "cpu" or part.KIND != "memory"}
         changed._files = self._files
@@ -183,12 +183,12 @@ class PartCatalog:
             return cast("ProfilePart", read_part(read_toml(name), Path(name).stem, catalog=self, kind="profile"))
         return cast("ProfilePart", self.part("profile", name))
 
-    def _table(self, kind: str) -> Mapping[str, Entry]:
+    def _table(self, kind: str) -> Mapping[str, CatalogFile]:
         if kind not in self._entries:
             raise UnknownNameError("kind", kind, KINDS)
         return self._entries[kind]
 
-    def _entry(self, kind: str, name: str) -> Entry:
+    def _entry(self, kind: str, name: str) -> CatalogFile:
         table = self._table(kind)
         if name not in table:
             raise UnknownNameError(kind, name, table, other=next(iter(self.kinds_of(name)), ""))
@@ -271,21 +271,23 @@ def _refer(key: str, name: str, toml: TomlFile, catalog: PartCatalog) -> Part:
 
 
 @lru_cache(maxsize=1)
-def _builtin() -> dict[str, dict[str, Entry]]:
-    entries: dict[str, dict[str, Entry]] = {kind: {} for kind in KINDS}
+def _builtin() -> dict[str, dict[str, CatalogFile]]:
+    entries: dict[str, dict[str, CatalogFile]] = {kind: {} for kind in KINDS}
     for kind in KINDS:
         folder = _BUILTIN / kind
         if folder.is_dir():
             entries[kind] = {
-                path.stem: Entry(kind, path.stem, str(path)) for path in folder.iterdir() if path.suffix == ".toml"
+                path.stem: CatalogFile(kind, path.stem, str(path))
+                for path in folder.iterdir()
+                if path.suffix == ".toml"
             }
     shipped = next((folder for folder in CALIBRATION if folder.is_dir()), None)
     for path in sorted(shipped.rglob("*.toml")) if shipped is not None else ():
-        entries["profile"][path.stem] = Entry("profile", path.stem, str(path))
+        entries["profile"][path.stem] = CatalogFile("profile", path.stem, str(path))
     return entries
 
 
-def _index(folder: Path, entries: dict[str, dict[str, Entry]], *, pattern: str = "**/*.toml") -> list[Problem]:
+def _index(folder: Path, entries: dict[str, dict[str, CatalogFile]], *, pattern: str = "**/*.toml") -> list[Problem]:
     if not folder.is_dir():
         message = "this is a file, not a folder" if folder.is_file() else "no such folder"
         return [Problem(message, file=str(folder), expected="a folder with one .toml file a part")]
@@ -308,5 +310,5 @@ def _index(folder: Path, entries: dict[str, dict[str, Entry]], *, pattern: str =
             message = f"the {kind} {path.stem!r} is already defined in {taken.path}: give the file another name"
             problems.append(Problem(message, file=str(path)))
             continue
-        entries[kind][path.stem] = replace(Entry(kind, path.stem, ""), path=str(path))
+        entries[kind][path.stem] = replace(CatalogFile(kind, path.stem, ""), path=str(path))
     return problems

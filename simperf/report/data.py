@@ -25,7 +25,7 @@ from simperf.units import headed
 if TYPE_CHECKING:
     from simperf.analysis.ranking import Ranking
 
-__all__ = ["SCHEMA", "Failure", "comparison_document", "result_document", "to_csv", "to_json"]
+__all__ = ["SCHEMA", "FailedRun", "comparison_document", "result_document", "to_csv", "to_json"]
 
 #: Version of the keys; raised when one changes its meaning or goes.
 SCHEMA = 1
@@ -34,7 +34,7 @@ Checks = Sequence[Check]
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedRun:
     """A run that gave no result, such as one that ran out of memory: its name, and why."""
 
     name: str
@@ -108,7 +108,7 @@ def _check(check: Check) -> dict[str, Any]:
 
 
 def comparison_document(
-    results: Sequence[Result | Failure], checks: Mapping[int, Checks] | None = None
+    results: Sequence[Result | FailedRun], checks: Mapping[int, Checks] | None = None
 ) -> dict[str, Any]:
     """Several results side by side; `checks` by position."""
     from simperf.analysis.ranking import rank_results
@@ -118,7 +118,7 @@ def comparison_document(
     rows: list[dict[str, Any]] = []
     for index, result in enumerate(results):
         mine = (checks or {}).get(index, ())
-        if isinstance(result, Failure):
+        if isinstance(result, FailedRun):
             told = [_check(check) for check in mine]
             rows.append({"schema": SCHEMA, "name": result.name, "error": result.error, "checks": told})
             continue
@@ -166,7 +166,7 @@ def _strict(value: Any) -> Any:
     return value
 
 
-def to_csv(results: Sequence[Result | Failure], checks: Mapping[int, Checks] | None = None) -> str:
+def to_csv(results: Sequence[Result | FailedRun], checks: Mapping[int, Checks] | None = None) -> str:
     """One row a result, below a header that names SI units; numbers at full precision."""
     from simperf.analysis.ranking import rank_results
 
@@ -191,7 +191,7 @@ def to_csv(results: Sequence[Result | Failure], checks: Mapping[int, Checks] | N
     for index, result in enumerate(results):
         mine = (checks or {}).get(index, ())
         verdict = "" if not mine else "ok" if all(check.ok for check in mine) else "failed"
-        if isinstance(result, Failure):
+        if isinstance(result, FailedRun):
             blank = [""] * (8 + len(PRIORITY) + 1), [""] * (len(metrics) + 2 * drawn + 4)
             writer.writerow([result.name, *blank[0], verdict, result.error, *blank[1]])
             continue

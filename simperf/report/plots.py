@@ -15,7 +15,7 @@ from simperf.analysis.ranking import Ranking, rank_results
 from simperf.answer import TIME
 from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.report.counters import draw_memory, draw_queue, series
-from simperf.report.data import Failure
+from simperf.report.data import FailedRun
 from simperf.report.gantt import draw_gantt, gantt_rows, link_rates
 from simperf.report.roofline import draw_roofline
 from simperf.report.style import COLORS, HATCHES, NARROW, columns, figure, figure_width, save, time_scale, written
@@ -46,7 +46,7 @@ def plot(result: Result, path: str | os.PathLike[str], kind: str = "overview") -
     save(draw(result, kind), path)
 
 
-def plot_comparison(results: Sequence[Result | Failure], path: str | os.PathLike[str]) -> None:
+def plot_comparison(results: Sequence[Result | FailedRun], path: str | os.PathLike[str]) -> None:
     """Write the bar chart of several results; see `draw_comparison`."""
     save(draw_comparison(results), path)
 
@@ -137,7 +137,7 @@ def _overview(result: Result) -> Any:
     return figure(fill, height=max(2.2, 0.6 + sum(height for height, _ in panels)))
 
 
-def draw_comparison(results: Sequence[Result | Failure]) -> Any:
+def draw_comparison(results: Sequence[Result | FailedRun]) -> Any:
     """Bars of several results, a figure: the number that ranks them, and their times by category.
 
     Raises
@@ -173,14 +173,14 @@ def draw_comparison(results: Sequence[Result | Failure]) -> Any:
     return figure(fill, height=0.3 * bool(title) + rows * (1.3 + 0.4 * len(results)))
 
 
-def _named(axes: Any, results: Sequence[Result | Failure]) -> None:
+def _named(axes: Any, results: Sequence[Result | FailedRun]) -> None:
     """The results' names at their bars, the first on top."""
     axes.set_yticks(range(len(results)), [result.name for result in results])
     axes.set_ylim(len(results) - 0.45, -0.55)
     axes.grid(visible=False, axis="y")
 
 
-def _answers(axes: Any, results: Sequence[Result | Failure], ranking: Ranking) -> None:
+def _answers(axes: Any, results: Sequence[Result | FailedRun], ranking: Ranking) -> None:
     """Bars of the number that ranks the results, with the values written."""
     metric = ranking.answer.metric
     good = [each for each in results if isinstance(each, Result)]
@@ -188,7 +188,7 @@ def _answers(axes: Any, results: Sequence[Result | Failure], ranking: Ranking) -
     reach = max(max(0.0, number.value, number.high or 0.0) for number in numbers.values())
     place = 0
     for y, result in enumerate(results):
-        if isinstance(result, Failure):
+        if isinstance(result, FailedRun):
             axes.text(0, y, " failed", va="center", fontsize=8, color="#D55E00")
             continue
         if place not in numbers:
@@ -211,13 +211,13 @@ def _answers(axes: Any, results: Sequence[Result | Failure], ranking: Ranking) -
     axes.set_title(f"{ranking.answer.metric}\n{ranking.answer.better} is better", fontsize=9)
 
 
-def _times(axes: Any, results: Sequence[Result | Failure], ranking: Ranking) -> None:
+def _times(axes: Any, results: Sequence[Result | FailedRun], ranking: Ranking) -> None:
     """Bars of the times by category, with the values written; with ratios where time ranks them."""
     good = [result for result in results if isinstance(result, Result)]
     longest = max(result.time for result in good)
     scale, shown, place = time_scale(longest), {}, 0
     for y, result in enumerate(results):
-        if isinstance(result, Failure):
+        if isinstance(result, FailedRun):
             axes.text(0, y, f" {textwrap.shorten(result.error, 80)}", va="center", fontsize=8, color="#D55E00")
             continue
         left = 0.0
@@ -253,7 +253,7 @@ def _room(axes: Any) -> float:
     return 1 + 0.22 * 6.8 / max(1.2, float(width) - 1.2)
 
 
-def _common_title(results: Sequence[Result | Failure]) -> str:
+def _common_title(results: Sequence[Result | FailedRun]) -> str:
     """The title of the file whose variants all of these are; empty if they come from several."""
     heads = [result.scenario.get("scenario", {}) for result in results if isinstance(result, Result)]
     titles = dict.fromkeys(str(head.get("title", "")) for head in heads)

@@ -14,7 +14,7 @@ from simperf.analysis.check import Check
 from simperf.analysis.limits import busiest, utilisation
 from simperf.analysis.regime import regime
 from simperf.answer import TIME
-from simperf.report.data import Failure, comparison_document, result_document, to_csv, to_json
+from simperf.report.data import FailedRun, comparison_document, result_document, to_csv, to_json
 from simperf.report.terminal import bar, columns, to_text, unicode_output
 from simperf.report.words import against, answer_note, answer_words, limit_words
 from simperf.results import Result
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["COLORS", "Failure", "Format", "comparison_view", "format_comparison", "format_result", "result_view"]
+__all__ = ["COLORS", "FailedRun", "Format", "comparison_view", "format_comparison", "format_result", "result_view"]
 
 Format = Literal["table", "json", "csv"]
 
@@ -78,7 +78,7 @@ def format_result(
 
 
 def format_comparison(
-    results: Sequence[Result | Failure],
+    results: Sequence[Result | FailedRun],
     format: Format = "table",
     *,
     checks: Mapping[int, Sequence[Check]] | None = None,
@@ -209,7 +209,7 @@ def _resources(result: Result) -> RenderableType:
 
 
 def comparison_view(
-    results: Sequence[Result | Failure],
+    results: Sequence[Result | FailedRun],
     checks: Mapping[int, Sequence[Check]] | None = None,
     differences: Mapping[str, Sequence[str]] | None = None,
 ) -> RenderableType:
@@ -250,7 +250,7 @@ def comparison_view(
         first = any(result is one for one in best)
         row = [Text(result.name, style="bold" if first else "")]
         row += [Text(values[index]) for values in differing.values()]
-        if isinstance(result, Failure):
+        if isinstance(result, FailedRun):
             row += [Text("failed", style="bold red"), *[Text("-")] * (3 + bool(metric) - tight)]
         else:
             told, time = Text(against(ranking, next(places))), Text(format_quantity(result.time, "s"))
@@ -267,7 +267,7 @@ def comparison_view(
         parts[:0] = [*_titled("What differs", _differing(results, differences))[1:], Text("")]
     if len(good) > 1 and ranking.headline:
         parts[:0] = [Text(ranking.headline, style="bold"), Text("")]
-    failures = [f"{result.name}: {result.error}" for result in results if isinstance(result, Failure)]
+    failures = [f"{result.name}: {result.error}" for result in results if isinstance(result, FailedRun)]
     misses = [f"{each.name}: {miss}" for i, each in enumerate(results) for miss in checks.get(i, ()) if not miss.ok]
     for title, lines in (("Failed", failures), ("Not as expected", misses)):
         if lines:
@@ -279,7 +279,7 @@ def comparison_view(
 
 
 def _columns(
-    results: Sequence[Result | Failure], differences: Mapping[str, Sequence[str]], *, room: int
+    results: Sequence[Result | FailedRun], differences: Mapping[str, Sequence[str]], *, room: int
 ) -> Mapping[str, Sequence[str]]:
     """Differences that get columns: few, short enough for `room` letters, and not said by the names already."""
     drawn = any(isinstance(result, Result) and result.intervals for result in results)
@@ -288,14 +288,14 @@ def _columns(
     return {} if _said(results, differences) or drawn or wide or len(differences) > _KEYS else differences
 
 
-def _said(results: Sequence[Result | Failure], differences: Mapping[str, Sequence[str]]) -> bool:
+def _said(results: Sequence[Result | FailedRun], differences: Mapping[str, Sequence[str]]) -> bool:
     """Whether the names say all differences."""
     return all(
         value in result.name for values in differences.values() for value, result in zip(values, results, strict=True)
     )
 
 
-def _differing(results: Sequence[Result | Failure], differences: Mapping[str, Sequence[str]]) -> RenderableType:
+def _differing(results: Sequence[Result | FailedRun], differences: Mapping[str, Sequence[str]]) -> RenderableType:
     """A line a key, where there are too many for columns: what each result says."""
     from rich.text import Text
 

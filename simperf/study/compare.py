@@ -180,7 +180,7 @@ class SideBySide:
 
     def _shown(self) -> list[Any]:
         """The results, and what stands for those that failed."""
-        failure = report_module("data").Failure
+        failure = report_module("data").FailedRun
         return [one.result if one.result is not None else failure(one.name, str(one.error)) for one in self.attempts]
 
     def __repr__(self) -> str:

@@ -18,7 +18,16 @@ from simperf.files import TomlFile, read_toml, write_bytes
 from simperf.workload.model import TracedModel
 from simperf.workload.op import FAMILIES
 from simperf.workload.optimizers import OptimizerSteps, UpdateKernel
-from simperf.workload.traced import ROLES, Affine, GradientOrder, InputShape, Operand, Parameter, Storage, TracedOp
+from simperf.workload.traced import (
+    ROLES,
+    Affine,
+    GradientOrder,
+    InputShape,
+    Operand,
+    ParameterTensor,
+    Storage,
+    TracedOp,
+)
 
 __all__ = ["FORMAT", "check_name", "document", "from_document", "read_model", "write_model"]
 
@@ -143,7 +152,7 @@ def _build(data: dict[str, Any]) -> TracedModel:
         source=data["source"],
         sample=data["sample"],
         inputs=tuple(InputShape(tuple(each["shape"]), each["dtype"]) for each in data["inputs"]),
-        parameters=tuple(Parameter(name, tuple(shape), storage) for name, shape, storage in data["parameters"]),
+        parameters=tuple(ParameterTensor(name, tuple(shape), storage) for name, shape, storage in data["parameters"]),
         storages=storages,
         tensors=tensors,
         ops=ops,

@@ -15,7 +15,7 @@ from simperf.errors import InputError, Problem
 from simperf.workload.op import Gemm
 from simperf.workload.optimizers import OptimizerSteps, optimizer_steps
 
-__all__ = ["Affine", "GradientOrder", "InputShape", "Operand", "Parameter", "Storage", "TracedOp", "TracedStep"]
+__all__ = ["Affine", "GradientOrder", "InputShape", "Operand", "ParameterTensor", "Storage", "TracedOp", "TracedStep"]
 
 #: role of a storage
 ROLES = ("value", "parameter", "buffer", "input")
@@ -83,7 +83,7 @@ class Storage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class ParameterTensor:
     """A weight: its name in the module, its shape and its storage."""
 
     name: str
@@ -164,7 +164,7 @@ class TracedStep:
         What one sample is, such as ``"image"``.
     inputs : tuple of InputShape
         What a step reads, targets of the loss included.
-    parameters : tuple of Parameter
+    parameters : tuple of ParameterTensor
         In the order of the module.
     storages, tensors : tuple
         Memory, and for every version of a tensor the storage it lies in.
@@ -186,7 +186,7 @@ class TracedStep:
     source: str
     sample: str
     inputs: tuple[InputShape, ...]
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[ParameterTensor, ...]
     storages: tuple[Storage, ...]
     tensors: tuple[int, ...]
     ops: tuple[TracedOp, ...]

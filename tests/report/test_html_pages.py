@@ -10,8 +10,8 @@ import pytest
 from simperf.cli import main
 from simperf.engine.recorder import Sample, Span
 from simperf.errors import InputError
-from simperf.report.data import Failure
-from simperf.report.html import Section, comparison_report, page, result_report, save_page
+from simperf.report.data import FailedRun
+from simperf.report.html import PageSection, comparison_report, page, result_report, save_page
 from simperf.report.html.timeline import MOST, timeline, timeline_data
 from simperf.results import Metric, ResourceUse, Result
 from simperf.run import run
@@ -124,14 +124,14 @@ def test_links_are_rows_of_their_own():
 def test_several_side_by_side(overlap):
     result = replace(overlap[0], answer=None)
     other = Result("slower", 1.0, not_modelled=("rain",))
-    text = checked(comparison_report([result, other, Failure("broken", "out of memory")], command="simperf compare"))
+    text = checked(comparison_report([result, other, FailedRun("broken", "out of memory")], command="simperf compare"))
     assert f"Fastest: {result.name}" in text
     assert "out of memory" in text
     assert "rain" in text
 
 
 def test_the_name_of_a_page(tmp_path):
-    text = checked(page("t", [Section("One", "<p>1</p>")]))
+    text = checked(page("t", [PageSection("One", "<p>1</p>")]))
     save_page(text, tmp_path / "p.html")
     assert (tmp_path / "p.html").read_text("utf-8") == text
     with pytest.raises(InputError, match=r"\.html"):

@@ -12,7 +12,7 @@ from simperf.errors import InputError, UnknownNameError
 from simperf.execution import launch, synchronize
 from simperf.execution.session import Session
 from simperf.report.counters import series
-from simperf.report.data import Failure
+from simperf.report.data import FailedRun
 from simperf.report.gantt import DENSE, gantt_rows, link_rates, occupancy
 from simperf.report.plots import KINDS, draw, draw_comparison, plot, plot_comparison
 from simperf.report.roofline import draw_roofline
@@ -179,9 +179,9 @@ def test_comparison_writes_the_values():
     written = [text.strip() for text in texts(picture)]
     for part in ("80.00 ms  (1.33x)", "60.00 ms", "70.00 ms  (1.17x)", "time (ms)", "slow", "compute", "idle"):
         assert part in written, part
-    failed = draw_comparison([slow, Failure("unbounded", "gpu0 is out of memory")])
+    failed = draw_comparison([slow, FailedRun("unbounded", "gpu0 is out of memory")])
     assert " gpu0 is out of memory" in texts(failed)
-    for nothing in ([], [Failure("unbounded", "gpu0 is out of memory")]):
+    for nothing in ([], [FailedRun("unbounded", "gpu0 is out of memory")]):
         with pytest.raises(InputError):
             draw_comparison(nothing)
 

@@ -11,7 +11,7 @@ import pytest
 from simperf.analysis.check import check
 from simperf.engine.recorder import Span
 from simperf.report.data import comparison_document, result_document, to_json
-from simperf.report.tables import Failure, format_comparison, format_result
+from simperf.report.tables import FailedRun, format_comparison, format_result
 from simperf.report.terminal import bar
 from simperf.results import Metric, OperationUse, ResourceUse, Result
 
@@ -103,7 +103,7 @@ def test_comparison_is_sorted_as_given_and_explains():
 
 
 def test_a_run_that_failed_has_a_row_of_its_own():
-    rows = [Failure("unbounded", "gpu0 is out of memory at 8 ms"), result("bounded")]
+    rows = [FailedRun("unbounded", "gpu0 is out of memory at 8 ms"), result("bounded")]
     text = format_comparison(rows)
     assert text.splitlines()[1].split()[:2] == ["unbounded", "failed"]
     assert "unbounded: gpu0 is out of memory at 8 ms" in text

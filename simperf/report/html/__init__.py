@@ -1,13 +1,13 @@
 """One-file reports: a page that needs no network, for a screen, a phone and paper."""
 
 from simperf.report.html.comparison import comparison_report
-from simperf.report.html.page import Section, page, save_page
+from simperf.report.html.page import PageSection, page, save_page
 from simperf.report.html.plan import plan_report
 from simperf.report.html.result import machine_of, result_report
 from simperf.report.html.studies import collective_report, sweep_report
 
 __all__ = [
-    "Section",
+    "PageSection",
     "collective_report",
     "comparison_report",
     "machine_of",

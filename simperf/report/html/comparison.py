@@ -11,10 +11,10 @@ from simperf.analysis.ranking import Ranking, rank_results
 from simperf.analysis.regime import regime
 from simperf.analysis.verdict import verdict
 from simperf.hardware import Machine
-from simperf.report.data import Failure
+from simperf.report.data import FailedRun
 from simperf.report.html.limiting import limits
 from simperf.report.html.machine import machine_part
-from simperf.report.html.page import Section, definitions, page, paragraphs, table
+from simperf.report.html.page import PageSection, definitions, page, paragraphs, table
 from simperf.report.html.picture import on_page
 from simperf.report.html.result import inputs, interval, result_sections, shares, sources
 from simperf.report.html.scaling import scaling_part
@@ -35,7 +35,7 @@ _SHARED = frozenset(("Inputs", "What was modelled", "What was not modelled"))
 
 
 def comparison_report(
-    results: Sequence[Result | Failure],
+    results: Sequence[Result | FailedRun],
     *,
     title: str = "",
     question: str = "",
@@ -46,7 +46,7 @@ def comparison_report(
 
     Parameters
     ----------
-    results : sequence of Result or Failure
+    results : sequence of Result or FailedRun
     title, question, command : str
     machines : sequence of Machine or None
         What each ran on, in the same order, for the pictures of the links' load.
@@ -63,12 +63,12 @@ def comparison_report(
         text="All results: " + ", ".join(f"{result.name}: {answer_words(result)}" for result in good),
     )
     ranking = rank_results(good)
-    sections = [Section("Side by side", chart + _rows(results, good, ranking))]
+    sections = [PageSection("Side by side", chart + _rows(results, good, ranking))]
     part = scaling_part(of_results(good))
-    sections += [Section("Scaling", part)] if part else []
+    sections += [PageSection("Scaling", part)] if part else []
     whole, room = 0, _ROOM
     for index, result in enumerate(results):
-        if isinstance(result, Failure):
+        if isinstance(result, FailedRun):
             continue
         body = ""
         if whole < _WHOLE:
@@ -77,18 +77,18 @@ def comparison_report(
         if not body or len(body) > room:
             body = _short(result)
         room -= len(body)
-        sections.append(Section(result.name, body, name=f"run-{index}"))
+        sections.append(PageSection(result.name, body, name=f"run-{index}"))
     for heading, lines in (
         ("What was modelled", [line for result in good for line in result.modelled]),
         ("What was not modelled", [line for result in good for line in result.not_modelled]),
     ):
-        sections += [Section(heading, paragraphs(dict.fromkeys(lines)))] if lines else []
+        sections += [PageSection(heading, paragraphs(dict.fromkeys(lines)))] if lines else []
     seen = {machine.name: machine for machine in machines if machine is not None}
     origin = sources(good) + "".join(machine_part(machine) for machine in seen.values())
-    sections += [Section("Sources", origin)] if origin else []
+    sections += [PageSection("Sources", origin)] if origin else []
     if command:
         told = f"<p>Seed {good[0].seed}. The same scenarios and seed give the same bytes.</p>"
-        sections.append(Section("How to reproduce it", f"<pre>{escape(command)}</pre>{told}"))
+        sections.append(PageSection("How to reproduce it", f"<pre>{escape(command)}</pre>{told}"))
     question = question or next((result.question for result in good if result.question), "")
     answer = "No winner" if ranking.refusal else ranking.headline
     return page(title or "Comparison", sections, question=question, answer=answer, lead=_lead(good, ranking))
@@ -129,12 +129,12 @@ def _framed(result: Result, inner: str) -> str:
     return f"<p><b>{escape(answer_words(result))}</b></p>{inner}{tail}"
 
 
-def _rows(results: Sequence[Result | Failure], good: Sequence[Result], ranking: Ranking) -> str:
+def _rows(results: Sequence[Result | FailedRun], good: Sequence[Result], ranking: Ranking) -> str:
     metric = "" if ranking.answer.is_time or ranking.refusal else ranking.answer.metric
     best = good[ranking.reference] if ranking.reference is not None else None
     places, rows = iter(range(len(good))), []
     for result in results:
-        if isinstance(result, Failure):
+        if isinstance(result, FailedRun):
             rows.append((result.name, "failed", *[""] * 4, result.error))
             continue
         place, limit = next(places), busiest(result)

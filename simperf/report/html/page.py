@@ -13,11 +13,11 @@ from simperf.errors import InputError, Problem
 from simperf.files import write_text
 from simperf.report.words import numbers
 
-__all__ = ["Section", "definitions", "numeric", "page", "paragraphs", "save_page", "table"]
+__all__ = ["PageSection", "definitions", "numeric", "page", "paragraphs", "save_page", "table"]
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class PageSection:
     """One part of a report.
 
     Parameters
@@ -40,7 +40,7 @@ class Section:
         return self.name or "".join(c if c.isalnum() else "-" for c in self.title.lower()).strip("-")
 
 
-def page(title: str, sections: Sequence[Section], *, question: str = "", answer: str = "", lead: str = "") -> str:
+def page(title: str, sections: Sequence[PageSection], *, question: str = "", answer: str = "", lead: str = "") -> str:
     """A whole report.
 
     Parameters
@@ -51,7 +51,7 @@ def page(title: str, sections: Sequence[Section], *, question: str = "", answer:
         The number that was asked for, with its unit; plain text.
     lead : str
         What stands under the answer; HTML.
-    sections : sequence of Section
+    sections : sequence of PageSection
 
     Returns
     -------

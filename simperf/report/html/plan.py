@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from simperf.analysis.scaling import Scaling, from_rates
 from simperf.hardware import Machine
-from simperf.report.html.page import Section, numeric, page, paragraphs, table
+from simperf.report.html.page import PageSection, numeric, page, paragraphs, table
 from simperf.report.html.picture import on_page
 from simperf.report.html.result import result_sections
 from simperf.report.html.scaling import scaling_part
@@ -47,23 +47,25 @@ def plan_report(found: Plan, *, command: str = "", winner: Result | None = None,
     header, rows = found.rows()
     picture = on_page(draw_plan(found), name="plan", text="Time and cost of every candidate, and the front none beats.")
     sections = [
-        Section("Time and cost", picture),
-        Section("Ranking", table(header, rows[:_ROWS], caption=_RANKED, numbers=numeric(rows))),
+        PageSection("Time and cost", picture),
+        PageSection("Ranking", table(header, rows[:_ROWS], caption=_RANKED, numbers=numeric(rows))),
     ]
     part = scaling_part(_scaling(found))
-    sections += [Section("Scaling", part)] if part else []
+    sections += [PageSection("Scaling", part)] if part else []
     if found.pruned:
         cells = [(one.choice.name, one.reason) for one in found.pruned]
         caption = "Ruled out by a bound before any run"
-        sections.append(Section("Not simulated", table(("candidate", "why"), cells[:_ROWS], caption=caption)))
+        sections.append(PageSection("Not simulated", table(("candidate", "why"), cells[:_ROWS], caption=caption)))
     prices = [(name, f"{request.prices.of(name):.3f} USD/h", text) for name, text in request.prices.sources.items()]
-    sections.append(Section("Prices", table(("instance", "price", "source"), prices, caption="Prices", numbers=(1,))))
+    sections.append(
+        PageSection("Prices", table(("instance", "price", "source"), prices, caption="Prices", numbers=(1,)))
+    )
     if winner is not None:
         for part_ in result_sections(winner, machine=machine, prefix="w-"):
-            sections.append(Section(f"Winner: {part_.title}", part_.body, name=part_.anchor))
-    sections.append(Section("What is not counted", paragraphs(_NOT_COUNTED)))
+            sections.append(PageSection(f"Winner: {part_.title}", part_.body, name=part_.anchor))
+    sections.append(PageSection("What is not counted", paragraphs(_NOT_COUNTED)))
     if command:
-        sections.append(Section("How to reproduce it", f"<pre>{escape(command)}</pre>"))
+        sections.append(PageSection("How to reproduce it", f"<pre>{escape(command)}</pre>"))
     return page(request.title, sections, question=_question(found), answer=_answer(found), lead=_lead(found, winner))
 
 

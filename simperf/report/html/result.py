@@ -16,7 +16,7 @@ from simperf.hardware import Machine
 from simperf.report.counters import series
 from simperf.report.html.limiting import limiting_part, limits
 from simperf.report.html.machine import machine_part
-from simperf.report.html.page import Section, definitions, page, paragraphs, table
+from simperf.report.html.page import PageSection, definitions, page, paragraphs, table
 from simperf.report.html.picture import on_page, printed
 from simperf.report.html.scaling import scaling_part
 from simperf.report.html.timeline import MOST, timeline
@@ -59,7 +59,7 @@ def result_report(
     """
     text = answer_words(result)
     sections = result_sections(result, machine=machine, scaling=scaling_part(scaling, remarks=remarks))
-    sections.append(Section("How to reproduce it", reproduce(result, command)))
+    sections.append(PageSection("How to reproduce it", reproduce(result, command)))
     return page(result.name, sections, question=result.question, answer=text, lead=_lead(result))
 
 
@@ -95,7 +95,7 @@ def interval(result: Result) -> str:
 
 def result_sections(
     result: Result, *, machine: Machine | None = None, prefix: str = "", scaling: str = "", most: int = MOST
-) -> list[Section]:
+) -> list[PageSection]:
     """All sections of one result but how it is made again.
 
     Parameters
@@ -125,7 +125,7 @@ def result_sections(
         ("What was not modelled", paragraphs(result.not_modelled) if result.not_modelled else ""),
         ("Inputs", inputs(result.scenario) + sources([result]) + machine_part(machine)),
     ]
-    return [Section(title, body, name=prefix + title.lower().replace(" ", "-")) for title, body in found if body]
+    return [PageSection(title, body, name=prefix + title.lower().replace(" ", "-")) for title, body in found if body]
 
 
 def shares(parts: Mapping[str, float], whole: float) -> str:

@@ -12,7 +12,7 @@ from simperf.errors import InputError
 from simperf.hardware import Machine
 from simperf.report.collectives import IDEALISED, size_text, wiring_picture
 from simperf.report.html.machine import machine_part
-from simperf.report.html.page import Section, numeric, page, paragraphs, table
+from simperf.report.html.page import PageSection, numeric, page, paragraphs, table
 from simperf.report.html.picture import on_page
 from simperf.report.html.result import result_sections
 from simperf.report.html.scaling import scaling_part
@@ -86,16 +86,16 @@ def sweep_report(
         text = f"{found.title}: {_SHOWN[kind].format(ranking.answer.metric)}"
         pictures.append(on_page(drawn, name=f"sweep-{kind}", text=text))
     caption = f"{len(rows)} points" + (f", the first {_ROWS} of them" if len(rows) > _ROWS else "")
-    sections = [Section("Pictures", "".join(pictures))]
+    sections = [PageSection("Pictures", "".join(pictures))]
     part = scaling_part(of_table(found))
-    sections += [Section("Scaling", part)] if part else []
-    sections.append(Section("Points", table(header, rows[:_ROWS], caption=caption, numbers=numeric(rows))))
+    sections += [PageSection("Scaling", part)] if part else []
+    sections.append(PageSection("Points", table(header, rows[:_ROWS], caption=caption, numbers=numeric(rows))))
     if found.failed:
         failed = [f"point {row['point']}: {str(row['error']).splitlines()[0]}" for row in found.failed]
-        sections.append(Section("Failed", paragraphs(failed)))
+        sections.append(PageSection("Failed", paragraphs(failed)))
     if best is not None:
         for each in result_sections(best, machine=machine, prefix="b-"):
-            sections.append(Section(f"Best point: {each.title}", each.body, name=each.anchor))
+            sections.append(PageSection(f"Best point: {each.title}", each.body, name=each.anchor))
     lead = f"<p>{escape(ranking.refusal)}</p>" if ranking.refusal else ""
     if first is not None:
         ends = first.get("intervals", {}).get(ranking.answer.metric)
@@ -144,19 +144,19 @@ def collective_report(
     tuned = {name: each for name, each in tables.items() if name not in ideal}
     best = best_rows(tuned or ideal)
     text = "Bus bandwidth over message size, a line for each of " + ", ".join(tables)
-    sections = [Section("By size", on_page(draw_bandwidths(tables), name="busbw", text=text))]
+    sections = [PageSection("By size", on_page(draw_bandwidths(tables), name="busbw", text=text))]
     for name, each in tuned.items():
-        sections.append(Section(f"What {name} chooses", _choices(each)))
+        sections.append(PageSection(f"What {name} chooses", _choices(each)))
     if len(ideal) > 1:
         cells = [(size_text(row.nbytes), row.algorithm, format_quantity(row.time, "s")) for row in best_rows(ideal)]
         head = ("size", "algorithm", "time")
         caption = f"The fastest idealised algorithm of each size. {IDEALISED.capitalize()}."
-        sections.append(Section("Fastest", table(head, cells, caption=caption)))
+        sections.append(PageSection("Fastest", table(head, cells, caption=caption)))
     part = scaling_part(scaling)
-    sections += [Section("Scaling", part)] if part else []
+    sections += [PageSection("Scaling", part)] if part else []
     if rows:
-        sections.append(Section("What limits it", _limits(best)))
-        sections.append(Section("Topology", _load(next(iter(tables.values())), machine)))
+        sections.append(PageSection("What limits it", _limits(best)))
+        sections.append(PageSection("Topology", _load(next(iter(tables.values())), machine)))
     columns = ("algorithm", "what it is", "size", "time", "algbw", "busbw", "floor", "binding link", "load")
     full = [
         (
@@ -172,15 +172,15 @@ def collective_report(
         )
         for row in rows
     ]
-    sections.append(Section("Table", table(columns, full, caption=title, numbers=(3, 4, 5, 6, 8))))
+    sections.append(PageSection("Table", table(columns, full, caption=title, numbers=(3, 4, 5, 6, 8))))
     if refusals:
-        sections.append(Section("Left out", paragraphs(refusals)))
+        sections.append(PageSection("Left out", paragraphs(refusals)))
     modelled = (*(_MODELLED if ideal else ()), *(_TUNED if tuned else ()), *_SHARED)
-    sections.append(Section("What was modelled", paragraphs(modelled)))
-    sections.append(Section("What was not modelled", paragraphs(_NOT_MODELLED)))
+    sections.append(PageSection("What was modelled", paragraphs(modelled)))
+    sections.append(PageSection("What was not modelled", paragraphs(_NOT_MODELLED)))
     given = [line.removeprefix("# ") for line in settings]
     own = machine_part(machine) if isinstance(machine, Machine) else ""
-    sections.append(Section("Inputs", (paragraphs(given) if given else "") + own))
+    sections.append(PageSection("Inputs", (paragraphs(given) if given else "") + own))
     answer = f"{best[-1].algorithm}: {format_quantity(best[-1].time, 's')} for {_size(best[-1].nbytes)}" if best else ""
     lead = '<p class="faint">No interval: the catalogue\'s constants have none. How far such tables are off is told '
     lead += "by <code>simperf accuracy</code>.</p>"
@@ -265,5 +265,5 @@ def _load(rows: Sequence[Row], machine: Any) -> str:
     return on_page(drawn, name="load", text=what)
 
 
-def _made(command: str) -> list[Section]:
-    return [Section("How to reproduce it", f"<pre>{escape(command)}</pre>")] if command else []
+def _made(command: str) -> list[PageSection]:
+    return [PageSection("How to reproduce it", f"<pre>{escape(command)}</pre>")] if command else []

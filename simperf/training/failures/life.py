@@ -30,7 +30,7 @@ from simperf.training.failures.causes import Failure
 from simperf.training.failures.fleet import Fleet
 from simperf.training.failures.recovery import FailingRun
 
-__all__ = ["PARTS", "Life", "Part", "Phase"]
+__all__ = ["PARTS", "Life", "Part", "Period"]
 
 Part = Literal["useful", "fewer nodes", "checkpoint", "redone", "detection", "restart", "repair", "reassignment"]
 PARTS: tuple[Part, ...] = (
@@ -50,7 +50,7 @@ _PATIENCE = 10_000
 _NEVER = Failure(math.inf, -1, None)  # type: ignore[arg-type]
 
 
-class Phase(NamedTuple):
+class Period(NamedTuple):
     """What the job did from `start` to `end` [s]; training is ``"useful"`` here, even if it is lost later."""
 
     part: Part
@@ -86,7 +86,7 @@ class Life:
         self._coming = next(failures, _NEVER)
         self._kept, self._vain = 0.0, 0  # progress at the failure before, and failures since it grew
 
-    def phases(self) -> Iterator[Phase]:
+    def phases(self) -> Iterator[Period]:
         """Play the run to its end."""
         while not self.over:
             yield from self._train()
@@ -113,7 +113,7 @@ class Life:
                 self.fleet.lose(failure.node, failure.time)
         self._coming = next(self._failures, _NEVER)
 
-    def _spend(self, part: Part, duration: float, *, at_most: float = math.inf) -> Iterator[Phase]:
+    def _spend(self, part: Part, duration: float, *, at_most: float = math.inf) -> Iterator[Period]:
         """Let `duration` [s] go to `part`, unless something else comes first."""
         started, until = self.now, min(self.now + duration, at_most)
         stop = min(until, self.job.horizon)
@@ -124,9 +124,9 @@ class Life:
         self.now = min(stop, self._coming.time)
         self.ledger[part] += self.now - started
         if self.now > started:
-            yield Phase(part, started, self.now)
+            yield Period(part, started, self.now)
 
-    def _interrupted(self) -> Generator[Phase, None, bool]:
+    def _interrupted(self) -> Generator[Period, None, bool]:
         """Come back from a failure; returns whether another one struck meanwhile."""
         failure, recovery = self._coming, self.job.recovery
         self.interruptions[failure.cause.name] = self.interruptions.get(failure.cause.name, 0) + 1
@@ -168,7 +168,7 @@ class Life:
         self.ledger["redone"] += lost
         self.done = self._saved
 
-    def _replace(self) -> Iterator[Phase]:
+    def _replace(self) -> Iterator[Period]:
         """Find nodes for those that are missing, wait for them, or go on without."""
         recovery, fleet = self.job.recovery, self.fleet
         self._reached = True
@@ -186,7 +186,7 @@ class Life:
 
     # Training --------------------------------------------------------------------------
 
-    def _train(self) -> Iterator[Phase]:
+    def _train(self) -> Iterator[Period]:
         """Train and checkpoint until something strikes or the run is over."""
         while True:
             fleet, job = self.fleet, self.job
@@ -219,7 +219,7 @@ class Life:
                 if not self._reached:
                     return
 
-    def _stretch(self, stop: float, spacing: float, pause: float, nodes: int) -> Iterator[Phase]:
+    def _stretch(self, stop: float, spacing: float, pause: float, nodes: int) -> Iterator[Period]:
         """Training and checkpoints in turn from now to `stop` [s]."""
         start, first, speed = self.now, self.done, nodes / self.job.nodes
         cycle, write = spacing + pause, self.job.checkpoint.write(nodes)
@@ -244,11 +244,11 @@ class Life:
             yield from self._cycles(start, stop, spacing, cycle)
 
     @staticmethod
-    def _cycles(start: float, stop: float, spacing: float, cycle: float) -> Iterator[Phase]:
+    def _cycles(start: float, stop: float, spacing: float, cycle: float) -> Iterator[Period]:
         """Each interval of training and each checkpoint of a stretch."""
         turn = 0
         while (begin := start + turn * cycle) < stop:
-            yield Phase("useful", begin, min(begin + spacing, stop))
+            yield Period("useful", begin, min(begin + spacing, stop))
             if begin + spacing < stop and cycle > spacing:
-                yield Phase("checkpoint", begin + spacing, min(begin + cycle, stop))
+                yield Period("checkpoint", begin + spacing, min(begin + cycle, stop))
             turn += 1

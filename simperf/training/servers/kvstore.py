@@ -29,7 +29,7 @@ from simperf.execution.session import Session
 from simperf.time_use import RankClass
 from simperf.training.servers.compression import DENSE, Codec
 from simperf.training.servers.local_rings import LocalRings
-from simperf.training.servers.multi_machine import AROUND, Route, Team, TeamOptions, make_routes
+from simperf.training.servers.multi_machine import AROUND, Team, TeamOptions, TeamRoute, make_routes
 from simperf.training.servers.placement import Shard, place_keys
 from simperf.training.servers.requests import Buffers
 from simperf.training.servers.ring_team import RingTeam, ring_groups
@@ -53,7 +53,7 @@ class StoreOptions:
     placement : str
         Keys to servers, as in `place_keys`.
     reduction : str
-        Where a machine adds up first, as in `Route`.
+        Where a machine adds up first, as in `TeamRoute`.
     via_host, spread : bool or None
         As in `make_routes`.
     codec : Codec
@@ -247,7 +247,7 @@ class KVStore:
         encode = codec.encoding(nbytes) / nbytes if encodes else 0.0
         return ServerWork(work.add, work.update, work.decode + codec.decoding(nbytes) / nbytes, work.encode + encode)
 
-    def _team(self, number: int, route: Route, *, back: Callable[[float], float]) -> Team:
+    def _team(self, number: int, route: TeamRoute, *, back: Callable[[float], float]) -> Team:
         """A worker as the servers see it, with what moves its gradients."""
         options = self.options
         on_cpu = options.codec_on == "cpu"
@@ -280,7 +280,7 @@ class KVStore:
         else:
             then()
 
-    def _share(self, routes: Sequence[Route]) -> dict[str, int]:
+    def _share(self, routes: Sequence[TeamRoute]) -> dict[str, int]:
         """Machines that share each link with the first one; none if they are not taken together.
 
         A server adds up in the order of arrival: slices that come at one instant must not be of several keys. So does

@@ -22,7 +22,7 @@ from simperf.training.servers.requests import Buffers, Requests
 from simperf.training.servers.shard_server import ShardServer
 from simperf.training.servers.sites import Courier, Lane, Site, Then
 
-__all__ = ["AROUND", "REDUCTIONS", "Route", "Team", "TeamOptions", "make_routes"]
+__all__ = ["AROUND", "REDUCTIONS", "Team", "TeamOptions", "TeamRoute", "make_routes"]
 
 Reduction = Literal["none", "gpu", "cpu", "sharded", "ring", "switch-rings"]
 
@@ -34,7 +34,7 @@ AROUND = ("ring", "switch-rings")
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class TeamRoute:
     """How a team's gradients leave its machine.
 
     Parameters
@@ -126,12 +126,12 @@ class Team:
     ----------
     number : int
         Of the team.
-    route : Route
+    route : TeamRoute
     courier : Courier
     options : TeamOptions
     """
 
-    def __init__(self, number: int, route: Route, courier: Courier, options: TeamOptions) -> None:
+    def __init__(self, number: int, route: TeamRoute, courier: Courier, options: TeamOptions) -> None:
         codec, coder, back = options.codec, options.coder, options.back
         self.number, self.route, self.courier, self.sites, self.codec = number, route, courier, options.sites, codec
         self.back, self.unpack, self.add, self.coder = back, options.unpack, options.add, coder
@@ -297,7 +297,7 @@ def make_routes(
     host_of: Callable[[str], str],
     via_host: bool | None = None,
     spread: bool | None = None,
-) -> tuple[Route, ...]:
+) -> tuple[TeamRoute, ...]:
     """Teams of GPUs: those of one machine together if it adds up first, else each on its own.
 
     Parameters
@@ -308,7 +308,7 @@ def make_routes(
     host_of : callable
         From a GPU to the CPU of its machine.
     via_host, spread : bool, optional
-        As in `Route`; by default a machine that adds up first goes by its CPU, and weights are spread by a GPU
+        As in `TeamRoute`; by default a machine that adds up first goes by its CPU, and weights are spread by a GPU
         unless the CPU adds up.
 
     Raises
@@ -328,4 +328,4 @@ def make_routes(
         teams.setdefault(gpu if reduction == "none" else host_of(gpu), []).append(gpu)
     by_host = reduction != "none" if via_host is None else via_host
     by_gpu = reduction in ("gpu", "sharded", *AROUND) if spread is None else spread
-    return tuple(Route(tuple(team), host_of(team[0]), reduction, by_host, by_gpu) for team in teams.values())
+    return tuple(TeamRoute(tuple(team), host_of(team[0]), reduction, by_host, by_gpu) for team in teams.values())

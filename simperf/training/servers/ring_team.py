@@ -15,7 +15,7 @@ from functools import partial
 from simperf.errors import MachineError
 from simperf.hardware import Machine
 from simperf.training.servers.local_rings import LocalRings
-from simperf.training.servers.multi_machine import Route, Team, TeamOptions
+from simperf.training.servers.multi_machine import Team, TeamOptions, TeamRoute
 from simperf.training.servers.placement import Shard
 from simperf.training.servers.sites import Courier
 
@@ -59,7 +59,7 @@ class RingTeam(Team):
     """
 
     def __init__(
-        self, number: int, route: Route, courier: Courier, options: TeamOptions, *, rings: Sequence[LocalRings]
+        self, number: int, route: TeamRoute, courier: Courier, options: TeamOptions, *, rings: Sequence[LocalRings]
     ) -> None:
         super().__init__(number, route, courier, options)
         self.rings = tuple(rings)

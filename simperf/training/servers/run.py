@@ -22,7 +22,7 @@ from simperf.training.servers.compression import DENSE
 from simperf.training.servers.kvstore import KVStore, StoreOptions
 from simperf.training.servers.placement import loads, server_nodes, worker_gpus
 from simperf.training.servers.registration import announce
-from simperf.training.servers.worker import Loop, Pace, Pool, Reader, worker
+from simperf.training.servers.worker import BatchReader, Loop, Pace, Pool, worker
 from simperf.training.step import TrainingStep
 from simperf.training.stragglers import change_links
 from simperf.training.strategies import Servers
@@ -179,7 +179,7 @@ class ServedRun:
         if step.memory:
             need = self._need
             hold([Holding(m.simulation.device(kv.gpu).memory, step.memory, step.samples, need) for kv in store.workers])
-        readers: dict[str, Reader] = {}
+        readers: dict[str, BatchReader] = {}
         threads = []
         for index, kv in enumerate(store.workers):
             reader = self._reader(m, readers, kv.team.route.host, kv.gpu)
@@ -219,13 +219,13 @@ class ServedRun:
         """Memory of any number of samples on a GPU [B]."""
         return math.fsum(self.job.model.memory(samples).values())
 
-    def _reader(self, m: Session, readers: dict[str, Reader], host: str, gpu: str) -> Reader | None:
+    def _reader(self, m: Session, readers: dict[str, BatchReader], host: str, gpu: str) -> BatchReader | None:
         """Where a worker's batches come from: its machine's reader, made for its first worker."""
         disk = self.job.input.disk
         if disk and host not in readers:
             prefix = gpu.rpartition("/")[0]
             nbytes = self.job.input.stored * self.batch
-            readers[host] = Reader(m, f"{prefix}/{disk}" if prefix else disk, nbytes)
+            readers[host] = BatchReader(m, f"{prefix}/{disk}" if prefix else disk, nbytes)
         return readers.get(host)
 
 

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 from simperf.errors import InputError, Problem
 from simperf.execution.session import Session
 
-__all__ = ["Move", "Shard", "move_shards", "place_shards", "take_over"]
+__all__ = ["Move", "ReplicatedShard", "move_shards", "place_shards", "take_over"]
 
 
 @dataclass(frozen=True, slots=True)
-class Shard:
+class ReplicatedShard:
     """One part of the parameters.
 
     Parameters
@@ -49,7 +49,9 @@ class Move(NamedTuple):
     nbytes: float
 
 
-def place_shards(nbytes: float, servers: Sequence[str], *, shards: int, replicas: int = 0) -> tuple[Shard, ...]:
+def place_shards(
+    nbytes: float, servers: Sequence[str], *, shards: int, replicas: int = 0
+) -> tuple[ReplicatedShard, ...]:
     """Spread `nbytes` [B] in equal shards round the servers, replicas on the servers that follow.
 
     Raises
@@ -76,17 +78,21 @@ def place_shards(nbytes: float, servers: Sequence[str], *, shards: int, replicas
         return servers[index % count]
 
     return tuple(
-        Shard(f"shard{i}", nbytes / shards, server(i), tuple(server(i + 1 + copy) for copy in range(replicas)))
+        ReplicatedShard(
+            f"shard{i}", nbytes / shards, server(i), tuple(server(i + 1 + copy) for copy in range(replicas))
+        )
         for i in range(shards)
     )
 
 
-def take_over(shards: Sequence[Shard], lost: Iterable[str], *, store: str = "") -> tuple[tuple[Shard, ...], list[Move]]:
+def take_over(
+    shards: Sequence[ReplicatedShard], lost: Iterable[str], *, store: str = ""
+) -> tuple[tuple[ReplicatedShard, ...], list[Move]]:
     """New homes for the shards of lost servers: a replica's server, or the one with the fewest bytes.
 
     Parameters
     ----------
-    shards : sequence of Shard
+    shards : sequence of ReplicatedShard
     lost : iterable of str
         Servers that are gone.
     store : str
@@ -108,14 +114,16 @@ def take_over(shards: Sequence[Shard], lost: Iterable[str], *, store: str = "") 
     for shard in shards:
         kept = tuple(server for server in shard.replicas if server not in gone)
         if shard.home not in gone:
-            after.append(Shard(shard.name, shard.nbytes, shard.home, kept))
+            after.append(ReplicatedShard(shard.name, shard.nbytes, shard.home, kept))
             continue
         home = min(kept or load, key=lambda server: load[server])
         load[home] += shard.nbytes
         if not kept and not store:
             nowhere.append(shard.name)
         moves.append(Move(shard.name, home if kept else store, home, 0.0 if kept else shard.nbytes))
-        after.append(Shard(shard.name, shard.nbytes, home, tuple(server for server in kept if server != home)))
+        after.append(
+            ReplicatedShard(shard.name, shard.nbytes, home, tuple(server for server in kept if server != home))
+        )
     if nowhere:
         message = f"{', '.join(nowhere)} had no replica, and there is no store with a checkpoint"
         raise InputError(Problem(message, key="store", expected="replicas = 1, or the node of a store"))

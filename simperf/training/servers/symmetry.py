@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from simperf.hardware import Machine
-from simperf.hardware import Route as Wire
+from simperf.hardware import Machine, Route
 from simperf.layout import server_classes
-from simperf.training.servers.multi_machine import Route
+from simperf.training.servers.multi_machine import TeamRoute
 
 __all__ = ["sharers"]
 
@@ -21,13 +20,13 @@ __all__ = ["sharers"]
 _Pattern = tuple[float, float, tuple[tuple[float, int], ...]]
 
 
-def sharers(machine: Machine, routes: Sequence[Route], servers: Sequence[str]) -> dict[str, int] | None:
+def sharers(machine: Machine, routes: Sequence[TeamRoute], servers: Sequence[str]) -> dict[str, int] | None:
     """Machines that share each link between the first one and the servers; None if the machines are not alike.
 
     Parameters
     ----------
     machine : Machine
-    routes : sequence of Route
+    routes : sequence of TeamRoute
         A team each.
     servers : sequence of str
         Node of each server.
@@ -67,6 +66,6 @@ def sharers(machine: Machine, routes: Sequence[Route], servers: Sequence[str]) -
     return shared
 
 
-def _pattern(machine: Machine, way: Wire, uses: Mapping[str, int]) -> _Pattern:
+def _pattern(machine: Machine, way: Route, uses: Mapping[str, int]) -> _Pattern:
     links = tuple((machine.resources[name], uses[name]) for name in way.resources)
     return way.latency, way.flow_limit, links

@@ -25,7 +25,7 @@ from simperf.training.jitter import Constant, Distribution, scaled, stream
 from simperf.training.servers.kvstore import KVStore, KVWorker
 from simperf.training.step import TrainingStep
 
-__all__ = ["Loop", "Pace", "Pool", "Reader", "needed_by", "worker"]
+__all__ = ["BatchReader", "Loop", "Pace", "Pool", "needed_by", "worker"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Pool:
         return answers[kv.turn]
 
 
-class Reader:
+class BatchReader:
     """Reads a machine's batches from its disk, one ahead (step 1 of the chapter's seven).
 
     Parameters
@@ -171,7 +171,7 @@ def worker(
     *,
     loop: Loop,
     pace: Iterator[float],
-    reader: Reader | None = None,
+    reader: BatchReader | None = None,
     done: Callable[[], None] | None = None,
 ) -> Program:
     """Train on one GPU until the pool is empty.
@@ -186,7 +186,7 @@ def worker(
     loop : Loop
     pace : iterator of float
         Factors on the computing time.
-    reader : Reader, optional
+    reader : BatchReader, optional
         Where its batches come from.
     done : callable, optional
         Called after every step.

@@ -24,7 +24,7 @@ from simperf.training.execution_mode import kernel_by_kernel
 from simperf.training.fitting import fit_speed
 from simperf.training.outcome import step_time, tell
 from simperf.training.replica import Replica, faster
-from simperf.training.sharded.recommender import Part, Recommender, spread
+from simperf.training.sharded.recommender import RankPart, Recommender, spread
 from simperf.training.variation import slowest
 
 __all__ = ["HybridRun", "hybrid", "train_hybrid"]
@@ -35,7 +35,7 @@ def hybrid(
     replica: Replica,
     group: Group,
     *,
-    part: Part,
+    part: RankPart,
     nbytes: float,
     steps: int,
     buckets: Sequence[Bucket] = (),
@@ -50,7 +50,7 @@ def hybrid(
         The rank.
     group : Group
         All ranks.
-    part : Part
+    part : RankPart
         Where its passes are cut by the exchanges.
     nbytes : float
         What a rank gives to all in one exchange; that of the rank with the most vectors [B].
@@ -191,10 +191,10 @@ def train_hybrid(m: Session, run: HybridRun) -> Program:
         m.metric("tables on one GPU, most", max(part.step.memory["tables"] for part in parts), "B")
 
 
-def _parts(m: Session, run: HybridRun, nodes: Sequence[str]) -> list[Part]:
+def _parts(m: Session, run: HybridRun, nodes: Sequence[str]) -> list[RankPart]:
     """Each rank's part of the step; ranks with as many tables share one."""
     share = run.batch // len(nodes)
-    made: dict[tuple[object, ...], Part] = {}
+    made: dict[tuple[object, ...], RankPart] = {}
     found = []
     for rank, tables in enumerate(spread(run.model.tables, len(nodes))):
         device = m.simulation.device(nodes[rank])
@@ -206,7 +206,7 @@ def _parts(m: Session, run: HybridRun, nodes: Sequence[str]) -> list[Part]:
     return found
 
 
-def _ranks(m: Session, run: HybridRun, parts: Sequence[Part], nbytes: float) -> tuple[list[Replica], Group]:
+def _ranks(m: Session, run: HybridRun, parts: Sequence[RankPart], nbytes: float) -> tuple[list[Replica], Group]:
     """The ranks and their group: each simulated by itself where they end a collective at different times."""
     steps = [part.step for part in parts]
     replicas, exact = make_replicas(m, run.nodes, steps, dimension="")
@@ -220,11 +220,11 @@ def _ranks(m: Session, run: HybridRun, parts: Sequence[Part], nbytes: float) -> 
     return replicas, group
 
 
-def _buckets(part: Part, ranks: int) -> tuple[Bucket, ...]:
+def _buckets(part: RankPart, ranks: int) -> tuple[Bucket, ...]:
     return assign_buckets(part.step.gradients, BUCKET, first=FIRST_BUCKET) if ranks > 1 else ()
 
 
-def _time_alone(m: Session, run: HybridRun, part: Part) -> float:
+def _time_alone(m: Session, run: HybridRun, part: RankPart) -> float:
     """Time of a step of one device with everything, whether or not that fits into its memory [s]."""
     single = m.another()
     replicas, _ = make_replicas(single, run.nodes[:1], [part.step])

@@ -22,7 +22,7 @@ from simperf.workload.mixed import training_precision
 from simperf.workload.op import Gemm
 from simperf.workload.precision import PRECISIONS
 
-__all__ = ["Part", "Recommender", "spread"]
+__all__ = ["RankPart", "Recommender", "spread"]
 
 #: weights, their gradients and the tables are fp32 whatever the products are [B]
 WIDE = 4
@@ -59,7 +59,7 @@ def spread(tables: Sequence[int], devices: int) -> list[list[int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RankPart:
     """One device's step. Its batch is there when it begins: it is fetched on a stream of its own.
 
     Parameters
@@ -144,7 +144,9 @@ class Recommender:
         ends = zip((fan_in, *widths), widths, strict=False)
         return sum(a * b + b for a, b in ends)
 
-    def part(self, m: Session, device: Device, tables: Sequence[int], *, batch: int, share: int, bottom: bool) -> Part:
+    def part(
+        self, m: Session, device: Device, tables: Sequence[int], *, batch: int, share: int, bottom: bool
+    ) -> RankPart:
         """One device's part of a step.
 
         Parameters
@@ -198,7 +200,7 @@ class Recommender:
                 "activations": float(self.activation * (2 * batch * here * self.width + share * self._kept())),
             },
         )
-        return Part(step, len(first), len(top), float(self.activation * batch * here * self.width))
+        return RankPart(step, len(first), len(top), float(self.activation * batch * here * self.width))
 
     def _kept(self) -> int:
         """Elements that a sample keeps for the backward pass of the top."""

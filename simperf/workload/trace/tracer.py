@@ -14,7 +14,7 @@ from simperf.workload.trace.loss import find_loss
 from simperf.workload.trace.recorder import DataDependenceError, Recorded, Recorder, recording
 from simperf.workload.trace.target import blame, parse_input, require_torch
 from simperf.workload.trace.update import trace_optimizer
-from simperf.workload.traced import InputShape, Parameter
+from simperf.workload.traced import InputShape, ParameterTensor
 
 __all__ = ["trace_model"]
 
@@ -91,7 +91,7 @@ def trace_model(
         source=source,
         sample=sample,
         inputs=tuple(shapes),
-        parameters=tuple(Parameter(key, tuple(weight.shape), number[key]) for key, weight in named.items()),
+        parameters=tuple(ParameterTensor(key, tuple(weight.shape), number[key]) for key, weight in named.items()),
         storages=storages,
         tensors=tensors,
         ops=ops,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from simperf.workload.traced import NEVER, Affine, GradientOrder, Operand, Parameter, Storage, TracedOp
+from simperf.workload.traced import NEVER, Affine, GradientOrder, Operand, ParameterTensor, Storage, TracedOp
 from simperf.workload.transformers.dimensions import Weight
 
 __all__ = ["Part", "Tape"]
@@ -25,13 +25,13 @@ class Tape:
     Attributes
     ----------
     ops : list of TracedOp
-    parameters : list of Parameter
+    parameters : list of ParameterTensor
     gradients : list of GradientOrder
     """
 
     def __init__(self) -> None:
         self.ops: list[TracedOp] = []
-        self.parameters: list[Parameter] = []
+        self.parameters: list[ParameterTensor] = []
         self.gradients: list[GradientOrder] = []
         self._elements: list[Affine] = []
         self._facts: list[tuple[int, str, int, str]] = []  # width, role, born, name
@@ -44,7 +44,7 @@ class Tape:
         """A parameter."""
         tensor = self._tensor(Affine(one.elements, 0), role="parameter", name=one.name)
         self._weights[one.name] = len(self.parameters)
-        self.parameters.append(Parameter(one.name, one.shape, tensor))
+        self.parameters.append(ParameterTensor(one.name, one.shape, tensor))
         return tensor
 
     def value(self, elements: Affine, *, role: str, name: str, width: int = 0) -> int:
