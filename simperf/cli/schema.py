@@ -14,7 +14,7 @@ def schema(
         str,
         typer.Argument(
             metavar="[KIND]",
-            help="scenario, model, layout, stack, plan, result, profile, server, gpu, ...",
+            help="scenario, job, model, layout, stack, plan, result, profile, server, gpu, ...",
         ),
     ] = "scenario",
 ) -> None:

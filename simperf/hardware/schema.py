@@ -23,8 +23,8 @@ from pydantic import (
 )
 
 from simperf.errors import Problem, nearest
+from simperf.file_problems import explain
 from simperf.files import TomlFile
-from simperf.hardware.file_problems import explain
 from simperf.hardware.kinds import PART_KINDS
 from simperf.hardware.lazy import LazyMapping
 from simperf.hardware.netstack import NetworkStackPart

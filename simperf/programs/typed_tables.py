@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, get_args, get_origin
 from pydantic import ValidationError
 
 from simperf.errors import Problem, nearest
+from simperf.file_problems import problems_of
 from simperf.files import TomlFile
-from simperf.hardware.file_problems import problems_of
 from simperf.programs.adapters import adapter
 from simperf.programs.registry import Parameter, field_types, file_value
 from simperf.units import Unit

@@ -47,8 +47,8 @@ def json_schema(kind: str) -> Schema:
     Parameters
     ----------
     kind : str
-        ``"scenario"``, ``"result"``, ``"model"``, ``"layout"``, ``"server"``, ``"cluster"``, or a kind of part such
-        as ``"gpu"``.
+        ``"scenario"``, ``"job"`` for the tables of a training job, ``"result"``, ``"model"``, ``"layout"``,
+        ``"stack"``, ``"server"``, ``"cluster"``, or a kind of part such as ``"gpu"``.
 
     Raises
     ------
@@ -66,9 +66,11 @@ def json_schema(kind: str) -> Schema:
         return {"$schema": _DRAFT, "title": "simperf stack", **_with_units(_stack())}
     if kind == "scenario":
         return {"$schema": _DRAFT, "title": "simperf scenario", **_scenario()}
+    if kind == "job":
+        return {"$schema": _DRAFT, "title": "simperf job", **_job()}
     models: dict[str, type[BaseModel]] = {**MODELS, "server": ServerSpec, "cluster": ClusterSpec}
     if kind not in models:
-        raise UnknownNameError("kind of file", kind, ["scenario", "result", "model", "layout", "stack", *models])
+        raise UnknownNameError("kind of file", kind, ["scenario", "job", "result", "model", "layout", "stack", *models])
     schema = models[kind].model_json_schema()
     schema["properties"]["kind"] = {"const": kind}
     if kind == "frontend":
@@ -147,6 +149,18 @@ def _scenario() -> Schema:
     }
     properties["compare"]["items"]["properties"] |= {"expect": expect, "measured": measured}
     return {**_with_units(_table(properties, required=["program"])), "$defs": _with_units(definitions)}
+
+
+def _job() -> Schema:
+    """The tables of a scenario that say a training job, and the programs that play one."""
+    from simperf.programs.job_options import JobOptions
+    from simperf.scenario.job_tables import JOB_TABLES
+
+    whole = _scenario()
+    properties = {name: whole["properties"][name] for name in ("machine", "model", "layout", "strategy", *JOB_TABLES)}
+    programs = [_program(name, PROGRAMS[name]) for name in PROGRAMS if isinstance(PROGRAMS[name].options, JobOptions)]
+    properties["program"] = _with_units({"oneOf": programs})
+    return {**_table(properties, required=["program"]), "$defs": whole["$defs"]}
 
 
 def _inline(schema: Schema, definitions: Schema) -> Schema:

@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from simperf.errors import Problem, SimperfError, nearest
+from simperf.file_problems import problems_of
 from simperf.files import TomlFile
-from simperf.hardware.file_problems import problems_of
 from simperf.programs import ProgramSpec
 from simperf.programs.adapters import adapter
 

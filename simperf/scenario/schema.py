@@ -8,8 +8,8 @@ from pydantic import Field, ValidationError
 
 from simperf.answer import Better
 from simperf.errors import Problem
+from simperf.file_problems import problems_of
 from simperf.files import TomlFile
-from simperf.hardware.file_problems import problems_of
 from simperf.hardware.quantity import Efficiency
 from simperf.hardware.schema import Table
 

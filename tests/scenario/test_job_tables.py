@@ -25,7 +25,7 @@ from simperf.training.strategies import DDP, ByHand, Compression, DataParallel, 
 from simperf.workload import zoo
 
 MACHINE = {"use": "pcie-4gpu"}
-SCHEMA = Draft202012Validator(json_schema("scenario"))
+SCHEMA, JOB_SCHEMA = (Draft202012Validator(json_schema(kind)) for kind in ("scenario", "job"))
 
 
 def job(**tables):
@@ -170,10 +170,11 @@ def jobs(draw):
 @settings(max_examples=60, deadline=None)
 @given(jobs())
 def test_a_job_is_read_back_as_it_was_written(made):
-    """Through TOML, and the schema holds for it."""
+    """Through TOML, and the schemas of jobs and scenarios hold for it."""
     if made.model.name == "lenet":
         made = replace(made, model=Traced(zoo.load("lenet"), "fp16"))
     tables = tomllib.loads(tomli_w.dumps({"machine": MACHINE, **job_tables(made)}))
+    JOB_SCHEMA.validate(tables)
     again = job(**tables)
     gpus = again.gpus
     assert gpus == made.gpus == 2
@@ -190,6 +191,14 @@ def test_a_model_that_no_table_can_say():
 def test_the_format_of_a_job():
     assert "strategy.format: this simperf reads format 1 of jobs" in refused(strategy={"format": 2, "kind": "ddp"})
     assert job(strategy={"format": 1, "kind": "ddp"}).strategy == DDP()
+
+
+def test_the_schema_of_a_job_has_the_tables_of_a_job_alone():
+    tables = {"machine": MACHINE, "program": {"use": "train", "model": "lenet"}, "strategy": {"kind": "ddp"}}
+    assert JOB_SCHEMA.is_valid(tables)
+    assert not JOB_SCHEMA.is_valid({**tables, "expect": {"time": "1 s"}})
+    assert not JOB_SCHEMA.is_valid({**tables, "program": {"use": "async-chain"}})
+    assert not JOB_SCHEMA.is_valid({**tables, "strategy": {"kind": "ddp", "servers": 2}})
 
 
 def test_what_a_run_finds_wrong_is_placed_in_the_table_that_said_it(tmp_path):

@@ -5,8 +5,8 @@ from typing import Annotated
 import pytest
 from pydantic import Field, ValidationError
 
+from simperf.file_problems import explain
 from simperf.files import TomlFile
-from simperf.hardware.file_problems import explain
 from simperf.hardware.schema import Table
 
 
