@@ -9,10 +9,10 @@ from typing import Any, get_args
 from simperf.errors import InputError, Problem
 from simperf.files import TomlFile
 from simperf.programs import ProgramSpec
+from simperf.programs.adapters import read_parameters
 from simperf.results import Result
 from simperf.run import run
 from simperf.scenario import make_scenario
-from simperf.scenario.parameters import read_parameters
 from simperf.units import Unit
 
 __all__ = ["simulate"]

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, get_args, get_origin
 
-from pydantic import BeforeValidator, ConfigDict, TypeAdapter, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError, WithJsonSchema
 from pydantic.errors import PydanticSchemaGenerationError
 
-from simperf.errors import SimperfError
-from simperf.programs.registry import Parameter
+from simperf.errors import Problem, SimperfError, nearest
+from simperf.file_problems import problems_of
+from simperf.files import TomlFile
+from simperf.programs.parameters import Parameter
+from simperf.programs.registry import ProgramSpec
 from simperf.units import Unit, parse
 
-__all__ = ["adapter"]
+__all__ = ["adapter", "read_parameters"]
+
+Key = tuple[str | int, ...]
 
 #: beyond this no quantity [SI] of a program means anything, and sums would overflow
 _HUGE = 1e30
@@ -96,3 +102,29 @@ def adapter(parameter: Parameter) -> TypeAdapter[Any]:
             f"the parameter {parameter.name!r} is annotated as {parameter.annotation!r}, which a file cannot say; use "
             "int, float, bool, str, Literal, list, dict, or a quantity of simperf.units such as Seconds or Bytes"
         ) from None
+
+
+def read_parameters(
+    spec: ProgramSpec, data: Mapping[str, Any], toml: TomlFile, at: Key, problems: list[Problem]
+) -> dict[str, Any]:
+    """All parameters of the program `spec`, those that `data` gives and the others' defaults.
+
+    What is wrong with them is added to `problems`.
+    """
+    for name in data:
+        if name not in spec.parameters:
+            hint = nearest(name, spec.parameters)
+            message = f"the program {spec.name!r} has no parameter {name!r}{hint}"
+            problems.append(toml.problem((*at, name), message))
+    values = {}
+    for name, parameter in spec.parameters.items():
+        if name not in data:
+            values[name] = parameter.default
+            continue
+        try:
+            values[name] = adapter(parameter).validate_python(data[name])
+        except ValidationError as error:
+            problems += problems_of(error, toml, (*at, name), known=[])
+        except SimperfError as error:
+            problems.append(toml.problem((*at, name), str(error)))
+    return values

@@ -12,7 +12,8 @@ from simperf.engine.kernel import Kernel
 from simperf.errors import ProgramError
 from simperf.execution import Program, item, launch, run, synchronize
 from simperf.execution.session import Session
-from simperf.programs.registry import Count, program
+from simperf.programs.parameters import Count
+from simperf.programs.registry import program
 from simperf.units import Bytes, Ratio, Seconds
 
 __all__ = ["async_chain", "expression", "forward_passes", "launch_queue", "run_ahead", "what_blocks"]

@@ -9,7 +9,8 @@ from typing import Literal
 
 from simperf.execution import Program, copy, launch, record, synchronize, wait
 from simperf.execution.session import Session
-from simperf.programs.registry import Count, program
+from simperf.programs.parameters import Count
+from simperf.programs.registry import program
 from simperf.units import Bytes
 from simperf.workload import element_size, make_op
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from simperf.engine.kernel import Kernel
@@ -10,14 +11,15 @@ from simperf.engine.storage import Disk
 from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program, copy, launch, record, synchronize, wait
 from simperf.execution.session import Session
-from simperf.programs.registry import Unless, program
-from simperf.programs.unused import deviates, refuse_unused
-from simperf.training.input import InputPipeline, Samples
+from simperf.programs.parameters import Unless
+from simperf.programs.registry import program
+from simperf.programs.rules import deviates
+from simperf.training.input import DataLoading
 from simperf.training.jitter import Family, distribution, scaled, stream
 from simperf.training.steady import Steady, long_run
 from simperf.units import Bytes, Ratio, Seconds
 
-__all__ = ["checkpointed_training", "epoch"]
+__all__ = ["Epoch", "checkpointed_training", "epoch"]
 
 
 def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
@@ -26,24 +28,9 @@ def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
     return deviates(given), Unless(given["workers"] > 0, loading, inside, "workers = 1 or more")
 
 
-@program("epoch", rules=_rules)
-def epoch(
-    m: Session,
-    *,
-    samples: int = 1_281_167,
-    batch: int = 256,
-    step: Seconds = 0.35,
-    jitter: Family = "constant",
-    cv: Ratio = 0.05,
-    workers: int = 0,
-    prefetch: int = 2,
-    stored: Bytes = 110e3,
-    decoded: Bytes = 602112,
-    decode: Seconds = 10e-3,
-    disk: str = "disk0",
-    settle: int = 8,
-) -> Program:
-    """Train an epoch: as many steps as it takes until they repeat, the rest as their continuation.
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """A pass through a data set.
 
     Parameters
     ----------
@@ -59,29 +46,40 @@ def epoch(
         standard deviation of the step time over its mean
     workers : int
         decode processes of the input pipeline; 0 has the data in device memory
-    prefetch : int
-        mini-batches that each worker may have ready
-    stored : float
-        bytes of a sample on the disk
-    decoded : float
-        bytes of a sample when it is decoded
-    decode : float
-        time of one core to decode a sample
-    disk : str
-        storage node that holds the samples
+    loading : DataLoading
+        the samples, and how they are loaded
     settle : int
         steps that are simulated in any case
+
+    Raises
+    ------
+    InputError
+        Fewer samples than a mini-batch has.
     """
-    if batch < 1 or samples < batch:
-        raise InputError(Problem(f"{samples} samples make no mini-batch of {batch}", key="batch", value=str(batch)))
-    refuse_unused("epoch", locals())
-    gpu, steps = m.gpu(), samples // batch
-    factors = stream(distribution(jitter, cv=cv), m.rng("jitter"))
-    kernel, side = Kernel("step", step, launch=0.0, result=0.0), gpu.stream(1)
-    pipeline, done = None, []
-    if workers:
-        data = Samples(batch, stored, decoded, decode)
-        pipeline = InputPipeline(m, data, workers=workers, prefetch=prefetch, disk=disk)
+
+    samples: int = 1_281_167
+    batch: int = 256
+    step: Seconds = 0.35
+    jitter: Family = "constant"
+    cv: Ratio = 0.05
+    workers: int = 0
+    loading: DataLoading = field(default_factory=DataLoading)
+    settle: int = 8
+
+    def __post_init__(self) -> None:
+        if self.batch < 1 or self.samples < self.batch:
+            message = f"{self.samples} samples make no mini-batch of {self.batch}"
+            raise InputError(Problem(message, key="batch", value=str(self.batch)))
+
+
+@program("epoch", rules=_rules)
+def epoch(m: Session, options: Epoch) -> Program:
+    """Train an epoch: as many steps as it takes until they repeat, the rest as their continuation."""
+    gpu, batch, workers = m.gpu(), options.batch, options.workers
+    steps = options.samples // batch
+    factors = stream(distribution(options.jitter, cv=options.cv), m.rng("jitter"))
+    kernel, side = Kernel("step", options.step, launch=0.0, result=0.0), gpu.stream(1)
+    pipeline, done = options.loading.pipeline(m, batch, workers) if workers else None, []
 
     def one(number: int) -> Program:
         if pipeline is not None:
@@ -92,7 +90,7 @@ def epoch(
             yield wait(done.pop(0))
 
     fill = (lambda: pipeline.fill) if pipeline is not None else None
-    run = yield from long_run(m, one, steps, state=fill, watch=Steady(settle=settle))
+    run = yield from long_run(m, one, steps, state=fill, watch=Steady(settle=options.settle))
     drained = m.now
     yield synchronize(gpu)
     time = run.time + m.now - drained

@@ -15,7 +15,8 @@ from simperf.engine.storage import Disk, Dram
 from simperf.errors import ProgramError
 from simperf.execution import Program, wait
 from simperf.execution.session import Session
-from simperf.programs.registry import Count, program
+from simperf.programs.parameters import Count
+from simperf.programs.registry import program
 from simperf.units import Bytes, Seconds
 
 __all__ = ["disk_reads", "memory_reads", "pointer_chase", "round_trips", "sends"]

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from simperf.errors import InputError, Problem, UnknownNameError
-from simperf.programs.registry import Parameter, Rules, field_value, file_value
+from simperf.programs.parameters import Parameter, Rules, field_value, file_value, idle_problems
 from simperf.programs.stack_file import load_stack
-from simperf.programs.unused import idle_problems
 from simperf.training.job import Job
 from simperf.training.stack import Stack
 

@@ -9,7 +9,8 @@ from simperf.engine.kernel import Kernel
 from simperf.errors import ProgramError
 from simperf.execution import Program, compute, launch, synchronize
 from simperf.execution.session import Session
-from simperf.programs.registry import Count, program
+from simperf.programs.parameters import Count
+from simperf.programs.registry import program
 from simperf.units import Ratio, Seconds
 from simperf.workload import make_op
 

@@ -5,36 +5,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from simperf.engine.kernel import Kernel
 from simperf.errors import ProgramError
 from simperf.execution import Program, launch, record, synchronize, wait
 from simperf.execution.session import Session
 from simperf.programs.registry import program
-from simperf.programs.unused import deviates, refuse_unused
-from simperf.training.input import InputPipeline, Samples
+from simperf.programs.rules import deviates
+from simperf.training.input import DataLoading
 from simperf.training.jitter import Family, distribution
-from simperf.units import Bytes, Ratio, Seconds
+from simperf.units import Ratio, Seconds
 
-__all__ = ["input_pipeline"]
+__all__ = ["FedTraining", "input_pipeline"]
 
 
-@program("input-pipeline", rules=lambda given: [deviates(given, "decode_jitter", "decode_cv")])
-def input_pipeline(
-    m: Session,
-    *,
-    batches: int = 50,
-    batch: int = 256,
-    stored: Bytes = 110e3,
-    decoded: Bytes = 602112,
-    decode: Seconds = 10e-3,
-    workers: int = 4,
-    prefetch: int = 2,
-    step: Seconds = 0.35,
-    decode_jitter: Family = "constant",
-    decode_cv: Ratio = 0.1,
-    disk: str = "disk0",
-) -> Program:
-    """Feed a training loop from a disk through decode workers, and see what it waits for.
+@dataclass(frozen=True, slots=True)
+class FedTraining:
+    """A training loop that is fed from a disk.
 
     Parameters
     ----------
@@ -42,32 +30,36 @@ def input_pipeline(
         mini-batches
     batch : int
         samples of one
-    stored : float
-        bytes of a sample on the disk
-    decoded : float
-        bytes of a sample when it is decoded
-    decode : float
-        time of one core to decode a sample
+    loading : DataLoading
+        the samples, and how they are loaded
     workers : int
         decode processes; more than there are cores do not help
-    prefetch : int
-        decoded mini-batches that each worker may have ready
     step : float
         time of the device for one mini-batch
     decode_jitter : str
         how the time to decode a mini-batch varies, each worker's by itself
     decode_cv : float
         standard deviation of that time over its mean
-    disk : str
-        storage node that holds the samples
     """
-    if batches < 1:
+
+    batches: int = 50
+    batch: int = 256
+    loading: DataLoading = field(default_factory=DataLoading)
+    workers: int = 4
+    step: Seconds = 0.35
+    decode_jitter: Family = "constant"
+    decode_cv: Ratio = 0.1
+
+
+@program("input-pipeline", rules=lambda given: [deviates(given, "decode_jitter", "decode_cv")])
+def input_pipeline(m: Session, options: FedTraining) -> Program:
+    """Feed a training loop from a disk through decode workers, and see what it waits for."""
+    if options.batches < 1:
         raise ProgramError("batches must be 1 or more")
-    refuse_unused("input-pipeline", locals())
     gpu, steps = m.gpu(), []
-    samples = Samples(batch, stored, decoded, decode, distribution(decode_jitter, cv=decode_cv))
-    pipeline = InputPipeline(m, samples, workers=workers, prefetch=prefetch, disk=disk, batches=batches)
-    train, side = Kernel("step", step, launch=0.0, result=0.0), gpu.stream(1)
+    batches, batch, jitter = options.batches, options.batch, distribution(options.decode_jitter, cv=options.decode_cv)
+    pipeline = options.loading.pipeline(m, batch, options.workers, jitter=jitter, batches=batches)
+    train, side = Kernel("step", options.step, launch=0.0, result=0.0), gpu.stream(1)
     for number in range(batches):
         yield from pipeline.load(gpu, side)
         yield launch(train, gpu)

@@ -6,15 +6,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from simperf.execution import Program, launch, run, synchronize
 from simperf.execution.session import Session
-from simperf.programs.registry import Count, program
+from simperf.programs.parameters import Count
+from simperf.programs.registry import program
 from simperf.units import format_quantity
-from simperf.workload import chain, decoder, make_op
+from simperf.workload import OpGraph, chain, decoder, make_op
 
-__all__ = ["additions", "decoder_forward", "operations"]
+__all__ = ["DecoderForward", "additions", "decoder_forward", "operations"]
 
 
 @program("operations")
@@ -74,22 +76,9 @@ def additions(m: Session, *, n: Count = 10_000, elements: Count = 2) -> Program:
     m.work("additions", n * elements)
 
 
-@program("decoder-forward")
-def decoder_forward(
-    m: Session,
-    *,
-    layers: Count = 16,
-    width: Count = 2048,
-    heads: Count = 32,
-    kv_heads: Count = 8,
-    hidden: Count = 8192,
-    vocabulary: Count = 128256,
-    batch: Count = 1,
-    sequence: Count = 512,
-    dtype: str = "bf16",
-    passes: Count = 20,
-) -> Program:
-    """Run the forward pass of a decoder-only transformer again and again; the first pass is not counted.
+@dataclass(frozen=True, slots=True)
+class DecoderForward:
+    """Forward passes of a decoder-only transformer.
 
     Parameters
     ----------
@@ -114,16 +103,36 @@ def decoder_forward(
     passes : int
         passes that are counted
     """
+
+    layers: Count = 16
+    width: Count = 2048
+    heads: Count = 32
+    kv_heads: Count = 8
+    hidden: Count = 8192
+    vocabulary: Count = 128256
+    batch: Count = 1
+    sequence: Count = 512
+    dtype: str = "bf16"
+    passes: Count = 20
+
+    def graph(self) -> OpGraph:
+        """The operations of one pass."""
+        shape = {key: getattr(self, key) for key in ("heads", "kv_heads", "hidden", "vocabulary", "batch", "sequence")}
+        return decoder(self.layers, self.width, **shape, dtype=self.dtype)
+
+
+@program("decoder-forward")
+def decoder_forward(m: Session, options: DecoderForward) -> Program:
+    """Run the forward pass of a decoder-only transformer again and again; the first pass is not counted."""
     device = m.gpu()
-    shape = {"heads": heads, "kv_heads": kv_heads, "hidden": hidden, "vocabulary": vocabulary}
-    net = m.module(decoder(layers, width, **shape, batch=batch, sequence=sequence, dtype=dtype), device, name="decoder")
+    net = m.module(options.graph(), device, name="decoder")
     yield run(net, device)
     yield synchronize(device)
     began = m.now
-    for _ in range(passes):
+    for _ in range(options.passes):
         yield run(net, device)
         yield synchronize(device)
-    m.work("tokens", (passes + 1) * batch * sequence)
-    m.metric("time per pass", (m.now - began) / passes, "s")
+    m.work("tokens", (options.passes + 1) * options.batch * options.sequence)
+    m.metric("time per pass", (m.now - began) / options.passes, "s")
     m.metric("kernels per pass", len(net.kernels(fused=m.mode.fuses)))
     m.metric("device time per pass", sum(kernel.time for kernel in net.kernels(fused=m.mode.fuses)), "s")

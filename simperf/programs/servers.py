@@ -13,9 +13,10 @@ from simperf.errors import InputError, Problem
 from simperf.execution import Program
 from simperf.execution.session import Session
 from simperf.programs.job_options import JobOptions, Section, stack_of
-from simperf.programs.registry import Parameter, Unless, program
+from simperf.programs.parameters import Parameter, Unless
+from simperf.programs.registry import program
+from simperf.programs.rules import slows
 from simperf.programs.training import SLOW_LINK, slow_links, workload_of
-from simperf.programs.unused import slows
 from simperf.training.driver import train as play_job
 from simperf.training.job import Devices, Disturbances, Input, Job
 from simperf.training.replica import Passes

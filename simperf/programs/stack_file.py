@@ -10,7 +10,7 @@ from typing import Any
 
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.files import TomlFile, read_toml, refuse_format
-from simperf.programs.registry import field_value
+from simperf.programs.parameters import field_value
 from simperf.programs.typed_tables import FieldValue, field_values
 from simperf.training.stack import Serving, Stack, StackOption, Transport
 from simperf.training.strategies import STRATEGIES, Servers

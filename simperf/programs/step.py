@@ -7,7 +7,8 @@ from typing import Literal
 from simperf.engine.kernel import Kernel
 from simperf.execution import Program, launch, synchronize
 from simperf.execution.session import Session
-from simperf.programs.registry import Count, program
+from simperf.programs.parameters import Count
+from simperf.programs.registry import program
 from simperf.training.replica import training_step as step_of
 
 __all__ = ["training_step"]

@@ -23,7 +23,8 @@ from simperf.execution import Program, wait
 from simperf.execution.session import Session
 from simperf.execution.tuner import session_tuner
 from simperf.hardware import find_rings
-from simperf.programs.registry import Count, program
+from simperf.programs.parameters import Count
+from simperf.programs.registry import program
 from simperf.units import Bytes, BytesPerSecond, format_quantity
 
 __all__ = ["all_reduce"]

@@ -12,8 +12,9 @@ from simperf.errors import InputError, Problem
 from simperf.execution import Program
 from simperf.execution.session import Session
 from simperf.programs.job_options import JobOptions, Section, stack_of
-from simperf.programs.registry import Parameter, Unless, program
-from simperf.programs.unused import deviates, slows
+from simperf.programs.parameters import Parameter, Unless
+from simperf.programs.registry import program
+from simperf.programs.rules import deviates, slows
 from simperf.training.driver import train as play_job
 from simperf.training.job import Devices, Disturbances, Input, Job, SlowLink
 from simperf.training.replica import Layers, Traced, Workload

@@ -12,7 +12,7 @@ from simperf.errors import Problem, nearest
 from simperf.file_problems import problems_of
 from simperf.files import TomlFile
 from simperf.programs.adapters import adapter
-from simperf.programs.registry import Parameter, field_types, file_value
+from simperf.programs.parameters import Parameter, field_types, file_value
 from simperf.units import Unit
 
 __all__ = ["FieldValue", "field_values", "table_type", "written_fields", "written_value"]

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import simpy
 
+from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program
 from simperf.execution.session import Session
-from simperf.programs.registry import Unless, program
-from simperf.programs.unused import deviates, refuse_unused, together
+from simperf.programs.parameters import Unless
+from simperf.programs.registry import program
+from simperf.programs.rules import deviates
 from simperf.training.jitter import Family, distribution, stream
 from simperf.training.stragglers import Straggler, change_links, finish_time, flap, slowed
 from simperf.units import Bytes, Ratio, Seconds
 
-__all__ = ["link_flaps", "stragglers"]
+__all__ = ["DisturbedLink", "Messages", "MessagesOverLink", "SlowWorker", "UnevenWorkers", "link_flaps", "stragglers"]
 
 
 def _worker_rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
@@ -32,24 +35,36 @@ def _worker_rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
     )
 
 
-@program("stragglers", rules=_worker_rules)
-def stragglers(
-    m: Session,
-    *,
-    workers: int = 8,
-    steps: int = 100,
-    step: Seconds = 0.1,
-    communicate: Seconds = 0.0,
-    jitter: Family = "constant",
-    cv: Ratio = 0.1,
-    slow: int = -1,
-    factor: Ratio = 2.0,
-    slow_from: Seconds = 0.0,
-    slow_until: Seconds = 0.0,
-    asynchronous: bool = False,
-    backup: int = 0,
-) -> Program:
-    """Workers of uneven speed, with and without waiting for each other (section 12.7.3).
+@dataclass(frozen=True, slots=True)
+class SlowWorker:
+    """A worker that is slower than the others, for a time or for good.
+
+    Parameters
+    ----------
+    slow : int
+        worker that is slower; -1 for none
+    factor : float
+        times its steps take longer
+    slow_from : float
+        when it becomes slow
+    slow_until : float
+        when it is as fast as the others again; 0 for never
+    """
+
+    slow: int = -1
+    factor: Ratio = 2.0
+    slow_from: Seconds = 0.0
+    slow_until: Seconds = 0.0
+
+    def stragglers(self) -> list[Straggler]:
+        """The worker, if there is one."""
+        one = (self.slow, self.factor, self.slow_from, self.slow_until or math.inf)
+        return [Straggler(*one)] if self.slow >= 0 else []
+
+
+@dataclass(frozen=True, slots=True)
+class UnevenWorkers:
+    """Workers that step together or each by itself.
 
     Parameters
     ----------
@@ -65,31 +80,49 @@ def stragglers(
         how step times vary, each worker's by itself
     cv : float
         standard deviation of the step time over its mean
-    slow : int
-        worker that is slower; -1 for none
-    factor : float
-        times its steps take longer
-    slow_from : float
-        when it becomes slow
-    slow_until : float
-        when it is as fast as the others again; 0 for never
+    slowness : SlowWorker
+        the worker that is slower
     asynchronous : bool
         nobody waits; otherwise a step ends when all are done
     backup : int
         workers whose result a synchronous step does without: the slowest of it
+
+    Raises
+    ------
+    InputError
+        Numbers of workers or steps without meaning.
     """
-    checks = (
-        ("workers", workers, workers >= 1, "one worker or more is expected"),
-        ("steps", steps, steps >= 1, "one step or more is expected"),
-        ("backup", backup, 0 <= backup < max(1, workers), "fewer backup workers than workers are expected"),
-        ("slow", slow, slow < workers, f"there are {workers} workers (from 0)"),
-    )
-    wrong = [Problem(words, key=key, value=str(value)) for key, value, right, words in checks if not right]
-    with together(wrong):
-        refuse_unused("stragglers", locals())
+
+    workers: int = 8
+    steps: int = 100
+    step: Seconds = 0.1
+    communicate: Seconds = 0.0
+    jitter: Family = "constant"
+    cv: Ratio = 0.1
+    slowness: SlowWorker = field(default_factory=SlowWorker)
+    asynchronous: bool = False
+    backup: int = 0
+
+    def __post_init__(self) -> None:
+        workers, backup, slow = self.workers, self.backup, self.slowness.slow
+        checks = (
+            ("workers", workers, workers >= 1, "one worker or more is expected"),
+            ("steps", self.steps, self.steps >= 1, "one step or more is expected"),
+            ("backup", backup, 0 <= backup < max(1, workers), "fewer backup workers than workers are expected"),
+            ("slow", slow, slow < workers, f"there are {workers} workers (from 0)"),
+        )
+        problems = [Problem(words, key=key, value=str(value)) for key, value, right, words in checks if not right]
+        if problems:
+            raise InputError(problems)
+
+
+@program("stragglers", rules=_worker_rules)
+def stragglers(m: Session, options: UnevenWorkers) -> Program:
+    """Workers of uneven speed, with and without waiting for each other (section 12.7.3)."""
     env = m.simulation.env
-    late = [Straggler(slow, factor, slow_from, slow_until or math.inf)] if slow >= 0 else []
-    law = distribution(jitter, cv=cv)
+    workers, steps, step, communicate = options.workers, options.steps, options.step, options.communicate
+    late, backup = options.slowness.stragglers(), options.backup
+    law = distribution(options.jitter, cv=options.cv)
     factors = [stream(law, m.rng(f"worker {rank}")) for rank in range(workers)]
     idle, done = 0.0, 0
 
@@ -106,7 +139,7 @@ def stragglers(
             if communicate:
                 yield env.timeout(communicate)
 
-    if asynchronous:
+    if options.asynchronous:
         threads = [env.process(alone(rank)) for rank in range(workers)]
         yield env.any_of(threads)
         trained = done
@@ -141,22 +174,9 @@ def _flap_rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
     return (Unless(not random, ("at", "until"), "the link flaps at random times", "no up and down"),)
 
 
-@program("link-flaps", rules=_flap_rules)
-def link_flaps(
-    m: Session,
-    *,
-    source: str = "gpu0",
-    target: str = "gpu1",
-    nbytes: Bytes = 160e6,
-    n: int = 100,
-    link: str = "",
-    share: Ratio = 0.0,
-    at: Seconds = 0.0,
-    until: Seconds = 0.0,
-    up: Seconds = 0.0,
-    down: Seconds = 0.0,
-) -> Program:
-    """Send messages over a link that is slow or down for a time, or flaps at random.
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """Messages from one node to another.
 
     Parameters
     ----------
@@ -168,6 +188,20 @@ def link_flaps(
         payload of one message
     n : int
         messages, one after the other
+    """
+
+    source: str = "gpu0"
+    target: str = "gpu1"
+    nbytes: Bytes = 160e6
+    n: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class DisturbedLink:
+    """A link that is slow or down for a time, or flaps at random.
+
+    Parameters
+    ----------
     link : str
         link that is disturbed; the first of the route if none is named
     share : float
@@ -181,21 +215,59 @@ def link_flaps(
     down : float
         mean time that a flap lasts
     """
-    if n < 1:
-        raise ProgramError("n must be 1 or more")
-    refuse_unused("link-flaps", locals())
-    route = m.machine.route(source, target)
-    name = link or route.resources[0]
-    if up or down:
-        if not (up and down):
+
+    link: str = ""
+    share: Ratio = 0.0
+    at: Seconds = 0.0
+    until: Seconds = 0.0
+    up: Seconds = 0.0
+    down: Seconds = 0.0
+
+    def disturb(self, simulation: Simulation, first: str) -> None:
+        """Disturb the link, `first` if none is named, from now on.
+
+        Raises
+        ------
+        InputError
+            A share or times without meaning.
+        """
+        name = self.link or first
+        if not (self.up or self.down):
+            change_links(simulation, slowed(name, self.share, self.at, self.until, keys=("share", "until")))
+            return
+        if not (self.up and self.down):
             message = "a link that flaps is up for a time and down for a time: both are expected"
-            raise InputError(Problem(message, key="down" if up else "up", value="0 s", expected='such as "2 s"'))
-        law = [distribution("exponential", mean=mean) for mean in (up, down)]
-        flap(m.simulation, name, up=law[0], down=law[1], share=share)
-    else:
-        change_links(m.simulation, slowed(name, share, at, until, keys=("share", "until")))
-    for _ in range(n):
-        yield m.send(source, target, nbytes)
-    m.work("payload", n * nbytes, "B")
-    m.rate("bandwidth", n * nbytes, "B/s")
-    m.metric("time lost", m.now - n * (route.latency + nbytes / route.bandwidth), "s")
+            raise InputError(Problem(message, key="down" if self.up else "up", value="0 s", expected='such as "2 s"'))
+        up, down = (distribution("exponential", mean=mean) for mean in (self.up, self.down))
+        flap(simulation, name, up=up, down=down, share=self.share)
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesOverLink:
+    """Messages over a link that is disturbed.
+
+    Parameters
+    ----------
+    messages : Messages
+        what is sent
+    disturbed : DisturbedLink
+        the link
+    """
+
+    messages: Messages = field(default_factory=Messages)
+    disturbed: DisturbedLink = field(default_factory=DisturbedLink)
+
+
+@program("link-flaps", rules=_flap_rules)
+def link_flaps(m: Session, options: MessagesOverLink) -> Program:
+    """Send messages over a link that is slow or down for a time, or flaps at random."""
+    one = options.messages
+    if one.n < 1:
+        raise ProgramError("n must be 1 or more")
+    route = m.machine.route(one.source, one.target)
+    options.disturbed.disturb(m.simulation, route.resources[0])
+    for _ in range(one.n):
+        yield m.send(one.source, one.target, one.nbytes)
+    m.work("payload", one.n * one.nbytes, "B")
+    m.rate("bandwidth", one.n * one.nbytes, "B/s")
+    m.metric("time lost", m.now - one.n * (route.latency + one.nbytes / route.bandwidth), "s")

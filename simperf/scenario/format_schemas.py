@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from simperf.formats import FORMAT
 from simperf.layout import DIMENSIONS, Layout
-from simperf.programs.registry import parameter_docs
+from simperf.programs.parameters import parameter_docs
 from simperf.workload import zoo
 from simperf.workload.transformers import Transformer
 

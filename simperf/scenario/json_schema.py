@@ -12,10 +12,10 @@ from simperf.errors import UnknownNameError
 from simperf.execution import MODES
 from simperf.hardware.schema import MODELS
 from simperf.programs import PROGRAMS, Parameter, ProgramSpec
+from simperf.programs.adapters import adapter
 from simperf.result_file import ResultFile
 from simperf.scenario.expectation import KINDS as EXPECTATION_KINDS
 from simperf.scenario.format_schemas import layout_schema, model_schema, model_table_schema
-from simperf.scenario.parameters import adapter
 from simperf.scenario.schema import CalibrationTable, CostTable, ExecutionTable, HeadTable, RunTable, VariantTable
 from simperf.units import DIMENSIONS
 
@@ -199,7 +199,7 @@ def _stack() -> Schema:
 
 def _fields(kind: Any, more: Mapping[str, Schema] = MappingProxyType({})) -> Schema:
     """The table of a dataclass, with those of the dataclasses in it."""
-    from simperf.programs.registry import field_types
+    from simperf.programs.parameters import field_types
     from simperf.programs.typed_tables import table_type
 
     properties: Schema = dict(more)

@@ -163,7 +163,7 @@ class TableReader:
         machine: Machine | None = None,
     ) -> tuple[ProgramSpec | None, dict[str, Any]]:
         """The program that the table names, and its parameters, with the `job_tables` such as ``[model]``."""
-        from simperf.scenario.parameters import read_parameters
+        from simperf.programs.adapters import read_parameters
 
         at: Key = ("program",)
         table = dict(given) if isinstance(given, dict) else {}

@@ -23,8 +23,9 @@ from simperf.errors import InputError, Problem
 from simperf.execution import Program, compute, copy, record, wait
 from simperf.execution.session import Session
 from simperf.training.jitter import Constant, Distribution, stream
+from simperf.units import Bytes, Seconds
 
-__all__ = ["InputPipeline", "Samples", "open_disk"]
+__all__ = ["DataLoading", "InputPipeline", "Samples", "open_disk"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,38 @@ class Samples:
     decoded: float
     decode: float
     jitter: Distribution = field(default_factory=Constant)
+
+
+@dataclass(frozen=True, slots=True)
+class DataLoading:
+    """Samples on a disk, and how workers load them.
+
+    Parameters
+    ----------
+    stored : float
+        bytes of a sample on the disk
+    decoded : float
+        bytes of a sample when it is decoded
+    decode : float
+        time of one core to decode a sample
+    prefetch : int
+        decoded mini-batches that each worker may have ready
+    disk : str
+        storage node that holds the samples
+    """
+
+    stored: Bytes = 110e3
+    decoded: Bytes = 602112
+    decode: Seconds = 10e-3
+    prefetch: int = 2
+    disk: str = "disk0"
+
+    def pipeline(
+        self, m: Session, batch: int, workers: int, *, jitter: Distribution | None = None, batches: int | None = None
+    ) -> InputPipeline:
+        """The pipeline of mini-batches of so many samples; `jitter` is of the time to decode one [1]."""
+        samples = Samples(batch, self.stored, self.decoded, self.decode, jitter or Constant())
+        return InputPipeline(m, samples, workers=workers, prefetch=self.prefetch, disk=self.disk, batches=batches)
 
 
 class InputPipeline:

@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 import simperf
 from simperf.errors import InputError, UnknownNameError
 from simperf.programs import PROGRAMS
-from simperf.programs.registry import file_value
+from simperf.programs.parameters import file_value
 from simperf.programs.stack_file import load_stack, stacks
 from simperf.scenario import load_scenario, make_scenario, shipped_scenarios
 from simperf.scenario.json_schema import json_schema

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from simperf.files import TomlFile
-from simperf.programs.registry import field_value
+from simperf.programs.parameters import field_value
 from simperf.programs.typed_tables import field_values, table_type, written_fields, written_value
 from simperf.units import Bytes, Seconds
 

@@ -6,7 +6,6 @@ from simperf.engine.simulation import Simulation
 from simperf.errors import InputError
 from simperf.execution.session import Session
 from simperf.programs import PROGRAMS
-from simperf.programs.unused import refuse_unused, unused
 from simperf.scenario import load_scenario, shipped_scenarios
 
 
@@ -69,7 +68,7 @@ def test_rules_name_parameters_that_are_there(name):
 
 @pytest.mark.parametrize("name", RULED)
 def test_defaults_are_always_right(name):
-    refuse_unused(name, defaults_of(name))
+    assert not PROGRAMS[name].unused(defaults_of(name))
 
 
 def test_shipped_scenarios_give_nothing_that_has_no_effect():
@@ -79,7 +78,7 @@ def test_shipped_scenarios_give_nothing_that_has_no_effect():
         scenario = load_scenario(name)
         if scenario.program.name in RULED:
             values = defaults_of(scenario.program.name) | dict(scenario.parameters)
-            found += [(name, problem.key) for problem in unused(scenario.program.name, values)]
+            found += [(name, problem.key) for problem in scenario.program.unused(values)]
     assert not found
 
 

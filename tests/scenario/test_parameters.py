@@ -7,7 +7,7 @@ import pytest
 from simperf.errors import SimperfError
 from simperf.files import TomlFile
 from simperf.programs import PROGRAMS, Parameter, ProgramSpec
-from simperf.scenario.parameters import adapter, read_parameters
+from simperf.programs.adapters import adapter, read_parameters
 from simperf.units import Bytes, Ratio, Seconds, format_quantity
 
 

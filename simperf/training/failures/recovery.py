@@ -10,6 +10,7 @@ from simperf.errors import InputError, Problem
 from simperf.training.failures.causes import Cause, job_rate
 from simperf.training.failures.checkpoint import Checkpoint
 from simperf.training.jitter import Constant, Distribution
+from simperf.units import Seconds
 
 __all__ = ["FailingRun", "Recovery"]
 
@@ -28,32 +29,32 @@ class Recovery:
     Parameters
     ----------
     heartbeat : float
-        Time between two signs of life of a node [s]; 0 for a continuous one.
+        time between two signs of life of a node [s]; 0 for a continuous one
     timeout : float
-        Silence after which a node is given up [s]; counted from its last sign of life.
+        silence after which a node is given up [s], counted from its last sign of life
     restart : float
-        From the decision to the first step, without reading the checkpoint: scheduling, processes, communicators [s].
+        from the decision to the first step, without reading the checkpoint: scheduling, processes, communicators [s]
     spares : int
-        Nodes that stand by.
+        nodes that stand by
     spare_time : float
-        Until a spare can take part [s]: 0 if it is hot; boot, image and caches if it is warm.
+        until a spare can take part [s]: 0 if it is hot; boot, image and caches if it is warm
     without_spare : str
-        ``"wait"`` for a repaired node, or ``"shrink"``: the others take over its share of the data.
+        wait for a repaired node, or shrink: the others take over its share of the data
     reassign : float
-        To spread the work over another number of nodes [s].
+        to spread the work over another number of nodes [s]
     least : int
-        Nodes below which a job that shrinks waits all the same.
+        nodes below which a job that shrinks waits all the same
     repair : Distribution
-        Time until a broken node is back [s].
+        time until a broken node is back [s]
     """
 
-    heartbeat: float = 0.0
-    timeout: float = 0.0
-    restart: float = 0.0
+    heartbeat: Seconds = 0.0
+    timeout: Seconds = 0.0
+    restart: Seconds = 0.0
     spares: int = 0
-    spare_time: float = 0.0
+    spare_time: Seconds = 0.0
     without_spare: Literal["wait", "shrink"] = "wait"
-    reassign: float = 0.0
+    reassign: Seconds = 0.0
     least: int = 1
     repair: Distribution = field(default_factory=_day)
 

@@ -110,7 +110,7 @@ class HybridRun:
     Raises
     ------
     InputError
-        No steps, no devices, or a batch that cannot be shared evenly.
+        No tables, no steps, no devices, or a batch that cannot be shared evenly.
     """
 
     model: Recommender
@@ -123,8 +123,9 @@ class HybridRun:
     watched: bool = False
 
     def __post_init__(self) -> None:
-        ranks = len(self.nodes)
+        ranks, tables = len(self.nodes), self.model.tables
         checks = (
+            ("tables", list(tables), bool(tables), "sizes of 1 and more, and at least one, are expected"),
             ("devices", ranks, ranks >= 1, "one device or more is expected"),
             ("steps", self.steps, self.steps >= 1, "one step or more is expected"),
             (

@@ -85,23 +85,26 @@ class Recommender:
     Parameters
     ----------
     tables : tuple of int
-        Rows of each table; one is looked up a sample.
+        rows of each table of embeddings; one is looked up a sample
     width : int
-        Elements of a row.
+        elements of a row
     dense : int
-        Numbers that a sample has beside.
-    bottom, top : tuple of int
-        Widths of the layers after each.
+        numbers that a sample has beside
+    bottom : tuple of int
+        widths of the layers for those numbers; the last is the width of a row
+    top : tuple of int
+        widths of the layers after the interaction
     precision : str
-        A key of `simperf.workload.mixed.TRAINING_PRECISIONS`.
+        of the layers; tables are fp32
+        (a key of `simperf.workload.mixed.TRAINING_PRECISIONS`)
 
     Raises
     ------
     InputError
-        No tables or layers, sizes below 1, or bottom layers that do not end with the width of a row.
+        No layers, sizes below 1, or bottom layers that do not end with the width of a row.
     """
 
-    tables: tuple[int, ...]
+    tables: tuple[int, ...] = ()
     width: int = 128
     dense: int = 13
     bottom: tuple[int, ...] = (512, 256, 128)
@@ -114,7 +117,7 @@ class Recommender:
         problems = [
             Problem("sizes of 1 and more, and at least one, are expected", key=key, value=str(list(sizes)))
             for key, sizes in {**groups, "dense": (self.dense,)}.items()
-            if not sizes or min(sizes) < 1
+            if min(sizes, default=0 if key != "tables" else 1) < 1
         ]
         if self.bottom and self.bottom[-1] != self.width:
             message = f"the bottom layers must end with the width of a row, {self.width}"
