@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from simperf import calibrate
     from simperf.analysis.breakdown import breakdown
     from simperf.analysis.regime import regime
+    from simperf.cost import CostSettings
     from simperf.engine.kernel import Kernel
     from simperf.engine.simulation import Simulation
     from simperf.errors import InputError, SimperfError
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from simperf.run import run, run_variants
     from simperf.scenario import Scenario, check_expectations, load_scenario, make_scenario
     from simperf.simulate import simulate
+    from simperf.study.axes import LatinHypercube
     from simperf.study.collective import collective
     from simperf.study.compare import compare
     from simperf.study.limits import limits
@@ -69,6 +71,7 @@ _PUBLIC = {
     "Catalog": "hardware",
     "Compression": "training.strategies",
     "Consistency": "training.servers.staleness",
+    "CostSettings": "cost",
     "DDP": "training.strategies",
     "DataParallel": "training.strategies",
     "Devices": "training.job",
@@ -77,6 +80,7 @@ _PUBLIC = {
     "InputError": "errors",
     "Job": "training.job",
     "Kernel": "engine.kernel",
+    "LatinHypercube": "study.axes",
     "Layout": "layout",
     "LocalSGD": "training.strategies",
     "Machine": "hardware",
@@ -141,6 +145,7 @@ __all__ = [
     "Catalog",
     "Compression",
     "Consistency",
+    "CostSettings",
     "DataParallel",
     "Devices",
     "Disturbances",
@@ -148,6 +153,7 @@ __all__ = [
     "InputError",
     "Job",
     "Kernel",
+    "LatinHypercube",
     "Layout",
     "LocalSGD",
     "Machine",

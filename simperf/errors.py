@@ -8,7 +8,7 @@ together in one `InputError`, so that they can be mended in one go.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -27,6 +27,7 @@ __all__ = [
     "UnknownNameError",
     "WorkerDiedError",
     "nearest",
+    "refuse_removed",
 ]
 
 
@@ -172,6 +173,36 @@ def nearest(name: object, known: Iterable[str], *, show: int = 12) -> str:
         return "; none is known"
     more = f", ... ({len(names)} in all)" if len(names) > show else ""
     return "; known: " + ", ".join(names[:show]) + more
+
+
+def refuse_removed(function: str, given: Mapping[str, object], successors: Mapping[str, str]) -> None:
+    """Refuse keywords that a function had once.
+
+    Parameters
+    ----------
+    function : str
+        Its name.
+    given : mapping
+        Keywords that it was called with and does not have.
+    successors : mapping of str to str
+        By old keyword, what is written instead.
+
+    Raises
+    ------
+    InputError
+        Each old keyword with its successor.
+    TypeError
+        A keyword that it never had.
+    """
+    for key in given:
+        if key not in successors:
+            raise TypeError(f"{function}() got an unexpected keyword argument {key!r}{nearest(key, successors)}")
+    problems = [
+        Problem(f"{function} has no such keyword any more", key=key, value=repr(value), expected=successors[key])
+        for key, value in given.items()
+    ]
+    if problems:
+        raise InputError(problems)
 
 
 def _alike(name: str, known: Sequence[str]) -> list[str]:

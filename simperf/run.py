@@ -121,14 +121,7 @@ def _play(
         simulation,
         mode=mode(scenario.mode),
         profile=ObservedFrontend.of(scenario.frontend) if scenario.profiles else scenario.frontend,
-        sharp=scenario.cost.sharp,
-        efficiency=scenario.cost.efficiency,
-        kernels=scenario.cost.kernels,
-        measured=scenario.cost.gpu,
-        unseen=scenario.cost.unseen,
-        protocols=scenario.cost.protocols,
-        calls=scenario.cost.calls,
-        collectives=scenario.cost.collectives,
+        cost=scenario.cost,
     )
     with _patient():
         time = session.play(scenario.program.function(session, **scenario.parameters))
@@ -347,7 +340,11 @@ def _scope(session: Session) -> tuple[tuple[str, ...], tuple[str, ...]]:
         inside.append("kernels by constants fitted to measurements; by the roofline where none were fitted")
         outside.append("clocks, temperature and other load that differ from those when it was measured")
     elif session.operations:
-        how = "catalogue peaks, sharp corner" if session.sharp else "efficiency per kernel family, tiles, smooth corner"
+        how = (
+            "catalogue peaks, sharp corner"
+            if session.cost.sharp
+            else "efficiency per kernel family, tiles, smooth corner"
+        )
         inside.append(f"kernels by the roofline: {how}")
         outside.append("caches of the device: every operand comes from and goes to device memory")
     if any(simulation.network.moved.values()):

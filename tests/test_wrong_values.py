@@ -5,8 +5,12 @@ import math
 import pytest
 
 import simperf
-from simperf import DDP, Compression, Consistency, Layout, Servers
-from simperf.errors import SimperfError
+from simperf import DDP, Compression, Consistency, CostSettings, LatinHypercube, Layout, Servers, Session, Simulation
+from simperf.collectives import Wiring, execute, make_plan
+from simperf.collectives.bench import measure
+from simperf.collectives.calls import Call
+from simperf.collectives.placement import place
+from simperf.errors import InputError, SimperfError
 
 #: none of them is a name, a path, a number of ranks, a strategy, ...
 STRANGE = (True, -1.5, math.nan, [], {}, [1], object(), b"x")
@@ -32,6 +36,8 @@ CALLS = {
     "plot(kind=)": lambda value: simperf.run("d2l/async").plot(kind=value),
     "to_pandas": lambda value: simperf.run("d2l/async").to_pandas(value),
     "sweep": lambda value: simperf.sweep("d2l/async", [value], cache=False),
+    "sweep(design=)": lambda value: simperf.sweep("d2l/async", ["program.n=1,2"], design=value, cache=False),
+    "LatinHypercube": LatinHypercube,
     "collective": lambda value: simperf.collective(value, on="dgx-a100", sizes=["1M"]),
     "collective(algorithm=)": lambda value: _collective(algorithm=value),
     "collective(network=)": lambda value: _collective(network=value),
@@ -68,3 +74,46 @@ def test_parts_of_a_strategy_are_named_with_what_would_be_right():
 def test_kernels_that_would_never_end_are_refused():
     with pytest.raises(SimperfError, match="slowdown: kernels get slower"):
         _train(strategy=DDP(slowdown=1e30))
+
+
+STAR = Wiring("star", 2, bandwidth=1e9)
+
+#: calls with keywords that went, and what their errors say instead
+REMOVED = {
+    "sweep(points=)": (lambda: simperf.sweep("d2l/async", ["program.n=1..9"], points=3), "LatinHypercube(points)"),
+    "Session(sharp=)": (lambda: Session(Simulation(), sharp=True), "cost=CostSettings(sharp=...)"),
+    "Session(measured=)": (lambda: Session(Simulation(), measured="t4"), "cost=CostSettings(gpu=...)"),
+    "execute(servers=)": (
+        lambda: execute(make_plan("all-reduce", "ring", nranks=2), STAR, nbytes=1.0, servers=["r0"]),
+        "placement=place(",
+    ),
+    "measure(machine, ...)": (
+        lambda: measure(STAR, "all-reduce", "ring", nbytes=1.0, ranks=STAR.gpus),
+        "measure(Call(machine, ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_a_keyword_that_went_is_refused_with_its_successor(name):
+    call, successor = REMOVED[name]
+    with pytest.raises(InputError) as error:
+        call()
+    assert successor in str(error.value)
+
+
+def test_a_keyword_that_never_was_is_refused_as_by_python():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'sharpp'; did you mean 'sharp'"):
+        Session(Simulation(), sharpp=True)
+
+
+def test_the_successors_work():
+    assert Session(Simulation(), cost=CostSettings(sharp=True)).another().cost.sharp
+    row = measure(Call(STAR, "all-reduce", "ring", nbytes=1e6, ranks=STAR.gpus))
+    assert execute(make_plan("all-reduce", "ring", nranks=2), STAR, nbytes=1e6).time == row.time
+
+
+def test_ranks_beside_a_placement_are_refused():
+    plan = make_plan("all-reduce", "ring", nranks=2)
+    with pytest.raises(InputError, match="ranks: a placement says where the ranks are"):
+        execute(plan, STAR, nbytes=1.0, ranks=STAR.gpus, placement=place(plan, STAR))

@@ -14,6 +14,7 @@ from typing import Any
 
 from simperf.collectives.bench import bus_factor
 from simperf.collectives.nccl import Tuner
+from simperf.collectives.settings import NcclSettings
 from simperf.errors import InputError, Problem
 from simperf.files import TomlFile, read_toml
 from simperf.hardware import Catalog, Machine
@@ -109,16 +110,14 @@ def series_of(case: Mapping[str, Any]) -> Iterator[tuple[Series, Tuner]]:
 def tuner_of(setup: Mapping[str, Any], collective: str) -> Tuner:
     """The tuner of the machine that a set-up describes."""
     machine = _machine(setup)
-    return Tuner(
-        machine,
-        _ranks(machine, setup.get("each", 0)),
-        collective=collective,
+    settings = NcclSettings(
+        network=setup.get("network", ""),
         in_network=setup.get("in_network", False),
         launches=setup.get("launches", 1),
-        network=setup.get("network", ""),
-        only=setup.get("only", ()),
-        spread=setup.get("spread", False),
+        version=tuple(int(part) for part in setup["version"].split(".")) if "version" in setup else (),
+        only=tuple(setup.get("only", ())),
     )
+    return Tuner(machine, _ranks(machine, setup.get("each", 0)), collective, settings)
 
 
 @lru_cache(maxsize=1)

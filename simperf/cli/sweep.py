@@ -52,6 +52,7 @@ def sweep(
     from simperf.cli.terminal import note, typed
     from simperf.errors import InputError, Problem
     from simperf.scenario import load_scenario
+    from simperf.study.axes import LatinHypercube
     from simperf.study.sweep import journal_of
     from simperf.study.sweep import sweep as run_sweep
 
@@ -59,14 +60,15 @@ def sweep(
     if plot is not None and kind == "heatmap" and len(vary or ()) != 2:
         needed = 'two --vary, such as "program.gpus=1,2" and "program.batch=32,64"; or --plot-kind lines'
         raise InputError(Problem("a heat map is over two keys", file="--plot-kind", value=kind, expected=needed))
+    if points and design != "lhs":
+        raise InputError(Problem("a number of points belongs to --design lhs", file="--points", value=str(points)))
     scenario = load_scenario(file, changes or (), seed=seed)
     shown = Shown()
     try:
         table = run_sweep(
             scenario,
             vary or [],
-            design=design,
-            points=points,
+            design=LatinHypercube(points) if design == "lhs" else design,
             engine=engine,
             output=output_file,
             samples=samples,

@@ -13,12 +13,9 @@ from functools import partial
 from typing import Any
 
 from simperf.collectives.calls import Call, Played
-from simperf.collectives.effort import ASKED, Effort
 from simperf.collectives.floor import floor
-from simperf.collectives.placement import PLAIN, Transport, Wired
 from simperf.collectives.settings import NCCL
 from simperf.collectives.utilization import Utilization
-from simperf.cost import MeasuredCollectives
 from simperf.errors import FloorError, InputError, Problem
 
 __all__ = ["Row", "best_rows", "bus_factor", "measure", "sizes_between", "switch_points"]
@@ -115,54 +112,16 @@ def sizes_between(low: int, high: int, *, factor: float = 0.0, step: int = 0) ->
     return sizes
 
 
-def measure(
-    machine: Wired,
-    collective: str,
-    algorithm: str,
-    *,
-    nbytes: float,
-    ranks: Sequence[str],
-    transport: Transport = PLAIN,
-    protocol: str = "",
-    exact: bool = False,
-    entry_times: Sequence[float] | None = None,
-    background: Sequence[tuple[str, str, float]] = (),
-    effort: Effort = ASKED,
-    measured: MeasuredCollectives | None = None,
-    **options: Any,
-) -> Row:
+def measure(call: Call, *removed: object, **options: Any) -> Row:
     """Run one algorithm at one size, or what NCCL would choose at that size.
 
     Entry times and background traffic are those of `simperf.collectives.execute`; the time counts from 0.
-    A plan beyond the `effort` is refused, unless `exact` forces it.
+    A plan beyond the call's effort is refused, unless `exact` forces it.
 
     Parameters
     ----------
-    machine : Wired
-        The machine.
-    collective : str
-        Which one.
-    algorithm : str
-        ``"nccl"`` or ``"nccl-ring"``, or an idealised one.
-    nbytes : float
-        Payload [B].
-    ranks : sequence of str
-        Node of each rank.
-    transport : Transport
-        How an idealised algorithm's sends are carried; NCCL brings its own.
-    protocol : str
-        For an idealised algorithm start, latencies and efficiency of this protocol of NCCL; for NCCL the only one
-        that it may choose.
-    exact : bool
-        An event a send; NCCL's channels have none.
-    entry_times : sequence of float, optional
-        When each rank calls the collective [s].
-    background : sequence of (str, str, float)
-        Traffic from node to node [B/s].
-    effort : Effort
-        Most that is simulated.
-    measured : MeasuredCollectives, optional
-        Times that NCCL's collectives take where they were measured.
+    call : Call
+        The collective, its algorithm, its size, and on what.
     **options
         Of the algorithm (`simperf.collectives.options_of`, `simperf.collectives.settings.SETTINGS`).
 
@@ -175,31 +134,21 @@ def measure(
     FloorError
         The time is below the bound: a defect of the model.
     """
-    call = Call(
-        machine,
-        collective,
-        algorithm,
-        nbytes,
-        tuple(ranks),
-        transport,
-        protocol,
-        exact,
-        entry_times,
-        background,
-        effort,
-        measured or MeasuredCollectives(),
-    )
+    if removed or not isinstance(call, Call):
+        message = f"a Call is expected, with all that but the algorithm's options, not {type(call).__name__}"
+        expected = 'measure(Call(machine, "all-reduce", "ring", nbytes=1e6, ranks=machine.gpus))'
+        raise InputError(Problem(message, key="call", expected=expected))
     played = call.play(**options)
     time, bound = played.run.time, _floor(call, played)
-    rate = nbytes / time if time else 0.0
-    loads = Utilization(played.run.moved, machine.resources, time)
+    rate = call.nbytes / time if time else 0.0
+    loads = Utilization(played.run.moved, call.machine.resources, time)
     link, load = loads.busiest
     return Row(
-        algorithm,
-        nbytes,
+        call.algorithm,
+        call.nbytes,
         time,
         rate,
-        rate * bus_factor(collective, len(ranks)),
+        rate * bus_factor(call.collective, len(call.ranks)),
         bound,
         link,
         load,

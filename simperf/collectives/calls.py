@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import Any
 
-from simperf.collectives.effort import Effort
+from simperf.collectives.effort import ASKED, Effort
 from simperf.collectives.execute import Execution, check_size, execute
 from simperf.collectives.executors.host_threads import BY_STACK, has_network_stacks
 from simperf.collectives.executors.rotation import turns
@@ -14,12 +14,13 @@ from simperf.collectives.machine_plans import plan_for, reducing_sites
 from simperf.collectives.nccl import COLLECTIVES
 from simperf.collectives.placement import PLAIN, Transport, Wired, place
 from simperf.collectives.protocols import protocol_transport
-from simperf.collectives.settings import NCCL, NcclSettings, tuner_of
+from simperf.collectives.settings import NCCL, NcclSettings
+from simperf.collectives.tuners import tuner_of
 from simperf.cost import MeasuredCollective, MeasuredCollectives
 from simperf.errors import InputError, Problem
 from simperf.hardware import Machine
 
-__all__ = ["Call", "Played"]
+__all__ = ["CONDITIONS", "Call", "Played"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +54,45 @@ class Call:
 
     Parameters
     ----------
-    machine, collective, algorithm, nbytes, ranks, transport, protocol, exact, entry_times, background, effort, measured
-        As for `simperf.collectives.bench.measure`.
+    machine : Wired
+        The machine.
+    collective : str
+        Which one.
+    algorithm : str
+        ``"nccl"`` or ``"nccl-ring"``, or an idealised one.
+    nbytes : float
+        Payload [B].
+    ranks : sequence of str
+        Node of each rank.
+    transport : Transport
+        How an idealised algorithm's sends are carried; NCCL brings its own.
+    protocol : str
+        For an idealised algorithm start, latencies and efficiency of this protocol of NCCL; for NCCL the only one
+        that it may choose.
+    exact : bool
+        An event a send; NCCL's channels have none.
+    entry_times : sequence of float, optional
+        When each rank calls the collective [s].
+    background : sequence of (str, str, float)
+        Traffic from node to node [B/s].
+    effort : Effort
+        Most that is simulated.
+    measured : MeasuredCollectives
+        Times that NCCL's collectives take where they were measured.
     """
 
     machine: Wired
     collective: str
     algorithm: str
     nbytes: float
-    ranks: tuple[str, ...]
-    transport: Transport
-    protocol: str
-    exact: bool
-    entry_times: Sequence[float] | None
-    background: Sequence[tuple[str, str, float]]
-    effort: Effort
+    ranks: Sequence[str]
+    _: KW_ONLY
+    transport: Transport = PLAIN
+    protocol: str = ""
+    exact: bool = False
+    entry_times: Sequence[float] | None = None
+    background: Sequence[tuple[str, str, float]] = ()
+    effort: Effort = ASKED
     measured: MeasuredCollectives = field(default_factory=MeasuredCollectives)
 
     @property
@@ -151,3 +176,7 @@ class Call:
         run = choice.play(entry_times=self.entry_times, background=self.background, effort=self.effort)
         helpers = choice.placement.nodes[len(self.ranks) :]
         return Played(run, choice.transport, helpers, choice.name, len(choice.plan.channels))
+
+
+#: what a call may be given beside machine, collective, algorithm, payload and ranks
+CONDITIONS = tuple(one.name for one in fields(Call) if one.kw_only)

@@ -25,7 +25,7 @@ from simperf.collectives.executors.isolated import play_isolated
 from simperf.collectives.placement import PLAIN, Placement, Transport, Wired, place
 from simperf.collectives.plan import Plan
 from simperf.engine.simulation import Simulation
-from simperf.errors import InputError, Problem
+from simperf.errors import InputError, Problem, refuse_removed
 
 __all__ = [
     "EXECUTORS",
@@ -96,13 +96,13 @@ def execute(
     *,
     nbytes: float,
     ranks: Sequence[str] | None = None,
-    servers: Sequence[str] | None = None,
     entry_times: Sequence[float] | None = None,
     transport: Transport = PLAIN,
     background: Sequence[tuple[str, str, float]] = (),
     exact: bool = False,
     placement: Placement | None = None,
     effort: Effort = ASKED,
+    **removed: Any,
 ) -> Execution:
     """Run a plan alone on a machine.
 
@@ -116,8 +116,6 @@ def execute(
         Payload [B], as nccl-tests counts it: the larger of the two buffers of a rank.
     ranks : sequence of str, optional
         Node of each rank.
-    servers : sequence of str, optional
-        Node of each server.
     entry_times : sequence of float, optional
         When each rank calls the collective [s].
     transport : Transport
@@ -130,21 +128,26 @@ def execute(
         step-exact one runs where only it knows the times: where sends of different
         rounds meet on a link, or where background traffic does.
     placement : Placement, optional
-        Where the participants sit, for one who runs the same plan with several payloads:
-        it keeps the routes that were found. `ranks` and `servers` are not read then.
+        Where the participants sit (`simperf.collectives.placement.place`), instead of `ranks`: servers on nodes of
+        their own, or the same plan with several payloads, as it keeps the routes that were found.
     effort : Effort
         Most that is simulated send by send where `exact` does not force it.
 
     Raises
     ------
     InputError
-        A size, entry time or node that has no meaning, or a transport where hosts have network stacks.
+        A size, entry time or node that has no meaning, ranks beside a placement, or a transport where hosts have
+        network stacks.
     MachineError
         Two participants that must talk are not connected.
     """
+    refuse_removed("execute", removed, {"servers": "placement=place(plan, machine, ranks=..., servers=...)"})
     check_size(nbytes)
     entry = entries_of(plan, entry_times)
-    placement = placement or place(plan, machine, ranks=ranks, servers=servers)
+    if placement is not None and ranks is not None:
+        message = "a placement says where the ranks are"
+        raise InputError(Problem(message, key="ranks", value=repr(ranks), expected="one of both"))
+    placement = placement or place(plan, machine, ranks=ranks)
     traffic = [(tuple(machine.route(src, dst).resources), rate) for src, dst, rate in background]
     placed = PlacedPlan(plan, placement, transport)
     hosting = getattr(machine, "hosting", None)

@@ -26,10 +26,9 @@ from simperf.collectives.floor import floor
 from simperf.collectives.forwarding import Forwarding
 from simperf.collectives.lanes import Lanes, pairs_of
 from simperf.collectives.links import FloatArray
-from simperf.collectives.nccl_plans import ALGORITHMS, Shape
+from simperf.collectives.nccl_plans import ALGORITHMS, COLLECTIVES, Shape
 from simperf.collectives.nccl_rings import PASSES, first_arrival, longest, sends_in_turn
 from simperf.collectives.networks import (
-    Network,
     in_network_efficiency,
     low_latency_limit,
     network,
@@ -39,6 +38,7 @@ from simperf.collectives.networks import (
 from simperf.collectives.placement import Placement, Transport, place
 from simperf.collectives.plan import IntArray, Plan
 from simperf.collectives.protocols import PROTOCOLS, protocol_transport
+from simperf.collectives.settings import DEFAULTS, NcclSettings
 from simperf.collectives.staging import StagedMachine
 from simperf.cost.collectives import MeasuredCollective
 from simperf.errors import InputError, Problem, UnknownNameError
@@ -47,9 +47,6 @@ from simperf.layout import local_name
 from simperf.units import format_quantity
 
 __all__ = ["ALGORITHMS", "COLLECTIVES", "Choice", "Tuner"]
-
-#: what can be run
-COLLECTIVES = ("all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce", "all-to-all")
 
 #: time in which a process launches one kernel [s]: 4 to 5 us are usual (the launch queue's
 #: pace while it is not full, as simperf's other scenarios have it)
@@ -235,21 +232,10 @@ class Tuner:
         GPUs that take part, server by server.
     collective : str
         One of `COLLECTIVES`.
-    in_network : bool, optional
-        Whether switches add up. If left out they do where they can, more than two GPUs of each server take
-        part, and so many of all servers: what NCCL does by itself since 2.18 (NCCL_NVLS_ENABLE).
-    launches : int
-        GPUs that one process drives: it launches a kernel on each, one after the other,
-        and calls of the collective cannot follow each other faster than it does.
-    network : Network or str
-        How other servers are reached; by the adapters' names if left out.
-    only : sequence of str
-        Algorithms to choose from, as NCCL_ALGO says; all if left out.
-    protocol : str
-        The one protocol to choose from, as NCCL_PROTO says; all if left out.
-    spread : bool
-        Whether channels take turns over all GPUs near an adapter, as they did up to NCCL 2.4;
-        since then (src/graph/search.cc) they pass the same ones.
+    settings : NcclSettings
+        How NCCL is set up. Calls of the collective cannot follow each other faster than a process launches them.
+        Unless they say it, switches add up where they can, more than two GPUs of each server take part, and so many
+        of all servers: what NCCL does by itself since 2.18 (NCCL_NVLS_ENABLE).
     speed : float
         How many times as fast the constants of protocols and networks are, to see what that would gain [1].
     measured : MeasuredCollective, optional
@@ -269,35 +255,30 @@ class Tuner:
         self,
         machine: Machine,
         ranks: Sequence[str],
-        *,
         collective: str = "all-reduce",
-        in_network: bool | None = None,
-        launches: int = 1,
-        network: Network | str = "",
-        only: Sequence[str] = (),
-        protocol: str = "",
-        spread: bool = False,
+        settings: NcclSettings = DEFAULTS,
+        *,
         speed: float = 1.0,
         measured: MeasuredCollective | None = None,
         reference: Tuner | None = None,
     ) -> None:
         if collective not in COLLECTIVES:
             raise UnknownNameError("collective of the tuner", collective, COLLECTIVES)
-        for name in only:
+        for name in settings.only:
             if name not in ALGORITHMS:
                 raise UnknownNameError("algorithm of the tuner", name, ALGORITHMS)
-        if protocol and protocol not in PROTOCOLS:
-            raise UnknownNameError("protocol", protocol, PROTOCOLS)
+        if settings.protocol and settings.protocol not in PROTOCOLS:
+            raise UnknownNameError("protocol", settings.protocol, PROTOCOLS)
         self.machine, self.ranks, self.collective = machine, tuple(ranks), collective
-        self.speed = speed
-        self.network = _network(network, machine, self.ranks).faster(speed)
-        self.only, self.protocol = tuple(only), protocol
-        self.least = launches * LAUNCH / speed
+        self.settings, self.speed = settings, speed
+        reached = network(settings.network) if settings.network else network_of(machine, self.ranks)
+        self.network = reached.faster(speed)
+        self.least = max(1, settings.launches) * LAUNCH / speed
         passed: Any = Forwarding(machine) if collective == "all-to-all" else machine
         self.staged = StagedMachine(passed, self.network)
         self.inside = StagedMachine(passed, self.network, inside=True)
-        self.shape = Shape(machine, self.ranks, collective, spread=spread)
-        self.in_network = self.shape.switched() if in_network is None else in_network
+        self.shape = Shape(machine, self.ranks, collective, spread=settings.spread)
+        self.in_network = self.shape.switched() if settings.switched is None else settings.switched
         self._algorithms: dict[str, _MachineAlgorithm] = {}
         self._transports: dict[tuple[str, str], Transport] = {}
         self._extra = self._network_latency()
@@ -307,7 +288,7 @@ class Tuner:
         self._pairs = self._find_pairs()
         if not self._pairs:
             message = f"no algorithm that NCCL has for {collective} runs under this protocol"
-            raise InputError(Problem(message, key="protocol", value=protocol, expected=PROTOCOLS[-1]))
+            raise InputError(Problem(message, key="protocol", value=settings.protocol, expected=PROTOCOLS[-1]))
 
     def choices(self, nbytes: float) -> list[Choice]:
         """All algorithms and protocols at one size [B], the fastest first."""
@@ -377,9 +358,9 @@ class Tuner:
         """Algorithms and protocols to choose from."""
         return [
             (algorithm, protocol)
-            for algorithm in self.shape.algorithms(only=self.only, in_network=self.in_network)
+            for algorithm in self.shape.algorithms(only=self.settings.algorithms, in_network=self.in_network)
             for protocol in (PROTOCOLS if algorithm in {"ring", "tree"} else PROTOCOLS[-1:])
-            if self.protocol in ("", protocol)
+            if self.settings.protocol in ("", protocol)
         ]
 
     def _choice(self, algorithm: str, protocol: str, nbytes: float) -> Choice:
@@ -449,9 +430,3 @@ class Tuner:
 
 def _expected(choice: Choice) -> float:
     return choice.channels.time if choice.channels is not None else 0.0
-
-
-def _network(given: Network | str, machine: Machine, ranks: Sequence[str]) -> Network:
-    if isinstance(given, Network):
-        return given
-    return network(given) if given else network_of(machine, ranks)

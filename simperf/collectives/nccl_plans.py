@@ -15,10 +15,13 @@ from simperf.collectives.plan import Plan
 from simperf.hardware import Machine, find_rings
 from simperf.layout import by_server
 
-__all__ = ["ALGORITHMS", "Shape"]
+__all__ = ["ALGORITHMS", "COLLECTIVES", "Shape"]
 
 #: what a collective can be run by
 ALGORITHMS = ("ring", "tree", "in-network", "direct")
+
+#: what can be run
+COLLECTIVES = ("all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce", "all-to-all")
 
 #: bytes that one slot of a connection takes, slots of a connection, and the size to which a
 #: slice is cut down to fill them: NCCL_BUFFSIZE of 4 MiB over NCCL_STEPS of 8, and
@@ -41,7 +44,7 @@ class Shape:
     ranks : sequence of str
         GPUs that take part, server by server.
     collective : str
-        One of `simperf.collectives.nccl.COLLECTIVES`.
+        One of `COLLECTIVES`.
     spread : bool
         Whether channels take turns over all GPUs near an adapter.
 

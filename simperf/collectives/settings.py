@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from simperf.collectives.algorithms import algorithms, full_name
-from simperf.collectives.machine_plans import switch_sites
-from simperf.collectives.nccl import COLLECTIVES, Tuner
+from simperf.collectives.nccl_plans import COLLECTIVES
 from simperf.collectives.networks import network_names
 from simperf.collectives.protocols import PROTOCOLS
-from simperf.cost.collectives import MeasuredCollective
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.hardware import GpuPart, Machine
-from simperf.layout import server_count
 
 __all__ = [
     "ARCHITECTURES",
+    "DEFAULTS",
     "NCCL",
     "SETTINGS",
     "NcclSettings",
     "default_algorithm",
     "find_algorithm",
     "runs_on",
-    "tuner_of",
 ]
 
 #: names under which NCCL is asked for, and what it may choose from: anything, or rings as with NCCL_ALGO=Ring
@@ -39,9 +36,6 @@ ARCHITECTURES = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ad
 
 #: versions from which on NCCL has trees, has channels pass the same GPUs in every server, has the switch add up
 TREES, SAME_GPUS, SWITCHES = (2, 4), (2, 5), (2, 18)
-
-#: tuners that a machine keeps
-MOST_TUNERS = 64
 
 #: of NCCL
 VERSION = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){1,3}")
@@ -133,88 +127,24 @@ class NcclSettings:
             raise InputError(Problem(why, key=f"{at}in_network", value="true", expected="false, or 2.18 and later"))
         return cls(network, switched, launches or 0, numbers, NCCL[algorithm], protocol)
 
-    def tuner(
-        self,
-        machine: Machine,
-        ranks: Sequence[str],
-        collective: str,
-        *,
-        speed: float = 1.0,
-        measured: MeasuredCollective | None = None,
-        base: Machine | None = None,
-    ) -> Tuner:
-        """The tuner for a collective of `ranks`.
+    @property
+    def algorithms(self) -> tuple[str, ...]:
+        """Algorithms that this version chooses from; all if empty."""
+        return ("ring",) if self.version and self.version < TREES else self.only
 
-        Parameters
-        ----------
-        machine : Machine
-        ranks : sequence of str
-        collective : str
-        speed : float
-            How many times as fast NCCL's constants are [1].
-        measured : MeasuredCollective, optional
-            Times of the collective among as many ranks, with settings left out: others change them as they change
-            the modelled time.
-        base : Machine, optional
-            That they were measured on, where `machine` was made faster.
-        """
-        self._check(machine, ranks)
-        reference, usual = None, max(1, measured.launches if measured is not None else 1)
-        own = replace(self, launches=self.launches or usual)
-        plain = NcclSettings(launches=usual)
-        if measured is not None and (speed != 1.0 or base not in (None, machine) or own != plain):
-            reference = tuner_of(base or machine, ranks, collective, plain)
-        version, only, switched = self.version, self.only, self.in_network
-        if version and version < TREES:
-            only = ("ring",)
-        if switched is None and version and version < SWITCHES:
-            switched = False
-        return Tuner(
-            machine,
-            ranks,
-            collective=collective,
-            in_network=switched,
-            launches=own.launches,
-            network=self.network,
-            only=only,
-            protocol=self.protocol,
-            spread=bool(version) and version < SAME_GPUS,
-            speed=speed,
-            measured=measured,
-            reference=reference,
-        )
+    @property
+    def switched(self) -> bool | None:
+        """Whether switches add up; None where the machine says it."""
+        return False if self.in_network is None and self.version and self.version < SWITCHES else self.in_network
 
-    def _check(self, machine: Machine, ranks: Sequence[str]) -> None:
-        """Refuse what has no meaning on this machine."""
-        if self.network and server_count(machine, ranks) < 2:
-            message = "all ranks are in one server, which NCCL's network does not reach"
-            raise InputError(Problem(message, key="options.network", value=self.network, expected="several servers"))
-        if self.in_network:
-            try:
-                switch_sites(machine, ranks)
-            except InputError as error:
-                told = [replace(one, key="options.in_network", value="true") for one in error.problems]
-                raise InputError(told) from None
+    @property
+    def spread(self) -> bool:
+        """Whether channels take turns over all GPUs near an adapter; later (src/graph/search.cc) they share some."""
+        return bool(self.version) and self.version < SAME_GPUS
 
 
-def tuner_of(
-    machine: Machine,
-    ranks: Sequence[str],
-    collective: str,
-    settings: NcclSettings,
-    *,
-    speed: float = 1.0,
-    measured: MeasuredCollective | None = None,
-    base: Machine | None = None,
-) -> Tuner:
-    """The tuner of a machine, made once for the same ranks, collective and settings; see `NcclSettings.tuner`."""
-    key = (tuple(ranks), collective, settings, speed, measured, id(base))
-    made: dict[tuple[Any, ...], Tuner] = machine.kept.setdefault("tuners", {})
-    if key not in made:
-        while len(made) >= MOST_TUNERS:  # draws of constants make one each
-            del made[next(iter(made))]
-        made[key] = settings.tuner(machine, ranks, collective, speed=speed, measured=measured, base=base)
-    return made[key]
+#: of a present version that is left to choose
+DEFAULTS = NcclSettings()
 
 
 def runs_on(machine: Machine, ranks: Sequence[str]) -> bool:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from simperf.cost.roofline import SHARPNESS, Roofline
     from simperf.cost.rows import RowLaunch, pressure, row_launch
     from simperf.cost.seams import Device, OpCost, OpModel, SizeModel
+    from simperf.cost.settings import CostSettings
     from simperf.cost.sizes import AlphaBeta, FixedTime, PiecewiseAlphaBeta, Pipelined
     from simperf.cost.table import Estimate, MeasuredTable
     from simperf.cost.tiles import Tiling, tiling
@@ -27,6 +28,7 @@ else:
             "roofline": ("SHARPNESS", "Roofline"),
             "rows": ("RowLaunch", "pressure", "row_launch"),
             "seams": ("Device", "OpCost", "OpModel", "SizeModel"),
+            "settings": ("CostSettings",),
             "sizes": ("AlphaBeta", "FixedTime", "PiecewiseAlphaBeta", "Pipelined"),
             "table": ("Estimate", "MeasuredTable"),
             "tiles": ("Tiling", "tiling"),
@@ -37,6 +39,7 @@ else:
 __all__ = [
     "SHARPNESS",
     "AlphaBeta",
+    "CostSettings",
     "Device",
     "Estimate",
     "FittedRoofline",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,7 +13,7 @@ from simperf.engine.device import Device
 from simperf.engine.kernel import Kernel
 from simperf.engine.recorder import Category
 from simperf.engine.simulation import Simulation
-from simperf.errors import DeadlockError, ProgramError
+from simperf.errors import DeadlockError, ProgramError, refuse_removed
 from simperf.execution.frontend import Frontend, Program
 from simperf.execution.modes import MODES, Mode
 from simperf.execution.profile import FREE, FrontendPart
@@ -22,12 +21,24 @@ from simperf.time_use import RankClass
 from simperf.units import DIMENSIONS
 
 if TYPE_CHECKING:
-    from simperf.cost import MeasuredCollectives, OpCost, OpModel, ProcessorCalls, Unseen
+    from simperf.cost import CostSettings, OpCost, OpModel
     from simperf.execution.module import Module
     from simperf.workload import Op, OpGraph
 
 __all__ = ["Operation", "Session"]
 
+
+#: by keyword that a session had once, the field of `CostSettings`
+_IN_COST = {
+    "sharp": "sharp",
+    "efficiency": "efficiency",
+    "kernels": "kernels",
+    "measured": "gpu",
+    "unseen": "unseen",
+    "protocols": "protocols",
+    "calls": "calls",
+    "collectives": "collectives",
+}
 
 #: lines that tell what waits for ever
 MOST_TOLD = 8
@@ -62,22 +73,8 @@ class Session:
     simulation : Simulation
     mode : Mode
     profile : FrontendPart
-    sharp : bool
-        Cost operations by the textbook roofline: catalogue peaks, no losses, a sharp corner.
-    efficiency : mapping of str to float
-        Replaces a part's efficiency by kernel family [1].
-    kernels : mapping of str to mapping of str to float
-        Constants that were fitted, by kernel family (`simperf.cost.FittedRoofline`).
-    measured : str
-        The part that they were fitted to; empty if they hold for every device.
-    unseen : Unseen, optional
-        How far GPUs that no constants were fitted to lie from their rooflines.
-    protocols : float
-        How many times as fast the constants of NCCL's protocols are [1].
-    calls : ProcessorCalls, optional
-        What calls take beside their operations where `kernels` are those of a CPU.
-    collectives : MeasuredCollectives
-        Times of collectives that were measured.
+    cost : CostSettings, optional
+        How operations and collectives are costed; by the catalogue if left out.
 
     Examples
     --------
@@ -98,22 +95,14 @@ class Session:
         *,
         mode: Mode = MODES["eager"],
         profile: FrontendPart = FREE,
-        sharp: bool = False,
-        efficiency: Mapping[str, float] | None = None,
-        kernels: Mapping[str, Mapping[str, float]] | None = None,
-        measured: str = "",
-        unseen: Unseen | None = None,
-        protocols: float = 1.0,
-        calls: ProcessorCalls | None = None,
-        collectives: MeasuredCollectives | None = None,
+        cost: CostSettings | None = None,
+        **removed: Any,
     ) -> None:
-        from simperf.cost import MeasuredCollectives, ProcessorCalls
+        from simperf.cost import CostSettings
 
+        refuse_removed("Session", removed, {old: f"cost=CostSettings({new}=...)" for old, new in _IN_COST.items()})
         self.simulation, self.mode, self.profile = simulation, mode, profile
-        self.sharp, self.efficiency = sharp, dict(efficiency or {})
-        self.kernels, self.measured, self.unseen = dict(kernels or {}), measured, unseen
-        self.protocols, self.calls = protocols, calls or ProcessorCalls()
-        self.collectives = collectives or MeasuredCollectives()
+        self.cost = cost or CostSettings()
         self.used: set[str] = set()  # names of the fitted models that costs were taken from
         self.metrics: dict[str, tuple[float, str]] = {}
         self.done: dict[str, tuple[float, str]] = {}
@@ -132,14 +121,7 @@ class Session:
             Simulation(simulation.machine, seed=simulation.seed, depth=simulation.depth),
             mode=self.mode,
             profile=self.profile,
-            sharp=self.sharp,
-            efficiency=self.efficiency,
-            kernels=self.kernels,
-            measured=self.measured,
-            unseen=self.unseen,
-            protocols=self.protocols,
-            calls=self.calls,
-            collectives=self.collectives,
+            cost=self.cost,
         )
 
     @property
@@ -241,16 +223,16 @@ class Session:
                     f"operations cannot be costed on {device.name}, which is no GPU of the catalogue: "
                     "train on GPUs, or give the times of layers or kernels instead of a model or operations"
                 )
-            if self.sharp:
+            if self.cost.sharp:
                 self._models[device.name] = Roofline.sharp(part)  # type: ignore[arg-type]
             else:
-                efficiency = {**part.efficiency, **self.efficiency}  # type: ignore[attr-defined]
+                efficiency = {**part.efficiency, **self.cost.efficiency}  # type: ignore[attr-defined]
                 roofline = Roofline(part, efficiency=efficiency)  # type: ignore[arg-type]
                 model: OpModel = roofline
-                if self.kernels and self.measured in ("", part.name):  # type: ignore[attr-defined]
-                    model = FittedRoofline(part, self.kernels, other=roofline)  # type: ignore[arg-type]
-                elif self.unseen is not None:
-                    model = UnseenRoofline(roofline, self.unseen)
+                if self.cost.kernels and self.cost.gpu in ("", part.name):  # type: ignore[attr-defined]
+                    model = FittedRoofline(part, self.cost.kernels, other=roofline)  # type: ignore[arg-type]
+                elif self.cost.unseen is not None:
+                    model = UnseenRoofline(roofline, self.cost.unseen)
                 self._models[device.name] = model
                 self._tell_origin(part.name, model)  # type: ignore[attr-defined]
         return self._models[device.name]
@@ -262,8 +244,8 @@ class Session:
         told = ""
         if isinstance(model, FittedRoofline) and model.processor:
             told = f"operations on {part} cost what was measured on a CPU: the profile's constants hold for one"
-        elif self.kernels and not isinstance(model, FittedRoofline):
-            told = f"operations on {part} cost what the catalogue says: the profile was fitted to {self.measured}"
+        elif self.cost.kernels and not isinstance(model, FittedRoofline):
+            told = f"operations on {part} cost what the catalogue says: the profile was fitted to {self.cost.gpu}"
         if told and told not in self.notes:
             self.notes.append(told)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simperf.collectives.nccl import Tuner
-from simperf.collectives.settings import NcclSettings, tuner_of
+from simperf.collectives.settings import NcclSettings
+from simperf.collectives.tuners import tuner_of
 from simperf.execution.session import Session
 
 __all__ = ["session_tuner"]
@@ -22,8 +23,8 @@ def session_tuner(m: Session, ranks: Sequence[str], collective: str, settings: N
     collective : str
     settings : NcclSettings
     """
-    measured = m.collectives.among(collective, m.machine, ranks)
+    measured = m.cost.collectives.among(collective, m.machine, ranks)
     if measured is not None:
         m.used.add(measured.name)
-    base = m.collectives.machine
-    return tuner_of(m.machine, ranks, collective, settings, speed=m.protocols, measured=measured, base=base)
+    base = m.cost.collectives.machine
+    return tuner_of(m.machine, ranks, collective, settings, speed=m.cost.protocols, measured=measured, base=base)

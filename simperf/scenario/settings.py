@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from simperf.cost.collectives import MeasuredCollectives
-from simperf.cost.processor_calls import ProcessorCalls
+from simperf.cost.settings import CostSettings
 from simperf.execution import FREE, FrontendPart
 from simperf.hardware import Machine
 from simperf.programs import ProgramSpec
@@ -15,44 +14,9 @@ from simperf.scenario.answer import Asked
 from simperf.scenario.expectation import Expectation
 
 if TYPE_CHECKING:
-    from simperf.cost.unseen import Unseen
     from simperf.hardware import ProfilePart
 
 __all__ = ["CostSettings", "Scenario"]
-
-
-@dataclass(frozen=True, slots=True)
-class CostSettings:
-    """How operations are costed.
-
-    Parameters
-    ----------
-    sharp : bool
-        By the textbook roofline: catalogue peaks, no losses, a sharp corner.
-    efficiency : mapping of str to float
-        Replaces the parts' efficiency by kernel family [1].
-    kernels : mapping of str to mapping of str to float
-        Fitted constants by kernel family (`simperf.cost.FittedRoofline`).
-    gpu : str
-        The GPU part whose operations `kernels` cost; empty for all.
-    unseen : Unseen or None
-        A draw of how far the other GPUs lie from their rooflines; None leaves them there.
-    protocols : float
-        How many times as fast the constants of NCCL's protocols are, to see what that would gain [1].
-    calls : ProcessorCalls
-        What calls take beside their operations where `kernels` are those of a CPU.
-    collectives : MeasuredCollectives
-        Times of collectives that were measured.
-    """
-
-    sharp: bool = False
-    efficiency: Mapping[str, float] = field(default_factory=dict)
-    kernels: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    gpu: str = ""
-    unseen: Unseen | None = None
-    protocols: float = 1.0
-    calls: ProcessorCalls = field(default_factory=ProcessorCalls)
-    collectives: MeasuredCollectives = field(default_factory=MeasuredCollectives)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +73,7 @@ class Scenario:
     machine: Machine | None = None
     frontend: FrontendPart = FREE
     mode: str = "eager"
-    cost: CostSettings = CostSettings()
+    cost: CostSettings = field(default_factory=CostSettings)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
     expectations: tuple[Expectation, ...] = ()

@@ -15,11 +15,36 @@ import numpy as np
 from simperf.errors import InputError, Problem
 from simperf.scenario.overrides import parse_path
 
-__all__ = ["DESIGNS", "OPTION", "Axis", "Design", "make_axes", "make_points", "parse_axis"]
+__all__ = ["DESIGNS", "OPTION", "Axis", "Design", "LatinHypercube", "make_axes", "make_points", "parse_axis"]
 
-Design = Literal["grid", "list", "lhs"]
-#: every combination; the values side by side; a Latin hypercube
-DESIGNS: tuple[Design, ...] = ("grid", "list", "lhs")
+
+@dataclass(frozen=True, slots=True)
+class LatinHypercube:
+    """Points spread over ranges (McKay, Beckman and Conover, Technometrics 21, 1979).
+
+    Parameters
+    ----------
+    points : int
+        Each range has so many parts, each of which is met once; ten a key if 0.
+
+    Raises
+    ------
+    InputError
+        It is no whole number, or negative.
+    """
+
+    points: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no number of points."""
+        if isinstance(self.points, bool) or not isinstance(self.points, int) or self.points < 0:
+            message = "a Latin hypercube has a whole number of points"
+            raise InputError(Problem(message, key="points", value=repr(self.points), expected="1 or more"))
+
+
+Design = Literal["grid", "list", "lhs"] | LatinHypercube
+#: every combination; the values side by side; a Latin hypercube of ten points a key
+DESIGNS = ("grid", "list", "lhs")
 
 #: the option that gives axes on the command line, which their problems name
 OPTION = "--vary"
@@ -138,19 +163,15 @@ def make_axes(vary: Mapping[str, Any] | Sequence[str]) -> list[Axis]:
     return axes
 
 
-def make_points(
-    axes: Sequence[Axis], design: Design = "grid", *, points: int = 0, seed: int = 0
-) -> list[dict[str, Any]]:
+def make_points(axes: Sequence[Axis], design: Design = "grid", *, seed: int = 0) -> list[dict[str, Any]]:
     """The values of each point, by key.
 
     Parameters
     ----------
     axes : sequence of Axis
-    design : {"grid", "list", "lhs"}
+    design : {"grid", "list", "lhs"} or LatinHypercube
         Every combination, the last key fastest; the first values of all, then the second ones; or a Latin
-        hypercube (McKay, Beckman and Conover, Technometrics 21, 1979): each range in `points` parts, each met once.
-    points : int
-        Of a Latin hypercube; ten a key if 0.
+        hypercube, of ten points a key if its name is given.
     seed : int
         Of a Latin hypercube.
 
@@ -159,7 +180,8 @@ def make_points(
     InputError
         A design that the axes do not fit.
     """
-    if design not in DESIGNS:
+    hypercube = LatinHypercube() if design == "lhs" else design if isinstance(design, LatinHypercube) else None
+    if hypercube is None and design not in DESIGNS:
         raise InputError(
             Problem("no such design", key="--design", value=str(design), expected="one of " + ", ".join(DESIGNS))
         )
@@ -171,10 +193,8 @@ def make_points(
             expected=f"{axis.low:g}..{axis.high:g} {axis.unit}:5",
         )
         for axis in axes
-        if design != "lhs" and not axis.values
+        if hypercube is None and not axis.values
     ]
-    if points < 0 or (points and design != "lhs"):
-        problems.append(Problem("a number of points belongs to --design lhs", key="--points", value=str(points)))
     if design == "list" and len({len(axis.values) for axis in axes}) > 1:
         sizes = ", ".join(f"{axis.key} {len(axis.values)}" for axis in axes)
         problems.append(
@@ -185,9 +205,9 @@ def make_points(
     keys = [axis.key for axis in axes]
     if design == "grid":
         return [dict(zip(keys, row, strict=True)) for row in itertools.product(*(axis.values for axis in axes))]
-    if design == "list":
+    if hypercube is None:
         return [dict(zip(keys, row, strict=True)) for row in zip(*(axis.values for axis in axes), strict=True)]
-    count = points or 10 * len(axes)
+    count = hypercube.points or 10 * len(axes)
     random = np.random.default_rng(np.random.SeedSequence(seed))
     columns = [(random.permutation(count) + random.random(count)) / count for _ in axes]
     return [

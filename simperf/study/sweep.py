@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from simperf.answer import Answer
-from simperf.errors import InputError, Problem, SimperfError
+from simperf.errors import InputError, Problem, SimperfError, refuse_removed
 from simperf.scenario import Scenario, load_scenario
-from simperf.study.axes import OPTION, Axis, Design, make_axes, make_points
+from simperf.study.axes import OPTION, Axis, Design, LatinHypercube, make_axes, make_points
 from simperf.study.cache import Cache, cache_folder, folder_hash, point_key
 from simperf.study.executors import using, workers_of
 from simperf.study.journal import Journal, canonical
@@ -63,7 +63,6 @@ def sweep(
     vary: Mapping[str, Any] | Sequence[str],
     *,
     design: Design = "grid",
-    points: int = 0,
     engine: str | Executor = "serial",
     output: str | os.PathLike[str] | None = None,
     samples: int = 0,
@@ -71,6 +70,7 @@ def sweep(
     fresh: bool = False,
     cache: bool = True,
     progress: Callable[[Progress], None] | None = None,
+    **removed: Any,
 ) -> Table:
     """Run a scenario at many points.
 
@@ -81,9 +81,8 @@ def sweep(
     vary : mapping or sequence of str
         ``{"program.gpus": [8, 16]}``, or texts as ``--vary`` takes them (`simperf.study.axes.parse_axis`).
         A key ``speed.RESOURCE`` makes a resource of `simperf.study.virtual` so many times as fast.
-    design : {"grid", "list", "lhs"}
-    points : int
-        Of a Latin hypercube.
+    design : {"grid", "list", "lhs"} or LatinHypercube
+        Every combination; the values side by side; or a `simperf.LatinHypercube` over ranges.
     engine : str or Executor
         As `simperf.study.executors.executor` takes it, or an executor that is used and left open.
     output : path, optional
@@ -110,6 +109,7 @@ def sweep(
     InputError
         Keys that the scenario does not know, values that cannot be read, a journal of another sweep.
     """
+    refuse_removed("sweep", removed, {"points": "design=LatinHypercube(points)"})
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(scenario)
     if output is not None:
@@ -120,11 +120,10 @@ def sweep(
     size = 1
     for axis in axes if design == "grid" else ():
         size *= max(1, len(axis.values))
-    if max(size, points) > MOST:
-        raise InputError(
-            Problem(f"{max(size, points)} points are more than {MOST}", file="--vary", expected="--design lhs")
-        )
-    made = make_points(axes, design, points=points, seed=scenario.seed)
+    size = max(size, design.points if isinstance(design, LatinHypercube) else 0)
+    if size > MOST:
+        raise InputError(Problem(f"{size} points are more than {MOST}", file="--vary", expected="--design lhs"))
+    made = make_points(axes, design, seed=scenario.seed)
     tasks = make_tasks(scenario, made, samples=samples, record=record)
     check_axes(scenario, axes, tasks)
     rows = run_tasks(tasks, engine=engine, journal=journal_of(output), fresh=fresh, cache=cache, progress=progress)

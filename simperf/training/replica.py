@@ -293,7 +293,7 @@ def training_step(
     places = list(range(len(traced.backward)))
     processor = m.on_processor(device)
     if processor:
-        parts = step_as_run(traced, cache=m.calls.cache)
+        parts = step_as_run(traced, cache=m.cost.calls.cache)
         # the update's Python is late once, as a whole
         parts["update"] = tuple(replace(op, since=0.0) for op in parts["update"])
         kept = {op.name for op in parts["backward"]}
@@ -304,7 +304,7 @@ def training_step(
         if m.profile.calls:
             together = riding(parts[within])
             found = [replace(one, launch=0.0) if rides else one for one, rides in zip(found, together, strict=True)]
-        added = m.calls.added(within) if processor else 0.0
+        added = m.cost.calls.added(within) if processor else 0.0
         return tuple(replace(one, time=one.time + added) for one in found) if added else tuple(found)
 
     forward, backward = kernels("forward"), kernels("backward")
@@ -312,7 +312,7 @@ def training_step(
     if processor and update:
         touched = sum(op.nbytes for each in parts.values() for op in each)
         named = optimizer or model.optimizer.name
-        python = m.calls.python(named, tensors=len(model.gradients), touched=touched)
+        python = m.cost.calls.python(named, tensors=len(model.gradients), touched=touched)
         update = (replace(update[0], time=update[0].time + python), *update[1:])
     gradients = [Gradient(one.name, one.nbytes, places[one.after]) for one in traced.gradients]
     made = TrainingStep(

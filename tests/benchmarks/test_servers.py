@@ -12,6 +12,7 @@ import random
 import pytest
 import simpy
 
+from simperf.cost import CostSettings
 from simperf.engine.network import FlowNetwork
 from simperf.engine.simulation import Simulation
 from simperf.execution.session import Session
@@ -78,7 +79,7 @@ def bare():
 
 
 def store(machine, **options):
-    session = Session(Simulation(machine), sharp=True)
+    session = Session(Simulation(machine), cost=CostSettings(sharp=True))
     plan = {"steps": STEPS, "layers": 1, "backward": 0.1, "mode": "asynchronous", "jitter": 0.3}
     session.play(PROGRAMS["parameter-server"].function(session, **{**plan, "add": 0.0, "apply": 0.0, **options}))
     return session

@@ -78,6 +78,7 @@ def test_a_latin_hypercube_has_its_points(simperf, chain):
     [
         ((), "nothing is varied"),
         (("--vary", "program.m=1"), "no parameter 'm'"),
+        (("--vary", "program.n=1", "--points", "5"), "belongs to --design lhs"),
         (("--vary", "program.n=1", "-o", "out.xls"), "no known format"),
         (("--vary", "program.n=1", "-o", "no/out.csv"), "no folder"),
         (("--vary", "program.n=1", "--engine", "locl"), "'local'"),

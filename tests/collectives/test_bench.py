@@ -4,6 +4,7 @@ import pytest
 
 from simperf.collectives import Transport, Wiring, algorithms
 from simperf.collectives.bench import Row, best_rows, bus_factor, measure, sizes_between, switch_points
+from simperf.collectives.calls import Call
 from simperf.collectives.floor import floor, needs
 from simperf.collectives.machine_plans import plan_for, suitable_chunks, switch_sites
 from simperf.collectives.plan import COLLECTIVES
@@ -19,7 +20,7 @@ def star(n=8, **options):
 
 
 def test_a_row_has_the_definitions_of_nccl_tests():
-    row = measure(star(), "all-reduce", "ring", nbytes=8e6, ranks=star().gpus)
+    row = measure(Call(star(), "all-reduce", "ring", nbytes=8e6, ranks=star().gpus))
     assert row.time == pytest.approx(14 * (1e6 / 50e9 + 500e-9), rel=1e-12)
     assert row.algbw == pytest.approx(8e6 / row.time)
     assert row.busbw == pytest.approx(row.algbw * 1.75)
@@ -39,7 +40,9 @@ def test_floor_of_an_all_reduce_is_what_a_ring_reaches_without_latency():
     wiring = Wiring("star", 16, bandwidth=10e9)
     bound = floor(wiring, "all-reduce", ranks=wiring.gpus, nbytes=1e9)
     assert bound == pytest.approx(2 * 15 / 16 * 0.1, rel=1e-12)
-    assert measure(wiring, "all-reduce", "ring", nbytes=1e9, ranks=wiring.gpus).time == pytest.approx(bound, rel=1e-9)
+    assert measure(Call(wiring, "all-reduce", "ring", nbytes=1e9, ranks=wiring.gpus)).time == pytest.approx(
+        bound, rel=1e-9
+    )
 
 
 def test_floor_counts_the_ports_of_servers_and_slow_links():
@@ -59,7 +62,7 @@ def test_the_port_of_a_root_bounds_and_is_reached(name, payload):
     assert bound == pytest.approx(payload * 0.1, rel=1e-12)
     algorithm = "direct" if payload < 1 else "pipelined-tree"
     options = {"degree": 1, "chunks": 1000} if payload == 1 else {}
-    time = measure(wiring, name, algorithm, nbytes=1e9, ranks=wiring.gpus, **options).time
+    time = measure(Call(wiring, name, algorithm, nbytes=1e9, ranks=wiring.gpus), **options).time
     assert bound * (1 - 1e-9) <= time <= bound * 1.01
     slow = Wiring("star", 6, bandwidth=10e9, changed={"r1>": 1e9, ">r1": 1e9})
     # The slow rank may be the root, so it counts only where another would have to wait for it.
@@ -73,13 +76,13 @@ def test_nothing_is_faster_than_its_floor(machine, nbytes):
     for name in COLLECTIVES:
         for algorithm in algorithms(name):
             if algorithm != "in-network":
-                measure(built, name, algorithm, nbytes=nbytes, ranks=built.gpus)
+                measure(Call(built, name, algorithm, nbytes=nbytes, ranks=built.gpus))
 
 
 def test_a_time_below_its_floor_is_a_defect(monkeypatch):
     monkeypatch.setattr("simperf.collectives.bench.floor", lambda *args, **options: 1.0)
     with pytest.raises(FloorError, match="below the bound"):
-        measure(star(), "all-reduce", "ring", nbytes=8, ranks=star().gpus)
+        measure(Call(star(), "all-reduce", "ring", nbytes=8, ranks=star().gpus))
 
 
 def test_sizes():
@@ -141,8 +144,9 @@ def test_switches_of_servers():
 @pytest.mark.parametrize("machine", [Wiring("star", 12, bandwidth=10e9, latency=1e-6), CATALOG.machine("pcie-4gpu-x4")])
 @pytest.mark.parametrize("nbytes", [64, 1 << 16, 1 << 24])
 def test_a_tree_of_open_degree_is_the_faster_of_two(machine, nbytes):
-    def time(**options):
-        return measure(machine, "all-reduce", "pipelined-tree", nbytes=nbytes, ranks=machine.gpus, **options).time
+    def time(exact=False, **options):
+        call = Call(machine, "all-reduce", "pipelined-tree", nbytes=nbytes, ranks=machine.gpus, exact=exact)
+        return measure(call, **options).time
 
     both = time(degree=2), time(degree=1, overlap=False)
     assert time() == min(both)
@@ -166,7 +170,7 @@ def test_aliases_and_nccl_are_known_names():
 def test_a_hierarchy_takes_aliases():
     machine = CATALOG.machine("pcie-4gpu-x4")
     named, short = (
-        measure(machine, "all-reduce", "hierarchical", nbytes=1 << 20, ranks=machine.gpus, outer=outer).time
+        measure(Call(machine, "all-reduce", "hierarchical", nbytes=1 << 20, ranks=machine.gpus), outer=outer).time
         for outer in ("double-binary-tree", "tree")
     )
     assert named == short

@@ -16,6 +16,7 @@ from simperf.collectives.machine_plans import plan_for
 from simperf.collectives.nccl import Tuner
 from simperf.collectives.nccl_rings import pipelined
 from simperf.collectives.placement import PLAIN, place
+from simperf.collectives.settings import NcclSettings
 from simperf.engine.network import FlowNetwork
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError
@@ -193,7 +194,7 @@ def test_threads_of_hosts(algorithm, n, nbytes):
 )
 def test_channels_of_a_library(name, machine, nbytes, late):
     """The rings of NCCL's channels in pipeline style, without the copies inside memory and launches at the end."""
-    for choice in Tuner(machine, machine.gpus, collective=name, only=["ring"]).choices(nbytes):
+    for choice in Tuner(machine, machine.gpus, collective=name, settings=NcclSettings(only=("ring",))).choices(nbytes):
         plan = pipelined(choice.plan)
         sends = PlacedPlan(plan, choice.placement, choice.transport)
         flows = replace(sends, channels=replace(choice.channels, last=0.0, least=0.0))

@@ -4,6 +4,7 @@ import pytest
 
 from simperf.collectives import Wiring, execute, make_plan
 from simperf.collectives.bench import measure
+from simperf.collectives.calls import Call
 from simperf.collectives.effort import ASKED, SURVEY, Effort, EffortError, crossings
 from simperf.collectives.machine_plans import suitable_chunks
 from simperf.collectives.placement import place
@@ -45,10 +46,10 @@ def test_a_plan_beyond_the_effort_is_refused_unless_it_is_forced():
     star = Wiring("star", 8, bandwidth=1e9, changed={"r3>": 5e8})
     given = {"nbytes": 1e6, "ranks": star.gpus, "effort": Effort(crossings=50)}
     with pytest.raises(EffortError, match="cross more than 50 links"):
-        measure(star, "all-reduce", "sharded", **given)
-    forced = measure(star, "all-reduce", "sharded", exact=True, **given)
-    assert forced.time == pytest.approx(measure(star, "all-reduce", "sharded", nbytes=1e6, ranks=star.gpus).time)
-    assert measure(star, "all-reduce", "ring", **given).method == "collapsed"
+        measure(Call(star, "all-reduce", "sharded", **given))
+    forced = measure(Call(star, "all-reduce", "sharded", exact=True, **given))
+    assert forced.time == pytest.approx(measure(Call(star, "all-reduce", "sharded", nbytes=1e6, ranks=star.gpus)).time)
+    assert measure(Call(star, "all-reduce", "ring", **given)).method == "collapsed"
 
 
 def test_background_traffic_does_not_go_round_the_bound():

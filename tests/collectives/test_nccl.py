@@ -8,6 +8,7 @@ from simperf.collectives.machine_plans import plan_for
 from simperf.collectives.nccl import LAUNCH, Tuner
 from simperf.collectives.placement import Hop, place
 from simperf.collectives.protocols import PROTOCOLS, protocol_transport
+from simperf.collectives.settings import NcclSettings
 from simperf.errors import InputError, UnknownNameError
 from simperf.hardware import Catalog, build_cluster
 
@@ -80,7 +81,10 @@ def test_trees_win_at_small_sizes_over_many_servers():
 
 def test_a_switch_that_adds_up_beats_the_ring():
     machine = CATALOG.machine("dgx-h100")
-    with_it, without = Tuner(machine, machine.gpus), Tuner(machine, machine.gpus, in_network=False)
+    with_it, without = (
+        Tuner(machine, machine.gpus),
+        Tuner(machine, machine.gpus, settings=NcclSettings(in_network=False)),
+    )
     assert with_it.in_network, "NCCL has it add up by itself"
     assert with_it.best(1 << 30).algorithm == "in-network"
     assert with_it.best(1 << 30).time < 0.8 * without.best(1 << 30).time
@@ -89,7 +93,7 @@ def test_a_switch_that_adds_up_beats_the_ring():
 
 
 def test_one_process_for_many_gpus_launches_one_after_the_other():
-    assert Tuner(DGX, DGX.gpus, launches=8).best(8.0).time == pytest.approx(8 * LAUNCH)
+    assert Tuner(DGX, DGX.gpus, settings=NcclSettings(launches=8)).best(8.0).time == pytest.approx(8 * LAUNCH)
 
 
 def test_other_collectives():
@@ -99,7 +103,7 @@ def test_other_collectives():
     with pytest.raises(UnknownNameError, match="all-gather"):
         Tuner(DGX, DGX.gpus, collective="gather")
     with pytest.raises(UnknownNameError, match="ring"):
-        Tuner(DGX, DGX.gpus, only=["rings"])
+        Tuner(DGX, DGX.gpus, settings=NcclSettings(only=("rings",)))
     assert Tuner(DGX, DGX.gpus[:1]).best(1 << 20).run.time == pytest.approx(6.6e-6)
 
 
@@ -115,14 +119,18 @@ def test_the_best_is_the_first_of_all(collective, servers):
 
 def test_what_is_held_to_an_algorithm_runs_it():
     machine = build_cluster("dgx-a100", 2, link="infiniband-hdr")
-    ring, tree = (Tuner(machine, machine.gpus, only=[name]).best(2.0**30) for name in ("ring", "tree"))
+    ring, tree = (
+        Tuner(machine, machine.gpus, settings=NcclSettings(only=(name,))).best(2.0**30) for name in ("ring", "tree")
+    )
     assert (ring.algorithm, tree.algorithm) == ("ring", "tree")
     assert ring.plan.algorithm == "multi-ring"
 
 
 def test_a_network_adds_its_latency_to_every_crossing():
     machine = build_cluster("p4d-24xlarge", 2, link="efa-100g", fabric="rail")
-    slow, fast = (Tuner(machine, machine.gpus, network=name).best(8.0).time for name in ("efa", "rdma"))
+    slow, fast = (
+        Tuner(machine, machine.gpus, settings=NcclSettings(network=name)).best(8.0).time for name in ("efa", "rdma")
+    )
     assert 2 * 60e-6 < slow - fast < 2 * 75e-6, "up the tree and down it, less the wire that both have"
 
 
@@ -134,7 +142,7 @@ def test_low_latency_protocols_have_a_limit_of_their_own():
 
 def test_constants_that_are_faster_leave_the_wires_as_they_are():
     """Of no bytes the start is shorter, the hops are as long as the wires; a large payload is bound by the wires."""
-    one, ten = (Tuner(DGX, DGX.gpus, only=["ring"], speed=speed) for speed in (1.0, 10.0))
+    one, ten = (Tuner(DGX, DGX.gpus, speed=speed, settings=NcclSettings(only=("ring",))) for speed in (1.0, 10.0))
     wire = DGX.route(DGX.gpus[0], DGX.gpus[1]).latency
     start = protocol_transport("ring", "LL").start
     assert one.best(0.0).time == pytest.approx(start + 14 * wire)
@@ -142,4 +150,6 @@ def test_constants_that_are_faster_leave_the_wires_as_they_are():
     simple = protocol_transport("ring", "Simple")
     gained = 0.9 * simple.start + 14 * (simple.media["nvlink"] - wire)
     assert one.best(2.0**30).time - ten.best(2.0**30).time == pytest.approx(gained)
-    assert Tuner(DGX, DGX.gpus, only=["ring"]).best(0.0).time == one.best(0.0).time, "nothing of it stays behind"
+    assert Tuner(DGX, DGX.gpus, settings=NcclSettings(only=("ring",))).best(0.0).time == one.best(0.0).time, (
+        "nothing of it stays behind"
+    )

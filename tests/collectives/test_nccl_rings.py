@@ -10,6 +10,7 @@ from simperf.collectives.interpret import problems_of
 from simperf.collectives.nccl import Tuner
 from simperf.collectives.nccl_plans import Shape
 from simperf.collectives.nccl_rings import chains, pipelined, turned
+from simperf.collectives.settings import NcclSettings
 from simperf.hardware import Catalog, build_cluster
 
 CATALOG = Catalog.load()
@@ -35,7 +36,9 @@ def send_by_send(choice):
 @pytest.mark.parametrize("nbytes", [1e4, 1e8])
 def test_channels_take_what_their_sends_take(collective, machine, nbytes):
     """A ring's channels as flows take the time of the same rings in pipeline style, played send by send."""
-    for choice in Tuner(machine, machine.gpus, collective=collective, only=["ring"]).choices(nbytes):
+    for choice in Tuner(machine, machine.gpus, collective=collective, settings=NcclSettings(only=("ring",))).choices(
+        nbytes
+    ):
         assert choice.run.time - choice.channels.last == pytest.approx(send_by_send(choice), rel=1e-9)
 
 
@@ -54,7 +57,7 @@ def test_chains_take_what_their_sends_take(collective, chunks):
 @pytest.mark.parametrize("chunks", [1, 2, 5])
 def test_trees_take_what_their_sends_take(only, chunks):
     machine = build_cluster("dgx-h100", 3, link="infiniband-ndr", catalog=CATALOG)
-    tuner = Tuner(machine, machine.gpus, only=[only], in_network=True)
+    tuner = Tuner(machine, machine.gpus, settings=NcclSettings(only=(only,), in_network=True))
     channels = len(tuner.best(1.0).plan.channels)
     nbytes = chunks * channels * 128 * 1024.0
     for choice in tuner.choices(nbytes):

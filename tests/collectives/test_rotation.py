@@ -5,6 +5,7 @@ import pytest
 
 from simperf.collectives import Transport, Wiring, execute, make_plan
 from simperf.collectives.bench import measure
+from simperf.collectives.calls import Call
 from simperf.collectives.effort import Effort, EffortError
 from simperf.collectives.executors.rotation import rotate, turns
 from simperf.collectives.placement import PLAIN, place
@@ -71,13 +72,13 @@ def test_what_tells_ranks_apart_goes_the_other_way():
 @pytest.mark.parametrize("kind", ["star", "fully-connected"])
 def test_thousands_of_ranks(kind):
     n, nbytes, wiring = 16_384, 16_384e3, Wiring(kind, 16_384, bandwidth=50e9, latency=250e-9)
-    row = measure(wiring, "all-reduce", "sharded", nbytes=nbytes, ranks=wiring.gpus)
+    row = measure(Call(wiring, "all-reduce", "sharded", nbytes=nbytes, ranks=wiring.gpus))
     flows, hops = (n - 1, 2) if kind == "star" else (1, 1)
     assert row.time == pytest.approx(2 * (hops * 250e-9 + flows * nbytes / n / 50e9), rel=1e-9)
     assert row.load == pytest.approx(2 * flows * nbytes / n / 50e9 / row.time, rel=1e-9)
     late = [1e-6, *[0.0] * (n - 1)]
     with pytest.raises(InputError, match=r"2.7e\+08 sends at once|cross more than"):
-        measure(wiring, "all-reduce", "sharded", nbytes=nbytes, ranks=wiring.gpus, entry_times=late)
+        measure(Call(wiring, "all-reduce", "sharded", nbytes=nbytes, ranks=wiring.gpus, entry_times=late))
 
 
 def test_step_by_step_what_does_not_fit_is_refused_with_what_would():

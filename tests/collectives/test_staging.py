@@ -14,6 +14,7 @@ from simperf.collectives.networks import (
     network_of,
     tree_limit,
 )
+from simperf.collectives.settings import NcclSettings
 from simperf.collectives.staging import DUPLEX, KERNEL, MEMORY, THROUGH, StagedMachine
 from simperf.errors import UnknownNameError
 from simperf.hardware import Catalog, build_cluster, build_machine
@@ -31,9 +32,9 @@ def _box(*, peer_access: bool, gpus: int = 4, cpu: str = "epyc-7742"):
     return build_machine(spec, CATALOG)
 
 
-def _busbw(machine, **options):
+def _busbw(machine):
     ranks = machine.gpus
-    time = Tuner(machine, ranks, **options).best(2.0**30).time
+    time = Tuner(machine, ranks).best(2.0**30).time
     return 2.0**30 * 2 * (len(ranks) - 1) / len(ranks) / time
 
 
@@ -113,7 +114,7 @@ def test_one_core_sends_and_receives_unless_there_are_more():
     ranks = [machine.gpus[0], machine.gpus[4]]
 
     def rate(name):
-        return 2.0**30 / Tuner(machine, ranks, network=name).best(2.0**30).time
+        return 2.0**30 / Tuner(machine, ranks, settings=NcclSettings(network=name)).best(2.0**30).time
 
     assert rate("socket") == pytest.approx(42e9 / 8 / 2, rel=0.01)
     assert rate("socket-aws") == pytest.approx(42e9 / 8, rel=0.01)
@@ -123,7 +124,9 @@ def test_a_flow_gets_no_more_than_its_adapter_allows():
     machine = build_cluster("p3dn-24xlarge", 2, link="ethernet-100g-jumbo")
     ranks = [machine.gpus[0], machine.gpus[8]]
     limit = CATALOG.part("nic", "ena-100g").flow_limit
-    assert 2.0**30 / Tuner(machine, ranks, network="socket").best(2.0**30).time == pytest.approx(limit, rel=0.01)
+    assert 2.0**30 / Tuner(machine, ranks, settings=NcclSettings(network="socket")).best(2.0**30).time == pytest.approx(
+        limit, rel=0.01
+    )
 
 
 def test_a_switch_below_the_processor_passes_peers_on_unharmed():

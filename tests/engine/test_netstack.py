@@ -6,6 +6,7 @@ import pytest
 
 from simperf.collectives import Transport, collective_event, execute, make_plan
 from simperf.collectives.bench import measure
+from simperf.collectives.calls import Call
 from simperf.engine.contention import cooled, found
 from simperf.engine.recorder import Recorder
 from simperf.engine.simulation import Simulation
@@ -290,7 +291,7 @@ def test_a_transport_that_a_network_stack_would_drop_is_refused(algorithm, trans
 def test_a_protocol_that_a_network_stack_would_drop_is_refused():
     machine = build_machine(tables(), Catalog.load())
     with pytest.raises(InputError) as error:
-        measure(machine, "all-reduce", "ring", nbytes=1024, ranks=["h0", "h1"], protocol="LL")
+        measure(Call(machine, "all-reduce", "ring", nbytes=1024, ranks=["h0", "h1"], protocol="LL"))
     assert [(one.key, one.value) for one in error.value.problems] == [("protocol", "LL")]
 
 

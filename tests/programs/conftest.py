@@ -2,6 +2,7 @@
 
 import pytest
 
+from simperf.cost import CostSettings
 from simperf.engine.simulation import Simulation
 from simperf.execution import MODES
 from simperf.execution.session import Session
@@ -21,7 +22,7 @@ def play(catalog):
     def run(machine, name, *, mode="eager", frontend="", sharp=True, seed=0, **parameters):
         wired = catalog.machine(machine) if machine else None
         options = {"profile": catalog.frontend(frontend)} if frontend else {}
-        session = Session(Simulation(wired, seed=seed), mode=MODES[mode], sharp=sharp, **options)
+        session = Session(Simulation(wired, seed=seed), mode=MODES[mode], cost=CostSettings(sharp=sharp), **options)
         session.play(PROGRAMS[name].function(session, **parameters))
         return session
 

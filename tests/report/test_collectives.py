@@ -4,6 +4,7 @@ import pytest
 
 from simperf.collectives import Wiring
 from simperf.collectives.bench import Row, measure
+from simperf.collectives.calls import Call
 from simperf.report.collectives import (
     crossover_map,
     format_rows,
@@ -58,7 +59,9 @@ def test_the_map_has_a_cell_for_each_size_and_number_of_ranks(tmp_path):
 @pytest.mark.parametrize(("kind", "n"), [("ring", 5), ("star", 5), ("star", 20), ("fully-connected", 4)])
 def test_every_busy_link_of_a_wiring_is_drawn(kind, n):
     wiring = Wiring(kind, n, bandwidth=1e9, latency=1e-6)
-    made = wiring_picture(wiring, measure(wiring, "all-reduce", "ring", nbytes=1e6, ranks=wiring.gpus), title="ring")
+    made = wiring_picture(
+        wiring, measure(Call(wiring, "all-reduce", "ring", nbytes=1e6, ranks=wiring.gpus)), title="ring"
+    )
     (axes,) = made.axes
     arrows = [text for text in axes.texts if text.get_text() == ""]
     drawn = min(n, 16)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simperf.errors import InputError
-from simperf.study.axes import Axis, make_axes, make_points, parse_axis
+from simperf.study.axes import Axis, LatinHypercube, make_axes, make_points, parse_axis
 
 
 @pytest.mark.parametrize(
@@ -62,26 +62,32 @@ def test_grid_and_list():
 
 def test_latin_hypercube_meets_every_part_of_every_range_once():
     axes = [parse_axis("a.x=0..1 MB"), parse_axis("a.n=1..100"), parse_axis("a.s=ring,tree")]
-    points = make_points(axes, "lhs", points=20, seed=3)
+    points = make_points(axes, LatinHypercube(20), seed=3)
     shares = sorted(int(float(p["a.x"].split()[0]) * 20) for p in points)
     assert shares == list(range(20))
     assert sorted(p["a.s"] for p in points) == ["ring"] * 10 + ["tree"] * 10
     assert all(isinstance(p["a.n"], int) and 1 <= p["a.n"] <= 100 for p in points)
-    assert points == make_points(axes, "lhs", points=20, seed=3) != make_points(axes, "lhs", points=20, seed=4)
+    assert points == make_points(axes, LatinHypercube(20), seed=3) != make_points(axes, LatinHypercube(20), seed=4)
+    assert make_points(axes, "lhs") == make_points(axes, LatinHypercube(30)), "ten a key"
 
 
 @pytest.mark.parametrize(
-    ("texts", "design", "points", "words"),
+    ("texts", "design", "words"),
     [
-        (["a.x=0..1 MB"], "grid", 0, "how many points"),
-        (["a.x=1,2", "a.y=1,2,3"], "list", 0, "different lengths"),
-        (["a.x=1,2"], "grid", 5, "--design lhs"),
-        (["a.x=1,2"], "star", 0, "no such design"),
+        (["a.x=0..1 MB"], "grid", "how many points"),
+        (["a.x=1,2", "a.y=1,2,3"], "list", "different lengths"),
+        (["a.x=1,2"], "star", "no such design"),
     ],
 )
-def test_designs_that_do_not_fit(texts, design, points, words):
+def test_designs_that_do_not_fit(texts, design, words):
     with pytest.raises(InputError, match=words):
-        make_points(make_axes(texts), design, points=points)
+        make_points(make_axes(texts), design)
+
+
+@pytest.mark.parametrize("points", [-1, 2.5, "7"])
+def test_a_latin_hypercube_has_a_whole_number_of_points(points):
+    with pytest.raises(InputError, match="whole number of points"):
+        LatinHypercube(points)
 
 
 def test_a_value_stays_inside_its_range():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from simperf.cost import CostSettings
 from simperf.engine.simulation import Simulation
 from simperf.execution.session import Session
 from simperf.hardware import Catalog, build_machine
@@ -38,7 +39,7 @@ def with_servers():
     """with_servers(machine, **parameters) -> session after the program parameter-server; servers' work is free."""
 
     def play(machine, *, seed=0, **parameters):
-        session = Session(Simulation(machine, seed=seed), sharp=True)
+        session = Session(Simulation(machine, seed=seed), cost=CostSettings(sharp=True))
         given = {**({} if "model" in parameters else {"layers": 1}), "add": 0.0, "apply": 0.0, "batch": 1, **parameters}
         session.play(PROGRAMS["parameter-server"].function(session, **given))
         return session

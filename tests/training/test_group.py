@@ -4,6 +4,7 @@ import pytest
 
 from simperf.collectives import execute, make_plan
 from simperf.collectives.nccl import Tuner
+from simperf.collectives.settings import NcclSettings
 from simperf.errors import InputError
 from simperf.execution import launch, synchronize
 from simperf.hardware import build_cluster
@@ -109,7 +110,7 @@ def test_only_rings_of_nccl():
         for algorithm in ("nccl", "nccl-ring")
     }
     assert times["nccl-ring"] > 1.02 * times["nccl"]
-    alone = Tuner(machine, machine.gpus, only=("ring",)).best(256e6).run.time
+    alone = Tuner(machine, machine.gpus, settings=NcclSettings(only=("ring",))).best(256e6).run.time
     assert times["nccl-ring"] == pytest.approx(alone, rel=0.05)
 
 

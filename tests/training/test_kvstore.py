@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from simperf.cost import CostSettings
 from simperf.engine.kernel import Kernel
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, ProgramError
@@ -17,7 +18,7 @@ FREE = ServerWork(0.0, 0.0)
 
 
 def store(machine, sizes, *, servers=("cpu0",), **options):
-    session = Session(Simulation(machine), sharp=True)
+    session = Session(Simulation(machine), cost=CostSettings(sharp=True))
     made = store_options(work=FREE, **options)
     return session, KVStore(session, sizes, gpus=machine.gpus, servers=servers, options=made)
 

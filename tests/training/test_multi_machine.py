@@ -2,6 +2,7 @@
 
 import pytest
 
+from simperf.cost import CostSettings
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError
 from simperf.execution.session import Session
@@ -37,7 +38,7 @@ def test_every_step_is_on_the_timeline(cluster):
     from simperf.engine.recorder import Recorder
     from simperf.programs import PROGRAMS
 
-    session = Session(Simulation(cluster, recorder=Recorder()), sharp=True)
+    session = Session(Simulation(cluster, recorder=Recorder()), cost=CostSettings(sharp=True))
     plan = {"steps": 1, "layers": 1, "backward": 1e-3, "weights": 10e6, "where": "dedicated", "reduction": "gpu"}
     session.play(PROGRAMS["parameter-server"].function(session, **plan))
     spans = sorted(session.simulation.recorder.spans, key=lambda span: span.start)
@@ -94,7 +95,7 @@ def test_a_cpus_memory_does_one_thing_after_the_other(catalog):
 
 def test_a_gpus_memory_shares_the_gpu(catalog):
     """A kernel of 1 ms beside 1 ms of service: both take twice as long."""
-    session = Session(Simulation(catalog.machine("book-4gpu")), sharp=True)
+    session = Session(Simulation(catalog.machine("book-4gpu")), cost=CostSettings(sharp=True))
     site, ends = Site(session, "gpu0"), []
     from simperf.engine.kernel import Kernel
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from simperf.cost import Miss, Unseen
+from simperf.cost import CostSettings, Miss, Unseen
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError
 from simperf.execution.session import Session
@@ -55,7 +55,8 @@ def test_a_faster_device_takes_less_for_every_kernel():
 
 def test_a_draw_of_an_unseen_gpu_makes_every_kernel_of_a_step_longer_and_no_other(resnet):
     unseen = Unseen(draw=0, misses={}, steps={"fp32": Miss(0.0, 0.0, math.log(2.0))})
-    plain, drawn = (Session(Simulation(CATALOG.machine("p3-2xlarge")), unseen=one) for one in (None, unseen))
+    costs = CostSettings(), CostSettings(unseen=unseen)
+    plain, drawn = (Session(Simulation(CATALOG.machine("p3-2xlarge")), cost=cost) for cost in costs)
     for precision, longer in (("fp32", 2.0), ("fp16", 1.0)):
         one, other = (training_step(m, resnet, m.gpu(0), batch=8, precision=precision) for m in (plain, drawn))
         for within in ("forward", "backward", "update"):

@@ -3,6 +3,7 @@
 import pytest
 
 from simperf.collectives.nccl import Tuner
+from simperf.collectives.settings import NcclSettings
 from simperf.hardware import Catalog, build_cluster
 from simperf.run import run
 from simperf.scenario import load_scenario
@@ -83,8 +84,10 @@ def test_one_connection_carries_a_ring_on_20_gigabits():
     machine = build_cluster("v100-8gpu-20g", 4, catalog=Catalog.load(), bandwidth="20 Gbit/s")
     nbytes = 64e6
     once = 2 * (len(machine.gpus) - 1) / len(machine.gpus) * nbytes
-    one = Tuner(machine, machine.gpus, only=("ring",)).best(nbytes).run.time
-    many = Tuner(machine, machine.gpus, only=("ring",), network="socket-aws").best(nbytes).run.time
+    one = Tuner(machine, machine.gpus, settings=NcclSettings(only=("ring",))).best(nbytes).run.time
+    many = (
+        Tuner(machine, machine.gpus, settings=NcclSettings(only=("ring",), network="socket-aws")).best(nbytes).run.time
+    )
     assert once / (13.7e9 / 8) < one < 1.2 * once / (13.7e9 / 8)
     assert once / (20e9 / 8) < many < 1.2 * once / (20e9 / 8)
 

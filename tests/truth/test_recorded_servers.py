@@ -12,6 +12,7 @@ import pytest
 
 from simperf.calibrate.cluster.scenarios import compute_of
 from simperf.calibrate.dataset import Dataset
+from simperf.cost import CostSettings
 from simperf.engine.simulation import Simulation
 from simperf.execution.session import Session
 from simperf.hardware import Catalog, build_machine
@@ -41,7 +42,7 @@ def _machine(catalog, workers, rate):
 
 def _rate(machine, compute, steps, seed, **options):
     """Updates a second of all workers."""
-    session = Session(Simulation(machine, seed=seed), sharp=True)
+    session = Session(Simulation(machine, seed=seed), cost=CostSettings(sharp=True))
     layers = {"layers": 1, "forward": compute.forward, "backward": compute.backward, "weights": compute.nbytes}
     free = {"add": 0.0, "apply": 0.0, "batch": 1, "mode": "asynchronous"}
     session.play(PROGRAMS["parameter-server"].function(session, steps=steps, **layers, **free, **options))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ __all__ = [
     "CUTS",
     "LEAST",
     "Cut",
+    "Roof",
     "limited_model",
     "matrix_model",
     "matrix_seconds",
@@ -87,6 +88,25 @@ class Cut:
 CUTS = (*(Cut(*least) for least in LEAST), *(Cut(*tile, only=True) for tile in _ALONE))
 
 
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """Limits of a product's rate, and how they meet.
+
+    Parameters
+    ----------
+    peak : float
+        Of the data sheet, which no fitted rate exceeds [FLOP/s].
+    memory : float
+        Rate of memory [B/s]; zero leaves traffic out.
+    sharpness : float
+        Exponent of the roofline's corner; 1 adds arithmetic and traffic.
+    """
+
+    peak: float = np.inf
+    memory: float = 0.0
+    sharpness: float = CORNERS[0]
+
+
 def power_limited(part: Device, dtype: str = "fp32") -> bool:
     """Whether a board has too little power for its clock, by its data sheet."""
     power, peak = getattr(part, "power", None), part.peak.get("fp32", 0.0)
@@ -127,25 +147,25 @@ def product_models(
     choices.append({"faces": "", "deep": True, "strips": True})
     if part is None:
         return [matrix_model(name, title, **choice) for choice in choices]
-    reached = part.memory_bandwidth * part.efficiency.get("elementwise", 1.0)
-    most = part.peak.get(dtype, np.inf)
-    given: dict[str, Any] = {"tiled": True, "overhead": overhead, "most": most, "half": loading(part, dtype)}
+    peak, half = part.peak.get(dtype, np.inf), loading(part, dtype)
+    roof = Roof(peak, part.memory_bandwidth * part.efficiency.get("elementwise", 1.0))
+    given: dict[str, Any] = {"overhead": overhead, "half": half}
     found = [
-        matrix_model(name, title, faces=faces, memory=reached, cut=cut, sharpness=sharpness, host=host, **given)
+        matrix_model(name, title, faces=faces, roof=replace(roof, sharpness=sharpness), cut=cut, host=host, **given)
         for sharpness in CORNERS
         for cut in CUTS
         for faces in ("", "k")
         for host in ((False,) if overhead is None else (False, True))
     ]
     found += [
-        matrix_model(name, title, faces="", memory=reached, cut=cut, deep=True, strips=strips, **given)
+        matrix_model(name, title, faces="", roof=roof, cut=cut, deep=True, strips=strips, **given)
         for strips in (False, True)
         for cut in CUTS
     ]
     if power_limited(part, dtype):
         found += [limited_model(name, title, part, cut=cut, overhead=overhead) for cut in CUTS]
-    given["overhead"] = None
-    return found + [matrix_model(name, title, memory=part.memory_bandwidth, **choice, **given) for choice in choices]
+    given = {"roof": Roof(peak, part.memory_bandwidth), "cut": CUTS[0], "half": half}
+    return found + [matrix_model(name, title, **choice, **given) for choice in choices]
 
 
 def matrix_model(
@@ -153,16 +173,12 @@ def matrix_model(
     title: str,
     *,
     faces: str = "mnk",
-    memory: float = 0.0,
+    roof: Roof = Roof(),
     deep: bool = False,
     strips: bool = False,
-    tiled: bool = False,
-    cut: Cut = CUTS[0],
+    cut: Cut | None = None,
     half: float = LOADING,
-    sharpness: float = 8.0,
-    fit_memory: bool = False,
     overhead: float | None = None,
-    most: float = np.inf,
     host: bool = False,
 ) -> Model:
     """Time over work and shape: matrix product, convolution, attention.
@@ -172,28 +188,20 @@ def matrix_model(
     name, title : str
     faces : str
         Dimensions whose smallness costs: any of ``"m"``, ``"n"``, ``"k"``.
-    memory : float
-        Rate of memory, if it is known [B/s]; zero leaves traffic out.
+    roof : Roof
+        What is known of the rates.
     deep, strips : bool
         Also fit the loss of long sums, and how it grows with the strips of the result.
-    tiled : bool
-        Tiles and waves are counted before (column `share`).
-    cut : Cut
-        Tiles that the library has.
+    cut : Cut, optional
+        Tiles that the library has: they and their waves are counted before (column `share`); if left out, they are not.
     half : float
-        How fast they load (`simperf.cost.tiles.loading`), where they are counted.
-    sharpness : float
-        Exponent of the roofline's corner; 1 adds arithmetic and traffic.
-    fit_memory : bool
-        Fit how much of `memory` is reached.
+        How fast the tiles load (`simperf.cost.tiles.loading`).
     overhead : float, optional
         A fixed time that is known, instead of a fitted one [s].
-    most : float
-        Peak of the data sheet [FLOP/s].
     host : bool
         Also fit `floor`, what a call takes on the host at least.
     """
-    constants = [Constant("rate", 1e12, low=1e6, high=min(most, 1e18), unit="FLOP/s")]
+    constants = [Constant("rate", 1e12, low=1e6, high=min(roof.peak, 1e18), unit="FLOP/s")]
     if overhead is None:
         constants.append(Constant("overhead", 5e-6, high=1.0))
     constants += [Constant(f"half_{face}", 10.0, high=_HALF, unit="1") for face in faces]
@@ -203,15 +211,13 @@ def matrix_model(
         constants.append(Constant("deep", 0.2, high=10.0, unit="1"))
     if strips:
         constants.append(Constant("deep_m", 1024.0, low=128.0, high=16384.0, unit="1"))
-    fixed = (cut.constants if tiled else {}) | ({"deep_at": _LONG} if deep else {})
-    if tiled and half != LOADING:
+    fixed = (cut.constants if cut is not None else {}) | ({"deep_at": _LONG} if deep else {})
+    if cut is not None and half != LOADING:
         fixed["tile_half"] = half
-    if sharpness != 8.0:
-        fixed["sharpness"] = sharpness
-    if memory and fit_memory:
-        constants.append(Constant("memory", 0.8 * memory, low=0.3 * memory, high=memory, unit="B/s"))
-    elif memory:
-        fixed["memory"] = memory
+    if roof.sharpness != CORNERS[0]:
+        fixed["sharpness"] = roof.sharpness
+    if roof.memory:
+        fixed["memory"] = roof.memory
     fixed |= {} if overhead is None else {"overhead": overhead}
     return Model(name, title, tuple(constants), matrix_seconds, fixed=fixed, starts=_starts, columns=COLUMNS)
 
@@ -238,8 +244,10 @@ def limited_model(
     name, title : str
     part : Device
         With its `power`.
-    cut, sharpness : Cut, float
-        As of `matrix_model`.
+    cut : Cut
+        Tiles that the library has.
+    sharpness : float
+        Exponent of the corner, as of a `Roof`.
     overhead, byte_energy, lag : float, optional
         What is known: a fixed time [s], the energy of a byte [J/B], and for how long the board runs above its limit
         before it slows down [s]. With a known overhead `floor` is fitted, too.

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from simperf.collectives.bench import Row, measure
+from simperf.collectives.calls import CONDITIONS, Call
 from simperf.collectives.placement import Wired
 from simperf.collectives.settings import NCCL, default_algorithm, find_algorithm
 from simperf.errors import InputError, Problem
@@ -46,8 +47,8 @@ def collective(
         Constants that `simperf calibrate fit` found: times of NCCL's collectives, and, of a machine that is named,
         links.
     **options
-        Of the algorithm, and those of `simperf.collectives.bench.measure`. NCCL takes ``network``, ``in_network``,
-        ``launches``, ``version`` and ``protocol``.
+        Of the algorithm, and conditions of a `simperf.collectives.calls.Call`, such as ``entry_times``. NCCL takes
+        ``network``, ``in_network``, ``launches``, ``version`` and ``protocol``.
 
     Returns
     -------
@@ -78,9 +79,10 @@ def collective(
         from simperf.scenario.calibration import measured_collectives
 
         options["measured"] = measured_collectives((known,))
+    conditions = {key: options.pop(key) for key in CONDITIONS if key in options}
     # the largest one first, as it is the one that may be refused
     rows = {
-        size: measure(machine, name, chosen, nbytes=size, ranks=nodes, **options)
+        size: measure(Call(machine, name, chosen, size, nodes, **conditions), **options)
         for size in sorted(set(payloads), reverse=True)
     }
     if known is not None:
