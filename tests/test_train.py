@@ -10,7 +10,7 @@ from simperf import DDP, ByHand, Compression, Consistency, DataParallel, Layout,
 from simperf.errors import InputError
 from simperf.programs.stack_file import load_stack
 from simperf.train import training_scenario
-from simperf.training.stack import Transport
+from simperf.training.stack import ServerTransport
 
 SMALL = Transformer(layers=2, hidden=512, heads=8, ffn=1536, vocabulary=1000, sequence=256)
 CONFIG = {"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 512, "num_attention_heads": 8}
@@ -34,7 +34,7 @@ JOBS = {
         {
             "on": "dgx-1v",
             "strategy": Servers(2, consistency=Consistency("bounded", bound=2), compression=Compression("8-bit")),
-            "stack": Stack(transport=Transport(window=4, duplex=False)),
+            "stack": Stack(transport=ServerTransport(window=4, duplex=False)),
             "batch_per_gpu": 32,
         },
     ),
@@ -67,7 +67,9 @@ def test_every_option_reaches_its_strategy():
     scenario = training_scenario("resnet18", on="dgx-1v", strategy=given)
     assert scenario.program.options.made(scenario.parameters).strategy == given
     served = Servers(2, placement="sliced", overlap=False, consistency=Consistency("backup", backup=1))
-    scenario = training_scenario("resnet18", on="dgx-1v", strategy=served, stack=Stack(transport=Transport(window=2)))
+    scenario = training_scenario(
+        "resnet18", on="dgx-1v", strategy=served, stack=Stack(transport=ServerTransport(window=2))
+    )
     assert scenario.program.options.made(scenario.parameters).strategy == served
 
 

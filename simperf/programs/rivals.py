@@ -16,7 +16,7 @@ from simperf.programs.registry import program
 from simperf.training.driver import train
 from simperf.training.job import Devices, Disturbances, Job
 from simperf.training.replica import Traced
-from simperf.training.stack import Serving, Stack, Transport
+from simperf.training.stack import ServerTransport, Serving, Stack
 from simperf.training.strategies import DDP, Servers, ServerUpdate
 from simperf.units import PerSecond
 from simperf.workload.zoo import load
@@ -44,7 +44,7 @@ class ServersOrRing:
         the all-reduce
     serving : Serving
         slices of the keys, and calls of the collectives inside a machine
-    transport : Transport
+    transport : ServerTransport
         slices between a machine and one server
     disturbances : Disturbances
         what makes equal GPUs unequal
@@ -62,7 +62,7 @@ class ServersOrRing:
     alone: PerSecond = 0.0
     ring: DDP = field(default=DDP("nccl", bucket_view=False), metadata=keys("bucket", "algorithm"))
     serving: Serving = field(default=Serving(slice_size=4.096e6), metadata=keys("slice_size", "grouped"))
-    transport: Transport = field(default=Transport(connections=1), metadata=keys("connections"))
+    transport: ServerTransport = field(default=ServerTransport(connections=1), metadata=keys("connections"))
     disturbances: Disturbances = field(default=Disturbances(), metadata=keys("variation"))
     steps: int = 2
 

@@ -22,7 +22,7 @@ from simperf.training.job import Devices, Disturbances, Input, Job
 from simperf.training.replica import Passes
 from simperf.training.servers.multi_machine import AROUND
 from simperf.training.servers.staleness import Consistency, Mode
-from simperf.training.stack import Serving, Transport
+from simperf.training.stack import ServerTransport, Serving
 from simperf.training.strategies import Compression, Servers, ServerUpdate
 from simperf.units import Ratio
 
@@ -52,7 +52,7 @@ _COMPRESSION = Section.of(
 )
 _UPDATE = Section.of(ServerUpdate, "add", "apply", update_on_workers="on_workers")
 _TRANSPORT = Section.of(
-    Transport,
+    ServerTransport,
     *("window", "duplex", "accepts", "connections", "requests", "priority", "message", "rate", "uneven"),
 )
 _SERVING = Section.of(

@@ -12,7 +12,7 @@ from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.files import TomlFile, read_toml, refuse_format
 from simperf.programs.parameters import field_value
 from simperf.programs.typed_tables import FieldValue, field_values
-from simperf.training.stack import Serving, Stack, StackOption, Transport
+from simperf.training.stack import ServerTransport, Serving, Stack, StackOption
 from simperf.training.strategies import STRATEGIES, Servers
 
 __all__ = ["load_stack", "stack_path", "stacks"]
@@ -91,7 +91,7 @@ def _read(path: Path) -> Stack:
         expected = "one of " + ", ".join(STRATEGIES)
         raise InputError([*problems, toml.problem(("strategy", "kind"), message, value=name, expected=expected)])
     found = list(field_values(STRATEGIES[name], strategy, toml, ("strategy",), problems))
-    for section, kind in (("transport", Transport), ("serving", Serving)):
+    for section, kind in (("transport", ServerTransport), ("serving", Serving)):
         if section in data and STRATEGIES[name] is not Servers:
             problems.append(toml.problem((section,), f"strategy {name} has no servers: it has no use for it"))
         elif section in data:

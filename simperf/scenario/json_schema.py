@@ -188,11 +188,15 @@ def _job_tables() -> Schema:
 
 def _stack() -> Schema:
     """A file of a software stack."""
-    from simperf.training.stack import Serving, Transport
+    from simperf.training.stack import ServerTransport, Serving
 
     text: Schema = {"type": "string"}
     properties = {"format": {"const": 1}, "kind": {"const": "stack"}, "title": text, "frontend": text}
-    properties |= {"strategy": _job_tables()["strategy"], "transport": _fields(Transport), "serving": _fields(Serving)}
+    properties |= {
+        "strategy": _job_tables()["strategy"],
+        "transport": _fields(ServerTransport),
+        "serving": _fields(Serving),
+    }
     properties["source"] = {"type": "object", "additionalProperties": text, "description": "of each value"}
     return _table(properties, required=["format", "kind", "strategy", "source"])
 

@@ -12,7 +12,7 @@ from simperf.training.feeding import Feeding
 from simperf.training.field_types import refuse_types
 from simperf.training.jitter import Constant, Distribution, Family, distribution
 from simperf.training.replica import Workload
-from simperf.training.stack import Serving, Stack, Transport
+from simperf.training.stack import ServerTransport, Serving, Stack
 from simperf.training.stragglers import LinkChange, slowed
 from simperf.training.strategies import DDP, STRATEGIES, Servers, Strategy
 from simperf.units import Bytes, PerSecond, Ratio, Seconds
@@ -285,7 +285,7 @@ class Job:
         """A stack of another strategy, or one for servers where there are none."""
         stack, name = self.stack, type(self.strategy).__name__
         own = not stack.strategy or isinstance(self.strategy, STRATEGIES[stack.strategy])
-        plain = (stack.transport, stack.serving) == (Transport(), Serving())
+        plain = (stack.transport, stack.serving) == (ServerTransport(), Serving())
         if own and (plain or isinstance(self.strategy, Servers)):
             return []
         message = f"this stack is of strategy {stack.strategy or 'servers'}, and has nothing for {name}"

@@ -17,7 +17,7 @@ from simperf.training.servers.staleness import Consistency
 from simperf.training.strategies import STRATEGIES, Compression, ServerUpdate, Strategy
 from simperf.units import Bytes, BytesPerSecond, Ratio, Seconds
 
-__all__ = ["UNEVEN", "Serving", "Stack", "StackOption", "Transport"]
+__all__ = ["UNEVEN", "ServerTransport", "Serving", "Stack", "StackOption"]
 
 #: standard deviation of the logarithm of a connection's claim on a port that several use, from one transfer to the
 #: next: connections of TCP get equal shares only over many round trips. Fitted, one of five values tried (0 to 0.5), to
@@ -26,7 +26,7 @@ UNEVEN = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Transport:
+class ServerTransport:
     """How messages between workers and servers travel.
 
     Parameters
@@ -126,7 +126,7 @@ class Serving:
             raise InputError(problems)
 
 
-def _counts(options: Transport | Serving, keys: tuple[str, ...]) -> list[Problem]:
+def _counts(options: ServerTransport | Serving, keys: tuple[str, ...]) -> list[Problem]:
     values = [(key, getattr(options, key)) for key in keys]
     message = "a number of 0 or more is expected"
     return [Problem(message, key=key, value=str(value)) for key, value in values if value < 0]
@@ -172,7 +172,7 @@ class Stack:
         strategy that `options` are of, as files name it; empty for any
     options : tuple of StackOption
         what the library sets, each with its source
-    transport : Transport
+    transport : ServerTransport
         how messages travel between workers and servers
     serving : Serving
         what their processes do with slices
@@ -184,7 +184,7 @@ class Stack:
     frontend_source: str = ""
     strategy: str = ""
     options: tuple[StackOption, ...] = ()
-    transport: Transport = field(default_factory=Transport)
+    transport: ServerTransport = field(default_factory=ServerTransport)
     serving: Serving = field(default_factory=Serving)
 
     @classmethod
@@ -196,12 +196,12 @@ class Stack:
         InputError
             Options that do not go together.
         """
-        made = {kind: kind(**_of(kind, options)) for kind in (Transport, Serving)}
+        made = {kind: kind(**_of(kind, options)) for kind in (ServerTransport, Serving)}
         return cls(
             name,
             strategy=strategy,
             options=tuple(options),
-            transport=cast(Transport, made[Transport]),
+            transport=cast(ServerTransport, made[ServerTransport]),
             serving=cast(Serving, made[Serving]),
             **about,
         )

@@ -20,7 +20,7 @@ from simperf.scenario.json_schema import json_schema
 from simperf.training.job import Devices, Disturbances, Input, Job, SlowLink
 from simperf.training.replica import Layers, Passes, Traced
 from simperf.training.servers.staleness import Consistency
-from simperf.training.stack import Serving, Stack, Transport
+from simperf.training.stack import ServerTransport, Serving, Stack
 from simperf.training.strategies import DDP, ByHand, Compression, DataParallel, LocalSGD, Servers, ServerUpdate
 from simperf.workload import zoo
 
@@ -144,7 +144,7 @@ def jobs(draw):
         made = stack.strategy_with(overlap=draw(yes), bucket=draw(size))
     elif kind == "servers":
         serving = Serving(slice_size=draw(size), handle=draw(st.sampled_from([0.0, 1e-6])))
-        stack = Stack(transport=Transport(window=draw(counts), message=1e-6), serving=serving)
+        stack = Stack(transport=ServerTransport(window=draw(counts), message=1e-6), serving=serving)
     else:
         stack = Stack()
     links = (SlowLink("gpu0>plx0", 0.5, 1e-3, 2e-3),) if draw(yes) else ()

@@ -9,7 +9,7 @@ from simperf.training.jitter import distribution as make
 from simperf.training.job import Devices, Disturbances, Input, Job, SlowLink
 from simperf.training.replica import Layers
 from simperf.training.servers.kvstore import StoreOptions
-from simperf.training.stack import Serving, Transport
+from simperf.training.stack import ServerTransport, Serving
 from simperf.training.strategies import REPLICATED, has_option, strategy_type
 
 CATALOG = Catalog.load()
@@ -67,7 +67,7 @@ def job(workload, nodes=(), *, strategy="ddp", jitter=None, feeding=None, exact=
 
 def store_options(**options):
     """Options of a store by name, each given to the type that has it."""
-    kinds = {"transport": Transport, "serving": Serving}
+    kinds = {"transport": ServerTransport, "serving": Serving}
     parts = {
         name: kind(**{key: options.pop(key) for key in list(options) if key in kind.__dataclass_fields__})
         for name, kind in kinds.items()

@@ -11,7 +11,7 @@ from simperf.training import stack as stack_module
 from simperf.training import strategies as strategies_module
 from simperf.training.driver import train
 from simperf.training.job import Devices, Disturbances, Input, Job, SlowLink
-from simperf.training.stack import Stack, Transport
+from simperf.training.stack import ServerTransport, Stack
 from simperf.training.strategies import DDP, Servers
 from tests.training.strategies import job, layers, metric, run, session, star
 
@@ -38,7 +38,7 @@ def test_a_layout_of_data_parallelism_is_a_number_of_gpus():
         ({"layout": Layout(dp=2), "devices": Devices(gpus=4)}, "gpus: the layout has another number of ranks"),
         ({"steps": 0}, "steps"),
         ({"stack": Stack(strategy="servers")}, "stack: this stack is of strategy servers, and has nothing for DDP"),
-        ({"stack": Stack(transport=Transport(window=2))}, "stack: this stack is of strategy servers"),
+        ({"stack": Stack(transport=ServerTransport(window=2))}, "stack: this stack is of strategy servers"),
         ({"stack": Stack(strategy="ddp"), "strategy": Servers()}, "stack: .* has nothing for Servers"),
         ({"total": 2}, "total: 3 steps are simulated"),
         ({"batch": 3, "batch_per_gpu": 3}, "batch_per_gpu stands for it"),

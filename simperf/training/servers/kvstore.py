@@ -37,7 +37,7 @@ from simperf.training.servers.shard_server import ServerWork, ShardServer
 from simperf.training.servers.sites import Courier, Lane, Site, Then
 from simperf.training.servers.staleness import Consistency, Staleness
 from simperf.training.servers.symmetry import sharers
-from simperf.training.stack import Serving, Stack, Transport
+from simperf.training.stack import ServerTransport, Serving, Stack
 from simperf.training.strategies import Servers
 
 __all__ = ["KVStore", "KVWorker", "StoreOptions"]
@@ -60,7 +60,7 @@ class StoreOptions:
     codec_on : str
         Where workers encode and decode: on the GPU, or on the CPU of their machine, to which gradients go dense then.
     work : ServerWork
-    transport : Transport
+    transport : ServerTransport
     serving : Serving
 
     Raises
@@ -77,7 +77,7 @@ class StoreOptions:
     codec: Codec = DENSE
     codec_on: str = "gpu"
     work: ServerWork = field(default_factory=ServerWork)
-    transport: Transport = field(default_factory=Transport)
+    transport: ServerTransport = field(default_factory=ServerTransport)
     serving: Serving = field(default_factory=Serving)
 
     @classmethod
