@@ -19,6 +19,7 @@ from simperf.run import run
 from simperf.scenario import Scenario, make_scenario
 from simperf.scenario.load import change_scenario
 from simperf.scenario.overrides import Changes
+from simperf.training.job import Job
 from simperf.training.stack import Stack
 from simperf.training.strategies import DDP, REPLICATED, Servers, Strategy
 from simperf.workload.transformers import Transformer, from_config
@@ -64,7 +65,8 @@ def train(
     precision : str
         Such as ``"fp32"`` or ``"fp16"``; the program's by default.
     batch : int
-        Samples of a step on all GPUs together; the program's by default.
+        Samples of a step on all GPUs together, with `Servers` on all workers, which share it evenly; the program's by
+        default.
     batch_per_gpu : int
         Samples of a step on each GPU instead.
     set : mapping or sequence of str
@@ -145,7 +147,11 @@ def training_scenario(
     if not stack:
         data["frontend"] = {"use": "pytorch"}
     try:
-        return change_scenario(make_scenario(data), set)
+        made = change_scenario(make_scenario(data), set)
+        if isinstance(chosen, Servers) and _given(batch):
+            program["batch"] = _of_each_worker(batch, made)
+            made = change_scenario(make_scenario(data), set)
+        return made
     except InputError as error:
         told = [one if one.file else replace(one, key=_argument(one.key)) for one in error.problems]
         raise InputError(told) from None
@@ -188,19 +194,42 @@ def _of_stack(spec: ProgramSpec, stack: Stack | str | None) -> dict[str, Any]:
     }
 
 
+def _given(value: Any) -> bool:
+    """Whether a number of samples is given."""
+    return value is not None and (value != 0 or isinstance(value, bool))
+
+
 def _of_batch(strategy: Strategy, batch: int, batch_per_gpu: int) -> dict[str, int]:
-    """The parameter that says how many samples a step has."""
-
-    def given(value: Any) -> bool:
-        return value is not None and (value != 0 or isinstance(value, bool))
-
+    """The parameter that says how many samples a step has; with servers, how many each worker has."""
     if not isinstance(strategy, Servers):
-        return {key: value for key, value in (("batch", batch), ("batch_per_gpu", batch_per_gpu)) if given(value)}
-    if given(batch):
-        message = "workers of servers have a batch each"
-        expected = "batch_per_gpu = samples of a worker"
+        return {key: value for key, value in (("batch", batch), ("batch_per_gpu", batch_per_gpu)) if _given(value)}
+    if _given(batch) and _given(batch_per_gpu):
+        message, expected = "batch_per_gpu stands for it", "batch or batch_per_gpu"
         raise InputError(Problem(message, key="batch", value=str(batch), expected=expected))
-    return {"batch": batch_per_gpu} if given(batch_per_gpu) else {}
+    return {"batch": batch_per_gpu} if _given(batch_per_gpu) else {}
+
+
+def _of_each_worker(batch: Any, scenario: Scenario) -> int:
+    """Samples of a worker of servers, where all of them together have `batch`."""
+    assert scenario.program.options is not None
+    if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
+        message, expected = "a whole number, 1 or more, is expected", "samples of a step on all workers together"
+        raise InputError(Problem(message, key="batch", value=repr(batch), expected=expected))
+    if "batch" in scenario.data["program"]:
+        message = "program.batch says how many samples each worker has"
+        raise InputError(Problem(message, key="batch", value=str(batch), expected="one of the two"))
+    if scenario.machine is None:
+        raise InputError(Problem("no machine is given", key="on", expected='a name, such as "dgx-1v"'))
+    job: Job = scenario.program.options.made(scenario.parameters)
+    assert isinstance(job.strategy, Servers)
+    workers = len(job.strategy.workers(scenario.machine, job.gpus))
+    if batch % workers:
+        message = f"{workers} workers share it evenly"
+        nearest = max(workers, round(batch / workers) * workers)
+        raise InputError(
+            Problem(message, key="batch", value=str(batch), expected=f"a multiple of {workers}: {nearest}")
+        )
+    return batch // workers
 
 
 def _of_machine(on: Any) -> dict[str, Any]:

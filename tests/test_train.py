@@ -6,7 +6,19 @@ import pytest
 import tomli_w
 
 import simperf
-from simperf import DDP, ByHand, Compression, Consistency, DataParallel, Layout, LocalSGD, Servers, Stack, Transformer
+from simperf import (
+    DDP,
+    ByHand,
+    Compression,
+    Consistency,
+    DataParallel,
+    Layout,
+    LocalSGD,
+    Servers,
+    ServerUpdate,
+    Stack,
+    Transformer,
+)
 from simperf.errors import InputError
 from simperf.programs.stack_file import load_stack
 from simperf.train import training_scenario
@@ -37,6 +49,10 @@ JOBS = {
             "stack": Stack(transport=ServerTransport(window=4, duplex=False)),
             "batch_per_gpu": 32,
         },
+    ),
+    "servers of a batch of all workers": (
+        "resnet18",
+        {"on": "dgx-1v", "strategy": Servers(2, update=ServerUpdate(on_workers=True)), "batch": 256},
     ),
     "a stack by its name": ("resnet18", {"on": "dgx-1v", "stack": "pytorch-ddp", "batch": 64}),
     "a transformer": (SMALL, {"on": "dgx-h100", "precision": "bf16", "batch": 16}),
@@ -89,6 +105,20 @@ def test_a_configuration_of_hugging_face_is_the_transformer_that_it_describes():
     assert one.metrics == other.metrics
 
 
+@pytest.mark.parametrize(("given", "workers"), [({}, 8), ({"set": {"program.workers": 4}}, 4)])
+def test_the_batch_of_servers_is_that_of_all_workers_as_with_ddp(given, workers):
+    whole = training_scenario("resnet18", on="dgx-1v", strategy=Servers(2), batch=256, **given)
+    each = training_scenario("resnet18", on="dgx-1v", strategy=Servers(2), batch_per_gpu=256 // workers, **given)
+    assert whole.data == each.data
+    spread = training_scenario(
+        "resnet18",
+        on={"server": "dgx-1v", "count": 3, "fabric": {"type": "star", "link": "infiniband-edr"}},
+        strategy=Servers(1, where="dedicated"),
+        batch=160,
+    )
+    assert spread.parameters["batch"] == 10, "a dedicated machine trains nothing"
+
+
 def test_quantities_are_texts_or_numbers_in_si_units():
     found = [
         simperf.train("resnet18", on="dgx-1v", strategy=DDP(bucket=bucket), batch=64, record=False)
@@ -113,7 +143,15 @@ def test_quantities_are_texts_or_numbers_in_si_units():
         ("resnet18", {"layout": {"dq": 4}}, r"layout\.dq: a layout has no 'dq'"),
         ("resnet18", {"stack": "pytorch"}, "stack: unknown stack 'pytorch'; did you mean 'pytorch-ddp'"),
         ("resnet18", {"stack": 3}, "stack: a stack is expected, not int"),
-        ("resnet18", {"strategy": Servers(2), "batch": 64}, "batch: workers of servers have a batch each"),
+        ("resnet18", {"strategy": Servers(2), "batch": 60}, r"batch: 8 workers share it evenly(.|\n)*a multiple of 8: 64"),
+        ("resnet18", {"strategy": Servers(2), "batch": 3}, r"batch: 8 workers share it evenly(.|\n)*a multiple of 8: 8"),
+        ("resnet18", {"strategy": Servers(2), "batch": 6.4}, "batch: a whole number, 1 or more, is expected"),
+        ("resnet18", {"strategy": Servers(2), "batch": 8, "batch_per_gpu": 8}, "batch: batch_per_gpu stands for it"),
+        (
+            "resnet18",
+            {"strategy": Servers(2), "batch": 64, "set": {"program.batch": 4}},
+            r"batch: program\.batch says how many samples each worker has",
+        ),
         ("resnet18", {"batch": 8, "batch_per_gpu": 8}, "batch: batch_per_gpu stands for it"),
         ("resnet18", {"set": {"program.stepz": 3}}, r"set: program\.stepz: the program 'train' has no parameter"),
     ],

@@ -17,10 +17,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
 from simperf.errors import InputError, Problem, UnknownNameError
+from simperf.hardware import Machine
 from simperf.training.data.buckets import BUCKET, FIRST_BUCKET
 from simperf.training.servers.compression import Codec, codec
 from simperf.training.servers.multi_machine import Reduction
-from simperf.training.servers.placement import Placement, Where
+from simperf.training.servers.placement import Placement, Where, worker_gpus
 from simperf.training.servers.staleness import Consistency
 from simperf.units import Bytes, Ratio
 
@@ -236,6 +237,17 @@ class Servers:
         if rule.mode != "bounded" and rule.bound != math.inf:
             message = f"0 is expected: mode is {rule.mode!r}, a bound is of 'bounded'"
             raise InputError(Problem(message, key="bound", value=f"{rule.bound:g}"))
+
+    def workers(self, machine: Machine, gpus: int = 0) -> tuple[str, ...]:
+        """Nodes of the workers: the first `gpus` (0: all) of the machines that are not set aside for servers.
+
+        Raises
+        ------
+        InputError
+            There are fewer GPUs than asked for, or none is left to train.
+        """
+        count, where = len(self.nodes) or self.servers, "cpu" if self.nodes else self.where
+        return worker_gpus(machine, gpus, servers=count, where=where)
 
 
 Strategy: TypeAlias = DDP | LocalSGD | DataParallel | ByHand | Servers

@@ -20,7 +20,7 @@ from simperf.training.job import Devices, Input, Job
 from simperf.training.outcome import tell_cost, tell_memory, tell_use
 from simperf.training.servers.compression import DENSE
 from simperf.training.servers.kvstore import KVStore, StoreOptions
-from simperf.training.servers.placement import loads, server_nodes, worker_gpus
+from simperf.training.servers.placement import loads, server_nodes
 from simperf.training.servers.registration import announce
 from simperf.training.servers.worker import BatchReader, Loop, Pace, Pool, worker
 from simperf.training.step import TrainingStep
@@ -90,9 +90,7 @@ class ServedRun:
         self.m, self.job, self.strategy = m, job, strategy
         if problems := _without_effect(job, strategy):
             raise InputError(problems)
-        count = len(strategy.nodes) or strategy.servers
-        where = "cpu" if strategy.nodes else strategy.where
-        self.gpus = worker_gpus(m.machine, job.gpus, servers=count, where=where)
+        self.gpus = strategy.workers(m.machine, job.gpus)
         self.servers = strategy.nodes or server_nodes(
             m.machine, self.gpus, servers=strategy.servers, where=strategy.where
         )
