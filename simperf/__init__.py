@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from simperf.study.sweep import sweep
     from simperf.study.uncertainty import predict
     from simperf.train import train
+    from simperf.training.failures.options import Failures, FailureTimes, Repair, Saving
+    from simperf.training.failures.recovery import Recovery
     from simperf.training.job import Devices, Disturbances, Input, Job
     from simperf.training.servers.staleness import Consistency
     from simperf.training.stack import Stack
@@ -76,6 +78,8 @@ _PUBLIC = {
     "DataParallel": "training.strategies",
     "Devices": "training.job",
     "Disturbances": "training.job",
+    "FailureTimes": "training.failures.options",
+    "Failures": "training.failures.options",
     "Input": "training.job",
     "InputError": "errors",
     "Job": "training.job",
@@ -85,7 +89,10 @@ _PUBLIC = {
     "LocalSGD": "training.strategies",
     "Machine": "hardware",
     "PROGRAMS": "programs",
+    "Recovery": "training.failures.recovery",
+    "Repair": "training.failures.options",
     "Result": "results",
+    "Saving": "training.failures.options",
     "Scenario": "scenario",
     "Seconds": "units",
     "ServerUpdate": "training.strategies",
@@ -149,6 +156,8 @@ __all__ = [
     "DataParallel",
     "Devices",
     "Disturbances",
+    "FailureTimes",
+    "Failures",
     "Input",
     "InputError",
     "Job",
@@ -157,7 +166,10 @@ __all__ = [
     "Layout",
     "LocalSGD",
     "Machine",
+    "Recovery",
+    "Repair",
     "Result",
+    "Saving",
     "Scenario",
     "Seconds",
     "ServerUpdate",

@@ -143,8 +143,16 @@ def test_quantities_are_texts_or_numbers_in_si_units():
         ("resnet18", {"layout": {"dq": 4}}, r"layout\.dq: a layout has no 'dq'"),
         ("resnet18", {"stack": "pytorch"}, "stack: unknown stack 'pytorch'; did you mean 'pytorch-ddp'"),
         ("resnet18", {"stack": 3}, "stack: a stack is expected, not int"),
-        ("resnet18", {"strategy": Servers(2), "batch": 60}, r"batch: 8 workers share it evenly(.|\n)*a multiple of 8: 64"),
-        ("resnet18", {"strategy": Servers(2), "batch": 3}, r"batch: 8 workers share it evenly(.|\n)*a multiple of 8: 8"),
+        (
+            "resnet18",
+            {"strategy": Servers(2), "batch": 60},
+            r"8 workers share it evenly(.|\n)*of 8: 64",
+        ),
+        (
+            "resnet18",
+            {"strategy": Servers(2), "batch": 3},
+            r"8 workers share it evenly(.|\n)*of 8: 8",
+        ),
         ("resnet18", {"strategy": Servers(2), "batch": 6.4}, "batch: a whole number, 1 or more, is expected"),
         ("resnet18", {"strategy": Servers(2), "batch": 8, "batch_per_gpu": 8}, "batch: batch_per_gpu stands for it"),
         (

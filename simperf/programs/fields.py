@@ -9,32 +9,9 @@ from typing import Any
 
 from simperf.errors import InputError, Problem
 from simperf.programs.parameters import Parameter, Rules, field_types, field_value, idle_problems, no_rules
+from simperf.training.field_types import PARAMETERS, keys
 
 __all__ = ["Fields", "keys"]
-
-_KEYS = "parameters"
-
-
-def keys(*names: str, **renamed: str) -> Mapping[str, Mapping[str, str]]:
-    """Metadata of a field that is a dataclass itself: which of its fields a file sets; the others keep the default's.
-
-    Parameters
-    ----------
-    names : str
-        Fields that are parameters under their own names.
-    renamed : str
-        Others, as ``parameter="field"``.
-
-    Notes
-    -----
-    Two parameters of a program, ``steps`` and ``variation``::
-
-        @dataclass(frozen=True, slots=True)
-        class Options:
-            steps: int = 2
-            disturbances: Disturbances = field(default=Disturbances(), metadata=keys("variation"))
-    """
-    return {_KEYS: {**{name: name for name in names}, **renamed}}
 
 
 class Fields:
@@ -143,4 +120,4 @@ def _group_of(one: Field[Any], kind: type[Any], owner: Any) -> _Group:
     factory: Any = one.default_factory
     own = factory() if factory is not MISSING else None if one.default is MISSING else one.default
     default = own if owner is None else getattr(owner, one.name)
-    return _Group(kind, default, one.metadata.get(_KEYS) or {each.name: each.name for each in fields(kind)})
+    return _Group(kind, default, one.metadata.get(PARAMETERS) or {each.name: each.name for each in fields(kind)})

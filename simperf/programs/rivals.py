@@ -75,7 +75,7 @@ class ServersOrRing:
             disturbances=self.disturbances,
             batch_per_gpu=self.batch,
             steps=self.steps,
-            alone=self.alone,
+            devices=Devices(alone=self.alone),
         )
 
     def with_ring(self, gpus: tuple[str, ...]) -> Job:
@@ -83,7 +83,7 @@ class ServersOrRing:
         return replace(
             self.with_servers(),
             strategy=replace(self.ring, first_bucket=self.ring.bucket),
-            devices=Devices(nodes=gpus, exact="no"),
+            devices=Devices(nodes=gpus, exact="no", alone=self.alone),
             stack=Stack(),
         )
 

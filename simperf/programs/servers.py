@@ -12,6 +12,7 @@ from typing import Any, Literal
 from simperf.errors import InputError, Problem
 from simperf.execution import Program
 from simperf.execution.session import Session
+from simperf.programs.failure_options import FAILURES_PARAMETER, failures_of
 from simperf.programs.job_options import JobOptions, Section, stack_of
 from simperf.programs.parameters import Parameter, Unless
 from simperf.programs.registry import program
@@ -30,8 +31,8 @@ __all__ = ["OPTIONS", "train_with_servers"]
 
 Family = Literal["lognormal", "normal", "gamma", "exponential", "weibull"]
 
-_JOB = Section.of(Job, "steps", "total", "alone", defaults={"batch_per_gpu": 32}, batch="batch_per_gpu")
-_DEVICES = Section.of(Devices, workers="gpus")
+_JOB = Section.of(Job, "steps", "total", defaults={"batch_per_gpu": 32}, batch="batch_per_gpu")
+_DEVICES = Section.of(Devices, "alone", workers="gpus")
 _MODEL = (
     Parameter("model", str, "", "a model of the zoo; without one, the layers below are trained", "Traced"),
     Parameter("precision", str, "fp32", "of the model", "Traced"),
@@ -116,6 +117,7 @@ def _job(given: Mapping[str, Any]) -> Job:
         "serving": lambda: _SERVING.made(given),
         "devices": lambda: _DEVICES.made(given),
         "input": lambda: _INPUT.made(given),
+        "failures": lambda: failures_of(given),
         "disturbances": lambda: _DISTURBANCES.made(given, links=slow_links(given), **jitter),
     }
     made = {}
@@ -148,7 +150,7 @@ def _consistency(given: Mapping[str, Any]) -> Consistency:
 OPTIONS = JobOptions(
     (
         *(_JOB, _DEVICES, *_MODEL, _LAYERS, _SERVERS, *_CONSISTENCY, _COMPRESSION, _UPDATE),
-        *(_TRANSPORT, _SERVING, _INPUT, *_JITTER, _DISTURBANCES, SLOW_LINK),
+        *(_TRANSPORT, _SERVING, _INPUT, *_JITTER, _DISTURBANCES, SLOW_LINK, FAILURES_PARAMETER),
     ),
     _rules,
     _job,

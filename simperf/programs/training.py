@@ -11,6 +11,7 @@ from typing import Any, Literal
 from simperf.errors import InputError, Problem
 from simperf.execution import Program
 from simperf.execution.session import Session
+from simperf.programs.failure_options import FAILURES_PARAMETER, failures_of
 from simperf.programs.job_options import JobOptions, Section, stack_of
 from simperf.programs.parameters import Parameter, Unless
 from simperf.programs.registry import program
@@ -36,8 +37,8 @@ _STRATEGIES: Mapping[type[Any], Section] = {
     DataParallel: Section.of(DataParallel, "watched"),
     ByHand: Section.of(ByHand),
 }
-_JOB = Section.of(Job, "batch", "batch_per_gpu", "steps", "total", "alone")
-_DEVICES = Section.of(Devices, "gpus", "split", "speeds", "exact", devices="nodes")
+_JOB = Section.of(Job, "batch", "batch_per_gpu", "steps", "total")
+_DEVICES = Section.of(Devices, "gpus", "split", "speeds", "exact", "alone", devices="nodes")
 _MODEL = (
     Parameter("model", str, "", "a model of the zoo; without one, the layers below are trained", "Traced"),
     Parameter("precision", str, "fp32", "of the model", "Traced"),
@@ -120,6 +121,10 @@ def _job(given: Mapping[str, Any]) -> Job:
         except InputError as error:
             problems += error.problems
     try:
+        made["failures"] = failures_of(given)
+    except InputError as error:
+        problems += error.problems
+    try:
         made["disturbances"] = _DISTURBANCES.made(given, links=slow_links(given))
     except InputError as error:
         problems += error.problems
@@ -137,7 +142,7 @@ _PARAMETERS: tuple[Parameter | Section, ...] = (
     Parameter("strategy", Strategy, "ddp", "DistributedDataParallel, DataParallel, by hand, or local SGD", "Job"),
     *(_JOB, _DEVICES, *_MODEL, _LAYERS),
     *_STRATEGIES.values(),
-    *(_INPUT, _DISTURBANCES, SLOW_LINK),
+    *(_INPUT, _DISTURBANCES, SLOW_LINK, FAILURES_PARAMETER),
 )
 
 #: the parameters of the program, and the job that they make

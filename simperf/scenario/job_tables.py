@@ -1,17 +1,23 @@
-"""``[strategy]``, ``[devices]``, ``[input]`` and ``[disturbances]`` of a scenario: typed tables of a training job."""
+"""``[strategy]``, ``[devices]``, ``[input]``, ``[disturbances]`` and ``[failures]``: typed tables of a training job."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import ValidationError
+
 from simperf.errors import InputError, Problem, nearest
+from simperf.file_problems import problems_of
 from simperf.files import TomlFile
 from simperf.layout.layout_file import layout_table
 from simperf.programs import PROGRAMS, ProgramSpec
+from simperf.programs.adapters import adapter
+from simperf.programs.failure_options import FAILURES, FAILURES_PARAMETER
 from simperf.programs.job_options import JobOptions
 from simperf.programs.stack_file import load_stack
 from simperf.programs.typed_tables import FieldValue, field_values, written_fields
+from simperf.training.failures.options import Failures
 from simperf.training.job import Devices, Disturbances, Input, Job
 from simperf.training.replica import Layers, Traced
 from simperf.training.stack import Stack
@@ -24,6 +30,9 @@ FORMAT = 1
 
 #: tables of a job by the types that they are
 JOB_TABLES: Mapping[str, type[Any]] = {"devices": Devices, "input": Input, "disturbances": Disturbances}
+
+#: the table of failures, and the parameter that holds it
+_FAILURES = FAILURES_PARAMETER.name
 
 #: the program that plays a job with servers, under its own names
 _SERVERS = "parameter-server"
@@ -47,7 +56,7 @@ def add_job_tables(
     Parameters
     ----------
     beside : mapping of str to object
-        The tables ``[strategy]``, ``[devices]``, ``[input]`` and ``[disturbances]`` that the file has.
+        The tables ``[strategy]``, ``[devices]``, ``[input]``, ``[disturbances]`` and ``[failures]`` that the file has.
     spec : ProgramSpec
         The program that the file names.
     table : dict
@@ -79,7 +88,42 @@ def add_job_tables(
     for one in found:
         _take(one, options, table, strategy, toml, problems)
     _steady(found, spec, table, toml, problems)
+    if _FAILURES in table:
+        message = "failures have a table of their own"
+        problems.append(toml.problem(("program", _FAILURES), message, expected="[failures]"))
+    elif _FAILURES in beside:
+        table[_FAILURES] = _failures(beside[_FAILURES], toml, problems)
     return spec
+
+
+def _failures(given: Any, toml: TomlFile, problems: list[Problem]) -> dict[str, Any]:
+    """What ``[failures]`` says, in SI units."""
+    at: tuple[str, ...] = (_FAILURES,)
+    before = len(problems)
+    if not isinstance(given, Mapping):
+        return {}
+    values = {}
+    for name, value in given.items():
+        if name not in FAILURES.parameters:
+            message = f"failures have no option {name!r}{nearest(name, FAILURES.parameters)}"
+            problems.append(toml.problem((*at, name), message))
+            continue
+        try:
+            values[name] = adapter(FAILURES.parameters[name]).validate_python(value)
+        except ValidationError as error:
+            problems += problems_of(error, toml, (*at, name), known=[])
+    if not given:
+        expected = "node_mtbf, or other keys of failing-job"
+        problems.append(toml.problem(at, "nothing fails and nothing is saved", expected=expected))
+    if len(problems) == before:
+        try:
+            FAILURES.made(values)
+        except InputError as error:
+            problems += [
+                toml.problem((*at, one.key), one.message, value=one.value, expected=one.expected)
+                for one in error.problems
+            ]
+    return values
 
 
 def _strategy(
@@ -192,14 +236,14 @@ def job_tables(job: Job) -> dict[str, dict[str, Any]]:
     names, stack = spec.options.names, job.stack
     program: dict[str, Any] = {"use": spec.name, **_model(job, names)}
     usual = Job(job.model)
-    for name in ("batch", "batch_per_gpu", "steps", "total", "alone"):
+    for name in ("batch", "batch_per_gpu", "steps", "total"):
         value = getattr(job, name)
         if value == getattr(usual, name) and (name != "batch" or job.batch_per_gpu or kind != "servers"):
             continue
         if (Job, name) not in names:
             message = "servers are given the batch of each GPU"
             raise InputError(Problem(message, key=name, value=str(value), expected="batch_per_gpu"))
-        program[names[Job, name]] = f"{value!r} 1/s" if name == "alone" else value
+        program[names[Job, name]] = value
     if stack.name:
         program["stack"] = stack.name
     loaded = load_stack(stack.name) if stack.name else Stack()
@@ -209,11 +253,21 @@ def job_tables(job: Job) -> dict[str, dict[str, Any]]:
     tables = {"strategy": {"format": FORMAT, "kind": kind, **written_fields(job.strategy, base)}}
     for name, one in JOB_TABLES.items():
         tables[name] = written_fields(getattr(job, name), one())
+    if job.failures is not None:
+        tables[_FAILURES] = _written_failures(job.failures)
     if job.layout is not None and kind == "servers":
         tables["devices"]["gpus"] = job.layout.dp
     elif job.layout is not None:
         tables["layout"] = layout_table(job.layout)
     return {"program": program, **{name: table for name, table in tables.items() if table}}
+
+
+def _written_failures(failures: Failures) -> dict[str, Any]:
+    """``[failures]``: the keys of the parts of failures stand in one table."""
+    table: dict[str, Any] = {}
+    for name, value in written_fields(failures, Failures()).items():
+        table |= value if isinstance(value, dict) else {name: value}
+    return table or {"runs": 0}
 
 
 def _model(job: Job, names: Mapping[tuple[type[Any], str], str]) -> dict[str, Any]:

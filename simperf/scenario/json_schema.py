@@ -157,7 +157,8 @@ def _job() -> Schema:
     from simperf.scenario.job_tables import JOB_TABLES
 
     whole = _scenario()
-    properties = {name: whole["properties"][name] for name in ("machine", "model", "layout", "strategy", *JOB_TABLES)}
+    tables = ("machine", "model", "layout", "strategy", *JOB_TABLES, "failures")
+    properties = {name: whole["properties"][name] for name in tables}
     programs = [_program(name, PROGRAMS[name]) for name in PROGRAMS if isinstance(PROGRAMS[name].options, JobOptions)]
     properties["program"] = _with_units({"oneOf": programs})
     return {**_table(properties, required=["program"]), "$defs": whole["$defs"]}
@@ -176,6 +177,7 @@ def _program(name: str, spec: ProgramSpec) -> Schema:
 
 def _job_tables() -> Schema:
     """``[strategy]`` of each kind, and the other tables of a job."""
+    from simperf.programs.failure_options import FAILURES
     from simperf.scenario.job_tables import JOB_TABLES
     from simperf.training.strategies import STRATEGIES
 
@@ -183,7 +185,9 @@ def _job_tables() -> Schema:
     for one in kinds:
         one["required"] = ["kind"]
     kinds[0].pop("required")  # that of `train` where none is named
-    return {"strategy": {"oneOf": kinds}, **{name: _fields(kind) for name, kind in JOB_TABLES.items()}}
+    tables = {name: _fields(kind) for name, kind in JOB_TABLES.items()}
+    failures = _table({name: _parameter(one) for name, one in FAILURES.parameters.items()}, title="Failures")
+    return {"strategy": {"oneOf": kinds}, **tables, "failures": {**failures, "minProperties": 1}}
 
 
 def _stack() -> Schema:

@@ -37,11 +37,11 @@ __all__ = ["TABLES", "change_scenario", "load_scenario", "make_scenario", "pick_
 #: the tables of a scenario's file
 TABLES = (
     *("scenario", "machine", "calibration", "frontend", "execution", "cost", "model", "layout", "program"),
-    *("strategy", "devices", "input", "disturbances"),
+    *("strategy", "devices", "input", "disturbances", "failures"),
     *("run", "expect", "measured", "compare"),
 )
 #: tables that belong to the program
-_JOB_TABLES = ("model", "layout", "strategy", "devices", "input", "disturbances")
+_JOB_TABLES = ("model", "layout", "strategy", "devices", "input", "disturbances", "failures")
 #: tables that say nothing about what is run
 _SILENT = ("expect", "measured", "compare")
 

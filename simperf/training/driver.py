@@ -31,6 +31,14 @@ class Run(Protocol):
     def slowest(self) -> float:
         """Speed of the slowest device that is waited for, over that of one taken at random [1]."""
 
+    @property
+    def machines(self) -> int:
+        """Servers of the machine that take part, which fail one by one."""
+
+    @property
+    def long_run(self) -> float:
+        """Time of the whole run with all its steps, once `play` is over [s]; 0 if nobody asked."""
+
     def play(self, steps: Sequence[TrainingStep], nominal: TrainingStep) -> Program:
         """Play the job and report what came of it; `nominal` is the first device's step at its mean speed."""
 
@@ -53,13 +61,17 @@ def train(m: Session, job: Job) -> Program:
     kernel_by_kernel(m)
     run: Run = ServedRun(m, job) if isinstance(job.strategy, Servers) else ReplicatedRun(m, job)
     steps = run.steps()
-    if job.alone:
-        speed = fit_speed(steps[0], job.alone / job.input.counted, run.time_alone)
-        m.notes.append(f"kernels at {speed:.3f} times the catalogue's speed, so that one device does {job.alone:g}/s")
+    if alone := job.devices.alone:
+        speed = fit_speed(steps[0], alone / job.input.counted, run.time_alone)
+        m.notes.append(f"kernels at {speed:.3f} times the catalogue's speed, so that one device does {alone:g}/s")
         steps = _each(steps, speed)
     nominal = steps[0]
     m.assumed |= _assumed(job)
     yield run.play(_each(steps, run.slowest()), nominal)
+    if job.failures is not None:
+        from simperf.training.failures.history import tell_long_run
+
+        tell_long_run(m, job.failures, nodes=run.machines, work=run.long_run)
 
 
 def _assumed(job: Job) -> dict[str, str]:

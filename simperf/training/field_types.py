@@ -1,4 +1,4 @@
-"""Types of the fields of a job and of what it is made of, checked before it is played."""
+"""Fields of a job and of what it is made of: their types, checked before it is played, and which of them files set."""
 
 from __future__ import annotations
 
@@ -11,7 +11,32 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from simperf.errors import InputError, Problem
 
-__all__ = ["problems_of_types", "refuse_types"]
+__all__ = ["PARAMETERS", "keys", "problems_of_types", "refuse_types"]
+
+#: metadata of a field: which fields of the dataclass that it is are parameters of a program
+PARAMETERS = "parameters"
+
+
+def keys(*names: str, **renamed: str) -> Mapping[str, Mapping[str, str]]:
+    """Metadata of a field that is a dataclass itself: which of its fields a file sets; the others keep the default's.
+
+    Parameters
+    ----------
+    names : str
+        Fields that are parameters under their own names.
+    renamed : str
+        Others, as ``parameter="field"``.
+
+    Notes
+    -----
+    Two parameters of a program, ``steps`` and ``variation``::
+
+        @dataclass(frozen=True, slots=True)
+        class Options:
+            steps: int = 2
+            disturbances: Disturbances = field(default=Disturbances(), metadata=keys("variation"))
+    """
+    return {PARAMETERS: {**{name: name for name in names}, **renamed}}
 
 
 def refuse_types(value: Any) -> None:

@@ -1,4 +1,4 @@
-"""A training job: what is trained, where, how, on what data, and what disturbs it."""
+"""A training job: what is trained, where, how, on what data, what disturbs it, and what fails."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Literal
 
 from simperf.errors import InputError, Problem
 from simperf.layout import Layout
+from simperf.training.failures.options import Failures
 from simperf.training.feeding import Feeding
 from simperf.training.field_types import refuse_types
 from simperf.training.jitter import Constant, Distribution, Family, distribution
@@ -39,6 +40,8 @@ class Devices:
         how many times as fast each device is, in order; those not named are as fast as they are [1]
     exact : str
         simulate every rank, or never, or where ranks differ
+    alone : float
+        samples a second of one device by itself, its whole step, as measured [1/s]; scales the kernels
 
     Raises
     ------
@@ -51,6 +54,7 @@ class Devices:
     split: Literal["even", "proportional"] = "even"
     speeds: tuple[float, ...] = ()
     exact: Literal["auto", "yes", "no"] = "auto"
+    alone: PerSecond = 0.0
 
     def __post_init__(self) -> None:
         refuse_types(self)
@@ -219,6 +223,8 @@ class Job:
         the data
     disturbances : Disturbances
         what makes devices and links unequal
+    failures : Failures or None
+        what fails during the whole run of `total` steps; None: nothing does
     batch : int
         samples of a step on all devices together (strong scaling)
     batch_per_gpu : int
@@ -227,8 +233,6 @@ class Job:
         steps of the optimizer that are simulated
     total : int
         steps of the whole run, if more: those not simulated take the mean of the others but the first
-    alone : float
-        samples a second of one device by itself, its whole step, as measured [1/s]; scales the kernels
 
     Raises
     ------
@@ -243,11 +247,11 @@ class Job:
     stack: Stack = field(default_factory=Stack)
     input: Input = field(default_factory=Input)
     disturbances: Disturbances = field(default_factory=Disturbances)
+    failures: Failures | None = None
     batch: int = BATCH
     batch_per_gpu: int = 0
     steps: int = 3
     total: int = 0
-    alone: PerSecond = 0.0
 
     def __post_init__(self) -> None:
         refuse_types(self)
@@ -257,6 +261,9 @@ class Job:
         if self.total and self.total < self.steps:
             message = f"{self.steps} steps are simulated, more than the whole run has"
             problems.append(Problem(message, key="total", value=str(self.total)))
+        if self.failures is not None and not self.total:
+            message = "failures are played over the whole run"
+            problems.append(Problem(message, key="total", value="0", expected="total = steps of the whole run"))
         if self.batch_per_gpu and self.batch != BATCH:
             expected = "batch or batch_per_gpu"
             problems.append(

@@ -17,6 +17,8 @@ from simperf.run import run
 from simperf.scenario import load_scenario, make_scenario
 from simperf.scenario.job_tables import job_tables
 from simperf.scenario.json_schema import json_schema
+from simperf.training.failures.options import Failures, FailureTimes, Repair, Saving
+from simperf.training.failures.recovery import Recovery
 from simperf.training.job import Devices, Disturbances, Input, Job, SlowLink
 from simperf.training.replica import Layers, Passes, Traced
 from simperf.training.servers.staleness import Consistency
@@ -117,6 +119,25 @@ def test_options_of_tables_can_be_set(tmp_path):
 
 
 @st.composite
+def failures(draw):
+    """Failures of all kinds; what has no effect beside the rest is left out."""
+    several, yes = st.floats(1.0, 1e6), st.booleans()
+    weibull = {"law": "weibull", "shape": 0.5} if draw(yes) else {}
+    counted = {"counts": {"GPU": 3, "update": 1}, "observed": 1e6, "planned": ("update",)} if draw(yes) else {}
+    shrinks = {"without_spare": "shrink", "least": 2} if draw(yes) else {"spares": draw(st.integers(0, 3))}
+    runs = draw(st.integers(0, 3))
+    return Failures(
+        FailureTimes(node_mtbf=draw(several), **weibull, **counted),
+        fails_at=draw(st.sampled_from([(), (10.0, 20.0)])),
+        saving=Saving(draw(several), size=1e9, storage=draw(several), asynchronous=draw(yes)),
+        recovery=Recovery(restart=draw(several), timeout=draw(several), **shrinks),
+        repair=Repair(draw(several), draw(st.sampled_from(["constant", "exponential"]))),
+        runs=runs,
+        search=runs > 0 and draw(yes),
+    )
+
+
+@st.composite
 def jobs(draw):
     """Jobs of all strategies; what has no effect beside the rest is left out."""
     size = st.sampled_from([0.5e6, 1e6, 4e6])
@@ -151,7 +172,10 @@ def jobs(draw):
     jitter = {"jitter": "gamma", "cv": 0.25} if draw(yes) else {}
     read = Input(disk="ssd0", stored=1e5) if draw(yes) else Input()
     loaded = Input(loop=1e-3, decode=1e-3, workers=2, jitter="lognormal", cv=0.3, counted=2.0, dataset=1000)
-    layout = {"layout": Layout(dp=2)} if draw(yes) and kind != "servers" else {"devices": Devices(gpus=2)}
+    alone, total = draw(st.sampled_from([0.0, 123.456])), draw(st.sampled_from([0, 50]))
+    in_layout = draw(yes) and kind != "servers"
+    layout = {"layout": Layout(dp=2)} if in_layout else {}
+    layout |= {"devices": Devices(gpus=0 if in_layout else 2, alone=alone)}
     traced = draw(yes) or kind == "servers"
     model = Layers(3, 1e-3, 2e-3, 1e6, states=2.0, name="lenet" if traced else "layers")
     return Job(
@@ -161,8 +185,8 @@ def jobs(draw):
         input=draw(st.sampled_from([read, loaded])) if kind != "servers" else read,
         disturbances=Disturbances(links=links, stragglers=1, slowdown=1.5, **jitter),
         batch_per_gpu=draw(counts),
-        total=draw(st.sampled_from([0, 50])),
-        alone=draw(st.sampled_from([0.0, 123.456])),
+        total=total,
+        failures=draw(failures()) if total else None,
         **layout,
     )
 
@@ -178,6 +202,7 @@ def test_a_job_is_read_back_as_it_was_written(made):
     again = job(**tables)
     gpus = again.gpus
     assert gpus == made.gpus == 2
+    assert again.devices.alone == made.devices.alone
     assert replace(again, layout=None, devices=Devices()) == replace(made, layout=None, devices=Devices())
 
 

@@ -69,6 +69,7 @@ class ReplicatedRun:
         self.one_process = isinstance(self.strategy, ONE_PROCESS)
         #: whether ranks differ by more than what they compute
         self.uneven = not (self.feeding.idle and job.disturbances.steady) or bool(job.disturbances.changes)
+        self._long_run = 0.0
         self._refuse()
         self._one_server()
 
@@ -105,10 +106,23 @@ class ReplicatedRun:
         """Of the strategy, as files have it."""
         return next(name for name, kind in STRATEGIES.items() if isinstance(self.strategy, kind))
 
+    @property
+    def machines(self) -> int:
+        """Servers of the machine whose devices train."""
+        return len(self._servers())
+
+    @property
+    def long_run(self) -> float:
+        """Time of the whole run with all its steps, once it was played [s]; 0 if nobody asked."""
+        return self._long_run
+
+    def _servers(self) -> dict[str, None]:
+        nodes = self.m.machine.nodes
+        return dict.fromkeys(nodes[name].server for name in self.nodes if name in nodes)
+
     def _one_server(self) -> None:
         """Refuse devices of several servers where one process drives them all."""
-        nodes = self.m.machine.nodes
-        servers = dict.fromkeys(nodes[name].server for name in self.nodes if name in nodes)
+        servers = self._servers()
         if self.one_process and len(servers) > 1:
             message = f"{self.name} is one process, which drives the devices of one server; these are in {len(servers)}"
             raise InputError(
@@ -201,7 +215,8 @@ class ReplicatedRun:
                 )
             m.metric("time per epoch", math.ceil(job.input.dataset / self.samples) * time, "s")
         if job.total:
-            m.metric("run time", m.now + (job.total - job.steps) * time, "s")
+            self._long_run = m.now + (job.total - job.steps) * time
+            m.metric("run time", self._long_run, "s")
             text = "steps of the run that are not simulated take the mean of the others but the first, which differ by"
             m.notes.append(f"{text} {100 * differ:.2g} %")
 

@@ -106,7 +106,18 @@ class ServedRun:
         disturbances = job.disturbances
         self.pace = Pace(disturbances.paces, disturbances.stragglers, disturbances.slowdown)
         self.loop = Loop(strategy.overlap, strategy.barrier, updates=strategy.update.on_workers)
-        self._alone = 0.0
+        self._alone = self._long_run = 0.0
+
+    @property
+    def machines(self) -> int:
+        """Machines of the workers and of the servers."""
+        nodes = self.m.machine.nodes
+        return len({nodes[name].server for name in (*self.gpus, *self.servers) if name in nodes})
+
+    @property
+    def long_run(self) -> float:
+        """Time of the whole run with all its steps, once it was played [s]; 0 if nobody asked."""
+        return self._long_run
 
     def steps(self) -> list[TrainingStep]:
         """The step of each worker, which is the same for all."""
@@ -131,6 +142,7 @@ class ServedRun:
         m, job, step = self.m, self.job, steps[0]
         alone = self.time_alone(nominal)
         outcome = yield self.train(m, step, self.options)
+        self._long_run = outcome.long_run
         _report(m, outcome, step, alone=alone)
         m.work(f"samples of {job.model.name}", outcome.samples_per_second * outcome.time)
         if self.strategy.compression.beside_dense:

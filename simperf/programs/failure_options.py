@@ -1,0 +1,52 @@
+"""The parameters of failures: keys of ``failing-job``, and of ``[failures]`` beside a training job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from simperf.errors import InputError
+from simperf.programs.fields import Fields
+from simperf.programs.parameters import Parameter, Unless
+from simperf.training.failures.options import Failures
+
+__all__ = ["FAILURES", "FAILURES_PARAMETER", "failure_rules", "failures_of"]
+
+
+def failure_rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
+    """What has an effect only together with something else."""
+    weibull, shrinks = given["law"] == "weibull", given["without_spare"] == "shrink"
+    writing = "training stops until all is written"
+    return (
+        Unless(weibull, ("shape",), "only Weibull's law has a shape", 'law = "weibull"'),
+        Unless(bool(given["counts"]), ("observed",), "nothing was counted", "counts"),
+        Unless(bool(given["size"]), ("storage", "per_node"), "a state of no size takes no time to save", "size"),
+        Unless(given["asynchronous"], ("to_host",), writing, "asynchronous = true"),
+        Unless(shrinks, ("least",), "the job does not shrink", 'without_spare = "shrink"'),
+    )
+
+
+#: the keys of failures, and what they make
+FAILURES = Fields(Failures, failure_rules)
+
+#: the parameter of a program that plays a job among failures
+FAILURES_PARAMETER = Parameter("failures", dict[str, Any], {}, "the keys of [failures], in SI units", "Failures")
+
+
+def failures_of(given: Mapping[str, Any]) -> Failures | None:
+    """The failures that a job's parameters say, if they say any.
+
+    Raises
+    ------
+    InputError
+        What has no meaning, or no effect beside the others: all of it, as keys of ``[failures]``.
+    """
+    table = given[FAILURES_PARAMETER.name]
+    if not table:
+        return None
+    try:
+        made: Failures = FAILURES.made(table)
+    except InputError as error:
+        raise InputError([replace(one, key=f"failures.{one.key}") for one in error.problems]) from None
+    return made

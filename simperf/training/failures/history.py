@@ -1,0 +1,109 @@
+"""A long job among failures: one history, played, and what it says about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from simperf.errors import InputError, Problem
+from simperf.training.failures.causes import at_times
+from simperf.training.failures.checkpoint import daly, young
+from simperf.training.failures.goodput import Goodput, goodput, new_life
+from simperf.training.failures.interval import best_interval
+from simperf.training.failures.life import PARTS, Life
+
+if TYPE_CHECKING:
+    from simperf.execution.session import Session
+    from simperf.training.failures.options import Failures
+    from simperf.training.failures.recovery import FailingRun
+
+__all__ = ["begin", "tell_failures", "tell_long_run"]
+
+#: what a job calls a key of its long run, where it is no key of ``[failures]``
+_KEYS = {"work": "total", "causes": "failures", "nodes": "failures", "trace": "failures.fails_at"}
+
+
+def begin(m: Session, run: FailingRun, failures: Failures, *, detailed: bool = False) -> Life:
+    """The history of a run, not yet begun.
+
+    Parameters
+    ----------
+    m : Session
+        Whose random streams it draws from.
+    run : FailingRun
+        Made of `failures`.
+    failures : Failures
+    detailed : bool
+        Give each training interval and each checkpoint.
+    """
+    times = [(time, index % run.nodes) for index, time in enumerate(failures.fails_at)]
+    return new_life(run, m.rng, trace=at_times(times) if times else None, detailed=detailed)
+
+
+def tell_failures(m: Session, life: Life, failures: Failures) -> Goodput | None:
+    """Report a history that was played, and the further ones that were asked for; returns those."""
+    job, runs = life.job, failures.runs
+    pause = job.checkpoint.pause(job.nodes)
+    m.metric("goodput", life.ledger["useful"] / life.now)
+    for part in PARTS:
+        m.metric(f"{part} time", life.ledger[part], "s")
+    m.metric("interruptions", sum(life.interruptions.values()))
+    m.metric("checkpoints", life.checkpoints)
+    m.metric("checkpoint interval", job.checkpoint.interval, "s")
+    m.metric("checkpoint pause", pause, "s")
+    if pause > 0.0 and job.mtbf < float("inf") and not failures.fails_at:
+        m.metric("mean time between failures", job.mtbf, "s")
+        m.metric("interval by Young", young(pause, job.mtbf), "s")
+        m.metric("interval by Daly", daly(pause, job.mtbf), "s")
+    many = goodput(job, m.rng, runs=runs, first=1) if runs else None
+    if many is not None:
+        m.metric("mean goodput", many.mean)
+        m.metric("mean interruptions", sum(sum(run.interruptions.values()) for run in many.runs) / runs)
+        m.metric("goodput of the worst tenth", many.quantile(0.1))
+        m.metric("goodput of the best tenth", many.quantile(0.9))
+        for part, share in many.parts().items():
+            m.metric(f"mean share: {part}", share)
+    if failures.search:
+        best = best_interval(job, seed=m.simulation.seed, runs=runs)
+        m.metric("best interval", best.interval, "s")
+        m.metric("best goodput", best.goodput)
+        m.notes.append(f"within 0.1 % of the best goodput: every {best.flat[0]:.0f} to {best.flat[1]:.0f} s")
+    return many
+
+
+def tell_long_run(m: Session, failures: Failures, *, nodes: int, work: float) -> None:
+    """Play a training run of known length among failures, and report it.
+
+    Parameters
+    ----------
+    m : Session
+        Its clock stays: the history is one of days, and its steps are not simulated one by one.
+    failures : Failures
+    nodes : int
+        Machines of the job.
+    work : float
+        Time of the whole run without failures and checkpoints [s].
+
+    Raises
+    ------
+    InputError
+        What has no meaning for such a run, as keys of ``[failures]``.
+    """
+    try:
+        life = begin(m, failures.run(nodes, work=work), failures)
+    except InputError as error:
+        raise InputError(list(_placed(error))) from None
+    for _ in life.phases():
+        pass
+    m.metric("run time among failures", life.now, "s")
+    many = tell_failures(m, life, failures)
+    if many is not None:
+        m.metric("mean run time among failures", sum(run.wall for run in many.runs) / len(many.runs), "s")
+
+
+def _placed(error: InputError) -> Iterator[Problem]:
+    """Problems of a run with the keys that a job gives them."""
+    for one in error.problems:
+        key = one.key.rpartition(".")[2]
+        yield replace(one, key=_KEYS.get(key, f"failures.{key}"))
