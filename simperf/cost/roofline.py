@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
+from simperf.cost.attention import LIBRARIES, AttentionKernels, library_constants
 from simperf.cost.seams import Device, OpCost
 from simperf.cost.tiles import Tiling, library_tile, tiling
 from simperf.errors import InputError, Problem, nearest
@@ -45,7 +47,8 @@ class Roofline:
         Exponent p of the corner, at least 1; infinite is the sharp roofline.
     efficiency : mapping of family to float, optional
         Replaces the device's own. ``family-precision`` (``gemm-fp32``) goes before ``family``;
-        conv and attention fall back on gemm, all others on elementwise, and what is absent counts as 1.
+        conv and attention fall back on gemm, all others on elementwise, and what is absent counts as 1. One for
+        attention goes before the constants that the device has of it by shape (`simperf.cost.attention`).
     quantisation : bool
         Whether matrix products pay for tiles and waves (`simperf.cost.tiles`).
     overhead : float, optional
@@ -57,7 +60,7 @@ class Roofline:
         A peak, efficiency or exponent that has no meaning.
     """
 
-    __slots__ = ("_efficiency", "_quantisation", "device", "overhead", "sharpness")
+    __slots__ = ("_attention", "_efficiency", "_quantisation", "device", "overhead", "sharpness")
 
     def __init__(
         self,
@@ -82,6 +85,7 @@ class Roofline:
             problems.append(Problem("must be a finite time, 0 or more", key="overhead", value=repr(self.overhead)))
         if problems:
             raise InputError(problems)
+        self._attention = self._attention_kernels()
 
     @classmethod
     def sharp(cls, device: Device, *, overhead: float = 0.0) -> Roofline:
@@ -141,6 +145,8 @@ class Roofline:
 
     def cost(self, op: Op) -> OpCost:
         """Cost of `op` alone on the device."""
+        if op.family == "attention" and (found := self._by_shape(op)) is not None:
+            return found
         compute_rate, memory_rate = self.rates(op) if op.flops else (math.inf, self._memory_rate(op))
         compute, memory = op.flops / compute_rate, op.nbytes / memory_rate
         high, low = max(compute, memory), min(compute, memory)
@@ -161,6 +167,21 @@ class Roofline:
             nbytes=op.nbytes,
             demand=self.demand(op),
         )
+
+    def _attention_kernels(self) -> AttentionKernels | None:
+        """Kernels of attention by shape, where the device has constants of the library that training runs."""
+        if not self._quantisation or not library_constants(self.device, LIBRARIES[0]):
+            return None
+        memory = self.device.memory_bandwidth * self._share("elementwise", "fp32", otherwise="elementwise")
+        return AttentionKernels(self.device, memory=memory, floor=self.overhead)
+
+    def _by_shape(self, op: Op) -> OpCost | None:
+        """Cost of attention by its shape, unless an efficiency was given for it or no kernel serves it."""
+        if self._attention is None or {"attention", f"attention-{op.dtype}"} & self._efficiency.keys():
+            return None
+        found = self._attention.cost(op)
+        least = self.floor(op) + self.overhead
+        return found if found is None or found.time >= least else replace(found, time=least)
 
     def _tiling(self, gemm: Gemm, op: Op) -> Tiling:
         """How `op`'s product is cut: by the library's one tile, if that is known, else in the best way."""

@@ -51,7 +51,7 @@ class Part:
         >>> Catalog.load().gpu("v100-sxm2-16gb").source("memory_bandwidth")
         'NVIDIA V100 datasheet, January 2020'
         """
-        for key in (field, field.split(".", 1)[0], "default"):
+        for key in (field, field.rpartition(".")[0], field.split(".", 1)[0], "default"):
             if key in self.sources:
                 return self.sources[key]
         for item in fields(self):

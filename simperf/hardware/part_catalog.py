@@ -234,7 +234,7 @@ def _inherit(values: dict[str, Any], toml: TomlFile, catalog: PartCatalog) -> di
     """Fill what a GPU's file leaves out from its architecture."""
     base = cast("ArchitecturePart", _refer("architecture", values["architecture"], toml, catalog))
     sources = dict(values["sources"])
-    for key in ("kernel_floor", "copy_engines", "l1", "threads"):
+    for key in ("kernel_floor", "copy_engines", "l1", "threads", "lanes"):
         if values[key] is None and getattr(base, key) is not None:
             values[key] = getattr(base, key)
             sources[key] = base.source(key)
@@ -242,6 +242,10 @@ def _inherit(values: dict[str, Any], toml: TomlFile, catalog: PartCatalog) -> di
         if key not in values["efficiency"]:
             sources[f"efficiency.{key}"] = base.source(f"efficiency.{key}")
     values["efficiency"] = {**base.efficiency, **values["efficiency"]}
+    for key in base.attention:
+        if key not in values["attention"]:
+            sources[f"attention.{key}"] = base.source(f"attention.{key}")
+    values["attention"] = {**base.attention, **values["attention"]}
     values["sources"] = sources
     return values
 

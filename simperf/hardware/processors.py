@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Literal
 
 from simperf.hardware.part import Part
 from simperf.hardware.quantity import (
+    AttentionConstants,
     Bandwidth,
     Count,
     Duration,
@@ -45,6 +46,11 @@ class ArchitecturePart(Part):
         Most of one multiprocessor's memory that can be its data cache [B].
     threads : int or None
         That one multiprocessor holds.
+    lanes : int or None
+        Lanes for fp32 arithmetic of one multiprocessor: with its peak they give the clock.
+    attention : Mapping[str, float]
+        Constants of attention kernels by library, ``LIBRARY.CONSTANT`` (`simperf.cost.attention`); empty where none are
+        known.
     """
 
     KIND: ClassVar[str] = "architecture"
@@ -54,6 +60,8 @@ class ArchitecturePart(Part):
     copy_engines: Count
     l1: Size | None = None
     threads: Count | None = None
+    lanes: Count | None = None
+    attention: Annotated[Mapping[str, float], InFile(AttentionConstants, {})] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +93,8 @@ class GpuPart(Part):
         Copies that run beside the kernels at one time.
     l1, threads, efficiency : float or None, int or None, Mapping[str, float]
         As in `ArchitecturePart`.
+    lanes, attention : int or None, Mapping[str, float]
+        As in `ArchitecturePart`.
     block_share : float or None
         Part of a multiprocessor that one tile of a product holds: what is left runs other kernels [1]. Only
         measurements give it, as those below; None counts as all of it.
@@ -110,6 +120,8 @@ class GpuPart(Part):
     l1: Size | None = None
     threads: Count | None = None
     efficiency: Annotated[Mapping[str, float], InFile(Efficiency, {})] = field(hash=False)
+    lanes: Count | None = None
+    attention: Annotated[Mapping[str, float], InFile(AttentionConstants, {})] = field(default_factory=dict, hash=False)
     block_share: Annotated[float | None, Measured] = None
     side_by_side: Annotated[float, Measured] = math.inf
     beside: Annotated[Mapping[str, float], Measured] = field(default_factory=dict, hash=False)

@@ -19,6 +19,7 @@ from simperf.units import format_quantity, parse
 
 __all__ = [
     "REQUIRED",
+    "AttentionConstants",
     "Bandwidth",
     "Compute",
     "Count",
@@ -169,6 +170,63 @@ class KernelFamily:
         return str(name)
 
 
+#: constants of attention kernels (`simperf.cost.attention`), each a number without a dimension and at most so large
+_ATTENTION = {
+    "matrix": 1.0,
+    "matrix-fp8": 1.0,
+    "exponential": 100.0,
+    "serial": 1.0,
+    "block": 1e6,
+    "tail": 1.0,
+    "wide": 4.0,
+    "fixed": 100.0,
+    "prepare": 1e4,
+    "cached": 100.0,
+    "backward-matrix": 1.0,
+    "backward-exponential": 100.0,
+    "backward-block": 1e6,
+    "decode-matrix": 1.0,
+    "decode-memory": 1.5,
+    "decode-block": 1e6,
+    "decode-fixed": 100.0,
+    "decode-cached": 100.0,
+}
+
+
+class AttentionTable:
+    """Annotation of a table of constants of attention kernels: ``LIBRARY.CONSTANT`` to a number without a dimension."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Check the constants before pydantic sees them."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(self.read, handler(source))
+
+    @staticmethod
+    def read(table: Any) -> Any:
+        """Return the constants, those of a library in a table of its own as ``LIBRARY.CONSTANT``.
+
+        Raises
+        ------
+        ValueError
+            A key that is none, or a value that is no number within its bounds.
+        """
+        if not isinstance(table, Mapping):
+            return table
+        found: dict[str, float] = {}
+        for library, constants in table.items():
+            if not isinstance(constants, Mapping):
+                raise ValueError(f"{library}: a table of one library's constants is meant: [attention.{library}]")
+            for name, value in constants.items():
+                if name not in _ATTENTION:
+                    raise ValueError(f"no constant {name!r} of attention kernels{nearest(str(name), _ATTENTION)}")
+                number = isinstance(value, int | float) and not isinstance(value, bool)
+                if not number or not 0 <= value <= _ATTENTION[name]:
+                    raise ValueError(f"{library}.{name} = {value!r}: a number from 0 to {_ATTENTION[name]:g} is meant")
+                found[f"{library}.{name}"] = float(value)
+        return found
+
+
 #: default of `InFile` where a file must have the key
 REQUIRED: Any = object()
 
@@ -212,6 +270,7 @@ QueueDepth = Annotated[float, Launches()]
 Precision = Literal["fp64", "fp64-tensor", "fp32", "tf32", "fp16", "fp16-vector", "bf16", "fp8", "int8"]
 _FAMILIES = ("gemm", "conv", "elementwise", "reduction", "normalization", "attention", "copy")
 Efficiency = dict[Annotated[str, KernelFamily()], Fraction]
+AttentionConstants = Annotated[dict[str, float], AttentionTable()]
 LimitByPrecision = Annotated[Mapping[str, float], InFile(dict[Precision, Compute])]
 #: a field that only measurements give, in a profile
 Measured = InFile(None)

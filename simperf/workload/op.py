@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from simperf.errors import InputError, Problem
 from simperf.workload.precision import element_size
 
-__all__ = ["FAMILIES", "MATRIX_FAMILIES", "Gemm", "Op"]
+__all__ = ["FAMILIES", "MATRIX_FAMILIES", "AttentionShape", "Gemm", "Op"]
 
 #: kernel families; a device has one efficiency for each
 FAMILIES = ("gemm", "conv", "elementwise", "reduction", "normalization", "attention", "copy", "optimizer")
@@ -28,6 +28,38 @@ class Gemm:
     m: int
     n: int
     k: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionShape:
+    """The shape of scaled dot-product attention.
+
+    Parameters
+    ----------
+    batch, heads, kv_heads : int
+        Sequences, their query heads, and heads of keys and values, which divide the query heads.
+    queries, keys : int
+        Of one sequence; the last query sees the last key.
+    head_dim, value_dim : int
+        Widths of a head's queries and keys, and of its values.
+    causal : bool
+        Whether a query sees no key behind it.
+    window : int
+        Keys that a query sees at most; 0 for all.
+    flash : bool
+        Whether the scores stay on chip.
+    """
+
+    batch: int
+    heads: int
+    kv_heads: int
+    queries: int
+    keys: int
+    head_dim: int
+    value_dim: int
+    causal: bool = False
+    window: int = 0
+    flash: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +90,8 @@ class Op:
         The matrix product inside, if there is one.
     since : float
         What was touched since an operation of its kind ran last, where that is known of a CPU [B].
+    attention : AttentionShape or None
+        The shape of an attention; None for any other operation, and for one that was traced.
     row : float
         Elements of a row that each result depends on (softmax, normalisation); 0 if there are none or they are unknown.
 
@@ -87,6 +121,7 @@ class Op:
     gemm: Gemm | None = None
     row: float = 0.0
     since: float = 0.0
+    attention: AttentionShape | None = None
 
     def __post_init__(self) -> None:
         element_size(self.dtype)

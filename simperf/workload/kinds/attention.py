@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from simperf.workload.op import Gemm, Op
+from simperf.errors import InputError, Problem
+from simperf.workload.op import AttentionShape, Gemm, Op
 from simperf.workload.precision import element_size
 from simperf.workload.registry import OP_KINDS, sizes
 
@@ -17,38 +18,113 @@ def attention(
     queries: int,
     keys: int | None = None,
     head_dim: int,
+    kv_heads: int | None = None,
+    value_dim: int | None = None,
     causal: bool = False,
+    window: int = 0,
     flash: bool = True,
     dtype: str = "fp16",
 ) -> Op:
     """Attention, forward: softmax(Q K^T / sqrt d) V for every head.
 
-    The two products take ``4 * batch * heads * queries * keys * head_dim`` FLOP, half of it if
+    The two products take ``2 * batch * heads * queries * keys * (head_dim + value_dim)`` FLOP, half of it if
     `causal`; the softmax is not counted, as is the custom (T. Dao and others, FlashAttention,
     NeurIPS 2022). Flash attention moves Q, K, V and the result once. The naive way (``flash=False``)
     also writes and reads the scores and the probabilities, ``queries * keys`` values a head each.
+
+    Parameters
+    ----------
+    batch, heads : int
+        Sequences, and query heads of each.
+    queries, keys : int
+        Of one sequence; as many keys as queries unless they are given.
+    head_dim : int
+        Width of a head's queries and keys.
+    kv_heads : int, optional
+        Heads of keys and values, which divide `heads` (grouped-query attention); default: `heads`.
+    value_dim : int, optional
+        Width of a head's values; default: `head_dim`.
+    causal : bool
+        Whether a query sees no key behind it; the last query sees the last key.
+    window : int
+        Keys that a query sees at most (sliding window); 0 for all.
+    flash : bool
+        Whether the scores stay on chip.
+    dtype : str
+        Precision.
+
+    Raises
+    ------
+    InputError
+        A size that is not whole and positive, heads that do not divide, or a window of scores in memory.
 
     Examples
     --------
     >>> flash, naive = (attention(1, 1, queries=1024, head_dim=64, flash=f) for f in (True, False))
     >>> flash.flops == naive.flops, (naive.nbytes - flash.nbytes) / (1024 * 1024 * 2)
     (True, 4.0)
+    >>> attention(1, 8, queries=1, keys=4096, head_dim=128, kv_heads=2).nbytes_read / 4096
+    1024.5
     """
     keys = queries if keys is None else keys
-    sizes(batch=batch, heads=heads, queries=queries, keys=keys, head_dim=head_dim)
+    kv_heads = heads if kv_heads is None else kv_heads
+    value_dim = head_dim if value_dim is None else value_dim
+    sizes(
+        batch=batch,
+        heads=heads,
+        queries=queries,
+        keys=keys,
+        head_dim=head_dim,
+        kv_heads=kv_heads,
+        value_dim=value_dim,
+    )
+    _check(heads, kv_heads, window, flash=flash)
     size, instances = element_size(dtype), batch * heads
     scores = float(instances * queries * keys)
-    visible = 0.5 if causal else 1.0
+    seen = _seen(queries, keys, causal=causal, window=window)
     spilled = 0.0 if flash else 2.0 * size * scores
+    read = instances * head_dim * queries + batch * kv_heads * (head_dim + value_dim) * keys
     return Op(
         name="attention",
         kind="attention",
-        flops=4.0 * scores * head_dim * visible,
-        nbytes_read=float(size * instances * head_dim * (queries + 2 * keys)) + spilled,
-        nbytes_written=float(size * instances * head_dim * queries) + spilled,
+        flops=2.0 * scores * (head_dim + value_dim) * seen,
+        nbytes_read=float(size * read) + spilled,
+        nbytes_written=float(size * instances * value_dim * queries) + spilled,
         dtype=dtype,
         family="attention",
-        holds=float(size * instances * head_dim * queries) + spilled,
-        elements=float(instances * queries * head_dim),
-        gemm=Gemm(instances, queries, head_dim, 2 * keys),
+        holds=float(size * instances * value_dim * queries) + spilled,
+        elements=float(instances * queries * value_dim),
+        gemm=Gemm(instances, queries, value_dim, 2 * keys),
+        attention=AttentionShape(
+            batch, heads, kv_heads, queries, keys, head_dim, value_dim, causal=causal, window=window, flash=flash
+        ),
     )
+
+
+def _check(heads: int, kv_heads: int, window: int, *, flash: bool) -> None:
+    """Refuse what no kernel has."""
+    problems = []
+    if heads % kv_heads:
+        message = f"must divide the query heads, of which there are {heads}"
+        problems.append(Problem(message, key="kv_heads", value=repr(kv_heads)))
+    if isinstance(window, bool) or not isinstance(window, int) or window < 0:
+        problems.append(Problem("must be a whole number, 0 or more", key="window", value=repr(window)))
+    elif window and not flash:
+        problems.append(Problem("needs flash attention", key="window", value=repr(window), expected="flash = true"))
+    if problems:
+        raise InputError(problems)
+
+
+def _seen(queries: int, keys: int, *, causal: bool, window: int) -> float:
+    """Share of all pairs of a query and a key that a mask leaves; of a causal square, half of it by custom."""
+    every = float(queries) * keys
+    if not 0 < window < keys:
+        if not causal:
+            return 1.0
+        return 0.5 if queries == keys else 1.0 - queries * (queries - 1) / 2.0 / every
+    if not causal:
+        return window / keys
+    # the first queries see fewer keys than a window has
+    first = keys - queries + 1
+    rising = min(queries, max(0, window - first + 1))
+    return (rising * (2 * first + rising - 1) / 2.0 + (queries - rising) * window) / every
