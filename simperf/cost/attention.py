@@ -139,8 +139,10 @@ class AttentionKernels:
             return queries * (2.0 * element_size(op.dtype) + 4.0 + 4.0 + element_size(op.dtype))
         if self.library not in CACHED:
             return 0.0
-        heads = shape.heads * shape.head_dim + shape.kv_heads * (shape.head_dim + shape.value_dim)
-        return float(shape.batch) * shape.queries * heads * (2.0 + element_size(op.dtype))
+        values = shape.heads * shape.head_dim + shape.kv_heads * (shape.head_dim + shape.value_dim)
+        if shape.latent:
+            values = shape.heads * max(0, shape.head_dim - shape.value_dim) + shape.latent
+        return float(shape.batch) * shape.queries * values * (2.0 + element_size(op.dtype))
 
     def _decode(self, op: Op, shape: AttentionShape, *, warm: bool) -> OpCost:
         """One query a sequence: the cache is read once."""

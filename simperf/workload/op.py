@@ -48,6 +48,9 @@ class AttentionShape:
         Keys that a query sees at most; 0 for all.
     flash : bool
         Whether the scores stay on chip.
+    latent : int
+        Width of a token in the cache where all heads share one vector (multi-head latent attention); 0 where each head
+        has keys and values of its own.
     """
 
     batch: int
@@ -60,6 +63,7 @@ class AttentionShape:
     causal: bool = False
     window: int = 0
     flash: bool = True
+    latent: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,6 +159,14 @@ def test_groups_share_keys_and_a_window_ends_them():
     assert windowed < 0.4 * long
 
 
+def test_a_latent_cache_is_written_once_for_all_heads():
+    model = kernels("h100-sxm5-80gb", "tensorrt-llm")
+    options = {"queries": 256, "head_dim": 192, "value_dim": 128, "causal": True, "dtype": "bf16"}
+    own, shared = (model.cost(attention(64, 128, latent=latent, **options)) for latent in (0, 576))
+    assert shared.memory_time < 0.8 * own.memory_time
+    assert shared.compute_time == own.compute_time
+
+
 def test_libraries_differ_and_unknown_ones_are_refused():
     flash, second = (kernels("h100-sxm5-80gb", name) for name in ("flash-attention", "flash-attention-2"))
     op = attention(1, 16, queries=16384, head_dim=128, dtype="bf16")

@@ -249,6 +249,8 @@ def prefill_calls(table: ShapeTable) -> Calls:
     size = np.where(fp8, 1.0, 2.0)
     cut = np.array([visible(int(q), int(q), window=int(w)) for q, w in zip(queries, window, strict=True)], dtype=float)
     tokens = batch * queries
+    # a token of DeepSeek's cache is one latent vector of 512 and a rotated part of 64
+    rotated, written = (64.0, 512.0 + 64.0) if mla else (width, kv * (width + values))
     work = AttentionWork(
         instances=batch * heads,
         blocks=cut[:, 0],
@@ -258,7 +260,7 @@ def prefill_calls(table: ShapeTable) -> Calls:
         width=0.5 * (width + values),
         products=2.0,
         nbytes=tokens * (heads * width * size + kv * (width + values) * cache + 2.0 * heads * values),
-        prepared=tokens * (heads * width * (2.0 + size) + kv * (width + values) * (2.0 + cache)),
+        prepared=tokens * (heads * rotated * (2.0 + size) + written * (2.0 + cache)),
         fp8=fp8,
     )
     keys = (batch, queries, heads, kv, width, window, size, cache)

@@ -89,6 +89,34 @@ def test_the_gemm_inside_holds_all_the_work():
         assert 2.0 * op.gemm.batch * op.gemm.m * op.gemm.n * op.gemm.k == op.flops
 
 
+def test_grouped_heads_and_windows_of_attention():
+    whole, grouped = (attention(2, 8, queries=64, head_dim=16, kv_heads=kv) for kv in (8, 2))
+    size = 2 * 64 * 16 * 2
+    assert whole.nbytes_read - grouped.nbytes_read == 2 * (8 - 2) * size
+    assert whole.flops == grouped.flops
+    assert whole.attention.kv_heads == 8
+    # by counting: query i sees min(i + 1, 16) keys
+    seen = sum(min(i + 1, 16) for i in range(64))
+    windowed = attention(1, 1, queries=64, head_dim=16, causal=True, window=16)
+    assert windowed.flops == pytest.approx(4 * 16 * seen)
+    # the last 8 queries of 64 keys: query i sees 57 + i
+    chunk = attention(1, 1, queries=8, keys=64, head_dim=16, causal=True)
+    assert chunk.flops == pytest.approx(4 * 16 * sum(57 + i for i in range(8)))
+    latent = attention(1, 4, queries=8, head_dim=192, value_dim=128)
+    assert latent.flops == 2 * 4 * 8 * 8 * (192 + 128)
+    assert latent.nbytes_written == 2 * 4 * 8 * 128
+
+
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [({"kv_heads": 3}, "kv_heads"), ({"window": -1}, "window"), ({"window": 4, "flash": False}, "window"),
+     ({"latent": True}, "latent"), ({"value_dim": 0}, "value_dim")],
+)  # fmt: skip
+def test_attention_that_no_kernel_has_is_refused(options, key):
+    with pytest.raises(InputError, match=key):
+        attention(1, 8, queries=64, head_dim=16, **options)
+
+
 def test_naive_attention_moves_the_scores_four_times_and_computes_the_same():
     flash, naive = (attention(2, 3, queries=64, head_dim=8, flash=flash) for flash in (True, False))
     assert naive.flops == flash.flops

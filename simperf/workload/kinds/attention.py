@@ -22,6 +22,7 @@ def attention(
     value_dim: int | None = None,
     causal: bool = False,
     window: int = 0,
+    latent: int = 0,
     flash: bool = True,
     dtype: str = "fp16",
 ) -> Op:
@@ -48,6 +49,9 @@ def attention(
         Whether a query sees no key behind it; the last query sees the last key.
     window : int
         Keys that a query sees at most (sliding window); 0 for all.
+    latent : int
+        Width of a token in an inference library's cache where all heads share one vector (multi-head latent attention);
+        0 where each head has keys and values of its own. What `head_dim` has more than `value_dim` is rotated.
     flash : bool
         Whether the scores stay on chip.
     dtype : str
@@ -78,7 +82,7 @@ def attention(
         kv_heads=kv_heads,
         value_dim=value_dim,
     )
-    _check(heads, kv_heads, window, flash=flash)
+    _check(heads, kv_heads, window, latent, flash=flash)
     size, instances = element_size(dtype), batch * heads
     scores = float(instances * queries * keys)
     seen = _seen(queries, keys, causal=causal, window=window)
@@ -96,20 +100,31 @@ def attention(
         elements=float(instances * queries * value_dim),
         gemm=Gemm(instances, queries, value_dim, 2 * keys),
         attention=AttentionShape(
-            batch, heads, kv_heads, queries, keys, head_dim, value_dim, causal=causal, window=window, flash=flash
+            batch,
+            heads,
+            kv_heads,
+            queries,
+            keys,
+            head_dim,
+            value_dim,
+            causal=causal,
+            window=window,
+            flash=flash,
+            latent=latent,
         ),
     )
 
 
-def _check(heads: int, kv_heads: int, window: int, *, flash: bool) -> None:
+def _check(heads: int, kv_heads: int, window: int, latent: int, *, flash: bool) -> None:
     """Refuse what no kernel has."""
     problems = []
     if heads % kv_heads:
         message = f"must divide the query heads, of which there are {heads}"
         problems.append(Problem(message, key="kv_heads", value=repr(kv_heads)))
-    if isinstance(window, bool) or not isinstance(window, int) or window < 0:
-        problems.append(Problem("must be a whole number, 0 or more", key="window", value=repr(window)))
-    elif window and not flash:
+    for key, value in (("window", window), ("latent", latent)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            problems.append(Problem("must be a whole number, 0 or more", key=key, value=repr(value)))
+    if not problems and window and not flash:
         problems.append(Problem("needs flash attention", key="window", value=repr(window), expected="flash = true"))
     if problems:
         raise InputError(problems)
