@@ -102,10 +102,15 @@ def elsewhere(parts: Mapping[str, Mapping[str, GpuPart]], part: GpuPart) -> dict
 
 
 def _reached(family: str, dtype: str, parts: Sequence[GpuPart]) -> float:
-    """Geometric mean over architectures of what the catalogue gives for a family and precision."""
+    """Geometric mean over architectures of what the catalogue gives for a family and precision.
+
+    Of an architecture whose attention is costed by its shape, it is what its kernels without that reach.
+    """
     by: dict[str, list[float]] = {}
     for part in parts:
-        value = part.efficiency.get(f"{family}-{dtype}", part.efficiency[family])
+        value = next(
+            part.efficiency[key] for key in (f"{family}-{dtype}", family, f"{family}-fp32") if key in part.efficiency
+        )
         by.setdefault(part.architecture, []).append(math.log(value))
     return math.exp(float(np.mean([np.mean(values) for values in by.values()])))
 

@@ -8,7 +8,7 @@ import pytest
 from simperf.accuracy.leave_out import kernels as module
 from simperf.accuracy.leave_out import measured_steps as steps_module
 from simperf.accuracy.leave_out import profile as text_module
-from simperf.accuracy.leave_out.kernels import catalogue_misses, coverage, unseen_models
+from simperf.accuracy.leave_out.kernels import catalogue_misses, coverage, elsewhere, unseen_models
 from simperf.accuracy.leave_out.profile import unseen_text
 from simperf.cli import main
 from simperf.cost import Roofline
@@ -126,3 +126,11 @@ def test_the_shipped_one_has_every_sort_and_figures_alone():
     assert found.model["unseen.product"].at()["common"] > found.model["unseen.stream"].at()["common"] > 0.0
     assert 0.0 <= found.model["unseen.gpu"].at()["alike"] <= 1.0
     assert not any(model.held_out for model in found.model.values())
+
+
+def test_attention_elsewhere_counts_architectures_that_cost_it_by_shape():
+    catalog = CATALOG
+    names = ("v100-sxm2-16gb", "a100-sxm4-80gb", "t4")
+    parts = {"product": {name: catalog.gpu(name) for name in names}}
+    found = elsewhere(parts, catalog.gpu("t4"))
+    assert found["attention"] == pytest.approx((0.55 * 0.60) ** 0.5)
