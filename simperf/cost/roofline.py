@@ -147,6 +147,10 @@ class Roofline:
         """Cost of `op` alone on the device."""
         if op.family == "attention" and (found := self._by_shape(op)) is not None:
             return found
+        if op.experts is not None and self._quantisation:
+            from simperf.cost.experts import expert_cost
+
+            return expert_cost(op, op.experts, self.device, peak=self.peak(op.dtype))
         compute_rate, memory_rate = self.rates(op) if op.flops else (math.inf, self._memory_rate(op))
         compute, memory = op.flops / compute_rate, op.nbytes / memory_rate
         high, low = max(compute, memory), min(compute, memory)

@@ -238,14 +238,10 @@ def _inherit(values: dict[str, Any], toml: TomlFile, catalog: PartCatalog) -> di
         if values[key] is None and getattr(base, key) is not None:
             values[key] = getattr(base, key)
             sources[key] = base.source(key)
-    for key in base.efficiency:
-        if key not in values["efficiency"]:
-            sources[f"efficiency.{key}"] = base.source(f"efficiency.{key}")
-    values["efficiency"] = {**base.efficiency, **values["efficiency"]}
-    for key in base.attention:
-        if key not in values["attention"]:
-            sources[f"attention.{key}"] = base.source(f"attention.{key}")
-    values["attention"] = {**base.attention, **values["attention"]}
+    for table in ("efficiency", "attention", "experts"):
+        shared, given = getattr(base, table), values[table]
+        sources |= {f"{table}.{key}": base.source(f"{table}.{key}") for key in shared if key not in given}
+        values[table] = {**shared, **given}
     values["sources"] = sources
     return values
 

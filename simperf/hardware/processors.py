@@ -14,6 +14,7 @@ from simperf.hardware.quantity import (
     Count,
     Duration,
     Efficiency,
+    ExpertConstants,
     Frequency,
     InFile,
     LimitByPrecision,
@@ -51,6 +52,8 @@ class ArchitecturePart(Part):
     attention : Mapping[str, float]
         Constants of attention kernels by library, ``LIBRARY.CONSTANT`` (`simperf.cost.attention`); empty where none are
         known.
+    experts : Mapping[str, float]
+        Constants of experts of a mixture (`simperf.cost.experts`), in place of those of other architectures.
     """
 
     KIND: ClassVar[str] = "architecture"
@@ -62,6 +65,7 @@ class ArchitecturePart(Part):
     threads: Count | None = None
     lanes: Count | None = None
     attention: Annotated[Mapping[str, float], InFile(AttentionConstants, {})] = field(default_factory=dict, hash=False)
+    experts: Annotated[Mapping[str, float], InFile(ExpertConstants, {})] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +97,7 @@ class GpuPart(Part):
         Copies that run beside the kernels at one time.
     l1, threads, efficiency : float or None, int or None, Mapping[str, float]
         As in `ArchitecturePart`.
-    lanes, attention : int or None, Mapping[str, float]
+    lanes, attention, experts : int or None, Mapping[str, float], Mapping[str, float]
         As in `ArchitecturePart`.
     block_share : float or None
         Part of a multiprocessor that one tile of a product holds: what is left runs other kernels [1]. Only
@@ -122,6 +126,7 @@ class GpuPart(Part):
     efficiency: Annotated[Mapping[str, float], InFile(Efficiency, {})] = field(hash=False)
     lanes: Count | None = None
     attention: Annotated[Mapping[str, float], InFile(AttentionConstants, {})] = field(default_factory=dict, hash=False)
+    experts: Annotated[Mapping[str, float], InFile(ExpertConstants, {})] = field(default_factory=dict, hash=False)
     block_share: Annotated[float | None, Measured] = None
     side_by_side: Annotated[float, Measured] = math.inf
     beside: Annotated[Mapping[str, float], Measured] = field(default_factory=dict, hash=False)

@@ -25,6 +25,7 @@ __all__ = [
     "Count",
     "Duration",
     "Efficiency",
+    "ExpertConstants",
     "Fraction",
     "Frequency",
     "InFile",
@@ -227,6 +228,37 @@ class AttentionTable:
         return found
 
 
+class ExpertTable:
+    """Annotation of a table of constants of experts (`simperf.cost.experts`): shares, and the fixed time of a call."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Read the constants before pydantic sees them."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(self.read, handler(source))
+
+    @staticmethod
+    def read(table: Any) -> Any:
+        """Return the constants in SI units.
+
+        Raises
+        ------
+        ValueError
+            A key that is none, or a value that is wrong for its key.
+        """
+        if not isinstance(table, Mapping):
+            return table
+        found = {}
+        for key, value in table.items():
+            if key not in _EXPERTS:
+                raise ValueError(f"no constant {key!r} of experts{nearest(str(key), _EXPERTS)}")
+            try:
+                found[key] = Quantity("s" if key == "fixed" else "1").read(value)
+            except ValueError as error:
+                raise ValueError(f"{key}: {error}") from None
+        return found
+
+
 #: default of `InFile` where a file must have the key
 REQUIRED: Any = object()
 
@@ -269,6 +301,9 @@ Switch = Annotated[bool, TrueOrFalse()]
 QueueDepth = Annotated[float, Launches()]
 Precision = Literal["fp64", "fp64-tensor", "fp32", "tf32", "fp16", "fp16-vector", "bf16", "fp8", "int8"]
 _FAMILIES = ("gemm", "conv", "elementwise", "reduction", "normalization", "attention", "copy")
+#: constants of experts: a share of the peak for each precision, shares of the memory bandwidth, and a time
+_EXPERTS = ("bf16", "fp8", "fp8-block", "mxfp4-bf16", "mxfp4-mxfp8", "memory", "stream", "fixed")
+ExpertConstants = Annotated[dict[str, float], ExpertTable()]
 Efficiency = dict[Annotated[str, KernelFamily()], Fraction]
 AttentionConstants = Annotated[dict[str, float], AttentionTable()]
 LimitByPrecision = Annotated[Mapping[str, float], InFile(dict[Precision, Compute])]

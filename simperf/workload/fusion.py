@@ -55,12 +55,17 @@ def fuse(graph: OpGraph, *, keep: Iterable[str] = (), epilogues: bool = True) ->
                 if len(source.outputs) != 1 or source.elements != op.elements:
                     continue
                 anchors = [j for j in (*group, *groups[tail]) if graph.ops[j].family != "elementwise"]
-                if len(anchors) > 1 or any(graph.ops[j].family not in _ANCHORS or not epilogues for j in anchors):
+                if len(anchors) > 1 or any(not epilogues or not _anchor(graph.ops[j]) for j in anchors):
                     continue
                 group = sorted(group + groups.pop(tail))
         groups[i] = group
     fused = [_merge([graph.ops[j] for j in groups[i]]) for i in sorted(groups)]
     return OpGraph(fused, graph.inputs)
+
+
+def _anchor(op: Op) -> bool:
+    """Whether elementwise operations may join `op`'s kernel; experts are several kernels of a library."""
+    return op.family in _ANCHORS and op.experts is None
 
 
 def _merge(ops: list[Op]) -> Op:

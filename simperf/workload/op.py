@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from simperf.errors import InputError, Problem
 from simperf.workload.precision import element_size
 
-__all__ = ["FAMILIES", "MATRIX_FAMILIES", "AttentionShape", "Gemm", "Op"]
+__all__ = ["FAMILIES", "MATRIX_FAMILIES", "AttentionShape", "ExpertShape", "Gemm", "Op"]
 
 #: kernel families; a device has one efficiency for each
 FAMILIES = ("gemm", "conv", "elementwise", "reduction", "normalization", "attention", "copy", "optimizer")
@@ -67,6 +67,56 @@ class AttentionShape:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpertShape:
+    """The experts of one layer on one rank.
+
+    Parameters
+    ----------
+    tokens : int
+        Of the whole group that shares the experts.
+    experts : int
+        Of the whole layer.
+    hidden, intermediate : int
+        Width of a token, and of an expert on this rank.
+    gated : bool
+        Whether the first product has a gate beside it: three matrices an expert in place of two.
+    precision : str
+        One of `simperf.workload.expert_loads.EXPERT_PRECISIONS`.
+    rows : tuple of (int, int)
+        Rows of an expert on this rank, and how many of its experts get so many; experts without rows are left out.
+
+    Examples
+    --------
+    >>> shape = ExpertShape(64, 8, 4096, 1024, True, "bf16", ((10, 1), (6, 3)))
+    >>> shape.total, shape.active, shape.weights == 4 * 3 * 4096 * 1024
+    (28, 4, True)
+    """
+
+    tokens: int
+    experts: int
+    hidden: int
+    intermediate: int
+    gated: bool
+    precision: str
+    rows: tuple[tuple[int, int], ...]
+
+    @property
+    def total(self) -> int:
+        """Rows of all experts of the rank."""
+        return sum(rows * count for rows, count in self.rows)
+
+    @property
+    def active(self) -> int:
+        """Experts of the rank that get any row."""
+        return sum(count for _, count in self.rows)
+
+    @property
+    def weights(self) -> int:
+        """Elements of the active experts' matrices."""
+        return self.active * (3 if self.gated else 2) * self.hidden * self.intermediate
+
+
+@dataclass(frozen=True, slots=True)
 class Op:
     """One operation of a program.
 
@@ -96,6 +146,11 @@ class Op:
         What was touched since an operation of its kind ran last, where that is known of a CPU [B].
     attention : AttentionShape or None
         The shape of an attention; None for any other operation, and for one that was traced.
+    reuse : float
+        What is touched between two uses of the same operands [B]. Infinite in a program's run, where operands come from
+        memory; finite in a short loop that times one operation, whose operands may stay in the L2.
+    experts : ExpertShape or None
+        The experts of a mixture inside, if there are any.
     row : float
         Elements of a row that each result depends on (softmax, normalisation); 0 if there are none or they are unknown.
 
@@ -126,6 +181,8 @@ class Op:
     row: float = 0.0
     since: float = 0.0
     attention: AttentionShape | None = None
+    reuse: float = math.inf
+    experts: ExpertShape | None = None
 
     def __post_init__(self) -> None:
         element_size(self.dtype)
@@ -134,6 +191,8 @@ class Op:
             value = getattr(self, key)
             if not (math.isfinite(value) and value >= 0):
                 problems.append(Problem("must be a finite number, zero or more", key=key, value=repr(value)))
+        if not self.reuse > 0:
+            problems.append(Problem("must be above 0", key="reuse", value=repr(self.reuse)))
         if not math.isfinite(self.holds):
             problems.append(Problem("must be a finite number", key="holds", value=repr(self.holds)))
         if self.family not in FAMILIES:

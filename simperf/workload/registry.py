@@ -21,6 +21,7 @@ MODULES = {
     "conv2d": "dense",
     "linear": "dense",
     "matmul": "dense",
+    "moe": "experts",
     "copy": "memory",
     "custom": "memory",
     "embedding": "memory",

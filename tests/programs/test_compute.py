@@ -105,3 +105,20 @@ def test_b4_a_naive_timer_reads_the_launches(play):
 def test_parameters_without_meaning_are_refused(play, program, bad, words):
     with pytest.raises(ProgramError, match=words):
         play("desktop-2gpu", program, **bad)
+
+
+@pytest.mark.parametrize("mode", ["eager", "fused", "captured"])
+def test_experts_of_a_mixture_are_played_as_they_are_costed(play, mode):
+    layer = {
+        "op": "moe",
+        "tokens": 512,
+        "hidden": 2048,
+        "intermediate": 1024,
+        "experts": 16,
+        "top_k": 2,
+        "dtype": "fp16",
+    }
+    ops = [layer, {"op": "relu", "elements": 512 * 2048, "dtype": "fp16"}]
+    session = play("p3-2xlarge", "operations", ops=ops, mode=mode, sharp=False)
+    model = Roofline(session.gpu(0).part)
+    assert session.now == pytest.approx(sum(model.cost(make_op(spec)).time for spec in ops), rel=1e-6)

@@ -56,6 +56,13 @@ HAND = [
         2 * 6 * 8 * (4 + 5 + 5),
         2 * 6 * 8 * 4,
     ),
+    # 6 tokens to 2 of 4 experts, 3 rows each; the rank has 2 experts of 2 x 3 x 5, and knows all scores
+    (
+        {"op": "moe", "tokens": 6, "hidden": 3, "intermediate": 5, "experts": 4, "top_k": 2, "expert_parallel": 2},
+        2 * 6 * 15 * 3,
+        2 * (2 * 3 * 15 + 6 * 3 + 6 * 4),
+        2 * 6 * 3,
+    ),
     ({"op": "custom", "flops": 100, "nbytes": 30, "written": 10, "family": "gemm"}, 100, 20, 10),
 ]
 

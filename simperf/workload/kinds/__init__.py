@@ -11,6 +11,7 @@ Conventions, the same for all:
 
 from simperf.workload.kinds.attention import attention
 from simperf.workload.kinds.dense import bmm, conv2d, linear, matmul
+from simperf.workload.kinds.experts import moe
 from simperf.workload.kinds.memory import copy, custom, embedding, fill
 from simperf.workload.kinds.pointwise import BINARY_FLOPS, UNARY_FLOPS, binary, dropout, elementwise, unary
 from simperf.workload.kinds.rows import batchnorm, cross_entropy, layernorm, pool2d, reduction, softmax
@@ -35,6 +36,7 @@ __all__ = [
     "layernorm",
     "linear",
     "matmul",
+    "moe",
     "pool2d",
     "reduction",
     "sgd",
