@@ -203,6 +203,13 @@ class AttentionTable:
 
         return core_schema.no_info_before_validator_function(self.read, handler(source))
 
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        """Say that a file holds a table of each library here, of numbers."""
+        return {
+            "type": "object",
+            "additionalProperties": {"type": "object", "additionalProperties": {"type": "number"}},
+        }
+
     @staticmethod
     def read(table: Any) -> Any:
         """Return the constants, those of a library in a table of its own as ``LIBRARY.CONSTANT``.
@@ -236,6 +243,10 @@ class ExpertTable:
         from pydantic_core import core_schema
 
         return core_schema.no_info_before_validator_function(self.read, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        """Say that a file holds a table of numbers and of a text with a unit here."""
+        return {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
 
     @staticmethod
     def read(table: Any) -> Any:
