@@ -43,6 +43,8 @@ class Measurement:
         Why the reading should be doubted, such as a wide interquartile range.
     stolen : float, optional
         Share of the time for which the machine had work meanwhile, that its host gave to others [1]; None if unknown.
+    sensors : mapping of str to float
+        The device's state meanwhile, such as ``clock`` [Hz], ``power`` [W], ``temperature`` [°C]; empty if unknown.
     """
 
     series: str
@@ -51,6 +53,7 @@ class Measurement:
     unit: str = "s"
     warnings: tuple[str, ...] = ()
     stolen: float | None = None
+    sensors: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def median(self) -> float:
@@ -150,6 +153,8 @@ class Dataset:
                 row["warnings"] = list(point.warnings)
             if point.stolen is not None:
                 row["stolen"] = float(f"{point.stolen:.3g}")
+            if point.sensors:
+                row["sensors"] = {name: float(f"{value:.6g}") for name, value in point.sensors.items()}
             row["samples"] = list(point.samples)
             rows.append(json.dumps(row, ensure_ascii=False))
         text = json.dumps(head, ensure_ascii=False, indent=1)[:-2] + ',\n "measurements": [\n  '
@@ -240,6 +245,9 @@ def _point(row: Any) -> Measurement:
     stolen = row.get("stolen")
     if stolen is not None and not (type(stolen) in (int, float) and 0 <= stolen <= 1):
         raise ValueError("stolen must be a share of time, from 0 to 1")
+    sensors = row.get("sensors", {})
+    if not isinstance(sensors, dict) or not all(type(value) in (int, float) for value in sensors.values()):
+        raise ValueError("sensors must be a table of numbers")
     return Measurement(
         series=str(row["series"]),
         at=dict(row["at"]),
@@ -247,4 +255,5 @@ def _point(row: Any) -> Measurement:
         unit=str(row.get("unit", "s")),
         warnings=tuple(map(str, row.get("warnings", ()))),
         stolen=None if stolen is None else float(stolen),
+        sensors={name: float(value) for name, value in sensors.items()},
     )

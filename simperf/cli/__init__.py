@@ -19,6 +19,9 @@ from typing import Any
 __all__ = ["main"]
 
 _DEBUG = "--debug"
+#: packages that commands import, and one that typer does from some version on
+_NEEDED = ("simpy", "numpy", "networkx", "matplotlib", "pydantic", "typer", "rich", "tomli_w", "quantiphy")
+_NEEDED_BY_THEM = ("click", "annotated_types", "typing_extensions")
 #: commands that a message names where none is near to what was typed
 _FEW = 6
 
@@ -53,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say(f"error: code of yours called sys.exit({error.code if error.code is not None else ''}), which ends Python")
         return 2
     except Exception as error:
-        return _report(error, debug)
+        return _report(error, debug, measuring="measure" in words[:2])
 
 
 class _Terminated(BaseException):
@@ -97,7 +100,7 @@ def _invoke(words: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _report(error: Exception, debug: bool) -> int:
+def _report(error: Exception, debug: bool, *, measuring: bool = False) -> int:
     """Say what went wrong; returns the exit code."""
     from simperf.errors import InputError, SimperfError
 
@@ -118,6 +121,9 @@ def _report(error: Exception, debug: bool) -> int:
     if isinstance(error, SimperfError):
         _say(f"error: {error}")
         return error.exit_code
+    if isinstance(error, ModuleNotFoundError) and (lacks := _lacking(error, measuring)):
+        _say(lacks)
+        return 2
     if isinstance(error, OSError):
         where = f": {error.filename}" if error.filename else ""
         _say(f"error: {error.strerror or error}{where}")
@@ -129,6 +135,28 @@ def _report(error: Exception, debug: bool) -> int:
     if not debug:
         _say("This is a defect of simperf, please report it; --debug (or SIMPERF_DEBUG=1) shows where it happened.")
     return 2
+
+
+def _lacking(error: ModuleNotFoundError, measuring: bool) -> str:
+    """What to install, if a package that simperf needs is missing: all that are, in one message."""
+    from importlib.util import find_spec
+
+    def there(name: str) -> bool:
+        try:
+            return find_spec(name) is not None
+        except ImportError:
+            return False
+
+    missing = [name for name in _NEEDED if not there(name)]
+    first = (error.name or "").partition(".")[0]
+    if first not in (*missing, *_NEEDED_BY_THEM):
+        return ""
+    names = [name.replace("_", "-") for name in dict.fromkeys([first, *missing])]
+    told = f"error: this Python lacks {', '.join(names)} ({sys.executable})\n    pip install {' '.join(names)}"
+    if measuring:
+        told += '\n    Without them, torch alone measures: python -c "import simperf.calibrate as calibrate;'
+        told += " calibrate.measure('training.json', set='training', minutes=8)\""
+    return told
 
 
 def _usage(error: Any) -> int:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 __all__ = ["measure"]
+
+#: time after which a family that takes turns with others is named again [s]
+_AGAIN = 20.0
 
 
 def measure(
@@ -15,7 +18,16 @@ def measure(
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help=".json or .json.gz; continued if it is there."),
     ] = None,
-    device: Annotated[str, typer.Option("--device", help="cpu or cuda:0")] = "cpu",
+    device: Annotated[
+        str, typer.Option("--device", help="cpu or cuda:0; default: cpu, of --set training a GPU if there is one.")
+    ] = "",
+    set_: Annotated[
+        Literal["machine", "training"],
+        typer.Option("--set", help="All the model has a constant for, or kernels of training, most useful first."),
+    ] = "machine",
+    minutes: Annotated[
+        float | None, typer.Option("--minutes", metavar="N", help="End in time, and name what was not measured.")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer points: two minutes instead of ten.")] = False,
     threads: Annotated[
         int, typer.Option("--threads", min=0, help="Of one operation on the CPU; 0: as torch chooses.")
@@ -25,8 +37,9 @@ def measure(
     families: Annotated[bool, typer.Option("--list", help="Name the families of series, and end.")] = False,
 ) -> None:
     """Time operations, copies, collectives and whole training steps of this machine with torch; continues a file."""
-    from simperf.calibrate.measure import task
     from simperf.calibrate.measure.session import Interrupted
+    from simperf.calibrate.measure.task import check_families
+    from simperf.calibrate.measuring import TRAINING_FILE, families_of
     from simperf.calibrate.measuring import measure as run_measure
     from simperf.cli.outputs import verify_outputs
     from simperf.cli.signals import interruptible
@@ -34,12 +47,14 @@ def measure(
     from simperf.errors import InputError, Problem
 
     if families:
-        typer.echo("\n".join(task.FAMILIES))
+        typer.echo("\n".join(families_of(set_)))
         return
+    if output is None and set_ == "training":
+        output = Path(TRAINING_FILE)
     if output is None:
         raise InputError(Problem("minutes of readings need a file", key="--output", expected="-o machine.json"))
     wanted = [name.strip() for name in only.split(",") if name.strip()]
-    task.check_families(wanted)
+    check_families(wanted, families_of(set_))
     verify_outputs(output=output)
     with interruptible() as ending:
         try:
@@ -50,6 +65,8 @@ def measure(
                 threads=threads,
                 only=wanted,
                 fresh=fresh,
+                set=set_,
+                minutes=minutes,
                 tell=note,
                 progress=_Progress,
             )
@@ -61,12 +78,13 @@ def measure(
 
 
 class _Progress:
-    """A bar on a terminal; a line a family elsewhere. All on stderr."""
+    """A bar on a terminal; elsewhere a line a family, now and then if families take turns. All on stderr."""
 
     def __init__(self, count: int) -> None:
         import sys
 
         self.count, self.done, self.family = count, 0, ""
+        self.told: dict[str, float] = {}
         self.bar = None
         if sys.stderr.isatty():
             from rich.console import Console
@@ -89,6 +107,16 @@ class _Progress:
         self.done += points
         if self.bar is not None:
             self.bar.update(self.task, description=series, completed=self.done)
-        elif family != self.family:
+        elif family != self.family and self._due(family):
             typer.echo(f"[{self.done}/{self.count}] {family}", err=True)
         self.family = family
+
+    def _due(self, family: str) -> bool:
+        """Whether a family is to be named: it is new, or has not been for `_AGAIN`."""
+        import time
+
+        now, before = time.monotonic(), self.told.get(family)
+        if before is not None and now - before < _AGAIN:
+            return False
+        self.told[family] = now
+        return True

@@ -2,13 +2,19 @@
 
 import importlib.util
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.measure.task import FAMILIES
+from simperf.calibrate.measure.training import FAMILIES as TRAINING
 from simperf.cli import calibrate_import, calibrate_measure, main
 
+ROOT = Path(__file__).parents[2]
 TABLE = "size [MiB],ranks,time [us]\n1,4,62.5\n2,4,broken\n4,4,171\n"
 
 
@@ -92,3 +98,72 @@ def test_of_many_problems_the_first_are_named_and_the_others_counted(capsys, tmp
 def test_each_verb_is_the_first_name_of_its_module():
     assert calibrate_measure.__all__[0] == "measure"
     assert calibrate_import.__all__[0] == "import_"
+
+
+def test_families_of_the_set_training_are_listed_without_torch(capsys):
+    assert main(["calibrate", "measure", "--set", "training", "--list"]) == 0
+    assert capsys.readouterr().out.split() == list(TRAINING)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--set", "training", "--only", "product"], "did you mean 'products'"),
+        (["--set", "trainign"], "--set"),
+        (["--set", "training", "--quick"], "--quick: says nothing of the set training"),
+        (["--minutes", "0"], "--minutes: must be above 0 (read: 0.0)"),
+        (["--minutes", "nan"], "--minutes: must be above 0"),
+        (["--minutes", "soon"], "--minutes"),
+    ],
+)
+def test_wrong_options_of_a_session_are_refused_before_torch_is_loaded(capsys, tmp_path, words, said):
+    code = main(["calibrate", "measure", "-o", str(tmp_path / "x.json"), *words])
+    told = capsys.readouterr().err
+    assert (code, said in told) == (2, True), told
+    assert not list(tmp_path.iterdir())
+
+
+#: refuses every package but those of the standard library, torch's, and the ones named
+ALONE = """
+import sys
+
+class Alone:
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top in sys.stdlib_module_names or top.startswith("_") or top in {allowed!r}:
+            return None
+        raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Alone())
+{code}
+"""
+
+
+def alone(code, allowed, folder):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    words = [sys.executable, "-c", ALONE.format(code=code, allowed=("simperf", *allowed))]
+    return subprocess.run(words, capture_output=True, text=True, env=environment, cwd=folder, timeout=120, check=False)
+
+
+def test_measuring_imports_nothing_but_torch(tmp_path):
+    code = (
+        "import simperf.calibrate.measuring, simperf.calibrate.measure.session, simperf.workload.trace.recorder\n"
+        "from importlib import import_module\n"
+        "from simperf.calibrate.measure import task, facts\n"
+        "from simperf.calibrate.measure.training import order\n"
+        "for name in task.FAMILIES.values(): import_module('simperf.calibrate.measure.' + name)\n"
+        "for name, _ in order.FAMILIES.values(): import_module('simperf.calibrate.measure.training.' + name)\n"
+        "print(facts.version_facts()['simperf'])"
+    )
+    done = alone(code, (), tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_packages_that_are_not_there_are_named_in_one_message(tmp_path):
+    code = "from simperf.cli import main; sys.exit(main(['calibrate', 'measure', '--set', 'training']))"
+    done = alone(code, (), tmp_path)
+    assert done.returncode == 2
+    assert "error: this Python lacks typer, simpy, numpy" in done.stderr
+    assert "pip install typer simpy numpy" in done.stderr
+    assert "torch alone measures" in done.stderr
+    assert "defect" not in done.stderr

@@ -36,7 +36,7 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch, tmp_path):
     made = Machine()
-    fake = SimpleNamespace(torch=None, device="cpu", threads=2, cuda=False)
+    fake = SimpleNamespace(torch=None, device="cpu", threads=2, cuda=False, recover=lambda: None)
     monkeypatch.setattr(bench, "Bench", lambda *_, **__: fake)
     monkeypatch.setattr(facts, "machine_facts", lambda *_: {"cpu": "Test CPU 1"})
     monkeypatch.setattr(facts, "version_facts", lambda _: {"torch": "2.9.0"})

@@ -88,6 +88,11 @@ def _kernels(
     memory = memory_rate(dataset.measurements)
     private = float(dataset.machine.get("l2", 0.0)) * float(dataset.machine.get("cores", 0.0)) or PRIVATE
     groups: dict[str, list[Measurement]] = {}
+    warm = _warm(points)
+    if warm:
+        reason = "their operands are in the L2 cache, and those of a step are not: the cold ones are fitted"
+        yield Choice(series, reason=reason, keys=keys_of(warm))
+        points = [point for point in points if point not in warm]
     for point in points:
         family, dtype = str(point.at.get("family", series.partition("/")[2])), str(point.at.get("dtype", "fp32"))
         groups.setdefault(f"{family}-{dtype}", []).append(point)
@@ -106,6 +111,13 @@ def _kernels(
             yield _matrix(series, name, found, part)
         else:
             yield _stream(series, name, found, part)
+
+
+def _warm(points: Sequence[Measurement]) -> list[Measurement]:
+    """Products on a GPU whose operands a cache held, where those of the same precision are there without."""
+    products = [one for one in points if one.at.get("device") == "cuda" and one.at.get("family") in MATRIX_FAMILIES]
+    cold = {one.at.get("dtype") for one in products if one.at.get("cache") == "cold"}
+    return [one for one in products if one.at.get("cache") == "warm" and one.at.get("dtype") in cold]
 
 
 def _kind(point: Measurement) -> str:

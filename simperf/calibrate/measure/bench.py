@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from simperf.calibrate.dataset import Value
@@ -23,6 +24,8 @@ MOST_QUEUED = 400
 #: clock cycles of a fast GPU in a second, and the most that a kernel waits for the host
 _CYCLES, _LONGEST = 2e9, 100_000_000
 
+#: operands together so large that no GPU's L2 holds a half of them (126 MB on B200), and no usual CPU's caches [B]
+LEAST_UNCACHED = {"cuda": 256e6, "cpu": 128e6}
 #: sizes of a kind of operation that tell six constants of its own
 OWN = 7
 #: makes a tensor of a shape
@@ -41,9 +44,10 @@ def require_torch() -> Any:
     """
     try:
         import torch
-    except ImportError:
+    except ImportError as error:
+        lacks = "" if error.name in (None, "torch") else f" (torch is there, but not {error.name}, which it needs)"
         raise SimperfError(
-            "measuring runs operations in PyTorch, which is not installed.\n"
+            f"measuring runs operations in PyTorch, which is not installed{lacks}.\n"
             '    pip install "simperf[torch]"      (a build of torch for CPUs is enough for --device cpu)\n'
             "    Measurements that you already have need no torch: `simperf calibrate import --help`."
         ) from None
@@ -65,6 +69,11 @@ class Bench:
     care : Care
     torch : module
         Imported if left out.
+    low : float
+        Least of the numbers that operands are filled with at random; the largest is 1. Products of numbers of both
+        signs take more power.
+    watch : callable, optional
+        Called while the device works and the host only waits for it.
 
     Raises
     ------
@@ -79,8 +88,8 @@ class Bench:
     quick: bool = False
     care: Care = FULL
     torch: Any = None
-    seed: int = 0
-    _generator: Any = field(default=None, repr=False)
+    low: float = 0.1
+    watch: Callable[[], object] | None = None
 
     def __post_init__(self) -> None:
         if self.torch is None:
@@ -139,7 +148,7 @@ class Bench:
             if high:
                 return torch.randint(high, shape, device=where)
             made = torch.empty(shape, dtype=self.dtype(dtype), device=where)
-            made.uniform_(0.1, 1.0)  # no zeros, no denormals: both can be faster or slower than numbers of use
+            made.uniform_(self.low, 1.0)  # no zeros, no denormals: both can be faster or slower than numbers of use
             return made.requires_grad_(grad)
 
         return make
@@ -245,8 +254,37 @@ class Bench:
                 for _ in range(runs):
                     call()
                 end.record()
+                if self.watch is not None:
+                    self.watch()
                 end.synchronize()
                 total += float(begin.elapsed_time(end)) * 1e-3
             return total
 
         return sample(timeit, self.care)
+
+    @property
+    def uncached(self) -> float:
+        """Size of operands of which no cache keeps the first until the last was used: 2.5 times the last cache [B]."""
+        if not self.cuda:
+            return LEAST_UNCACHED["cpu"]
+        cache = getattr(self.torch.cuda.get_device_properties(self.device), "L2_cache_size", 0)
+        return max(LEAST_UNCACHED["cuda"], 2.5 * float(cache or 0.0))
+
+    def recover(self) -> None:
+        """Free what a failed operation held, and see that the device still answers.
+
+        Raises
+        ------
+        SimperfError
+            It does not, as after an illegal access to memory: only another process can use it.
+        """
+        gc.collect()
+        if not self.cuda:
+            return
+        try:
+            self.synchronize()
+            self.torch.cuda.empty_cache()
+        except RuntimeError as error:
+            told = str(error).strip().partition("\n")[0]
+            message = f"after an operation that failed, the device no longer answers: {told}"
+            raise SimperfError(f"{message}\n    What was measured is kept; the same command continues.") from None

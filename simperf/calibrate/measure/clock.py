@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["FULL", "QUICK", "Care", "doubts", "sample"]
+__all__ = ["FULL", "QUICK", "TRAINING", "Care", "doubts", "sample"]
 
 #: interquartile range over the median from which a reading is called uncertain, and unstable; the limits that
 #: torch.utils.benchmark warns at
@@ -41,6 +41,8 @@ class Care:
 
 FULL = Care()
 QUICK = Care(budget=0.06, block=2e-3, least=5, most=9, few=3, session=105.0)
+#: many points of a few milliseconds each: as many shapes as possible within the minutes that a session has
+TRAINING = Care(budget=0.06, block=2e-3, least=7, most=15, few=4, session=float("inf"))
 
 
 def sample(timeit: Callable[[int], float], care: Care = FULL) -> tuple[float, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import platform
 import re
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from simperf.calibrate.dataset import Value
+from simperf.version import __version__
 
 __all__ = ["anonymous", "busy", "machine_facts", "version_facts"]
 
@@ -32,7 +32,8 @@ def machine_facts(torch: Any = None, device: str = "cpu") -> dict[str, Value]:
     -------
     dict of str to Value
         ``cpu``, ``cores`` (that this process may use), ``memory`` [B], ``l1d``, ``l2``, ``l3`` [B] of the first
-        core and ``l3_shared`` (cores that share it), ``os``; of a GPU ``gpu``, ``gpus``, ``gpu_memory`` [B], ``sms``.
+        core and ``l3_shared`` (cores that share it), ``os``; of a GPU ``gpu``, ``gpus``, ``gpu_memory`` [B], ``sms``,
+        and ``gpu_l2`` [B] where this torch tells it.
     """
     found: dict[str, Value] = {"cpu": _cpu(), "cores": _cores()}
     memory = re.search(r"MemTotal:\s+(\d+) kB", _read(_MEMINFO))
@@ -50,12 +51,14 @@ def machine_facts(torch: Any = None, device: str = "cpu") -> dict[str, Value]:
             "sms": int(part.multi_processor_count),
             "capability": f"{part.major}.{part.minor}",
         }
+        if cache := int(getattr(part, "L2_cache_size", 0) or 0):
+            found["gpu_l2"] = cache
     return found
 
 
 def version_facts(torch: Any = None) -> dict[str, str]:
     """Versions of Python, simperf, torch, its libraries, the system's kernel and the GPU's driver."""
-    found = {"python": platform.python_version(), "simperf": version("simperf"), "kernel": platform.release()}
+    found = {"python": platform.python_version(), "simperf": __version__, "kernel": platform.release()}
     if torch is None:
         return found
     found["torch"] = str(torch.__version__)

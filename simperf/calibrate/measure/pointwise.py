@@ -10,10 +10,10 @@ from simperf.calibrate.measure.ops import UNCACHED, operation
 from simperf.calibrate.measure.shapes import sizes
 from simperf.calibrate.measure.task import Family
 
-__all__ = ["family"]
+__all__ = ["family", "makers"]
 
 
-def _makers(bench: Bench) -> dict[str, Callable[[int], Maker]]:
+def makers(bench: Bench) -> dict[str, Callable[[int], Maker]]:
     """Operation -> maker for a number of elements."""
     torch = bench.torch
     aten, functional = torch.ops.aten, torch.nn.functional
@@ -92,10 +92,10 @@ _COLD = ("add", "relu", "threshold_backward", "copy")
 
 def family(bench: Bench) -> Family:
     """Elementwise operations and copies."""
-    makers = _makers(bench)
+    listed = makers(bench)
     count = bench.sizes_of_a_kind(13, few=4)
     low, high = (4e3, 256e6) if bench.cuda else (2e3, 24e6)
-    for name, sized in makers.items():
+    for name, sized in listed.items():
         if bench.quick and name in ("mul", "div", "tanh", "sigmoid", "cat", "embedding", "embedding_dense_backward"):
             continue
         for n in sizes(low, high, count):
@@ -106,4 +106,4 @@ def family(bench: Bench) -> Family:
     if not bench.cuda:
         for name in _COLD:
             for n in sizes(2e4, 6e6, 2 if bench.quick else 5):
-                yield operation(bench, makers[name](n), "fp32", shape={"call": name}, cold=UNCACHED)
+                yield operation(bench, listed[name](n), "fp32", shape={"call": name}, cold=UNCACHED)

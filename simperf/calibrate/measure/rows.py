@@ -11,10 +11,10 @@ from simperf.calibrate.measure.ops import operation
 from simperf.calibrate.measure.shapes import sizes
 from simperf.calibrate.measure.task import Family
 
-__all__ = ["family"]
+__all__ = ["family", "rowwise"]
 
 
-def _rowwise(bench: Bench) -> dict[str, Callable[[int, int], Maker]]:
+def rowwise(bench: Bench) -> dict[str, Callable[[int, int], Maker]]:
     """Operation -> maker for rows and columns."""
     torch = bench.torch
     aten, functional = torch.ops.aten, torch.nn.functional
@@ -142,7 +142,7 @@ def family(bench: Bench) -> Family:
     """Reductions, normalisations and pooling."""
     low, high = (2e4, 6e7) if bench.cuda else (4e3, 1.2e7)
     count = bench.sizes_of_a_kind(12, few=3)
-    for name, shaped in _rowwise(bench).items():
+    for name, shaped in rowwise(bench).items():
         for rows, columns in _shapes(count, low, high):
             yield operation(
                 bench, shaped(rows, columns), "fp32", shape={"rows": rows, "columns": columns, "call": name}

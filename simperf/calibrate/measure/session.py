@@ -15,12 +15,14 @@ from pathlib import Path
 
 from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.calibrate.measure.again import AGAIN, calmer, repeat
+from simperf.calibrate.measure.budget import Budget, OutOfTime, time_limit
 from simperf.calibrate.measure.facts import anonymous
+from simperf.calibrate.measure.identity import refuse_another
+from simperf.calibrate.measure.sensors import Sensors, throttled
 from simperf.calibrate.measure.stolen import Stolen, taken_away
 from simperf.calibrate.measure.task import Task, note_text
-from simperf.errors import InputError, Problem
 
-__all__ = ["Interrupted", "Session", "measure", "refuse_another"]
+__all__ = ["NO_TIME", "SAVE_EVERY", "Interrupted", "Session", "measure"]
 
 #: time between two savings [s]
 SAVE_EVERY = 5.0
@@ -30,14 +32,12 @@ LEAST = 30.0
 WAITING = "the host of this machine is elsewhere: waiting"
 #: what a point whose time nobody took may need besides its readings: processes start, and load torch [s]
 _START = 5.0
-#: what ends a task, and no session
-_FAILURES = (RuntimeError, OSError, ImportError, NotImplementedError, ValueError)
-#: versions that must not change between the parts of one data set
-_SAME = ("torch", "cuda", "driver")
+#: what ends a task, and no session: all that a library of another version may raise
+_FAILURES = (Exception,)
+#: end of a note on points that there was no time for
+NO_TIME = "of its points: no time was left"
 #: conditions that are the same in a whole file
 _EVERYWHERE = ("device", "threads")
-#: facts that may: memory by some pages between two starts of a system
-_MAY_DIFFER = frozenset({"memory"})
 
 
 class Interrupted(KeyboardInterrupt):
@@ -68,6 +68,14 @@ class Session:
         Within which disturbed points are measured again, all else included [s].
     now : callable
         A clock [s], for tests.
+    budget : Budget, optional
+        Time that the whole session has; by default as much as it takes.
+    sensors : Sensors, optional
+        Of the device, read over each point.
+    recover : callable
+        Makes the device usable again after a task that failed; fails itself if it is not.
+    save_every : float
+        Time between two saves [s]; 0 saves each point as it is measured.
 
     Raises
     ------
@@ -83,11 +91,16 @@ class Session:
     fresh: bool = False
     seconds: float = float("inf")
     now: Callable[[], float] = time.monotonic
+    budget: Budget = field(default_factory=Budget)
+    sensors: Sensors | None = None
+    recover: Callable[[], object] = lambda: None
+    save_every: float = SAVE_EVERY
     dataset: Dataset = field(init=False)
     resumed: int = field(init=False, default=0)
     repeated: set[str] = field(init=False, default_factory=set)
     late: int = field(init=False, default=0)
     failed: dict[str, str] = field(init=False, default_factory=dict)
+    unmeasured: dict[str, int] = field(init=False, default_factory=dict)
     _known: dict[str, Measurement] = field(init=False, default_factory=dict)
     _took: dict[str, float] = field(init=False, default_factory=dict)
     _notes: dict[str, None] = field(init=False, default_factory=dict)
@@ -112,11 +125,13 @@ class Session:
         """Measure what is missing, then again what was disturbed; save as it goes on, and return all.
 
         Points that were measured again are in `repeated` then, by key; `late` counts tasks that there was no time for;
-        `failed` says of others why they could not be measured again.
+        `failed` says of others why they could not be measured again; `unmeasured`, for how many points of each series
+        there was no time at all.
 
         Parameters
         ----------
         tasks : iterable of (family, Task or note)
+            In the order in which they are measured: one that does not fit into the time left makes way for the next.
         tell : callable
             Is told the family, the series and how many points more are done: before each task, and after each point;
             and while the end of a disturbance is waited for.
@@ -129,7 +144,7 @@ class Session:
         listed: list[tuple[str, Task]] = []
         lacking = 0
         try:
-            for family, task in tasks:
+            for family, task in sorted(tasks, key=lambda item: self._failed_before(item[1])):
                 if isinstance(task, str):
                     self._notes[task] = None
                     continue
@@ -138,10 +153,16 @@ class Session:
                 lacking += len(wanted)
                 tell(family, task.title, len(task.points) - len(wanted))
                 left = len(wanted)
+                if wanted and not self.budget.fits(task, left):
+                    self.unmeasured[task.title] = self.unmeasured.get(task.title, 0) + left
+                    continue
+                begin = self.now()
                 with closing(self._task(task, wanted)) as measured:  # so that its processes end with an interruption
                     for _ in measured if wanted else ():
                         tell(family, task.title, 1)
                         left -= 1
+                if wanted:
+                    self.budget.took(task, len(wanted), self.now() - begin)
                 tell(family, task.title, left)  # what could not be measured
             self._again(listed, first=lacking > 0, tell=tell)
         except KeyboardInterrupt:
@@ -153,39 +174,59 @@ class Session:
         self.save()
         return self.dataset
 
+    def _failed_before(self, task: Task | str) -> bool:
+        """Whether a point of the task failed in an earlier session: what may stop the device for good comes last."""
+        if isinstance(task, str) or not self.dataset.notes:
+            return False
+        starts = tuple(note_text(_place(series, at), "") for series, at in task.points)
+        return any(text.startswith(starts) for text in self.dataset.notes)
+
     def _task(self, task: Task, wanted: Sequence[int]) -> Generator[None, None, None]:
         """Measure points of a task, one by one."""
         taken: set[str] = set()
+        reason = ""
         try:
             for measured in self._readings(task, wanted):
                 taken.add(measured.key)
                 self._now_there.add(note_text(_place(measured.series, measured.at), ""))
                 self._keep([measured])
                 yield
+        except OutOfTime:
+            reason = "it was stopped at the end of the time"
         except _FAILURES as error:
+            reason = _words(error)
+        if reason:  # the error is gone here, and with it what its frames held of the device's memory
             lost = [task.points[index] for index in wanted if task.keys[index] not in taken]
             more = f" (and {len(lost) - 1} points more)" if len(lost) > 1 else ""
             for series, at in lost[:1]:
-                self._notes[note_text(_place(series, at), _words(error) + more)] = None
+                self._notes[note_text(_place(series, at), reason + more)] = None
+            self.recover()
 
     def _readings(self, task: Task, wanted: Sequence[int]) -> Generator[Measurement, None, None]:
         """What a task gives, with what was taken away meanwhile."""
         watch, begin = Stolen(), self.now()
         share: float | None = None
-        for count, measured in enumerate(task.run(wanted)):
+        sensors: Mapping[str, float] = {}
+        running, count = task.run(wanted), 0
+        while True:
+            with time_limit(self.budget.left):
+                measured = next(running, None)
+            if measured is None:
+                return
             if not (task.together and count):
                 share = watch.lap()
+                sensors = self.sensors.lap() if self.sensors is not None else {}
             # seven digits are more than any clock has, and a file of them is half as large
             samples = tuple(float(f"{reading:.7g}") for reading in measured.samples)
-            warnings = (*measured.warnings, *taken_away(share))
+            warnings = (*measured.warnings, *taken_away(share), *throttled(sensors))
             self._took[measured.key] = self.now() - begin
-            yield replace(measured, samples=samples, warnings=warnings, stolen=share)
-            begin = self.now()
+            yield replace(measured, samples=samples, warnings=warnings, stolen=share, sensors=sensors)
+            begin, count = self.now(), count + 1
 
     def _keep(self, points: Iterable[Measurement]) -> None:
         """Points from now on; saved if it is time."""
         self._known.update((point.key, point) for point in points)
-        if self.now() - self._saved > SAVE_EVERY:
+        if self.now() - self._saved >= self.save_every:
             self.save()
 
     def disturbed(self, tasks: Iterable[tuple[str, Task | str]]) -> list[tuple[str, Task, list[int]]]:
@@ -214,7 +255,7 @@ class Session:
                         made.append(point)
                         if not task.together:
                             self._keep_calmer([point])
-            except _FAILURES as error:  # the earlier readings stay
+            except (*_FAILURES, OutOfTime) as error:  # the earlier readings stay
                 self.failed[place] = _words(error)
                 return False
             self.failed.pop(place, None)
@@ -227,7 +268,7 @@ class Session:
         self.late = repeat(
             lambda: self.disturbed(listed),
             take,
-            until=self._began + seconds,
+            until=min(self._began + seconds, self.budget.end),
             duration=lambda item: self._duration(item[1], item[2]),
             waiting=lambda: tell(WAITING, WAITING, 0),
             now=self.now,
@@ -256,54 +297,11 @@ class Session:
         made["seconds"] = round(float(made.get("seconds", 0.0)) + now - self._started, 1)
         self._started = self._saved = now
         kept = (text for text in self.dataset.notes if not text.startswith(tuple(self._now_there)))
-        notes = tuple(dict.fromkeys((*kept, *self._notes)))
+        kept = (text for text in kept if not text.endswith(NO_TIME))
+        late = (note_text(series, f"{count} {NO_TIME}") for series, count in self.unmeasured.items())
+        notes = tuple(dict.fromkeys((*kept, *self._notes, *late)))
         self.dataset = replace(self.dataset.with_points(self._known.values()), made=made, notes=notes)
         self.dataset.save(self.path)
-
-
-def refuse_another(
-    old: Dataset,
-    path: str | os.PathLike[str],
-    machine: Mapping[str, Value],
-    versions: Mapping[str, str],
-    *,
-    conditions: Mapping[str, Value],
-) -> None:
-    """Refuse to go on with a file of another machine, another torch or other conditions.
-
-    Parameters
-    ----------
-    old : Dataset
-        What is in the file.
-    path : str or os.PathLike
-        The file, for messages.
-    machine, versions, conditions : mapping
-        As they are now.
-
-    Raises
-    ------
-    InputError
-        All that differs.
-    """
-    pairs: list[tuple[str, object, object]] = []
-    for name in dict.fromkeys((*old.machine, *machine)):
-        if name not in _MAY_DIFFER:
-            pairs.append((name, old.machine.get(name), machine.get(name)))
-    pairs += [(name, old.versions.get(name), versions.get(name)) for name in _SAME]
-    pairs += [(name, old.made.get(name), value) for name, value in conditions.items()]
-    problems = [
-        Problem(
-            "holds measurements of another machine or set-up",
-            file=os.fspath(path),
-            key=name,
-            value=repr(was),
-            expected=f"{is_!r}, as here; --fresh begins anew, another -o keeps both",
-        )
-        for name, was, is_ in pairs
-        if was != is_
-    ]
-    if problems:
-        raise InputError(problems)
 
 
 def measure(
@@ -316,7 +314,7 @@ def measure(
     return session.run(tasks, tell=tell)
 
 
-def _words(error: Exception) -> str:
+def _words(error: BaseException) -> str:
     """What went wrong, in a line without names of users and hosts."""
     return anonymous(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")[:200]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -53,11 +53,14 @@ class Task:
         Gives the measurements as they are made; called with the indices of the points that are wanted.
     together : bool
         All points are read off the same runs: what disturbed one of them disturbed all.
+    seconds : float
+        Expected time of all points [s]; 0 if unknown.
     """
 
     points: Sequence[tuple[str, Mapping[str, Value]]]
     run: Callable[[Sequence[int]], Iterator[Measurement]]
     together: bool = False
+    seconds: float = 0.0
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -74,14 +77,21 @@ class Task:
 Family = Iterator["Task | str"]
 
 
-def point(series: str, at: Mapping[str, Value], take: Callable[[], Sequence[float]], *, unit: str = "s") -> Task:
-    """A task of one point: `take` gives its readings."""
+def point(
+    series: str,
+    at: Mapping[str, Value],
+    take: Callable[[], Sequence[float]],
+    *,
+    unit: str = "s",
+    seconds: float = 0.0,
+) -> Task:
+    """A task of one point: `take` gives its readings; `seconds` is how long that is expected to take [s]."""
 
     def run(wanted: Sequence[int]) -> Iterator[Measurement]:
         samples = tuple(take())
         yield Measurement(series, at, samples, unit, doubts(samples))
 
-    return Task(((series, at),), run)
+    return Task(((series, at),), run, seconds=seconds)
 
 
 def note_text(series: str, reason: str) -> str:
@@ -89,21 +99,21 @@ def note_text(series: str, reason: str) -> str:
     return f"{series}: not measured: {reason}"
 
 
-def check_families(only: Sequence[str]) -> None:
-    """Refuse what is no key of `FAMILIES`.
+def check_families(only: Sequence[str], families: Collection[str] = tuple(FAMILIES)) -> None:
+    """Refuse what is none of the families.
 
     Raises
     ------
     InputError
         There is no such family.
     """
-    unknown = [name for name in only if name not in FAMILIES]
+    unknown = [name for name in only if name not in families]
     if unknown:
-        known = ", ".join(FAMILIES)
+        known = ", ".join(families)
         message = "there is no such family of measurements"
         raise InputError(
             [
-                Problem(message + nearest(name, FAMILIES), key="--only", value=repr(name), expected=known)
+                Problem(message + nearest(name, families), key="--only", value=repr(name), expected=known)
                 for name in unknown
             ]
         )

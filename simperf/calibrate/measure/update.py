@@ -12,10 +12,10 @@ from simperf.calibrate.measure.task import Family, point
 from simperf.workload.op import Op
 from simperf.workload.optimizers import OPTIMIZERS, UpdateKernel
 
-__all__ = ["family", "trained_by", "update_op"]
+__all__ = ["family", "fused_update", "trained_by", "update_calls", "update_op"]
 
 
-def _calls(bench: Bench) -> dict[str, Callable[[list[Any]], Any]]:
+def update_calls(bench: Bench) -> dict[str, Callable[[list[Any]], Any]]:
     """Kernel of `simperf.workload.optimizers` -> the call, of as many arrays as the kernel reads."""
     torch = bench.torch
     return {
@@ -42,7 +42,8 @@ def update_op(kernels: Sequence[UpdateKernel], count: int, *, kind: str) -> Op:
     )
 
 
-def _fused(bench: Bench, name: str, count: int) -> Callable[[], Sequence[float]]:
+def fused_update(bench: Bench, name: str, count: int) -> Callable[[], Sequence[float]]:
+    """Readings of an update of so many weights in one kernel: ``momentum-fused`` or ``adamw-fused``."""
     torch = bench.torch
 
     def take() -> Sequence[float]:
@@ -72,7 +73,7 @@ def family(bench: Bench) -> Family:
     """Optimizer kernels over sizes."""
     low, high = (1e5, 2e8) if bench.cuda else (1e4, 3e7)
     count = bench.sizes_of_a_kind(7, few=3)
-    calls = _calls(bench)
+    calls = update_calls(bench)
     for kernel in dict.fromkeys((*OPTIMIZERS["sgd"].kernels, *OPTIMIZERS["adamw"].kernels)):
         call = calls[kernel.kind]
         if kernel.kind == "add" and kernel.reads == 1:
@@ -90,7 +91,7 @@ def family(bench: Bench) -> Family:
     for name in ("momentum-fused", "adamw-fused"):
         for n in sizes(low, high, 2 if bench.quick else 6):
             op = update_op(OPTIMIZERS[name].kernels, n, kind=OPTIMIZERS[name].kernels[0].kind)
-            yield point("op/optimizer", bench.conditions(op, {"cache": "warm"}), _fused(bench, name, n))
+            yield point("op/optimizer", bench.conditions(op, {"cache": "warm"}), fused_update(bench, name, n))
 
 
 def _plain(bench: Bench, call: Callable[[list[Any]], Any], arrays: int, count: int) -> Callable[[], Sequence[float]]:
