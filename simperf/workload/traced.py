@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from simperf.errors import InputError, Problem
+from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.op import Gemm
 from simperf.workload.optimizers import OptimizerSteps, optimizer_steps
 
@@ -179,6 +180,8 @@ class TracedStep:
         Versions and batches of the trace.
     notes : tuple of str
         What the trace could not know, in words.
+    kernels : LayerKernels or None
+        What a model by its dimensions was made with; None for a trace.
     """
 
     name: str
@@ -195,6 +198,7 @@ class TracedStep:
     optimizer: OptimizerSteps
     traced: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    kernels: LayerKernels | None = None
 
     @property
     def parameter_count(self) -> int:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.traced import Affine
+from simperf.workload.transformers.attention import Attended
 from simperf.workload.transformers.dimensions import Transformer, Weight
 from simperf.workload.transformers.tape import Part
 from simperf.workload.transformers.training_pass import BACK, TrainingPass
@@ -17,12 +19,15 @@ from simperf.workload.transformers.training_pass import BACK, TrainingPass
 __all__ = ["GptStep"]
 
 #: FLOP an element
-GELU, GELU_BACK, NORM, NORM_BACK, DROP = 12, 25, 7, 14, 2
+GELU, GELU_BACK, NORM, NORM_BACK, DROP, DIVIDE, ROOT = 12, 25, 7, 14, 2, 4, 8
 
 
 @dataclass(frozen=True, slots=True)
 class _Norm:
-    """What the backward pass needs of a normalisation: its input, mean and 1 / deviation of each row."""
+    """What the backward pass needs of a normalisation: its input, mean and 1 / deviation of each row.
+
+    Of one that is written out, the centred input stands for the input, and the scaled one for the mean.
+    """
 
     name: str
     x: int
@@ -39,6 +44,7 @@ class _Block:
     qkv: int
     attended: int
     sums: int
+    written: Attended | None
     mask: int
     second: _Norm
     h2: int
@@ -50,8 +56,8 @@ class _Block:
 class GptStep(TrainingPass):
     """A training step of a dense model with layer normalisation, learned positions, GELU and biases."""
 
-    def __init__(self, model: Transformer) -> None:
-        super().__init__(model, _fused(model))
+    def __init__(self, model: Transformer, kernels: LayerKernels) -> None:
+        super().__init__(model, _fused(model), kernels)
         self._blocks: dict[str, _Block] = {}
 
     def embed(self) -> int:
@@ -72,16 +78,22 @@ class GptStep(TrainingPass):
         h, first = self._norm(f"{name}.norm1", x)
         whole = Affine(0, self.queries.slope + 2 * self.keys.slope)
         qkv = self._linear(f"{name}.qkv", h, whole)
-        products, flops = self.attention(2)
-        sizes = [self.queries, Affine(0, model.heads * model.sequence)]
-        a, sums = self.tape.add(f"{name}.attention", "attention", "attention", [qkv], sizes, flops=flops, gemm=products)
+        written, sums = None, -1
+        if self.written is not None:
+            written = self.written.forward(name, (qkv, self.queries), (qkv, self.keys), (qkv, self.keys))
+            a = written.out
+        else:
+            products, flops = self.attention(2)
+            sizes = [self.queries, Affine(0, model.heads * model.sequence)]
+            label, kind = f"{name}.attention", "attention"
+            a, sums = self.tape.add(label, kind, kind, [qkv], sizes, flops=flops, gemm=products)
         o, mask = self._drop(f"{name}.drop", self._linear(f"{name}.o", a, self.wide))
         x = self.pointwise(f"{name}.add", [x, o], self.wide)
         h2, second = self._norm(f"{name}.norm2", x)
         up = self._linear(f"{name}.up", h2, self.inner)
         active = self.pointwise(f"{name}.gelu", [up], self.inner, GELU)
         down, mask2 = self._drop(f"{name}.drop", self._linear(f"{name}.down", active, self.wide))
-        self._blocks[name] = _Block(first, h, qkv, a, sums, mask, second, h2, up, active, mask2)
+        self._blocks[name] = _Block(first, h, qkv, a, sums, written, mask, second, h2, up, active, mask2)
         return self.pointwise(f"{name}.add", [x, down], self.wide)
 
     def head(self, x: int) -> int:
@@ -112,20 +124,31 @@ class GptStep(TrainingPass):
         h = self._linear_back(f"{name}.up", inner, block.h2, self.wide)
         g = self._norm_back(block.second, h, plus=g)
         a = self._linear_back(f"{name}.o", self._drop_back(name, g, block.mask), block.attended, self.queries)
-        products, flops = self.attention(2 * BACK)
-        parts = self.tape.add(
-            f"{name}.attention_backward",
-            "attention_backward",
-            "attention",
-            [a, block.qkv, block.attended, block.sums],
-            [self.queries, self.keys, self.keys],
-            flops=flops,
-            gemm=products,
-        )
+        parts = self._attention_back(name, a, block)
         whole = Affine(0, self.queries.slope + 2 * self.keys.slope)
         (qkv,) = self.tape.add("cat.back", "cat", "copy", parts, [whole])
         h = self._linear_back(f"{name}.qkv", qkv, block.h, self.wide)
         return self._norm_back(block.first, h, plus=g)
+
+    def _attention_back(self, name: str, g: int, block: _Block) -> tuple[int, ...]:
+        """Gradients of queries, keys and values."""
+        if self.written is not None and block.written is not None:
+            q, k, v = self.written.backward(name, g, block.written)
+            if self.written.fused:
+                return q, k, v
+            (v,) = self.tape.add("copy.back", "copy", "copy", [v], [self.keys])
+            (q,) = self.tape.add("copy.back", "copy", "copy", [q], [self.queries])
+            return q, k, v
+        products, flops = self.attention(2 * BACK)
+        return self.tape.add(
+            f"{name}.attention_backward",
+            "attention_backward",
+            "attention",
+            [g, block.qkv, block.attended, block.sums],
+            [self.queries, self.keys, self.keys],
+            flops=flops,
+            gemm=products,
+        )
 
     def embed_back(self, g: int) -> None:
         """Gradients of the embeddings."""
@@ -149,6 +172,8 @@ class GptStep(TrainingPass):
         return weight, gemm, Affine(0, 2 * model.sequence * model.vocabulary * model.hidden)
 
     def _norm(self, name: str, x: int) -> tuple[int, _Norm]:
+        if not self.kernels.fuses_norm("layer"):
+            return self._norm_written(name, x)
         weights = [self.weights[f"{name}.{part}"][0] for part in ("weight", "bias")]
         flops = Affine(0, NORM * self.wide.slope)
         sizes = [self.wide, self.rows, self.rows]
@@ -159,6 +184,8 @@ class GptStep(TrainingPass):
 
     def _norm_back(self, norm: _Norm, g: int, *, plus: int | None = None) -> int:
         """Gradient of a normalisation's input, added to `plus`."""
+        if not self.kernels.fuses_norm("layer"):
+            return self._norm_written_back(norm, g, plus=plus)
         name = norm.name
         weights = [self.weights[f"{name}.{part}"][0] for part in ("weight", "bias")]
         size = Affine(self.model.hidden, 0)
@@ -176,6 +203,44 @@ class GptStep(TrainingPass):
         self.tape.gradient(f"{name}.weight", weight)
         self.tape.gradient(f"{name}.bias", bias)
         return x
+
+    def _norm_written(self, name: str, x: int) -> tuple[int, _Norm]:
+        """Layer normalisation, a kernel for each operation."""
+        weight, bias = (self.weights[f"{name}.{part}"][0] for part in ("weight", "bias"))
+        (mean,) = self.tape.add(f"{name}.mean", "mean", "reduction", [x], [self.rows], flops=self.wide)
+        centred = self.pointwise(f"{name}.sub", [x, mean], self.wide)
+        square = self.pointwise(f"{name}.pow", [centred], self.wide)
+        (spread,) = self.tape.add(f"{name}.mean", "mean", "reduction", [square], [self.rows], flops=self.wide)
+        root = self.pointwise(f"{name}.rsqrt", [self.pointwise(f"{name}.add", [spread], self.rows)], self.rows, ROOT)
+        scaled = self.pointwise(f"{name}.mul", [centred, root], self.wide)
+        product = self.pointwise(f"{name}.mul", [weight, scaled], self.wide)
+        return self.pointwise(f"{name}.add", [product, bias], self.wide), _Norm(name, centred, scaled, root)
+
+    def _norm_written_back(self, norm: _Norm, g: int, *, plus: int | None) -> int:
+        name, tape, size = norm.name, self.tape, Affine(self.model.hidden, 0)
+        weight = self.weights[f"{name}.weight"][0]
+
+        def total(x: int, made: Affine) -> int:
+            return tape.add(f"{name}.sum.back", "sum", "reduction", [x], [made], flops=self.wide)[0]
+
+        def each(kind: str, reads: list[Part], made: Affine, flops: int = 1) -> int:
+            return self.pointwise(f"{name}.{kind}.back", reads, made, flops)
+
+        tape.gradient(f"{name}.bias", total(g, size))
+        scaled = each("mul", [g, weight], self.wide)
+        tape.gradient(f"{name}.weight", total(each("mul", [g, norm.mean], self.wide), size))
+        product = each("mul", [scaled, norm.x], self.wide)
+        x = each("mul", [scaled, norm.root], self.wide)
+        root = total(product, self.rows)
+        cube = each("pow", [norm.root], self.rows)
+        root = each("mul", [each("mul", [root], self.rows), cube], self.rows)
+        spread = each("div", [root], self.wide, DIVIDE)
+        slope = each("mul", [each("pow", [norm.x], self.wide)], self.wide)
+        x = each("add", [x, each("mul", [spread, slope], self.wide)], self.wide)
+        mean = total(each("neg", [x], self.wide), self.rows)
+        if plus is not None:
+            x = each("add", [plus, x], self.wide)
+        return each("add", [x, each("div", [mean], self.wide, DIVIDE)], self.wide)
 
     def _linear(self, name: str, x: int, size: Affine) -> int:
         weight, (fan_out, fan_in) = self.weights[f"{name}.weight"]

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.traced import Affine
+from simperf.workload.transformers.attention import Attended
 from simperf.workload.transformers.dimensions import Transformer
 from simperf.workload.transformers.training_pass import BACK, TrainingPass
 
@@ -16,6 +18,9 @@ __all__ = ["LlamaStep"]
 
 #: FLOP an element
 SILU, SILU_BACK, DIVIDE, ROOT = 15, 19, 4, 8
+#: the same of RMS normalisation in one kernel: a square, its sum, two products; and back two products and a sum,
+#: two products and a difference, two products and a sum for the weights
+NORM, NORM_BACK = 4, 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,7 @@ class _Block:
     first: _Norm
     h: int
     attended: tuple[int, int, int, int, int]  # queries, keys, values, output, log-sum-exp
+    written: Attended | None
     second: _Norm
     h2: int
     gate: int
@@ -46,12 +52,14 @@ class _Block:
 class LlamaStep(TrainingPass):
     """A training step of a dense model with RMS normalisation, rotary positions and a gated feed-forward network."""
 
-    def __init__(self, model: Transformer) -> None:
-        super().__init__(model, model.weights())
+    def __init__(self, model: Transformer, kernels: LayerKernels) -> None:
+        super().__init__(model, model.weights(), kernels)
         angles = Affine(model.sequence * model.head_width, 0)
         self.cos = self.tape.value(angles, role="buffer", name="cos")
         self.sin = self.tape.value(angles, role="buffer", name="sin")
         self._blocks: dict[str, _Block] = {}
+        #: gradients that do not lie as their matrix products read them: heads are apart, unless the sequence is first
+        self._apart = {"flash": ("k", "q"), "unfused": ("v", "k", "q"), "fused-softmax": ()}[kernels.attention]
 
     def embed(self) -> int:
         """Look the tokens up."""
@@ -83,11 +91,15 @@ class LlamaStep(TrainingPass):
         k = self._linear(f"{name}.k", h, self.keys)
         v = self._linear(f"{name}.v", h, self.keys)
         q, k = self._rotary(name, q, self.queries), self._rotary(name, k, self.keys)
-        size = Affine(0, model.heads * model.sequence)
-        products, flops = self.attention(2)
-        a, lse = self.tape.add(
-            f"{name}.attention", "attention", "attention", [q, k, v], [self.queries, size], flops=flops, gemm=products
-        )
+        written, lse = None, -1
+        if self.written is not None:
+            written = self.written.forward(name, q, k, v)
+            a = written.out
+        else:
+            sizes = [self.queries, Affine(0, model.heads * model.sequence)]
+            products, flops = self.attention(2)
+            label, kind = f"{name}.attention", "attention"
+            a, lse = self.tape.add(label, kind, kind, [q, k, v], sizes, flops=flops, gemm=products)
         x = self.pointwise(f"{name}.add", [x, self._linear(f"{name}.o", a, self.wide)], self.wide)
         h2, second = self._norm(f"{name}.norm2", x)
         gate = self._linear(f"{name}.gate", h2, self.inner)
@@ -95,7 +107,7 @@ class LlamaStep(TrainingPass):
         up = self._linear(f"{name}.up", h2, self.inner)
         inner = self.pointwise(f"{name}.mul", [active, up], self.inner)
         x = self.pointwise(f"{name}.add", [x, self._linear(f"{name}.down", inner, self.wide)], self.wide)
-        self._blocks[name] = _Block(first, h, (q, k, v, a, lse), second, h2, gate, active, up, inner)
+        self._blocks[name] = _Block(first, h, (q, k, v, a, lse), written, second, h2, gate, active, up, inner)
         return x
 
     def block_back(self, name: str, g: int) -> int:
@@ -109,26 +121,40 @@ class LlamaStep(TrainingPass):
         h = self._linear_back(f"{name}.gate", gate, block.h2, self.wide, plus=one)
         g = self._norm_back(block.second, h, plus=g)
         attended = self._linear_back(f"{name}.o", g, block.attended[3], self.queries)
+        q, k, v = self._attention_back(name, attended, block)
+        k, q = self._rotary_back(name, k, self.keys), self._rotary_back(name, q, self.queries)
+        h = None
+        for part, turned, size in (("v", v, self.keys), ("k", k, self.keys), ("q", q, self.queries)):
+            if part in self._apart:
+                (turned,) = self.tape.add("copy.back", "copy", "copy", [turned], [size])
+            h = self._linear_back(f"{name}.{part}", turned, block.h, self.wide, plus=h)
+        assert h is not None
+        return self._norm_back(block.first, h, plus=g)
+
+    def _attention_back(self, name: str, g: int, block: _Block) -> tuple[int, ...]:
+        """Gradients of queries, keys and values."""
+        if self.written is not None and block.written is not None:
+            return self.written.backward(name, g, block.written)
         products, flops = self.attention(2 * BACK)
-        q, k, v = self.tape.add(
+        return self.tape.add(
             f"{name}.attention_backward",
             "attention_backward",
             "attention",
-            [attended, *block.attended],
+            [g, *block.attended],
             [self.queries, self.keys, self.keys],
             flops=flops,
             gemm=products,
         )
-        k, q = self._rotary_back(name, k, self.keys), self._rotary_back(name, q, self.queries)
-        h = self._linear_back(f"{name}.v", v, block.h, self.wide)
-        for part, turned, size in (("k", k, self.keys), ("q", q, self.queries)):
-            (straight,) = self.tape.add("copy.back", "copy", "copy", [turned], [size])
-            h = self._linear_back(f"{name}.{part}", straight, block.h, self.wide, plus=h)
-        return self._norm_back(block.first, h, plus=g)
 
     def _norm(self, name: str, x: int) -> tuple[int, _Norm]:
-        """Root mean square normalisation: six kernels."""
+        """Root mean square normalisation: six kernels, or one."""
         weight, _ = self.weights[f"{name}.weight"]
+        if self.kernels.fuses_norm("rms"):
+            flops = Affine(0, NORM * self.wide.slope)
+            h, root = self.tape.add(
+                f"{name}.rms_norm", "rms_norm", "normalization", [x, weight], [self.wide, self.rows], flops=flops
+            )
+            return h, _Norm(name, x, root, -1)
         square = self.pointwise(f"{name}.pow", [x], self.wide)
         (mean,) = self.tape.add(f"{name}.mean", "mean", "reduction", [square], [self.rows], flops=self.wide)
         shifted = self.pointwise(f"{name}.add", [mean], self.rows)
@@ -138,6 +164,8 @@ class LlamaStep(TrainingPass):
 
     def _norm_back(self, norm: _Norm, g: int, *, plus: int | None = None) -> int:
         """Gradient of a normalisation's input, added to `plus`."""
+        if self.kernels.fuses_norm("rms"):
+            return self._norm_fused_back(norm, g, plus=plus)
         name, (weight, shape) = norm.name, self.weights[f"{norm.name}.weight"]
         scaled = self.pointwise(f"{name}.mul.back", [g, weight], self.wide)
         product = self.pointwise(f"{name}.mul.back", [g, norm.scaled], self.wide)
@@ -157,6 +185,21 @@ class LlamaStep(TrainingPass):
         slope = self.pointwise(f"{name}.mul.back", [slope], self.wide)
         slope = self.pointwise(f"{name}.mul.back", [spread, slope], self.wide)
         return self.pointwise(f"{name}.add.back", [x, slope], self.wide)
+
+    def _norm_fused_back(self, norm: _Norm, g: int, *, plus: int | None) -> int:
+        name, (weight, shape) = norm.name, self.weights[f"{norm.name}.weight"]
+        x, found = self.tape.add(
+            f"{name}.rms_norm_backward",
+            "rms_norm_backward",
+            "normalization",
+            [(g, self.wide, 2), (norm.x, self.wide, 2), norm.root, weight],
+            [self.wide, Affine(shape[0], 0)],
+            flops=Affine(0, NORM_BACK * self.wide.slope),
+        )
+        if plus is not None:
+            x = self.pointwise(f"{name}.add.back", [plus, x], self.wide)
+        self.tape.gradient(f"{name}.weight", found)
+        return x
 
     def _linear(self, name: str, x: int, size: Affine) -> int:
         weight, (fan_out, fan_in) = self.weights[f"{name}.weight"]

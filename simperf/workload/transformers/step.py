@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from simperf.errors import InputError, Problem
+from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.model import TracedModel
 from simperf.workload.transformers.dimensions import Transformer
 from simperf.workload.transformers.gpt_step import GptStep
@@ -18,11 +19,18 @@ _KNOWN: Mapping[str, Mapping[str, Any]] = {
     "rms": {"positions": "rotary", "activation": "swiglu", "tied": False, "bias": False, "dropout": False},
     "layer": {"positions": "learned", "activation": "gelu", "bias": True},
 }
+_USUAL = LayerKernels()
 _NEITHER: Mapping[str, Any] = {"qkv_bias": False, "qk_norm": False, "experts": 0}
 
 
-def training_model(model: Transformer) -> TracedModel:
+def training_model(model: Transformer, kernels: LayerKernels = _USUAL) -> TracedModel:
     """The training step of a transformer, for any batch and precision.
+
+    Parameters
+    ----------
+    model : Transformer
+    kernels : LayerKernels
+        Which kernels a layer runs; those of eager PyTorch by default.
 
     Raises
     ------
@@ -38,7 +46,7 @@ def training_model(model: Transformer) -> TracedModel:
     problems = list(unknown_kernels(model))
     if problems:
         raise InputError(problems)
-    return (LlamaStep if model.norm == "rms" else GptStep)(model).made()
+    return (LlamaStep if model.norm == "rms" else GptStep)(model, kernels).made()
 
 
 def unknown_kernels(model: Transformer) -> Iterator[Problem]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
+from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.model import TracedModel
 from simperf.workload.optimizers import optimizer_steps
 from simperf.workload.traced import Affine, InputShape
+from simperf.workload.transformers.attention import WrittenAttention
 from simperf.workload.transformers.dimensions import Transformer, Weight
 from simperf.workload.transformers.tape import Part, Tape
 
@@ -27,10 +29,12 @@ class TrainingPass(ABC):
     model : Transformer
     weights : iterable of Weight
         As the kernels read them.
+    kernels : LayerKernels
+        Which kernels a layer runs.
     """
 
-    def __init__(self, model: Transformer, weights: Iterable[Weight]) -> None:
-        self.model, self.tape = model, Tape()
+    def __init__(self, model: Transformer, weights: Iterable[Weight], kernels: LayerKernels) -> None:
+        self.model, self.tape, self.kernels = model, Tape(), kernels
         rows = model.sequence
         self.rows = Affine(0, rows)
         self.wide = Affine(0, rows * model.hidden)
@@ -39,6 +43,10 @@ class TrainingPass(ABC):
         self.inner = Affine(0, rows * model.inner_width)
         self.logits = Affine(0, rows * model.vocabulary)
         self.tokens = self.tape.value(self.rows, role="input", name="tokens", width=8)
+        #: attention that writes its scores to memory; None where it is one kernel
+        self.written: WrittenAttention | None = None
+        if kernels.attention != "flash":
+            self.written = WrittenAttention(model, self.tape, fused=kernels.attention == "fused-softmax")
         self.weights = {one.name: (self.tape.weight(one), one.shape) for one in weights}
 
     @abstractmethod
@@ -91,6 +99,7 @@ class TrainingPass(ABC):
             forward=forward,
             gradients=tuple(tape.gradients),
             optimizer=optimizer_steps("adamw"),
+            kernels=self.kernels,
         )
 
     def _loss(self, logits: int) -> tuple[int, int]:

@@ -6,7 +6,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simperf.errors import UnknownNameError
+from simperf.errors import InputError, Problem, UnknownNameError
+from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.model import TracedModel
 from simperf.workload.modelfile import read_model
 
@@ -34,10 +35,10 @@ def names() -> tuple[str, ...]:
     return tuple(_files())
 
 
-def load(name: str | Transformer) -> TracedModel:
+def load(name: str | Transformer, kernels: LayerKernels | None = None) -> TracedModel:
     """Read a model of the zoo, or a file if `name` ends like one; each once, a file again when it has changed.
 
-    A transformer by its dimensions is made into a model.
+    A transformer by its dimensions is made into a model, of the kernels of eager PyTorch or of `kernels`.
 
     Raises
     ------
@@ -52,7 +53,10 @@ def load(name: str | Transformer) -> TracedModel:
     129068
     """
     if not isinstance(name, str):
-        return _by_dimensions(name)
+        return _by_dimensions(name, kernels or LayerKernels())
+    if kernels not in (None, LayerKernels()):
+        message, expected = "a traced model brings its own kernels", "a model by its dimensions"
+        raise InputError(Problem(message, key="kernels", value=str(kernels), expected=expected))
     if not name.endswith((*_SUFFIXES, ".toml")):
         return _shipped(name)
     path = Path(name).absolute()
@@ -63,10 +67,10 @@ def load(name: str | Transformer) -> TracedModel:
 
 
 @lru_cache(maxsize=16)
-def _by_dimensions(model: Transformer) -> TracedModel:
+def _by_dimensions(model: Transformer, kernels: LayerKernels) -> TracedModel:
     from simperf.workload.transformers.step import training_model
 
-    return training_model(model)
+    return training_model(model, kernels)
 
 
 @cache
