@@ -11,8 +11,8 @@ from simperf.errors import InputError, Problem
 from simperf.layout import Layout
 from simperf.layout.layout_file import layout_table
 from simperf.programs import PROGRAMS, ProgramSpec
-from simperf.programs.job_options import JobOptions, stack_of
-from simperf.programs.stack_file import stacks
+from simperf.programs.job_options import JobOptions
+from simperf.programs.stack_file import load_stack, stacks
 from simperf.programs.typed_tables import written_value
 from simperf.results import Result
 from simperf.run import run
@@ -146,6 +146,8 @@ def training_scenario(
         data["layout"] = layout_table(layout) if isinstance(layout, Layout) else _table("layout", layout)
     if not stack:
         data["frontend"] = {"use": "pytorch"}
+    elif isinstance(stack, Stack) and stack.frontend:
+        data["frontend"] = {"use": stack.frontend}
     try:
         made = change_scenario(make_scenario(data), set)
         if isinstance(chosen, Servers) and _given(batch):
@@ -185,12 +187,13 @@ def _of_stack(spec: ProgramSpec, stack: Stack | str | None) -> dict[str, Any]:
     if stack.name and stack.name not in stacks():
         message, expected = "a stack of a file of one's own is given by its path", f'stack="FOLDER/{stack.name}.toml"'
         raise InputError(Problem(message, key="stack", value=stack.name, expected=expected))
-    named = {"stack": stack.name}
-    base = stack_of(named)
+    base = load_stack(stack.name) if stack.name else Stack()
     return {
-        **(named if stack.name else {}),
+        **({"stack": stack.name} if stack.name else {}),
         **dict(_options(spec, stack.transport, base.transport)),
         **dict(_options(spec, stack.serving, base.serving)),
+        **dict(_options(spec, stack.kernels, base.kernels)),
+        **({"optimizer": stack.optimizer} if stack.optimizer != base.optimizer else {}),
     }
 
 

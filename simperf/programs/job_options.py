@@ -14,6 +14,7 @@ from simperf.programs.parameters import Parameter, Rules, field_value, file_valu
 from simperf.programs.stack_file import load_stack
 from simperf.training.job import Job
 from simperf.training.stack import Stack
+from simperf.workload.layer_kernels import LayerKernels
 
 __all__ = ["JobOptions", "Section", "gathered", "stack_of"]
 
@@ -131,8 +132,13 @@ class JobOptions:
         names = {self.names[one.kind, one.field]: one for one in stack.options}
         added = {name: file_value(one.kind, one.field, one.value) for name, one in names.items() if name not in given}
         whole = values | added
-        idle = {name for rule in self.rules(whole) if not rule.used for name in rule.names}
-        return whole | {name: self.parameters[name].default for name in added if name in idle}
+        unused = {name: rule for rule in self.rules(whole) if not rule.used for name in rule.names}
+        for name, one in names.items():
+            if name in added and name in unused and one.kind in (Stack, LayerKernels):
+                message = f"{unused[name].why}, and this stack sets {one.field}"
+                expected = f"{unused[name].expected}, or another stack"
+                raise InputError(Problem(message, key="stack", value=stack.name, expected=expected))
+        return whole | {name: self.parameters[name].default for name in added if name in unused}
 
     def made(self, given: Mapping[str, Any]) -> Job:
         """The job.
@@ -155,9 +161,13 @@ class JobOptions:
 _STACK = Parameter("stack", str, "", "software stack: a shipped one, or a file of your own", "Stack")
 
 
-def stack_of(given: Mapping[str, Any], **parts: Any) -> Stack:
-    """The stack that parameters name, with the transport and serving of `parts`."""
+def stack_of(given: Mapping[str, Any], *, kernels: LayerKernels, **parts: Any) -> Stack:
+    """The stack that parameters name, with `parts`, and what is played in place of its kernels and optimizer."""
     stack = _loaded(given["stack"]) if given["stack"] else Stack()
+    if stack.optimizer:
+        parts["optimizer"] = given["optimizer"]
+    if stack.kernels != LayerKernels():
+        parts["kernels"] = kernels
     return replace(stack, **parts)
 
 

@@ -17,7 +17,7 @@ from simperf.programs.job_options import JobOptions, Section, stack_of
 from simperf.programs.parameters import Parameter, Unless
 from simperf.programs.registry import program
 from simperf.programs.rules import slows
-from simperf.programs.training import SLOW_LINK, slow_links, workload_of
+from simperf.programs.training import KERNELS, SLOW_LINK, chooses_kernels, slow_links, workload_of
 from simperf.training.driver import train as play_job
 from simperf.training.job import Devices, Disturbances, Input, Job
 from simperf.training.replica import Passes
@@ -79,6 +79,7 @@ def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
     together = given["mode"] in ("synchronous", "backup")
     return (
         Unless(not given["model"], tuple(_LAYERS.keys), "a model of the zoo brings its own layers", "no model"),
+        chooses_kernels(given),
         Unless(bool(given["model"]), ("precision",), "layers in round numbers have none", "a model of the zoo"),
         Unless(bool(given["model"]), ("update_on_workers",), "layers take update on the workers", "a model of the zoo"),
         Unless(not on_workers, ("apply",), "the workers update, the servers only add up", "an update on the servers"),
@@ -128,11 +129,12 @@ def _job(given: Mapping[str, Any]) -> Job:
             problems += error.problems
     if problems:
         raise InputError(problems)
+    kernels = KERNELS.made(given)
     job: Job = _JOB.made(
         given,
-        model=workload_of(given["model"], given["precision"], layers=_LAYERS.made(given)),
+        model=workload_of(given["model"], given["precision"], kernels=kernels, layers=_LAYERS.made(given)),
         strategy=_SERVERS.made(given, **{key: made.pop(key) for key in ("consistency", "compression", "update")}),
-        stack=stack_of(given, transport=made.pop("transport"), serving=made.pop("serving")),
+        stack=stack_of(given, transport=made.pop("transport"), serving=made.pop("serving"), kernels=kernels),
         **made,
     )
     return job
@@ -149,7 +151,7 @@ def _consistency(given: Mapping[str, Any]) -> Consistency:
 #: the parameters of the program, and the job that they make
 OPTIONS = JobOptions(
     (
-        *(_JOB, _DEVICES, *_MODEL, _LAYERS, _SERVERS, *_CONSISTENCY, _COMPRESSION, _UPDATE),
+        *(_JOB, _DEVICES, *_MODEL, KERNELS, _LAYERS, _SERVERS, *_CONSISTENCY, _COMPRESSION, _UPDATE),
         *(_TRANSPORT, _SERVING, _INPUT, *_JITTER, _DISTURBANCES, SLOW_LINK, FAILURES_PARAMETER),
     ),
     _rules,

@@ -14,11 +14,13 @@ from simperf.programs.parameters import field_value
 from simperf.programs.typed_tables import FieldValue, field_values
 from simperf.training.stack import ServerTransport, Serving, Stack, StackOption
 from simperf.training.strategies import STRATEGIES, Servers
+from simperf.workload.layer_kernels import LayerKernels
+from simperf.workload.optimizers import OPTIMIZERS
 
 __all__ = ["load_stack", "stack_path", "stacks"]
 
 _FOLDER = Path(__file__).parent / "stacks"
-_KEYS = ("format", "kind", "title", "frontend", "strategy", "transport", "serving", "source")
+_KEYS = ("format", "kind", "title", "frontend", "optimizer", "strategy", "kernels", "transport", "serving", "source")
 
 
 def stacks() -> dict[str, Path]:
@@ -96,6 +98,10 @@ def _read(path: Path) -> Stack:
             problems.append(toml.problem((section,), f"strategy {name} has no servers: it has no use for it"))
         elif section in data:
             found += field_values(kind, data[section], toml, (section,), problems)
+    if "kernels" in data:
+        found += field_values(LayerKernels, data["kernels"], toml, ("kernels",), problems)
+    if "optimizer" in data:
+        found += _optimizer(toml, STRATEGIES[name], problems)
     sources = data.get("source", {})
     problems += _problems_of_sources(toml, found, sources if isinstance(sources, Mapping) else {})
     if problems:
@@ -106,6 +112,18 @@ def _read(path: Path) -> Stack:
     )
     about = {key: str(data.get(key, "")) for key in ("title", "frontend")}
     return Stack.of(path.stem, name, options, **about, frontend_source=str(sources.get("frontend", "")))
+
+
+def _optimizer(toml: TomlFile, strategy: type[Any], problems: list[Problem]) -> Iterator[FieldValue]:
+    """The implementation of the optimizer that the file names."""
+    given, at = toml.data["optimizer"], ("optimizer",)
+    if strategy is Servers:
+        problems.append(toml.problem(at, "strategy servers has no use for it", value=given))
+    elif not isinstance(given, str) or given not in OPTIMIZERS:
+        message = f"no such optimizer{nearest(str(given), OPTIMIZERS)}"
+        problems.append(toml.problem(at, message, value=given, expected="one of " + ", ".join(OPTIMIZERS)))
+    else:
+        yield FieldValue(Stack, "optimizer", given, given, at)
 
 
 def _problems_of_head(toml: TomlFile) -> Iterator[Problem]:

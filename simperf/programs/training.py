@@ -19,9 +19,11 @@ from simperf.programs.rules import deviates, slows
 from simperf.training.driver import train as play_job
 from simperf.training.job import Devices, Disturbances, Input, Job, SlowLink
 from simperf.training.replica import Layers, Traced, Workload
+from simperf.training.stack import Stack
 from simperf.training.strategies import DDP, REPLICATED, ByHand, DataParallel, LocalSGD
+from simperf.workload.layer_kernels import LayerKernels
 
-__all__ = ["OPTIONS", "SLOW_LINK", "slow_links", "train", "workload_of"]
+__all__ = ["KERNELS", "OPTIONS", "SLOW_LINK", "chooses_kernels", "slow_links", "train", "workload_of"]
 
 Strategy = Literal["ddp", "data-parallel", "naive", "local-sgd"]
 
@@ -44,6 +46,8 @@ _MODEL = (
     Parameter("precision", str, "fp32", "of the model", "Traced"),
     Parameter("optimizer", str, "", "of the model", "Traced"),
 )
+#: kernels of a layer, for a model by its dimensions
+KERNELS = Section.of(LayerKernels, attention_kernels="attention", norm_kernels="norm")
 _LAYERS = Section.of(
     Layers,
     *("forward", "backward", "fixed", "update", "sizes", "activations", "states"),
@@ -82,6 +86,7 @@ def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
         Unless(
             bool(given["model"]), ("precision", "optimizer"), "layers in round numbers have none", "a model of the zoo"
         ),
+        chooses_kernels(given),
         Unless(not given["devices"], ("gpus",), "the devices are named", "no devices"),
         Unless(given["workers"] > 0, ("prefetch",), "nothing is decoded ahead without workers", "workers = 1 or more"),
         deviates(given),
@@ -96,6 +101,13 @@ def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
         slows(given),
         *_of_other_strategies(given["strategy"]),
     )
+
+
+def chooses_kernels(given: Mapping[str, Any]) -> Unless:
+    """Kernels of a layer have an effect for models by their dimensions."""
+    traced = not given["model"] or isinstance(given["model"], str)
+    why = "a traced model brings its own kernels" if given["model"] else "layers in round numbers have none"
+    return Unless(not traced, tuple(KERNELS.keys), why, "[model] with layers, hidden, heads, ...")
 
 
 def _of_other_strategies(strategy: str) -> Iterable[Unless]:
@@ -128,9 +140,10 @@ def _job(given: Mapping[str, Any]) -> Job:
         made["disturbances"] = _DISTURBANCES.made(given, links=slow_links(given))
     except InputError as error:
         problems += error.problems
-    model = workload_of(given["model"], given["precision"], given["optimizer"], layers=_LAYERS.made(given))
+    kernels = KERNELS.made(given)
+    model = workload_of(given["model"], given["precision"], given["optimizer"], kernels, layers=_LAYERS.made(given))
     try:
-        job: Job = _JOB.made(given, model=model, stack=stack_of(given), **made)
+        job: Job = _JOB.made(given, model=model, stack=stack_of(given, kernels=kernels), **made)
     except InputError as error:
         problems += error.problems
     if problems:
@@ -140,13 +153,15 @@ def _job(given: Mapping[str, Any]) -> Job:
 
 _PARAMETERS: tuple[Parameter | Section, ...] = (
     Parameter("strategy", Strategy, "ddp", "DistributedDataParallel, DataParallel, by hand, or local SGD", "Job"),
-    *(_JOB, _DEVICES, *_MODEL, _LAYERS),
+    *(_JOB, _DEVICES, *_MODEL, KERNELS, _LAYERS),
     *_STRATEGIES.values(),
     *(_INPUT, _DISTURBANCES, SLOW_LINK, FAILURES_PARAMETER),
 )
 
 #: the parameters of the program, and the job that they make
-OPTIONS = JobOptions(_PARAMETERS, _rules, _job, strategies=tuple(REPLICATED))
+OPTIONS = JobOptions(
+    _PARAMETERS, _rules, _job, strategies=tuple(REPLICATED), fields={(Stack, "optimizer"): "optimizer"}
+)
 
 
 @program("train", rules=_rules, options=OPTIONS)
@@ -155,10 +170,13 @@ def train(m: Session, job: Job) -> Program:
     yield play_job(m, job)
 
 
-def workload_of(model: str, precision: str = "fp32", optimizer: str = "", *, layers: Workload) -> Workload:
+def workload_of(
+    model: str, precision: str = "fp32", optimizer: str = "", kernels: LayerKernels | None = None, *, layers: Workload
+) -> Workload:
     """A model of the zoo, or layers in round numbers if none is named."""
     if not model:
         return layers
     from simperf.workload.zoo import load
 
-    return Traced(load(model), precision, optimizer)
+    by_dimensions = not isinstance(model, str)
+    return Traced(load(model, kernels if by_dimensions else None), precision, optimizer)

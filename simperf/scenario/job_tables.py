@@ -273,6 +273,9 @@ def _written_failures(failures: Failures) -> dict[str, Any]:
 def _model(job: Job, names: Mapping[tuple[type[Any], str], str]) -> dict[str, Any]:
     """The program's keys of a job's model."""
     model = job.model
+    if isinstance(model, Traced) and model.model.kernels is not None:
+        message, expected = "a file says a model by its dimensions as [model]", "write_transformer"
+        raise InputError(Problem(message, key="model", value=model.name, expected=expected))
     if isinstance(model, Traced):
         keys = {"model": model.model.name, "precision": model.precision, "optimizer": model.optimizer}
         return {key: value for key, value in keys.items() if value}

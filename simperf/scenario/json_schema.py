@@ -193,6 +193,8 @@ def _job_tables() -> Schema:
 def _stack() -> Schema:
     """A file of a software stack."""
     from simperf.training.stack import ServerTransport, Serving
+    from simperf.workload.layer_kernels import LayerKernels
+    from simperf.workload.optimizers import OPTIMIZERS
 
     text: Schema = {"type": "string"}
     properties = {"format": {"const": 1}, "kind": {"const": "stack"}, "title": text, "frontend": text}
@@ -201,6 +203,8 @@ def _stack() -> Schema:
         "transport": _fields(ServerTransport),
         "serving": _fields(Serving),
     }
+    properties["kernels"] = _fields(LayerKernels)
+    properties["optimizer"] = {"enum": list(OPTIMIZERS), "description": "implementation of the optimizer"}
     properties["source"] = {"type": "object", "additionalProperties": text, "description": "of each value"}
     return _table(properties, required=["format", "kind", "strategy", "source"])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from simperf.execution import Program
@@ -11,7 +12,7 @@ from simperf.training.data.run import ReplicatedRun
 from simperf.training.execution_mode import kernel_by_kernel
 from simperf.training.fitting import fit_speed
 from simperf.training.job import Job
-from simperf.training.replica import faster
+from simperf.training.replica import Traced, faster
 from simperf.training.servers.run import ServedRun
 from simperf.training.step import TrainingStep
 from simperf.training.strategies import Servers
@@ -77,6 +78,8 @@ def train(m: Session, job: Job) -> Program:
 def _assumed(job: Job) -> dict[str, str]:
     """Options that the job has as its stack sets them, with their sources."""
     parts: list[Any] = [job.strategy, job.stack.transport, job.stack.serving]
+    if isinstance(job.model, Traced):
+        parts += [replace(job.stack, optimizer=job.model.optimizer), job.model.model.kernels]
     if isinstance(job.strategy, Servers):
         parts += [job.strategy.consistency, job.strategy.compression, job.strategy.update]
     return {f"{job.stack.name}: {name}": source for name, source in job.stack.in_use(parts).items()}

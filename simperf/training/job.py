@@ -289,8 +289,18 @@ class Job:
         return []
 
     def _of_stack(self) -> list[Problem]:
-        """A stack of another strategy, or one for servers where there are none."""
+        """A stack of another strategy, of kernels that the model does not run, or for servers where there are none."""
         stack, name = self.stack, type(self.strategy).__name__
+        usual, model = Stack(), getattr(self.model, "model", None)
+        for key, own in (
+            ("optimizer", getattr(self.model, "optimizer", "")),
+            ("kernels", getattr(model, "kernels", None)),
+        ):
+            value = getattr(stack, key)
+            if value not in (getattr(usual, key), own):
+                message = f"the model has other {key}" if own else "the model has none"
+                expected = f"a model made with the stack's {key}, or a stack without"
+                return [Problem(message, key=f"stack.{key}", value=str(value), expected=expected)]
         own = not stack.strategy or isinstance(self.strategy, STRATEGIES[stack.strategy])
         plain = (stack.transport, stack.serving) == (ServerTransport(), Serving())
         if own and (plain or isinstance(self.strategy, Servers)):

@@ -16,6 +16,7 @@ from simperf.training.servers.local_rings import GROUPED
 from simperf.training.servers.staleness import Consistency
 from simperf.training.strategies import STRATEGIES, Compression, ServerUpdate, Strategy
 from simperf.units import Bytes, BytesPerSecond, Ratio, Seconds
+from simperf.workload.layer_kernels import LayerKernels
 
 __all__ = ["UNEVEN", "ServerTransport", "Serving", "Stack", "StackOption"]
 
@@ -176,6 +177,10 @@ class Stack:
         how messages travel between workers and servers
     serving : Serving
         what their processes do with slices
+    optimizer : str
+        its implementation of the optimizer, one of `simperf.workload.optimizers`; empty for the model's
+    kernels : LayerKernels
+        kernels of a transformer layer
     """
 
     name: str = ""
@@ -186,6 +191,8 @@ class Stack:
     options: tuple[StackOption, ...] = ()
     transport: ServerTransport = field(default_factory=ServerTransport)
     serving: Serving = field(default_factory=Serving)
+    optimizer: str = ""
+    kernels: LayerKernels = field(default_factory=LayerKernels)
 
     @classmethod
     def of(cls, name: str, strategy: str, options: Sequence[StackOption], **about: str) -> Stack:
@@ -196,13 +203,15 @@ class Stack:
         InputError
             Options that do not go together.
         """
-        made = {kind: kind(**_of(kind, options)) for kind in (ServerTransport, Serving)}
+        made = {kind: kind(**_of(kind, options)) for kind in (ServerTransport, Serving, LayerKernels)}
         return cls(
             name,
             strategy=strategy,
             options=tuple(options),
             transport=cast(ServerTransport, made[ServerTransport]),
             serving=cast(Serving, made[Serving]),
+            kernels=cast(LayerKernels, made[LayerKernels]),
+            optimizer=str(_of(cls, options).get("optimizer", "")),
             **about,
         )
 

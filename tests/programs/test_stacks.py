@@ -14,6 +14,8 @@ from simperf.scenario import load_scenario, make_scenario, shipped_scenarios
 from simperf.scenario.json_schema import json_schema
 from simperf.training.stack import Stack
 from simperf.training.strategies import DDP, Servers
+from simperf.workload.layer_kernels import LayerKernels
+from simperf.workload.transformers import Transformer
 
 MINE = """
 format = 1
@@ -37,6 +39,7 @@ on = "its code"
 connections = "its code"
 message = "measured"
 """
+SMALL = Transformer(layers=2, hidden=64, heads=4, vocabulary=100, sequence=24)
 LAYERS = {"layers": 4, "backward": "4 ms", "weights": "40 MB", "steps": 2}
 
 
@@ -62,7 +65,8 @@ def test_every_value_is_read_as_it_is_written_and_has_a_source(name):
     for one in stack.options:
         spec = PROGRAMS["parameter-server" if stack.strategy == "servers" else "train"]
         parameter = spec.options.names[one.kind, one.field]
-        values = spec.options.completed({"stack": name})
+        dimensions = one.kind in (Stack, LayerKernels) or stack.optimizer
+        values = spec.options.completed({"stack": name, **({"model": SMALL} if dimensions else {})})
         assert values[parameter] in (file_value(one.kind, one.field, one.value), spec.parameters[parameter].default)
         assert one.source == data["source"][one.field]
 

@@ -123,13 +123,13 @@ class LlamaStep(TrainingPass):
         attended = self._linear_back(f"{name}.o", g, block.attended[3], self.queries)
         q, k, v = self._attention_back(name, attended, block)
         k, q = self._rotary_back(name, k, self.keys), self._rotary_back(name, q, self.queries)
-        h = None
+        read: int | None = None
         for part, turned, size in (("v", v, self.keys), ("k", k, self.keys), ("q", q, self.queries)):
-            if part in self._apart:
-                (turned,) = self.tape.add("copy.back", "copy", "copy", [turned], [size])
-            h = self._linear_back(f"{name}.{part}", turned, block.h, self.wide, plus=h)
-        assert h is not None
-        return self._norm_back(block.first, h, plus=g)
+            apart = part in self._apart
+            straight = self.tape.add("copy.back", "copy", "copy", [turned], [size])[0] if apart else turned
+            read = self._linear_back(f"{name}.{part}", straight, block.h, self.wide, plus=read)
+        assert read is not None
+        return self._norm_back(block.first, read, plus=g)
 
     def _attention_back(self, name: str, g: int, block: _Block) -> tuple[int, ...]:
         """Gradients of queries, keys and values."""

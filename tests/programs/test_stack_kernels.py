@@ -1,0 +1,181 @@
+"""Kernels of a layer and the optimizer of a stack: where they have an effect, what goes before, what is refused."""
+
+from dataclasses import replace
+
+import pytest
+
+import simperf
+from simperf.errors import InputError
+from simperf.programs.stack_file import load_stack
+from simperf.scenario import make_scenario
+from simperf.training.job import Job
+from simperf.training.replica import Layers, Traced
+from simperf.training.stack import Stack
+from simperf.training.strategies import DDP, Servers
+from simperf.workload import zoo
+from simperf.workload.layer_kernels import LayerKernels
+from simperf.workload.optimizers import OPTIMIZERS
+from simperf.workload.transformers import Transformer
+
+MINE = """
+format = 1
+kind = "stack"
+title = "Mine"
+optimizer = "adamw-fused"
+
+[strategy]
+kind = "ddp"
+
+[kernels]
+attention = "unfused"
+norm = "fused"
+
+[source]
+optimizer = "its code"
+attention = "its code, line 3"
+norm = "its code"
+"""
+DIMENSIONS = {"layers": 2, "hidden": 256, "heads": 4, "vocabulary": 1000, "sequence": 128, "ffn": 512}
+
+
+@pytest.fixture
+def mine(tmp_path):
+    def write(text=MINE):
+        (tmp_path / "mine.toml").write_text(text, "utf-8")
+        return tmp_path
+
+    return write
+
+
+def tables(**program):
+    shared = {"use": "train", "precision": "fp16", "batch_per_gpu": 4, "gpus": 2, "stack": "mine.toml", **program}
+    return {"machine": {"use": "dgx-1v"}, "model": DIMENSIONS, "program": shared}
+
+
+def job(folder, **program):
+    scenario = make_scenario(tables(**program), folder=folder)
+    return scenario.program.options.made(scenario.parameters)
+
+
+def test_a_stack_says_kernels_and_the_optimizer(mine):
+    folder = mine()
+    stack = load_stack("mine.toml", folder)
+    assert (stack.optimizer, stack.kernels) == ("adamw-fused", LayerKernels("unfused", "fused"))
+    made = job(folder)
+    assert made.model.model.kernels == LayerKernels("unfused", "fused")
+    assert made.model.optimizer == "adamw-fused"
+    transformer = Transformer(**DIMENSIONS)
+    assert made.model.model == zoo.load(replace(transformer, name=made.model.name), made.stack.kernels)
+
+
+def test_results_say_what_of_it_was_used_with_its_source(mine):
+    folder = mine()
+    used = simperf.run(make_scenario(tables(), folder=folder), record=False).assumed
+    assert used["mine: attention"] == "its code, line 3"
+    assert {"mine: norm", "mine: optimizer"} <= set(used)
+    said = simperf.run(make_scenario(tables(attention_kernels="flash", optimizer="sgd"), folder=folder), record=False)
+    assert "mine: norm" in said.assumed
+    assert not {"mine: attention", "mine: optimizer"} & set(said.assumed)
+
+
+def test_what_the_scenario_says_goes_before(mine):
+    made = job(mine(), attention_kernels="fused-softmax", optimizer="momentum")
+    assert made.model.model.kernels == LayerKernels("fused-softmax", "fused")
+    assert (made.model.optimizer, made.stack.optimizer) == ("momentum", "momentum")
+
+
+@pytest.mark.parametrize("name", sorted(OPTIMIZERS))
+def test_the_update_is_that_of_the_implementation(mine, name):
+    made = job(mine(MINE.replace("adamw-fused", name)))
+    assert made.model.model.update(made.model.optimizer).kernels == OPTIMIZERS[name].kernels
+
+
+def test_one_kernel_for_each_operation_takes_longer(mine):
+    folder = mine()
+    times = [
+        simperf.run(make_scenario(tables(**given), folder=folder), record=False).time
+        for given in ({"attention_kernels": "flash"}, {"attention_kernels": "fused-softmax"}, {})
+    ]
+    assert times == sorted(times)
+    assert len(set(times)) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"model": {"name": "resnet18"}}, "program.stack: a traced model brings its own kernels, and this stack sets"),
+        ({"model": {}, "program": {"batch_per_gpu": 0}}, "program.stack: layers in round numbers have none, and this"),
+    ],
+)
+def test_kernels_without_a_model_by_its_dimensions_are_refused(mine, change, words):
+    base = tables()
+    data = {**base, **change, "program": {**base["program"], **change.get("program", {})}}
+    with pytest.raises(InputError) as caught:
+        make_scenario({key: value for key, value in data.items() if value}, folder=mine())
+    assert words in str(caught.value)
+
+
+def test_a_key_without_effect_is_refused():
+    data = {**tables(attention_kernels="unfused"), "model": {"name": "gpt2"}}
+    data["program"].pop("stack")
+    with pytest.raises(InputError, match="attention_kernels: a traced model brings its own kernels"):
+        simperf.run(make_scenario(data))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (
+            'optimizer = "adamw-fused"',
+            'optimizer = "adamwfused"',
+            "optimizer: no such optimizer; did you mean 'adamw-f",
+        ),
+        ('attention = "unfused"', 'attention = "slow"', "kernels.attention"),
+        ('norm = "fused"', 'norms = "fused"', "kernels.norms: LayerKernels has no option 'norms'; did you mean 'norm'"),
+        ('optimizer = "its code"', "", "optimizer: a value needs a source"),
+        ('kind = "ddp"', 'kind = "servers"', "optimizer: strategy servers has no use for it"),
+    ],
+)
+def test_what_is_wrong_with_a_file(mine, before, after, words):
+    with pytest.raises(InputError) as caught:
+        load_stack("mine.toml", mine(MINE.replace(before, after)))
+    assert words in str(caught.value)
+
+
+def test_workers_of_servers_run_the_kernels_too(mine):
+    text = (
+        MINE.replace('"ddp"', '"servers"').replace('optimizer = "adamw-fused"', "").replace('optimizer = "its c', '#"')
+    )
+    folder = mine(text)
+    data = tables(strategy="servers")
+    scenario = make_scenario(data, folder=folder)
+    made = scenario.program.options.made(scenario.parameters)
+    assert isinstance(made.strategy, Servers)
+    assert made.model.model.kernels == LayerKernels("unfused", "fused")
+    assert "mine: attention" in simperf.run(scenario, record=False).assumed
+
+
+def test_from_python():
+    llama = Transformer(**DIMENSIONS)
+    stack = Stack(optimizer="adamw-fused", kernels=LayerKernels("fused-softmax"))
+    given = {"on": "dgx-1v", "precision": "fp16", "batch_per_gpu": 4, "record": False}
+    one = simperf.train(llama, stack=stack, **given)
+    keys = {"program.attention_kernels": "fused-softmax", "program.optimizer": "adamw-fused"}
+    assert one.metrics == simperf.train(llama, stack=Stack(), set=keys, **given).metrics
+    host = simperf.train(llama, stack=replace(stack, frontend="pytorch"), **given)
+    assert host.metrics == simperf.train(llama, set=keys, **given).metrics
+    assert host.time > one.time
+
+
+def test_a_job_of_types_has_a_model_that_the_stack_fits():
+    llama, kernels = Transformer(**DIMENSIONS), LayerKernels("unfused")
+    model = Traced(zoo.load(llama, kernels), "fp16", "adamw-fused")
+    assert Job(model, DDP(), stack=Stack(optimizer="adamw-fused", kernels=kernels)).model is model
+    for stack, words in (
+        (Stack(optimizer="sgd"), "stack.optimizer: the model has other optimizer"),
+        (Stack(kernels=LayerKernels("fused-softmax")), "stack.kernels: the model has other kernels"),
+    ):
+        with pytest.raises(InputError, match=words):
+            Job(model, DDP(), stack=stack)
+    with pytest.raises(InputError, match=r"stack\.optimizer: the model has none"):
+        Job(Layers(2, 1e-3, 2e-3, 1e6), stack=Stack(optimizer="sgd"))
