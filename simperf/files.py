@@ -131,6 +131,7 @@ def _key_lines(text: str) -> dict[tuple[str | int, ...], int]:
                 parts = _split(header.group(2))
                 for part in parts[:-1]:
                     prefix = (*prefix, part)
+                    lines.setdefault(prefix, number)
                     if prefix in counts:
                         prefix = (*prefix, counts[prefix])
                 prefix = (*prefix, parts[-1])

@@ -37,6 +37,8 @@ BACKWARD = "attention_backward"
 #: matrix products of a tile forward and backward (FlashAttention-2, section 3.1), and kernels of the backward pass: the
 #: row sums of the result times its gradient, the gradients, and the queries' gradient from fp32
 _PRODUCTS, _PRODUCTS_BACK, _KERNELS_BACK = 2.0, 5.0, 3.0
+#: constants without which no time can be computed
+_NEEDED = ("matrix", "exponential", "serial", "block", "tail")
 #: query heads a head of the cache beyond which TensorRT-LLM reads the cache for each query head, and how many times as
 #: fast as from memory, as they come from the L2
 _LARGEST_GROUP, _AGAIN = 16, 2.0
@@ -96,6 +98,10 @@ class AttentionKernels:
         self.constants = library_constants(device, library)
         if not self.constants or not getattr(device, "lanes", None):
             raise InputError(Problem(f"{device.name} has no constants of {library}", key="attention"))
+        lacking = [key for key in _NEEDED if key not in self.constants]
+        if lacking:
+            message = f"{device.name} lacks a constant of {library}"
+            raise InputError(Problem(message, key=f"attention.{library}.{lacking[0]}"))
         self.rates = attention_rates(device, memory=memory, floor=floor)
 
     def cost(self, op: Op, *, warm: bool = False) -> OpCost | None:
@@ -112,8 +118,6 @@ class AttentionKernels:
             return None
         if shape.queries == 1 and "decode-memory" in self.constants and op.kind != BACKWARD:
             return self._decode(op, shape, warm=warm)
-        if "matrix" not in self.constants:
-            return None
         back = op.kind == BACKWARD
         constants = backward_constants(self.constants) if back else self.constants
         blocks, tiles, longest, scores = visible(shape.queries, shape.keys, causal=shape.causal, window=shape.window)

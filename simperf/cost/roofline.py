@@ -10,12 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from simperf.cost.attention import LIBRARIES, AttentionKernels, library_constants
 from simperf.cost.seams import Device, OpCost
 from simperf.cost.tiles import Tiling, library_tile, tiling
 from simperf.errors import InputError, Problem, nearest
 from simperf.workload.op import MATRIX_FAMILIES, Gemm, Op
+
+if TYPE_CHECKING:
+    from simperf.cost.attention import AttentionKernels
 
 __all__ = ["SHARPNESS", "Roofline"]
 
@@ -85,7 +88,7 @@ class Roofline:
             problems.append(Problem("must be a finite time, 0 or more", key="overhead", value=repr(self.overhead)))
         if problems:
             raise InputError(problems)
-        self._attention = self._attention_kernels()
+        self._attention: AttentionKernels | None = None
 
     @classmethod
     def sharp(cls, device: Device, *, overhead: float = 0.0) -> Roofline:
@@ -172,17 +175,16 @@ class Roofline:
             demand=self.demand(op),
         )
 
-    def _attention_kernels(self) -> AttentionKernels | None:
-        """Kernels of attention by shape, where the device has constants of the library that training runs."""
-        if not self._quantisation or not library_constants(self.device, LIBRARIES[0]):
-            return None
-        memory = self.device.memory_bandwidth * self._share("elementwise", "fp32", otherwise="elementwise")
-        return AttentionKernels(self.device, memory=memory, floor=self.overhead)
-
     def _by_shape(self, op: Op) -> OpCost | None:
         """Cost of attention by its shape, unless an efficiency was given for it or no kernel serves it."""
-        if self._attention is None or {"attention", f"attention-{op.dtype}"} & self._efficiency.keys():
+        known = any(key.startswith("flash-attention.") for key in getattr(self.device, "attention", ()))
+        if not known or not self._quantisation or {"attention", f"attention-{op.dtype}"} & self._efficiency.keys():
             return None
+        if self._attention is None:
+            from simperf.cost.attention import AttentionKernels
+
+            memory = self.device.memory_bandwidth * self._share("elementwise", "fp32", otherwise="elementwise")
+            self._attention = AttentionKernels(self.device, memory=memory, floor=self.overhead)
         found = self._attention.cost(op)
         least = self.floor(op) + self.overhead
         return found if found is None or found.time >= least else replace(found, time=least)

@@ -171,6 +171,8 @@ class KernelFamily:
         return str(name)
 
 
+#: libraries of attention kernels (`simperf.cost.attention.LIBRARIES`)
+_LIBRARIES = ("flash-attention", "flash-attention-2", "tensorrt-llm")
 #: constants of attention kernels (`simperf.cost.attention`), each a number without a dimension and at most so large
 _ATTENTION = {
     "matrix": 1.0,
@@ -223,6 +225,10 @@ class AttentionTable:
             return table
         found: dict[str, float] = {}
         for library, constants in table.items():
+            if library not in _LIBRARIES:
+                known = ", ".join(_LIBRARIES)
+                hint = nearest(str(library), _LIBRARIES)
+                raise ValueError(f"no library {library!r} of attention kernels{hint}; there are {known}")
             if not isinstance(constants, Mapping):
                 raise ValueError(f"{library}: a table of one library's constants is meant: [attention.{library}]")
             for name, value in constants.items():

@@ -1,6 +1,8 @@
 """Attention by shape: blocks, tiles, masks and windows, the regimes of its time, and constants of libraries."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simperf.cost import Roofline
-from simperf.cost.attention import AttentionKernels, attention_shape, backward_constants, library_constants
+from simperf.cost.attention import LIBRARIES, AttentionKernels, attention_shape, backward_constants, library_constants
 from simperf.cost.attention_formulas import AttentionRates, AttentionWork, attention_time, decode_time, visible
 from simperf.errors import InputError
-from simperf.hardware import Catalog
+from simperf.hardware import Catalog, quantity
 from simperf.workload import Gemm, Op
 from simperf.workload.kinds import attention
 
@@ -187,3 +189,32 @@ def test_no_attention_is_faster_than_the_peaks_allow():
             cost = model.cost(op)
             assert cost.time >= model.floor(op)
             assert 0 < cost.demand <= 1
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("[attention.flash-atention]\nmatrix = 0.9", "there are flash-attention, flash-attention-2, tensorrt-llm"),
+        ("[attention.flash-attention]\nmatrx = 0.9", "did you mean 'matrix'"),
+        ("[attention.flash-attention]\nmatrix = 1.9", "a number from 0 to 1"),
+        ("[attention]\nmatrix = 0.9", "no library 'matrix'"),
+        ("[attention.flash-attention]\nblock = true", "a number from 0 to"),
+    ],
+    ids=["library", "constant", "value", "no library", "type"],
+)
+def test_a_file_of_attention_constants_is_checked(tmp_path, table, message):
+    text = (Path(__file__).parents[2] / "simperf/hardware/data/architecture/hopper.toml").read_text("utf-8")
+    text = text[: text.index("[attention.")] + table + "\n\n[source]\ndefault = 'a test'\n"
+    (tmp_path / "architecture").mkdir()
+    (tmp_path / "architecture" / "other.toml").write_text(text, "utf-8")
+    with pytest.raises(InputError, match=re.escape(message)) as caught:
+        Catalog.load([tmp_path]).part("architecture", "other")
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if line.startswith("[attention")]
+    assert [problem.line for problem in caught.value.problems] == lines
+
+
+def test_constants_that_lack_one_are_refused_by_name():
+    part = replace(Catalog.load().gpu("h100-sxm5-80gb"), attention={"flash-attention.matrix": 0.9})
+    with pytest.raises(InputError, match="exponential"):
+        Roofline(part).cost(attention(1, 16, queries=64, head_dim=64, dtype="bf16"))
+    assert LIBRARIES == quantity._LIBRARIES
