@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from simperf.cost.formulas import matrix_time, row_time, stream_time
+from simperf.cost.lattice import LATTICE, correction, verify_lattice
 from simperf.cost.processor import COLD, processor_time
 from simperf.cost.roofline import Roofline
 from simperf.cost.rows import pressure, row_launch
@@ -39,7 +41,8 @@ class FittedRoofline:
     kernels : mapping of str to mapping of str to float
         Constants of `simperf.cost.formulas` by ``"family-precision:kind"``, ``"family-precision"`` or ``"family"``; the
         first that is there holds. ``tiled`` above zero says that tiles and waves were counted in the fit, ``tile_m``,
-        ``tile_n`` and ``tile_only`` which tiles the library has, ``tile_half`` how fast they load.
+        ``tile_n`` and ``tile_only`` which tiles the library has, ``tile_half`` how fast they load. ``lattice``
+        above zero says that the others are factors of `other`'s times by shape (`simperf.cost.lattice`).
     other : OpModel, optional
         For operations that have no constants; default: `Roofline` on the device.
 
@@ -59,6 +62,9 @@ class FittedRoofline:
         self, device: Device, kernels: Mapping[str, Mapping[str, float]], *, other: OpModel | None = None
     ) -> None:
         self.device, self.kernels = device, kernels
+        for name, constants in kernels.items():
+            if constants.get(LATTICE, 0.0) > 0:
+                verify_lattice(name, constants)
         self._other = Roofline(device) if other is None else other
 
     def key(self, op: Op) -> str | None:
@@ -82,6 +88,8 @@ class FittedRoofline:
         found = self.kernels[key]
         if found.get("processor", 0.0) > 0:
             return self._processor(op, found)
+        if found.get(LATTICE, 0.0) > 0 and op.gemm is not None:
+            return self._corrected(op, op.gemm, found)
         # kernels that follow one another have no energy in store, and the host is simulated
         known = {key: value for key, value in found.items() if key not in (*TILED, "stored", "floor")}
         overhead = known.get("overhead", 0.0)
@@ -98,6 +106,17 @@ class FittedRoofline:
         other = self._other.cost(op)
         regime = "overhead" if overhead > time - overhead else "compute" if compute >= memory else "memory"
         return OpCost(time, compute, memory, overhead, regime, op.flops, op.nbytes, other.demand)
+
+    def _corrected(self, op: Op, gemm: Gemm, found: Mapping[str, float]) -> OpCost:
+        """Cost by the catalogue's constants times a factor of the shape (`simperf.cost.lattice`)."""
+        cost, factor = self._other.cost(op), correction(gemm.m, gemm.n, gemm.k, found)
+        return replace(
+            cost,
+            time=cost.time * factor,
+            compute_time=cost.compute_time * factor,
+            memory_time=cost.memory_time * factor,
+            overhead=cost.overhead * factor,
+        )
 
     def _rows(self, op: Op, known: Mapping[str, float]) -> float:
         """Time of a kernel on rows; of rows whose length is unknown none is read again."""

@@ -19,6 +19,7 @@ from simperf.workload.op import MATRIX_FAMILIES, Gemm, Op
 
 if TYPE_CHECKING:
     from simperf.cost.attention import AttentionKernels
+    from simperf.cost.products import MatrixUnits, ProductTime
 
 __all__ = ["SHARPNESS", "Roofline"]
 
@@ -37,6 +38,10 @@ _VECTOR = {
     "fp8": ("fp32",),
     "int8": ("int8-vector", "fp32"),
 }
+#: name of a product's constant, where it is not that of its precision, by kind of operation
+PRODUCT_RATES: Mapping[str, str] = {"block_scaled_matmul": "fp8-block"}
+#: kinds of kernels around scaled products
+SCALING_KINDS = ("amax", "quantize")
 
 
 class Roofline:
@@ -146,6 +151,42 @@ class Roofline:
             return 1.0
         return min(1.0, max(op.elements / (sms * THREADS_PER_SM), 1.0 / sms, least))
 
+    def units(self, op: Op) -> MatrixUnits | None:
+        """What `op`'s product finds on the device's matrix units, if its architecture has constants for them.
+
+        Batched or not, a product takes its precision's share of the peak; a convolution less, by what its family
+        reaches over products. In a long run (`Op.reuse` infinite) the clock is what the board's power sustains: power
+        goes as the cube of the clock, so a board with less for each multiprocessor than holds the full clock runs at
+        the cube root of that share. Where an efficiency of the family was given instead of the device's, it holds.
+        """
+        known = getattr(self.device, "product", None)
+        share = known.get(PRODUCT_RATES.get(op.kind, op.dtype)) if known else None
+        if not known or share is None or op.gemm is None or op.family not in ("gemm", "conv") or not self._quantisation:
+            return None
+        keys = [f"{family}{of}" for family in {op.family, "gemm"} for of in ("", f"-{op.dtype}")]
+        if any(self._efficiency.get(key) != self.device.efficiency.get(key) for key in keys):
+            return None
+        from simperf.cost.products import MatrixUnits
+
+        device, sms = self.device, max(1, self.device.sms)
+        rate = share * self.peak(op.dtype)
+        if op.family == "conv":
+            rate *= self._share("conv", op.dtype, otherwise="gemm") / self._share("gemm", op.dtype, otherwise="gemm")
+        power = getattr(device, "power", None)
+        if power is not None and "power" in known and math.isinf(op.reuse):
+            rate *= min(1.0, power / sms / known["power"]) ** (1.0 / 3.0)
+        return MatrixUnits(
+            rate=rate,
+            sms=sms,
+            fixed=known["fixed"],
+            fill=known["fill"],
+            waves=known["waves"],
+            memory=known["memory"] * device.memory_bandwidth,
+            bandwidth=device.memory_bandwidth,
+            l2=getattr(device, "l2", 0.0) or 1.0,
+            block=op.kind in PRODUCT_RATES,
+        )
+
     def cost(self, op: Op) -> OpCost:
         """Cost of `op` alone on the device."""
         if op.family == "attention" and (found := self._by_shape(op)) is not None:
@@ -154,6 +195,15 @@ class Roofline:
             from simperf.cost.experts import expert_cost
 
             return expert_cost(op, op.experts, self.device, peak=self.peak(op.dtype))
+        units = self.units(op)
+        if units is not None and op.gemm is not None:
+            from simperf.cost.products import product_time
+
+            gemm = op.gemm
+            times = product_time(gemm.batch, gemm.m, gemm.n, gemm.k, nbytes=op.nbytes, units=units, reuse=op.reuse)
+            return self._product(op, times, units.fixed)
+        if op.kind in SCALING_KINDS and "scaling" in (known := getattr(self.device, "product", {})):
+            return self._scaling(op, known)
         compute_rate, memory_rate = self.rates(op) if op.flops else (math.inf, self._memory_rate(op))
         compute, memory = op.flops / compute_rate, op.nbytes / memory_rate
         high, low = max(compute, memory), min(compute, memory)
@@ -188,6 +238,30 @@ class Roofline:
         found = self._attention.cost(op)
         least = self.floor(op) + self.overhead
         return found if found is None or found.time >= least else replace(found, time=least)
+
+    def _scaling(self, op: Op, known: Mapping[str, float]) -> OpCost:
+        """Cost of a kernel that finds or applies the factors of a scaled product: it streams."""
+        memory = op.nbytes / (known["scaling"] * self.device.memory_bandwidth)
+        fixed = known.get("scaling-fixed", self.overhead)
+        regime = "overhead" if fixed > memory else "memory"
+        return OpCost(fixed + memory, 0.0, memory, fixed, regime, op.flops, op.nbytes, self.demand(op))
+
+    def _product(self, op: Op, found: ProductTime, fixed: float) -> OpCost:
+        """Cost of a product on matrix units; no faster than the peak allows, nor than memory for what is not cached."""
+        least = op.flops / self.peak(op.dtype) + fixed if math.isfinite(op.reuse) else self.floor(op) + fixed
+        regime = "compute" if found.arithmetic >= found.traffic else "memory"
+        if fixed > max(found.arithmetic, found.traffic):
+            regime = "overhead"
+        return OpCost(
+            time=max(found.time, least),
+            compute_time=found.arithmetic,
+            memory_time=found.traffic,
+            overhead=fixed,
+            regime=regime,
+            flops=op.flops,
+            nbytes=op.nbytes,
+            demand=self.demand(op),
+        )
 
     def _tiling(self, gemm: Gemm, op: Op) -> Tiling:
         """How `op`'s product is cut: by the library's one tile, if that is known, else in the best way."""

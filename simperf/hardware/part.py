@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from math import inf
 from typing import Any, ClassVar
 
-from simperf.hardware.quantity import units_of
+from simperf.hardware.quantity import PRODUCT_CONSTANTS, units_of
 
 __all__ = ["Part"]
 
@@ -67,7 +67,8 @@ class Part:
             if item.name in _LABELS or value is None or isinstance(value, bool | str):
                 continue
             if isinstance(value, Mapping):
-                found |= {f"{item.name}.{key}": (number, unit) for key, number in value.items()}
+                units = PRODUCT_CONSTANTS if item.name == "product" else {}
+                found |= {f"{item.name}.{key}": (number, units.get(key, unit)) for key, number in value.items()}
             else:
                 found[item.name] = (value, unit)
         return {key: row for key, row in found.items() if row[0] != inf}

@@ -238,7 +238,7 @@ def _inherit(values: dict[str, Any], toml: TomlFile, catalog: PartCatalog) -> di
         if values[key] is None and getattr(base, key) is not None:
             values[key] = getattr(base, key)
             sources[key] = base.source(key)
-    for table in ("efficiency", "attention", "experts"):
+    for table in ("efficiency", "attention", "experts", "product"):
         shared, given = getattr(base, table), values[table]
         sources |= {f"{table}.{key}": base.source(f"{table}.{key}") for key in shared if key not in given}
         values[table] = {**shared, **given}

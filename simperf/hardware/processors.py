@@ -21,6 +21,7 @@ from simperf.hardware.quantity import (
     Measured,
     Ports,
     Power,
+    ProductConstants,
     Size,
     Switch,
 )
@@ -54,6 +55,8 @@ class ArchitecturePart(Part):
         known.
     experts : Mapping[str, float]
         Constants of experts of a mixture (`simperf.cost.experts`), in place of those of other architectures.
+    product : Mapping[str, float]
+        Constants of matrix products by shape (`simperf.cost.products`); empty where none are known.
     """
 
     KIND: ClassVar[str] = "architecture"
@@ -66,6 +69,7 @@ class ArchitecturePart(Part):
     lanes: Count | None = None
     attention: Annotated[Mapping[str, float], InFile(AttentionConstants, {})] = field(default_factory=dict, hash=False)
     experts: Annotated[Mapping[str, float], InFile(ExpertConstants, {})] = field(default_factory=dict, hash=False)
+    product: Annotated[Mapping[str, float], InFile(ProductConstants, {})] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +99,7 @@ class GpuPart(Part):
         Shortest time of a kernel on the device [s].
     copy_engines : int
         Copies that run beside the kernels at one time.
-    l1, threads, efficiency : float or None, int or None, Mapping[str, float]
+    l1, threads, efficiency, product : float or None, int or None, Mapping[str, float], Mapping[str, float]
         As in `ArchitecturePart`.
     lanes, attention, experts : int or None, Mapping[str, float], Mapping[str, float]
         As in `ArchitecturePart`.
@@ -127,6 +131,7 @@ class GpuPart(Part):
     lanes: Count | None = None
     attention: Annotated[Mapping[str, float], InFile(AttentionConstants, {})] = field(default_factory=dict, hash=False)
     experts: Annotated[Mapping[str, float], InFile(ExpertConstants, {})] = field(default_factory=dict, hash=False)
+    product: Annotated[Mapping[str, float], InFile(ProductConstants, {})] = field(default_factory=dict, hash=False)
     block_share: Annotated[float | None, Measured] = None
     side_by_side: Annotated[float, Measured] = math.inf
     beside: Annotated[Mapping[str, float], Measured] = field(default_factory=dict, hash=False)

@@ -80,7 +80,7 @@ class FittedModel:
         Standard deviation of the logarithm of what a measuring session shares; 0 if there was only one [1].
     constant : mapping of str to FittedConstant
     fixed : mapping of str to float
-        Constants that were not fitted.
+        Constants without intervals of their own: those that were not fitted, and the factors of a lattice.
     held_out : tuple of str
         Keys of points that were kept out of the fit.
     """
@@ -91,7 +91,7 @@ class FittedModel:
     error: float
     scatter: float
     between: float = 0.0
-    constant: Mapping[str, FittedConstant]
+    constant: Mapping[str, FittedConstant] = field(default_factory=dict)
     fixed: Mapping[str, float] = field(default_factory=dict)
     held_out: tuple[str, ...] = ()
 
@@ -144,6 +144,8 @@ class ProfilePart(Part):
         for name, model in self.model.items():
             for key, one in model.constant.items():
                 found[f"{name}.{key}"] = (one.value, "1" if one.unit == "s/B" else one.unit)
+            if not model.constant:  # a lattice
+                found |= {f"{name}.{key}": (value, "1") for key, value in model.fixed.items()}
         return found
 
     @property

@@ -18,6 +18,7 @@ from simperf.errors import nearest
 from simperf.units import format_quantity, parse
 
 __all__ = [
+    "PRODUCT_CONSTANTS",
     "REQUIRED",
     "AttentionConstants",
     "Bandwidth",
@@ -39,6 +40,7 @@ __all__ = [
     "Power",
     "Precision",
     "Price",
+    "ProductConstants",
     "Quantity",
     "QueueDepth",
     "Size",
@@ -276,6 +278,60 @@ class ExpertTable:
         return found
 
 
+#: constants of matrix products by shape (`simperf.cost.products`) and their dimension
+PRODUCT_CONSTANTS = {
+    "fp16": "1",
+    "bf16": "1",
+    "fp8": "1",
+    "fp8-block": "1",
+    "memory": "1",
+    "fixed": "s",
+    "fill": "s",
+    "waves": "1",
+    "power": "W",
+    "scaling": "1",
+    "scaling-fixed": "s",
+}
+
+
+class ProductTable:
+    """Annotation of a table of constants of matrix products by shape, each in its own dimension."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Read the constants before pydantic sees them."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(self.read, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        """Say that a file holds a table of numbers and of texts with units here."""
+        return {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
+
+    @staticmethod
+    def read(table: Any) -> Any:
+        """Return the constants in SI units.
+
+        Raises
+        ------
+        ValueError
+            A key that is none, or a value that is wrong for its key.
+        """
+        if not isinstance(table, Mapping):
+            return table
+        found = {}
+        for key, value in table.items():
+            if key not in PRODUCT_CONSTANTS:
+                raise ValueError(f"no constant {key!r} of matrix products{nearest(str(key), PRODUCT_CONSTANTS)}")
+            try:
+                found[key] = Quantity(PRODUCT_CONSTANTS[key], zero=key in ("fill", "waves")).read(value)
+            except ValueError as error:
+                raise ValueError(f"{key}: {error}") from None
+        missing = [key for key in ("memory", "fixed", "fill", "waves") if key not in found]
+        if missing:
+            raise ValueError(f"a constant is missing: {', '.join(missing)}")
+        return found
+
+
 #: default of `InFile` where a file must have the key
 REQUIRED: Any = object()
 
@@ -323,6 +379,7 @@ _EXPERTS = ("bf16", "fp8", "fp8-block", "mxfp4-bf16", "mxfp4-mxfp8", "memory", "
 ExpertConstants = Annotated[dict[str, float], ExpertTable()]
 Efficiency = dict[Annotated[str, KernelFamily()], Fraction]
 AttentionConstants = Annotated[dict[str, float], AttentionTable()]
+ProductConstants = Annotated[dict[str, float], ProductTable()]
 LimitByPrecision = Annotated[Mapping[str, float], InFile(dict[Precision, Compute])]
 #: a field that only measurements give, in a profile
 Measured = InFile(None)

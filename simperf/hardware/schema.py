@@ -156,9 +156,16 @@ class _FittedModel(Table):
     error: float
     scatter: float
     between: float = 0.0
-    constant: dict[str, _FittedConstant]
+    constant: dict[str, _FittedConstant] = Field(default_factory=dict)
     fixed: dict[str, float] = Field(default_factory=dict)
     held_out: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _constants(self) -> _FittedModel:
+        """A model has constants, or the factors of a lattice, which have no intervals of their own."""
+        if not self.constant and "lattice" not in self.fixed:
+            raise ValueError("a table of constants is missing: [model.NAME.constant.CONSTANT]")
+        return self
 
 
 def _model_name(name: Any) -> str:

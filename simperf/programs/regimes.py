@@ -15,6 +15,7 @@ from simperf.programs.parameters import Count
 from simperf.programs.registry import program
 from simperf.units import format_quantity
 from simperf.workload import OpGraph, chain, decoder, make_op
+from simperf.workload.loops import timing_loop
 
 __all__ = ["DecoderForward", "additions", "decoder_forward", "operations"]
 
@@ -25,6 +26,7 @@ def operations(
     *,
     ops: list[dict[str, Any]] = [{"op": "cos", "elements": 1_000_000}, {"op": "cos", "elements": 1_000_000}],
     times: Count = 1,
+    copies: int = 0,
     gpu: int = 0,
 ) -> Program:
     """Run operations one after the other, each reading the one before, on one GPU.
@@ -35,11 +37,15 @@ def operations(
         operations by type and shape, such as {op = "matmul", m = 4000, n = 4000, k = 4000}
     times : int
         repetitions of the whole chain
+    copies : int
+        weights that the operations go round, as a short timing loop does, so that small ones stay in the L2 and the
+        clock does not fall; 0 is a long run, whose operands come from memory
     gpu : int
         index of the GPU
     """
     device = m.gpu(gpu)
-    graph = chain(make_op(spec, key=f"program.ops[{i}]") for i, spec in enumerate(ops))
+    made = [make_op(spec, key=f"program.ops[{i}]") for i, spec in enumerate(ops)]
+    graph = chain([timing_loop(op, copies) for op in made] if copies else made)
     net = m.module(graph, device, name="operations")
     for _ in range(times):
         yield run(net, device)

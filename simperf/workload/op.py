@@ -148,7 +148,8 @@ class Op:
         The shape of an attention; None for any other operation, and for one that was traced.
     reuse : float
         What is touched between two uses of the same operands [B]. Infinite in a program's run, where operands come from
-        memory; finite in a short loop that times one operation, whose operands may stay in the L2.
+        memory and the clock is what the board sustains; finite in a short loop that times one operation, whose operands
+        may stay in the L2 (`simperf.workload.loops.timing_loop`).
     experts : ExpertShape or None
         The experts of a mixture inside, if there are any.
     row : float

@@ -51,6 +51,9 @@ MODULES = {
     "pool2d": "rows",
     "reduction": "rows",
     "softmax": "rows",
+    "amax": "scaling",
+    "block_scaled_matmul": "scaling",
+    "quantize": "scaling",
     "adam": "update",
     "sgd": "update",
 }

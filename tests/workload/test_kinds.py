@@ -45,6 +45,11 @@ HAND = [
     ({"op": "embedding", "tokens": 3, "width": 4}, 0, 48 + 24, 48),
     ({"op": "fill", "elements": 7}, 0, 0, 28),
     ({"op": "copy", "elements": 7, "dtype": "fp64"}, 0, 56, 56),
+    ({"op": "amax", "elements": 10}, 10, 20, 4),
+    ({"op": "quantize", "elements": 10}, 20, 20, 10 + 4),
+    ({"op": "quantize", "elements": 256, "scaling": "block"}, 512, 512, 256 + 2 * 4),
+    # factors of 4 bytes: 2 a row of 256 activations, 2 for weights of 256 x 128
+    ({"op": "block_scaled_matmul", "m": 3, "n": 128, "k": 256}, 2 * 3 * 128 * 256, 131 * 256 + 4 * 8, 2 * 3 * 128),
     ({"op": "sgd", "parameters": 10}, 20, 80, 40),
     ({"op": "sgd", "parameters": 10, "momentum": True, "weight_decay": True}, 60, 120, 80),
     ({"op": "adam", "parameters": 10}, 200, 160, 120),

@@ -15,15 +15,18 @@ from simperf.workload.kinds.experts import moe
 from simperf.workload.kinds.memory import copy, custom, embedding, fill
 from simperf.workload.kinds.pointwise import BINARY_FLOPS, UNARY_FLOPS, binary, dropout, elementwise, unary
 from simperf.workload.kinds.rows import batchnorm, cross_entropy, layernorm, pool2d, reduction, softmax
+from simperf.workload.kinds.scaling import amax, block_scaled_matmul, quantize, scaled_product
 from simperf.workload.kinds.update import adam, sgd
 
 __all__ = [
     "BINARY_FLOPS",
     "UNARY_FLOPS",
     "adam",
+    "amax",
     "attention",
     "batchnorm",
     "binary",
+    "block_scaled_matmul",
     "bmm",
     "conv2d",
     "copy",
@@ -38,7 +41,9 @@ __all__ = [
     "matmul",
     "moe",
     "pool2d",
+    "quantize",
     "reduction",
+    "scaled_product",
     "sgd",
     "softmax",
     "unary",

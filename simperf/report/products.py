@@ -1,0 +1,36 @@
+"""Grades of matrix products by shape, as markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from simperf.accuracy.products import ProductGrade
+
+__all__ = ["LAYER_TITLES", "product_lines", "products_markdown"]
+
+#: type of a table's layer in words
+LAYER_TITLES: Mapping[str, str] = {"bfloat16": "bf16", "fp8": "fp8, one factor", "fp8_block": "fp8, blocks"}
+_HEAD = (
+    "## Matrix products by shape\n\n"
+    "Median absolute errors on the half of a GPU's shapes that nothing was fitted to: by the catalogue's constants, "
+    "with the GPU's profile, by one rate, and by the larger of arithmetic and traffic with three constants of its own. "
+    "*Left out*: by constants that were fitted without the GPU, on all of its shapes, with the median signed error."
+)
+
+
+def product_lines(grades: Iterable[ProductGrade]) -> Iterator[str]:
+    """A table of grades, line by line."""
+    yield "| GPU | layer | M | shapes | catalogue | with profile | left out | one rate | three constants |"
+    yield "|---|---|---|--:|--:|--:|--:|--:|--:|"
+    for one in grades:
+        size = "1,024 and more" if one.large else "fewer"
+        errors = (one.catalogue, one.profile, one.left_out, one.bias, one.constant, one.roofline)
+        text = "{:.1f} % | {:.1f} % | {:.1f} % ({:+.1f}) | {:.0f} % | {:.1f} %".format(*(100 * each for each in errors))
+        yield f"| {one.gpu} | {LAYER_TITLES[one.layer]} | {size} | {one.graded} | {text} |"
+
+
+def products_markdown(grades: Iterable[ProductGrade]) -> str:
+    """The section of the page of accuracy."""
+    return "\n".join([_HEAD, "", *product_lines(grades)]) + "\n"

@@ -1,0 +1,62 @@
+"""Kernels by shape beside measured tables: ``python -m tests.truth.kernels gemm`` (data: SIMPERF_TRUTH).
+
+``--fit`` prints the constants that the fitting halves give, as the architectures' files have them.
+"""
+
+import argparse
+import sys
+
+import numpy as np
+
+from simperf.accuracy.fits.products import fit_products
+from simperf.accuracy.product_tables import product_tables
+from simperf.accuracy.products import SHOWN_ONLY, product_grades
+from simperf.report.products import product_lines
+from tests.truth.ratchet import truth_folder
+
+#: median absolute errors that are asked for: own GPU's other shapes, GPU left out; by layer and whether M >= 1024
+GOALS = {("bfloat16", True): (5, 12), ("bfloat16", False): (9, 18), ("fp8", True): (8, 18), ("fp8", False): (8, 18)}
+
+
+def gemm(folder):
+    """Lines of the table of products, and of its medians over the data-centre GPUs."""
+    every = list(product_grades(product_tables(folder)))
+    yield from product_lines(every)
+    for (layer, large), asked in GOALS.items():
+        rows = [one for one in every if (one.layer, one.large) == (layer, large) and one.gpu not in SHOWN_ONLY]
+        own, left = (100 * np.mean([getattr(one, name) for one in rows]) for name in ("profile", "left_out"))
+        yield (
+            f"mean of the data-centre GPUs' medians, {layer}, {size_of(large)}: "
+            f"own {own:.1f} % (goal {asked[0]}), left out {left:.1f} % (goal {asked[1]})"
+        )
+
+
+def size_of(large):
+    """Rows of activations in words."""
+    return "M >= 1024" if large else "M < 1024"
+
+
+def constants(folder):
+    """Lines of the constants that the fitting halves give."""
+    tables = product_tables(folder)
+    found = fit_products([one for one in tables if one.part.name not in SHOWN_ONLY], thin=1)
+    yield "shared: " + ", ".join(f"{key} = {value:.3g}" for key, value in found.shared.items())
+    shown = [one for one in tables if one.part.name in SHOWN_ONLY]
+    own = {**found.own, **(fit_products(shown, shared=found.shared, thin=1).own if shown else {})}
+    for name, values in own.items():
+        yield f"{name}: " + ", ".join(f"{key} = {value:.3g}" for key, value in values.items())
+
+
+def main(arguments=None):
+    """Print the table of a kind of kernel, or its constants."""
+    parser = argparse.ArgumentParser(prog="python -m tests.truth.kernels", description=__doc__)
+    parser.add_argument("kind", choices=["gemm"])
+    parser.add_argument("--fit", action="store_true", help="print constants instead of errors")
+    given = parser.parse_args(arguments)
+    for text in constants(truth_folder()) if given.fit else gemm(truth_folder()):
+        print(text, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
