@@ -8,11 +8,10 @@ if TYPE_CHECKING:
     from simperf.cost.collectives import MeasuredCollective, MeasuredCollectives
     from simperf.cost.fitted import FittedRoofline
     from simperf.cost.formulas import matrix_time, row_time, stream_time
-    from simperf.cost.processor_calls import ProcessorCalls
     from simperf.cost.roofline import SHARPNESS, Roofline
     from simperf.cost.rows import RowLaunch, pressure, row_launch
     from simperf.cost.seams import Device, OpCost, OpModel, SizeModel
-    from simperf.cost.settings import CostSettings
+    from simperf.cost.settings import CostSettings, ProcessorCalls
     from simperf.cost.sizes import AlphaBeta, FixedTime, PiecewiseAlphaBeta, Pipelined
     from simperf.cost.table import Estimate, MeasuredTable
     from simperf.cost.tiles import Tiling, tiling
@@ -24,11 +23,10 @@ else:
             "collectives": ("MeasuredCollective", "MeasuredCollectives"),
             "fitted": ("FittedRoofline",),
             "formulas": ("matrix_time", "row_time", "stream_time"),
-            "processor_calls": ("ProcessorCalls",),
             "roofline": ("SHARPNESS", "Roofline"),
             "rows": ("RowLaunch", "pressure", "row_launch"),
             "seams": ("Device", "OpCost", "OpModel", "SizeModel"),
-            "settings": ("CostSettings",),
+            "settings": ("CostSettings", "ProcessorCalls"),
             "sizes": ("AlphaBeta", "FixedTime", "PiecewiseAlphaBeta", "Pipelined"),
             "table": ("Estimate", "MeasuredTable"),
             "tiles": ("Tiling", "tiling"),

@@ -31,7 +31,6 @@ from simperf.errors import InputError, Problem, ProgramError, UnknownNameError
 from simperf.execution.point_to_point import Message, Pairs
 from simperf.execution.session import Session
 from simperf.execution.thread import Verb
-from simperf.execution.tuner import session_tuner
 from simperf.execution.verbs import wait
 
 __all__ = ["Communication", "Member", "ProcessGroup", "Work"]
@@ -421,7 +420,7 @@ class ProcessGroup:
     def _place(self, name: str, nbytes: float) -> PlacedPlan:
         machine = self.m.machine
         if self.settings is not None:
-            tuner = session_tuner(self.m, self.nodes, name, self.settings)
+            tuner = self.m.tuner(self.nodes, name, self.settings)
             choice = tuner.best(nbytes)
             if choice.channels is None and self.settings.launches > 1:
                 message = f"{name} is played send by send, whatever its launches take"
@@ -443,7 +442,7 @@ class ProcessGroup:
             if self.settings is None:
                 self._messages[key] = PlacedPlan(plan, place(plan, machine, ranks=pair), transport)
             else:
-                tuner = session_tuner(self.m, pair, "all-to-all", self.settings)
+                tuner = self.m.tuner(pair, "all-to-all", self.settings)
                 choice = tuner.best(nbytes)
                 self.m.simulation.network.provide(tuner.staged.resources)
                 self._messages[key] = PlacedPlan(plan, choice.placement, choice.transport)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -21,6 +22,8 @@ from simperf.time_use import RankClass
 from simperf.units import DIMENSIONS
 
 if TYPE_CHECKING:
+    from simperf.collectives.nccl import Tuner
+    from simperf.collectives.settings import NcclSettings
     from simperf.cost import CostSettings, OpCost, OpModel
     from simperf.execution.module import Module
     from simperf.workload import Op, OpGraph
@@ -248,6 +251,25 @@ class Session:
             told = f"operations on {part} cost what the catalogue says: the profile was fitted to {self.cost.gpu}"
         if told and told not in self.notes:
             self.notes.append(told)
+
+    def tuner(self, ranks: Sequence[str], collective: str, settings: NcclSettings) -> Tuner:
+        """NCCL's tuner for a collective of `ranks`; the session notes which measured times it takes.
+
+        Parameters
+        ----------
+        ranks : sequence of str
+            Nodes, server by server.
+        collective : str
+        settings : NcclSettings
+        """
+        from simperf.collectives.tuners import tuner_of
+
+        cost = self.cost
+        measured = cost.collectives.among(collective, self.machine, ranks)
+        if measured is not None:
+            self.used.add(measured.name)
+        base = cost.collectives.machine
+        return tuner_of(self.machine, ranks, collective, settings, speed=cost.protocols, measured=measured, base=base)
 
     @property
     def fitted(self) -> bool:

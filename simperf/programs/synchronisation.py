@@ -21,7 +21,6 @@ from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm, 
 from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program, wait
 from simperf.execution.session import Session
-from simperf.execution.tuner import session_tuner
 from simperf.hardware import find_rings
 from simperf.programs.parameters import Count
 from simperf.programs.registry import program
@@ -100,7 +99,7 @@ def _nccl(
 ) -> Callable[[], simpy.Event]:
     """Start of an all-reduce as NCCL would do it."""
     settings = NcclSettings.read(algorithm, options)
-    choice = session_tuner(m, nodes, "all-reduce", settings).best(nbytes)
+    choice = m.tuner(nodes, "all-reduce", settings).best(nbytes)
     channels = choice.channels
     assert channels is not None, "an all-reduce is made of channels"
     m.notes.append(f"NCCL takes {choice.name}, {len(channels.flows)} channels")

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 from simperf.cost.collectives import MeasuredCollective, MeasuredCollectives
-from simperf.cost.processor_calls import ProcessorCalls
+from simperf.cost.settings import ProcessorCalls
 from simperf.execution import FREE, FrontendPart
 from simperf.hardware import Catalog, Part
 from simperf.scenario.schema import CostTable

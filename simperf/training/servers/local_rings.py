@@ -18,7 +18,6 @@ from simperf.collectives.execute import Context, start
 from simperf.collectives.settings import NcclSettings
 from simperf.errors import InputError, Problem
 from simperf.execution.session import Session
-from simperf.execution.tuner import session_tuner
 from simperf.training.servers.sites import Then, after
 
 __all__ = ["GROUPED", "LocalRings"]
@@ -97,7 +96,7 @@ class LocalRings:
 
     def _play(self, work: Mapping[str, float], over: Then) -> Generator[simpy.Event, Any, None]:
         for name, nbytes in work.items():
-            tuner = session_tuner(self._m, self.gpus, name, NcclSettings())
+            tuner = self._m.tuner(self.gpus, name, NcclSettings())
             choice = tuner.best(nbytes)
             yield start(choice.placed, nbytes, self._context, entry=[0.0] * choice.plan.nparticipants).done
         over()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from simperf.cost.processor_calls import ProcessorCalls
+from simperf.cost.settings import ProcessorCalls
 
 CALLS = ProcessorCalls(forward=1e-6, backward=3e-6, update={"sgd": (2e-4, 5e-6)}, late=1e-4, late_at=2e7)
 
