@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from simperf.cost.formulas import matrix_time, row_time, stream_time
-from simperf.cost.lattice import LATTICE, correction, verify_lattice
 from simperf.cost.processor import COLD, processor_time
 from simperf.cost.roofline import Roofline
 from simperf.cost.rows import pressure, row_launch
@@ -63,7 +62,9 @@ class FittedRoofline:
     ) -> None:
         self.device, self.kernels = device, kernels
         for name, constants in kernels.items():
-            if constants.get(LATTICE, 0.0) > 0:
+            if constants.get("lattice", 0.0) > 0:
+                from simperf.cost.lattice import verify_lattice
+
                 verify_lattice(name, constants)
         self._other = Roofline(device) if other is None else other
 
@@ -88,7 +89,7 @@ class FittedRoofline:
         found = self.kernels[key]
         if found.get("processor", 0.0) > 0:
             return self._processor(op, found)
-        if found.get(LATTICE, 0.0) > 0 and op.gemm is not None:
+        if found.get("lattice", 0.0) > 0 and op.gemm is not None:
             return self._corrected(op, op.gemm, found)
         # kernels that follow one another have no energy in store, and the host is simulated
         known = {key: value for key, value in found.items() if key not in (*TILED, "stored", "floor")}
@@ -109,6 +110,8 @@ class FittedRoofline:
 
     def _corrected(self, op: Op, gemm: Gemm, found: Mapping[str, float]) -> OpCost:
         """Cost by the catalogue's constants times a factor of the shape (`simperf.cost.lattice`)."""
+        from simperf.cost.lattice import correction
+
         cost, factor = self._other.cost(op), correction(gemm.m, gemm.n, gemm.k, found)
         return replace(
             cost,
