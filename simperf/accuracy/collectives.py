@@ -1,4 +1,4 @@
-"""Published collective times beside what the catalogue and the tuner's constants predict: nothing is fitted.
+"""Published collective times beside what the catalogue and constants of NCCL predict; none is fitted to these times.
 
 Which machine a case ran on is data (`simperf.accuracy.nccl_cases`).
 """
@@ -15,7 +15,7 @@ from simperf.accuracy.validation import ValidationRow
 
 __all__ = ["CollectiveError", "collective_errors", "collective_table"]
 
-_NOTHING = "nothing: the catalogue's parts, and the constants of NCCL's own tuner and of its networks"
+_NOTHING = "nothing: the catalogue's parts, and constants of NCCL's tuner, networks and kernels, of other tables"
 
 
 @dataclass(frozen=True, slots=True)

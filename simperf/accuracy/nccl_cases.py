@@ -116,6 +116,7 @@ def tuner_of(setup: Mapping[str, Any], collective: str) -> Tuner:
         launches=setup.get("launches", 1),
         version=tuple(int(part) for part in setup["version"].split(".")) if "version" in setup else (),
         only=tuple(setup.get("only", ())),
+        timing=setup.get("timing", "loop"),
     )
     return Tuner(machine, _ranks(machine, setup.get("each", 0)), collective, settings)
 

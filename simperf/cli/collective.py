@@ -142,6 +142,15 @@ def collective(
         int | None,
         typer.Option(metavar="N", min=1, max=64, help="GPUs that one process drives.", rich_help_panel=Library),
     ] = None,
+    timing: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="How calls follow each other: graph (in a CUDA graph), loop (as in nccl-tests) or torch; loop if left "
+            "out.",
+            rich_help_panel=Library,
+        ),
+    ] = "",
     nccl_version: Annotated[
         str, typer.Option(metavar="X.Y", help="A version of NCCL; a present one if left out.", rich_help_panel=Library)
     ] = "",
@@ -228,6 +237,7 @@ def collective(
         "network": network or None,
         "in_network": in_network,
         "launches": launches,
+        "timing": timing or None,
         "version": nccl_version or None,
     }
     machine = MachineChoice(

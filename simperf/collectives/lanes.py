@@ -72,6 +72,11 @@ class Lanes:
     def __len__(self) -> int:
         return len(self.channel)
 
+    @property
+    def media(self) -> frozenset[str]:
+        """Media of all connections."""
+        return frozenset(hop.medium for hop in self._hops)
+
     def latency(self, transport: Transport) -> FloatArray:
         """Latency of a send on each connection [s]."""
         by_kind = np.array([transport.latency(hop) for hop in self._hops])

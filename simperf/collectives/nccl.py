@@ -1,33 +1,32 @@
-"""What NCCL would do: paced rings and trees under its protocols, and the fastest of them.
+"""What NCCL would do: paced rings and trees under its protocols, and the one of them that it chooses.
 
-The constants are those of NCCL's tuner (`simperf.collectives.protocols`) and of what lies
-between it and the wire (`simperf.collectives.networks`); the plans are rings found on the
-wiring, chains and trees over servers, and the switch's own reduction where it has one.
-Host memory takes its part where GPUs or adapters cannot write to each other
+The constants by which it chooses are those of its tuner (`simperf.collectives.protocols`) and of what lies
+between it and the wire (`simperf.collectives.networks`); what the choice takes depends on the generation of the GPUs
+(`simperf.collectives.nccl_kernels`). The plans are rings found on the wiring, chains and trees over servers, and the
+switch's own reduction where it has one. Host memory takes its part where GPUs or adapters cannot write to each other
 (`simperf.collectives.staging`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
-from simperf.collectives.channels import ChannelFlow, ChannelSet
+from simperf.collectives.channels import ChannelSet
 from simperf.collectives.effort import ASKED, Effort
 from simperf.collectives.execute import Execution, PlacedPlan, entries_of, execute
 from simperf.collectives.executors.channel_flows import play_channels
 from simperf.collectives.floor import floor
 from simperf.collectives.forwarding import Forwarding
-from simperf.collectives.lanes import Lanes, pairs_of
-from simperf.collectives.links import FloatArray
+from simperf.collectives.nccl_channels import MachineAlgorithm
+from simperf.collectives.nccl_estimate import server_estimate
+from simperf.collectives.nccl_kernels import KernelCost, direct_protocol, kernel_costs
 from simperf.collectives.nccl_plans import ALGORITHMS, COLLECTIVES, Shape
-from simperf.collectives.nccl_rings import PASSES, first_arrival, longest, sends_in_turn
+from simperf.collectives.nccl_rings import PASSES
 from simperf.collectives.networks import (
     in_network_efficiency,
     low_latency_limit,
@@ -35,10 +34,10 @@ from simperf.collectives.networks import (
     network_of,
     tree_limit,
 )
-from simperf.collectives.placement import Placement, Transport, place
-from simperf.collectives.plan import IntArray, Plan
+from simperf.collectives.placement import Placement, Transport
+from simperf.collectives.plan import Plan
 from simperf.collectives.protocols import PROTOCOLS, protocol_transport
-from simperf.collectives.settings import DEFAULTS, NcclSettings
+from simperf.collectives.settings import DEFAULTS, TIMINGS, NcclSettings
 from simperf.collectives.staging import StagedMachine
 from simperf.cost.collectives import MeasuredCollective
 from simperf.errors import InputError, Problem, UnknownNameError
@@ -51,6 +50,10 @@ __all__ = ["ALGORITHMS", "COLLECTIVES", "Choice", "Tuner"]
 #: time in which a process launches one kernel [s]: 4 to 5 us are usual (the launch queue's
 #: pace while it is not full, as simperf's other scenarios have it)
 LAUNCH = 4.5e-6
+
+#: time of the host for a call through torch, until the next one can be launched [s]: fitted to the table of all-reduce
+#: through torch on a DGX H100 (microsoft/vidur, data/profiling/network), below 512 KiB
+TORCH_CALL = 40e-6
 
 #: sizes whose choices a tuner keeps: those of a model's buckets or slices come again and again
 MOST_SIZES = 256
@@ -153,74 +156,6 @@ class Choice:
         return self.run.time
 
 
-class _MachineAlgorithm:
-    """An algorithm on one machine, whatever the size: its plan, its connections, and their pace."""
-
-    def __init__(self, tuner: Tuner, algorithm: str) -> None:
-        self.tuner, self.algorithm, self.shape = tuner, algorithm, tuner.shape
-        self.rings = algorithm == "ring" and tuner.collective in PASSES and len(tuner.ranks) > 1
-        self.plan, servers = self.shape.make(algorithm, 1)
-        self.placement = place(self.plan, tuner.staged, ranks=tuner.ranks, servers=servers)
-        if self.rings:
-            pairs = [(np.array(order), np.roll(order, -1)) for order in self.shape.orders]
-        else:
-            pairs = pairs_of(self.plan)
-        self.lanes = Lanes(self.placement, pairs)
-        self.paces = self.lanes.paces(connections=tuner.network.sockets)
-        self.host: Lanes | None = None
-        self.host_paces: tuple[float, ...] = ()
-        if self.rings and tuner.stages():
-            self.host = Lanes(place(self.plan, tuner.inside, ranks=tuner.ranks), pairs)
-            self.host_paces = self.host.paces()
-        self._latency: dict[str, FloatArray] = {}
-        self._paths: dict[tuple[str, float], float] = {}
-        self._arrivals: dict[tuple[int, bytes], float] = {}
-        self._sends: dict[int, list[tuple[IntArray, IntArray, IntArray]]] = {}
-
-    def channels(self, protocol: str, transport: Transport, nbytes: float) -> ChannelSet | None:
-        """Its channels as flows, for a payload [B]."""
-        if self.algorithm == "direct" and len(self.tuner.ranks) > 1:
-            return None
-        if protocol not in self._latency:
-            self._latency[protocol] = self.lanes.latency(transport)
-        wire = nbytes / transport.efficiency
-        if self.plan.nranks == 1:
-            return ChannelSet((ChannelFlow(transport.start, 0.0, math.inf),), (), (), least=self.tuner.least)
-        make = self._ring if self.rings else self._pipeline
-        flows = tuple(make(number, protocol, transport, wire, nbytes) for number in range(len(self.plan.channels)))
-        drains = self.host.classes if self.host is not None else ()
-        copied = self.rings and self.host is None
-        last = nbytes / self.plan.nranks / self.tuner.copy_rate if copied else 0.0
-        return ChannelSet(flows, self.lanes.classes, drains, last=last, least=self.tuner.least)
-
-    def _ring(self, number: int, protocol: str, transport: Transport, wire: float, nbytes: float) -> ChannelFlow:
-        """A ring: as many latencies and chunks as it makes steps; what was staged is read once more than it is sent."""
-        steps = PASSES[self.plan.collective] * (self.plan.nranks - 1)
-        if (protocol, number) not in self._paths:
-            a, b = self.lanes.bounds[number : number + 2]
-            self._paths[protocol, number] = longest(self._latency[protocol][a:b], steps)
-        chunk, cap = wire * self.plan.channels[number].share / self.plan.nranks, transport.caps[number]
-        latency, drain, pace = transport.start + self._paths[protocol, number], 0.0, math.inf
-        if self.host_paces:
-            pace = self.host_paces[number]
-            drain = max(0.0, (steps + 1) * chunk - steps * chunk * pace / cap)
-        return ChannelFlow(latency, steps * chunk, cap, drain, pace)
-
-    def _pipeline(self, number: int, protocol: str, transport: Transport, wire: float, nbytes: float) -> ChannelFlow:
-        """Slices that follow each other along a tree or a chain: the first one's way, and the time of the others."""
-        channel, cap = self.plan.channels[number], transport.caps[number]
-        slice_time = wire * channel.share / self.shape.chunks(self.algorithm, nbytes) / cap
-        a, b = self.lanes.bounds[number : number + 2]
-        cost = self._latency[protocol][a:b] + slice_time
-        key = (number, cost.tobytes())  # slices of one size come with payloads of many
-        if key not in self._arrivals:
-            if number not in self._sends:
-                self._sends[number] = sends_in_turn(self.plan, number, self.lanes.pairs[number])
-            self._arrivals[key] = first_arrival(self._sends[number], cost, participants=self.plan.nparticipants)
-        first = self._arrivals[key]
-        return ChannelFlow(transport.start + max(first - slice_time, 0.0), wire * channel.share, cap)
-
-
 class Tuner:
     """Chooses algorithm and protocol by size, on one machine.
 
@@ -246,7 +181,7 @@ class Tuner:
     Raises
     ------
     UnknownNameError
-        No such collective, network, algorithm or protocol.
+        No such collective, network, algorithm, protocol or timing.
     InputError
         No algorithm of the collective has the protocol.
     """
@@ -269,17 +204,23 @@ class Tuner:
                 raise UnknownNameError("algorithm of the tuner", name, ALGORITHMS)
         if settings.protocol and settings.protocol not in PROTOCOLS:
             raise UnknownNameError("protocol", settings.protocol, PROTOCOLS)
+        if settings.timing not in TIMINGS:
+            raise UnknownNameError("timing of the tuner", settings.timing, TIMINGS)
         self.machine, self.ranks, self.collective = machine, tuple(ranks), collective
         self.settings, self.speed = settings, speed
         reached = network(settings.network) if settings.network else network_of(machine, self.ranks)
         self.network = reached.faster(speed)
-        self.least = max(1, settings.launches) * LAUNCH / speed
+        host = max(max(1, settings.launches) * LAUNCH, TORCH_CALL if settings.timing == "torch" else 0.0)
+        self.least = 0.0 if settings.timing == "graph" else host / speed
         passed: Any = Forwarding(machine) if collective == "all-to-all" else machine
         self.staged = StagedMachine(passed, self.network)
         self.inside = StagedMachine(passed, self.network, inside=True)
         self.shape = Shape(machine, self.ranks, collective, spread=settings.spread)
         self.in_network = self.shape.switched() if settings.switched is None else settings.switched
-        self._algorithms: dict[str, _MachineAlgorithm] = {}
+        self.kernels: Mapping[str, KernelCost] = {
+            name: one.faster(speed) for name, one in kernel_costs(machine, self.ranks).items()
+        }
+        self._algorithms: dict[str, MachineAlgorithm] = {}
         self._transports: dict[tuple[str, str], Transport] = {}
         self._extra = self._network_latency()
         self.measured, self._reference = measured, reference or self
@@ -291,12 +232,12 @@ class Tuner:
             raise InputError(Problem(message, key="protocol", value=settings.protocol, expected=PROTOCOLS[-1]))
 
     def choices(self, nbytes: float) -> list[Choice]:
-        """All algorithms and protocols at one size [B], the fastest first."""
-        found = sorted((self._choice(*pair, nbytes) for pair in self._pairs), key=_expected)
-        return [self._as_measured(one) for one in found]
+        """All algorithms and protocols at one size [B], the one that NCCL takes first, by its own estimate."""
+        found = sorted(self._pairs, key=partial(self._estimate, nbytes=nbytes))
+        return [self._as_measured(self._choice(pair, nbytes)) for pair in found]
 
     def best(self, nbytes: float) -> Choice:
-        """The one that the latencies and paces have for the fastest at one size [B]; nothing is played for it."""
+        """The one that NCCL's own estimate has for the fastest at one size [B]; nothing is played for it."""
         choice = self._best.get(nbytes)
         if choice is None:
             choice = self._as_measured(self._modelled(nbytes))
@@ -307,9 +248,14 @@ class Tuner:
             self._best[nbytes] = choice
         return choice
 
+    def message(self, nbytes: float) -> Choice:
+        """What carries one send of so many bytes [B] between two ranks, without a part that stays where it is."""
+        pair = min(self._pairs, key=partial(self._estimate, nbytes=len(self.ranks) * nbytes))
+        return self._choice(pair, 0.0)
+
     def _modelled(self, nbytes: float) -> Choice:
-        """The fastest by NCCL's constants alone."""
-        return min((self._choice(*pair, nbytes) for pair in self._pairs), key=_expected)
+        """What NCCL takes, without what was measured."""
+        return self._choice(min(self._pairs, key=partial(self._estimate, nbytes=nbytes)), nbytes)
 
     def _as_measured(self, choice: Choice) -> Choice:
         """The choice with channels that take what was measured."""
@@ -331,7 +277,7 @@ class Tuner:
             ranks=self.ranks,
             nbytes=choice.nbytes,
             helpers=helpers,
-            transport=choice.transport,
+            transport=replace(choice.transport, start=0.0),
         )
         if time < least * (1 - 1e-9):
             size, short, bound = (format_quantity(*one) for one in ((choice.nbytes, "B"), (time, "s"), (least, "s")))
@@ -359,17 +305,45 @@ class Tuner:
         return [
             (algorithm, protocol)
             for algorithm in self.shape.algorithms(only=self.settings.algorithms, in_network=self.in_network)
-            for protocol in (PROTOCOLS if algorithm in {"ring", "tree"} else PROTOCOLS[-1:])
+            for protocol in self._protocols(algorithm)
             if self.settings.protocol in ("", protocol)
         ]
 
-    def _choice(self, algorithm: str, protocol: str, nbytes: float) -> Choice:
+    def _protocols(self, algorithm: str) -> tuple[str, ...]:
+        if algorithm == "direct" and self._algorithm(algorithm).kernels:
+            return PROTOCOLS[0], PROTOCOLS[-1]
+        return PROTOCOLS if algorithm in {"ring", "tree"} else PROTOCOLS[-1:]
+
+    def _algorithm(self, algorithm: str) -> MachineAlgorithm:
         if algorithm not in self._algorithms:
-            self._algorithms[algorithm] = _MachineAlgorithm(self, algorithm)
-        one = self._algorithms[algorithm]
+            self._algorithms[algorithm] = MachineAlgorithm(self, algorithm)
+        return self._algorithms[algorithm]
+
+    def _constants(self, algorithm: str, protocol: str) -> Transport:
         if (algorithm, protocol) not in self._transports:
-            self._transports[algorithm, protocol] = self._transport(algorithm, protocol, one.paces)
-        transport = self._transports[algorithm, protocol]
+            paces = self._algorithm(algorithm).paces
+            self._transports[algorithm, protocol] = self._transport(algorithm, protocol, paces)
+        return self._transports[algorithm, protocol]
+
+    def _estimate(self, pair: tuple[str, str], nbytes: float) -> float:
+        """Time that NCCL's tuner has for an algorithm and a protocol [s]."""
+        algorithm, protocol = pair
+        one, transport = self._algorithm(algorithm), self._constants(algorithm, protocol)
+        if algorithm == "direct":
+            return float(protocol != direct_protocol(nbytes, len(self.ranks)))
+        if one.kernels:
+            passes, paces = PASSES.get(self.collective, 0), sum(one.paces)
+            found = server_estimate(
+                self.machine, self.ranks, pair, transport, passes=passes, bandwidth=paces, speed=self.speed
+            )
+            return found.time(nbytes)
+        channels = one.channels(protocol, transport, nbytes)
+        return channels.time if channels is not None else 0.0
+
+    def _choice(self, pair: tuple[str, str], nbytes: float) -> Choice:
+        algorithm, protocol = pair
+        one = self._algorithm(algorithm)
+        transport = one.transport(protocol, self._constants(algorithm, protocol), nbytes)
         channels = one.channels(protocol, transport, nbytes)
         return Choice(
             algorithm, protocol, nbytes, self.machine, one.plan, one.placement, transport, channels, self.least
@@ -377,7 +351,7 @@ class Tuner:
 
     def _transport(self, algorithm: str, protocol: str, caps: tuple[float, ...]) -> Transport:
         """Latencies of the protocol over this network, and channels that keep their pace and the protocol's limit."""
-        base = protocol_transport(algorithm, protocol).faster(self.speed)
+        base = protocol_transport(algorithm, "Simple" if algorithm == "direct" else protocol).faster(self.speed)
         if algorithm == "in-network":
             base = replace(base, efficiency=in_network_efficiency(self.machine, self.ranks) or base.efficiency)
         media = dict(base.media)
@@ -386,7 +360,7 @@ class Tuner:
             media["network"] = protocol_transport("tree", protocol).media["network"] / self.speed
         media["network"] += self._extra
         limit = math.inf
-        if protocol == "LL":
+        if protocol == "LL" and algorithm != "direct":
             limit = low_latency_limit(self.machine, self.ranks) * self.speed
         if algorithm == "tree":
             # an all-reduce's bus bandwidth is about twice what goes up and down the tree

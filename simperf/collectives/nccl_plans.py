@@ -10,6 +10,7 @@ from typing import Any
 
 from simperf.collectives.algorithms import make_plan
 from simperf.collectives.machine_plans import switch_sites
+from simperf.collectives.nccl_kernels import SWITCH_CHANNELS, switch_chunk
 from simperf.collectives.nccl_rings import PASSES, chains, turned
 from simperf.collectives.plan import Plan
 from simperf.hardware import Machine, find_rings
@@ -109,6 +110,9 @@ class Shape:
         """Chunks into which NCCL would cut a payload of `nbytes` [B]; 1 where chunks do not follow each other."""
         if algorithm == "direct" or (algorithm == "ring" and self.collective in PASSES):
             return 1
+        if algorithm == "in-network" and len(self.groups) == 1:
+            half = SWITCH_CHANNELS * len(self.ranks) * switch_chunk(nbytes, len(self.ranks)) / 2
+            return max(1, round(nbytes / half))
         if algorithm == "ring":
             channels = max(1, len(self.orders))
         else:

@@ -17,6 +17,7 @@ from simperf.units import parse
 
 __all__ = [
     "Network",
+    "bandwidth_limit",
     "in_network_efficiency",
     "low_latency_limit",
     "network",
@@ -160,6 +161,11 @@ def _where(machine: Machine, ranks: Sequence[str]) -> str:
 def _row(machine: Machine, rank: str) -> str:
     part = machine.nodes[rank].part
     return _ROWS.get(part.architecture, "") if isinstance(part, GpuPart) else ""
+
+
+def bandwidth_limit(protocol: str, machine: Machine, ranks: Sequence[str]) -> float:
+    """The most that NCCL's tuner has for a protocol around rings of one server's GPUs [B/s of bus bandwidth]."""
+    return _limits().get((protocol, "one", _row(machine, ranks[0])), math.inf)
 
 
 def low_latency_limit(machine: Machine, ranks: Sequence[str]) -> float:

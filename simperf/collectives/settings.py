@@ -19,6 +19,7 @@ __all__ = [
     "DEFAULTS",
     "NCCL",
     "SETTINGS",
+    "TIMINGS",
     "NcclSettings",
     "default_algorithm",
     "find_algorithm",
@@ -29,7 +30,11 @@ __all__ = [
 NCCL: dict[str, tuple[str, ...]] = {"nccl": (), "nccl-ring": ("ring",)}
 
 #: options of these algorithms
-SETTINGS = ("network", "in_network", "launches", "version", "protocol")
+SETTINGS = ("network", "in_network", "launches", "timing", "version", "protocol")
+
+#: ways in which calls follow each other: in a CUDA graph; one after the other in a stream, as nccl-tests has them;
+#: through torch
+TIMINGS = ("graph", "loop", "torch")
 
 #: architectures of GPUs that NCCL runs on
 ARCHITECTURES = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
@@ -60,6 +65,8 @@ class NcclSettings:
         Algorithms to choose from, as with NCCL_ALGO; all if left out.
     protocol : str
         The one protocol to choose from, as with NCCL_PROTO; all if left out.
+    timing : str
+        How calls follow each other, one of `TIMINGS`.
     """
 
     network: str = ""
@@ -68,6 +75,7 @@ class NcclSettings:
     version: tuple[int, ...] = field(default=())
     only: tuple[str, ...] = ()
     protocol: str = ""
+    timing: str = "loop"
 
     @classmethod
     def read(cls, algorithm: str, options: Mapping[str, Any] = {}, *, at: str = "options.") -> NcclSettings:
@@ -111,6 +119,10 @@ class NcclSettings:
         if launches is not None and not counted:
             message = "GPUs that one process drives"
             problems.append(Problem(message, key=f"{at}launches", value=str(launches), expected="1 to 64"))
+        timing = options.get("timing", "loop")
+        if timing not in TIMINGS:
+            message = f"no such way in which calls follow each other{nearest(str(timing), TIMINGS)}"
+            problems.append(Problem(message, key=f"{at}timing", value=str(timing), expected=", ".join(TIMINGS)))
         readable = isinstance(version, str) and (not version or VERSION.fullmatch(version))
         if not readable:  # of a number, 2.20 would be 2.2
             message = "a version of NCCL, as a text"
@@ -125,7 +137,7 @@ class NcclSettings:
         if switched and (rings or (numbers and numbers < SWITCHES)):
             why = "rings alone are asked for" if rings else f"NCCL {version} has no reduction in the switch"
             raise InputError(Problem(why, key=f"{at}in_network", value="true", expected="false, or 2.18 and later"))
-        return cls(network, switched, launches or 0, numbers, NCCL[algorithm], protocol)
+        return cls(network, switched, launches or 0, numbers, NCCL[algorithm], protocol, timing)
 
     @property
     def algorithms(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from simperf.collectives.executors import Executor
 from simperf.collectives.machine_plans import plan_for, reducing_sites
 from simperf.collectives.moved import add_up
 from simperf.collectives.nccl import COLLECTIVES as OF_NCCL
+from simperf.collectives.nccl_kernels import direct_protocol
 from simperf.collectives.placement import PLAIN, Transport, place
 from simperf.collectives.plan import COLLECTIVES
 from simperf.collectives.plans.direct import one_send
@@ -249,7 +250,7 @@ class ProcessGroup:
         self._turns: dict[int, int] = {}
         self._by_node = {member.device.name: member for member in self.members}
         self._running: dict[int, _Collective] = {}
-        self._messages: dict[tuple[int, int], PlacedPlan] = {}
+        self._messages: dict[tuple[int, int, bool], PlacedPlan] = {}
         self.pairs = Pairs(self.nodes, self.context, self._message, self.count, exact=exact)
 
     @property
@@ -435,7 +436,7 @@ class ProcessGroup:
 
     def _message(self, source: int, target: int, nbytes: float) -> PlacedPlan:
         """How a send from rank to rank is carried out: as those of an all-to-all of the two."""
-        key = source, target
+        key = source, target, self.settings is not None and direct_protocol(nbytes, 1) == "LL"
         if key not in self._messages:
             pair = self.nodes[source], self.nodes[target]
             plan, machine, transport = one_send(), self.m.machine, self.transport
@@ -443,7 +444,7 @@ class ProcessGroup:
                 self._messages[key] = PlacedPlan(plan, place(plan, machine, ranks=pair), transport)
             else:
                 tuner = self.m.tuner(pair, "all-to-all", self.settings)
-                choice = tuner.best(nbytes)
+                choice = tuner.message(nbytes)
                 self.m.simulation.network.provide(tuner.staged.resources)
                 self._messages[key] = PlacedPlan(plan, choice.placement, choice.transport)
         return self._messages[key]

@@ -57,7 +57,7 @@ def all_reduce(
     servers : list of str
         nodes that add up where the algorithm has servers; the host if none is named
     options : table
-        options of the algorithm; of nccl: network, in_network, launches, version, protocol
+        options of the algorithm; of nccl: network, in_network, launches, timing, version, protocol
     times : int
         repetitions, one after the other
     together : int

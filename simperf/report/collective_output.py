@@ -185,12 +185,17 @@ def _settings(found: AlgorithmComparison) -> list[str]:
     return lines
 
 
+#: how calls follow each other, by its name
+_TIMINGS = {"graph": "in a CUDA graph", "loop": "in a loop", "torch": "through torch"}
+
+
 def _setting(key: str, value: Any) -> str:
     if key == "in_network":
         return "switches add up" if value else "switches do not add up"
     return {
         "network": f"network {value}",
         "launches": f"one process launches on {value} GPU{'' if value == 1 else 's'}",
+        "timing": f"calls {_TIMINGS[str(value)]}" if key == "timing" else "",
         "version": f"version {value}",
     }[key]
 

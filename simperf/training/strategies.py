@@ -51,7 +51,7 @@ class DDP:
     algorithm : str
         of all-reduce, such as ring; nccl chooses by size as NCCL would; if none is named, nccl where it runs, else ring
     options : mapping of str to object
-        of the algorithm; of nccl: network, in_network, launches, version, protocol
+        of the algorithm; of nccl: network, in_network, launches, timing, version, protocol
     bucket : float
         size at which a bucket of gradients is closed [B]
     first_bucket : float

@@ -9,7 +9,6 @@ import argparse
 import csv
 import io
 import math
-import os
 import sys
 from collections import Counter
 from fnmatch import fnmatch
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from simperf.files import write_bytes
+from tests.truth.collectives import truth_folder
 
 FOLDER = Path(__file__).parent / "errors"
 #: percentage points of the absolute error that a row may worsen by
@@ -168,15 +168,6 @@ def allowed(entry, error, why):
 def told(section, worse):
     """Worse rows as lines."""
     return [f"{section}: {' | '.join(key)}: {before} % -> {now} %" for key, (before, now) in worse.items()]
-
-
-def truth_folder():
-    """Folder of measured data as SIMPERF_TRUTH names it, or beside the checkout."""
-    named = os.environ.get("SIMPERF_TRUTH")
-    folder = Path(named) if named else Path(__file__).parents[3] / "shared" / "truth"
-    if not (folder / "cases.json").is_file():
-        raise SystemExit(f"no measured data: {folder / 'cases.json'} does not exist; set SIMPERF_TRUTH to its folder")
-    return folder
 
 
 def main(arguments=None):

@@ -50,6 +50,40 @@ def test_a_ring_with_two_fitted_constants(truth):
     assert all(100e9 < fit.bandwidth < 300e9 for fit in a100)
 
 
+@pytest.mark.truth
+def test_a_gpu_whose_table_took_no_part(truth):
+    """An H200: medians of the absolute errors by size class, against constants that were fitted to other GPUs."""
+    tables = list(collectives.kernel_tables(truth, "h200_sxm"))
+    for collective, most in (("all-reduce", 0.04), ("all-gather", 0.04), ("reduce-scatter", 0.04), ("all-to-all", 0.1)):
+        low = 0.0
+        for (_, high), bound in zip(collectives.CLASSES, (0.12, 0.12, most), strict=True):
+            errors = [e for one in tables if one.collective == collective for e in one.errors(low, high)]
+            assert median(map(abs, errors)) < bound
+            low = high
+
+
+@pytest.mark.truth
+def test_tables_in_a_loop_that_took_no_part(truth):
+    """All-reduce inside servers that others measured with nccl-tests."""
+    found = [one for one in collectives.published_tables(truth) if (one.servers, one.timing) == (1, "loop")]
+    here = [one for one in found if one.collective == "all-reduce" and collectives.nvlink(one)]
+    low = 0.0
+    assert len(here) > 10
+    for (_, high), bound in zip(collectives.CLASSES, (0.12, 0.12, 0.04), strict=True):
+        assert median(abs(e) for one in here for e in one.errors(low, high)) < bound
+        low = high
+
+
+@pytest.mark.truth
+def test_sources_of_the_same_hardware_are_printed_beside_the_errors(truth, capsys, monkeypatch):
+    monkeypatch.setattr(collectives, "KERNELS", {"h200_sxm": collectives.KERNELS["h200_sxm"]})
+    collectives.main([])
+    out = capsys.readouterr().out
+    assert "h100_sxm n=4, ar-vidur-h100_dgx-4w-4pn (torch)" in out
+    assert "nccl-gh200-alps-256n" in out
+    assert "h200_sxm all-to-all (took no part)" in out
+
+
 # `simperf collective` by default ----------------------------------------------------------
 
 #: case of the accuracy page on the same server, and how its source set NCCL up

@@ -48,7 +48,7 @@ def collective(
         links.
     **options
         Of the algorithm, and conditions of a `simperf.collectives.calls.Call`, such as ``entry_times``. NCCL takes
-        ``network``, ``in_network``, ``launches``, ``version`` and ``protocol``.
+        ``network``, ``in_network``, ``launches``, ``timing``, ``version`` and ``protocol``.
 
     Returns
     -------

@@ -1,0 +1,156 @@
+"""Costs of NCCL's kernels by generation (simperf.collectives.nccl_kernels), its own estimate
+(simperf.collectives.nccl_estimate), the channels that are made of both (simperf.collectives.nccl_channels), and the
+timing of calls."""
+
+import pytest
+
+import simperf
+from simperf.collectives import execute
+from simperf.collectives.nccl import LAUNCH, TORCH_CALL, Tuner
+from simperf.collectives.nccl_kernels import KernelCost, direct_protocol, kernel_costs, kernel_table, switch_chunk
+from simperf.collectives.nccl_rings import pipelined
+from simperf.collectives.networks import bandwidth_limit
+from simperf.collectives.settings import TIMINGS, NcclSettings
+from simperf.errors import InputError, UnknownNameError
+from simperf.hardware import Catalog, build_cluster
+
+CATALOG = Catalog.load()
+A100, H100, B200 = (CATALOG.machine(name) for name in ("dgx-a100", "dgx-h100", "dgx-b200"))
+SERVERS = {"ampere": A100, "hopper": H100, "blackwell": B200}
+
+
+def graph(machine, ranks, collective="all-reduce", **options):
+    return Tuner(machine, machine.gpus[:ranks], collective, NcclSettings(timing="graph", **options))
+
+
+def test_a_generation_has_costs_of_its_own_and_a_mixture_has_none():
+    assert set(kernel_costs(A100, A100.gpus)) == {"LL", "LL128", "Simple", "direct-LL", "direct-Simple"}
+    assert kernel_costs(H100, H100.gpus) != kernel_costs(B200, B200.gpus)
+    assert kernel_costs(CATALOG.machine("dgx-1v"), CATALOG.machine("dgx-1v").gpus) == {}
+
+
+@pytest.mark.parametrize("generation", SERVERS)
+def test_hops_of_low_latency_protocols_are_shorter(generation):
+    table = kernel_table()
+    assert table[generation, "LL"].step < 0.25 * table[generation, "Simple"].step
+    assert table[generation, "LL"].start < table[generation, "Simple"].start
+    assert table[generation, "LL"].rate < table[generation, "LL128"].rate or generation == "blackwell"
+
+
+def test_a_hop_takes_longer_with_all_threads_and_hides_behind_long_chunks():
+    cost = KernelCost(1e-6, step=2e-6, wide=5e-7, hidden=0.5)
+    assert cost.hop(8 * 4096, 8, 0.0) == pytest.approx(2.5e-6)
+    assert cost.hop(8 * 4096 - 1, 8, 0.0) == pytest.approx(2e-6)
+    assert cost.hop(1.0, 8, 2e-6) == pytest.approx(1e-6)
+    assert cost.hop(1.0, 8, 1e-3) == 0.0
+    fast = cost.faster(2.0)
+    assert (fast.start, fast.step, fast.wide) == (5e-7, 1e-6, 2.5e-7)
+
+
+def test_chunks_of_switches_grow_with_the_payload():
+    mib = 2.0**20
+    sizes = [size * mib for size in (1, 7.9, 8, 63.9, 64, 1023.9, 1024)]
+    assert [switch_chunk(size, 8) // 1024 for size in sizes] == [16, 16, 32, 32, 64, 64, 128]
+    assert switch_chunk(32 * mib, 4) == 64 * 1024, "half as many GPUs, half the payload"
+
+
+def test_small_messages_between_two_gpus_use_ll():
+    assert [direct_protocol(size, 4) for size in (8.0, 65536.0, 65537.0)] == ["LL", "LL", "Simple"]
+    assert [graph(H100, 4, "all-to-all").best(size).name for size in (8.0, 2.0**20)] == ["direct/LL", "direct/Simple"]
+
+
+#: sizes at which the tables of aiconfigurator (NCCL 2.27.3 and 2.29.2) change from one protocol to the next
+SWITCHES = [
+    (A100, "all-reduce", 2, {2**19: "ring/LL", 2**20: "ring/Simple"}),
+    (A100, "all-gather", 8, {2**20: "ring/LL", 2**23: "ring/LL128", 2**25: "ring/Simple"}),
+    (H100, "all-gather", 2, {2**21: "ring/LL", 2**22: "ring/Simple"}),
+    (H100, "all-gather", 8, {2**22: "ring/LL", 2**23: "ring/LL128", 2**25: "ring/Simple"}),
+    (H100, "all-reduce", 8, {2**20: "ring/LL", 2**21: "in-network/Simple"}),
+    (B200, "all-gather", 8, {2**23: "ring/LL", 2**24: "ring/Simple"}),
+]
+
+
+@pytest.mark.parametrize(("machine", "collective", "ranks", "switches"), SWITCHES, ids=[f"{n}" for n in range(6)])
+def test_protocols_change_where_nccl_changes_them(machine, collective, ranks, switches):
+    tuner = graph(machine, ranks, collective)
+    assert {size: tuner.best(size).name for size in switches} == switches
+
+
+def test_ll128_of_blackwell_is_held_back_by_its_channels():
+    assert bandwidth_limit("LL128", B200, B200.gpus) == 320e9
+    assert bandwidth_limit("LL128", H100, H100.gpus) == float("inf")
+
+
+#: times of the table of an H200 (aiconfigurator, NCCL 2.29.2), to which nothing was fitted
+H200 = [
+    ("all-gather", 4, 2**16, 8.78e-6),
+    ("all-gather", 2, 2**21, 16.17e-6),
+    ("all-gather", 4, 2**24, 63.85e-6),
+    ("all-gather", 8, 2**28, 725.9e-6),
+    ("reduce-scatter", 4, 2**18, 8.39e-6),
+    ("reduce-scatter", 2, 2**28, 581.7e-6),
+    ("all-to-all", 4, 2**28, 652.5e-6),
+]
+
+
+@pytest.mark.parametrize(("collective", "ranks", "nbytes", "time"), H200)
+def test_a_table_that_took_no_part_is_met(collective, ranks, nbytes, time):
+    assert graph(H100, ranks, collective).best(nbytes).time == pytest.approx(time, rel=0.12)
+
+
+@pytest.mark.parametrize("generation", SERVERS)
+@pytest.mark.parametrize("collective", ["all-reduce", "all-gather", "reduce-scatter"])
+@pytest.mark.parametrize("nbytes", [1e4, 1e7, 1e9])
+def test_channels_take_what_their_sends_take(generation, collective, nbytes):
+    """Whatever a generation costs, the channels as flows take the time of the same rings send by send."""
+    machine = SERVERS[generation]
+    for choice in graph(machine, 8, collective, only=("ring",)).choices(nbytes):
+        run = execute(
+            pipelined(choice.plan),
+            choice.placement.machine,
+            nbytes=nbytes,
+            transport=choice.transport,
+            placement=choice.placement,
+            exact=True,
+        )
+        assert choice.run.time - choice.channels.last == pytest.approx(run.time, rel=1e-9)
+
+
+def test_costs_are_those_of_nvlink_inside_one_server():
+    """GPUs on PCIe and several servers keep the tuner's constants."""
+    pcie = CATALOG.machine("pcie-4gpu")
+    assert not any(one.kernels for one in Tuner(pcie, pcie.gpus)._algorithms.values())
+    many = build_cluster("dgx-h100", 2, link="infiniband-ndr")
+    tuner = Tuner(many, many.gpus, settings=NcclSettings(in_network=True))
+    tuner.choices(1e6)
+    assert set(tuner._algorithms) == {"ring", "tree", "in-network"}
+    assert not any(one.kernels for one in tuner._algorithms.values())
+
+
+# Timing -------------------------------------------------------------------------------------
+
+
+def test_calls_follow_each_other_as_fast_as_they_are_launched():
+    times = {
+        name: Tuner(A100, A100.gpus, settings=NcclSettings(launches=8, timing=name)).best(8.0).time for name in TIMINGS
+    }
+    assert times["graph"] < times["loop"] == pytest.approx(8 * LAUNCH)
+    assert times["torch"] == pytest.approx(TORCH_CALL)
+    large = {name: Tuner(A100, A100.gpus, settings=NcclSettings(timing=name)).best(1e9).time for name in TIMINGS}
+    assert len(set(large.values())) == 1
+
+
+def test_timing_is_an_option_of_a_program_and_of_the_command():
+    machine, program = {"use": "dgx-h100"}, {"use": "all-reduce", "nbytes": "8 KiB", "algorithm": "nccl"}
+    for timing in TIMINGS:
+        told = {**program, "options": {"timing": timing}}
+        played = simperf.run(simperf.make_scenario({"machine": machine, "program": told}))
+        (row,) = simperf.collective("all-reduce", on="dgx-h100", sizes=["8K"], timing=timing)
+        assert played.time == pytest.approx(row.time, rel=1e-12)
+
+
+def test_an_unknown_timing_is_refused():
+    with pytest.raises(UnknownNameError, match="did you mean 'loop'"):
+        Tuner(A100, A100.gpus, settings=NcclSettings(timing="lop"))
+    with pytest.raises(InputError, match="did you mean 'graph'"):
+        simperf.collective("all-reduce", on="dgx-a100", sizes=["8K"], timing="grap")
