@@ -83,6 +83,9 @@ class MatrixUnits:
         Capacity of the L2 [B].
     block : bool
         Whether operands are scaled by blocks: such kernels never split sums.
+    pace : float
+        How many times as fast as on the GPU of the catalogue the times of all GPUs pass: not 1 where a study makes a
+        GPU's kernels faster [1].
     """
 
     rate: float
@@ -94,6 +97,7 @@ class MatrixUnits:
     bandwidth: float
     l2: float
     block: bool = False
+    pace: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +137,12 @@ def product_times(
     waves = units.waves * np.ceil(tiles / units.sms) + (1.0 - units.waves) * np.maximum(tiles / units.sms, 1.0)
     loading = (1.0 + (shared["half"] / _MEAN) ** _LOADING) ** (1.0 / _LOADING)
     tile = 2.0 * _HEIGHT * _WIDTH * depth / (units.rate / units.sms) * loading
-    sums = shared["split"] + batch * m * n * 4.0 * _SPLIT / (shared["sums"] * units.bandwidth)
-    spent = waves * (tile + units.fill) + depth * shared["latency"] + np.where(_SPLIT > 1, sums, 0.0)
+    sums = shared["split"] / units.pace + batch * m * n * 4.0 * _SPLIT / (shared["sums"] * units.bandwidth)
+    spent = waves * (tile + units.fill) + depth * shared["latency"] / units.pace + np.where(_SPLIT > 1, sums, 0.0)
     refused = (_SPLIT > 1) & (units.block | (depth < _SHORTEST))
     arithmetic = np.where(refused, np.inf, spent).min(axis=1)
     kept = 1.0 / (1.0 + (reuse / units.l2) ** _SPILL)
-    cache = max(units.memory, shared["cache"] * units.sms)
+    cache = max(units.memory, shared["cache"] * units.sms * units.pace)
     traffic = nbytes * ((1.0 - kept) / units.memory + kept / cache)
     high, low = np.maximum(arithmetic, traffic), np.minimum(arithmetic, traffic)
     corner = shared["corner"]

@@ -178,13 +178,14 @@ class Roofline:
         return MatrixUnits(
             rate=rate,
             sms=sms,
-            fixed=known["fixed"],
-            fill=known["fill"],
+            fixed=known["fixed"] / (pace := known.get("pace", 1.0)),
+            fill=known["fill"] / pace,
             waves=known["waves"],
             memory=known["memory"] * device.memory_bandwidth,
             bandwidth=device.memory_bandwidth,
             l2=getattr(device, "l2", 0.0) or 1.0,
             block=op.kind in PRODUCT_RATES,
+            pace=pace,
         )
 
     def cost(self, op: Op) -> OpCost:
@@ -242,7 +243,7 @@ class Roofline:
     def _scaling(self, op: Op, known: Mapping[str, float]) -> OpCost:
         """Cost of a kernel that finds or applies the factors of a scaled product: it streams."""
         memory = op.nbytes / (known["scaling"] * self.device.memory_bandwidth)
-        fixed = known.get("scaling-fixed", self.overhead)
+        fixed = known["scaling-fixed"] / known.get("pace", 1.0) if "scaling-fixed" in known else self.overhead
         regime = "overhead" if fixed > memory else "memory"
         return OpCost(fixed + memory, 0.0, memory, fixed, regime, op.flops, op.nbytes, self.demand(op))
 

@@ -236,7 +236,9 @@ class _Parts:
             names = {field: f"{part.name} {word}" for field, word in _GPU_FIELDS.items()}
             if not any(name in self.factors for name in names.values()):
                 return part
-            return _part(part, lambda field: self.factors.get(names.get(field, ""), 1.0))
+            made = _part(part, lambda field: self.factors.get(names.get(field, ""), 1.0))
+            pace = self.factors.get(names["kernel_floor"], 1.0)  # of all fixed times of products by shape
+            return replace(made, product={**part.product, "pace": pace}) if part.product and pace != 1.0 else made
         x = self.factors.get(part.name, 1.0)
         return part if x == 1.0 else _part(part, lambda field: x)
 
