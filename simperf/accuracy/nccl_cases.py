@@ -12,8 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from simperf.collectives.bench import bus_factor
 from simperf.collectives.nccl import Tuner
+from simperf.collectives.plan import bus_factor
 from simperf.collectives.settings import NcclSettings
 from simperf.errors import InputError, Problem
 from simperf.files import TomlFile, read_toml

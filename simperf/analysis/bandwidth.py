@@ -8,7 +8,7 @@ for all-gather and reduce-scatter that of all ranks' parts together.
 
 from __future__ import annotations
 
-from simperf.collectives.bench import bus_factor
+from simperf.collectives.plan import bus_factor
 from simperf.errors import InputError, Problem, UnknownNameError
 
 __all__ = ["COLLECTIVES", "algbw", "busbw", "busbw_factor"]

@@ -14,11 +14,12 @@ from typing import Any
 
 from simperf.collectives.calls import Call, Played
 from simperf.collectives.floor import floor
+from simperf.collectives.plan import bus_factor
 from simperf.collectives.settings import NCCL
 from simperf.collectives.utilization import Utilization
 from simperf.errors import FloorError, InputError, Problem
 
-__all__ = ["Row", "best_rows", "bus_factor", "measure", "sizes_between", "switch_points"]
+__all__ = ["Row", "best_rows", "measure", "sizes_between", "switch_points"]
 
 #: most sizes in one table
 MOST_SIZES = 200
@@ -73,22 +74,6 @@ class Row:
     def idealised(self) -> bool:
         """Whether it is bandwidth and latency of the wires only, without a library."""
         return self.algorithm not in NCCL
-
-
-def bus_factor(collective: str, nranks: int) -> float:
-    """Factor from algbw to busbw, as nccl-tests defines it (doc/PERFORMANCE.md there).
-
-    Examples
-    --------
-    >>> bus_factor("all-reduce", 8), bus_factor("all-gather", 4), bus_factor("broadcast", 4)
-    (1.75, 0.75, 1.0)
-    """
-    part = (nranks - 1) / nranks
-    if collective == "all-reduce":
-        return 2 * part
-    if collective in ("reduce-scatter", "all-gather", "all-to-all", "gather", "scatter"):
-        return part
-    return 1.0
 
 
 def sizes_between(low: int, high: int, *, factor: float = 0.0, step: int = 0) -> list[int]:

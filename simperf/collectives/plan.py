@@ -28,7 +28,18 @@ import numpy.typing as npt
 
 from simperf.errors import InputError, Problem
 
-__all__ = ["COLLECTIVES", "Channel", "IntArray", "Phase", "Plan", "Round", "busiest", "chunk_sizes", "chunks_in"]
+__all__ = [
+    "COLLECTIVES",
+    "Channel",
+    "IntArray",
+    "Phase",
+    "Plan",
+    "Round",
+    "bus_factor",
+    "busiest",
+    "chunk_sizes",
+    "chunks_in",
+]
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
@@ -290,3 +301,19 @@ def chunk_sizes(
     after = chunk + span
     whole = (after * int(units)) // nchunks - (chunk * int(units)) // nchunks
     return np.asarray(whole * unit + np.where(after >= nchunks, rest, 0.0), dtype=np.float64)
+
+
+def bus_factor(collective: str, nranks: int) -> float:
+    """Factor from algbw to busbw, as nccl-tests defines it (doc/PERFORMANCE.md there).
+
+    Examples
+    --------
+    >>> bus_factor("all-reduce", 8), bus_factor("all-gather", 4), bus_factor("broadcast", 4)
+    (1.75, 0.75, 1.0)
+    """
+    part = (nranks - 1) / nranks
+    if collective == "all-reduce":
+        return 2 * part
+    if collective in ("reduce-scatter", "all-gather", "all-to-all", "gather", "scatter"):
+        return part
+    return 1.0

@@ -13,10 +13,10 @@ from typing import Any
 import simpy
 
 from simperf.collectives import collective_event
-from simperf.collectives.bench import bus_factor
 from simperf.collectives.execute import Context, start
 from simperf.collectives.executors import Executor
 from simperf.collectives.machine_plans import plan_for, reducing_sites
+from simperf.collectives.plan import bus_factor
 from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm, find_algorithm, runs_on
 from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program, wait

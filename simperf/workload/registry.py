@@ -17,6 +17,7 @@ __all__ = ["OP_KINDS", "make_op", "op_parameters", "sizes"]
 #: operation type -> module of `simperf.workload.kinds` that registers it, imported when it is asked for
 MODULES = {
     "attention": "attention",
+    "latent_attention": "attention",
     "bmm": "dense",
     "conv2d": "dense",
     "linear": "dense",

@@ -3,11 +3,11 @@
 import pytest
 
 from simperf.collectives import Transport, Wiring, algorithms
-from simperf.collectives.bench import Row, best_rows, bus_factor, measure, sizes_between, switch_points
+from simperf.collectives.bench import Row, best_rows, measure, sizes_between, switch_points
 from simperf.collectives.calls import Call
 from simperf.collectives.floor import floor, needs
 from simperf.collectives.machine_plans import plan_for, suitable_chunks, switch_sites
-from simperf.collectives.plan import COLLECTIVES
+from simperf.collectives.plan import COLLECTIVES, bus_factor
 from simperf.collectives.settings import find_algorithm
 from simperf.errors import FloorError, InputError, UnknownNameError
 from simperf.hardware import Catalog, build_cluster

@@ -15,7 +15,7 @@ from simperf.cost.attention_formulas import AttentionRates, AttentionWork, atten
 from simperf.errors import InputError
 from simperf.hardware import Catalog, quantity
 from simperf.workload import Gemm, Op
-from simperf.workload.kinds import attention
+from simperf.workload.kinds import attention, latent_attention
 
 RATES = AttentionRates(sms=10, clock=1e9, matrix=10e12, matrix_fp8=20e12, memory=1e12, floor=0.0)
 PLAIN = {"matrix": 1.0, "exponential": 0.0, "serial": 0.0, "block": 0.0, "tail": 0.0, "fixed": 0.0}
@@ -164,7 +164,7 @@ def test_groups_share_keys_and_a_window_ends_them():
 def test_a_latent_cache_is_written_once_for_all_heads():
     model = kernels("h100-sxm5-80gb", "tensorrt-llm")
     options = {"queries": 256, "head_dim": 192, "value_dim": 128, "causal": True, "dtype": "bf16"}
-    own, shared = (model.cost(attention(64, 128, latent=latent, **options)) for latent in (0, 576))
+    own, shared = (model.cost(latent_attention(64, 128, latent=latent, **options)) for latent in (0, 576))
     assert shared.memory_time < 0.8 * own.memory_time
     assert shared.compute_time == own.compute_time
 

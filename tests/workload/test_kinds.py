@@ -6,7 +6,7 @@ import pytest
 
 from simperf.errors import InputError, UnknownNameError
 from simperf.workload import OP_KINDS, PRECISIONS, element_size, make_op
-from simperf.workload.kinds import attention, conv2d, linear, softmax, unary
+from simperf.workload.kinds import attention, conv2d, latent_attention, linear, softmax, unary
 
 HAND = [
     # table, FLOP, bytes read, bytes written
@@ -61,6 +61,13 @@ HAND = [
         2 * 6 * 8 * (4 + 5 + 5),
         2 * 6 * 8 * 4,
     ),
+    # keys of 8, values of 6, all of each head's own
+    (
+        {"op": "latent_attention", "batch": 2, "heads": 3, "queries": 4, "keys": 5, "head_dim": 8, "value_dim": 6},
+        6 * 2 * (4 * 5) * (8 + 6),
+        2 * 6 * (8 * 4 + (8 + 6) * 5),
+        2 * 6 * 6 * 4,
+    ),
     # 6 tokens to 2 of 4 experts, 3 rows each; the rank has 2 experts of 2 x 3 x 5, and knows all scores
     (
         {"op": "moe", "tokens": 6, "hidden": 3, "intermediate": 5, "experts": 4, "top_k": 2, "expert_parallel": 2},
@@ -114,7 +121,7 @@ def test_grouped_heads_and_windows_of_attention():
     # the last 8 queries of 64 keys: query i sees 57 + i
     chunk = attention(1, 1, queries=8, keys=64, head_dim=16, causal=True)
     assert chunk.flops == pytest.approx(4 * 16 * sum(57 + i for i in range(8)))
-    latent = attention(1, 4, queries=8, head_dim=192, value_dim=128)
+    latent = latent_attention(1, 4, queries=8, head_dim=192, value_dim=128)
     assert latent.flops == 2 * 4 * 8 * 8 * (192 + 128)
     assert latent.nbytes_written == 2 * 4 * 8 * 128
 
@@ -122,11 +129,17 @@ def test_grouped_heads_and_windows_of_attention():
 @pytest.mark.parametrize(
     ("options", "key"),
     [({"kv_heads": 3}, "kv_heads"), ({"window": -1}, "window"), ({"window": 4, "flash": False}, "window"),
-     ({"latent": True}, "latent"), ({"value_dim": 0}, "value_dim")],
+     ({"queries": 0}, "queries")],
 )  # fmt: skip
 def test_attention_that_no_kernel_has_is_refused(options, key):
     with pytest.raises(InputError, match=key):
-        attention(1, 8, queries=64, head_dim=16, **options)
+        attention(1, 8, **{"queries": 64, "head_dim": 16, **options})
+
+
+@pytest.mark.parametrize(("options", "key"), [({"latent": True}, "latent"), ({"value_dim": 0}, "value_dim")])
+def test_latent_attention_that_no_kernel_has_is_refused(options, key):
+    with pytest.raises(InputError, match=key):
+        latent_attention(1, 8, **{"queries": 64, "head_dim": 16, "value_dim": 8, **options})
 
 
 def test_naive_attention_moves_the_scores_four_times_and_computes_the_same():

@@ -9,7 +9,7 @@ Conventions, the same for all:
   written once, as if whatever a kernel needs twice stayed on chip.
 """
 
-from simperf.workload.kinds.attention import attention
+from simperf.workload.kinds.attention import attention, latent_attention
 from simperf.workload.kinds.dense import bmm, conv2d, linear, matmul
 from simperf.workload.kinds.experts import moe
 from simperf.workload.kinds.memory import copy, custom, embedding, fill
@@ -36,6 +36,7 @@ __all__ = [
     "elementwise",
     "embedding",
     "fill",
+    "latent_attention",
     "layernorm",
     "linear",
     "matmul",

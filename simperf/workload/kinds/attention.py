@@ -7,7 +7,7 @@ from simperf.workload.op import AttentionShape, Gemm, Op
 from simperf.workload.precision import element_size
 from simperf.workload.registry import OP_KINDS, sizes
 
-__all__ = ["attention"]
+__all__ = ["attention", "latent_attention"]
 
 
 @OP_KINDS.register("attention")
@@ -19,16 +19,14 @@ def attention(
     keys: int | None = None,
     head_dim: int,
     kv_heads: int | None = None,
-    value_dim: int | None = None,
     causal: bool = False,
     window: int = 0,
-    latent: int = 0,
     flash: bool = True,
     dtype: str = "fp16",
 ) -> Op:
     """Attention, forward: softmax(Q K^T / sqrt d) V for every head.
 
-    The two products take ``2 * batch * heads * queries * keys * (head_dim + value_dim)`` FLOP, half of it if
+    The two products take ``4 * batch * heads * queries * keys * head_dim`` FLOP, half of it if
     `causal`; the softmax is not counted, as is the custom (T. Dao and others, FlashAttention,
     NeurIPS 2022). Flash attention moves Q, K, V and the result once. The naive way (``flash=False``)
     also writes and reads the scores and the probabilities, ``queries * keys`` values a head each.
@@ -40,18 +38,13 @@ def attention(
     queries, keys : int
         Of one sequence; as many keys as queries unless they are given.
     head_dim : int
-        Width of a head's queries and keys.
+        Width of a head.
     kv_heads : int, optional
         Heads of keys and values, which divide `heads` (grouped-query attention); default: `heads`.
-    value_dim : int, optional
-        Width of a head's values; default: `head_dim`.
     causal : bool
         Whether a query sees no key behind it; the last query sees the last key.
     window : int
         Keys that a query sees at most (sliding window); 0 for all.
-    latent : int
-        Width of a token in an inference library's cache where all heads share one vector (multi-head latent attention);
-        0 where each head has keys and values of its own. What `head_dim` has more than `value_dim` is rotated.
     flash : bool
         Whether the scores stay on chip.
     dtype : str
@@ -72,58 +65,98 @@ def attention(
     """
     keys = queries if keys is None else keys
     kv_heads = heads if kv_heads is None else kv_heads
-    value_dim = head_dim if value_dim is None else value_dim
-    sizes(
-        batch=batch,
-        heads=heads,
-        queries=queries,
-        keys=keys,
-        head_dim=head_dim,
-        kv_heads=kv_heads,
-        value_dim=value_dim,
+    sizes(batch=batch, heads=heads, queries=queries, keys=keys, head_dim=head_dim, kv_heads=kv_heads)
+    _check(heads, kv_heads, window, flash=flash)
+    shape = AttentionShape(
+        batch, heads, kv_heads, queries, keys, head_dim, head_dim, causal=causal, window=window, flash=flash
     )
-    _check(heads, kv_heads, window, latent, flash=flash)
-    size, instances = element_size(dtype), batch * heads
-    scores = float(instances * queries * keys)
-    seen = _seen(queries, keys, causal=causal, window=window)
-    spilled = 0.0 if flash else 2.0 * size * scores
-    read = instances * head_dim * queries + batch * kv_heads * (head_dim + value_dim) * keys
+    return _op(shape, dtype)
+
+
+@OP_KINDS.register("latent_attention")
+def latent_attention(
+    batch: int,
+    heads: int,
+    *,
+    queries: int,
+    keys: int | None = None,
+    head_dim: int,
+    value_dim: int,
+    latent: int = 0,
+    causal: bool = False,
+    dtype: str = "fp16",
+) -> Op:
+    """Multi-head latent attention, forward: keys wider than values, both made of one vector a token.
+
+    The two products take ``2 * batch * heads * queries * keys * (head_dim + value_dim)`` FLOP, half of it if `causal`.
+
+    Parameters
+    ----------
+    batch, heads : int
+        Sequences, and heads of each.
+    queries, keys : int
+        Of one sequence; as many keys as queries unless they are given.
+    head_dim, value_dim : int
+        Widths of a head's queries and keys, and of its values. What the first has more is rotated.
+    latent : int
+        Width of a token in an inference library's cache, where all heads share one vector; 0 in training, where each
+        head reads keys and values of its own.
+    causal : bool
+        Whether a query sees no key behind it; the last query sees the last key.
+    dtype : str
+        Precision.
+
+    Raises
+    ------
+    InputError
+        A size that is not whole and positive.
+
+    Examples
+    --------
+    >>> latent_attention(1, 4, queries=8, head_dim=192, value_dim=128).flops == 2 * 4 * 8 * 8 * (192 + 128)
+    True
+    """
+    keys = queries if keys is None else keys
+    sizes(batch=batch, heads=heads, queries=queries, keys=keys, head_dim=head_dim, value_dim=value_dim)
+    if isinstance(latent, bool) or not isinstance(latent, int) or latent < 0:
+        raise InputError(Problem("must be a whole number, 0 or more", key="latent", value=repr(latent)))
+    return _op(
+        AttentionShape(batch, heads, heads, queries, keys, head_dim, value_dim, causal=causal, latent=latent), dtype
+    )
+
+
+def _op(shape: AttentionShape, dtype: str) -> Op:
+    """Count arithmetic and traffic of attention."""
+    size, instances = element_size(dtype), shape.batch * shape.heads
+    scores = float(instances * shape.queries * shape.keys)
+    seen = _seen(shape.queries, shape.keys, causal=shape.causal, window=shape.window)
+    spilled = 0.0 if shape.flash else 2.0 * size * scores
+    read = instances * shape.head_dim * shape.queries
+    read += shape.batch * shape.kv_heads * (shape.head_dim + shape.value_dim) * shape.keys
+    made = instances * shape.value_dim * shape.queries
     return Op(
         name="attention",
         kind="attention",
-        flops=2.0 * scores * (head_dim + value_dim) * seen,
+        flops=2.0 * scores * (shape.head_dim + shape.value_dim) * seen,
         nbytes_read=float(size * read) + spilled,
-        nbytes_written=float(size * instances * value_dim * queries) + spilled,
+        nbytes_written=float(size * made) + spilled,
         dtype=dtype,
         family="attention",
-        holds=float(size * instances * value_dim * queries) + spilled,
-        elements=float(instances * queries * value_dim),
-        gemm=Gemm(instances, queries, value_dim, 2 * keys),
-        attention=AttentionShape(
-            batch,
-            heads,
-            kv_heads,
-            queries,
-            keys,
-            head_dim,
-            value_dim,
-            causal=causal,
-            window=window,
-            flash=flash,
-            latent=latent,
-        ),
+        holds=float(size * made) + spilled,
+        elements=float(made),
+        gemm=Gemm(instances, shape.queries, shape.value_dim, 2 * shape.keys),
+        attention=shape,
     )
 
 
-def _check(heads: int, kv_heads: int, window: int, latent: int, *, flash: bool) -> None:
+def _check(heads: int, kv_heads: int, window: int, *, flash: bool) -> None:
     """Refuse what no kernel has."""
     problems = []
     if heads % kv_heads:
         message = f"must divide the query heads, of which there are {heads}"
         problems.append(Problem(message, key="kv_heads", value=repr(kv_heads)))
-    for key, value in (("window", window), ("latent", latent)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            problems.append(Problem("must be a whole number, 0 or more", key=key, value=repr(value)))
+    if isinstance(window, bool) or not isinstance(window, int) or window < 0:
+        problems.append(Problem("must be a whole number, 0 or more", key="window", value=repr(window)))
     if not problems and window and not flash:
         problems.append(Problem("needs flash attention", key="window", value=repr(window), expected="flash = true"))
     if problems:
