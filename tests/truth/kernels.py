@@ -1,4 +1,4 @@
-"""Kernels by shape beside measured tables: ``python -m tests.truth.kernels gemm`` (data: SIMPERF_TRUTH).
+"""Kernels by shape beside measured tables: ``python -m tests.truth.kernels KIND`` (data: SIMPERF_TRUTH).
 
 ``--fit`` prints the constants that the fitting halves give, as the architectures' files have them.
 """
@@ -12,6 +12,7 @@ from simperf.accuracy.fits.products import fit_products
 from simperf.accuracy.product_tables import product_tables
 from simperf.accuracy.products import SHOWN_ONLY, product_grades
 from simperf.report.products import product_lines
+from tests.truth import attention_shapes, moe_shapes
 from tests.truth.ratchet import truth_folder
 
 #: median absolute errors that are asked for: own GPU's other shapes, GPU left out; by layer and whether M >= 1024
@@ -47,13 +48,21 @@ def constants(folder):
         yield f"{name}: " + ", ".join(f"{key} = {value:.3g}" for key, value in values.items())
 
 
+#: kind of kernel -> lines of its table, and of its constants
+KINDS = {
+    "gemm": (gemm, constants),
+    "attention": (attention_shapes.report, attention_shapes.fits),
+    "moe": (moe_shapes.report, moe_shapes.fits),
+}
+
+
 def main(arguments=None):
     """Print the table of a kind of kernel, or its constants."""
     parser = argparse.ArgumentParser(prog="python -m tests.truth.kernels", description=__doc__)
-    parser.add_argument("kind", choices=["gemm"])
+    parser.add_argument("kind", choices=KINDS)
     parser.add_argument("--fit", action="store_true", help="print constants instead of errors")
     given = parser.parse_args(arguments)
-    for text in constants(truth_folder()) if given.fit else gemm(truth_folder()):
+    for text in KINDS[given.kind][given.fit](truth_folder()):
         print(text, flush=True)
     return 0
 
