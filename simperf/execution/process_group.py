@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -354,14 +355,17 @@ class ProcessGroup:
 
     def _release(self, number: int, ranks: Collection[int]) -> None:
         """Some ranks are done, whatever the others do."""
-        one, over = self._running[number], []
-        for rank in ranks:
-            work = one.owners[rank]
-            one.left[work] -= 1
+        one, now = self._running[number], self.env.now
+        owners = [one.owners[rank] for rank in ranks]
+        done = Counter(owners)  # a work for each member, which may stand for many ranks
+        for work, count in done.items():
+            one.left[work] -= count
             if len(work.member.members) > 1:
-                self.keep(self.env.now - one.first.setdefault(work, self.env.now))
-            if not one.left[work]:
-                over.append(work)
+                self.keep(now - one.first.setdefault(work, now))
+        over = [work for work in done if not one.left[work]]
+        if len(over) > 1:  # in the order of their last ranks
+            last = {work: index for index, work in enumerate(owners)}
+            over.sort(key=last.__getitem__)
         if over and len(one.owners) == self.size and not any(one.left.values()):
             self._close(number)
         for work in over:

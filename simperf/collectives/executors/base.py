@@ -190,11 +190,14 @@ class Executor(ABC):
         self._released = released
         self._left = self.plan.nparticipants
         self._prepare()
-        given = [math.inf] * self.plan.nranks + [0.0] * self.plan.nservers if entry is None else entry
         groups: dict[float, list[int]] = {}
-        for who, delay in enumerate(given):
-            if delay < math.inf:
-                groups.setdefault(delay, []).append(who)
+        if entry is None:
+            if self.plan.nservers:
+                groups[0.0] = list(range(self.plan.nranks, self.plan.nparticipants))
+        else:
+            for who, delay in enumerate(entry):
+                if delay < math.inf:
+                    groups.setdefault(delay, []).append(who)
         for delay, members in groups.items():
             self.enter(members, delay)
 
@@ -226,16 +229,24 @@ class Executor(ABC):
 
     def release(self, members: Collection[int]) -> None:
         """Note that participants are done with all channels."""
-        now, nranks = float(self.env.now), self.plan.nranks
-        for who in members:
-            self.finish[who] = now
+        now = float(self.env.now)
+        if len(members) == len(self.finish):
+            self.finish = [now] * len(members)
+        else:
+            for who in members:
+                self.finish[who] = now
         self._left -= len(members)
         if self._released is not None:
-            ranks = [who for who in members if who < nranks]
+            ranks = self.ranks_of(members)
             if ranks:
                 self._released(ranks)
         if not self._left:
             self.done.succeed(self.env.now)
+
+    def ranks_of(self, members: Collection[int]) -> Collection[int]:
+        """Those of some participants that are no servers."""
+        nranks = self.plan.nranks
+        return [who for who in members if who < nranks] if self.plan.nservers else members
 
     def sizes(self, channel: Channel, one: Round) -> list[float]:
         """Bytes in each send of a round [B]."""

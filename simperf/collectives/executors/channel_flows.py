@@ -42,7 +42,7 @@ class ChannelFlows(Executor):
             assert later.callbacks is not None
             later.callbacks.append(lambda event: self.enter(members))
             return
-        came = sum(who < self.plan.nranks for who in members)
+        came = len(self.ranks_of(members))
         self._ranks -= came
         if came and not self._ranks:
             end = start_channels(self.env, self.network, self.channels, self.context.routes)
