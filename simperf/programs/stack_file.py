@@ -89,9 +89,13 @@ def _read(path: Path) -> Stack:
     strategy = dict(data["strategy"]) if isinstance(data.get("strategy"), Mapping) else {}
     name = strategy.pop("kind", "")
     if not isinstance(name, str) or name not in STRATEGIES:
-        message = f"no such strategy{nearest(str(name), STRATEGIES)}"
+        message = (
+            f"no such strategy{nearest(str(name), STRATEGIES)}" if name != "" else "the stack's strategy is missing"
+        )
         expected = "one of " + ", ".join(STRATEGIES)
-        raise InputError([*problems, toml.problem(("strategy", "kind"), message, value=name, expected=expected)])
+        problems.append(toml.problem(("strategy", "kind"), message, value=name, expected=expected))
+        list(field_values(LayerKernels, data.get("kernels", {}), toml, ("kernels",), problems))
+        raise InputError(problems)
     found = list(field_values(STRATEGIES[name], strategy, toml, ("strategy",), problems))
     for section, kind in (("transport", ServerTransport), ("serving", Serving)):
         if section in data and STRATEGIES[name] is not Servers:
