@@ -67,7 +67,7 @@ def test_over_nvlink_it_does_not(catalog):
     assert busy == alone
     moved = session.simulation.network.moved
     through = sum(nbytes for name, nbytes in moved.items() if name.startswith("gpu0>gpu"))
-    assert through >= 64 * MB * 7 / 8, "each GPU sends all parts but its own"
+    assert through >= 64 * MB * 7 / 8 * (1 - 1e-12), "each GPU sends all parts but its own"
 
 
 def test_one_gpu_has_nothing_to_add_up(catalog):
