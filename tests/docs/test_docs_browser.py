@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.browser import chromium, complaints
+from tests.report.browser import chromium, complaints, opened
 
 PAGES = ("index", "tutorials/first-steps", "explanation/cost", "explanation/mechanisms", "reference/api", "accuracy")
 
@@ -21,16 +21,16 @@ def html(built):
 def test_pages_open_without_complaint_and_fit(html, width, dark):
     with chromium(width=width, dark=dark) as browser:
         for page in PAGES:
-            browser.get((html / f"{page}.html").as_uri())
+            opened(browser, (html / f"{page}.html").as_uri())
             assert complaints(browser) == [], page
             assert browser.execute_script("return document.documentElement.scrollWidth") <= width, page
 
 
 def test_equations_are_drawn_by_the_browser_itself(html):
     with chromium() as browser:
-        browser.get((html / "explanation" / "cost.html").as_uri())
+        opened(browser, (html / "explanation" / "cost.html").as_uri())
         formulas = browser.find_elements("css selector", "div.equation math")
-        assert len(formulas) >= 2
+        assert len(formulas) >= 2, browser.page_source[:2000]
         assert all(formula.size["height"] > 20 < formula.size["width"] for formula in formulas)
         assert "\\frac" not in browser.find_element("tag name", "main").text
         asked = browser.execute_script("return performance.getEntriesByType('resource').map(e => e.name)")
@@ -39,7 +39,7 @@ def test_equations_are_drawn_by_the_browser_itself(html):
 
 def test_no_equation_is_cut_off_on_a_phone(html):
     with chromium(width=400) as browser:
-        browser.get((html / "explanation" / "cost.html").as_uri())
+        opened(browser, (html / "explanation" / "cost.html").as_uri())
         cut = browser.execute_script(
             "return [...document.querySelectorAll('div.equation')].filter(box => {"
             " const outer = box.getBoundingClientRect(), inner = box.firstElementChild.getBoundingClientRect();"

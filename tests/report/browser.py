@@ -47,6 +47,15 @@ def chromium(*, width: int = 1400, height: int = 900, dark: bool = False) -> Ite
         browser.quit()
 
 
+def opened(browser: Any, url: str) -> None:
+    """Open a page and wait until all of it is there; a driver may return before the old page is left."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser.get(url)
+    there = "return document.readyState === 'complete' && location.href === arguments[0] && !!document.body"
+    WebDriverWait(browser, 60).until(lambda one: one.execute_script(there, url), f"{url} was not opened within 60 s")
+
+
 def complaints(browser: Any) -> list[str]:
     """What the page wrote to its console as errors or warnings, so far."""
     return [json.dumps(entry) for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]

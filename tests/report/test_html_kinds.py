@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from simperf.cli import main
-from tests.report.browser import chromium, complaints
+from tests.report.browser import chromium, complaints, opened
 
 KINDS = {
     "frontend": ["run", "d2l/async", "--set", "program.n=2000"],
@@ -68,7 +68,7 @@ def test_each_kind_has_its_sections_and_is_light(pages, kind):
 def test_every_kind_fits_is_legible_and_complains_of_nothing(pages, width, dark):
     with chromium(width=width, dark=dark) as browser:
         for kind in KINDS:
-            browser.get((pages / f"{kind}.html").as_uri())
+            opened(browser, (pages / f"{kind}.html").as_uri())
             assert complaints(browser) == [], kind
             assert browser.execute_script("return document.documentElement.scrollWidth") <= width, kind
             least, where = browser.execute_script(CONTRAST)
@@ -78,7 +78,7 @@ def test_every_kind_fits_is_legible_and_complains_of_nothing(pages, width, dark)
 def test_pictures_and_tables_have_words_and_headings_are_in_order(pages):
     with chromium() as browser:
         for kind in KINDS:
-            browser.get((pages / f"{kind}.html").as_uri())
+            opened(browser, (pages / f"{kind}.html").as_uri())
             bare = browser.execute_script(
                 "return [...document.querySelectorAll('svg, canvas, .shares')].filter("
                 "e => !(e.getAttribute('aria-label') || '').trim()).length"
@@ -96,7 +96,7 @@ def test_the_keyboard_alone_reaches_and_zooms_the_timeline(pages):
     from selenium.webdriver.common.keys import Keys
 
     with chromium() as browser:
-        browser.get((pages / "frontend.html").as_uri())
+        opened(browser, (pages / "frontend.html").as_uri())
         for _ in range(60):
             ActionChains(browser).send_keys(Keys.TAB).perform()
             if browser.execute_script("return document.activeElement.tagName") == "CANVAS":
@@ -113,7 +113,7 @@ def test_a_queue_s_lane_tells_its_length_under_the_pointer(pages):
     from selenium.webdriver.common.action_chains import ActionChains
 
     with chromium() as browser:
-        browser.get((pages / "frontend.html").as_uri())
+        opened(browser, (pages / "frontend.html").as_uri())
         canvas = browser.find_element("tag name", "canvas")
         rows = browser.execute_script("return JSON.parse(document.querySelector('.timeline script').textContent).rows")
         place = next(i for i, row in enumerate(rows) if "queue" in row["label"])
@@ -128,7 +128,7 @@ def test_a_queue_s_lane_tells_its_length_under_the_pointer(pages):
 
 def test_paper_shows_all_that_a_screen_folds_away(pages):
     with chromium() as browser:
-        browser.get((pages / "ddp.html").as_uri())
+        opened(browser, (pages / "ddp.html").as_uri())
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
         shown = "return getComputedStyle(document.querySelector('{}')).display"
         assert browser.execute_script(shown.format(".timeline")) == "none"

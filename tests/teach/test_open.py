@@ -7,7 +7,7 @@ import pytest
 
 from simperf.cli import main
 from simperf.teach import find_lesson
-from tests.report.browser import chromium, complaints
+from tests.report.browser import chromium, complaints, opened
 from tests.teach.lesson_page import LessonPage, served, wait
 
 
@@ -46,7 +46,7 @@ def test_an_exported_page_stands_alone(name, language, tmp_path):
         words = exercise.words[language]
         assert all(escape(part) in text for part in (words.text, words.explain, exercise.right()))
     with chromium(width=400) as browser:
-        browser.get(target.as_uri())
+        opened(browser, target.as_uri())
         assert complaints(browser) == []
         body = browser.find_element("tag name", "body").text
         assert all(lesson.text[language].title in part for part in (body, browser.title))
