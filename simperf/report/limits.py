@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 from simperf.report.rows import rows_text
-from simperf.report.style import COLORS, figure, save
+from simperf.report.style import COLORS, figure, heading, save
 from simperf.report.terminal import bar, to_text, unicode_output
 from simperf.report.words import answer_note, answer_words
 from simperf.study.crossover import Flip
@@ -102,13 +102,7 @@ def draw_limits(found: Limits) -> Any:
     rows = [one for one in found.speed_ups if not one.error and abs(one.change) >= 5e-6][:20]
 
     def fill(made: Any) -> None:
-        made.suptitle(
-            f"{found.result.name}: {answer_words(found.result)}",
-            x=0.01,
-            ha="left",
-            fontsize=10,
-            weight="bold",
-        )
+        heading(made, f"{found.result.name}: {answer_words(found.result)}")
         top, axes = made.subplots(2, 1, height_ratios=[1, max(2.0, 0.5 * len(rows))])
         left = 0.0
         for name, time in found.path.by_category().items():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from simperf.report.rows import rows_text
 from simperf.report.studies import rows_view
-from simperf.report.style import figure, save
+from simperf.report.style import figure, heading, save
 from simperf.report.sweeps import draw_front
 from simperf.report.terminal import to_text
 from simperf.study.planning.candidates import hours
@@ -111,7 +111,7 @@ def draw_plan(found: Plan) -> Any:
 
     def fill(made: Any) -> None:
         axes = made.subplots()
-        axes.set_title(found.request.title)
+        heading(made, found.request.title)
         draw_front(axes, times, costs, names)
         for one in found.ranked:
             if one.time_interval and one.cost_interval:

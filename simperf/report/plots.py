@@ -18,7 +18,18 @@ from simperf.report.counters import draw_memory, draw_queue, series
 from simperf.report.data import FailedRun
 from simperf.report.gantt import draw_gantt, gantt_rows, link_rates
 from simperf.report.roofline import draw_roofline
-from simperf.report.style import COLORS, HATCHES, NARROW, columns, figure, figure_width, save, time_scale, written
+from simperf.report.style import (
+    COLORS,
+    HATCHES,
+    NARROW,
+    columns,
+    figure,
+    figure_width,
+    heading,
+    save,
+    time_scale,
+    written,
+)
 from simperf.report.words import multiple
 from simperf.results import Result
 
@@ -80,7 +91,7 @@ def _gantt(result: Result) -> Any:
         raise _missing(result, "timeline", _RECORD)
 
     def fill(made: Any) -> None:
-        made.suptitle(_title(result), x=0.01, ha="left", fontsize=10, weight="bold")
+        heading(made, _title(result))
         draw_gantt(made.subplots(), result)
 
     return figure(fill, height=max(2.2, 0.5 + _gantt_height(result)))
@@ -93,7 +104,7 @@ def _single(what: str, drawer: Callable[[Any, Result], None], counter: str, expe
 
         def fill(made: Any) -> None:
             axes = made.subplots()
-            axes.set_title(_title(result))
+            heading(made, _title(result))
             drawer(axes, result)
 
         return figure(fill, height=3.0)
@@ -107,7 +118,7 @@ def _roofline(result: Result) -> Any:
 
     def fill(made: Any) -> None:
         axes = made.subplots()
-        axes.set_title(f"{result.name}: roofline")
+        heading(made, f"{result.name}: roofline")
         draw_roofline(axes, result)
 
     return figure(fill, height=5.0)
@@ -125,7 +136,7 @@ def _overview(result: Result) -> Any:
         raise _missing(result, "timeline", _RECORD)
 
     def fill(made: Any) -> None:
-        made.suptitle(_title(result), x=0.01, ha="left", fontsize=10, weight="bold")
+        heading(made, _title(result))
         heights = [height for height, _ in panels]
         axes = made.subplots(len(panels), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
         for each, (_, drawer) in zip(axes, panels, strict=True):
@@ -153,7 +164,7 @@ def draw_comparison(results: Sequence[Result | FailedRun]) -> Any:
 
     def fill(made: Any) -> None:
         if title:
-            made.suptitle(title, x=0.01, ha="left", fontsize=10, weight="bold")
+            heading(made, title)
         if not apart:
             axes = made.subplots()
             _times(axes, results, ranking)

@@ -7,7 +7,7 @@ from typing import Any
 
 from simperf.analysis.scaling import Scaling
 from simperf.errors import InputError, Problem
-from simperf.report.style import figure, time_scale
+from simperf.report.style import figure, heading, time_scale
 
 __all__ = ["draw_scaling"]
 
@@ -30,7 +30,7 @@ def draw_scaling(lines: Sequence[Scaling], *, title: str = "") -> Any:
     def fill(made: Any) -> None:
         left, right = made.subplots(1, 2, width_ratios=[3, 2])
         if title:
-            made.suptitle(title, x=0.01, ha="left", fontsize=10, weight="bold")
+            heading(made, title)
         for number, line in enumerate(lines):
             color, mark = _LINES[number % len(_LINES)], _MARKS[number % len(_MARKS)]
             counts = [point.count for point in line.points]

@@ -26,6 +26,7 @@ __all__ = [
     "columns",
     "figure",
     "figure_width",
+    "heading",
     "letters_on",
     "note",
     "save",
@@ -163,6 +164,13 @@ def columns(axes: Any, count: int) -> int:
 
 #: letters of a note in an inch
 LETTERS = 17
+_HEADING_LETTERS = 11  # the same of a heading
+
+
+def heading(made: Any, text: str) -> None:
+    """Say above a figure what it shows, on as many lines as its width asks for."""
+    text = textwrap.fill(text, width=int(made.get_figwidth() * _HEADING_LETTERS))
+    made.suptitle(text, x=0.01, ha="left", fontsize=10, weight="bold")
 
 
 def note(axes: Any, text: str) -> None:

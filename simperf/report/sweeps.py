@@ -9,7 +9,7 @@ from typing import Any
 
 from simperf.answer import better_of
 from simperf.errors import InputError, Problem, UnknownNameError
-from simperf.report.style import Scale, byte_scale, figure, save, time_scale, written
+from simperf.report.style import Scale, byte_scale, figure, heading, save, time_scale, written
 from simperf.study.pareto import pareto_front
 from simperf.study.table import Table
 
@@ -166,7 +166,7 @@ def _lines(table: Table, metric: str) -> Any:
 
     def fill(made: Any) -> None:
         axes = made.subplots()
-        axes.set_title(table.title)
+        heading(made, table.title)
         for number, (label, (xs, ys, ends)) in enumerate(series.items()):
             order = _order(xs)
             colour = _LINES[number % len(_LINES)]
@@ -194,7 +194,7 @@ def _scaling(table: Table, metric: str) -> Any:
 
     def fill(made: Any) -> None:
         left, right = made.subplots(1, 2, width_ratios=[3, 2])
-        made.suptitle(table.title, x=0.01, ha="left", fontsize=10, weight="bold")
+        heading(made, table.title)
         for number, (label, (xs, values, ends)) in enumerate(series.items()):
             order = _order(xs)
             numbers = [float(xs[i]) / step for i in order]
@@ -243,7 +243,7 @@ def _heatmap(table: Table, metric: str) -> Any:
 
     def fill(made: Any) -> None:
         axes = made.subplots()
-        axes.set_title(table.title)
+        heading(made, table.title)
         asked = table.answer if table.answer is not None and table.answer.metric == metric else None
         better = asked.better if asked else better_of(table.unit(column))
         colours = "viridis_r" if better == "lower" else "viridis"  # what is better is brighter
@@ -278,7 +278,7 @@ def _pareto(table: Table, metric: str) -> Any:
 
     def fill(made: Any) -> None:
         axes = made.subplots()
-        axes.set_title(table.title)
+        heading(made, table.title)
         draw_front(axes, [1e6 * time for time in times], costs, labels)
         for record, time, cost in zip(rows, times, costs, strict=True):
             rates, prices = _ends(record, _RATE), _ends(record, "metrics.cost per million samples")
