@@ -1,5 +1,6 @@
 """Jobs: what is refused as they are made, and layouts that are plain data parallelism."""
 
+import inspect
 from dataclasses import fields, is_dataclass
 
 import pytest
@@ -22,7 +23,8 @@ def test_types_are_small_and_frozen(module):
         if is_dataclass(kind) and kind.__module__ == module.__name__:
             assert len(fields(kind)) <= 12, kind.__name__
             assert kind.__dataclass_params__.frozen
-            assert all(f"\n    {one.name} : " in kind.__doc__ for one in fields(kind)), kind.__name__
+            described = inspect.getdoc(kind)
+            assert all(f"\n{one.name} : " in described for one in fields(kind)), kind.__name__
 
 
 def test_a_layout_of_data_parallelism_is_a_number_of_gpus():
