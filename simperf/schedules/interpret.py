@@ -65,14 +65,17 @@ def _places(plan: Schedule) -> list[str]:
     count = len(plan.stages)
     problems = [
         f"part {part} of the model is on stage {stage}, and there are {count}"
-        for part, (stage, _) in enumerate(plan.path)
+        for path, _ in plan.paths
+        for part, (stage, _) in enumerate(path)
         if not 0 <= stage < count
     ]
     problems += [
         f"chunk {chunk} of stage {stage} is {times} parts of the model"
-        for (stage, chunk), times in Counter(plan.path).items()
+        for (stage, chunk), times in Counter((*plan.path, *plan.second)).items()
         if times > 1
     ]
+    if plan.second and len(plan.second) != len(plan.path):
+        problems.append(f"the second copy of the model has {len(plan.second)} parts, the first {len(plan.path)}")
     if len(plan.in_flight) != count:
         problems.append(f"claims activations in flight of {len(plan.in_flight)} stages, and there are {count}")
     return problems
@@ -82,8 +85,8 @@ def _passes(plan: Schedule) -> list[str]:
     problems = []
     kinds = PASSES if plan.split else PASSES[:2]
     for stage, passes in enumerate(plan.stages):
-        chunks = [chunk for where, chunk in plan.path if where == stage]
-        wanted = {Pass(kind, batch, chunk) for kind in kinds for batch in range(plan.microbatches) for chunk in chunks}
+        chunks = [(chunk, batches) for path, batches in plan.paths for where, chunk in path if where == stage]
+        wanted = {Pass(kind, batch, chunk) for kind in kinds for chunk, batches in chunks for batch in batches}
         counts = Counter(passes)
         problems += [f"stage {stage} never does {one}" for one in sorted(wanted - set(counts))]
         problems += [f"stage {stage} does {one}, which is no part of the work" for one in sorted(set(counts) - wanted)]

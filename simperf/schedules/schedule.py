@@ -53,6 +53,9 @@ class Schedule:
     in_flight : tuple of int
         Most chunks whose activations each stage keeps at a time: from the start of F to the end of B, or of W where
         there is one.
+    second : tuple of (int, int), optional
+        Stage and chunk of each part of a second copy of the model, which the last half of the micro-batches go through
+        instead: the copies' parts are on different chunks.
 
     Examples
     --------
@@ -66,11 +69,20 @@ class Schedule:
     stages: tuple[tuple[Pass, ...], ...]
     path: tuple[tuple[int, int], ...]
     in_flight: tuple[int, ...]
+    second: tuple[tuple[int, int], ...] = ()
 
     @property
     def chunks(self) -> int:
         """Most chunks of layers on one stage."""
-        return max((chunk for _, chunk in self.path), default=-1) + 1
+        return max((chunk for _, chunk in (*self.path, *self.second)), default=-1) + 1
+
+    @property
+    def paths(self) -> tuple[tuple[tuple[tuple[int, int], ...], range], ...]:
+        """Each way through a copy of the model, with the micro-batches that take it."""
+        if not self.second:
+            return ((self.path, range(self.microbatches)),)
+        half = self.microbatches // 2
+        return ((self.path, range(half)), (self.second, range(half, self.microbatches)))
 
     @property
     def split(self) -> bool:
@@ -79,15 +91,16 @@ class Schedule:
 
     def needs(self, stage: int, one: Pass) -> tuple[tuple[int, Pass], ...]:
         """Stage and pass of all that a pass needs, beside the pass before it on its stage."""
-        at = self.path.index((stage, one.chunk))
+        path = self.second if (stage, one.chunk) in self.second else self.path
+        at = path.index((stage, one.chunk))
         found = []
         if one.kind == "F" and at:
-            before, chunk = self.path[at - 1]
+            before, chunk = path[at - 1]
             found.append((before, Pass("F", one.microbatch, chunk)))
         if one.kind == "B":
             found.append((stage, one._replace(kind="F")))
-            if at + 1 < len(self.path):
-                after, chunk = self.path[at + 1]
+            if at + 1 < len(path):
+                after, chunk = path[at + 1]
                 found.append((after, Pass("B", one.microbatch, chunk)))
         if one.kind == "W":
             found.append((stage, one._replace(kind="B")))

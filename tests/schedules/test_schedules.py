@@ -13,14 +13,25 @@ from simperf.testing import check_schedule
 SIZES = st.tuples(st.integers(1, 6), st.integers(1, 12))
 
 
-def span(plan, *, forward=1.0, backward=2.0):
-    """When the last stage is done if passes take these times a stage and sends take none, by the longest path."""
-    cost = {"F": forward / plan.chunks, "B": backward / plan.chunks}
-    ends, last = {}, [0.0] * len(plan.stages)
+def played(plan, **times):
+    """When each stage begins and ends if passes of one chunk take these times and sends none, by longest paths."""
+    ends, first, last = {}, {}, [0.0] * len(plan.stages)
     for stage, one in order_of(plan):
         start = max([last[stage], *(ends[need] for need in plan.needs(stage, one))])
-        ends[stage, one] = last[stage] = start + cost[one.kind]
-    return max(last)
+        first.setdefault(stage, start)
+        ends[stage, one] = last[stage] = start + times[one.kind]
+    return [(first[stage], end) for stage, end in enumerate(last)]
+
+
+def span(plan, *, forward=1.0, backward=2.0):
+    """When the last stage is done if the passes of a whole stage take these times."""
+    return max(end for _, end in played(plan, F=forward / plan.chunks, B=backward / plan.chunks))
+
+
+def bubble(plan, **times):
+    """Time for which the whole pipeline takes longer than the work of a stage."""
+    work = sum(times[one.kind] for one in plan.stages[0])
+    return max(end for _, end in played(plan, **times)) - work
 
 
 @pytest.mark.parametrize("name", list(SCHEDULES))
@@ -50,6 +61,47 @@ def test_activations_in_flight(sizes):
     assert make_schedule("gpipe", stages=stages, microbatches=batches).in_flight == (batches,) * stages
     found = make_schedule("1f1b", stages=stages, microbatches=batches).in_flight
     assert found == tuple(min(stages - stage, batches) for stage in range(stages))
+
+
+@given(st.integers(2, 8), st.integers(1, 3), st.integers(1, 3), st.integers(1, 3), st.integers(0, 2))
+def test_zb_h1_by_its_paper(stages, turns, forward, backward, weights):
+    """(p - 1) (T_F + T_B - T_W) is idle, with the memory of the first stage of 1F1B (ICLR 2024, section 2)."""
+    plan = make_schedule("zb-h1", stages=stages, microbatches=stages * turns)
+    times = {"F": forward, "B": backward, "W": weights}
+    if weights <= min(forward, backward):
+        assert bubble(plan, **times) == (stages - 1) * (forward + backward - weights)
+    assert max(plan.in_flight) == stages == max(make_schedule("1f1b", stages=stages, microbatches=stages).in_flight)
+
+
+@pytest.mark.parametrize("stages", range(2, 17))
+def test_v_shapes_by_their_paper(stages):
+    """With equal passes, against 1F1B: memory and bubble of a third and two thirds, a half each, and all and none.
+
+    NeurIPS 2024, table 1; a stage keeps a few chunks more where the turns of the V need a pause.
+    """
+    made = {name: make_schedule(name, stages=stages, microbatches=3 * stages) for name in ("v-min", "v-half", "zb-v")}
+    whole, idle = 2 * stages, 6 * (stages - 1)
+    kept = {name: max(plan.in_flight) for name, plan in made.items()}
+    assert whole / 3 <= kept["v-min"] <= whole / 3 + 3
+    assert whole / 2 <= kept["v-half"] <= whole / 2 + 2
+    assert kept["zb-v"] == whole
+    idles = {name: bubble(plan, F=1, B=1, W=1) for name, plan in made.items()}
+    assert abs(idles["v-min"] - 2 / 3 * idle) <= 3
+    assert abs(idles["v-half"] - idle / 2) <= 1
+    times = played(made["zb-v"], F=1, B=1, W=1)
+    assert [end - begin for begin, end in times] == [6 * 3 * stages] * stages, "no stage waits once it has begun"
+
+
+@given(st.integers(1, 6), st.integers(0, 6))
+def test_dualpipe_by_its_paper(half, more):
+    """p + 1 activations, and at most (p / 2 - 1) (T_F + T_B + T_W + T_B + T_W - 3 T_W) idle."""
+    stages, batches = 2 * half, 4 * half + 2 * more
+    plan = make_schedule("dualpipe", stages=stages, microbatches=batches)
+    assert plan.in_flight == (stages + 1,) * stages
+    assert 0 <= bubble(plan, F=1, B=1, W=1) <= (half - 1) * (3 + 2 - 3)
+    assert bubble(plan, F=1, B=1, W=1) < 3 * (stages - 1), "less than 1F1B"
+    directions = [[stage for stage, _ in path] for path, _ in plan.paths]
+    assert directions == [list(range(stages)), list(reversed(range(stages)))]
 
 
 def test_one_chunk_interleaved_is_as_long_as_1f1b():
@@ -86,6 +138,9 @@ def test_what_is_wrong_is_said():
     assert "claims activations in flight of 1 stages" in broken(lambda plan: {"in_flight": (1,)})[0]
     assert "is 2 parts" in broken(lambda plan: {"path": ((0, 0), (0, 0))})[0]
     assert "on stage 5" in broken(lambda plan: {"path": ((0, 0), (5, 0))})[0]
+    assert "is 2 parts" in broken(lambda plan: {"second": ((1, 0), (0, 0))})[0]
+    assert "has 1 parts, the first 2" in broken(lambda plan: {"second": ((1, 1),)})[0]
+    assert broken(lambda plan: {"second": ((1, 1), (0, 1))})[0] == "stage 0 never does B1.1"
     with pytest.raises(AssertionError, match="keeps activations"):
         check_schedule(replace(make_schedule("gpipe", stages=2, microbatches=2), in_flight=(1, 1)))
 
@@ -99,6 +154,10 @@ def test_numbers_and_options_that_have_no_meaning():
         make_schedule("gpipe", stages=2, microbatches=2, chunks=2)
     with pytest.raises(InputError, match="4 or 8"):
         make_schedule("interleaved", stages=4, microbatches=6)
+    with pytest.raises(InputError, match="2 or 4"):
+        make_schedule("dualpipe", stages=3, microbatches=12)
+    with pytest.raises(InputError, match="8 or an even one above"):
+        make_schedule("dualpipe", stages=4, microbatches=6)
     with pytest.raises(InputError, match="chunks"):
         make_schedule("interleaved", stages=4, microbatches=4, chunks=0)
     with pytest.raises(InputError, match="more passes"):
