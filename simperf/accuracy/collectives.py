@@ -12,6 +12,9 @@ from typing import Any
 from simperf.accuracy.cases import source_of
 from simperf.accuracy.nccl_cases import cases_known, series_of
 from simperf.accuracy.validation import ValidationRow
+from simperf.collectives.nccl import Choice, Tuner
+from simperf.collectives.settings import HOSTED
+from simperf.hardware import Catalog
 
 __all__ = ["CollectiveError", "collective_errors", "collective_table"]
 
@@ -65,8 +68,25 @@ def collective_errors(case: Mapping[str, Any], *, most: int = 0) -> Iterator[Col
         for row in rows:
             best = tuner.best(row.nbytes)
             yield CollectiveError(
-                series.case, row.nbytes, row.low, row.high, best.time, best.name, series=series.name, label=series.label
+                series.case,
+                row.nbytes,
+                row.low,
+                row.high,
+                time_of(best, tuner),
+                best.name,
+                series=series.name,
+                label=series.label,
             )
+
+
+def time_of(choice: Choice, tuner: Tuner) -> float:
+    """Time of a choice of NCCL as its table was timed, hosts included where they take part [s]."""
+    if tuner.settings.timing not in HOSTED:
+        return choice.time
+    from simperf.execution.timed_calls import call_time
+
+    frontend = Catalog.load().frontend("pytorch")
+    return call_time(tuner.machine, tuner.ranks, tuner.collective, choice.nbytes, tuner.settings, frontend=frontend)
 
 
 def collective_table(cases: list[dict[str, Any]]) -> list[ValidationRow]:

@@ -146,8 +146,8 @@ def collective(
         str,
         typer.Option(
             metavar="NAME",
-            help="How calls follow each other: graph (in a CUDA graph), loop (as in nccl-tests) or torch; loop if left "
-            "out.",
+            help="How calls are timed: graph (in a CUDA graph), loop (as in nccl-tests), torch (events around a call), "
+            "profiler (kernels in a profile); loop if left out.",
             rich_help_panel=Library,
         ),
     ] = "",

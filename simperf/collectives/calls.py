@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from simperf.collectives.machine_plans import plan_for, reducing_sites
 from simperf.collectives.nccl import COLLECTIVES
 from simperf.collectives.placement import PLAIN, Transport, Wired, place
 from simperf.collectives.protocols import protocol_transport
-from simperf.collectives.settings import NCCL, NcclSettings
+from simperf.collectives.settings import HOSTED, NCCL, NcclSettings
 from simperf.collectives.tuners import tuner_of
 from simperf.cost import MeasuredCollective, MeasuredCollectives
 from simperf.errors import InputError, Problem
@@ -79,6 +79,8 @@ class Call:
         Most that is simulated.
     measured : MeasuredCollectives
         Times that NCCL's collectives take where they were measured.
+    host : callable, optional
+        Plays the hosts where they take part in the timing of NCCL's calls; it gives the time of the call [s].
     """
 
     machine: Wired
@@ -94,6 +96,7 @@ class Call:
     background: Sequence[tuple[str, str, float]] = ()
     effort: Effort = ASKED
     measured: MeasuredCollectives = field(default_factory=MeasuredCollectives)
+    host: Callable[[Call, NcclSettings], float] | None = None
 
     @property
     def known(self) -> MeasuredCollective | None:
@@ -174,8 +177,20 @@ class Call:
         tuner = tuner_of(self.machine, self.ranks, self.collective, settings, measured=self.known)
         choice = tuner.best(self.nbytes)
         run = choice.play(entry_times=self.entry_times, background=self.background, effort=self.effort)
+        if settings.timing in HOSTED:
+            run = replace(run, time=self._hosted(settings))
         helpers = choice.placement.nodes[len(self.ranks) :]
         return Played(run, choice.transport, helpers, choice.name, len(choice.plan.channels))
+
+    def _hosted(self, settings: NcclSettings) -> float:
+        """Time of a call that hosts take part in [s]."""
+        if self.host is None:
+            message = "hosts take part in this timing, and a call alone has none"
+            raise InputError(Problem(message, key="timing", value=settings.timing, expected="simperf.collective"))
+        if self.entry_times is not None:
+            message = f"the timing {settings.timing!r} says when each rank calls the collective"
+            raise InputError(Problem(message, key="entry_times", expected="timing graph or loop"))
+        return self.host(self, settings)
 
 
 #: what a call may be given beside machine, collective, algorithm, payload and ranks

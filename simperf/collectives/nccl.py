@@ -51,10 +51,6 @@ __all__ = ["ALGORITHMS", "COLLECTIVES", "Choice", "Tuner"]
 #: pace while it is not full, as simperf's other scenarios have it)
 LAUNCH = 4.5e-6
 
-#: time of the host for a call through torch, until the next one can be launched [s]: fitted to the table of all-reduce
-#: through torch on a DGX H100 (microsoft/vidur, data/profiling/network), below 512 KiB
-TORCH_CALL = 40e-6
-
 #: sizes whose choices a tuner keeps: those of a model's buckets or slices come again and again
 MOST_SIZES = 256
 
@@ -210,8 +206,7 @@ class Tuner:
         self.settings, self.speed = settings, speed
         reached = network(settings.network) if settings.network else network_of(machine, self.ranks)
         self.network = reached.faster(speed)
-        host = max(max(1, settings.launches) * LAUNCH, TORCH_CALL if settings.timing == "torch" else 0.0)
-        self.least = 0.0 if settings.timing == "graph" else host / speed
+        self.least = max(1, settings.launches) * LAUNCH / speed if settings.timing == "loop" else 0.0
         passed: Any = Forwarding(machine) if collective == "all-to-all" else machine
         self.staged = StagedMachine(passed, self.network)
         self.inside = StagedMachine(passed, self.network, inside=True)

@@ -17,6 +17,7 @@ from simperf.hardware import GpuPart, Machine
 __all__ = [
     "ARCHITECTURES",
     "DEFAULTS",
+    "HOSTED",
     "NCCL",
     "SETTINGS",
     "TIMINGS",
@@ -32,9 +33,12 @@ NCCL: dict[str, tuple[str, ...]] = {"nccl": (), "nccl-ring": ("ring",)}
 #: options of these algorithms
 SETTINGS = ("network", "in_network", "launches", "timing", "version", "protocol")
 
-#: ways in which calls follow each other: in a CUDA graph; one after the other in a stream, as nccl-tests has them;
-#: through torch
-TIMINGS = ("graph", "loop", "torch")
+#: ways in which calls are timed: in a CUDA graph; one after the other in a stream, as nccl-tests has them; by events
+#: around a call through torch; by kernels in a profile of calls through torch
+TIMINGS = ("graph", "loop", "torch", "profiler")
+
+#: those of them in which hosts take part (`simperf.execution.timed_calls`)
+HOSTED = ("torch", "profiler")
 
 #: architectures of GPUs that NCCL runs on
 ARCHITECTURES = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
@@ -66,7 +70,7 @@ class NcclSettings:
     protocol : str
         The one protocol to choose from, as with NCCL_PROTO; all if left out.
     timing : str
-        How calls follow each other, one of `TIMINGS`.
+        How calls are timed, one of `TIMINGS`. A tuner has the kernels of `HOSTED` alone.
     """
 
     network: str = ""
@@ -121,7 +125,7 @@ class NcclSettings:
             problems.append(Problem(message, key=f"{at}launches", value=str(launches), expected="1 to 64"))
         timing = options.get("timing", "loop")
         if timing not in TIMINGS:
-            message = f"no such way in which calls follow each other{nearest(str(timing), TIMINGS)}"
+            message = f"no such way in which calls are timed{nearest(str(timing), TIMINGS)}"
             problems.append(Problem(message, key=f"{at}timing", value=str(timing), expected=", ".join(TIMINGS)))
         readable = isinstance(version, str) and (not version or VERSION.fullmatch(version))
         if not readable:  # of a number, 2.20 would be 2.2

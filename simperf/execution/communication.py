@@ -62,9 +62,10 @@ class _Caller:
             raise ProgramError(f"{what}: {group!r} is no process group; new_group(m, ranks) makes one")
         return group, group.member(self.device if self.device is not None else rank.device)
 
-    def issue(self, work: Communication, *, blocks: bool) -> Generator[Any, Any, None]:
+    def issue(self, frontend: Thread, work: Communication, *, blocks: bool) -> Generator[Any, Any, None]:
         """Launch it, after what the default stream has been given."""
         device = work.member.device
+        work.launch = frontend.profile.collective
         current, side = device.stream(), device.stream(self.stream)
         yield wait_stream(side, current)
         yield launch(work, side)
@@ -82,7 +83,7 @@ class _Collective(Verb):
     def perform(self, frontend: Thread) -> Generator[Any, Any, Any]:
         group, member = self.caller.find(frontend, self.name)
         work = group.collective(member, self.name, self.nbytes)
-        yield from self.caller.issue(work, blocks=not self.async_op)
+        yield from self.caller.issue(frontend, work, blocks=not self.async_op)
         return work if self.async_op else None
 
 
@@ -143,7 +144,7 @@ class _SendReceive(Verb):
         name = ", ".join(side.name for side in self.sides)
         group, member = self.caller.find(frontend, name)
         work = group.send_receive(member, name, [(side.sends, side.peer, side.nbytes) for side in self.sides])
-        yield from self.caller.issue(work, blocks=not self.async_op)
+        yield from self.caller.issue(frontend, work, blocks=not self.async_op)
         if self.batch:
             return [work]
         return work if self.async_op else None

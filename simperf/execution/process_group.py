@@ -204,8 +204,8 @@ class ProcessGroup:
         Every send is an event of its own, where collectives are made of sends; it needs a member a rank.
     transport : Transport
         How sends are carried; not for NCCL's, which bring their own.
-    options : mapping
-        Of the algorithm; those of NCCL are `simperf.collectives.settings.NcclSettings`.
+    options : mapping or NcclSettings
+        Of the algorithm; those of NCCL may be read already.
 
     Raises
     ------
@@ -225,13 +225,17 @@ class ProcessGroup:
         slowdown: float = 1.0,
         exact: bool = False,
         transport: Transport = PLAIN,
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | NcclSettings | None = None,
     ) -> None:
         self.m, self.env, self.nodes, self.members = m, m.simulation.env, tuple(nodes), tuple(members)
         default = default_algorithm(m.simulation.machine, self.nodes)
         self.algorithm = find_algorithm("all-reduce", algorithm) if algorithm else default
-        self.exact, self.transport, self.options = exact, transport, dict(options or {})
-        self.settings = NcclSettings.read(self.algorithm, self.options) if self.algorithm in NCCL else None
+        self.exact, self.transport = exact, transport
+        self.options: dict[str, Any] = {} if isinstance(options, NcclSettings) else dict(options or {})
+        self.settings: NcclSettings | None = None
+        if self.algorithm in NCCL:
+            read = options if isinstance(options, NcclSettings) else None
+            self.settings = read or NcclSettings.read(self.algorithm, self.options)
         if self.settings is not None and self.size > 1 and not runs_on(m.machine, self.nodes):
             m.notes.append("NCCL does not run on these devices: its constants stand for their own library, unmeasured")
         if not 1.0 <= slowdown < math.inf or 1.0 - 1.0 / slowdown == 1.0:  # at which kernels would never end

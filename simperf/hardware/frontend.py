@@ -27,6 +27,11 @@ class FrontendPart(Part):
         The same where it only waits and fetches no number [s]; None takes `result`.
     scripted : float
         Share of `launch` that is left when no Python runs per operation.
+    collective : float or None
+        Frontend time to issue one collective of a process group, or its messages to other ranks [s]; None takes
+        `launch`.
+    profiling : float
+        What a profiler of the device's activities adds to such a call [s].
     graph_launch : float
         Frontend time to replay a captured graph, whatever its length [s].
     graph_node : float
@@ -59,6 +64,8 @@ class FrontendPart(Part):
     result: Latency = 0.0
     synchronize: Latency | None = None
     scripted: Fraction = 1.0
+    collective: Latency | None = None
+    profiling: Latency = 0.0
     graph_launch: Latency = 0.0
     graph_node: Latency = 0.0
     graph_gap: Latency = 0.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import simpy
 
@@ -17,7 +17,7 @@ from simperf.collectives.execute import Context, start
 from simperf.collectives.executors import Executor
 from simperf.collectives.machine_plans import plan_for, reducing_sites
 from simperf.collectives.plan import bus_factor
-from simperf.collectives.settings import NCCL, NcclSettings, default_algorithm, find_algorithm, runs_on
+from simperf.collectives.settings import HOSTED, NCCL, NcclSettings, default_algorithm, find_algorithm, runs_on
 from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program, wait
 from simperf.execution.session import Session
@@ -25,6 +25,10 @@ from simperf.hardware import find_rings
 from simperf.programs.parameters import Count
 from simperf.programs.registry import program
 from simperf.units import Bytes, BytesPerSecond, format_quantity
+
+if TYPE_CHECKING:
+    from simperf.collectives.nccl import Choice
+    from simperf.execution.process_group import ProcessGroup
 
 __all__ = ["all_reduce"]
 
@@ -57,7 +61,8 @@ def all_reduce(
     servers : list of str
         nodes that add up where the algorithm has servers; the host if none is named
     options : table
-        options of the algorithm; of nccl: network, in_network, launches, timing, version, protocol
+        options of the algorithm; of nccl: network, in_network, launches, timing, version, protocol; the timings torch
+        and profiler have a process a GPU, which pays the frontend's time of a collective's call
     times : int
         repetitions, one after the other
     together : int
@@ -73,36 +78,60 @@ def all_reduce(
     if algorithm in NCCL and servers:
         message = "NCCL has no servers"
         raise InputError(Problem(message, key="servers", value=", ".join(servers), expected="an idealised algorithm"))
-    if algorithm in NCCL:
-        start = _nccl(m, algorithm, nodes, nbytes, options)
-    else:
+    settings = NcclSettings.read(algorithm, options) if algorithm in NCCL else None
+    start, group, timed = None, None, list[float]()
+    if settings is None:
         start = _idealised(m, algorithm, nodes, nbytes, servers, options)
+    elif settings.timing in HOSTED:
+        group = _hosted(m, nodes, nbytes, settings, together)
+    else:
+        start = _nccl(m, nodes, nbytes, settings)
     others = [
         m.simulation.network.background(m.machine.route(src, dst).resources, background)
         for src, dst in pairwise((*nodes, nodes[0]))
         if background and src != dst
     ]
     for _ in range(times):
-        running = [start() for _ in range(together)]
+        if group is not None:
+            from simperf.execution.timed_calls import timed_call
+
+            timed.append((yield from timed_call(m, group, "all-reduce", nbytes)))
+        running = [start() for _ in range(together)] if start is not None else []
         for done in running:
             yield wait(done, why=f"wait: all-reduce, {algorithm}")
     for traffic in others:
         traffic.stop()
-    took = m.now / times
+    took = sum(timed) / times if timed else m.now / times
+    if timed:
+        m.metric("time of a call", took, "s")
     m.work("payload of a GPU", nbytes * times * together, "B")
     m.metric("algbw", nbytes / took if took else 0.0, "B/s")
     m.metric("busbw", nbytes / took * bus_factor("all-reduce", len(nodes)) if took else 0.0, "B/s")
 
 
-def _nccl(
-    m: Session, algorithm: str, nodes: Sequence[str], nbytes: float, options: Mapping[str, Any]
-) -> Callable[[], simpy.Event]:
-    """Start of an all-reduce as NCCL would do it."""
-    settings = NcclSettings.read(algorithm, options)
+def _choice(m: Session, nodes: Sequence[str], nbytes: float, settings: NcclSettings) -> Choice:
+    """What NCCL takes; the session notes it."""
     choice = m.tuner(nodes, "all-reduce", settings).best(nbytes)
     channels = choice.channels
     assert channels is not None, "an all-reduce is made of channels"
     m.notes.append(f"NCCL takes {choice.name}, {len(channels.flows)} channels")
+    return choice
+
+
+def _hosted(m: Session, nodes: Sequence[str], nbytes: float, settings: NcclSettings, together: int) -> ProcessGroup:
+    """The ranks of all-reduces that are timed through torch."""
+    from simperf.execution.timed_calls import timed_group
+
+    if together > 1:
+        message = "calls through torch follow each other"
+        raise InputError(Problem(message, key="together", value=f"{together}", expected="1"))
+    _choice(m, nodes, nbytes, settings)
+    return timed_group(m, nodes, settings)
+
+
+def _nccl(m: Session, nodes: Sequence[str], nbytes: float, settings: NcclSettings) -> Callable[[], simpy.Event]:
+    """Start of an all-reduce as NCCL would do it."""
+    choice = _choice(m, nodes, nbytes, settings)
     if not runs_on(m.machine, nodes):
         m.notes.append("NCCL does not run on these GPUs: its constants stand for their own library, unmeasured")
     entry = [0.0] * choice.plan.nparticipants

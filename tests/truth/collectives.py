@@ -1,10 +1,11 @@
 """Measured tables of collectives beside what simperf gives: ``python -m tests.truth.collectives [--before FOLDER]``.
 
-A table is a collective among GPUs of servers, by size, with the way in which its calls followed each other (its
-timing: in a CUDA graph, in a loop, through torch), which is set here or in ``simperf/accuracy/data/nccl_cases.toml``
-before anything is compared. Constants of kernels were fitted to the tables of ``llm/kernels`` of three GPUs; all other
-tables took no part. With ``--before``, a checkout of another state of simperf is asked the same. With ``--points``,
-the points of half precision on eight GPUs are printed.
+A table is a collective among GPUs of servers, by size, with the way in which its calls were timed: in a CUDA graph, in
+a loop, by events around a call through torch, or by the kernels in a profile of such calls. This is set here or in
+``simperf/accuracy/data/nccl_cases.toml`` before anything is compared; hosts are played where they take part. Constants
+of kernels were fitted to the tables of ``llm/kernels`` of three GPUs; all other tables took no part. With ``--before``,
+a checkout of another state of simperf is asked the same. With ``--points``, the points of half precision on eight GPUs
+are printed.
 """
 
 import argparse
@@ -281,7 +282,7 @@ def _print_kernels(truth, before):
 
 def _print_published(tables, before):
     print("# published tables of one server, none of which a constant of kernels was fitted to: the same, and before")
-    for timing in ("loop", "torch"):
+    for timing in ("loop", "torch", "profiler"):
         here = [one for one in tables if one.servers == 1 and one.timing == timing and nvlink(one)]
         for collective in COLLECTIVES.values():
             some = [one for one in here if one.collective == collective]

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from simperf.collectives.bench import Row, measure
 from simperf.collectives.calls import CONDITIONS, Call
 from simperf.collectives.placement import Wired
-from simperf.collectives.settings import NCCL, default_algorithm, find_algorithm
+from simperf.collectives.settings import HOSTED, NCCL, NcclSettings, default_algorithm, find_algorithm
 from simperf.errors import InputError, Problem
-from simperf.hardware import Catalog, Machine, ProfilePart
+from simperf.hardware import Catalog, FrontendPart, Machine, ProfilePart
 from simperf.study.collective.table import CollectiveTable
 from simperf.units import parse_size
+
+#: frontend of hosts that call through torch
+FRONTEND = "pytorch"
 
 __all__ = ["calibrated", "collective", "read_profile", "refuse_unused_profile"]
 
@@ -79,6 +83,8 @@ def collective(
         from simperf.scenario.calibration import measured_collectives
 
         options["measured"] = measured_collectives((known,))
+    if chosen in NCCL and options.get("timing") in HOSTED:
+        options["host"] = partial(_hosted, catalog.frontend(FRONTEND))
     conditions = {key: options.pop(key) for key in CONDITIONS if key in options}
     # the largest one first, as it is the one that may be refused
     rows = {
@@ -88,6 +94,23 @@ def collective(
     if known is not None:
         refuse_unused_profile(known, machine, name, chosen, nodes, list(rows.values()), changed)
     return CollectiveTable(name, chosen, machine, nodes, tuple(rows[size] for size in payloads))
+
+
+def _hosted(frontend: FrontendPart, call: Call, settings: NcclSettings) -> float:
+    """Time of a call through torch [s]."""
+    from simperf.execution.timed_calls import call_time
+
+    assert isinstance(call.machine, Machine)
+    return call_time(
+        call.machine,
+        call.ranks,
+        call.collective,
+        call.nbytes,
+        settings,
+        frontend=frontend,
+        measured=call.measured,
+        background=call.background,
+    )
 
 
 def read_profile(profile: ProfilePart | str | os.PathLike[str] | None) -> ProfilePart | None:
