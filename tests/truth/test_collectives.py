@@ -79,7 +79,7 @@ def test_sources_of_the_same_hardware_are_printed_beside_the_errors(truth, capsy
     monkeypatch.setattr(collectives, "KERNELS", {"h200_sxm": collectives.KERNELS["h200_sxm"]})
     collectives.main([])
     out = capsys.readouterr().out
-    assert "h100_sxm n=4, ar-vidur-h100_dgx-4w-4pn (torch)" in out
+    assert "h100_sxm n=4, ar-vidur-h100_dgx-4w-4pn (profiler)" in out
     assert "nccl-gh200-alps-256n" in out
     assert "h200_sxm all-to-all (took no part)" in out
 
