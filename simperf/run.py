@@ -335,7 +335,8 @@ def _scope(session: Session) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if session.launched:
         inside.append(f"frontend: {session.mode.title}; launch queue of {simulation.depth:g} a stream")
         inside.append("streams in order, sharing their device by demand; memory held from launch to end")
-        outside.append("order of thread blocks on the device, clocks under load, fragmentation of memory")
+        clocks = "clocks under load" + " but of matrix products" * ("clock" in session.accounted)
+        outside.append(f"order of thread blocks on the device, {clocks}, fragmentation of memory")
     if session.operations and session.fitted:
         inside.append("kernels by constants fitted to measurements; by the roofline where none were fitted")
         outside.append("clocks, temperature and other load that differ from those when it was measured")
@@ -346,7 +347,13 @@ def _scope(session: Session) -> tuple[tuple[str, ...], tuple[str, ...]]:
             else "efficiency per kernel family, tiles, smooth corner"
         )
         inside.append(f"kernels by the roofline: {how}")
-        outside.append("caches of the device: every operand comes from and goes to device memory")
+        if "clock" in session.accounted:
+            inside.append("matrix products by shape, at the clock that the board's power sustains")
+        if "cache" in session.accounted:
+            inside.append("operands of matrix products and experts that stay in the L2 between calls of a timing loop")
+            outside.append("caches of the device for other operations: their operands come from and go to device memory")
+        else:
+            outside.append("caches of the device: every operand comes from and goes to device memory")
     if any(simulation.network.moved.values()):
         inside.append("links shared max-min fairly, re-shared at every change; protocol overhead of each link")
         outside.append("packets, TCP slow start and loss, queues in switches")

@@ -50,6 +50,21 @@ def test_what_was_modelled_depends_on_what_was_used():
     assert any("packets" in line for line in links.not_modelled)
 
 
+@pytest.mark.parametrize(("machine", "powered"), [("dgx-h100", True), ("dgx-1v", False)])
+def test_clocks_and_caches_are_told_as_modelled_where_they_are(machine, powered):
+    ops = [{"op": "matmul", "m": 2048, "n": 2048, "k": 2048, "dtype": "fp16"}]
+    data = {"machine": {"use": machine}, "program": {"use": "operations", "ops": ops}}
+    plain = run(make_scenario(data))
+    looped = run(make_scenario({**data, "program": {**data["program"], "copies": 4}}))
+    told = "clocks under load but of matrix products"
+    assert any(told in line for line in plain.not_modelled) == powered
+    assert any("board's power" in line for line in plain.modelled) == powered
+    assert not any(told in line for line in looped.not_modelled), "a loop ends before the board slows down"
+    assert any("every operand comes from" in line for line in plain.not_modelled)
+    assert any("every operand comes from" in line for line in looped.not_modelled) != powered
+    assert any("stay in the L2" in line for line in looped.modelled) == powered
+
+
 def test_resources_operations_and_sources_come_along():
     result = run(load_scenario("d2l/fusion").variants[0])
     assert result.resources["gpu0"].utilisation(result.time) == pytest.approx(1.0)

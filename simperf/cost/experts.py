@@ -95,6 +95,9 @@ class ExpertUnits:
     l2 : float
         Capacity of the L2 [B].
     formats : ExpertPrecision
+    pace : float
+        How many times as fast as on the GPU of the catalogue the times of all GPUs pass: not 1 where a study makes a
+        GPU's kernels faster [1].
     """
 
     rate: float
@@ -104,6 +107,7 @@ class ExpertUnits:
     fixed: float
     l2: float
     formats: ExpertPrecision
+    pace: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,7 +159,7 @@ def expert_times(
         moved = moved + work.tokens * hidden * (_SIZE + formats.activation)
     elif formats.scaling == "block":
         moved = moved + total * (hidden + width) * (_SIZE + formats.activation)
-    cache = max(units.stream, constants["cache"] * units.sms * units.stream / units.memory)
+    cache = max(units.stream, constants["cache"] * units.pace * units.sms * units.stream / units.memory)
     streamed = moved * ((1.0 - kept) / units.stream + kept / cache)
     fixed = units.fixed * (constants[formats.kernels] if formats.kernels else 1.0)
     arithmetic, traffic = first[1] + second[1], first[2] + second[2] + streamed
@@ -169,12 +173,12 @@ def _product(
     high = np.ceil(work.rows[:, None, :] / _HEIGHT[None, :, None])
     tiles = (work.counts[:, None, :] * high).sum(axis=-1) * np.ceil(n[:, None] / _WIDTH)
     depth = np.ceil(k / _STEP) * _STEP
-    tile = 2.0 * _HEIGHT * _WIDTH * depth[:, None] / (units.rate / units.sms) + constants["fill"]
+    tile = 2.0 * _HEIGHT * _WIDTH * depth[:, None] / (units.rate / units.sms) + constants["fill"] / units.pace
     arithmetic: Any = (np.where(tiles > 0, np.maximum(tiles / units.sms, 1.0), 0.0) * tile).min(axis=1)
     total = (work.rows * work.counts).sum(axis=1)
     active = (work.counts * (work.rows > 0)).sum(axis=1)
     nbytes = active * n * k * units.formats.weight + total * (k * units.formats.activation + n * _SIZE)
-    cache = max(units.memory, constants["cache"] * units.sms)
+    cache = max(units.memory, constants["cache"] * units.pace * units.sms)
     traffic = nbytes * ((1.0 - kept) / units.memory + kept / cache)
     longer, shorter = np.maximum(arithmetic, traffic), np.minimum(arithmetic, traffic)
     corner = constants["corner"]
@@ -205,9 +209,10 @@ def expert_units(
         sms=max(1, device.sms),
         memory=known["memory"] * device.memory_bandwidth,
         stream=known["stream"] * device.memory_bandwidth,
-        fixed=known["fixed"],
+        fixed=known["fixed"] / (pace := known.get("pace", 1.0)),
         l2=float(getattr(device, "l2", 0.0)) or 1.0,
         formats=EXPERT_PRECISIONS[precision],
+        pace=pace,
     )
 
 

@@ -188,6 +188,17 @@ class Roofline:
             pace=pace,
         )
 
+    def accounts(self, op: Op) -> frozenset[str]:
+        """What the cost of `op` accounts for: ``"clock"`` under the board's power, ``"cache"`` of operands in the L2."""
+        found = set()
+        units = self.units(op)
+        known = getattr(self.device, "product", {})
+        if units is not None and math.isinf(op.reuse) and "power" in known and getattr(self.device, "power", None):
+            found.add("clock")
+        if math.isfinite(op.reuse) and (units is not None or (op.experts is not None and self._quantisation)):
+            found.add("cache")
+        return frozenset(found)
+
     def cost(self, op: Op) -> OpCost:
         """Cost of `op` alone on the device."""
         if op.family == "attention" and (found := self._by_shape(op)) is not None:

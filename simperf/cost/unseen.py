@@ -163,6 +163,10 @@ class UnseenRoofline:
         """How many times as long as its kernels a training step takes [1], see `Unseen.step`."""
         return self._unseen.step(model, precision, self._roofline.device.name)
 
+    def accounts(self, op: Op) -> frozenset[str]:
+        """What the cost of `op` accounts for, as `Roofline.accounts`."""
+        return self._roofline.accounts(op)
+
     def cost(self, op: Op) -> OpCost:
         """Cost of `op` alone on the device."""
         cost = self._roofline.cost(op)

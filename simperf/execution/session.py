@@ -280,6 +280,19 @@ class Session:
 
         return any(isinstance(model, FittedRoofline) for model in self._models.values())
 
+    @property
+    def accounted(self) -> frozenset[str]:
+        """What costs by the roofline accounted for beside peaks and bandwidth, as `Roofline.accounts`."""
+        from simperf.cost import Roofline, UnseenRoofline
+
+        models = self._models
+        found = (
+            models[device].accounts(op)  # type: ignore[attr-defined]
+            for device, op, _ in self.operations
+            if isinstance(models[device], Roofline | UnseenRoofline)
+        )
+        return frozenset().union(*found)
+
     def on_processor(self, device: Device) -> bool:
         """Whether `device` stands for a CPU: operations on it cost what was measured on one."""
         from simperf.cost import FittedRoofline

@@ -237,8 +237,11 @@ class _Parts:
             if not any(name in self.factors for name in names.values()):
                 return part
             made = _part(part, lambda field: self.factors.get(names.get(field, ""), 1.0))
-            pace = self.factors.get(names["kernel_floor"], 1.0)  # of all fixed times of products by shape
-            return replace(made, product={**part.product, "pace": pace}) if part.product and pace != 1.0 else made
+            pace = self.factors.get(names["kernel_floor"], 1.0)  # of all fixed times of products and experts by shape
+            if pace == 1.0:
+                return made
+            product = {**part.product, "pace": pace} if part.product else part.product
+            return replace(made, product=product, experts={**part.experts, "pace": pace})
         x = self.factors.get(part.name, 1.0)
         return part if x == 1.0 else _part(part, lambda field: x)
 

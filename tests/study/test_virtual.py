@@ -201,3 +201,19 @@ def test_constants_of_a_profile_are_a_resource():
     found = limits(scenario, samples=3, cache=False)
     assert found.limiting is not None
     assert (found.together.low, found.together.high) == pytest.approx((1 / 1.1 - 1, 1 / 1.1 - 1), rel=1e-9)
+
+
+@pytest.mark.parametrize("machine", ["dgx-h100", "dgx-1v"])
+@pytest.mark.parametrize("copies", [0, 3])
+def test_kernels_by_shape_are_exactly_x_times_as_fast(machine, copies):
+    """Fixed times and rates of caches that hold on all GPUs pass faster, too."""
+    expert = {"op": "moe", "hidden": 1024, "intermediate": 512, "experts": 16, "top_k": 2, "dtype": "fp16"}
+    ops = [
+        *({**expert, "tokens": tokens} for tokens in (16, 4096)),
+        {"op": "matmul", "m": 512, "n": 512, "k": 4096, "dtype": "fp16"},
+        {"op": "attention", "batch": 1, "heads": 8, "queries": 512, "head_dim": 64, "dtype": "fp16"},
+    ]
+    program = {"use": "operations", "ops": ops, "copies": copies}
+    scenario = make_scenario({"machine": {"use": machine}, "program": program})
+    row = run_task(speed_tasks(scenario, resources(scenario), 1.25)[-1])
+    assert row["time"] * 1.25 == pytest.approx(run(scenario, record=False).time, rel=1e-9)
