@@ -350,8 +350,12 @@ def _scope(session: Session) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if "clock" in session.accounted:
             inside.append("matrix products by shape, at the clock that the board's power sustains")
         if "cache" in session.accounted:
-            inside.append("operands of matrix products and experts that stay in the L2 between calls of a timing loop")
-            outside.append("caches of the device for other operations: their operands come from and go to device memory")
+            inside.append(
+                "operands of matrix products, attention and experts that stay in the L2 between calls of a timing loop"
+            )
+            outside.append(
+                "caches of the device for other operations: their operands come from and go to device memory"
+            )
         else:
             outside.append("caches of the device: every operand comes from and goes to device memory")
     if any(simulation.network.moved.values()):

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from simperf.accuracy.fits.products import ProductConstants, fit_products, of_architecture, predicted_times
-from simperf.accuracy.product_profile import lattice_models
+from simperf.accuracy.lattice_profile import product_calls, profile_model
 from simperf.accuracy.product_tables import LARGE, Array, ProductTable, layer_kernels
-from simperf.cost import FittedRoofline, OpModel, Roofline
+from simperf.cost import OpModel, Roofline
 
 __all__ = ["SHOWN_ONLY", "ProductGrade", "kernel_times", "left_out_constants", "product_grades"]
 
@@ -85,12 +85,12 @@ def product_grades(tables: Sequence[ProductTable], *, gpus: Sequence[str] = ()) 
     for gpu in gpus or dict.fromkeys(one.part.name for one in tables):
         constants = left_out_constants(tables, gpu)
         mine = [one for one in tables if one.part.name == gpu]
-        kernels = {name.removeprefix("kernel."): model.at() for name, model in lattice_models(mine).items()}
+        refined = profile_model([product_calls(table) for table in mine])
         for table in mine:
             roofline = Roofline(table.part)
             every = {
                 "catalogue": kernel_times(table, roofline),
-                "profile": kernel_times(table, FittedRoofline(table.part, kernels, other=roofline)),
+                "profile": kernel_times(table, refined),
                 "left_out": predicted_times(table, constants),
             }
             for large in (True, False):

@@ -9,7 +9,7 @@ import typer
 __all__ = ["VERBS", "app"]
 
 #: in the order in which they are used
-VERBS = ("measure", "cluster", "import", "fit", "validate", "unseen", "products")
+VERBS = ("measure", "cluster", "import", "fit", "validate", "unseen", "kernels")
 
 app = typer.Typer(
     help="Fit the model to measurements: measure or import, then fit, then validate.",

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from simperf.cost.attention_formulas import AttentionRates, AttentionWork, attention_time, decode_time, visible
 from simperf.cost.seams import Device, OpCost
 from simperf.errors import InputError, Problem, nearest
+from simperf.workload.layer_kernels import ATTENTION_LIBRARIES
 from simperf.workload.op import AttentionShape, Op
 from simperf.workload.precision import element_size
 
@@ -25,11 +26,12 @@ __all__ = [
     "attention_rates",
     "attention_shape",
     "backward_constants",
+    "device_libraries",
     "library_constants",
 ]
 
 #: library that training runs, and libraries of which there are constants
-LIBRARIES = ("flash-attention", "flash-attention-2", "tensorrt-llm")
+LIBRARIES = ATTENTION_LIBRARIES
 #: libraries whose call begins with a kernel that writes keys and values to the cache
 CACHED = frozenset({"tensorrt-llm"})
 #: kind of the operation that computes the gradients
@@ -97,7 +99,9 @@ class AttentionKernels:
         self.device, self.library = device, library
         self.constants = library_constants(device, library)
         if not self.constants or not getattr(device, "lanes", None):
-            raise InputError(Problem(f"{device.name} has no constants of {library}", key="attention"))
+            message = f"{device.name} has no constants of the attention kernels of {library}"
+            known = ", ".join(device_libraries(device)) or "none for GPUs of its architecture"
+            raise InputError(Problem(message, key="library", value=repr(library), expected=known))
         lacking = [key for key in _NEEDED if key not in self.constants]
         if lacking:
             message = f"{device.name} lacks a constant of {library}"
@@ -190,6 +194,12 @@ def attention_rates(device: Device, *, memory: float, floor: float) -> Attention
         floor=floor,
         l2=float(getattr(device, "l2", 0.0)),
     )
+
+
+def device_libraries(device: Device) -> tuple[str, ...]:
+    """Libraries that a device has constants of; the first is what it runs unless another is named."""
+    known = {key.partition(".")[0] for key in getattr(device, "attention", None) or {}}
+    return tuple(name for name in LIBRARIES if name in known)
 
 
 def library_constants(device: Device, library: str) -> dict[str, float]:

@@ -11,6 +11,7 @@ from simperf.cost.roofline import Roofline
 from simperf.cost.rows import pressure, row_launch
 from simperf.cost.seams import Device, OpCost, OpModel
 from simperf.cost.tiles import LOADING, tiling
+from simperf.errors import InputError, Problem
 from simperf.workload.op import MATRIX_FAMILIES, Gemm, Op
 from simperf.workload.precision import element_size
 
@@ -39,7 +40,8 @@ class FittedRoofline:
         The GPU part that was measured.
     kernels : mapping of str to mapping of str to float
         Constants of `simperf.cost.formulas` by ``"family-precision:kind"``, ``"family-precision"`` or ``"family"``; the
-        first that is there holds. ``tiled`` above zero says that tiles and waves were counted in the fit, ``tile_m``,
+        first that is there holds; the kind of attention with many queries is its library; those of experts are
+        ``"moe-precision"``. ``tiled`` above zero says that tiles and waves were counted in the fit, ``tile_m``,
         ``tile_n`` and ``tile_only`` which tiles the library has, ``tile_half`` how fast they load. ``lattice``
         above zero says that the others are factors of `other`'s times by shape (`simperf.cost.lattice`).
     other : OpModel, optional
@@ -70,9 +72,14 @@ class FittedRoofline:
 
     def key(self, op: Op) -> str | None:
         """Name of the constants that hold for `op`, the most special first; None if there are none."""
+        if op.experts is not None:
+            return name if (name := f"moe-{op.experts.precision}") in self.kernels else None
         if op.family in MATRIX_FAMILIES and op.gemm is None:
             return None
         kind = op.kind.removesuffix(COLD)
+        if kind == "attention" and any(name.startswith("attention-") and ":" in name for name in self.kernels):
+            decodes = op.gemm is not None and op.gemm.m == 1
+            kind = "" if decodes else getattr(self._other, "attention_library", lambda op: "")(op)
         keys = (f"{op.family}-{op.dtype}:{kind}", f"{op.family}-{op.dtype}", op.family)
         return next((key for key in keys if key in self.kernels), None)
 
@@ -87,10 +94,14 @@ class FittedRoofline:
         if key is None:
             return self._other.cost(op)
         found = self.kernels[key]
+        if op.library and not found.get("lattice", 0.0) > 0:
+            message = "the profile's constants of attention are of what was measured, which no library has an effect on"
+            expected = "a profile without constants of attention"
+            raise InputError(Problem(message, key="library", value=repr(op.library), expected=expected))
         if found.get("processor", 0.0) > 0:
             return self._processor(op, found)
-        if found.get("lattice", 0.0) > 0 and op.gemm is not None:
-            return self._corrected(op, op.gemm, found)
+        if found.get("lattice", 0.0) > 0:
+            return self._corrected(op, key, found)
         # kernels that follow one another have no energy in store, and the host is simulated
         known = {key: value for key, value in found.items() if key not in (*TILED, "stored", "floor")}
         overhead = known.get("overhead", 0.0)
@@ -108,11 +119,19 @@ class FittedRoofline:
         regime = "overhead" if overhead > time - overhead else "compute" if compute >= memory else "memory"
         return OpCost(time, compute, memory, overhead, regime, op.flops, op.nbytes, other.demand)
 
-    def _corrected(self, op: Op, gemm: Gemm, found: Mapping[str, float]) -> OpCost:
-        """Cost by the catalogue's constants times a factor of the shape (`simperf.cost.lattice`)."""
-        from simperf.cost.lattice import correction
+    def attention_library(self, op: Op) -> str:
+        """Library whose kernels cost an attention where the profile has no constants of it; empty elsewhere."""
+        known = getattr(self._other, "attention_library", None)
+        return "" if known is None or self.key(op) is not None else str(known(op))
 
-        cost, factor = self._other.cost(op), correction(gemm.m, gemm.n, gemm.k, found)
+    def _corrected(self, op: Op, key: str, found: Mapping[str, float]) -> OpCost:
+        """Cost by the catalogue's constants times a factor of the shape (`simperf.cost.lattice`)."""
+        from simperf.cost.lattice import correction, lattice_kind, op_sizes
+
+        cost, sizes = self._other.cost(op), op_sizes(op)
+        if sizes is None:
+            return cost
+        factor = correction(sizes, found, lattice_kind(key))
         return replace(
             cost,
             time=cost.time * factor,

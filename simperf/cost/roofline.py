@@ -93,7 +93,7 @@ class Roofline:
             problems.append(Problem("must be a finite time, 0 or more", key="overhead", value=repr(self.overhead)))
         if problems:
             raise InputError(problems)
-        self._attention: AttentionKernels | None = None
+        self._attention: dict[str, AttentionKernels] = {}
 
     @classmethod
     def sharp(cls, device: Device, *, overhead: float = 0.0) -> Roofline:
@@ -189,13 +189,14 @@ class Roofline:
         )
 
     def accounts(self, op: Op) -> frozenset[str]:
-        """What the cost of `op` accounts for: ``"clock"`` under the board's power, ``"cache"`` of operands in the L2."""
+        """What the cost of `op` accounts for: ``"clock"`` under the board's power, ``"cache"``: operands in the L2."""
         found = set()
         units = self.units(op)
         known = getattr(self.device, "product", {})
         if units is not None and math.isinf(op.reuse) and "power" in known and getattr(self.device, "power", None):
             found.add("clock")
-        if math.isfinite(op.reuse) and (units is not None or (op.experts is not None and self._quantisation)):
+        shaped = units is not None or (op.experts is not None and self._quantisation) or self.attention_library(op)
+        if math.isfinite(op.reuse) and shaped:
             found.add("cache")
         return frozenset(found)
 
@@ -237,18 +238,47 @@ class Roofline:
             demand=self.demand(op),
         )
 
+    def attention_library(self, op: Op) -> str:
+        """Library whose kernels cost an attention; empty where its family's efficiency does.
+
+        Raises
+        ------
+        InputError
+            The operation names one, and an efficiency was given for attention, or the roofline is the textbook's.
+        """
+        if op.family != "attention":
+            return ""
+        flat = not self._quantisation or {"attention", f"attention-{op.dtype}"} & self._efficiency.keys()
+        if not flat:
+            if op.library:
+                return op.library
+            default = "flash-attention"
+            known = getattr(self.device, "attention", ())
+            return default if any(key.startswith(f"{default}.") for key in known) else ""
+        if op.library:
+            message = "attention is costed by an efficiency here, which no library has an effect on"
+            expected = "no efficiency of attention, a smooth corner, and fp16, bf16 or fp8"
+            raise InputError(Problem(message, key="library", value=repr(op.library), expected=expected))
+        return ""
+
     def _by_shape(self, op: Op) -> OpCost | None:
         """Cost of attention by its shape, unless an efficiency was given for it or no kernel serves it."""
-        known = any(key.startswith("flash-attention.") for key in getattr(self.device, "attention", ()))
-        if not known or not self._quantisation or {"attention", f"attention-{op.dtype}"} & self._efficiency.keys():
+        library = self.attention_library(op)
+        if not library:
             return None
-        if self._attention is None:
+        if library not in self._attention:
             from simperf.cost.attention import AttentionKernels
 
             memory = self.device.memory_bandwidth * self._share("elementwise", "fp32", otherwise="elementwise")
-            self._attention = AttentionKernels(self.device, memory=memory, floor=self.overhead)
-        found = self._attention.cost(op)
-        least = self.floor(op) + self.overhead
+            self._attention[library] = AttentionKernels(
+                self.device, memory=memory, floor=self.overhead, library=library
+            )
+        warm = math.isfinite(op.reuse)
+        found = self._attention[library].cost(op, warm=warm)
+        if found is None and op.library:
+            message = f"{library} has no kernel for this attention: its scores stay on chip, in fp16, bf16 or fp8"
+            raise InputError(Problem(message, key="library", value=repr(library)))
+        least = (op.flops / self.peak(op.dtype, family=op.family) if warm else self.floor(op)) + self.overhead
         return found if found is None or found.time >= least else replace(found, time=least)
 
     def _scaling(self, op: Op, known: Mapping[str, float]) -> OpCost:

@@ -167,6 +167,10 @@ class UnseenRoofline:
         """What the cost of `op` accounts for, as `Roofline.accounts`."""
         return self._roofline.accounts(op)
 
+    def attention_library(self, op: Op) -> str:
+        """Library whose kernels cost an attention, as `Roofline.attention_library`."""
+        return self._roofline.attention_library(op)
+
     def cost(self, op: Op) -> OpCost:
         """Cost of `op` alone on the device."""
         cost = self._roofline.cost(op)

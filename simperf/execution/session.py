@@ -252,6 +252,14 @@ class Session:
         if told and told not in self.notes:
             self.notes.append(told)
 
+    def _tell_library(self, op: Op, device: Device, model: OpModel) -> None:
+        """Note whose kernels an attention is costed by that names none."""
+        library, part = model.attention_library(op), device.part  # type: ignore[attr-defined]
+        if library:
+            where = part.source(f"attention.{library}.matrix")  # type: ignore[union-attr]
+            name = f"library of attention on {part.name}"  # type: ignore[union-attr]
+            self.assumed[name] = f"{library}, unless another is named; {where}"
+
     def tuner(self, ranks: Sequence[str], collective: str, settings: NcclSettings) -> Tuner:
         """NCCL's tuner for a collective of `ranks`; the session notes which measured times it takes.
 
@@ -283,6 +291,8 @@ class Session:
     @property
     def accounted(self) -> frozenset[str]:
         """What costs by the roofline accounted for beside peaks and bandwidth, as `Roofline.accounts`."""
+        if not self.operations:
+            return frozenset()
         from simperf.cost import Roofline, UnseenRoofline
 
         models = self._models
@@ -333,6 +343,8 @@ class Session:
             cost = model.cost(op)
             if isinstance(model, FittedRoofline) and model.key(op) is not None:
                 self.used.add(f"kernel.{model.key(op)}")
+            elif op.family == "attention" and not op.library:
+                self._tell_library(op, device, model)
             category: Category = "memory" if cost.memory_time > cost.compute_time else "compute"
             self._kernels[key] = Kernel(op.name, cost.time, cost.demand, category, holds, launch)
             self.operations[key] = Operation(op.name, device.name, cost, op.dtype)

@@ -172,7 +172,7 @@ def _model_name(name: Any) -> str:
     """Name of a profile's model: that of kernels says their family, its precision, and perhaps their class."""
     head, _, rest = str(name).partition(".")
     family = rest.partition("-")[0]
-    if head == "kernel" and family != "optimizer":  # which is fitted, and has no efficiency
+    if head == "kernel" and family not in ("optimizer", "moe"):  # which are fitted, and have no efficiency
         KernelFamily.read(family)
     return str(name)
 

@@ -79,7 +79,7 @@ def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
     together = given["mode"] in ("synchronous", "backup")
     return (
         Unless(not given["model"], tuple(_LAYERS.keys), "a model of the zoo brings its own layers", "no model"),
-        chooses_kernels(given),
+        *chooses_kernels(given),
         Unless(bool(given["model"]), ("precision",), "layers in round numbers have none", "a model of the zoo"),
         Unless(bool(given["model"]), ("update_on_workers",), "layers take update on the workers", "a model of the zoo"),
         Unless(not on_workers, ("apply",), "the workers update, the servers only add up", "an update on the servers"),

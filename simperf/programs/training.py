@@ -46,8 +46,8 @@ _MODEL = (
     Parameter("precision", str, "fp32", "of the model", "Traced"),
     Parameter("optimizer", str, "", "of the model", "Traced"),
 )
-#: kernels of a layer, for a model by its dimensions
-KERNELS = Section.of(LayerKernels, attention_kernels="attention", norm_kernels="norm")
+#: kernels of a layer, for a model by its dimensions, and the library of attention, for any model
+KERNELS = Section.of(LayerKernels, "attention_library", attention_kernels="attention", norm_kernels="norm")
 _LAYERS = Section.of(
     Layers,
     *("forward", "backward", "fixed", "update", "sizes", "activations", "states"),
@@ -86,7 +86,7 @@ def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
         Unless(
             bool(given["model"]), ("precision", "optimizer"), "layers in round numbers have none", "a model of the zoo"
         ),
-        chooses_kernels(given),
+        *chooses_kernels(given),
         Unless(not given["devices"], ("gpus",), "the devices are named", "no devices"),
         Unless(given["workers"] > 0, ("prefetch",), "nothing is decoded ahead without workers", "workers = 1 or more"),
         deviates(given),
@@ -103,11 +103,17 @@ def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
     )
 
 
-def chooses_kernels(given: Mapping[str, Any]) -> Unless:
-    """Kernels of a layer have an effect for models by their dimensions."""
+def chooses_kernels(given: Mapping[str, Any]) -> Iterable[Unless]:
+    """Kernels of a layer have an effect for models by their dimensions, a library of attention where that is one."""
     traced = not given["model"] or isinstance(given["model"], str)
     why = "a traced model brings its own kernels" if given["model"] else "layers in round numbers have none"
-    return Unless(not traced, tuple(KERNELS.keys), why, "[model] with layers, hidden, heads, ...")
+    own = tuple(name for name in KERNELS.keys if name != "attention_library")
+    yield Unless(not traced, own, why, "[model] with layers, hidden, heads, ...")
+    why, expected = "layers in round numbers have no attention", "a model with attention"
+    if given["model"]:
+        why, expected = "attention is written out", 'attention_kernels = "flash"'
+    one = bool(given["model"]) and (traced or given["attention_kernels"] == "flash")
+    yield Unless(one, ("attention_library",), why, expected)
 
 
 def _of_other_strategies(strategy: str) -> Iterable[Unless]:
@@ -178,5 +184,5 @@ def workload_of(
         return layers
     from simperf.workload.zoo import load
 
-    by_dimensions = not isinstance(model, str)
-    return Traced(load(model, kernels if by_dimensions else None), precision, optimizer)
+    chosen = not isinstance(model, str) or (kernels is not None and kernels.library)
+    return Traced(load(model, kernels if chosen else None), precision, optimizer)

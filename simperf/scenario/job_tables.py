@@ -273,11 +273,13 @@ def _written_failures(failures: Failures) -> dict[str, Any]:
 def _model(job: Job, names: Mapping[tuple[type[Any], str], str]) -> dict[str, Any]:
     """The program's keys of a job's model."""
     model = job.model
-    if isinstance(model, Traced) and model.model.kernels is not None:
+    if isinstance(model, Traced) and model.model.kernels is not None and not model.model.traced:
         message, expected = "a file says a model by its dimensions as [model]", "write_transformer"
         raise InputError(Problem(message, key="model", value=model.name, expected=expected))
     if isinstance(model, Traced):
         keys = {"model": model.model.name, "precision": model.precision, "optimizer": model.optimizer}
+        if model.model.kernels is not None:
+            keys["attention_library"] = model.model.kernels.library
         return {key: value for key, value in keys.items() if value}
     if isinstance(model, Layers) and (Layers, "count") in names:
         plain = Layers(0, -1.0, -1.0, -1.0)

@@ -53,6 +53,7 @@ class _Lowering:
     def __init__(self, model: TracedStep, batch: int, precision: TrainingPrecision) -> None:
         self.model, self.batch, self.mode = model, batch, precision
         self.out = Lowered()
+        self.library = model.kernels.library if model.kernels is not None else ""
         self.formats: dict[int, str] = {}  # storage -> precision
         self.casts: dict[tuple[int, str], tuple[str, _Copy]] = {}  # tensor, format -> name, memory
         self.replaced: dict[int, int] = {}  # storage that only its cast is read of later -> last own use
@@ -175,6 +176,7 @@ class _Lowering:
                 holds=holds,
                 elements=float(max((o.elements.at(self.batch) for o in op.writes), default=0.0)),
                 gemm=op.product(self.batch),
+                library=self.library if op.family == "attention" else "",
             )
         )
         for operand, name in zip(op.writes, outputs, strict=True):

@@ -152,6 +152,9 @@ class Op:
         may stay in the L2 (`simperf.workload.loops.timing_loop`).
     experts : ExpertShape or None
         The experts of a mixture inside, if there are any.
+    library : str
+        Library whose kernel it is, where a device has constants of several (`simperf.cost.attention.LIBRARIES`); empty
+        for that of the device's architecture.
     row : float
         Elements of a row that each result depends on (softmax, normalisation); 0 if there are none or they are unknown.
 
@@ -184,6 +187,7 @@ class Op:
     attention: AttentionShape | None = None
     reuse: float = math.inf
     experts: ExpertShape | None = None
+    library: str = ""
 
     def __post_init__(self) -> None:
         element_size(self.dtype)

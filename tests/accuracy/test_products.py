@@ -1,20 +1,31 @@
 """Grading of matrix products by shape: halves, timing loops, fits and profiles, on tables made of known constants."""
 
 import gzip
+import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import simperf
 from simperf.accuracy.fits.products import ProductConstants, fit_products, of_architecture, predicted_times
-from simperf.accuracy.product_profile import lattice_models, product_profile
+from simperf.accuracy.lattice_profile import (
+    attention_calls,
+    expert_calls,
+    kernel_calls,
+    kernel_profile,
+    product_calls,
+    profile_model,
+)
 from simperf.accuracy.product_tables import layer_kernels, product_tables, weight_copies
 from simperf.accuracy.products import kernel_times, product_grades
 from simperf.cost import FittedRoofline, Roofline
 from simperf.cost.products import SHARED
 from simperf.errors import InputError
 from simperf.hardware import Catalog
+from simperf.workload.kinds import attention, moe
+from simperf.workload.loops import timing_loop
 
 H100, H200 = (Catalog.load().gpu(name) for name in ("h100-sxm5-80gb", "h200-sxm-141gb"))
 DEVICES = {"NVIDIA H100 80GB HBM3": H100, "NVIDIA H200": H200}
@@ -91,19 +102,20 @@ def test_an_architecture_without_constants_takes_the_mean_of_the_others():
 
 def test_a_profile_takes_away_what_a_gpu_has_of_its_own(tables, tmp_path):
     mine = [table for table in tables if table.part.name == H200.name]
-    kernels = {name.removeprefix("kernel."): model.at() for name, model in lattice_models(mine).items()}
+    refined = profile_model([product_calls(table) for table in mine])
     for table in mine:
         graded = ~table.fitted
         bare, corrected = (
             np.median(np.abs(kernel_times(table, model) / table.measured - 1)[graded])
-            for model in (Roofline(H200), FittedRoofline(H200, kernels))
+            for model in (Roofline(H200), refined)
         )
         assert corrected < 0.9 * bare, "so few shapes are held back by smoothing"
-    path = tmp_path / "products.toml"
-    path.write_text(product_profile(tables, H200.name))
-    assert "Written by `simperf calibrate products`" in path.read_text()
-    with pytest.raises(InputError, match="no table of products of this GPU"):
-        product_profile(tables, "l4")
+    path = tmp_path / "kernels.toml"
+    calls = [product_calls(table) for table in tables]
+    path.write_text(kernel_profile(calls, H200.name))
+    assert "Written by `simperf calibrate kernels`" in path.read_text()
+    with pytest.raises(InputError, match="no table of kernels of this GPU"):
+        kernel_profile(calls, "l4")
 
 
 def test_a_table_that_the_constants_made_is_graded_as_met(tables):
@@ -114,7 +126,7 @@ def test_a_table_that_the_constants_made_is_graded_as_met(tables):
     assert small.constant > small.roofline
 
 
-@pytest.mark.parametrize("profile", ["", "products-h100-sxm5-80gb"])
+@pytest.mark.parametrize("profile", ["", "kernels-h100-sxm5-80gb"])
 def test_what_is_graded_is_what_a_run_plays(profile, tmp_path):
     op = layer_kernels("bfloat16", 512, 1024, 2048, part=H100)[-1]
     path = tmp_path / "loop.toml"
@@ -125,3 +137,69 @@ def test_what_is_graded_is_what_a_run_plays(profile, tmp_path):
         model = FittedRoofline(H100, Catalog.load().part("profile", profile).kernels())
     (kernel,) = [span for span in result.spans if span.name == "matmul"]
     assert kernel.end - kernel.start == pytest.approx(model.cost(op).time)
+
+
+def _write(home, kind, header, lines, **constant):
+    """A table of one kind, and its entry in the index."""
+    (home / f"h100_{kind}.csv.gz").write_bytes(gzip.compress("\n".join([header, *lines]).encode()))
+    constant["device"] = "NVIDIA H100 80GB HBM3"
+    return {"file": f"h100_{kind}.csv.gz", "columns": header.split(","), "constant": constant}
+
+
+@pytest.fixture(scope="module")
+def other_kernels(tmp_path_factory):
+    """Tables of attention and experts on an H100 that take so many times as long as the catalogue's constants give."""
+    home = tmp_path_factory.mktemp("others") / "llm" / "kernels"
+    home.mkdir(parents=True)
+    model, names = Roofline(H100), "batch_size,isl,num_heads,num_key_value_heads,latency"
+    prefill = []
+    for batch, queries, heads, kv in itertools.product((1, 2, 8), (1, 64, 512, 1024, 2048, 8192), (4, 16, 32), (1, 4)):
+        op = attention(
+            batch, heads, queries=queries, head_dim=128, kv_heads=kv, causal=True, dtype="bf16", library="tensorrt-llm"
+        )
+        time = model.cost(timing_loop(op, 1)).time * (1.5 if queries > 700 else 1.1)
+        prefill += [f"{batch},{queries},{heads},{kv},{time * 1e3!r}"] * 3
+    same = {"attn_dtype": "bfloat16", "kv_cache_dtype": "bfloat16", "head_dim": 128, "window_size": 0}
+    header = "num_tokens,inter_size,num_experts,latency"
+    experts = []
+    for tokens, width, count in itertools.product((1, 16, 64, 256, 1024, 4096, 16384), (512, 1024, 4096), (8, 64)):
+        op = moe(tokens, 2048, intermediate=width, experts=count, top_k=2, dtype="bf16")
+        time = model.cost(replace(op, reuse=op.nbytes)).time * 1.4
+        experts += [f"{tokens},{width},{count},{time * 1e3!r}"] * 5
+    layer = {"hidden_size": 2048, "topk": 2, "moe_tp_size": 1, "moe_ep_size": 1, "distribution": "balanced"}
+    layer |= {"moe_dtype": "bfloat16", "kernel_source": "made"}
+    entries = [
+        _write(home, "attention_prefill", names, prefill, **same),
+        _write(home, "moe", header, experts, **layer),
+    ]
+    (home / "index.json").write_text(json.dumps({"source": "made", "tables": entries}))
+    return home.parents[1]
+
+
+@pytest.mark.parametrize("calls", [attention_calls, expert_calls])
+def test_attention_and_experts_are_corrected_as_products_are(calls, other_kernels):
+    (table,) = calls(other_kernels)
+    bare, refined = (
+        np.median(np.abs(table.times(model) / table.measured - 1)[~table.fitted])
+        for model in (Roofline(H100), profile_model([table]))
+    )
+    assert bare > 0.25
+    assert refined < 0.3 * bare
+    assert not any(op.attention is not None and op.attention.queries == 1 for (op,) in table.ops), "one query decodes"
+
+
+def test_a_profile_of_attention_is_for_its_library_alone(other_kernels, tmp_path):
+    path = tmp_path / "kernels.toml"
+    path.write_text(kernel_profile(list(kernel_calls(other_kernels)), H100.name))
+    op = {"op": "attention", "batch": 2, "heads": 16, "queries": 2048, "head_dim": 128, "causal": True, "dtype": "bf16"}
+
+    def time(library, profile):
+        ops = [{**op, "library": library}] if library else [op]
+        data = {"machine": {"use": "dgx-h100"}, "program": {"use": "operations", "ops": ops}}
+        return simperf.run(simperf.make_scenario(data), profile=path if profile else None, unused="tell").time
+
+    assert time("tensorrt-llm", True) > 1.3 * time("tensorrt-llm", False)
+    assert time("", True) == time("", False)
+    with pytest.raises(InputError, match="the profile changes nothing in this run"):
+        data = {"machine": {"use": "dgx-h100"}, "program": {"use": "operations", "ops": [op]}}
+        simperf.run(simperf.make_scenario(data), profile=path)

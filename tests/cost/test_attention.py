@@ -3,19 +3,22 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simperf.cost import Roofline
+from simperf.cost import FittedRoofline, Roofline
 from simperf.cost.attention import LIBRARIES, AttentionKernels, attention_shape, backward_constants, library_constants
 from simperf.cost.attention_formulas import AttentionRates, AttentionWork, attention_time, decode_time, visible
 from simperf.errors import InputError
 from simperf.hardware import Catalog, quantity
 from simperf.workload import Gemm, Op
 from simperf.workload.kinds import attention, latent_attention
+from simperf.workload.layer_kernels import LayerKernels
+from simperf.workload.loops import timing_loop
 
 RATES = AttentionRates(sms=10, clock=1e9, matrix=10e12, matrix_fp8=20e12, memory=1e12, floor=0.0)
 PLAIN = {"matrix": 1.0, "exponential": 0.0, "serial": 0.0, "block": 0.0, "tail": 0.0, "fixed": 0.0}
@@ -194,7 +197,10 @@ def test_no_attention_is_faster_than_the_peaks_allow():
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ("[attention.flash-atention]\nmatrix = 0.9", "there are flash-attention, flash-attention-2, tensorrt-llm"),
+        (
+            "[attention.flash-atention]\nmatrix = 0.9",
+            "there are flash-attention, flash-attention-2, cudnn, tensorrt-llm",
+        ),
         ("[attention.flash-attention]\nmatrx = 0.9", "did you mean 'matrix'"),
         ("[attention.flash-attention]\nmatrix = 1.9", "a number from 0 to 1"),
         ("[attention]\nmatrix = 0.9", "no library 'matrix'"),
@@ -217,4 +223,49 @@ def test_constants_that_lack_one_are_refused_by_name():
     part = replace(Catalog.load().gpu("h100-sxm5-80gb"), attention={"flash-attention.matrix": 0.9})
     with pytest.raises(InputError, match="exponential"):
         Roofline(part).cost(attention(1, 16, queries=64, head_dim=64, dtype="bf16"))
-    assert LIBRARIES == quantity._LIBRARIES
+    assert LIBRARIES == quantity._LIBRARIES == get_args(get_type_hints(LayerKernels)["attention_library"])[1:]
+
+
+def test_a_library_has_kernels_of_its_own():
+    model = Roofline(Catalog.load().gpu("h100-sxm5-80gb"))
+    shape = {"queries": 8192, "head_dim": 128, "dtype": "bf16"}
+    times = {name: model.cost(attention(2, 16, library=name, **shape)).time for name in ("", *LIBRARIES)}
+    assert times[""] == times["flash-attention"]
+    assert len(set(times.values())) == len(LIBRARIES)
+    assert times["flash-attention-2"] > 1.5 * times[""], "FlashAttention-3, figure 5: 370 and 646 TFLOP/s"
+
+
+@pytest.mark.parametrize(
+    ("gpu", "change", "words"),
+    [
+        ("l40s", {"library": "cudnn"}, "has no constants of the attention kernels of cudnn"),
+        ("v100-sxm2-16gb", {"library": "cudnn"}, "no library has an effect on"),
+        ("h100-sxm5-80gb", {"library": "cudnn", "dtype": "fp32"}, "no library has an effect on"),
+        ("h100-sxm5-80gb", {"library": "cuddn"}, "did you mean 'cudnn'"),
+        ("h100-sxm5-80gb", {"library": "cudnn", "flash": False}, "keeps the scores on chip"),
+    ],
+)
+def test_a_library_without_effect_is_refused(gpu, change, words):
+    with pytest.raises(InputError, match=words):
+        Roofline(Catalog.load().gpu(gpu)).cost(
+            attention(2, 16, **{"queries": 512, "head_dim": 64, "dtype": "fp16", **change})
+        )
+
+
+def test_a_library_beside_an_efficiency_is_refused():
+    part = Catalog.load().gpu("h100-sxm5-80gb")
+    op = attention(2, 16, queries=512, head_dim=64, library="cudnn", dtype="bf16")
+    for model in (Roofline(part, efficiency={**part.efficiency, "attention": 0.5}), Roofline.sharp(part)):
+        with pytest.raises(InputError, match="no library has an effect on"):
+            model.cost(op)
+    fitted = FittedRoofline(part, {"attention": {"overhead": 1e-6, "rate": 5e14}})
+    assert fitted.cost(replace(op, library="")).time > 0
+    with pytest.raises(InputError, match="no library has an effect on"):
+        fitted.cost(op)
+
+
+def test_a_timing_loop_reads_what_fits_from_the_l2():
+    model = Roofline(Catalog.load().gpu("l40s"))
+    op = attention(1, 8, queries=16, keys=8192, head_dim=128, dtype="bf16", library="tensorrt-llm")
+    assert model.cost(timing_loop(op, 1)).time < 0.95 * model.cost(op).time
+    assert model.accounts(timing_loop(op, 1)) == {"cache"}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simperf.cost import FittedRoofline, Roofline
-from simperf.cost.lattice import LATTICE, corrected, correction, fit_lattice, node_names, node_weights
+from simperf.cost.lattice import LATTICE, NODES, corrected, correction, fit_lattice, node_names, node_weights
 from simperf.cost.products import MatrixUnits, product_time, product_times
 from simperf.errors import InputError
 from simperf.hardware import Catalog
@@ -124,16 +124,23 @@ def test_a_timing_loop_has_a_copy_at_least():
         replace(matmul(1, 1, k=1), reuse=0.0)
 
 
-def test_a_lattice_finds_the_factors_that_made_its_points():
+@pytest.mark.parametrize("kind", NODES)
+def test_a_lattice_finds_the_factors_that_made_its_points(kind):
     rng = np.random.default_rng(1)
-    m, n, k = (np.exp2(rng.uniform(low, high, 4000)) for low, high in ((0, 15), (6, 14), (6, 13.5)))
-    made = {name: 1.0 + 0.02 * number for number, name in enumerate(reversed(node_names()))}
-    ratio = corrected(node_weights(m, n, k), made)
-    found = corrected(node_weights(m, n, k), fit_lattice(m, n, k, ratio))
+    sizes = np.exp2(np.array([rng.uniform(axis[0], axis[-1], 4000) for axis in NODES[kind]]).T)
+    made = {name: 1.0 + 0.02 * number for number, name in enumerate(reversed(node_names(kind)))}
+    ratio = corrected(node_weights(sizes, kind), made, kind)
+    found = corrected(node_weights(sizes, kind), fit_lattice(sizes, ratio, kind=kind), kind)
     assert np.median(np.abs(found / ratio - 1)) < 0.03
-    for shape in ((1, 64, 64), (3000, 5000, 777), (10**6, 10, 10**6)):
-        row = node_weights(*(np.array([float(side)]) for side in shape))
-        assert correction(*shape, made) == pytest.approx(float(corrected(row, made)[0]))
+    for shape in (sizes[0], np.full(len(NODES[kind]), 1.0), np.full(len(NODES[kind]), 1e6)):
+        row = node_weights(shape[None, :], kind)
+        assert row.sum() == pytest.approx(1.0)
+        assert correction(shape, made, kind) == pytest.approx(float(corrected(row, made, kind)[0]))
+
+
+def test_there_is_a_lattice_of_known_kernels_alone():
+    with pytest.raises(InputError, match="there is no lattice of these kernels"):
+        FittedRoofline(H100, {"softmax-bf16": {LATTICE: 1.0}})
 
 
 def test_a_lattice_scales_the_catalogues_time_and_is_refused_with_a_node_missing():

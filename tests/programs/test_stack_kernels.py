@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import simperf
-from simperf.errors import InputError
+from simperf.errors import InputError, SimperfError
 from simperf.programs.stack_file import load_stack
 from simperf.scenario import make_scenario
 from simperf.training.job import Job
@@ -179,3 +179,64 @@ def test_a_job_of_types_has_a_model_that_the_stack_fits():
             Job(model, DDP(), stack=stack)
     with pytest.raises(InputError, match=r"stack\.optimizer: the model has none"):
         Job(Layers(2, 1e-3, 2e-3, 1e6), stack=Stack(optimizer="sgd"))
+
+
+LIBRARY = """
+format = 1
+kind = "stack"
+title = "Mine"
+
+[strategy]
+kind = "ddp"
+
+[kernels]
+attention_library = "cudnn"
+
+[source]
+attention_library = "torch.backends.cuda.enable_cudnn_sdp"
+"""
+
+
+def library_tables(model=None, **program):
+    shared = {"use": "train", "precision": "bf16", "batch_per_gpu": 4, "gpus": 2, **program}
+    return {"machine": {"use": "dgx-h100"}, "model": model or DIMENSIONS, "program": shared}
+
+
+def test_the_library_of_attention_is_the_architecture_s_and_told_unless_one_is_named(mine):
+    folder = mine(LIBRARY)
+    default = simperf.run(make_scenario(library_tables()), record=False)
+    told = default.assumed["library of attention on h100-sxm5-80gb"]
+    assert told.startswith("flash-attention, unless another is named; fitted to half of the H100's figures")
+    named = simperf.run(make_scenario(library_tables(stack="mine.toml"), folder=folder), record=False)
+    assert named.assumed["mine: attention_library"] == "torch.backends.cuda.enable_cudnn_sdp"
+    assert not any(key.startswith("library of attention") for key in named.assumed)
+    assert named.time != default.time
+    given = library_tables(stack="mine.toml", attention_library="flash-attention")
+    assert simperf.run(make_scenario(given, folder=folder), record=False).time == default.time
+
+
+def test_a_traced_model_takes_the_library_of_its_attention_too():
+    data = library_tables({"name": "gpt2"})
+    plain = simperf.run(make_scenario(data), record=False)
+    data["program"]["attention_library"] = "flash-attention-2"
+    other = simperf.run(make_scenario(data), record=False)
+    assert other.time > plain.time
+    assert zoo.load("gpt2").kernels is None
+    stack = Stack(kernels=LayerKernels(attention_library="flash-attention-2"))
+    given = {"on": "dgx-h100", "precision": "bf16", "batch_per_gpu": 4, "record": False, "set": {"program.gpus": 2}}
+    assert simperf.train("gpt2", stack=stack, **given).time == other.time
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"model": {"name": "resnet18"}}, "attention_library: the model resnet18 has no attention in one kernel"),
+        ({"attention_kernels": "unfused"}, "attention_library: attention is written out"),
+        ({"precision": "fp32"}, "no library has an effect on"),
+        ({"attention_library": "cudn"}, "attention_library"),
+    ],
+)
+def test_a_library_that_changes_nothing_is_refused(change, words):
+    model = change.pop("model", None)
+    with pytest.raises(SimperfError, match=words):
+        simperf.run(make_scenario(library_tables(model, **{"attention_library": "cudnn", **change})))

@@ -8,19 +8,21 @@ that the architectures' files have. A hash of the shape puts it into the half th
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simperf.accuracy.attention_tables import FP8_BY_CACHE, shape_fitted, table_columns
+from simperf.accuracy.lattice_profile import attention_calls, profile_model
 from simperf.accuracy.shape_tables import ShapeTable, read_shape_tables
+from simperf.cost import Roofline
 from simperf.cost.attention import attention_rates, backward_constants, library_constants
 from simperf.cost.attention_formulas import AttentionRates, AttentionWork, attention_time, decode_time, visible
-from simperf.hardware import Catalog
+from simperf.hardware import Catalog, GpuPart
+from tests.truth.attention_figures import CUDNN, ELSEWHERE, FA2_A100, FA3_PAPER, FA4, GB200, LENGTHS, Figures
 
 __all__ = [
     "Calls",
@@ -35,8 +37,6 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-#: rows of width, mask, direction, batch, heads, length, TFLOP/s
-Figures = Sequence[tuple[int, bool, bool, int, int, int, float]]
 #: constant -> start, least and largest value of a fit
 BOUNDS: Mapping[str, tuple[float, float, float]] = {
     "matrix": (0.8, 0.2, 1.0),
@@ -64,87 +64,17 @@ FLASH = (
     *("matrix", "exponential", "serial", "block", "wide"),
     *("backward-matrix", "backward-exponential", "backward-block"),
 )
-#: architectures on which the inference library multiplies in fp8 if the cache is in fp8, whatever the queries are in
-_FP8_BY_CACHE = ("hopper", "blackwell")
+#: GPU of cuDNN's figures -> part whose architecture has their constants
+CUDNN_LIKE = {
+    "a100-pcie-80gb": "a100-sxm4-80gb",
+    "h200-sxm-141gb": "h200-sxm-141gb",
+    "gb200": "b200-sxm-180gb",
+    "b200-sxm-180gb": "b200-sxm-180gb",
+}
+#: constants that cuDNN has of FlashAttention on the same architecture: its figures are of long sequences alone
+_AS_FLASH = ("serial", "block", "tail", "wide", "backward-block")
 #: goals of prefill: own GPU's other shapes, and a GPU left out
 GOALS = (0.07, 0.15)
-_LENGTHS = (512, 1024, 2048, 4096, 8192, 16384)
-#: TFLOP/s by library and GPU, of width, mask, direction and lengths, 16 k tokens and a model width of 2,048: bf16 on an
-#: H100 SXM5 from figures 5 and 6 of J. Shah and others, "FlashAttention-3" (arXiv 2407.08608)
-_FA3_PAPER: Mapping[str, Sequence[tuple[int, bool, bool, tuple[int, ...]]]] = {
-    "flash-attention": (
-        (128, False, False, (467, 565, 625, 638, 646, 648)),
-        (128, True, False, (292, 423, 521, 579, 602, 616)),
-        (64, False, False, (333, 392, 460, 476, 496, 497)),
-        (64, True, False, (197, 265, 371, 420, 460, 473)),
-        (256, True, False, (286, 427, 537, 612, 628, 642)),
-        (64, False, True, (272, 363, 422, 453, 472, 474)),
-        (128, False, True, (316, 424, 501, 542, 559, 561)),
-    ),
-    "flash-attention-2": (
-        (128, False, False, (309, 350, 362, 368, 370, 370)),
-        (128, True, False, (191, 260, 298, 319, 333, 335)),
-        (64, False, False, (282, 306, 318, 321, 322, 324)),
-        (64, True, False, (180, 229, 262, 284, 295, 299)),
-        (256, True, False, (208, 251, 278, 293, 297, 298)),
-        (64, False, True, (198, 238, 264, 279, 287, 291)),
-        (128, False, True, (214, 260, 291, 310, 318, 322)),
-    ),
-}
-#: TFLOP/s of FlashAttention-4 on a B200 (Dao-AILab/flash-attention, pull requests 2605 and 2280): width, mask,
-#: direction, batch, heads, length, TFLOP/s
-_FA4_128 = (1205, 1279, 1328, 1358, 1362)
-_FA4: Figures = (
-    *((64, False, False, 32768 // q, 32, q, v) for q, v in zip(_LENGTHS[1:], (702, 733, 749, 758, 762), strict=True)),
-    *((64, True, False, 32768 // q, 32, q, v) for q, v in zip(_LENGTHS[1:], (423, 579, 713, 792, 834), strict=True)),
-    *(
-        (128, False, False, 32768 // q, 16, q, v)
-        for q, v in zip(_LENGTHS[1:], (1205, 1279, 1328, 1358, 1362), strict=True)
-    ),
-    *((128, True, False, 32768 // q, 16, q, v) for q, v in zip(_LENGTHS[1:4], (697, 927, 1090), strict=True)),
-    *((128, False, back, 4, 16, 8192, v) for back, v in ((False, 1534.8), (True, 1359.8))),
-    *((128, True, back, 4, 16, 8192, v) for back, v in ((False, 1418.1), (True, 1208.6))),
-)
-#: of FlashAttention-2 on an A100: 73 % of the peak forward and 63 % backward at best (T. Dao, "FlashAttention-2", ICLR
-#: 2024, sections 4.1 and 5), which are long sequences without a mask of heads of 128
-_FA2_A100 = ((128, False, False, 1, 16, 16384, 0.73 * 312.0), (128, False, True, 1, 16, 16384, 0.63 * 312.0))
-
-#: figures of GPUs that no constant was chosen with, as `_FA4`, and what differs from a part of the catalogue: an H20
-#: (Dao-AILab/flash-attention, issue 1310) and an RTX A5000 (gpu-mode/ring-attention, issue 10)
-_ELSEWHERE: Mapping[str, tuple[str, str, Mapping[str, float], Figures]] = {
-    "H20: flash-attention": (
-        "h100-sxm5-80gb",
-        "flash-attention",
-        {"sms": 78, "fp32": 44e12, "bf16": 148e12, "memory_bandwidth": 4e12},
-        (
-            (64, False, False, 2, 32, 2048, 120.1),
-            (64, True, False, 2, 32, 2048, 100.3),
-            (128, False, False, 2, 16, 2048, 126.2),
-            (128, True, False, 2, 16, 2048, 107.8),
-        ),
-    ),
-    "H20: flash-attention-2": (
-        "h100-sxm5-80gb",
-        "flash-attention-2",
-        {"sms": 78, "fp32": 44e12, "bf16": 148e12, "memory_bandwidth": 4e12},
-        (
-            (64, False, False, 2, 32, 2048, 81.8),
-            (64, True, False, 2, 32, 2048, 71.0),
-            (128, False, False, 2, 16, 2048, 83.7),
-            (128, True, False, 2, 16, 2048, 65.9),
-        ),
-    ),
-    "RTX A5000: flash-attention": (
-        "rtx-a6000",
-        "flash-attention",
-        {"sms": 64, "fp32": 27.8e12, "bf16": 111e12, "memory_bandwidth": 768e9},
-        tuple(
-            (64, False, back, 16384 // q, 32, q, v)
-            for back, row in ((False, (84.08, 81.02, 81.31, 81.69, 81.86)), (True, (52.88, 62.54, 70.07, 74.8, 77.42)))
-            for q, v in zip(_LENGTHS[:5], row, strict=True)
-        ),
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -209,22 +139,20 @@ class Calls:
         return np.asarray(np.where(self.back, backward, forward), dtype=float)
 
 
-def _half(*shape: Any) -> bool:
-    """Whether a shape is of the half that constants may be chosen with."""
-    return hashlib.sha256(repr(shape).encode()).digest()[0] % 2 == 0
-
-
 def _rates(gpu: str) -> AttentionRates:
-    part = Catalog.load().gpu(gpu)
+    return _rates_of(Catalog.load().gpu(gpu))
+
+
+def _changed(part: GpuPart, given: Mapping[str, float]) -> GpuPart:
+    """A part of the catalogue with other limits."""
+    if not given:
+        return part
+    peak = {**part.peak, "fp32": given["fp32"], "bf16": given["bf16"], "fp16": given["bf16"]}
+    return replace(part, peak=peak, sms=int(given["sms"]), memory_bandwidth=given["memory_bandwidth"])
+
+
+def _rates_of(part: GpuPart) -> AttentionRates:
     return attention_rates(part, memory=part.memory_bandwidth * part.efficiency["elementwise"], floor=part.kernel_floor)
-
-
-def _columns(table: ShapeTable, *names: str) -> list[Array]:
-    missing = {"head_dim": 128.0, "window_size": 0.0}
-    return [
-        np.asarray(table[name] if name in table.columns else np.full(len(table), missing[name]), dtype=float)
-        for name in names
-    ]
 
 
 def _bytes(table: ShapeTable, column: str) -> Array:
@@ -237,15 +165,15 @@ def prefill_calls(table: ShapeTable) -> Calls:
     mla = table.kind == "mla_prefill"
     if mla:
         # DeepSeek's heads: keys of 128 + 64, values of 128; each head has keys of its own
-        batch, queries, heads = _columns(table, "batch_size", "isl", "num_heads")
+        batch, queries, heads = table_columns(table, "batch_size", "isl", "num_heads")
         kv, width, values, window = heads, np.full(len(heads), 192.0), np.full(len(heads), 128.0), 0.0 * heads
         dtype = "mla_dtype"
     else:
         names = ("batch_size", "isl", "num_heads", "num_key_value_heads", "head_dim", "window_size")
-        batch, queries, heads, kv, width, window = _columns(table, *names)
+        batch, queries, heads, kv, width, window = table_columns(table, *names)
         kv, values, dtype = np.where(kv > 0, kv, heads), width, "attn_dtype"
     cache = _bytes(table, "kv_cache_dtype")
-    fp8 = (_bytes(table, dtype) == 1.0) | ((cache == 1.0) & (part.architecture in _FP8_BY_CACHE) & (not mla))
+    fp8 = (_bytes(table, dtype) == 1.0) | ((cache == 1.0) & (part.architecture in FP8_BY_CACHE) & (not mla))
     size = np.where(fp8, 1.0, 2.0)
     cut = np.array([visible(int(q), int(q), window=int(w)) for q, w in zip(queries, window, strict=True)], dtype=float)
     tokens = batch * queries
@@ -264,7 +192,7 @@ def prefill_calls(table: ShapeTable) -> Calls:
         fp8=fp8,
     )
     keys = (batch, queries, heads, kv, width, window, size, cache)
-    fitted = np.array([_half(*map(float, row)) for row in zip(*keys, strict=True)])
+    fitted = np.array([shape_fitted(*map(float, row)) for row in zip(*keys, strict=True)])
     flops = work.instances * queries**2 * (width + values)
     return Calls(table.gpu, _rates(table.gpu), work, table["latency"], fitted, np.zeros(len(fitted), bool), {}, flops)
 
@@ -272,7 +200,7 @@ def prefill_calls(table: ShapeTable) -> Calls:
 def decode_calls(table: ShapeTable) -> Calls:
     """Calls of a table of decoding: one query a sequence."""
     names = ("batch_size", "step", "num_heads", "num_key_value_heads", "head_dim", "window_size")
-    batch, step, heads, kv, width, window = _columns(table, *names)
+    batch, step, heads, kv, width, window = table_columns(table, *names)
     kv = np.where(kv > 0, kv, heads)
     cache = _bytes(table, "kv_cache_dtype")
     keys = np.where((window > 0) & (window < step + 1), window, step + 1)
@@ -282,7 +210,7 @@ def decode_calls(table: ShapeTable) -> Calls:
     read = batch * kv * keys * 2.0 * width * cache * np.where(wide, group / 2.0, 1.0)
     work = AttentionWork(instances, 1.0, 1.0, 1.0, 1.0, width, 2.0, read + 4.0 * batch * heads * width)
     every = (batch, step, heads, kv, width, window, cache)
-    fitted = np.array([_half(*map(float, row)) for row in zip(*every, strict=True)])
+    fitted = np.array([shape_fitted(*map(float, row)) for row in zip(*every, strict=True)])
     decode = {"keys": keys, "group": np.where(wide, 1.0, group)}
     flops = 4.0 * batch * heads * keys * width
     return Calls(
@@ -291,32 +219,30 @@ def decode_calls(table: ShapeTable) -> Calls:
 
 
 def figure_calls(library: str, gpu: str) -> Calls:
-    """Published figures of FlashAttention on a GPU."""
+    """Published figures of a library on a GPU; of cuDNN on ``"gb200"``, a B200 as `GB200` says."""
     rows: list[tuple[int, bool, bool, int, int, int, float]] = []
+    if library == "cudnn":
+        part = Catalog.load().gpu("b200-sxm-180gb" if gpu == "gb200" else gpu)
+        return _figures(gpu, _rates_of(_changed(part, GB200) if gpu == "gb200" else part), CUDNN[gpu], halves=True)
     if gpu == "h100-sxm5-80gb":
-        for width, causal, back, values in _FA3_PAPER[library]:
+        for width, causal, back, values in FA3_PAPER[library]:
             rows += [
                 (width, causal, back, 16384 // q, 2048 // width, q, float(v))
-                for q, v in zip(_LENGTHS, values, strict=True)
+                for q, v in zip(LENGTHS, values, strict=True)
             ]
     elif gpu == "b200-sxm-180gb":
-        rows += _FA4
+        rows += FA4
     elif gpu == "a100-sxm4-80gb":
-        rows += _FA2_A100
+        rows += FA2_A100
     return _figures(gpu, _rates(gpu), rows, halves=gpu == "h100-sxm5-80gb")
 
 
 def elsewhere_calls() -> dict[str, tuple[Calls, dict[str, float]]]:
     """Published figures of GPUs that no constant was chosen with, and the constants of their architecture."""
     found = {}
-    for label, (like, library, given, rows) in _ELSEWHERE.items():
-        part = Catalog.load().gpu(like)
-        peak = {**part.peak, "fp32": given["fp32"], "bf16": given["bf16"], "fp16": given["bf16"]}
-        part = replace(part, peak=peak, sms=int(given["sms"]), memory_bandwidth=given["memory_bandwidth"])
-        rates = attention_rates(
-            part, memory=part.memory_bandwidth * part.efficiency["elementwise"], floor=part.kernel_floor
-        )
-        found[label] = (_figures(like, rates, rows, halves=False), library_constants(part, library))
+    for label, (like, library, given, rows) in ELSEWHERE.items():
+        part = _changed(Catalog.load().gpu(like), given)
+        found[label] = (_figures(like, _rates_of(part), rows, halves=False), library_constants(part, library))
     return found
 
 
@@ -337,7 +263,7 @@ def _figures(gpu: str, rates: AttentionRates, rows: Figures, *, halves: bool) ->
         nbytes=2.0 * values * np.where(back, 8.0, 4.0),
         prepared=values * np.where(back, 14.0, 0.0),
     )
-    fitted = np.array([_half(*map(int, row[:3]), int(row[5])) or not halves for row in rows])
+    fitted = np.array([shape_fitted(*map(int, row[:3]), int(row[5])) or not halves for row in rows])
     return Calls(gpu, rates, work, flops / rate / 1e12, fitted, back.astype(bool), {}, flops)
 
 
@@ -397,10 +323,17 @@ def constants_of(gpu: str, library: str) -> dict[str, float]:
 def report(folder: str) -> Iterable[str]:
     """Lines of the table: by kind, the shipped constants, those of the other GPUs, and the baselines."""
     yield f"{'prefill (goals 7 % own, 15 % left out)':44} {'rows':>5}  {'bias':>7} {'median':>7} {'p90':>7}"
+    profiles = list(attention_calls(folder))
     prefill = [prefill_calls(table) for table in read_shape_tables(folder, "attention_prefill") if table.gpu]
     for calls in prefill:
         rest = calls.where(~calls.fitted)
         yield _line(f"{calls.gpu}: own other shapes", errors_of(rest, constants_of(calls.gpu, "tensorrt-llm")))
+        for precision in [one for one in profiles if one.part.name == calls.gpu]:
+            name = precision.model.removeprefix("kernel.attention-").partition(":")[0]
+            models = {"operations": Roofline(precision.part), "with the profile": profile_model([precision])}
+            for label, model in models.items():
+                away = (precision.times(model) / precision.measured - 1.0)[~precision.fitted]
+                yield _line(f"{calls.gpu}: own other shapes, {name}, {label}", away)
         others = fit([one for one in prefill if one is not calls], PREFILL)
         yield _line(f"{calls.gpu}: left out", errors_of(calls, others))
         one, constant = _baselines(calls)
@@ -418,12 +351,16 @@ def report(folder: str) -> Iterable[str]:
         if table.gpu:
             calls = prefill_calls(table)
             yield _line(calls.gpu, errors_of(calls, constants_of(calls.gpu, "tensorrt-llm")))
-    yield "FlashAttention, published figures, forward and backward"
+    yield "published figures, forward and backward"
     for library in ("flash-attention", "flash-attention-2"):
         calls = figure_calls(library, "h100-sxm5-80gb")
         rest = calls.where(~calls.fitted)
         yield _line(f"{calls.gpu}: {library}, own other shapes", errors_of(rest, constants_of(calls.gpu, library)))
-    yield "FlashAttention, GPUs that no constant was chosen with"
+    for gpu, like in CUDNN_LIKE.items():
+        calls = figure_calls("cudnn", gpu)
+        rest = calls.where(~calls.fitted)
+        yield _line(f"{gpu}: cudnn, own other shapes", errors_of(rest, constants_of(like, "cudnn")))
+    yield "libraries on GPUs that no constant was chosen with"
     for label, (calls, constants) in elsewhere_calls().items():
         yield _line(label, errors_of(calls, constants))
 
@@ -454,6 +391,12 @@ def fits(folder: str) -> Iterable[str]:
     known = flash["flash-attention-2", "h100-sxm5-80gb"] | {"tail": constants_of(a100, "tensorrt-llm")["tail"]}
     found = fit([figure_calls("flash-attention", a100)], ("matrix", "backward-matrix"), known)
     yield f"{a100} flash-attention {known | found}"
+    names = [name for name in FLASH if name not in _AS_FLASH]
+    for like in dict.fromkeys(CUDNN_LIKE.values()):
+        own = [figure_calls("cudnn", gpu) for gpu, one in CUDNN_LIKE.items() if one == like]
+        base = constants_of(like, "flash-attention")
+        known = {name: base[name] for name in _AS_FLASH}
+        yield f"{like} cudnn {known | fit(own, names, known)}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

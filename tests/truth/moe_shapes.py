@@ -15,33 +15,25 @@ from __future__ import annotations
 
 import argparse
 import os
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simperf.accuracy.shape_tables import ShapeTable, read_shape_tables
+from simperf.accuracy.expert_tables import expert_ops, precision_tables, rows_fitted
+from simperf.accuracy.lattice_profile import expert_calls, profile_model
+from simperf.accuracy.shape_tables import ShapeTable
 from simperf.cost import Roofline
 from simperf.cost.experts import ELSEWHERE, EXPERTS, ExpertWork, expert_times, expert_units
 from simperf.hardware import Catalog, GpuPart
 from simperf.workload.expert_loads import EXPERT_PRECISIONS
-from simperf.workload.kinds import moe
 from simperf.workload.op import Op
 
-__all__ = ["Calls", "balanced", "errors", "fitted", "main", "ops", "played", "report", "uneven"]
+__all__ = ["Calls", "balanced", "errors", "fitted", "main", "played", "report", "uneven"]
 
 Array = NDArray[np.float64]
-#: type of a table's layer -> precision
-PRECISIONS: Mapping[str, str] = {
-    "bfloat16": "bf16",
-    "fp8": "fp8",
-    "fp8_block": "fp8-block",
-    "w4a16_mxfp4": "mxfp4-bf16",
-    "w4a8_mxfp4_mxfp8": "mxfp4-mxfp8",
-}
 #: fitted rows from which tables of one precision count the same, however long they are
 _ROWS = 500.0
 #: draws that the measuring program takes the mean of
@@ -85,66 +77,23 @@ class Calls:
         return expert_times(self.work, units, constants)[0]
 
 
-def ops(table: ShapeTable, draw: int = 0) -> list[Op]:
-    """Operations of a table's rows, as a loop over one layer finds them."""
-    names = ("num_tokens", "hidden_size", "inter_size", "num_experts", "topk", "moe_tp_size", "moe_ep_size")
-    columns = [table[name].astype(int).tolist() for name in names]
-    labels = zip(table["distribution"], table["moe_dtype"], table["kernel_source"], strict=True)
-    found = []
-    for (load, precision, source), *sizes in zip(labels, *columns, strict=True):
-        tokens, hidden, wide, experts, top_k, tp, ep = (int(size) for size in sizes)
-        op = moe(
-            tokens,
-            hidden,
-            intermediate=wide,
-            experts=experts,
-            top_k=top_k,
-            tensor_parallel=tp,
-            expert_parallel=ep,
-            load="balanced" if load == "balanced" else f"{str(load).replace('_', '-')}/{draw}",
-            gated=not str(source).endswith("nongated"),
-            dtype=PRECISIONS[str(precision)],
-        )
-        found.append(replace(op, reuse=op.nbytes))
-    return found
-
-
-def _half(table: ShapeTable) -> NDArray[np.bool_]:
-    """Rows that constants may be fitted to: half of the shapes, on whatever GPU."""
-    names = ("num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size", "moe_ep_size")
-    rows = zip(*(table[name].astype(int).tolist() for name in names), strict=True)
-    return np.array([zlib.crc32("/".join(map(str, row)).encode()) % 2 == 0 for row in rows])
-
-
-def _precisions(folder: str, *, even: bool) -> Iterator[tuple[ShapeTable, str]]:
-    """Tables of GPUs of the catalogue by precision, with balanced experts or without."""
-    for table in read_shape_tables(folder, "moe"):
-        if not table.gpu:
-            continue
-        alike = (table["distribution"] == "balanced") == even
-        for kind, precision in PRECISIONS.items():
-            rows = table.where(alike & (table["moe_dtype"] == kind))
-            if len(rows):
-                yield rows, precision
-
-
 def balanced(folder: str) -> list[Calls]:
     """Calls with balanced experts, each table and precision."""
     catalog = Catalog.load()
     return [
-        _calls(catalog.gpu(table.gpu), precision, ops(table), table)
-        for table, precision in _precisions(folder, even=True)
+        _calls(catalog.gpu(table.gpu), precision, expert_ops(table), table)
+        for table, precision in precision_tables(folder, even=True)
     ]
 
 
 def uneven(folder: str) -> list[Calls]:
     """Calls with experts loaded by a power law, every tenth, of GPUs whose tables have no balanced ones."""
-    catalog, even = Catalog.load(), {table.gpu for table, _ in _precisions(folder, even=True)}
+    catalog, even = Catalog.load(), {table.gpu for table, _ in precision_tables(folder, even=True)}
     found = []
-    for table, precision in _precisions(folder, even=False):
+    for table, precision in precision_tables(folder, even=False):
         if table.gpu not in even:
             some = table.where(np.arange(len(table)) % 10 == 0)
-            found.append(_calls(catalog.gpu(table.gpu), precision, ops(some), some))
+            found.append(_calls(catalog.gpu(table.gpu), precision, expert_ops(some), some))
     return found
 
 
@@ -162,7 +111,7 @@ def _calls(part: GpuPart, precision: str, found: Sequence[Op], table: ShapeTable
     inputs = np.array([2.0 if shape.gated else 1.0 for shape in shapes])
     work = ExpertWork(rows, counts, *columns, inputs, np.array([op.reuse for op in found]))
     flops, nbytes = (np.array([getattr(op, name) for op in found]) for name in ("flops", "nbytes"))
-    return Calls(part, precision, found, work, flops, nbytes, table["latency"], _half(table))
+    return Calls(part, precision, found, work, flops, nbytes, table["latency"], rows_fitted(table))
 
 
 def played(part: GpuPart, found: Iterable[Op]) -> Array:
@@ -254,10 +203,13 @@ def report(folder: str) -> Iterator[str]:
     """Lines of the table."""
     every, by_gpu = balanced(folder), {}
     yield f"{'balanced (goals 10 % own, 20 % left out)':52} {'rows':>5}  {'bias':>7} {'median':>7} {'p90':>7}"
-    for (table, precision), calls in zip(_precisions(folder, even=True), every, strict=True):
+    measured = zip(precision_tables(folder, even=True), expert_calls(folder), every, strict=True)
+    for (table, precision), layers, calls in measured:
         by_gpu.setdefault(table.gpu, []).append(calls)
         name = f"{table.gpu} {precision}"
-        yield _line(f"{name}: own other shapes", errors(played(calls.part, ops(table)), calls))
+        yield _line(f"{name}: own other shapes", errors(played(calls.part, expert_ops(table)), calls))
+        refined = layers.times(profile_model([layers]))
+        yield _line(f"{name}: own other shapes, with the profile", errors(refined, calls))
         constant, roofline = _baselines(calls)
         yield _line(f"{name}: roofline of three numbers (baseline)", roofline)
         yield _line(f"{name}: constant FLOP/s (baseline)", constant)
@@ -274,14 +226,14 @@ def report(folder: str) -> Iterator[str]:
             yield from _left_out(f"{gpu} %s: {home} left out", some, strangers)
     yield "power law (no goal; nothing was fitted to it but on A100, whose other shapes these are)"
     catalog = Catalog.load()
-    for table, precision in _precisions(folder, even=False):
+    for table, precision in precision_tables(folder, even=False):
         part = catalog.gpu(table.gpu)
         for load in sorted(set(table["distribution"])):
             rows = table.where(table["distribution"] == load)
-            time = np.mean([played(part, ops(rows, draw)) for draw in range(DRAWS)], axis=0)
+            time = np.mean([played(part, expert_ops(rows, draw)) for draw in range(DRAWS)], axis=0)
             found = time / rows["latency"] - 1.0
             if table.gpu not in by_gpu:
-                found = found[~_half(rows)]
+                found = found[~rows_fitted(rows)]
             yield _line(f"{table.gpu} {precision}: {load}", found)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from simperf.errors import InputError, Problem
+from simperf.errors import InputError, Problem, nearest
+from simperf.workload.layer_kernels import ATTENTION_LIBRARIES
 from simperf.workload.op import AttentionShape, Gemm, Op
 from simperf.workload.precision import element_size
 from simperf.workload.registry import OP_KINDS, sizes
@@ -22,6 +23,7 @@ def attention(
     causal: bool = False,
     window: int = 0,
     flash: bool = True,
+    library: str = "",
     dtype: str = "fp16",
 ) -> Op:
     """Attention, forward: softmax(Q K^T / sqrt d) V for every head.
@@ -47,13 +49,16 @@ def attention(
         Keys that a query sees at most (sliding window); 0 for all.
     flash : bool
         Whether the scores stay on chip.
+    library : str
+        Whose kernel it is; empty for that of the GPU's architecture.
     dtype : str
         Precision.
 
     Raises
     ------
     InputError
-        A size that is not whole and positive, heads that do not divide, or a window of scores in memory.
+        A size that is not whole and positive, heads that do not divide, a window of scores in memory, or a library that
+        is none or has no kernel for them.
 
     Examples
     --------
@@ -66,11 +71,11 @@ def attention(
     keys = queries if keys is None else keys
     kv_heads = heads if kv_heads is None else kv_heads
     sizes(batch=batch, heads=heads, queries=queries, keys=keys, head_dim=head_dim, kv_heads=kv_heads)
-    _check(heads, kv_heads, window, flash=flash)
+    _check(heads, kv_heads, window, library, flash=flash)
     shape = AttentionShape(
         batch, heads, kv_heads, queries, keys, head_dim, head_dim, causal=causal, window=window, flash=flash
     )
-    return _op(shape, dtype)
+    return _op(shape, dtype, library)
 
 
 @OP_KINDS.register("latent_attention")
@@ -84,6 +89,7 @@ def latent_attention(
     value_dim: int,
     latent: int = 0,
     causal: bool = False,
+    library: str = "",
     dtype: str = "fp16",
 ) -> Op:
     """Multi-head latent attention, forward: keys wider than values, both made of one vector a token.
@@ -103,6 +109,8 @@ def latent_attention(
         head reads keys and values of its own.
     causal : bool
         Whether a query sees no key behind it; the last query sees the last key.
+    library : str
+        Whose kernel it is; empty for that of the GPU's architecture.
     dtype : str
         Precision.
 
@@ -120,12 +128,12 @@ def latent_attention(
     sizes(batch=batch, heads=heads, queries=queries, keys=keys, head_dim=head_dim, value_dim=value_dim)
     if isinstance(latent, bool) or not isinstance(latent, int) or latent < 0:
         raise InputError(Problem("must be a whole number, 0 or more", key="latent", value=repr(latent)))
-    return _op(
-        AttentionShape(batch, heads, heads, queries, keys, head_dim, value_dim, causal=causal, latent=latent), dtype
-    )
+    _check(heads, heads, 0, library, flash=True)
+    shape = AttentionShape(batch, heads, heads, queries, keys, head_dim, value_dim, causal=causal, latent=latent)
+    return _op(shape, dtype, library)
 
 
-def _op(shape: AttentionShape, dtype: str) -> Op:
+def _op(shape: AttentionShape, dtype: str, library: str) -> Op:
     """Count arithmetic and traffic of attention."""
     size, instances = element_size(dtype), shape.batch * shape.heads
     scores = float(instances * shape.queries * shape.keys)
@@ -146,10 +154,11 @@ def _op(shape: AttentionShape, dtype: str) -> Op:
         elements=float(made),
         gemm=Gemm(instances, shape.queries, shape.value_dim, 2 * shape.keys),
         attention=shape,
+        library=library,
     )
 
 
-def _check(heads: int, kv_heads: int, window: int, *, flash: bool) -> None:
+def _check(heads: int, kv_heads: int, window: int, library: str, *, flash: bool) -> None:
     """Refuse what no kernel has."""
     problems = []
     if heads % kv_heads:
@@ -159,6 +168,13 @@ def _check(heads: int, kv_heads: int, window: int, *, flash: bool) -> None:
         problems.append(Problem("must be a whole number, 0 or more", key="window", value=repr(window)))
     if not problems and window and not flash:
         problems.append(Problem("needs flash attention", key="window", value=repr(window), expected="flash = true"))
+    if library and library not in ATTENTION_LIBRARIES:
+        message = f"no library of attention kernels{nearest(library, ATTENTION_LIBRARIES)}"
+        expected = ", ".join(ATTENTION_LIBRARIES)
+        problems.append(Problem(message, key="library", value=repr(library), expected=expected))
+    elif library and not flash:
+        message = "a library's kernel keeps the scores on chip"
+        problems.append(Problem(message, key="library", value=repr(library), expected="flash = true"))
     if problems:
         raise InputError(problems)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,14 +39,15 @@ def names() -> tuple[str, ...]:
 def load(name: str | Transformer, kernels: LayerKernels | None = None) -> TracedModel:
     """Read a model of the zoo, or a file if `name` ends like one; each once, a file again when it has changed.
 
-    A transformer by its dimensions is made into a model, of the kernels of eager PyTorch or of `kernels`.
+    A transformer by its dimensions is made into a model, of the kernels of eager PyTorch or of `kernels`; of these a
+    traced model takes the library of its attention alone.
 
     Raises
     ------
     UnknownNameError
         There is none of this name.
     InputError
-        A file that is no model.
+        A file that is no model, or kernels that a traced model does not have.
 
     Examples
     --------
@@ -54,9 +56,14 @@ def load(name: str | Transformer, kernels: LayerKernels | None = None) -> Traced
     """
     if not isinstance(name, str):
         return _by_dimensions(name, kernels or LayerKernels())
-    if kernels not in (None, LayerKernels()):
+    if kernels is not None and kernels != LayerKernels(attention_library=kernels.attention_library):
         message, expected = "a traced model brings its own kernels", "a model by its dimensions"
         raise InputError(Problem(message, key="kernels", value=str(kernels), expected=expected))
+    model = _traced(name)
+    return model if kernels is None or not kernels.library else _with_library(model, kernels)
+
+
+def _traced(name: str) -> TracedModel:
     if not name.endswith((*_SUFFIXES, ".toml")):
         return _shipped(name)
     path = Path(name).absolute()
@@ -64,6 +71,16 @@ def load(name: str | Transformer, kernels: LayerKernels | None = None) -> Traced
         return read_model(name)  # says what is there instead
     state = path.stat()
     return _own(name, str(path), state.st_mtime_ns, state.st_size)
+
+
+def _with_library(model: TracedModel, kernels: LayerKernels) -> TracedModel:
+    """A traced model whose attention is a library's."""
+    if not any(op.family == "attention" for op in model.ops):
+        message = f"the model {model.name} has no attention in one kernel"
+        raise InputError(
+            Problem(message, key="attention_library", value=repr(kernels.library), expected="a model with attention")
+        )
+    return replace(model, kernels=kernels, _steps={}, _held={})
 
 
 @lru_cache(maxsize=16)

@@ -1,4 +1,4 @@
-"""`simperf calibrate products`: a GPU's matrix products by shape, as a profile."""
+"""`simperf calibrate kernels`: a GPU's products, attention and experts by shape, as a profile."""
 
 from __future__ import annotations
 
@@ -7,25 +7,24 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["products"]
+__all__ = ["kernels"]
 
 
-def products(
+def kernels(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of measured data (llm/kernels/index.json).")],
     gpu: Annotated[str, typer.Argument(metavar="GPU", help="Name in the catalogue of a GPU that has a table there.")],
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Profile to write, instead of showing it.")
     ] = None,
 ) -> None:
-    """Correct the catalogue's times of matrix products by shape, from half of a measured table, as a profile."""
-    from simperf.accuracy.product_profile import product_profile
-    from simperf.accuracy.product_tables import product_tables
+    """Correct the catalogue's times of products, attention and experts by shape, from half of the measured tables."""
+    from simperf.accuracy.lattice_profile import kernel_calls, kernel_profile
     from simperf.cli.outputs import verify_outputs
     from simperf.cli.terminal import note
     from simperf.files import write_text
 
     verify_outputs(profile=output)
-    text = product_profile(product_tables(folder), gpu)
+    text = kernel_profile(list(kernel_calls(folder)), gpu)
     if output is None:
         typer.echo(text, nl=False)
         return
