@@ -10,14 +10,19 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
 from simperf.errors import InputError, Problem
+from simperf.file_bytes import decode, has_many_parts, read_bytes
 
 __all__ = [
+    "DEEPEST",
+    "MOST_BYTES",
     "TomlFile",
     "atomic_writer",
+    "is_deeper",
     "is_special",
     "read_toml",
     "refuse_format",
@@ -28,7 +33,12 @@ __all__ = [
 ]
 
 _LONGEST = 120  # characters of a value that a message repeats
-_MAX_BYTES = 64 * 1024 * 1024
+#: of a TOML file [B]; the largest that simperf writes has 0.5 MiB
+MOST_BYTES = 16 * 1024 * 1024
+#: values of a TOML file, whose parser is no fast one
+_MOST_VALUES = 1_000_000
+#: tables and lists in one another
+DEEPEST = 64
 #: what a newcomer most often meant, by what tomllib says
 _HINTS = {
     "Cannot overwrite": "every key once in its table",
@@ -111,6 +121,7 @@ def _split(name: str) -> tuple[str, ...]:
     return tuple((a or b or c).strip() for a, b, c in re.findall(r"\"([^\"]*)\"|'([^']*)'|([^.\s\"']+)", name))
 
 
+@lru_cache(maxsize=8)
 def _key_lines(text: str) -> dict[tuple[str | int, ...], int]:
     """Line of every key that starts a line; keys inside inline tables share their parent's."""
     lines: dict[tuple[str | int, ...], int] = {}
@@ -175,32 +186,14 @@ def read_toml(path: str | os.PathLike[str], *, bounded: bool = True) -> TomlFile
         The file is missing, a directory, empty, binary, not TOML, or too large.
     """
     name = os.fspath(path)
-    try:
-        if Path(name).stat().st_size > _MAX_BYTES:
-            raise InputError(Problem("the file is larger than 64 MiB: not a simperf file", file=name))
-        raw = Path(name).read_bytes()
-    except FileNotFoundError:
-        raise InputError(Problem("no such file", file=name, expected=_similar(name))) from None
-    except IsADirectoryError:
-        raise InputError(Problem("this is a directory, not a file", file=name, expected="a .toml file in it")) from None
-    except OSError as error:
-        raise InputError(Problem(f"cannot be read: {error.strerror}", file=name)) from None
-    if Path(name).is_dir():
-        raise InputError(Problem("this is a directory, not a file", file=name, expected="a .toml file in it"))
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise InputError(
-            Problem(
-                "not a text file: it holds bytes that are not UTF-8", file=name, line=line, expected="a TOML text file"
-            )
-        ) from None
-    if not text.strip():
-        raise InputError(Problem("the file is empty", file=name, expected="a TOML file; see `simperf scenarios list`"))
+    wanted = "a TOML file; see `simperf scenarios list`"
+    text = decode(read_bytes(name, most=MOST_BYTES, expected=wanted), name, expected=wanted)
     if text.lstrip().startswith("{"):
         expected = "a TOML file; `simperf show` prints a saved result"
         raise InputError(Problem("this is JSON, not TOML", file=name, line=1, expected=expected))
+    if has_many_parts(text, _MOST_VALUES) or text.count("\n") > _MOST_VALUES:
+        message = f"the file may hold more than {_MOST_VALUES:,} values: not a simperf file"
+        raise InputError(Problem(message, file=name, expected=wanted))
     try:
         toml = TomlFile(name, tomllib.loads(text), text)
     except tomllib.TOMLDecodeError as error:
@@ -212,12 +205,47 @@ def read_toml(path: str | os.PathLike[str], *, bounded: bool = True) -> TomlFile
         raise InputError(
             Problem(f"not valid TOML: {message}", file=name, line=line, value=shown[:120], expected=expected)
         ) from None
-    except (ValueError, RecursionError):
-        raise InputError(Problem("a number or a nesting in it has no end: not a simperf file", file=name)) from None
+    except RecursionError:
+        raise InputError(_too_deep(name, text)) from None
+    except ValueError:  # a whole number of thousands of digits, or a date that there is not
+        raise InputError(_no_value(name, text)) from None
+    if is_deeper(toml.data, DEEPEST):
+        raise InputError(_too_deep(name, text))
     problems = [toml.problem(key, "a whole number of at most 64 bits is expected") for key in _oversized(toml.data, ())]
     if bounded and problems:
         raise InputError(problems)
     return toml
+
+
+def is_deeper(value: Any, most: int) -> bool:
+    """Whether tables and lists stand in one another to more than a depth."""
+    level = [value]
+    for _ in range(most + 1):
+        level = [
+            each
+            for one in level
+            for each in (one.values() if isinstance(one, dict) else one)
+            if each.__class__ is dict or each.__class__ is list
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _too_deep(name: str, text: str) -> Problem:
+    """A file of tables in one another without an end, with the line that is at fault as far as can be told."""
+    lines = text.splitlines()
+    depths = [max(line.count("["), line.count("{"), line.partition("=")[0].count(".")) for line in lines]
+    line = depths.index(max(depths)) + 1 if depths else 0
+    message = f"tables and lists in one another to a depth of more than {DEEPEST}"
+    return Problem(message, file=name, line=line, expected="keys of a few parts, such as machine.link.bandwidth")
+
+
+def _no_value(name: str, text: str) -> Problem:
+    """A number that is too long to be read."""
+    found = re.search(r"\d{1000,}", text)
+    line = text.count("\n", 0, found.start()) + 1 if found else 0
+    return Problem("a number of thousands of digits", file=name, line=line, expected="a number of at most 64 bits")
 
 
 def refuse_other(toml: TomlFile, wanted: str) -> None:
@@ -271,16 +299,6 @@ def _oversized(value: Any, key: tuple[str | int, ...]) -> Iterator[tuple[str | i
         yield from _oversized(item, (*key, name))
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         yield key
-
-
-def _similar(name: str) -> str:
-    from difflib import get_close_matches
-
-    folder = Path(name).parent
-    if not folder.is_dir():
-        return f"an existing path; the folder {str(folder)!r} does not exist either"
-    close = get_close_matches(Path(name).name, [p.name for p in folder.iterdir()], n=1)
-    return f"did you mean {str(folder / close[0])!r}?" if close else "an existing file"
 
 
 def is_special(path: str | os.PathLike[str]) -> bool:

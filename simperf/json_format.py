@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from simperf.errors import InputError, Problem
-from simperf.files import dotted
+from simperf.files import TomlFile, dotted
 
 __all__ = ["FORMAT", "JsonTable", "read_format"]
 
@@ -30,7 +31,7 @@ class JsonTable(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
-def read_format(kind: type[T], data: Any, what: str, *, file: str, again: str) -> T:
+def read_format(kind: type[T], data: Any, what: str, *, file: str | TomlFile, again: str) -> T:
     """The content of a file, checked.
 
     Parameters
@@ -41,8 +42,8 @@ def read_format(kind: type[T], data: Any, what: str, *, file: str, again: str) -
         What the JSON says.
     what : str
         What a file is that cannot be read, such as ``"no saved result"``.
-    file : str
-        Its name, for messages.
+    file : str or TomlFile
+        It, or its name, for messages.
     again : str
         How to make a file of this format.
 
@@ -51,23 +52,29 @@ def read_format(kind: type[T], data: Any, what: str, *, file: str, again: str) -
     InputError
         It is no such file, or one of another format.
     """
+    place = file if isinstance(file, TomlFile) else TomlFile(file, {}, "")
     if not isinstance(data, Mapping):
-        raise InputError(Problem(f"{what}: a table is expected", file=file))
+        raise InputError(place.problem((), f"{what}: a table is expected"))
     if "format" not in data:
-        raise InputError(Problem(f"{what}: the key `format` is missing", file=file, expected=f'"format": {FORMAT}'))
+        message = f"{what}: the key `format` is missing"
+        raise InputError(Problem(message, file=place.path, expected=f'"format": {FORMAT}'))
     if data["format"] != FORMAT or isinstance(data["format"], bool):
         message = f"{what} that this simperf reads: format {data['format']!r}"
-        raise InputError(Problem(message, file=file, expected=f'"format": {FORMAT}; {again}'))
+        raise InputError(place.problem(("format",), message, expected=f'"format": {FORMAT}; {again}'))
     try:
         return kind.model_validate(dict(data))
     except ValidationError as error:
-        raise InputError(_problems(error, what, file)) from None
+        raise InputError(_problems(error, what, place)) from None
 
 
-def _problems(error: ValidationError, what: str, file: str) -> list[Problem]:
+def _problems(error: ValidationError, what: str, file: TomlFile) -> list[Problem]:
     """What pydantic found wrong, a problem for each key."""
-    told: dict[str, str] = {}
-    for row in error.errors(include_url=False, include_input=False, include_context=False):
+    told: dict[tuple[str | int, ...], Problem] = {}
+    for row in error.errors(include_url=False, include_context=False):
         loc = tuple(part for part in row["loc"] if isinstance(part, int) or not _CHOICE.search(part))
-        told[dotted(loc)] = f"{row['msg'][:1].lower()}{row['msg'][1:]}"
-    return [Problem(f"{what}: {key}: {message}", file=file) for key, message in list(told.items())[:_MOST]]
+        message = f"{what}: {dotted(loc)}: {row['msg'][:1].lower()}{row['msg'][1:]}"
+        value = row["input"] if isinstance(row["input"], str | int | float) and row["type"] != "missing" else ""
+        told[loc] = replace(file.problem(loc, message, value=value), key="")
+        if len(told) == _MOST:
+            break
+    return list(told.values())

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, StrictFloat, StrictInt, WithJsonSch
 
 from simperf.answer import Better
 from simperf.engine.recorder import Category
+from simperf.files import TomlFile
 from simperf.json_format import FORMAT, JsonTable, read_format
 
 __all__ = ["ResultFile", "read_result", "written"]
@@ -136,15 +137,15 @@ class ResultFile(JsonTable):
     unused: dict[str, _Problem] = Field(default_factory=dict)
 
 
-def read_result(data: Any, *, file: str = "") -> dict[str, Any]:
+def read_result(data: Any, *, file: str | TomlFile = "") -> dict[str, Any]:
     """The fields of a saved result, checked; files from before format 1 are read too.
 
     Parameters
     ----------
     data : object
         What the JSON says.
-    file : str
-        Its name, for messages.
+    file : str or TomlFile
+        It, or its name, for messages.
 
     Raises
     ------

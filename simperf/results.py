@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from simperf.answer import TIME, Answer
 from simperf.engine.recorder import Arrow, Sample, Span
 from simperf.errors import FloorError, InputError, Problem, UnknownNameError
-from simperf.files import write_packed
-from simperf.outputs import DATA, PAGE, check_name, data_frame, drawn, report_module
+from simperf.files import TomlFile, write_packed
 from simperf.time_use import RankClass, TimeUse, time_use
 from simperf.units import format_quantity
 
@@ -256,6 +253,8 @@ class Result:
         UnknownNameError
             No such kind.
         """
+        from simperf.outputs import drawn, report_module
+
         return drawn(report_module("plots").draw(self, kind), path)
 
     def report(self, path: str | os.PathLike[str]) -> None:
@@ -266,6 +265,8 @@ class Result:
         InputError
             The name does not end in ``.html``, or the file cannot be written.
         """
+        from simperf.outputs import PAGE, check_name, report_module
+
         check_name(path, PAGE)
         pages = report_module("html")
         pages.save_page(pages.result_report(self, machine=pages.machine_of(self)), path)
@@ -278,6 +279,8 @@ class Result:
         InputError
             The run was not recorded; the name does not end in ``.json`` or ``.json.gz``.
         """
+        from simperf.outputs import DATA, check_name, report_module
+
         check_name(path, DATA)
         if not self.spans:
             message = f"{self.name}: there is no timeline to write"
@@ -304,9 +307,13 @@ class Result:
         if not isinstance(table, str) or table not in _TABLES:
             raise UnknownNameError("table of a result", table, _TABLES)
         columns, rows = _TABLES[table]
+        from simperf.outputs import data_frame
+
         return data_frame((dict(zip(columns, row, strict=True)) for row in rows(self)), columns)
 
     def _repr_html_(self) -> str:
+        from simperf.outputs import report_module
+
         return str(report_module("notebook").result_html(self))
 
     def to_dict(self) -> dict[str, Any]:
@@ -340,13 +347,13 @@ class Result:
         write_packed(path, self.to_bytes())
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], *, file: str = "") -> Result:
+    def from_dict(cls, data: Mapping[str, Any], *, file: str | TomlFile = "") -> Result:
         """Inverse of `to_dict`; reads what was written before format 1 too.
 
         Parameters
         ----------
         data : mapping
-        file : str
+        file : str or TomlFile
             Where it comes from, for messages.
 
         Raises
@@ -385,19 +392,14 @@ class Result:
         name = str(os.fspath(path))
         if not name.endswith((".json", ".json.gz")):
             expected += "; `simperf run FILE` runs a scenario"
+        from simperf.json_file import read_json
+
         try:
-            raw = Path(name).read_bytes()
-            data = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
-            return cls.from_dict(data, file=name)
+            saved = read_json(name, what="no saved result", expected=expected)
+            return cls.from_dict(saved.data, file=saved)
         except InputError as error:
             raise InputError([replace(one, expected=one.expected or expected) for one in error.problems]) from None
         except FloorError as error:
-            raise InputError(Problem(f"no saved result: {error}", file=name, expected=expected)) from None
-        except OSError as error:
-            raise InputError(Problem(f"cannot be read: {error.strerror}", file=name, expected=expected)) from None
-        except UnicodeDecodeError:
-            raise InputError(Problem("no saved result: not a text file", file=name, expected=expected)) from None
-        except (ValueError, EOFError, RecursionError) as error:
             raise InputError(Problem(f"no saved result: {error}", file=name, expected=expected)) from None
 
 

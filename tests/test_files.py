@@ -107,8 +107,9 @@ def test_a_mark_at_the_beginning_is_no_part_of_the_text(tmp_path):
     ("content", "word"),
     [
         ("x = 1\ny = [1, 9223372036854775808]\n", r":2: y\[1\]: .*64 bits"),
-        ("x = " + "9" * 5000, "no end"),
-        ("x = " + "[" * 20_000 + "]" * 20_000, "no end"),
+        ("y = 1\nx = " + "9" * 5000, ":2: a number of thousands of digits"),
+        ("y = 1\nx = " + "[" * 20_000 + "]" * 20_000, ":2: .*depth of more than 64"),
+        ("y = 1\nx." + "a." * 5000 + "b = 1", ":2: .*depth of more than 64"),
         ("x = 1\nx = 2\n", "every key once"),
     ],
 )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from simperf.errors import InputError, Problem
+from simperf.errors import InputError
+from simperf.json_file import read_json
 
 __all__ = ["read_cases", "source_of"]
 
@@ -22,14 +22,11 @@ def read_cases(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
         The folder has no ``cases.json``, or it cannot be read.
     """
     path = Path(folder) / "cases.json"
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        expected = "a folder with measured data (cases.json)"
-        raise InputError(Problem(f"cannot be read: {error.strerror}", file=str(path), expected=expected)) from None
-    except ValueError as error:
-        raise InputError(Problem(f"not valid JSON: {error}", file=str(path))) from None
-    return list(found["cases"] if isinstance(found, dict) else found)
+    file = read_json(path, expected="a folder with measured data (cases.json)", finite=False)
+    found = file.data["cases"] if isinstance(file.data, dict) and "cases" in file.data else file.data
+    if not isinstance(found, list) or not all(isinstance(case, dict) for case in found):
+        raise InputError(file.problem(("cases",), "a list of cases is expected"))
+    return found
 
 
 def source_of(case: Mapping[str, Any]) -> str:

@@ -7,11 +7,8 @@ is the same in all of its rows; the tables are CSV with gzip.
 from __future__ import annotations
 
 import csv
-import gzip
 import io
-import json
 import os
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simperf.errors import InputError, Problem
+from simperf.file_bytes import read_bytes, unpacked
+from simperf.json_file import read_json
 
 __all__ = ["DEVICES", "KINDS", "ShapeTable", "read_shape_tables", "shape_tables", "tables_without_part"]
 
@@ -122,14 +121,13 @@ def shape_tables(folder: str | os.PathLike[str], kind: str) -> Iterator[ShapeTab
         raise InputError(Problem("no kind of table", key="kind", value=repr(kind), expected=", ".join(KINDS)))
     home = Path(folder) / "llm" / "kernels"
     index = home / "index.json"
-    try:
-        found = json.loads(index.read_text("utf-8"))
-        entries, source = list(found["tables"]), str(found.get("source", ""))
-    except OSError as error:
-        raise InputError(Problem(f"cannot be read: {error.strerror}", file=str(index))) from None
-    except (ValueError, KeyError, TypeError) as error:
-        expected = '{"source": ..., "tables": [...]}'
-        raise InputError(Problem(f"not an index of tables: {error}", file=str(index), expected=expected)) from None
+    expected = '{"source": ..., "tables": [...]}'
+    file = read_json(index, what="not an index of tables", expected=expected)
+    found = file.data
+    entries = found.get("tables") if isinstance(found, dict) else None
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise InputError(file.problem(("tables",), "not an index of tables", expected=expected))
+    source = str(found.get("source", ""))
     for entry in entries:
         if str(entry.get("file", "")).endswith(f"_{kind}.csv.gz"):
             yield _table(home / str(entry["file"]), kind, entry, source)
@@ -167,12 +165,10 @@ def _table(path: Path, kind: str, entry: Mapping[str, Any], source: str) -> Shap
 def _unpacked(path: Path) -> tuple[list[str], list[list[str]]]:
     """Header and rows of a table."""
     try:
-        with gzip.open(path) as packed:
-            data = packed.read(_LARGEST + 1)
-        if len(data) > _LARGEST:
-            raise InputError(Problem(f"unpacks to more than {_LARGEST // 2**20} MiB", file=str(path)))
+        expected = "a table of CSV with gzip"
+        data = unpacked(read_bytes(path, most=_LARGEST, expected=expected), str(path), most=_LARGEST, expected=expected)
         lines = list(csv.reader(io.StringIO(data.decode("utf-8"))))
-    except (OSError, EOFError, ValueError, zlib.error, csv.Error) as error:
+    except (ValueError, csv.Error) as error:
         raise InputError(Problem(f"not a table of CSV with gzip: {error}", file=str(path))) from None
     if not lines:
         raise InputError(Problem("an empty table of CSV", file=str(path)))

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 import os
 import statistics
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
-from simperf.errors import InputError, Problem
-from simperf.files import write_packed
+from simperf.errors import InputError, Problem, nearest
+from simperf.files import TomlFile, write_packed
+from simperf.json_file import read_json
 
 __all__ = ["SCHEMA", "Dataset", "Measurement", "Value"]
 
@@ -174,58 +172,60 @@ class Dataset:
             The file is missing or no data set; every bad point is named.
         """
         name = os.fspath(path)
-        try:
-            raw = Path(name).read_bytes()
-            raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
-            wrong = "the file is empty" if not raw.strip() else "not a text file" if b"\0" in raw[:4096] else ""
-            if wrong:
-                raise InputError(Problem(wrong, file=name, expected=_WRITTEN))
-            data = json.loads(raw)
-        except (EOFError, zlib.error, gzip.BadGzipFile):
-            message = "the file breaks off, or is damaged"
-            raise InputError(Problem(message, file=name, expected="the whole of it, or to measure anew")) from None
-        except OSError as error:
-            raise InputError(
-                Problem(f"cannot be read: {error.strerror}", file=name, expected=f"a file: {_WRITTEN}")
-            ) from None
-        except json.JSONDecodeError as error:
-            raise InputError(
-                Problem(f"no JSON: {error.msg}", file=name, line=error.lineno, expected=_WRITTEN)
-            ) from None
-        except ValueError as error:
-            raise InputError(Problem(f"no JSON: {error}", file=name, expected=_WRITTEN)) from None
+        file = read_json(name, what="no data set", expected=_WRITTEN)
+        data = file.data
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
             found = data.get("schema") if isinstance(data, dict) else type(data).__name__
             message = "no data set of measurements"
-            expected = f"{SCHEMA!r}: {_WRITTEN}"
-            raise InputError(Problem(message, file=name, key="schema", value=repr(found), expected=expected))
-        problems: list[Problem] = []
+            raise InputError(file.problem(("schema",), message, value=found, expected=f"{SCHEMA!r}: {_WRITTEN}"))
+        problems = [
+            file.problem((key,), f"unknown key{nearest(key, _KEYS)}", expected=_WRITTEN)
+            for key in data
+            if key not in _KEYS
+        ]
         points = []
-        rows = data.get("measurements") or []
-        for index, row in enumerate(rows if isinstance(rows, list) else [rows]):
+        rows = data.get("measurements", [])
+        if not isinstance(rows, list):
+            problems.append(
+                file.problem(("measurements",), "no measurements: a list is expected", expected=f"[{_ROW}, ...]")
+            )
+            rows = []
+        for index, row in enumerate(rows):
             try:
                 points.append(_point(row))
             except ValueError as error:
-                problems.append(Problem(str(error), file=name, key=f"measurements[{index}]", expected=_ROW))
+                problems.append(file.problem(("measurements", index), str(error), expected=_ROW))
+        tables = {key: _table(file, key, problems) for key in ("machine", "versions", "made")}
+        notes = data.get("notes") or []
+        if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
+            problems.append(file.problem(("notes",), "a list of texts is expected"))
+            notes = []
         if problems:
-            raise InputError(problems)
-        return cls(
-            title=str(data.get("title", "")),
-            machine=_table(data, "machine", name),
-            versions=_table(data, "versions", name),
-            made=_table(data, "made", name),
-            measurements=tuple(points),
-            notes=tuple(map(str, data.get("notes") or ())),
-        )
+            more = [Problem(f"and {len(problems) - _MOST_TOLD} problems more", file=name)]
+            raise InputError(problems[:_MOST_TOLD] + (more if len(problems) > _MOST_TOLD else []))
+        title = str(data.get("title", ""))
+        return cls(title=title, **tables, measurements=tuple(points), notes=tuple(notes))
 
 
 _ROW = '{"series": "gemm", "at": {"m": 512, ...}, "samples": [0.0012, ...]}'
 
 
-def _table(data: Mapping[str, Any], key: str, name: str) -> dict[str, Any]:
-    found = data.get(key) or {}
+_KEYS = ("schema", "title", "machine", "versions", "made", "notes", "measurements")
+_POINT_KEYS = ("series", "at", "samples", "unit", "warnings", "stolen", "sensors")
+#: problems that are told of one file
+_MOST_TOLD = 20
+#: largest number of a condition or a reading, and largest time [s]: ten years
+_HUGE, _LONG = 1e18, 3e8
+
+
+def _table(file: TomlFile, key: str, problems: list[Problem]) -> dict[str, Any]:
+    found = file.data.get(key) or {}
     if not isinstance(found, dict):
-        raise InputError(Problem("a table is expected", file=name, key=key, value=repr(found)))
+        problems.append(file.problem((key,), "a table is expected", value=found))
+        return {}
+    for name, value in found.items():
+        if not isinstance(value, str | int | float):
+            problems.append(file.problem((key, name), "a text, a number, true or false is expected", value=value))
     return dict(found)
 
 
@@ -236,12 +236,25 @@ def _point(row: Any) -> Measurement:
         raise ValueError(f"no measurement: it lacks {', '.join(lacks)}" if lacks else "no measurement")
     if "series" not in row:
         raise ValueError("no measurement: it lacks series")
-    if not all(isinstance(value, str | int | float) for value in row["at"].values()):
-        raise ValueError("conditions must be names, numbers, true or false")
+    for key in row:
+        if key not in _POINT_KEYS:
+            raise ValueError(f"unknown key {key!r}{nearest(key, _POINT_KEYS)}")
+    words = row.get("warnings", [])
+    texts = (row["series"], row.get("unit", "s"), *(words if isinstance(words, list) else [0]))
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("series and unit must be texts, and warnings a list of texts")
+    for key, value in row["at"].items():
+        if not isinstance(value, str | int | float):
+            raise ValueError(f"conditions must be names, numbers, true or false: at.{key} is {type(value).__name__}")
+        if not isinstance(value, str | bool) and not 0 <= value <= _HUGE:
+            raise ValueError(f"conditions are from 0 to {_HUGE:g}: at.{key} is {value:g}")
     numbers = [sample for sample in row["samples"] if isinstance(sample, int | float) and not isinstance(sample, bool)]
     samples = tuple(map(float, numbers))
     if not samples or len(samples) < len(row["samples"]) or not all(0 <= sample < math.inf for sample in samples):
         raise ValueError("samples must be numbers, finite, not negative, and at least one")
+    most = _LONG if row.get("unit", "s") == "s" else _HUGE
+    if max(samples) > most:
+        raise ValueError(f"samples are at most {most:g} {row.get('unit', 's')}, not {max(samples):g}")
     stolen = row.get("stolen")
     if stolen is not None and not (type(stolen) in (int, float) and 0 <= stolen <= 1):
         raise ValueError("stolen must be a share of time, from 0 to 1")
@@ -249,11 +262,11 @@ def _point(row: Any) -> Measurement:
     if not isinstance(sensors, dict) or not all(type(value) in (int, float) for value in sensors.values()):
         raise ValueError("sensors must be a table of numbers")
     return Measurement(
-        series=str(row["series"]),
+        series=row["series"],
         at=dict(row["at"]),
         samples=samples,
-        unit=str(row.get("unit", "s")),
-        warnings=tuple(map(str, row.get("warnings", ()))),
+        unit=row.get("unit", "s"),
+        warnings=tuple(row.get("warnings", ())),
         stolen=None if stolen is None else float(stolen),
         sensors={name: float(value) for name, value in sensors.items()},
     )

@@ -38,6 +38,9 @@ def verify_outputs(
     InputError
         All that is wrong with the names.
     """
+    paths = (trace, plot, save, map_file, report, page, output, profile, text, folder)
+    if kind == "overview" and all(path is None for path in paths):
+        return
     from simperf.errors import InputError, Problem
     from simperf.files import is_special
     from simperf.outputs import DATA, PAGE, PICTURE

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
-from simperf.files import TomlFile, read_toml, refuse_format, refuse_other
+from simperf.file_bytes import read_text
+from simperf.files import MOST_BYTES, TomlFile, read_toml, refuse_format, refuse_other
 from simperf.hardware.kinds import PART_KINDS
 from simperf.hardware.part import Part
 
@@ -214,6 +215,10 @@ def read_part(toml: TomlFile, name: str, *, catalog: PartCatalog, kind: str = ""
         refuse_format(toml)
     model, problems = validate(MODELS[said], toml.data, toml)
     problems += unsourced(MODELS[said], toml.data, toml)
+    if said == "profile" and model is not None:
+        from simperf.hardware.profile_schema import ProfileFile, constant_problems
+
+        problems += constant_problems(cast("ProfileFile", model), toml)
     if model is None or problems:
         raise InputError(sorted(problems, key=lambda row: row.line))
     values: dict[str, Any] = {"name": name, "title": "", "sources": {}}
@@ -294,9 +299,9 @@ def _index(folder: Path, entries: dict[str, dict[str, CatalogFile]], *, pattern:
     problems = []
     for path in sorted(folder.glob(pattern)):
         try:
-            text = path.read_text("utf-8-sig")
-        except (UnicodeDecodeError, OSError):
-            problems.append(Problem("not a text file", file=str(path), expected="a TOML file of a part"))
+            text = read_text(path, most=MOST_BYTES, expected="a TOML file of a part")
+        except InputError as error:
+            problems += error.problems
             continue
         found = _KIND_LINE.search(text)
         kind = found.group(1) if found else ""

@@ -6,20 +6,17 @@ wrong into `Problem` rows with file and line, and refuses a number that no sourc
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
     create_model,
-    model_validator,
 )
 
 from simperf.errors import Problem, nearest
@@ -28,9 +25,9 @@ from simperf.files import TomlFile
 from simperf.hardware.kinds import PART_KINDS
 from simperf.hardware.lazy import LazyMapping
 from simperf.hardware.netstack import NetworkStackPart
-from simperf.hardware.quantity import REQUIRED, Count, InFile, KernelFamily
+from simperf.hardware.quantity import REQUIRED, InFile
 
-__all__ = ["MODELS", "StackChoice", "Table", "unsourced", "validate"]
+__all__ = ["MODELS", "PartFile", "StackChoice", "Table", "unsourced", "validate"]
 
 
 class Table(BaseModel):
@@ -39,7 +36,9 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
-class _File(Table):
+class PartFile(Table):
+    """Keys that every part's file has."""
+
     kind: str
     title: str
     source: dict[str, str] = Field(default_factory=dict)
@@ -111,88 +110,15 @@ def _named_stack(value: Any) -> Any:
 #: the network stack of a machine's table: a name, or a table with ``use``
 StackChoice = Annotated[NetworkStackSpec, BeforeValidator(_named_stack)]
 
-#: units of fitted constants
-_SI = ("1", "s", "B", "FLOP", "J")
-
-
-def _si(value: str) -> str:
-    """A unit of fitted constants, whose numbers are in SI units: one that is not would be read as another number."""
-    parts = value.split("/")
-    if len(parts) > 2 or not all(part in _SI for part in parts):
-        raise ValueError(f"no unit of a fitted constant, which is one of {', '.join(_SI)}, or one of these by another")
-    return value
-
-
-_CONSTANTS = (
-    "constants by what they are of: kernel.FAMILY-PRECISION:CLASS (the class, a kind of operation, may be left out), "
-    "frontend, copy.KIND, link.NAME, network-stack, ..."
-)
-
-
-class _FittedConstant(Table):
-    value: float
-    unit: Annotated[str, AfterValidator(_si)] = "1"
-    low: float
-    high: float
-    stderr: Annotated[float, Field(ge=0)]
-    draws: tuple[float, ...] = ()
-    note: str = ""
-
-    @model_validator(mode="after")
-    def _sign(self) -> _FittedConstant:
-        """A rate is above 0, a time or a size 0 or more; a constant of unit 1 may have any sign, as a power has."""
-        rate = self.unit.endswith("/s")
-        if math.isnan(self.value) or (self.unit != "1" and (self.value < 0.0 or (rate and self.value == 0.0))):
-            raise ValueError(
-                f"value = {self.value:g} {self.unit}: a number {'above 0' if rate else 'of 0 or more'} is meant"
-            )
-        return self
-
-
-class _FittedModel(Table):
-    title: str = ""
-    series: str = ""
-    points: Count
-    error: float
-    scatter: float
-    between: float = 0.0
-    constant: dict[str, _FittedConstant] = Field(default_factory=dict)
-    fixed: dict[str, float] = Field(default_factory=dict)
-    held_out: tuple[str, ...] = ()
-
-    @model_validator(mode="after")
-    def _constants(self) -> _FittedModel:
-        """A model has constants, or the factors of a lattice, which have no intervals of their own."""
-        if not self.constant and "lattice" not in self.fixed:
-            raise ValueError("a table of constants is missing: [model.NAME.constant.CONSTANT]")
-        return self
-
-
-def _model_name(name: Any) -> str:
-    """Name of a profile's model: that of kernels says their family, its precision, and perhaps their class."""
-    head, _, rest = str(name).partition(".")
-    family = rest.partition("-")[0]
-    if head == "kernel" and family not in ("optimizer", "moe"):  # which are fitted, and have no efficiency
-        KernelFamily.read(family)
-    return str(name)
-
-
-class _Profile(_File):
-    format: Literal[1] = 1
-    gpu: str = ""
-    dataset: str = ""
-    made: dict[str, Any] = Field(default_factory=dict)
-    machine: dict[str, Any] = Field(default_factory=dict)
-    versions: dict[str, str] = Field(default_factory=dict)
-    model: Annotated[dict[Annotated[str, BeforeValidator(_model_name)], _FittedModel], Field(description=_CONSTANTS)]
-
 
 def _model_of(kind: str) -> type[Table]:
     """The model of the file of a kind of part, made of the annotations of its class."""
     if kind == "profile":
-        return _Profile
+        from simperf.hardware.profile_schema import ProfileFile
+
+        return ProfileFile
     part = PART_KINDS[kind]
-    return create_model("_" + part.__name__.removesuffix("Part"), __base__=_File, **_file_keys(part))
+    return create_model("_" + part.__name__.removesuffix("Part"), __base__=PartFile, **_file_keys(part))
 
 
 #: kind -> model of its file

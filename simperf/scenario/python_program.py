@@ -12,9 +12,12 @@ from types import ModuleType
 from typing import Any
 
 from simperf.errors import InputError, Problem, SimperfError, nearest
+from simperf.file_bytes import read_bytes
 from simperf.programs import ProgramSpec
 
 __all__ = ["failure", "load_module", "load_program"]
+
+_MOST_BYTES = 4 * 1024 * 1024  # of a Python file
 
 
 def load_program(reference: str, folder: str | os.PathLike[str] = ".") -> ProgramSpec:
@@ -57,14 +60,7 @@ def load_module(path: Path) -> ModuleType:
     InputError
         There is none, or its code does not run.
     """
-    try:
-        source = path.read_bytes()
-    except FileNotFoundError:
-        others = [other.name for other in path.parent.glob("*.py")] if path.parent.is_dir() else []
-        hint = nearest(path.name, others) if others else ""
-        raise InputError(Problem(f"there is no Python file {str(path)!r}{hint}")) from None
-    except OSError as error:
-        raise InputError(Problem(f"cannot be read: {error.strerror}", file=str(path))) from None
+    source = _source(path)
     module = ModuleType(f"simperf_own_{path.stem}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # where dataclasses and the like look their own module up
@@ -86,6 +82,21 @@ def load_module(path: Path) -> ModuleType:
     finally:
         sys.path.remove(str(path.parent))
     return module
+
+
+def _source(path: Path) -> bytes:
+    """The text of a Python file.
+
+    Raises
+    ------
+    InputError
+        There is none, or it cannot be read.
+    """
+    if not path.exists():
+        others = [other.name for other in path.parent.glob("*.py")] if path.parent.is_dir() else []
+        hint = nearest(path.name, others) if others else ""
+        raise InputError(Problem(f"there is no Python file {str(path)!r}{hint}"))
+    return read_bytes(path, most=_MOST_BYTES, expected="a Python file")
 
 
 def failure(error: BaseException, spec: ProgramSpec) -> InputError:

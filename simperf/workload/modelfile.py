@@ -32,6 +32,8 @@ from simperf.workload.traced import (
 __all__ = ["FORMAT", "check_name", "document", "from_document", "read_model", "write_model"]
 
 FORMAT = "simperf-model-1"
+#: weights of a model; the largest that were trained have 1e12 to 1e13
+_MOST_PARAMETERS = 1e15
 _SUFFIXES = (".json", ".json.gz", ".toml")
 
 
@@ -92,28 +94,58 @@ def document(model: TracedModel) -> dict[str, Any]:
     }
 
 
-def from_document(data: dict[str, Any], *, file: str = "") -> TracedModel:
+def from_document(data: dict[str, Any], *, file: str | TomlFile = "") -> TracedModel:
     """Build a model from the content of its file, and check it.
+
+    Parameters
+    ----------
+    data : mapping
+    file : str or TomlFile
+        It, or its name, for messages.
 
     Raises
     ------
     InputError
         Not a model of this format, or one that contradicts itself.
     """
+    from simperf.workload.model_schema import check_document
+
+    place = file if isinstance(file, TomlFile) else TomlFile(file, {}, "")
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        found = repr(data.get("format")) if isinstance(data, dict) else type(data).__name__
+        found = data.get("format") if isinstance(data, dict) else type(data).__name__
         expected = f"format = {FORMAT!r}; `simperf trace` writes it"
-        raise InputError(Problem("not a traced model", file=file, key="format", value=found, expected=expected))
-    try:
-        model = _build(data)
-    except KeyError as error:
-        raise InputError(Problem("is missing", file=file, key=str(error).strip("'\""))) from None
-    except (TypeError, ValueError, IndexError, AttributeError) as error:
-        raise InputError(Problem(f"not a traced model: {error}", file=file)) from None
-    problems = [Problem(text, file=file, key=key) for key, text in _faults(model)]
+        raise InputError(place.problem(("format",), "not a traced model", value=found, expected=expected))
+    check_document(data, place)
+    problems = _references(data, place)
+    if problems:
+        raise InputError(problems[:20])
+    model = _build(data)
+    problems = [place.problem(key, text) for key, text in _faults(model)]
     if problems:
         raise InputError(problems[:20])
     return model
+
+
+def _references(data: dict[str, Any], place: TomlFile) -> list[Problem]:
+    """Rows that name a row which does not exist."""
+    counts = {"storages": len(data["storages"]), "tensors": len(data["tensors"]), "kinds": len(data["kinds"])}
+    found = [
+        (("tensors", index), f"there is no storage {storage}")
+        for index, storage in enumerate(data["tensors"])
+        if storage >= counts["storages"]
+    ]
+    found += [
+        (("storages", index, 2), f"there is no role {row[2]}: 0 to {len(ROLES) - 1} are {', '.join(ROLES)}")
+        for index, row in enumerate(data["storages"])
+        if row[2] >= len(ROLES)
+    ]
+    for index, row in enumerate(data["ops"]):
+        if row[1] >= counts["kinds"]:
+            found.append((("ops", index, 1), f"{row[0]!r} has a kind that does not exist"))
+        named = [item if isinstance(item, int) else item[0] for item in (*row[3], *row[4])]
+        if any(tensor >= counts["tensors"] for tensor in named):
+            found.append((("ops", index), f"{row[0]!r} names a tensor that does not exist"))
+    return [place.problem(key, f"not a traced model: {text}") for key, text in found]
 
 
 def _build(data: dict[str, Any]) -> TracedModel:
@@ -122,9 +154,6 @@ def _build(data: dict[str, Any]) -> TracedModel:
         for row in data["storages"]
     )
     tensors = tuple(data["tensors"])
-    for storage in tensors:
-        if not 0 <= storage < len(storages):
-            raise ValueError(f"there is no storage {storage}")
     whole = [Operand(i, storages[storage].elements) for i, storage in enumerate(tensors)]
 
     def operands(items: Any) -> tuple[Operand, ...]:
@@ -169,31 +198,28 @@ def _build(data: dict[str, Any]) -> TracedModel:
     )
 
 
-def _faults(model: TracedModel) -> list[tuple[str, str]]:
-    """What cannot be: numbers out of range, negative amounts, families that nobody knows."""
-    found: list[tuple[str, str]] = []
+def _faults(model: TracedModel) -> list[tuple[tuple[str | int, ...], str]]:
+    """What cannot be: widths that no number has, families that nobody knows, rows that do not exist."""
+    found: list[tuple[tuple[str | int, ...], str]] = []
     storages, tensors, count = len(model.storages), len(model.tensors), len(model.ops)
-    if not 0 <= model.forward <= count:
-        found.append(("forward", f"{model.forward} of {count} operations cannot be the forward pass"))
+    if model.forward > count:
+        found.append((("forward",), f"{model.forward} of {count} operations cannot be the forward pass"))
     for i, piece in enumerate(model.storages):
-        if min(piece.elements) < 0 or piece.width not in (0, 1, 2, 4, 8, 16):
-            found.append((f"storages[{i}]", "a negative size, or a width that no number has"))
+        if piece.width not in (0, 1, 2, 4, 8, 16):
+            found.append((("storages", i), f"a width of {piece.width} B, which no number has"))
     for i, op in enumerate(model.ops):
         if op.family not in FAMILIES:
-            found.append((f"ops[{i}]", f"no kernel family {op.family!r}; known: {', '.join(FAMILIES)}"))
-        if min(op.flops) < 0 or any(min(o.elements) < 0 or o.passes < 0 for o in (*op.reads, *op.writes)):
-            found.append((f"ops[{i}]", f"a negative amount in {op.name!r}"))
-        if any(not 0 <= o.tensor < tensors for o in (*op.reads, *op.writes)):
-            found.append((f"ops[{i}]", f"{op.name!r} names a tensor that does not exist"))
+            found.append((("ops", i), f"no kernel family {op.family!r}; known: {', '.join(FAMILIES)}"))
         if len(op.gemm) not in (0, 4):
-            found.append((f"ops[{i}]", f"the matrix product of {op.name!r} has {len(op.gemm)} sizes; 4 are expected"))
+            found.append((("ops", i), f"the matrix product of {op.name!r} has {len(op.gemm)} sizes; 4 are expected"))
     for i, order in enumerate(model.gradients):
-        inside = 0 <= order.parameter < len(model.parameters) and 0 <= order.tensor < tensors
-        if not inside or not 0 <= order.after < count:
-            found.append((f"gradients[{i}]", "names a parameter, tensor or operation that does not exist"))
+        if order.parameter >= len(model.parameters) or order.tensor >= tensors or order.after >= count:
+            found.append((("gradients", i), "names a parameter, tensor or operation that does not exist"))
     for i, parameter in enumerate(model.parameters):
-        if not 0 <= parameter.storage < storages:
-            found.append((f"parameters[{i}]", f"{parameter.name!r} lies in a storage that does not exist"))
+        if parameter.storage >= storages:
+            found.append((("parameters", i), f"{parameter.name!r} lies in a storage that does not exist"))
+    if model.parameter_count > _MOST_PARAMETERS:
+        found.append((("parameters",), f"{model.parameter_count:.3g} weights; at most {_MOST_PARAMETERS:g} are read"))
     return found
 
 
@@ -264,10 +290,6 @@ def _by_dimensions(toml: TomlFile) -> TracedModel:
         raise InputError(found) from None
 
 
-def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is no amount")
-
-
 def read_model(path: str | os.PathLike[str]) -> TracedModel:
     """Read a model.
 
@@ -281,17 +303,9 @@ def read_model(path: str | os.PathLike[str]) -> TracedModel:
     if kind == "toml":
         toml = read_toml(name)
         if isinstance(toml.data.get("format", 0), str):
-            return from_document(toml.data, file=name)
+            return from_document(toml.data, file=toml)
         return _by_dimensions(toml)
-    try:
-        raw = Path(name).read_bytes()
-        text = gzip.decompress(raw) if kind == "json.gz" else raw
-        return from_document(json.loads(text, parse_constant=_no_number), file=name)
-    except FileNotFoundError:
-        raise InputError(Problem("no such file", file=name)) from None
-    except json.JSONDecodeError as error:
-        raise InputError(Problem(f"not valid JSON: {error.msg}", file=name, line=error.lineno)) from None
-    except (gzip.BadGzipFile, EOFError, UnicodeDecodeError, ValueError) as error:
-        raise InputError(Problem(f"not a compressed JSON file: {error}", file=name)) from None
-    except OSError as error:
-        raise InputError(Problem(f"cannot be read: {error.strerror}", file=name)) from None
+    from simperf.json_file import read_json
+
+    file = read_json(name, what="not a traced model", expected="what `simperf trace` writes")
+    return from_document(file.data, file=file)

@@ -36,7 +36,7 @@ RUN = {
     "not-toml": (1, "", "not valid TOML", "key = value"),
     "quote-missing": (6, "", "not valid TOML", "nbytes = 160 MB", "quantities in quotes"),
     "empty": (0, "", "the file is empty", "simperf scenarios list"),
-    "binary": (2, "", "not UTF-8", "a TOML text file"),
+    "binary": (2, "", "not UTF-8", "a TOML file"),
     "key-unknown": (2, "scenario.titel", "unknown key", "did you mean 'title'?"),
     "table-unknown": (8, "fronted", "unknown table", "did you mean 'frontend'?"),
     "type-wrong": (7, "program.n", "another type", "a whole number, such as 100", "scenario.title", "scenario.rows"),

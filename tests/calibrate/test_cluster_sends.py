@@ -87,7 +87,7 @@ def test_a_message_faster_than_the_catalogue_s_cpu_time_is_less_of_it(tmp_path):
         ("nbytes,seconds\n4,-1\n", "above 0"),
         ("nbytes,seconds\n4,1\n8,1\n9,1\n", "far apart"),
         ("nbytes,seconds,hosts\n4,1,3\n", "two hosts"),
-        ("", "missing"),
+        ("", "the file is empty"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_told(text, words, tmp_path):

@@ -47,7 +47,7 @@ def test_numbers_of_a_point():
 
 def test_broken_files_are_told_whole(tmp_path):
     path = tmp_path / "d.json"
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="no such file"):
         Dataset.load(path)
     path.write_text('{"a": \n')
     with pytest.raises(InputError, match=r"d\.json:2"):
@@ -71,7 +71,7 @@ def test_a_packed_file_that_breaks_off_or_is_damaged_is_told(tmp_path):
     turned[len(whole) // 2] ^= 0xFF
     for broken in (whole[: len(whole) // 2], whole[:5], bytes(turned), whole[:-6] + b"wrong!"):
         path.write_bytes(broken)
-        with pytest.raises(InputError, match="breaks off, or is damaged"):
+        with pytest.raises(InputError, match="breaks off|is damaged"):
             Dataset.load(path)
 
 

@@ -115,7 +115,7 @@ def test_all_problems_come_at_once_in_order_of_lines(tmp_path):
     ("content", "says"),
     [
         (b"\xff\xfe\x00\x01", "not a text file"),
-        ("", "does not say its kind"),
+        ("", "the file is empty"),
         ('title = "x"\n', "does not say its kind"),
         ('kind = "gpuu"\n', "did you mean 'gpu'"),
     ],

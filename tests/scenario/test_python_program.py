@@ -96,7 +96,7 @@ def test_a_function_that_is_not_there_and_a_file_that_is_not_there(folder):
     with pytest.raises(InputError, match=r"no Python file .*; did you mean 'mine\.py'"):
         load_program("mien.py:steps", folder)
     (folder / "d.py").mkdir()
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="this is a directory"):
         load_program("d.py:steps", folder)
 
 

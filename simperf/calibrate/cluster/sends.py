@@ -22,6 +22,7 @@ from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.calibrate.fit import Columns, Constant, Data, Fit, Model, fit
 from simperf.calibrate.fit.model import Array
 from simperf.errors import InputError, Problem
+from simperf.file_bytes import read_text
 from simperf.hardware import Catalog
 from simperf.hardware.netstack import NetworkStackPart
 from simperf.hardware.profile import NETWORK_STACK, FittedConstant, FittedModel
@@ -29,6 +30,7 @@ from simperf.hardware.profile import NETWORK_STACK, FittedConstant, FittedModel
 __all__ = ["read_sends", "sends_model"]
 
 #: columns of a table, and what stands under them
+_MOST_BYTES = 16 * 1024 * 1024  # of a table
 COLUMNS = "nbytes [B], seconds [s], and if known hosts and rate [B/s]"
 #: idle links of a machine on which an empty send is simulated: nothing is shaped there
 _FREE: Mapping[str, Value] = {"rate": 1e12, "burst": 1.0, "queue": 1.0, "nbytes": 0.0}
@@ -49,10 +51,7 @@ def read_sends(path: str | os.PathLike[str]) -> Dataset:
         All that is wrong with it, with lines.
     """
     name = os.fspath(path)
-    try:
-        lines = Path(path).read_text("utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(Problem("the table cannot be read", file=name, value=str(error))) from None
+    lines = read_text(path, most=_MOST_BYTES, expected=COLUMNS).splitlines()
     reader = csv.DictReader(lines, skipinitialspace=True)
     names = [one.strip() for one in reader.fieldnames or ()]
     problems = [

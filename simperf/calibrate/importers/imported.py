@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.errors import InputError, Problem
+from simperf.file_bytes import has_many_parts, read_bytes
+from simperf.json_file import MOST_VALUES
 
 __all__ = ["KINDS", "Imported", "Points", "kind_of", "member", "read_text", "rows_of"]
 
@@ -81,24 +81,18 @@ def read_text(path: str | os.PathLike[str]) -> str:
     Raises
     ------
     InputError
-        It cannot be read, is empty, or is no text.
+        It cannot be read, is too large, is empty, or is no text.
     """
-    name = os.fspath(path)
-    try:
-        raw = Path(name).read_bytes()
-    except OSError as error:
-        raise InputError(Problem(f"cannot be read: {error.strerror}", file=name)) from None
-    if raw[:2] == b"\x1f\x8b":
-        unpacker = zlib.decompressobj(wbits=31)
-        try:
-            raw = unpacker.decompress(raw) + unpacker.flush()
-        except zlib.error as error:
-            raise InputError(Problem(f"a broken gzip file: {error}", file=name)) from None
+    name, expected = os.fspath(path), f"measurements: {', '.join(KINDS)}"
+    raw = read_bytes(name, unpack=True, whole=False, expected=expected)
     if not raw.strip():
-        raise InputError(Problem("the file is empty", file=name))
+        raise InputError(Problem("the file is empty", file=name, expected=expected))
     if b"\0" in raw[:4096]:
-        raise InputError(Problem("not a text file", file=name, expected=", ".join(KINDS)))
-    return raw.decode("utf-8", errors="replace")
+        raise InputError(Problem("not a text file", file=name, expected=expected))
+    text = raw.decode("utf-8", errors="replace")
+    if has_many_parts(text, MOST_VALUES):
+        raise InputError(Problem(f"more than {MOST_VALUES:,} values", file=name, expected=expected))
+    return text
 
 
 def kind_of(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from simperf.errors import InputError, Problem
+from simperf.files import TomlFile
 from simperf.json_format import JsonTable, read_format
 
 __all__ = ["CandidateRow", "PlanFile", "read_plan"]
@@ -55,15 +56,15 @@ class PlanFile(JsonTable):
     pruned: Annotated[tuple[CandidateRow, ...], Field(description="ruled out by bounds, or failed")] = ()
 
 
-def read_plan(data: Any, *, file: str = "") -> PlanFile:
+def read_plan(data: Any, *, file: str | TomlFile = "") -> PlanFile:
     """A finished plan, checked.
 
     Parameters
     ----------
     data : object
         What the JSON says.
-    file : str
-        Its name, for messages.
+    file : str or TomlFile
+        It, or its name, for messages.
 
     Raises
     ------
@@ -72,5 +73,6 @@ def read_plan(data: Any, *, file: str = "") -> PlanFile:
     """
     if isinstance(data, Mapping) and "ranked" in data and "format" not in data:
         message = "a finished plan from before format 1, which does not say what was asked for"
-        raise InputError(Problem(message, file=file, expected="what `Plan.save` writes: run the plan again"))
+        name = file.path if isinstance(file, TomlFile) else file
+        raise InputError(Problem(message, file=name, expected="what `Plan.save` writes: run the plan again"))
     return read_format(PlanFile, data, "no finished plan", file=file, again="run the plan again")

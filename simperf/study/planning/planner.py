@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 import os
@@ -14,6 +13,7 @@ from typing import Any
 
 from simperf.errors import InputError, Problem
 from simperf.files import write_packed
+from simperf.json_file import read_json
 from simperf.json_format import FORMAT
 from simperf.outputs import DATA, PAGE, check_name, data_frame, drawn, html_table, report_module
 from simperf.run import run
@@ -180,13 +180,8 @@ class Plan:
             The file is missing, no finished plan, or of another format.
         """
         name = os.fspath(path)
-        try:
-            raw = Path(name).read_bytes()
-            found = read_plan(json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw), file=name)
-        except OSError as error:
-            raise InputError(Problem(f"cannot be read: {error.strerror}", file=name)) from None
-        except (ValueError, EOFError, RecursionError) as error:
-            raise InputError(Problem(f"no finished plan: {error}", file=name)) from None
+        saved = read_json(name, what="no finished plan", expected="what `simperf plan --save` wrote")
+        found = read_plan(saved.data, file=saved)
         plan = found.request.get("plan", {})
         head = {"title": found.title, **plan} if isinstance(plan, Mapping) else plan
         request = make_request({**found.request, "plan": head})

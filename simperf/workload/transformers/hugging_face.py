@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from simperf.errors import InputError, Problem, nearest
+from simperf.json_file import read_json
 from simperf.workload.transformers.dimensions import Transformer
 
 __all__ = ["MODEL_TYPES", "from_config", "read_config"]
@@ -47,14 +47,8 @@ def read_config(path: str | os.PathLike[str], *, sequence: int = 0) -> Transform
     """
     file = Path(path) / "config.json" if Path(path).is_dir() else Path(path)
     name = os.fspath(file)
-    try:
-        data = json.loads(file.read_text("utf-8"))
-    except FileNotFoundError:
-        raise InputError(Problem("no such file", file=name)) from None
-    except json.JSONDecodeError as error:
-        raise InputError(Problem(f"not valid JSON: {error.msg}", file=name, line=error.lineno)) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(Problem(f"cannot be read: {error}", file=name)) from None
+    expected = "the config.json of a Hugging Face model"
+    data = read_json(name, what="not the configuration of a transformer", expected=expected).data
     return from_config(data, file=name, sequence=sequence)
 
 

@@ -36,10 +36,10 @@ def test_what_cannot_be_read_is_said_with_the_file(tmp_path):
     binary.write_bytes(b"\x7fELF\0\0\0")
     broken.write_bytes(b"\x1f\x8b\x08\x00garbage that is no deflate stream")
     for path, reason in (
-        (tmp_path / "absent.csv", "No such file"),
+        (tmp_path / "absent.csv", "no such file"),
         (empty, "the file is empty"),
         (binary, "not a text file"),
-        (broken, "a broken gzip file"),
+        (broken, "the file is damaged"),
     ):
         with pytest.raises(InputError, match=reason) as caught:
             read_text(path)

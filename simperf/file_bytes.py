@@ -1,0 +1,184 @@
+"""Bytes and texts of files that people name: regular files alone, within a size, packed ones within the same size."""
+
+from __future__ import annotations
+
+import os
+import stat
+import zlib
+from difflib import get_close_matches
+from pathlib import Path
+
+from simperf.errors import InputError, Problem
+
+__all__ = ["MOST_BYTES", "decode", "has_many_parts", "is_packed", "read_bytes", "read_text", "unpacked"]
+
+_MIB = 1024 * 1024
+#: bytes of a file, unpacked, unless its reader says less [B]
+MOST_BYTES = 256 * _MIB
+_GZIP = b"\x1f\x8b"
+_KINDS = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def read_bytes(
+    path: str | os.PathLike[str],
+    *,
+    most: int = MOST_BYTES,
+    unpack: bool = False,
+    whole: bool = True,
+    expected: str = "",
+) -> bytes:
+    """The content of a regular file.
+
+    Parameters
+    ----------
+    path : path
+    most : int
+        Largest size that is read, after unpacking [B].
+    unpack : bool
+        Whether a file that begins as gzip does is unpacked.
+    whole : bool
+        Whether a packed file that breaks off is refused; otherwise what is there is returned.
+    expected : str
+        What a file is expected to be, for messages.
+
+    Raises
+    ------
+    InputError
+        No such file, a directory, pipe or device, one that cannot be read, or one that is too large.
+    """
+    name = os.fspath(path)
+    raw = _content(name, most, expected)
+    return unpacked(raw, name, most=most, whole=whole, expected=expected) if unpack and is_packed(raw) else raw
+
+
+def read_text(path: str | os.PathLike[str], *, most: int = MOST_BYTES, expected: str = "") -> str:
+    """The content of a regular file of UTF-8; a mark at its beginning is left out (see `read_bytes`).
+
+    Raises
+    ------
+    InputError
+        It cannot be read, is empty, or is no text.
+    """
+    return decode(read_bytes(path, most=most, expected=expected), os.fspath(path), expected=expected)
+
+
+def decode(raw: bytes, name: str, *, what: str = "", expected: str = "") -> str:
+    """The text that the bytes of the file `name` are; `what` a file is that is wrong begins messages.
+
+    Raises
+    ------
+    InputError
+        It is empty, or no UTF-8.
+    """
+    begin = f"{what}: " if what else ""
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        message = f"{begin}not a text file: it holds bytes that are not UTF-8"
+        raise InputError(Problem(message, file=name, line=line, expected=expected)) from None
+    if not text.strip():
+        raise InputError(Problem(f"{begin}the file is empty", file=name, expected=expected))
+    if "\0" in text[:4096]:
+        raise InputError(Problem(f"{begin}not a text file: it holds null bytes", file=name, expected=expected))
+    return text
+
+
+def is_packed(raw: bytes) -> bool:
+    """Whether bytes begin as gzip's do."""
+    return raw[:2] == _GZIP
+
+
+def _content(name: str, most: int, expected: str) -> bytes:
+    """At most `most` bytes of a regular file, and no wait for what is none."""
+    if "\0" in name:
+        raise InputError(Problem("no name of a file: it holds a null byte", file=repr(name), expected=expected))
+    try:
+        # without O_NONBLOCK the opening of a pipe waits for a writer
+        handle = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError:
+        raise InputError(Problem("no such file", file=name, expected=_similar(name) or expected)) from None
+    except OSError as error:
+        if os.path.isdir(name):
+            raise InputError(_no_file(name, "a directory", expected)) from None
+        raise InputError(Problem(f"cannot be read: {error.strerror}", file=name, expected=expected)) from None
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise InputError(_no_file(name, next((k for is_, k in _KINDS if is_(found.st_mode)), "no file"), expected))
+        if found.st_size > most:
+            raise InputError(_too_large(name, f"the file has {found.st_size / _MIB:.0f} MiB", most, expected))
+        with os.fdopen(handle, "rb", closefd=False) as stream:
+            raw = stream.read(most + 1)
+    except OSError as error:
+        raise InputError(Problem(f"cannot be read: {error.strerror}", file=name, expected=expected)) from None
+    finally:
+        os.close(handle)
+    if len(raw) > most:
+        raise InputError(_too_large(name, "the file is larger", most, expected))
+    return raw
+
+
+def _no_file(name: str, kind: str, expected: str) -> Problem:
+    wanted = "a file in it" if kind == "a directory" else "a regular file"
+    told = f"{wanted}: {expected}" if expected else wanted
+    return Problem(f"this is {kind}, not a file", file=name, expected=told)
+
+
+def _too_large(name: str, message: str, most: int, expected: str) -> Problem:
+    told = f"at most {most // _MIB} MiB" + (f": {expected}" if expected else "")
+    return Problem(f"{message}, more than is read", file=name, expected=told)
+
+
+def unpacked(raw: bytes, name: str, *, most: int = MOST_BYTES, whole: bool = True, expected: str = "") -> bytes:
+    """What gzip has packed, all members of it; the parameters are those of `read_bytes`.
+
+    Raises
+    ------
+    InputError
+        It is not packed, is damaged or breaks off, or unpacks to more than `most` bytes.
+    """
+    found = bytearray()
+    while raw:
+        member = zlib.decompressobj(wbits=31)
+        try:
+            found += member.decompress(raw, most + 1 - len(found))
+        except zlib.error as error:
+            if found and not whole:
+                break
+            told = f"the whole of it{f': {expected}' if expected else ''}"
+            message = f"the file is damaged, or not packed with gzip: {str(error).rpartition(': ')[2]}"
+            raise InputError(Problem(message, file=name, expected=told)) from None
+        if len(found) > most:
+            raise InputError(_too_large(name, "the file unpacks to more", most, expected))
+        if not member.eof:
+            if whole:
+                told = f"the whole of it{f': {expected}' if expected else ''}"
+                raise InputError(Problem("the file breaks off, or is damaged", file=name, expected=told))
+            break
+        raw = member.unused_data.lstrip(b"\0")
+        if raw and not is_packed(raw):
+            break  # gzip leaves out what stands behind the last member
+    return bytes(found)
+
+
+def _similar(name: str) -> str:
+    folder = Path(name).parent
+    try:
+        if not folder.is_dir():
+            return f"an existing path; the folder {str(folder)!r} does not exist either"
+        close = get_close_matches(Path(name).name, [path.name for path in folder.iterdir()], n=1)
+    except OSError:
+        return ""
+    return f"did you mean {str(folder / close[0])!r}?" if close else ""
+
+
+def has_many_parts(text: str, most: int) -> bool:
+    """Whether a text of brackets and commas may hold more than `most` values."""
+    return text.count(",") + text.count("[") + text.count("{") > most

@@ -1,0 +1,152 @@
+"""JSON files that know where their keys stand, within limits of size, nesting and numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from json.decoder import scanstring
+from typing import Any
+
+from simperf.errors import InputError, Problem
+from simperf.file_bytes import decode, has_many_parts, read_bytes
+from simperf.files import DEEPEST, TomlFile, is_deeper
+
+__all__ = ["MOST_VALUES", "JsonFile", "parse_json", "read_json"]
+
+#: values of a file: tables and lists of so many fit a computer's memory
+MOST_VALUES = 10_000_000
+_SPACE = re.compile(r"[ \t\n\r]*")
+#: problems with numbers that are told of one file
+_MOST_TOLD = 10
+
+
+class JsonFile(TomlFile):
+    """A parsed JSON file; `line` is looked for where a problem is told."""
+
+    def line(self, key: tuple[str | int, ...]) -> int:
+        """Line of a key path; that of the nearest parent where there is no such key."""
+        return self.text.count("\n", 0, _place(self.text, key)) + 1
+
+
+def read_json(
+    path: str | os.PathLike[str], *, what: str = "not a JSON file", expected: str = "", finite: bool = True
+) -> JsonFile:
+    """Read a JSON file, packed with gzip or not.
+
+    Parameters
+    ----------
+    path : path
+    what : str
+        What a file that is wrong is, such as ``"no saved result"``; begins messages.
+    expected : str
+        What is expected, for messages.
+    finite : bool
+        Refuse numbers that are not finite, or whole ones of more than 64 bits.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, is too large or too deeply nested, or is no JSON.
+    """
+    name = os.fspath(path)
+    text = decode(read_bytes(name, unpack=True, expected=expected), name, what=what, expected=expected)
+    return parse_json(text, name, what=what, expected=expected, finite=finite)
+
+
+def parse_json(
+    text: str, name: str, *, what: str = "not a JSON file", expected: str = "", finite: bool = True
+) -> JsonFile:
+    """Parse the text of a JSON file; see `read_json`."""
+    if has_many_parts(text, MOST_VALUES):
+        message = f"{what}: more than {MOST_VALUES:,} values"
+        raise InputError(Problem(message, file=name, expected=expected))
+    try:
+        file = JsonFile(name, json.loads(text), text)
+    except json.JSONDecodeError as error:
+        message = f"{what}: not valid JSON: {error.msg[:1].lower()}{error.msg[1:]}"
+        raise InputError(Problem(message, file=name, line=error.lineno, expected=expected)) from None
+    except RecursionError:
+        file = None
+    except ValueError:  # a whole number of thousands of digits
+        found = re.search(r"\d{1000,}", text)
+        line = text.count("\n", 0, found.start() if found else 0) + 1
+        message = f"{what}: a whole number of at most 64 bits is expected"
+        raise InputError(Problem(message, file=name, line=line, expected=expected)) from None
+    if file is None or is_deeper([file.data], DEEPEST + 1):
+        line = text.count("\n", 0, _deep(text)) + 1
+        message = f"{what}: tables and lists in one another to a depth of more than {DEEPEST}"
+        raise InputError(Problem(message, file=name, line=line, expected=expected))
+    if finite and (wrong := _odd_numbers(file.data)):
+        raise InputError([file.problem(key, f"{what}: {told}", expected=expected) for key, told in wrong])
+    return file
+
+
+def _odd_numbers(data: Any) -> list[tuple[tuple[str | int, ...], str]]:
+    """Keys of numbers that are none, endless, or too long for a float."""
+    found: list[tuple[tuple[str | int, ...], str]] = []
+    rest: list[tuple[Any, tuple[str | int, ...]]] = [(data, ())] if isinstance(data, dict | list) else []
+    while rest and len(found) < _MOST_TOLD:
+        value, key = rest.pop()
+        for name, each in value.items() if isinstance(value, dict) else enumerate(value):
+            if each.__class__ is float:
+                if not math.isfinite(each):
+                    found.append(((*key, name), "a finite number is expected"))
+            elif each.__class__ is int:
+                if not -(2**63) <= each < 2**63:
+                    found.append(((*key, name), "a whole number of at most 64 bits is expected"))
+            elif each.__class__ is dict or each.__class__ is list:
+                rest.append((each, (*key, name)))
+    return found
+
+
+def _deep(text: str) -> int:
+    """Where brackets stand in one another too deeply; strings are left out."""
+    depth = 0
+    for match in re.finditer(r'"(?:\\.|[^"\\])*"|[\[{]|[\]}]', text):
+        mark = match.group()[0]
+        depth += (mark in "[{") - (mark in "]}")
+        if depth > DEEPEST:
+            return match.start()
+    return 0
+
+
+def _place(text: str, key: tuple[str | int, ...]) -> int:
+    """Where the value at a key path stands in valid JSON, or as far down as there are keys."""
+    decoder = json.JSONDecoder()
+    at = _skip(text, 0)
+    for step in key:
+        found = _member(text, at, step, decoder)
+        if found < 0:
+            break
+        at = found
+    return at
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _member(text: str, at: int, step: str | int, decoder: json.JSONDecoder) -> int:
+    """Where the entry `step` of the table or list that begins at `at` stands; -1 if there is none."""
+    wanted = "{" if isinstance(step, str) else "["
+    if text[at : at + 1] != wanted:
+        return -1
+    at, count, place = _skip(text, at + 1), 0, -1
+    while at < len(text) and text[at] not in "]}":
+        name: str | int = count
+        if wanted == "{":
+            name, at = scanstring(text, at + 1, True)
+            at = _skip(text, _skip(text, at) + 1)
+        if name == step:
+            place = at  # of a key that stands twice, the last one holds
+            if wanted == "[":
+                return place
+        _, at = decoder.raw_decode(text, at)
+        at = _skip(text, at)
+        if text[at : at + 1] == ",":
+            at = _skip(text, at + 1)
+        count += 1
+    return place
