@@ -6,7 +6,6 @@ import json
 import math
 import os
 import re
-from json.decoder import scanstring
 from typing import Any
 
 from simperf.errors import InputError, Problem
@@ -138,7 +137,7 @@ def _member(text: str, at: int, step: str | int, decoder: json.JSONDecoder) -> i
     while at < len(text) and text[at] not in "]}":
         name: str | int = count
         if wanted == "{":
-            name, at = scanstring(text, at + 1, True)
+            name, at = decoder.raw_decode(text, at)
             at = _skip(text, _skip(text, at) + 1)
         if name == step:
             place = at  # of a key that stands twice, the last one holds

@@ -26,8 +26,8 @@ def check(
         ),
     ] = None,
 ) -> int:
-    """Check files: every problem of each, with file, line and key."""
-    from simperf.cli.terminal import note, play
+    """Check files: every problem of each, with file, line and key. No code of a file is run without --run."""
+    from simperf.cli.terminal import note, note_code, play
     from simperf.errors import SimperfError
     from simperf.scenario import shipped_scenarios
     from simperf.study.check import check_file
@@ -38,6 +38,8 @@ def check(
     code = 0
     for name in names:
         try:
+            if run:
+                note_code(name)
             found = check_file(name, folder or (), run=run, play=play)
         except SimperfError as error:
             for problem in getattr(error, "problems", (error,)):

@@ -84,6 +84,7 @@ def _varied(loaded: list[Scenario | Result], vary: list[str], samples: int) -> S
 
 def _load(files: list[str], changes: list[str], seed: int | None) -> list[Scenario | Result]:
     """Read all files before any of them is run, so that all that is wrong is said at once."""
+    from simperf.cli.terminal import note_code
     from simperf.errors import InputError, Problem
     from simperf.results import Result
     from simperf.scenario import load_scenario
@@ -92,6 +93,8 @@ def _load(files: list[str], changes: list[str], seed: int | None) -> list[Scenar
     problems: list[Problem] = []
     for file in files:
         try:
+            if not file.endswith((".json", ".json.gz")):
+                note_code(file, changes)
             saved = file.endswith((".json", ".json.gz"))
             loaded.append(Result.load(file) if saved else load_scenario(file, changes, seed=seed))
         except InputError as error:

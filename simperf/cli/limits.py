@@ -44,7 +44,7 @@ def limits(
 ) -> int:
     """Say what limits a scenario: its critical path, and what each resource would bring if it were faster."""
     from simperf.cli.outputs import verify_outputs
-    from simperf.cli.terminal import note, play
+    from simperf.cli.terminal import note, note_code, play
     from simperf.report.limits import limits_output, plot_limits
     from simperf.scenario import load_scenario
     from simperf.scenario.load import pick_variant
@@ -53,6 +53,7 @@ def limits(
     from simperf.study.sensitivity import sensitivity
 
     verify_outputs(plot=plot)
+    note_code(file, changes or ())
     scenario = load_scenario(file, changes or (), seed=seed)
     if variant:
         scenario = pick_variant(scenario, variant, option="--variant")

@@ -40,7 +40,7 @@ def run(
 ) -> int:
     """Run one scenario: its time, where it goes, what limits it, and whether it is what the file expects."""
     from simperf.cli.outputs import verify_outputs, write_outputs
-    from simperf.cli.terminal import note, play, typed
+    from simperf.cli.terminal import note, note_code, play, typed
     from simperf.errors import SimperfError
     from simperf.report.tables import format_result
     from simperf.scenario import check_error, check_expectations, load_scenario
@@ -48,6 +48,7 @@ def run(
 
     verify_outputs(trace=trace, plot=plot, save=save, kind=kind, report=report)
     seconds = _pace(pace)
+    note_code(file, changes or ())
     scenario = load_scenario(file, changes or (), seed=seed)
     if variant:
         scenario = pick_variant(scenario, variant, option="--variant")

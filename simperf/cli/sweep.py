@@ -49,7 +49,7 @@ def sweep(
 ) -> int:
     """Run a scenario at many points; what is done is kept, and the same command goes on after an interruption."""
     from simperf.cli.outputs import verify_outputs
-    from simperf.cli.terminal import note, typed
+    from simperf.cli.terminal import note, note_code, typed
     from simperf.errors import InputError, Problem
     from simperf.scenario import load_scenario
     from simperf.study.axes import LatinHypercube
@@ -62,6 +62,7 @@ def sweep(
         raise InputError(Problem("a heat map is over two keys", file="--plot-kind", value=kind, expected=needed))
     if points and design != "lhs":
         raise InputError(Problem("a number of points belongs to --design lhs", file="--points", value=str(points)))
+    note_code(file, changes or ())
     scenario = load_scenario(file, changes or (), seed=seed)
     shown = Shown()
     try:

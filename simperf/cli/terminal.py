@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
@@ -16,12 +17,32 @@ if TYPE_CHECKING:
     from simperf.results import Result
     from simperf.scenario import Scenario
 
-__all__ = ["note", "play", "progress", "typed"]
+__all__ = ["note", "note_code", "play", "progress", "typed"]
 
 
 def note(text: str) -> None:
     """Say something that is not the result."""
     typer.echo(text, err=True)
+
+
+def note_code(file: str, changes: Sequence[str] = ()) -> None:
+    """Say which Python file a scenario runs, before it is run; a file that cannot be read is told when it is loaded."""
+    from simperf.errors import SimperfError
+    from simperf.files import read_toml
+    from simperf.scenario import find_scenario
+    from simperf.scenario.overrides import parse_changes
+
+    try:
+        path = find_scenario(file)
+        table = read_toml(path, bounded=False).data.get("program")
+        changed = {one.path: one.value for one in parse_changes(list(changes))}
+    except SimperfError:
+        return
+    named = changed.get(("program", "python"), table.get("python") if isinstance(table, dict) else None)
+    if isinstance(named, str):
+        own = os.path.join(os.path.dirname(path), named.rpartition(":")[0])
+        if os.path.isfile(own):
+            note(f"runs the code of {own}, which the scenario names")
 
 
 def progress(names: Iterable[str]) -> Iterator[str]:

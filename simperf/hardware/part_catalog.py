@@ -296,7 +296,7 @@ def _index(folder: Path, entries: dict[str, dict[str, CatalogFile]], *, pattern:
     if not folder.is_dir():
         message = "this is a file, not a folder" if folder.is_file() else "no such folder"
         return [Problem(message, file=str(folder), expected="a folder with one .toml file a part")]
-    problems = []
+    problems: list[Problem] = []
     for path in sorted(folder.glob(pattern)):
         try:
             text = read_text(path, most=MOST_BYTES, expected="a TOML file of a part")

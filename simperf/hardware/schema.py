@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 from pydantic import (
@@ -114,9 +115,8 @@ StackChoice = Annotated[NetworkStackSpec, BeforeValidator(_named_stack)]
 def _model_of(kind: str) -> type[Table]:
     """The model of the file of a kind of part, made of the annotations of its class."""
     if kind == "profile":
-        from simperf.hardware.profile_schema import ProfileFile
-
-        return ProfileFile
+        found: type[Table] = import_module("simperf.hardware.profile_schema").ProfileFile
+        return found
     part = PART_KINDS[kind]
     return create_model("_" + part.__name__.removesuffix("Part"), __base__=PartFile, **_file_keys(part))
 

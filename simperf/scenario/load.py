@@ -53,6 +53,7 @@ def load_scenario(
     seed: int | None = None,
     variant: str = "",
     profile: ProfilePart | str | os.PathLike[str] | None = None,
+    code: bool = True,
 ) -> Scenario:
     """Read a scenario's file.
 
@@ -68,6 +69,9 @@ def load_scenario(
         Name of one of its ``[[compare]]`` variants, to have that alone.
     profile : ProfilePart or path, optional
         Fitted constants that stand for the catalogue's, in place of those that ``[calibration]`` names.
+    code : bool
+        Whether the Python file that it names is run, which defines its program. Without it the file is read, and the
+        scenario can be checked, not run.
 
     Raises
     ------
@@ -78,7 +82,7 @@ def load_scenario(
 
     toml = read_toml(find_scenario(path), bounded=False)
     refuse_other(toml, "program")
-    scenario = _Loader(toml, _overrides(overrides, seed, profile), Path(toml.path).parent).load()
+    scenario = _Loader(toml, _overrides(overrides, seed, profile), Path(toml.path).parent, code=code).load()
     return pick_variant(scenario, variant) if variant else scenario
 
 
@@ -173,8 +177,8 @@ def redraw(scenario: Scenario, draw: int) -> Scenario:
 class _Loader:
     """Reads one file and its variants, and remembers what they share."""
 
-    def __init__(self, toml: TomlFile, overrides: list[Override], folder: Path) -> None:
-        self.toml, self.overrides, self.tables = toml, overrides, TableReader(folder)
+    def __init__(self, toml: TomlFile, overrides: list[Override], folder: Path, *, code: bool = True) -> None:
+        self.toml, self.overrides, self.tables = toml, overrides, TableReader(folder, code=code)
 
     def load(self) -> Scenario:
         """Make the scenario with its variants."""

@@ -15,7 +15,7 @@ from simperf.errors import InputError, Problem, SimperfError, nearest
 from simperf.file_bytes import read_bytes
 from simperf.programs import ProgramSpec
 
-__all__ = ["failure", "load_module", "load_program"]
+__all__ = ["failure", "invalid", "load_module", "load_program", "program_source", "split_reference", "unfit"]
 
 _MOST_BYTES = 4 * 1024 * 1024  # of a Python file
 
@@ -35,9 +35,7 @@ def load_program(reference: str, folder: str | os.PathLike[str] = ".") -> Progra
     InputError
         No such file or function, code that does not run, or a function that is no program.
     """
-    name, colon, function = reference.rpartition(":")
-    if not colon or not name or not function.isidentifier():
-        raise InputError(Problem(f"{reference!r} names no function", expected='python = "file.py:function"'))
+    name, function = split_reference(reference)
     path = Path(folder) / name
     module = load_module(path)
     found = getattr(module, function, None)
@@ -48,8 +46,27 @@ def load_program(reference: str, folder: str | os.PathLike[str] = ".") -> Progra
         return ProgramSpec.of(reference, found)
     except (SimperfError, NameError) as error:
         line = getattr(getattr(found, "__code__", None), "co_firstlineno", 0)
-        expected = f"def {function}(m, *, n: int = 100): ... yield launch(kernel, m.gpu())"
-        raise InputError(Problem(str(error), file=str(path), line=line, expected=expected)) from None
+        raise InputError(unfit(error, function, path, line)) from None
+
+
+def split_reference(reference: str) -> tuple[str, str]:
+    """File and function of ``"file.py:function"``.
+
+    Raises
+    ------
+    InputError
+        It names no function.
+    """
+    name, colon, function = reference.rpartition(":")
+    if not colon or not name or not function.isidentifier():
+        raise InputError(Problem(f"{reference!r} names no function", expected='python = "file.py:function"'))
+    return name, function
+
+
+def unfit(error: Exception, function: str, path: Path, line: int) -> Problem:
+    """A function that is no program."""
+    expected = f"def {function}(m, *, n: int = 100): ... yield launch(kernel, m.gpu())"
+    return Problem(str(error), file=str(path), line=line, expected=expected)
 
 
 def load_module(path: Path) -> ModuleType:
@@ -60,7 +77,7 @@ def load_module(path: Path) -> ModuleType:
     InputError
         There is none, or its code does not run.
     """
-    source = _source(path)
+    source = program_source(path)
     module = ModuleType(f"simperf_own_{path.stem}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # where dataclasses and the like look their own module up
@@ -68,15 +85,8 @@ def load_module(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.parent))
     try:
         exec(compile(source, str(path), "exec"), vars(module))
-    except SyntaxError as error:
-        shown = (error.text or "").strip()
-        raise InputError(
-            Problem(
-                f"not valid Python: {error.msg}", file=error.filename or str(path), line=error.lineno or 0, value=shown
-            )
-        ) from None
-    except ValueError as error:  # null bytes
-        raise InputError(Problem(f"not valid Python: {error}", file=str(path))) from None
+    except (SyntaxError, ValueError) as error:  # ValueError: null bytes
+        raise InputError(invalid(error, path)) from None
     except (Exception, SystemExit) as error:
         raise InputError(_blame(error, str(path), "while it was loaded")) from None
     finally:
@@ -84,7 +94,15 @@ def load_module(path: Path) -> ModuleType:
     return module
 
 
-def _source(path: Path) -> bytes:
+def invalid(error: BaseException, path: Path) -> Problem:
+    """A file that is no Python."""
+    if not isinstance(error, SyntaxError):
+        return Problem(f"not valid Python: {error}", file=str(path))
+    shown, line = (error.text or "").strip()[:120], error.lineno or 0
+    return Problem(f"not valid Python: {error.msg}", file=error.filename or str(path), line=line, value=shown)
+
+
+def program_source(path: Path) -> bytes:
     """The text of a Python file.
 
     Raises

@@ -33,10 +33,12 @@ class TableReader:
     ----------
     folder : Path
         Folder of the file, where its own parts and Python files are looked up.
+    code : bool
+        Whether a Python file that it names is run; otherwise its text is read.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, *, code: bool = True) -> None:
+        self.folder, self.code = folder, code
         self._catalogs: dict[str, Catalog] = {}
         self._programs: dict[str, ProgramSpec] = {}
         self._profiles: dict[str, ProfilePart] = {}
@@ -179,7 +181,7 @@ class TableReader:
             problems.append(toml.problem(key, "a text in quotes is expected", value=name, expected=_PROGRAM))
             return None, {}
         try:
-            spec = PROGRAMS[name] if python is None else self._own(name)
+            spec = PROGRAMS[name] if python is None else self._own(name, list(table))
         except InputError as error:
             problems += [p if p.file else toml.problem(key, p.message, expected=p.expected) for p in error.problems]
             return None, {}
@@ -213,7 +215,11 @@ class TableReader:
             ]
         return None, {}
 
-    def _own(self, reference: str) -> ProgramSpec:
+    def _own(self, reference: str, given: Sequence[str]) -> ProgramSpec:
+        if not self.code:
+            from simperf.scenario.python_source import read_program
+
+            return read_program(reference, self.folder, given=given)
         if reference not in self._programs:
             from simperf.scenario.python_program import load_program
 

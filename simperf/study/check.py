@@ -51,7 +51,8 @@ def check_file(
     folders : sequence of Path
         With parts that the file may name.
     run : bool
-        Run a scenario and its variants too, and hold the results to their expectations.
+        Run a scenario and its variants too, and hold the results to their expectations. Without it no Python file that
+        a scenario names is run.
     play : callable
         Runs one of them, as `simperf.run.run_placed`.
 
@@ -68,7 +69,7 @@ def check_file(
         return FileCheck(True, (f"ok  {name}: {_part(path, folders)}",))
     if "plan" in data and "program" not in data:
         return FileCheck(True, (f"ok  {name}: {_plan(path)}",))
-    scenario = load_scenario(path)
+    scenario = load_scenario(path, code=run)
     if run:
         return _run(name, scenario, play)
     with_variants = f", {len(scenario.variants)} variants" if scenario.variants else ""

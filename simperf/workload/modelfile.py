@@ -129,7 +129,7 @@ def from_document(data: dict[str, Any], *, file: str | TomlFile = "") -> TracedM
 def _references(data: dict[str, Any], place: TomlFile) -> list[Problem]:
     """Rows that name a row which does not exist."""
     counts = {"storages": len(data["storages"]), "tensors": len(data["tensors"]), "kinds": len(data["kinds"])}
-    found = [
+    found: list[tuple[tuple[str | int, ...], str]] = [
         (("tensors", index), f"there is no storage {storage}")
         for index, storage in enumerate(data["tensors"])
         if storage >= counts["storages"]

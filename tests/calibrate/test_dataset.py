@@ -71,7 +71,7 @@ def test_a_packed_file_that_breaks_off_or_is_damaged_is_told(tmp_path):
     turned[len(whole) // 2] ^= 0xFF
     for broken in (whole[: len(whole) // 2], whole[:5], bytes(turned), whole[:-6] + b"wrong!"):
         path.write_bytes(broken)
-        with pytest.raises(InputError, match="breaks off|is damaged"):
+        with pytest.raises(InputError, match=r"breaks off|is damaged"):
             Dataset.load(path)
 
 

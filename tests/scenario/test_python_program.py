@@ -2,7 +2,8 @@
 
 import pytest
 
-from simperf.errors import InputError
+from simperf.cli import main
+from simperf.errors import InputError, SimperfError
 from simperf.run import run
 from simperf.scenario import load_scenario
 from simperf.scenario.python_program import failure, load_program
@@ -108,3 +109,69 @@ def test_what_a_program_raises_is_placed_in_its_own_code(folder):
     (problem,) = failure(caught.value, spec).problems
     assert (problem.line, problem.value) == (3, "yield x['y']")
     assert problem.file.endswith("mine.py")
+
+
+TRAP = """
+import pathlib
+from simperf.units import Seconds
+
+pathlib.Path({trace!r}).write_text("run")
+print("run")
+
+
+def steps(m, *, n: int = 3, t: Seconds = 1e-3, c: Unknown = pathlib.Path()):
+    \"\"\"Spend time.\"\"\"
+    yield m
+"""
+
+
+def test_a_file_that_is_checked_is_read_and_not_run(tmp_path, capsys):
+    trace = tmp_path / "trace"
+    (tmp_path / "s").mkdir()
+    (tmp_path / "trap.py").write_text(TRAP.format(trace=str(trace)))
+    toml = tmp_path / "s" / "s.toml"
+    toml.write_text('[program]\npython = "../trap.py:steps"\nn = 4\nt = "2 ms"\nc = 3\n')
+    assert main(["check", str(toml)]) == 0
+    assert not trace.exists()
+    scenario = load_scenario(toml, code=False)
+    assert scenario.parameters == {"n": 4, "t": 2e-3, "c": 3}
+    assert scenario.program.title == "Spend time."
+    with pytest.raises(SimperfError, match="read, not run"):
+        run(scenario)
+    capsys.readouterr()
+    main(["run", str(toml)])
+    assert trace.exists()
+    assert f"runs the code of {tmp_path / 's' / '../trap.py'}, which the scenario names" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("source", "given", "said"),
+    [
+        ("def steps(m, *, n: int = 3):\n    yield m\n", "n = 'x'", "program.n: a value of another type"),
+        ("def steps(m, *, n: int = 3):\n    yield m\n", "k = 1", "has no parameter 'k'"),
+        ("def steps(m, *, n: int = 3):\n    return m\n", "", "no generator function"),
+        ("def steps(m, *, n=3):\n    yield m\n", "", "needs an annotation and a default"),
+        ("def step(m):\n    yield m\n", "", "did you mean 'step'"),
+        ("def steps(m\n", "", "own.py:1: not valid Python"),
+    ],
+)
+def test_what_is_wrong_is_told_without_running_it(tmp_path, source, given, said):
+    (tmp_path / "own.py").write_text(f"raise SystemExit\n{source}" if "(m\n" not in source else source)
+    (tmp_path / "s.toml").write_text(f'[program]\npython = "own.py:steps"\n{given}\n')
+    with pytest.raises(InputError, match=said):
+        load_scenario(tmp_path / "s.toml", code=False)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from elsewhere import steps\n",
+        "steps = make()\n",
+        "@wrapped\ndef steps(m):\n    yield m\n",
+        "def steps(m, options: Own):\n    yield m\n",
+    ],
+)
+def test_parameters_that_only_running_would_tell_are_taken_as_they_are(tmp_path, source):
+    (tmp_path / "own.py").write_text(source)
+    (tmp_path / "s.toml").write_text('[program]\npython = "own.py:steps"\nk = 1\n')
+    assert load_scenario(tmp_path / "s.toml", code=False).parameters == {"k": 1}

@@ -26,6 +26,8 @@ _DEVICE = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
 _HOST = {"cpu_op": "op", "operator": "op", "cuda_runtime": "runtime", "runtime": "runtime", "cuda_driver": "runtime"}
 _LAUNCHES = ("launchkernel", "launchcooperative", "graphlaunch")
 _MICRO = 1e-6
+#: longest event, and trace [s], and largest copy [B] that are taken for such
+_LONGEST_EVENT, _LARGEST = 3e8, 1e15
 #: characters of a kernel's name that are kept: templates run to thousands
 _LONGEST = 120
 
@@ -88,20 +90,21 @@ def read_trace(text: str, name: str = "") -> Trace:
     """
     trace = Trace()
     data = _parsed(text, name, trace)
-    rows = data.get("traceEvents", []) if isinstance(data, Mapping) else data
-    if isinstance(data, Mapping):
-        for device in data.get("deviceProperties") or ():
-            number = device.get("id", len(trace.gpus)) if isinstance(device, Mapping) and "name" in device else None
-            if isinstance(number, int):
-                trace.gpus[number] = str(device["name"])
+    found = data.get("traceEvents") if isinstance(data, Mapping) else data
+    rows = found if isinstance(found, list) else []
+    devices = data.get("deviceProperties") if isinstance(data, Mapping) else None
+    for device in devices if isinstance(devices, list) else ():
+        number = device.get("id", len(trace.gpus)) if isinstance(device, Mapping) and "name" in device else None
+        if isinstance(number, int):
+            trace.gpus[number] = str(device["name"])
     timed = [row for row in rows if isinstance(row, Mapping) and row.get("ph") == "X" and _kind(row)]
-    starts = [row["ts"] for row in timed if isinstance(row.get("ts"), int | Decimal)]
+    starts = [row["ts"] for row in timed if _is_time(row.get("ts"))]
     first = min(starts) if starts else 0
     bad = 0
     for row in timed:
         try:
             trace.events.append(_event(row, first))
-        except (KeyError, TypeError, ValueError, ArithmeticError):
+        except (LookupError, TypeError, ValueError, ArithmeticError):
             bad += 1
     if bad:
         message = f"{bad} events without a time, a length or a stream were not read"
@@ -118,6 +121,8 @@ def _parsed(text: str, name: str, trace: Trace) -> Any:
         return json.loads(text, parse_float=Decimal)
     except json.JSONDecodeError as error:
         line = error.lineno
+    except (RecursionError, ValueError):  # brackets in one another, or a number of thousands of digits
+        line = 1
     decoder = json.JSONDecoder(parse_float=Decimal)
     rows, broken = rows_of(text, "traceEvents", decoder)
     begun = text.lstrip()[:1] in ("{", "[")
@@ -133,14 +138,19 @@ def _kind(row: Mapping[str, Any]) -> str:
 
 def _event(row: Mapping[str, Any], first: Any) -> Event:
     kind, given = _kind(row), row.get("args") or {}
+    if not isinstance(given, Mapping) or not _is_time(row["ts"]) or not _is_time(row["dur"]):
+        raise TypeError("no event of the profiler")
     start = float(row["ts"] - first) * _MICRO
     length = float(row["dur"]) * _MICRO
-    if length < 0:
-        raise ValueError("negative length")
+    if not 0 <= length <= _LONGEST_EVENT or start > _LONGEST_EVENT:
+        raise ValueError("negative length, or one of years")
     device = stream = -1
     if kind in ("kernel", "memcpy", "memset"):
         device = int(given["device"] if "device" in given else row["pid"])
         stream = int(given["stream"] if "stream" in given else row["tid"])
+    nbytes = float(given.get("bytes", 0))
+    if not 0 <= nbytes <= _LARGEST:
+        raise ValueError("no size of a copy")
     return Event(
         kind=kind,
         name=str(row.get("name", ""))[:_LONGEST],
@@ -149,8 +159,13 @@ def _event(row: Mapping[str, Any], first: Any) -> Event:
         device=device,
         stream=stream,
         correlation=int(given.get("correlation", -1)),
-        nbytes=float(given.get("bytes", 0)),
+        nbytes=nbytes,
     )
+
+
+def _is_time(value: Any) -> bool:
+    """Whether something is a number of microseconds."""
+    return (type(value) is int and abs(value) < 2**63) or (isinstance(value, Decimal) and value.is_finite())
 
 
 def is_communication(event: Event) -> bool:

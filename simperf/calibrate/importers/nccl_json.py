@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -59,7 +58,7 @@ def import_nccl_json(text: str, name: str, *, collective: str = "", ranks: int =
     for index, row in enumerate(data["results"]):
         try:
             _row(points, row, kind=kind, setup={"ranks": count, **setup}, ours=ours)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)
             problems.append(Problem(f"not read: {reason}", file=name, key=f"results[{index}]"))
     machine: dict[str, Value] = {"ranks": count}
@@ -78,6 +77,8 @@ def _parsed(text: str, name: str) -> tuple[Any, tuple[Problem, ...]]:
         return json.loads(text), ()
     except json.JSONDecodeError as error:
         line = error.lineno
+    except (RecursionError, ValueError):  # brackets in one another, or a number of thousands of digits
+        line = 1
     decoder = json.JSONDecoder()
     rows, end = rows_of(text, "results", decoder)
     message = f"no JSON from here on: {len(rows)} rows before it were read"
@@ -85,12 +86,19 @@ def _parsed(text: str, name: str) -> tuple[Any, tuple[Problem, ...]]:
     return {**head, "results": rows}, (Problem(message, file=name, line=end if rows else line),)
 
 
+#: longest time [s] and largest size [B] that are taken for such
+_LONGEST, _LARGEST = 3e8, 10**18
+
+
 def _row(points: Points, row: Any, *, kind: str, setup: Mapping[str, Value], ours: bool) -> None:
     if not isinstance(row, Mapping):
         raise TypeError(f"not a row of a table: {type(row).__name__}")
     algorithm = str(row.get("experiment_name") or "nccl") if ours else "nccl"
     dtype = str(row.get("type", "float"))
-    at: dict[str, Value] = {"nbytes": int(row["size"]), "dtype": _DTYPES.get(dtype, dtype)}
+    nbytes = int(row["size"])
+    if not 0 <= nbytes <= _LARGEST:
+        raise ValueError(f"a size of {nbytes:.3g} B")
+    at: dict[str, Value] = {"nbytes": nbytes, "dtype": _DTYPES.get(dtype, dtype)}
     if row.get("redop"):
         at["redop"] = str(row["redop"])
     seen = False
@@ -99,7 +107,7 @@ def _row(points: Points, row: Any, *, kind: str, setup: Mapping[str, Value], our
         if body is None:
             continue
         time = float(body["time"]) * 1e-6
-        if not (math.isfinite(time) and time > 0):
+        if not 0 < time <= _LONGEST:
             raise ValueError(f"a time of {body['time']} us")
         wrong = body.get("nwrong")
         doubts = ("wrong results were counted",) if isinstance(wrong, int | float) and wrong > 0 else ()
