@@ -30,7 +30,7 @@ def call(*arguments):
         (["--rate-of", "1"], "HOST=RATE"),
         (["--only", "sends"], "send"),
         (["--burst", "a lot"], "32kb"),
-        (["--replay", "no-such.json"], "cannot be read"),
+        (["--replay", "no-such.json"], "no such file"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_set_up(arguments, message, monkeypatch):

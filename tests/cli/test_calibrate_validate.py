@@ -88,7 +88,7 @@ def test_what_is_mistaken_for_the_other_is_told(simperf, fitted):
     )
     code, _, err = simperf("calibrate", "fit", "p.toml", "-o", "q.toml")
     assert code == 2
-    assert "error: p.toml:1: no JSON" in err
+    assert "error: p.toml:1: no data set: not valid JSON" in err
     assert "expected: what `simperf calibrate measure`, `cluster` or `import` writes" in err
 
 

@@ -21,16 +21,22 @@ from simperf.study.sweep import sweep
 from simperf.study.uncertainty import predict
 
 
-def model(unit="s", **values):
+#: units of constants that are no times
+UNITS = {"rate": "B/s", "bandwidth": "B/s", "beta": "s/B"}
+
+
+def model(unit="", **values):
     constants = {
-        key: FittedConstant(value=one, low=one, high=one, stderr=0.01 * one, unit=unit, draws=(0.9, 1.1))
+        key: FittedConstant(
+            value=one, low=one, high=one, stderr=0.01 * one, unit=unit or UNITS.get(key, "s"), draws=(0.9, 1.1)
+        )
         for key, one in values.items()
     }
     return FittedModel(points=9, error=0.01, scatter=0.01, constant=constants)
 
 
 LAUNCH = {"frontend.launch": model(launch=3e-6)}
-KERNEL = {"kernel.elementwise-fp32": model("1", overhead=2e-6, rate=5e11)}
+KERNEL = {"kernel.elementwise-fp32": model(overhead=2e-6, rate=5e11)}
 LINK = {"link.pcie3-x16": model("B/s", bandwidth=9e9)}
 READ = {"storage.read": model(setup=1e-4, bandwidth=1e9), "chain.eager": model(alpha=1e-6, beta=1e-9)}
 
