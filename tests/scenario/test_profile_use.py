@@ -20,7 +20,6 @@ from simperf.study.planning import make_request, plan
 from simperf.study.sweep import sweep
 from simperf.study.uncertainty import predict
 
-
 #: units of constants that are no times
 UNITS = {"rate": "B/s", "bandwidth": "B/s", "beta": "s/B"}
 
