@@ -3,6 +3,10 @@
 NCCL chooses by the constants of its tuner (`simperf.collectives.nccl_estimate`), which are the same for all GPUs. What
 the choice then takes depends on the generation: how soon a block sends, what a hop over its NVSwitch takes, and what
 the blocks of a GPU get through.
+
+A generation without a table is estimated from the others: starts and hops are as many exchanges of flags between two
+GPUs, rates are the same part of the links, and what is neither is as it is there; of several generations the geometric
+mean. An exchange is measured without NCCL, and a GPU's file may give it.
 """
 
 from __future__ import annotations
@@ -22,8 +26,11 @@ __all__ = [
     "LARGEST_CHUNK",
     "SWITCH_CHANNELS",
     "SWITCH_CHUNK",
+    "Generation",
     "KernelCost",
     "direct_protocol",
+    "estimated_costs",
+    "generations",
     "kernel_costs",
     "kernel_table",
     "switch_chunk",
@@ -37,6 +44,11 @@ _UNITS = {
     **{"rate": "B/s", "copy": "B/s"},
     **{"pace": "", "fill": "", "hidden": ""},
 }
+
+#: what is measured in exchanges of flags, and in the bandwidth of a GPU's links; LL's sends to one peer do not reach it
+_IN_EXCHANGES = ("start", "step")
+_IN_LINKS = ("rate", "copy")
+_NARROW = "direct-LL"
 
 #: payload of a GPU's chunk for each rank from which on a block has all of its 512 threads under LL, which move 8 B each
 #: (NVIDIA/nccl 2.28, src/graph/tuning.cc: threadThresholds) [B]
@@ -114,22 +126,101 @@ class KernelCost:
         return KernelCost(*times, self.rate * speed, self.copy * speed, self.pace, self.fill, self.hidden)
 
 
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """GPUs whose kernels were measured.
+
+    Parameters
+    ----------
+    exchange : float
+        Of flags between two GPUs over NVLink [s].
+    links : float
+        What a GPU's NVLinks carry one way [B/s].
+    costs : mapping of str to KernelCost
+        By protocol, and of the reduction in switches and of sends.
+    """
+
+    exchange: float
+    links: float
+    costs: Mapping[str, KernelCost]
+
+
 @lru_cache(maxsize=1)
-def kernel_table() -> Mapping[tuple[str, str], KernelCost]:
-    """All costs, by generation and protocol."""
+def generations() -> Mapping[str, Generation]:
+    """All generations that have a table, by name; without what one has from another."""
     toml = read_toml(_FILE)
     found, problems = {}, []
-    for generation, kernels in toml.data.items():
-        if not isinstance(kernels, dict):
+    for name, table in toml.data.items():
+        if not isinstance(table, dict):
             continue
-        for name, row in kernels.items():
+        costs = {}
+        for key, row in table.items():
+            if not isinstance(row, dict) or "as" in row:
+                continue
             try:
-                found[generation, name] = _read(row)
+                costs[key] = _read(row)
             except (KeyError, TypeError, ValueError) as error:
-                problems.append(toml.problem((generation, name), str(error)))
+                problems.append(toml.problem((name, key), str(error)))
+        try:
+            found[name] = Generation(parse(table["exchange"], "s"), parse(table["links"], "B/s"), costs)
+        except (KeyError, TypeError, ValueError) as error:
+            problems.append(toml.problem((name,), str(error)))
     if problems:
         raise InputError(problems)
     return found
+
+
+@lru_cache(maxsize=1)
+def kernel_table() -> Mapping[tuple[str, str], KernelCost]:
+    """All costs, by generation and protocol."""
+    known = generations()
+    found = {(of, name): cost for of, one in known.items() for name, cost in one.costs.items()}
+    for of in known:
+        for name, row in read_toml(_FILE).data[of].items():
+            if isinstance(row, dict) and "as" in row:
+                found[of, name] = known[row["as"]].costs[name]
+    return found
+
+
+def estimated_costs(exchange: float, links: float, *, without: str = "") -> Mapping[str, KernelCost]:
+    """Costs by protocol on GPUs of a generation that has no table.
+
+    Parameters
+    ----------
+    exchange : float
+        Of flags between two of the GPUs over NVLink [s].
+    links : float
+        What a GPU's NVLinks carry one way [B/s].
+    without : str
+        Generation whose table takes no part.
+
+    Examples
+    --------
+    >>> own, table = generations()["hopper"], kernel_table()
+    >>> other = estimated_costs(own.exchange, own.links, without="hopper")
+    >>> [round(cost.start * 1e6, 1) for cost in (other["LL"], table["hopper", "LL"])]
+    [5.3, 4.9]
+    """
+    others = [one for name, one in generations().items() if name != without]
+    found = {}
+    for name in dict.fromkeys(name for one in others for name in one.costs):
+        rows = [one for one in others if name in one.costs]
+        values = {}
+        for key in _UNITS:
+            in_links = key in _IN_LINKS and name != _NARROW
+            own = exchange if key in _IN_EXCHANGES else links if in_links else 1.0
+            theirs = [one.exchange if key in _IN_EXCHANGES else one.links if in_links else 1.0 for one in rows]
+            parts = [getattr(one.costs[name], key) / unit for one, unit in zip(rows, theirs, strict=True)]
+            values[key] = own * _middle(parts)
+        found[name] = KernelCost(**values)
+    return found
+
+
+def _middle(values: Sequence[float]) -> float:
+    """Geometric mean; where one is 0, the arithmetic one."""
+    if min(values) > 0.0:
+        return math.prod(values) ** (1 / len(values))
+    return sum(values) / len(values)
 
 
 def _read(row: Mapping[str, str | float]) -> KernelCost:
@@ -139,12 +230,20 @@ def _read(row: Mapping[str, str | float]) -> KernelCost:
 def kernel_costs(machine: Machine, ranks: Sequence[str]) -> Mapping[str, KernelCost]:
     """Costs by protocol on these GPUs, and of the reduction in switches and of sends; empty if none are known.
 
-    They are known where all GPUs are of one generation, and NVLink joins those of a server.
+    They are known where all GPUs are of one generation, and NVLink joins those of a server. Where the GPU's part gives
+    an exchange of flags, they are estimated.
     """
     parts = [machine.nodes[rank].part for rank in ranks]
-    generations = {part.architecture if isinstance(part, GpuPart) else "" for part in parts}
-    generation = next(iter(generations))
-    return {name: cost for (of, name), cost in kernel_table().items() if of == generation and len(generations) == 1}
+    kinds = {(part.architecture, part.exchange) if isinstance(part, GpuPart) else ("", None) for part in parts}
+    if len(kinds) != 1:
+        return {}
+    generation, exchange = next(iter(kinds))
+    if exchange is None:
+        return {name: cost for (of, name), cost in kernel_table().items() if of == generation}
+    links = sum(
+        edge.bandwidth for edge in machine.edges.values() if edge.src == ranks[0] and edge.technology == "nvlink"
+    )
+    return estimated_costs(exchange, links) if links else {}
 
 
 def switch_chunk(nbytes: float, ranks: int) -> int:

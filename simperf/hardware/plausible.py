@@ -43,6 +43,8 @@ def _gpu(part: GpuPart) -> list[str]:
         wrong.append("l2: as large as the memory")
     if not 1e-7 <= part.kernel_floor <= 1e-4:
         wrong.append("kernel_floor: kernels start in microseconds")
+    if part.exchange is not None and not 1e-7 <= part.exchange <= 1e-4:
+        wrong.append("exchange: GPUs exchange flags in microseconds")
     missing = {"gemm", "elementwise"} - set(part.efficiency)
     return wrong + [f"efficiency.{key}: missing" for key in sorted(missing)]
 

@@ -57,6 +57,9 @@ class ArchitecturePart(Part):
         Constants of experts of a mixture (`simperf.cost.experts`), in place of those of other architectures.
     product : Mapping[str, float]
         Constants of matrix products by shape (`simperf.cost.products`); empty where none are known.
+    exchange : float or None
+        An exchange of flags between two GPUs over NVLink: the shortest all-reduce of one kernel that writes into the
+        peer's memory [s]. It takes the place of tables of NCCL's kernels (`simperf.collectives.nccl_kernels`).
     """
 
     KIND: ClassVar[str] = "architecture"
@@ -70,6 +73,7 @@ class ArchitecturePart(Part):
     attention: Annotated[Mapping[str, float], InFile(AttentionConstants, {})] = field(default_factory=dict, hash=False)
     experts: Annotated[Mapping[str, float], InFile(ExpertConstants, {})] = field(default_factory=dict, hash=False)
     product: Annotated[Mapping[str, float], InFile(ProductConstants, {})] = field(default_factory=dict, hash=False)
+    exchange: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +105,7 @@ class GpuPart(Part):
         Copies that run beside the kernels at one time.
     l1, threads, efficiency, product : float or None, int or None, Mapping[str, float], Mapping[str, float]
         As in `ArchitecturePart`.
-    lanes, attention, experts : int or None, Mapping[str, float], Mapping[str, float]
+    lanes, attention, experts, exchange : int or None, Mapping[str, float], Mapping[str, float], float or None
         As in `ArchitecturePart`.
     block_share : float or None
         Part of a multiprocessor that one tile of a product holds: what is left runs other kernels [1]. Only
@@ -132,6 +136,7 @@ class GpuPart(Part):
     attention: Annotated[Mapping[str, float], InFile(AttentionConstants, {})] = field(default_factory=dict, hash=False)
     experts: Annotated[Mapping[str, float], InFile(ExpertConstants, {})] = field(default_factory=dict, hash=False)
     product: Annotated[Mapping[str, float], InFile(ProductConstants, {})] = field(default_factory=dict, hash=False)
+    exchange: Duration | None = None
     block_share: Annotated[float | None, Measured] = None
     side_by_side: Annotated[float, Measured] = math.inf
     beside: Annotated[Mapping[str, float], Measured] = field(default_factory=dict, hash=False)

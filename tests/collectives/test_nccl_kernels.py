@@ -2,17 +2,27 @@
 (simperf.collectives.nccl_estimate), the channels that are made of both (simperf.collectives.nccl_channels), and the
 timing of calls."""
 
+from dataclasses import astuple, replace
+
 import pytest
 
 import simperf
 from simperf.collectives import execute
 from simperf.collectives.nccl import LAUNCH, Tuner
-from simperf.collectives.nccl_kernels import KernelCost, direct_protocol, kernel_costs, kernel_table, switch_chunk
+from simperf.collectives.nccl_kernels import (
+    KernelCost,
+    direct_protocol,
+    estimated_costs,
+    generations,
+    kernel_costs,
+    kernel_table,
+    switch_chunk,
+)
 from simperf.collectives.nccl_rings import pipelined
 from simperf.collectives.networks import bandwidth_limit
 from simperf.collectives.settings import HOSTED, TIMINGS, NcclSettings
 from simperf.errors import InputError, UnknownNameError
-from simperf.hardware import Catalog, build_cluster
+from simperf.hardware import Catalog, GpuPart, build_cluster
 
 CATALOG = Catalog.load()
 A100, H100, B200 = (CATALOG.machine(name) for name in ("dgx-a100", "dgx-h100", "dgx-b200"))
@@ -125,6 +135,62 @@ def test_costs_are_those_of_nvlink_inside_one_server():
     tuner.choices(1e6)
     assert set(tuner._algorithms) == {"ring", "tree", "in-network"}
     assert not any(one.kernels for one in tuner._algorithms.values())
+
+
+# Generations without a table --------------------------------------------------------------------
+
+
+def test_estimated_latencies_are_in_exchanges_and_rates_in_links():
+    slow, fast = estimated_costs(2e-6, 200e9), estimated_costs(1e-6, 400e9)
+    assert set(slow) == {"LL", "LL128", "Simple", "in-network", "direct-LL", "direct-Simple"}
+    for name, cost in slow.items():
+        other = fast[name]
+        assert (cost.start, cost.step) == pytest.approx((2 * other.start, 2 * other.step))
+        assert (cost.wide, cost.wave, cost.fill, cost.pace) == (other.wide, other.wave, other.fill, other.pace)
+        if name != "direct-LL" and cost.rate < float("inf"):
+            assert other.rate == pytest.approx(2 * cost.rate)
+    assert fast["Simple"].copy == pytest.approx(2 * slow["Simple"].copy)
+
+
+def test_the_only_generation_that_is_left_is_given_back():
+    own = generations()["hopper"]
+    found = estimated_costs(own.exchange, own.links, without="blackwell")["in-network"]
+    assert astuple(found) == pytest.approx(astuple(kernel_table()["hopper", "in-network"]))
+
+
+@pytest.mark.parametrize("generation", SERVERS)
+def test_links_of_the_tables_are_those_of_the_catalogue(generation):
+    machine = SERVERS[generation]
+    edges = [edge for edge in machine.edges.values() if edge.src == machine.gpus[0] and edge.technology == "nvlink"]
+    assert generations()[generation].links == pytest.approx(sum(edge.bandwidth for edge in edges))
+
+
+def test_a_row_of_another_generation_takes_no_part_in_estimates():
+    table = kernel_table()
+    assert table["blackwell", "LL128"] == table["hopper", "LL128"]
+    assert "LL128" not in generations()["blackwell"].costs
+
+
+@pytest.mark.parametrize("generation", SERVERS)
+def test_a_generation_that_is_left_out_is_near_its_table(generation):
+    """Exchanges were measured without NCCL."""
+    own, table = generations()[generation], kernel_table()
+    found = estimated_costs(own.exchange, own.links, without=generation)
+    assert found["LL"].start == pytest.approx(table[generation, "LL"].start, rel=0.3)
+    assert found["LL"].step == pytest.approx(table[generation, "LL"].step, rel=0.3)
+    assert found["LL"].rate == pytest.approx(table[generation, "LL"].rate, rel=0.2)
+
+
+def test_a_gpu_may_give_an_exchange():
+    catalog = CATALOG.adjusted(lambda part: replace(part, exchange=2e-6) if isinstance(part, GpuPart) else part)
+    machine = catalog.machine("dgx-h100")
+    assert kernel_costs(machine, machine.gpus) == estimated_costs(2e-6, 370.8e9)
+    volta = catalog.machine("dgx-2")
+    assert kernel_costs(volta, volta.gpus) == estimated_costs(2e-6, 120e9)
+    pcie = catalog.machine("pcie-4gpu")
+    assert kernel_costs(pcie, pcie.gpus) == {}
+    small = {one: graph(one, 8).best(8.0).time for one in (machine, H100)}
+    assert small[machine] < small[H100], "2 us are less than the 2.65 us of an H100"
 
 
 # Timing -------------------------------------------------------------------------------------

@@ -38,8 +38,6 @@ KERNELS = {
     "h200_sxm": ("dgx-h100", "hopper", False),
     "b200_sxm": ("dgx-b200", "blackwell", True),
 }
-#: generations whose constants stand for those of one that is left out; of two the geometric mean
-NEIGHBOURS = {"ampere": ("hopper",), "hopper": ("ampere", "blackwell"), "blackwell": ("hopper",)}
 COLLECTIVES = {
     "all_reduce": "all-reduce",
     "all_gather": "all-gather",
@@ -166,33 +164,16 @@ def published_tables(truth):
             yield _table(f"vtrain-n{table.ranks}", "all-reduce", "loop", 1, times, rows)
 
 
-def neighbours(generation):
-    """Constants that another generation has for this one, which is left out."""
-    from simperf.collectives.nccl_kernels import KernelCost, kernel_table
-
-    table = kernel_table()
-    names = {name for of, name in table if of == generation}
-
-    def middle(values):
-        return math.prod(values) ** (1 / len(values)) if min(values) > 0 else sum(values) / len(values)
-
-    fields = KernelCost.__dataclass_fields__
-    rows = {name: [table[one, name] for one in NEIGHBOURS[generation] if (one, name) in table] for name in names}
-    return {
-        name: KernelCost(**{field: middle([getattr(one, field) for one in found]) for field in fields})
-        for name, found in rows.items()
-        if found
-    }
-
-
 def left_out_tables(truth, gpu):
-    """Tables of a GPU, predicted with constants of other generations."""
+    """Tables of a GPU, predicted as if no table of its generation were known."""
     from simperf.collectives.nccl import Tuner
+    from simperf.collectives.nccl_kernels import estimated_costs, generations
     from simperf.collectives.settings import NcclSettings
     from simperf.hardware import Catalog
 
     on, generation, _ = KERNELS[gpu]
-    machine, other = Catalog.load().machine(on), neighbours(generation)
+    machine, own = Catalog.load().machine(on), generations()[generation]
+    other = estimated_costs(own.exchange, own.links, without=generation)
     with mock.patch("simperf.collectives.nccl.kernel_costs", return_value=other):
         for (collective, precision, ranks), times in kernel_rows(truth, gpu).items():
             switched = False if precision == "int8" else None
@@ -266,10 +247,8 @@ def _classes(title, columns):
 
 def _print_kernels(truth, before):
     heads = ("simperf", "generation out", "alpha-beta", "before")
-    print(
-        "# llm/kernels (calls in a graph): median of the absolute errors [%]. 'generation out': with the constants of"
-    )
-    print("# other generations. 'alpha-beta': fitted to the table of another generation.")
+    print("# llm/kernels (calls in a graph): median of the absolute errors [%]. 'generation out': estimated from the")
+    print("# tables of others. 'alpha-beta': fitted to the table of another generation.")
     print("  " + " " * 50 + " ".join(f"{head:>14}" for head in heads))
     for gpu, (_, _, fitted) in KERNELS.items():
         sets = [list(make(truth, gpu)) for make in (kernel_tables, left_out_tables, alpha_beta_tables)]

@@ -63,6 +63,23 @@ def test_a_gpu_whose_table_took_no_part(truth):
 
 
 @pytest.mark.truth
+@pytest.mark.parametrize("gpu", collectives.KERNELS)
+def test_a_generation_that_is_left_out(truth, gpu):
+    """Up to 16 MiB around rings nearer than a line fitted to the table of another generation; Hopper to 12 %."""
+    tables, lines = (list(make(truth, gpu)) for make in (collectives.left_out_tables, collectives.alpha_beta_tables))
+    for collective in ("all-reduce", "all-gather", "reduce-scatter"):
+        low = 0.0
+        for _, high in collectives.CLASSES[:2]:
+            own, line = (
+                median(abs(e) for one in found if one.collective == collective for e in one.errors(low, high))
+                for found in (tables, lines)
+            )
+            assert own < line
+            assert own < 0.12 or collectives.KERNELS[gpu][1] != "hopper"
+            low = high
+
+
+@pytest.mark.truth
 def test_tables_in_a_loop_that_took_no_part(truth):
     """All-reduce inside servers that others measured with nccl-tests."""
     found = [one for one in collectives.published_tables(truth) if (one.servers, one.timing) == (1, "loop")]
