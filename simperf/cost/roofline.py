@@ -36,10 +36,12 @@ _VECTOR = {
     "fp16": ("fp16-vector", "fp32"),
     "bf16": ("bf16-vector", "fp32"),
     "fp8": ("fp32",),
+    "fp4": ("fp32",),
     "int8": ("int8-vector", "fp32"),
 }
-#: name of a product's constant, where it is not that of its precision, by kind of operation
-PRODUCT_RATES: Mapping[str, str] = {"block_scaled_matmul": "fp8-block"}
+#: kind of a product with factors of blocks, and its constant where it is not that of its precision
+BLOCK_SCALED = "block_scaled_matmul"
+_BLOCK_RATES: Mapping[str, str] = {"fp8": "fp8-block"}
 #: kinds of kernels around scaled products
 SCALING_KINDS = ("amax", "quantize")
 
@@ -160,7 +162,8 @@ class Roofline:
         the cube root of that share. Where an efficiency of the family was given instead of the device's, it holds.
         """
         known = getattr(self.device, "product", None)
-        share = known.get(PRODUCT_RATES.get(op.kind, op.dtype)) if known else None
+        block = op.kind == BLOCK_SCALED
+        share = known.get(_BLOCK_RATES.get(op.dtype, op.dtype) if block else op.dtype) if known else None
         if not known or share is None or op.gemm is None or op.family not in ("gemm", "conv") or not self._quantisation:
             return None
         keys = [f"{family}{of}" for family in {op.family, "gemm"} for of in ("", f"-{op.dtype}")]
@@ -178,13 +181,13 @@ class Roofline:
         return MatrixUnits(
             rate=rate,
             sms=sms,
-            fixed=known["fixed"] / (pace := known.get("pace", 1.0)),
+            fixed=(known["fixed"] + known.get(f"{op.dtype}-fixed", 0.0)) / (pace := known.get("pace", 1.0)),
             fill=known["fill"] / pace,
             waves=known["waves"],
             memory=known["memory"] * device.memory_bandwidth,
             bandwidth=device.memory_bandwidth,
             l2=getattr(device, "l2", 0.0) or 1.0,
-            block=op.kind in PRODUCT_RATES,
+            block=block,
             pace=pace,
         )
 

@@ -86,7 +86,7 @@ class GpuPart(Part):
         Name of the `ArchitecturePart` that fills what the file leaves out.
     peak : Mapping[str, float]
         Dense peak by precision [FLOP/s]: ``fp64``, ``fp32``, ``tf32``, ``fp16``, ``bf16``, ``fp8``,
-        ``int8`` (on tensor cores where the GPU has them), ``fp16-vector`` and ``fp64-tensor`` beside them.
+        ``int8``, ``fp4`` (on tensor cores where the GPU has them), ``fp16-vector`` and ``fp64-tensor`` beside them.
     memory_bandwidth : float
         Of the device memory [B/s].
     memory_capacity : float

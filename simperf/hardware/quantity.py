@@ -284,6 +284,8 @@ PRODUCT_CONSTANTS = {
     "bf16": "1",
     "fp8": "1",
     "fp8-block": "1",
+    "fp4": "1",
+    "fp4-fixed": "s",
     "memory": "1",
     "fixed": "s",
     "fill": "s",
@@ -372,7 +374,7 @@ Count = Annotated[int, WholeNumber(1, 1_000_000)]
 Ports = Annotated[int, WholeNumber(0, 1000)]
 Switch = Annotated[bool, TrueOrFalse()]
 QueueDepth = Annotated[float, Launches()]
-Precision = Literal["fp64", "fp64-tensor", "fp32", "tf32", "fp16", "fp16-vector", "bf16", "fp8", "int8"]
+Precision = Literal["fp64", "fp64-tensor", "fp32", "tf32", "fp16", "fp16-vector", "bf16", "fp8", "int8", "fp4"]
 _FAMILIES = ("gemm", "conv", "elementwise", "reduction", "normalization", "attention", "copy")
 #: constants of experts: a share of the peak for each precision, shares of the memory bandwidth, and a time
 _EXPERTS = ("bf16", "fp8", "fp8-block", "mxfp4-bf16", "mxfp4-mxfp8", "memory", "stream", "fixed")

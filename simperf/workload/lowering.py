@@ -98,7 +98,7 @@ class _Lowering:
             name = self.names[tensor] = storage.name if first else f"t{tensor}"
         return name
 
-    def _width(self, tensor: int) -> int:
+    def _width(self, tensor: int) -> float:
         storage = self.model.tensors[tensor]
         return self.model.storages[storage].width or PRECISIONS[self.formats[storage]]
 
@@ -198,7 +198,7 @@ class _Lowering:
             found = self.casts[tensor, wanted] = (f"{name}.{wanted}", self.copies[-1])
         return found
 
-    def _copy(self, source: str, target: str, elements: float, *, sizes: tuple[int, int]) -> None:
+    def _copy(self, source: str, target: str, elements: float, *, sizes: tuple[float, float]) -> None:
         read, written = (elements * size for size in sizes)
         self.out.ops.append(
             Op(

@@ -11,12 +11,12 @@ __all__ = ["PRECISIONS", "element_size"]
 
 #: precision -> bytes that one element takes in memory. TF32 is a way to multiply fp32 numbers
 #: (NVIDIA A100 whitepaper, 2020): in memory it is fp32.
-PRECISIONS: Mapping[str, int] = MappingProxyType(
-    {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1}
+PRECISIONS: Mapping[str, float] = MappingProxyType(
+    {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1, "fp4": 0.5}
 )
 
 
-def element_size(dtype: str) -> int:
+def element_size(dtype: str) -> float:
     """Bytes of one element.
 
     Parameters
@@ -26,8 +26,8 @@ def element_size(dtype: str) -> int:
 
     Returns
     -------
-    int
-        width [B]
+    float
+        width [B]; of 4 bits half a byte
 
     Raises
     ------

@@ -13,7 +13,7 @@ from simperf.cost.lattice import LATTICE, NODES, corrected, correction, fit_latt
 from simperf.cost.products import MatrixUnits, product_time, product_times
 from simperf.errors import InputError
 from simperf.hardware import Catalog
-from simperf.workload.kinds import conv2d, matmul, scaled_product
+from simperf.workload.kinds import block_scaled_matmul, conv2d, matmul, scaled_product
 from simperf.workload.loops import timing_loop
 
 H100 = Catalog.load().gpu("h100-sxm5-80gb")
@@ -114,6 +114,35 @@ def test_kernels_around_a_scaled_product_take_their_reads_and_writes():
     assert kinds == ["quantize", "block_scaled_matmul"]
     with pytest.raises(InputError, match="no way to scale"):
         scaled_product(1, 1, k=1, scaling="rows")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"scaling": "nvfp4"}, "fp8 is not scaled so"),
+        ({"dtype": "fp4", "scaling": "block"}, "mx, nvfp4 for fp4"),
+        ({"dtype": "bf16", "scaling": "mx"}, "fp8 or fp4 for mx"),
+        ({"scaling": "nvpf4"}, "did you mean 'nvfp4'"),
+    ],
+)
+def test_a_precision_that_is_not_scaled_so_is_refused(given, words):
+    with pytest.raises(InputError, match=words):
+        scaled_product(128, 128, k=128, **given)
+    with pytest.raises(InputError, match="has no blocks"):
+        block_scaled_matmul(128, 128, k=128, scaling="tensor")
+
+
+def test_products_of_four_bits_are_faster_where_the_gpu_has_them_and_refused_where_not():
+    b200 = Roofline(Catalog.load().gpu("b200-sxm-180gb"))
+    wide, mx, nv = (
+        sum(b200.cost(op).time for op in scaled_product(8192, 8192, k=8192, dtype=dtype, scaling=scaling))
+        for dtype, scaling in (("fp8", "mx"), ("fp4", "mx"), ("fp4", "nvfp4"))
+    )
+    assert mx < nv < 0.75 * wide, "NVFP4 finds the tensor's largest value first"
+    op = block_scaled_matmul(8192, 8192, k=8192, dtype="fp4", scaling="nvfp4")
+    assert 0.55 < op.flops / b200.cost(op).time / 9e15 < 0.65
+    with pytest.raises(InputError, match="has no fp4 arithmetic"):
+        Roofline(H100).cost(op)
 
 
 def test_a_timing_loop_has_a_copy_at_least():

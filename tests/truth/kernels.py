@@ -12,7 +12,7 @@ from simperf.accuracy.fits.products import fit_products
 from simperf.accuracy.product_tables import product_tables
 from simperf.accuracy.products import SHOWN_ONLY, product_grades
 from simperf.report.products import product_lines
-from tests.truth import attention_shapes, moe_shapes
+from tests.truth import attention_shapes, moe_shapes, scaled_figures
 from tests.truth.ratchet import truth_folder
 
 #: median absolute errors that are asked for: own GPU's other shapes, GPU left out; by layer and whether M >= 1024
@@ -53,6 +53,7 @@ KINDS = {
     "gemm": (gemm, constants),
     "attention": (attention_shapes.report, attention_shapes.fits),
     "moe": (moe_shapes.report, moe_shapes.fits),
+    "scaled": (scaled_figures.report, scaled_figures.fits),
 }
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from simperf.accuracy.product_tables import product_tables
 from simperf.accuracy.products import product_grades
+from tests.truth.scaled_figures import report as scaled_report
 
 
 @pytest.fixture(scope="module")
@@ -26,3 +27,11 @@ def test_a_profile_meets_other_shapes_of_its_gpu_better_than_the_catalogue(table
     grades = list(product_grades(tables, gpus=["h100-sxm5-80gb"]))
     assert all(one.profile < one.catalogue for one in grades)
     assert all(one.profile < one.roofline for one in grades)
+
+
+def test_published_figures_of_scaled_kernels_are_met():
+    lines = {line.split(":", 1)[-1].strip().split("  ")[0]: line.split() for line in list(scaled_report())[1:]}
+    median = {label: float(words[-2].rstrip("%")) for label, words in lines.items()}
+    assert median["nvfp4, other shapes"] < 10.0
+    assert median["mxfp4, DeepGEMM or cuBLASLt"] < 15.0
+    assert median["Transformer Engine quantises MXFP8 again, grouped kernel"] < 15.0

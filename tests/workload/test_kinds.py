@@ -50,6 +50,21 @@ HAND = [
     ({"op": "quantize", "elements": 256, "scaling": "block"}, 512, 512, 256 + 2 * 4),
     # factors of 4 bytes: 2 a row of 256 activations, 2 for weights of 256 x 128
     ({"op": "block_scaled_matmul", "m": 3, "n": 128, "k": 256}, 2 * 3 * 128 * 256, 131 * 256 + 4 * 8, 2 * 3 * 128),
+    # MX: a byte for 32 elements; NVFP4: a byte for 16, and 4 for the tensor
+    ({"op": "quantize", "elements": 64, "to": "fp4", "scaling": "mx"}, 128, 128, 32 + 2),
+    ({"op": "quantize", "elements": 64, "to": "fp4", "scaling": "nvfp4"}, 128, 128, 32 + 4 + 4),
+    (
+        {"op": "block_scaled_matmul", "m": 3, "n": 128, "k": 256, "dtype": "fp4", "scaling": "nvfp4"},
+        2 * 3 * 128 * 256,
+        131 * 256 * (1 / 2 + 1 / 16) + 2 * 4,
+        2 * 3 * 128,
+    ),
+    (
+        {"op": "block_scaled_matmul", "m": 3, "n": 128, "k": 256, "scaling": "mx"},
+        2 * 3 * 128 * 256,
+        131 * 256 * (1 + 1 / 32),
+        2 * 3 * 128,
+    ),
     ({"op": "sgd", "parameters": 10}, 20, 80, 40),
     ({"op": "sgd", "parameters": 10, "momentum": True, "weight_decay": True}, 60, 120, 80),
     ({"op": "adam", "parameters": 10}, 200, 160, 120),

@@ -140,7 +140,7 @@ class Recommender:
     def activation(self) -> int:
         """An element between layers [B]."""
         mode = training_precision(self.precision)
-        return PRECISIONS[mode.matrix] if mode.autocast else PRECISIONS[mode.weights]
+        return int(PRECISIONS[mode.matrix] if mode.autocast else PRECISIONS[mode.weights])
 
     def weights(self, fan_in: int, widths: Sequence[int]) -> int:
         """Weights and biases of layers."""
