@@ -29,6 +29,8 @@ __all__ = ["Attempt", "run", "run_placed", "run_variants", "settle_answers"]
 #: new objects after which Python looks for garbage while a run goes on; nearly all that a run makes either stays or is
 #: freed without a look, and 700, the usual number, costs a seventh of its time
 YOUNG = 50_000
+#: events that a run may play: 10 s to a minute, and a timeline of 1 GB; the longest shipped scenario plays 1e6
+MOST_EVENTS = 3_000_000
 
 
 class Attempt(NamedTuple):
@@ -77,8 +79,8 @@ def run(
     Raises
     ------
     InputError
-        No such scenario, variant, key or value; a profile changes nothing; or its ``answer`` names no metric
-        of the result.
+        No such scenario, variant, key or value; a profile changes nothing; its ``answer`` names no metric
+        of the result; or it would play more than `MOST_EVENTS` events and has no ``run.force``.
     SimperfError
         The program cannot run on the machine, or runs out of memory.
     FloorError
@@ -114,7 +116,13 @@ def _play(
 ) -> Result:
     """Play a scenario that is ready."""
     recorder = Recorder() if record else None
-    simulation = Simulation(scenario.machine, seed=scenario.seed, recorder=recorder, depth=scenario.frontend.depth)
+    most = None if scenario.force else MOST_EVENTS
+    if most is not None and scenario.program.events(scenario.parameters) > most:
+        from simperf.programs.preflight import refuse_excess
+
+        refuse_excess(scenario.program, scenario.parameters, most)
+    depth = scenario.frontend.depth
+    simulation = Simulation(scenario.machine, seed=scenario.seed, recorder=recorder, depth=depth, most=most)
     if watch is not None:
         watch(simulation)
     session = Session(

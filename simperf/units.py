@@ -28,6 +28,7 @@ __all__ = [
     "BytesPerSecond",
     "Flop",
     "FlopPerSecond",
+    "FreeUnlessGiven",
     "Meters",
     "MetersPerSecond",
     "PerSecond",
@@ -291,14 +292,24 @@ def _quantity() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Marks a float in a signature as a quantity of `dimension`; files then write it with a unit."""
+    """Marks a float in a signature as a quantity of `dimension`; files then write it with a unit.
+
+    Parameters
+    ----------
+    dimension : str
+    above_0 : str
+        What holds without the quantity, in words, where 0 would mean that and not nothing: files do not say 0 then.
+    """
 
     dimension: str
+    above_0: str = ""
 
 
 Seconds = Annotated[float, Unit("s")]
 Bytes = Annotated[float, Unit("B")]
 BytesPerSecond = Annotated[float, Unit("B/s")]
+#: of a store or a link that takes no time where nobody gives it one: 0 B/s would be free, and 1 B/s for ever
+FreeUnlessGiven = Annotated[float, Unit("B/s", above_0="it takes no time")]
 Flop = Annotated[float, Unit("FLOP")]
 FlopPerSecond = Annotated[float, Unit("FLOP/s")]
 PerSecond = Annotated[float, Unit("1/s")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from simperf.cli.options import Engine, Format, Plot, Report, Samples, Seed, Set, Vary
+from simperf.cli.options import Engine, Force, Format, Plot, Report, Samples, Seed, Set, Vary, forced
 
 if TYPE_CHECKING:
     from simperf.analysis.check import Check
@@ -30,6 +30,7 @@ def compare(
         ),
     ],
     changes: Set = None,
+    force: Force = False,
     vary: Vary = None,
     samples: Samples = 0,
     engine: Engine = "serial",
@@ -45,7 +46,7 @@ def compare(
 
     verify_outputs(plot=plot, report=report)
     found = _Comparison(samples, engine)
-    loaded = _load(files, changes or [], seed)
+    loaded = _load(files, forced(changes, force), seed)
     if vary:
         loaded = [_varied(loaded, vary, samples)]
     found.add(loaded)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from simperf.cli.options import Engine, Format, Samples, Seed, Set, Vary
+from simperf.cli.options import Engine, Force, Format, Samples, Seed, Set, Vary, forced
 
 __all__ = ["limits"]
 
@@ -34,6 +34,7 @@ def limits(
         int, typer.Option("--trajectories", metavar="N", min=2, help="Samples of that method.")
     ] = 16,
     changes: Set = None,
+    force: Force = False,
     variant: Annotated[str, typer.Option("--variant", metavar="NAME", help="Take this [[compare]] variant.")] = "",
     everything: Annotated[bool, typer.Option("--all", help="List resources that would change nothing, too.")] = False,
     samples: Samples = 0,
@@ -54,7 +55,7 @@ def limits(
 
     verify_outputs(plot=plot)
     note_code(file, changes or ())
-    scenario = load_scenario(file, changes or (), seed=seed)
+    scenario = load_scenario(file, forced(changes, force), seed=seed)
     if variant:
         scenario = pick_variant(scenario, variant, option="--variant")
     found = find_limits(scenario, faster=faster, samples=samples, engine=engine, play=play)

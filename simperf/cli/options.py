@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-__all__ = ["Format", "Kind", "Plot", "Report", "Seed", "Set", "Trace"]
+__all__ = ["Force", "Format", "Kind", "Plot", "Report", "Seed", "Set", "Trace", "forced"]
 
 Format = Annotated[
     Literal["table", "json", "csv"], typer.Option("--format", help="How to write the result; JSON and CSV in SI units.")
@@ -18,6 +18,7 @@ Set = Annotated[
         "--set", metavar="KEY=VALUE", help='Change a value of the file, as in program.nbytes="320 MB"; may be repeated.'
     ),
 ]
+Force = Annotated[bool, typer.Option("--force", help="Play what would be refused as too many events, points or draws.")]
 Seed = Annotated[
     int | None, typer.Option("--seed", metavar="N", min=0, help="Seed of the random numbers, instead of the file's.")
 ]
@@ -47,3 +48,8 @@ Samples = Annotated[
     int,
     typer.Option("--samples", metavar="N", min=0, help="Draws of the calibration's constants, for intervals of 90 %."),
 ]
+
+
+def forced(changes: list[str] | None, force: bool) -> list[str]:
+    """The values of ``--set``, and what ``--force`` stands for."""
+    return [*(changes or ()), *(["run.force=true"] if force else ())]

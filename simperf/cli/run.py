@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simperf.cli.options import Engine, Format, Kind, Plot, Report, Samples, Seed, Set, Trace
+from simperf.cli.options import Engine, Force, Format, Kind, Plot, Report, Samples, Seed, Set, Trace, forced
 
 if TYPE_CHECKING:
     from simperf.results import Result
@@ -21,6 +21,7 @@ def run(
         str, typer.Argument(metavar="FILE", help="A scenario's file, or a name of `simperf scenarios list`.")
     ],
     changes: Set = None,
+    force: Force = False,
     samples: Samples = 0,
     engine: Engine = "serial",
     variant: Annotated[
@@ -49,7 +50,7 @@ def run(
     verify_outputs(trace=trace, plot=plot, save=save, kind=kind, report=report)
     seconds = _pace(pace)
     note_code(file, changes or ())
-    scenario = load_scenario(file, changes or (), seed=seed)
+    scenario = load_scenario(file, forced(changes, force), seed=seed)
     if variant:
         scenario = pick_variant(scenario, variant, option="--variant")
     try:

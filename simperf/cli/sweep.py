@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from simperf.cli.options import Engine, Format, Report, Samples, Seed, Set, Vary
+from simperf.cli.options import Engine, Force, Format, Report, Samples, Seed, Set, Vary, forced
 
 if TYPE_CHECKING:
     from simperf.hardware import Machine
@@ -34,6 +34,7 @@ def sweep(
         typer.Option("--output", "-o", metavar="FILE", help="Keep the table: .jsonl, .json, .csv or .parquet."),
     ] = None,
     changes: Set = None,
+    force: Force = False,
     samples: Samples = 0,
     output: Format = "table",
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw: .png, .svg or .pdf.")] = None,
@@ -63,7 +64,7 @@ def sweep(
     if points and design != "lhs":
         raise InputError(Problem("a number of points belongs to --design lhs", file="--points", value=str(points)))
     note_code(file, changes or ())
-    scenario = load_scenario(file, changes or (), seed=seed)
+    scenario = load_scenario(file, forced(changes, force), seed=seed)
     shown = Shown()
     try:
         table = run_sweep(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import simpy
+from simpy.core import EmptySchedule, StopSimulation
 
 from simperf.engine.device import DEFAULT_DEPTH, Device, DevicePart
 from simperf.engine.host import Host
@@ -16,6 +17,7 @@ from simperf.engine.network import FlowNetwork
 from simperf.engine.recorder import Recorder
 from simperf.engine.share import Share
 from simperf.errors import DeadlockError, ProgramError, SimperfError, nearest
+from simperf.units import format_quantity
 
 if TYPE_CHECKING:
     from simperf.engine.bucket import TokenBucket
@@ -78,6 +80,8 @@ class Simulation:
         Collects the timeline; without one nothing is recorded.
     depth : float
         Launches that may be outstanding on a stream.
+    most : int, optional
+        Events that `run` may play.
     """
 
     def __init__(
@@ -87,8 +91,9 @@ class Simulation:
         seed: int = 0,
         recorder: Recorder | None = None,
         depth: float = DEFAULT_DEPTH,
+        most: int | None = None,
     ) -> None:
-        self.machine, self.seed, self.recorder, self.depth = machine, seed, recorder, depth
+        self.machine, self.seed, self.recorder, self.depth, self.most = machine, seed, recorder, depth, most
         self.env = simpy.Environment()
         self.network = FlowNetwork(self.env, machine.resources if machine else {}, recorder=recorder)
         self.devices: dict[str, Device] = {}
@@ -189,9 +194,14 @@ class Simulation:
         ------
         DeadlockError
             `until` is an event that can no longer come: the program waits for ever.
+        ProgramError
+            It takes more events than it may.
         """
         try:
-            self.env.run(until)
+            if self.most is not None and isinstance(until, simpy.Event):
+                self._run_counted(until, self.most)
+            else:
+                self.env.run(until)
         except RuntimeError as error:
             if isinstance(until, simpy.Event) and not until.triggered and not isinstance(error, SimperfError):
                 raise DeadlockError(
@@ -200,6 +210,25 @@ class Simulation:
                 ) from None
             raise
         return self.now
+
+    def _run_counted(self, until: simpy.Event, most: int) -> None:
+        """Let time pass until an event has come, of as many others at most."""
+        if until.callbacks is None:
+            return
+        until.callbacks.append(StopSimulation.callback)
+        step = self.env.step
+        try:
+            for _ in range(most):
+                step()
+        except StopSimulation:
+            return
+        except EmptySchedule:
+            raise RuntimeError("no event is left") from None
+        clock = format_quantity(self.now, "s")
+        raise ProgramError(
+            f"{most:,} events are played, the clock stands at {clock} and the end has not come: fewer or longer steps "
+            "are expected, or --force (run.force = true), which sets no limit"
+        )
 
     def floors(self) -> dict[str, float]:
         """Times [s] that no schedule of the work done so far can beat, by what sets them."""

@@ -239,9 +239,8 @@ class ProcessGroup:
         if self.settings is not None and self.size > 1 and not runs_on(m.machine, self.nodes):
             m.notes.append("NCCL does not run on these devices: its constants stand for their own library, unmeasured")
         if not 1.0 <= slowdown < math.inf or 1.0 - 1.0 / slowdown == 1.0:  # at which kernels would never end
-            raise InputError(
-                Problem("kernels get slower, by a factor of 1 or more", key="slowdown", value=f"{slowdown}")
-            )
+            message = "kernels get slower, by a factor of 1 or more at which they still end"
+            raise InputError(Problem(message, key="slowdown", value=f"{slowdown}", expected="1 to 1e15"))
         ranks = sorted(rank for member in members for rank in member.members)
         if ranks != list(range(len(nodes))) or (exact and len(members) != len(nodes)):
             raise InputError(Problem("the replicas must stand for every rank once", key="replicas"))

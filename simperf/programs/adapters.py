@@ -32,14 +32,18 @@ _MANY = 10**12
 class _Quantity:
     """Reads a text with a unit of `dimension`."""
 
-    dimension: str
+    unit: Unit
+    signed: bool
 
     def __call__(self, value: Any) -> float:
-        number = parse(value, self.dimension)
-        if number < 0 and self.dimension != "1":
+        dimension = self.unit.dimension
+        number = parse(value, dimension)
+        if number < 0 and not self.signed:
             raise ValueError("it cannot be negative")
+        if number == 0 and self.unit.above_0:
+            raise ValueError(f"above 0 {dimension} is expected; without the key, {self.unit.above_0}")
         if abs(number) > _HUGE:
-            raise ValueError(f"far too large: at most {_HUGE:g} {self.dimension} is meant to be written here")
+            raise ValueError(f"far too large: at most {_HUGE:g} {dimension} is meant to be written here")
         return number
 
 
@@ -64,7 +68,8 @@ def _readable(annotation: Any, *, signed: bool) -> Any:
         base, *metadata = get_args(annotation)
         unit = next((entry for entry in metadata if isinstance(entry, Unit)), None)
         if unit is not None:
-            return Annotated[float, BeforeValidator(_Quantity(unit.dimension)), WithJsonSchema(_schema(unit.dimension))]
+            schema = WithJsonSchema(_schema(unit.dimension))
+            return Annotated[float, BeforeValidator(_Quantity(unit, signed)), schema]
         return Annotated[_readable(base, signed=signed), *metadata]
     if annotation is int:
         return int if signed else Annotated[int, BeforeValidator(_count)]
@@ -87,14 +92,14 @@ def _adapter(annotation: Any, signed: bool) -> TypeAdapter[Any]:
 
 
 def adapter(parameter: Parameter) -> TypeAdapter[Any]:
-    """Reader of one parameter; whole numbers are 0 or more, unless the default is less.
+    """Reader of one parameter; quantities and whole numbers are 0 or more, unless the default is less.
 
     Raises
     ------
     SimperfError
         Its annotation is nothing that a file can say.
     """
-    signed = isinstance(parameter.default, int) and parameter.default < 0
+    signed = isinstance(parameter.default, int | float) and parameter.default < 0
     try:
         return _adapter(parameter.annotation, signed)
     except (PydanticSchemaGenerationError, TypeError):

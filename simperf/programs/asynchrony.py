@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Literal
 
 from simperf.engine.kernel import Kernel
-from simperf.errors import ProgramError
+from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program, item, launch, run, synchronize
 from simperf.execution.session import Session
 from simperf.programs.parameters import Count
@@ -19,7 +19,7 @@ from simperf.units import Bytes, Ratio, Seconds
 __all__ = ["async_chain", "expression", "forward_passes", "launch_queue", "run_ahead", "what_blocks"]
 
 
-@program("async-chain")
+@program("async-chain", events=lambda given: 2.0 * given["n"])
 def async_chain(
     m: Session, *, n: Count = 10_000, t1: Seconds = 1e-6, t2: Seconds = 2e-6, t3: Seconds = 1e-6, jitter: Ratio = 0.0
 ) -> Program:
@@ -38,6 +38,9 @@ def async_chain(
     jitter : float
         each time is drawn between (1 - jitter) and (1 + jitter) of its value
     """
+    if not 0.0 <= jitter <= 1.0:
+        expected = "0 to 1: with 1, times are drawn between 0 and twice their values"
+        raise InputError(Problem("no time is negative", key="jitter", value=f"{jitter:g}", expected=expected))
     gpu, draw = m.gpu(), m.rng("async-chain")
 
     def kernel() -> Kernel:
@@ -52,7 +55,7 @@ def async_chain(
     m.work("operations", n)
 
 
-@program("what-blocks")
+@program("what-blocks", events=lambda given: 2.0 * given["n"])
 def what_blocks(
     m: Session,
     *,
@@ -93,7 +96,7 @@ def what_blocks(
     yield synchronize(gpu)
 
 
-@program("launch-queue")
+@program("launch-queue", events=lambda given: 2.0 * given["n"])
 def launch_queue(m: Session, *, n: Count = 3000, t1: Seconds = 4.5e-6, t2: Seconds = 190e-6) -> Program:
     """Launch without ever looking, until the queue is full and the frontend runs at the kernel's pace.
 
@@ -122,7 +125,7 @@ def launch_queue(m: Session, *, n: Count = 3000, t1: Seconds = 4.5e-6, t2: Secon
     yield synchronize(gpu)
 
 
-@program("run-ahead")
+@program("run-ahead", events=lambda given: 2.0 * given["batches"] * given["ops"])
 def run_ahead(
     m: Session,
     *,
@@ -165,7 +168,7 @@ def run_ahead(
     m.work("operations", batches * ops)
 
 
-@program("forward-passes")
+@program("forward-passes", events=lambda given: 2.0 * given["passes"] * len(given["sizes"]))
 def forward_passes(
     m: Session,
     *,
@@ -195,7 +198,7 @@ def forward_passes(
     m.work(f"rows through {'-'.join(map(str, sizes))}", passes * batch)
 
 
-@program("expression")
+@program("expression", events=lambda given: 4.0 * given["times"])
 def expression(m: Session, *, elements: Count = 1_000_000, times: Count = 1) -> Program:
     """Compute z = x * y + 2 from two fresh arrays and print it (section 12.2.1, figure 12.2.2).
 

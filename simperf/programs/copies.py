@@ -17,7 +17,7 @@ from simperf.workload import element_size, make_op
 __all__ = ["copy_overlap", "host_copy"]
 
 
-@program("copy-overlap")
+@program("copy-overlap", events=lambda given: 4.0 * given["n"])
 def copy_overlap(
     m: Session,
     *,
@@ -68,7 +68,7 @@ def copy_overlap(
     m.metric("time outside kernels", m.now - (n * kernel.time if what != "copy" else 0.0), "s")
 
 
-@program("host-copy")
+@program("host-copy", events=lambda given: 4.0 * given["n"] * given["gpus"])
 def host_copy(
     m: Session,
     *,

@@ -14,7 +14,7 @@ from simperf.execution.session import Session
 from simperf.programs.parameters import Unless
 from simperf.programs.registry import program
 from simperf.programs.rules import deviates
-from simperf.training.input import DataLoading
+from simperf.training.input import DataLoading, open_disk
 from simperf.training.jitter import Family, distribution, scaled, stream
 from simperf.training.steady import Steady, long_run
 from simperf.units import Bytes, Ratio, Seconds
@@ -26,6 +26,13 @@ def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
     loading = ("prefetch", "stored", "decoded", "decode")
     inside = "without workers the data lie in device memory"
     return deviates(given), Unless(given["workers"] > 0, loading, inside, "workers = 1 or more")
+
+
+def _epoch_events(given: Mapping[str, Any]) -> float:
+    """About how many events an epoch is: with jitter all steps are played, without it those until they repeat."""
+    steps = given["samples"] / max(given["batch"], 1)
+    played = steps if given["jitter"] != "constant" else min(steps, given["settle"])
+    return float(2.0 * played + 4.0 * given["workers"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +79,7 @@ class Epoch:
             raise InputError(Problem(message, key="batch", value=str(self.batch)))
 
 
-@program("epoch", rules=_rules)
+@program("epoch", rules=_rules, events=_epoch_events)
 def epoch(m: Session, options: Epoch) -> Program:
     """Train an epoch: as many steps as it takes until they repeat, the rest as their continuation."""
     gpu, batch, workers = m.gpu(), options.batch, options.workers
@@ -89,6 +96,8 @@ def epoch(m: Session, options: Epoch) -> Program:
         if len(done) > 1:  # the next mini-batch is on its way while this step runs
             yield wait(done.pop(0))
 
+    if pipeline is None and m.simulation.machine is not None and options.loading.disk != DataLoading().disk:
+        open_disk(m, options.loading.disk)
     fill = (lambda: pipeline.fill) if pipeline is not None else None
     run = yield from long_run(m, one, steps, state=fill, watch=Steady(settle=options.settle))
     drained = m.now
@@ -105,7 +114,7 @@ def epoch(m: Session, options: Epoch) -> Program:
     m.notes.append(f"{run.reason}; the timeline shows the simulated steps only")
 
 
-@program("checkpointed-training")
+@program("checkpointed-training", events=lambda given: 2.0 * given["steps"])
 def checkpointed_training(
     m: Session,
     *,

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import simpy
 
@@ -22,7 +23,13 @@ from simperf.units import Bytes, Seconds
 __all__ = ["disk_reads", "memory_reads", "pointer_chase", "round_trips", "sends"]
 
 
-@program("memory-reads")
+def _reads(given: Mapping[str, Any]) -> float:
+    """About how many events reads at random are; bursts are a few."""
+    access = given["access"]
+    return 7.0 * given["nbytes"] / access if given["pattern"] == "random" and access > 0 else 0.0
+
+
+@program("memory-reads", events=_reads)
 def memory_reads(
     m: Session,
     *,
@@ -66,7 +73,7 @@ def memory_reads(
     m.metric("time per access", m.now / len(reads), "s")
 
 
-@program("pointer-chase")
+@program("pointer-chase", events=lambda given: float(given["n"]))
 def pointer_chase(m: Session, *, working_set: Bytes = 16e3, n: Count = 1000) -> Program:
     """Follow n pointers through a working set: each load waits for the one before (section 12.4.4).
 
@@ -89,7 +96,7 @@ def pointer_chase(m: Session, *, working_set: Bytes = 16e3, n: Count = 1000) -> 
     m.metric("latency", m.now / n, "s")
 
 
-@program("disk-reads")
+@program("disk-reads", events=lambda given: 8.0 * max(given["n"], given["outstanding"]))
 def disk_reads(
     m: Session,
     *,
@@ -139,7 +146,7 @@ def disk_reads(
     m.metric("time per request", m.now / n * outstanding, "s")
 
 
-@program("sends")
+@program("sends", events=lambda given: 4.0 * given["n"])
 def sends(
     m: Session,
     *,
@@ -180,7 +187,7 @@ def sends(
     m.metric("bandwidth", n * nbytes / m.now if m.now else 0.0, "B/s")
 
 
-@program("round-trips")
+@program("round-trips", events=lambda given: 8.0 * given["n"])
 def round_trips(
     m: Session,
     *,

@@ -84,7 +84,7 @@ class ServerLoss:
     checkpoint_every: int = 5
 
 
-@program("server-loss")
+@program("server-loss", events=lambda given: 4.0 * given["steps"] * max(given["shards"], 1))
 def server_loss(m: Session, options: ServerLoss) -> Program:
     """Lose a parameter server: detection, new homes for its shards, steps that are redone (section 12.7.2)."""
     pool, homes, lost = list(options.workers or m.machine.gpus), options.held.servers, options.lost

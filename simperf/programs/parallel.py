@@ -17,7 +17,7 @@ from simperf.workload import make_op
 __all__ = ["streams", "timers", "two_devices"]
 
 
-@program("two-devices")
+@program("two-devices", events=lambda given: 2.0 * given["n"] * given["devices"])
 def two_devices(
     m: Session,
     *,
@@ -57,7 +57,7 @@ def two_devices(
     m.work("products", 2.0 * size**3 * n * devices, "FLOP")
 
 
-@program("streams")
+@program("streams", events=lambda given: 2.0 * max(given["n"], given["lanes"]))
 def streams(
     m: Session, *, n: Count = 100, lanes: Count = 4, demand: Ratio = 0.2, t1: Seconds = 0.0, t2: Seconds = 100e-6
 ) -> Program:
@@ -88,7 +88,7 @@ def streams(
     m.work("kernels", n)
 
 
-@program("timers")
+@program("timers", events=lambda given: 4.0 * given["n"])
 def timers(
     m: Session,
     *,

@@ -14,6 +14,7 @@ from simperf.errors import InputError, Problem, SimperfError
 
 __all__ = [
     "Count",
+    "Events",
     "Parameter",
     "Rules",
     "Unless",
@@ -23,6 +24,7 @@ __all__ = [
     "idle_problems",
     "no_rules",
     "parameter_docs",
+    "uncounted",
 ]
 
 #: how many, one at least; a scenario file is held to it
@@ -142,6 +144,15 @@ Rules = Callable[[Mapping[str, Any]], Iterable[Unless]]
 def no_rules(given: Mapping[str, Any]) -> Iterable[Unless]:
     """Rules of a program of which every parameter always has an effect."""
     return ()
+
+
+#: from the value of each parameter to about how many events a run plays; what it counts grows with them
+Events = Callable[[Mapping[str, Any]], float]
+
+
+def uncounted(given: Mapping[str, Any]) -> float:
+    """Estimate of a program that says nothing about its events: none are counted before it is played."""
+    return 0.0
 
 
 def idle_problems(parameters: Mapping[str, Parameter], rules: Rules, given: Mapping[str, Any]) -> list[Problem]:

@@ -51,7 +51,11 @@ class FedTraining:
     decode_cv: Ratio = 0.1
 
 
-@program("input-pipeline", rules=lambda given: [deviates(given, "decode_jitter", "decode_cv")])
+@program(
+    "input-pipeline",
+    rules=lambda given: [deviates(given, "decode_jitter", "decode_cv")],
+    events=lambda given: 8.0 * given["batches"] + 2.0 * given["workers"],
+)
 def input_pipeline(m: Session, options: FedTraining) -> Program:
     """Feed a training loop from a disk through decode workers, and see what it waits for."""
     if options.batches < 1:

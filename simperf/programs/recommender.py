@@ -54,7 +54,7 @@ class RecommenderTraining:
         return HybridRun(self.model, nodes, self.batch, self.steps, **how)
 
 
-@program("recommender")
+@program("recommender", events=lambda given: 16.0 * given["steps"])
 def recommender(m: Session, training: RecommenderTraining) -> Program:
     """Train a recommender by hybrid parallelism: tables spread over the GPUs, top layers copied to all."""
     there, gpus = m.machine.gpus, training.gpus

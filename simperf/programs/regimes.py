@@ -20,7 +20,7 @@ from simperf.workload.loops import timing_loop
 __all__ = ["DecoderForward", "additions", "decoder_forward", "operations"]
 
 
-@program("operations")
+@program("operations", events=lambda given: 2.0 * given["times"] * len(given["ops"]))
 def operations(
     m: Session,
     *,
@@ -63,7 +63,7 @@ def operations(
         m.notes.append(f"{op.name} is {cost.regime}-bound: {format_quantity(cost.time, 's')} alone")
 
 
-@program("additions")
+@program("additions", events=lambda given: 2.0 * given["n"])
 def additions(m: Session, *, n: Count = 10_000, elements: Count = 2) -> Program:
     """Add one to an array, n times (section 12.2.2); each operation needs the one before.
 
@@ -127,7 +127,7 @@ class DecoderForward:
         return decoder(self.layers, self.width, **shape, dtype=self.dtype)
 
 
-@program("decoder-forward")
+@program("decoder-forward", events=lambda given: 20.0 * (given["passes"] + 1) * given["layers"])
 def decoder_forward(m: Session, options: DecoderForward) -> Program:
     """Run the forward pass of a decoder-only transformer again and again; the first pass is not counted."""
     device = m.gpu()

@@ -11,7 +11,7 @@ from typing import Any, Protocol, get_type_hints
 
 from simperf.errors import Problem, SimperfError, nearest
 from simperf.execution.frontend import Program
-from simperf.programs.parameters import Parameter, Rules, idle_problems, no_rules, parameter_docs
+from simperf.programs.parameters import Events, Parameter, Rules, idle_problems, no_rules, parameter_docs, uncounted
 from simperf.registry import Registry
 
 __all__ = ["PROGRAMS", "Options", "ProgramSpec", "program"]
@@ -46,6 +46,10 @@ class ProgramSpec:
         First line of its docstring.
     rules : callable, optional
         Which parameters have no effect, from the values of all.
+    options : Options, optional
+        Parameters of the object that it takes.
+    events : callable, optional
+        About how many events a run plays, from the values of all.
     """
 
     name: str
@@ -54,10 +58,17 @@ class ProgramSpec:
     title: str
     rules: Rules = no_rules
     options: Options | None = None
+    events: Events = uncounted
 
     @classmethod
     def of(
-        cls, name: str, function: Callable[..., Any], *, rules: Rules = no_rules, options: Options | None = None
+        cls,
+        name: str,
+        function: Callable[..., Any],
+        *,
+        rules: Rules = no_rules,
+        options: Options | None = None,
+        events: Events = uncounted,
     ) -> ProgramSpec:
         """Read a function's signature and docstring.
 
@@ -70,6 +81,8 @@ class ProgramSpec:
             Which parameters have no effect, from the values of all.
         options : Options, optional
             Parameters of the object that it takes; by default the fields of its dataclass.
+        events : callable, optional
+            About how many events a run plays, from the values of all.
 
         Raises
         ------
@@ -87,7 +100,7 @@ class ProgramSpec:
 
             options = Fields(kind, rules)  # type: ignore[arg-type]
         if options is not None:
-            return cls(name, _of_keywords(name, function, options), options.parameters, title, rules, options)
+            return cls(name, _of_keywords(name, function, options), options.parameters, title, rules, options, events)
         parameters = {}
         for parameter in taken:
             if parameter.name not in hints or parameter.default is inspect.Parameter.empty:
@@ -98,7 +111,7 @@ class ProgramSpec:
             parameters[parameter.name] = Parameter(
                 parameter.name, hints[parameter.name], parameter.default, docs.get(parameter.name, "")
             )
-        return cls(name, function, parameters, title, rules)
+        return cls(name, function, parameters, title, rules, None, events)
 
     def idle(self, given: Mapping[str, Any]) -> frozenset[str]:
         """Parameters that have no effect beside the others, which are `given` or have their defaults."""
@@ -165,7 +178,7 @@ PROGRAMS: Registry[ProgramSpec] = Registry(
 
 
 def program(
-    name: str, *, rules: Rules = no_rules, options: Options | None = None
+    name: str, *, rules: Rules = no_rules, options: Options | None = None, events: Events = uncounted
 ) -> Callable[[Callable[..., Program]], Callable[..., Program]]:
     """Register a generator function as the program `name`.
 
@@ -176,10 +189,12 @@ def program(
         Which of its parameters have no effect, from the values of all.
     options : Options, optional
         Parameters of the one object that it takes beside the session.
+    events : callable, optional
+        About how many events a run plays, from the values of all: what would play too many is refused before it begins.
     """
 
     def decorate(function: Callable[..., Program]) -> Callable[..., Program]:
-        PROGRAMS.add(name, ProgramSpec.of(name, function, rules=rules, options=options))
+        PROGRAMS.add(name, ProgramSpec.of(name, function, rules=rules, options=options, events=events))
         return function
 
     return decorate

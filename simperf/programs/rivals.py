@@ -88,7 +88,7 @@ class ServersOrRing:
         )
 
 
-@program("servers-or-ring")
+@program("servers-or-ring", events=lambda given: 32.0 * given["steps"])
 def servers_or_ring(m: Session, options: ServersOrRing) -> Program:
     """Hold parameter servers on machines of their own against an all-reduce without them (section 12.7).
 

@@ -99,6 +99,14 @@ def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
     )
 
 
+def _events(given: Mapping[str, Any]) -> float:
+    """About how many events training is, at least: the passes of a worker, and what is sent of each layer."""
+    layers = 1 if given["model"] else max(given["layers"], len(given["sizes"]))
+    nbytes = 0.0 if given["model"] else given["weights"]
+    slices = nbytes / given["slice_size"] if given["slice_size"] > 0 else 0.0
+    return float(4.0 * given["steps"] * max(layers, slices))
+
+
 def _job(given: Mapping[str, Any]) -> Job:
     problems = [
         Problem(message, key=key, value=f"{given[key]:g}")
@@ -165,7 +173,7 @@ OPTIONS = JobOptions(
 )
 
 
-@program("parameter-server", rules=_rules, options=OPTIONS)
+@program("parameter-server", rules=_rules, options=OPTIONS, events=_events)
 def train_with_servers(m: Session, job: Job) -> Program:
     """Train with parameter servers, and see where the time goes (sections 12.7.1, 12.7.3 and 12.7.4)."""
     yield play_job(m, job)

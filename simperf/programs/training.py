@@ -103,6 +103,15 @@ def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
     )
 
 
+def _events(given: Mapping[str, Any]) -> float:
+    """About how many events training is, at least: the passes of a device, and a collective a bucket."""
+    steps = (given["total"] or given["steps"]) * given["accumulate"]
+    layers = 1 if given["model"] else max(given["layers"], len(given["sizes"]))
+    nbytes = 0.0 if given["model"] else given["weights"]
+    buckets = nbytes / given["bucket"] if given["bucket"] > 0 else 0.0
+    return float(4.0 * steps * layers + given["steps"] * min(buckets, layers))
+
+
 def chooses_kernels(given: Mapping[str, Any]) -> Iterable[Unless]:
     """Kernels of a layer have an effect for models by their dimensions, a library of attention where that is one."""
     traced = not given["model"] or isinstance(given["model"], str)
@@ -170,7 +179,7 @@ OPTIONS = JobOptions(
 )
 
 
-@program("train", rules=_rules, options=OPTIONS)
+@program("train", rules=_rules, options=OPTIONS, events=_events)
 def train(m: Session, job: Job) -> Program:
     """Train by data parallelism, and see what scaling costs (sections 12.5 and 12.6)."""
     yield play_job(m, job)

@@ -116,7 +116,7 @@ class UnevenWorkers:
             raise InputError(problems)
 
 
-@program("stragglers", rules=_worker_rules)
+@program("stragglers", rules=_worker_rules, events=lambda given: 3.0 * given["workers"] * given["steps"])
 def stragglers(m: Session, options: UnevenWorkers) -> Program:
     """Workers of uneven speed, with and without waiting for each other (section 12.7.3)."""
     env = m.simulation.env
@@ -258,7 +258,7 @@ class MessagesOverLink:
     disturbed: DisturbedLink = field(default_factory=DisturbedLink)
 
 
-@program("link-flaps", rules=_flap_rules)
+@program("link-flaps", rules=_flap_rules, events=lambda given: 4.0 * given["n"])
 def link_flaps(m: Session, options: MessagesOverLink) -> Program:
     """Send messages over a link that is slow or down for a time, or flaps at random."""
     one = options.messages
@@ -270,4 +270,4 @@ def link_flaps(m: Session, options: MessagesOverLink) -> Program:
         yield m.send(one.source, one.target, one.nbytes)
     m.work("payload", one.n * one.nbytes, "B")
     m.rate("bandwidth", one.n * one.nbytes, "B/s")
-    m.metric("time lost", m.now - one.n * (route.latency + one.nbytes / route.bandwidth), "s")
+    m.metric("time lost", max(0.0, m.now - one.n * (route.latency + one.nbytes / route.bandwidth)), "s")

@@ -40,6 +40,8 @@ TABLES = (
     *("strategy", "devices", "input", "disturbances", "failures"),
     *("run", "expect", "measured", "compare"),
 )
+#: it lifts limits, and changes nothing of what is simulated
+_FORCE = ("run", "force")
 #: tables that belong to the program
 _JOB_TABLES = ("model", "layout", "strategy", "devices", "input", "disturbances", "failures")
 #: tables that say nothing about what is run
@@ -136,7 +138,8 @@ def change_scenario(
         )
     folder = Path(scenario.path).parent if scenario.path else Path()
     made = _Loader(TomlFile("", dict(scenario.data), ""), overrides, folder).load()
-    return replace(made, name=scenario.name, title=scenario.title, path=scenario.path)
+    changed = (*scenario.changes, *overrides)
+    return replace(made, name=scenario.name, title=scenario.title, path=scenario.path, changes=changed)
 
 
 def make_scenario(data: Mapping[str, Any], *, folder: str | os.PathLike[str] = ".") -> Scenario:
@@ -171,7 +174,8 @@ def redraw(scenario: Scenario, draw: int) -> Scenario:
     folder = Path(scenario.path).parent if scenario.path else Path()
     made = _Loader(TomlFile(scenario.path, data, ""), [], folder).load()
     variants = tuple(redraw(variant, draw) for variant in scenario.variants)
-    return replace(made, name=scenario.name, title=scenario.title, seed=scenario.seed, variants=variants)
+    kept = {"name": scenario.name, "title": scenario.title, "seed": scenario.seed, "changes": scenario.changes}
+    return replace(made, variants=variants, **kept)  # type: ignore[arg-type]
 
 
 class _Loader:
@@ -194,12 +198,13 @@ class _Loader:
         variants = self._variants(data, layered, problems, base=scenario)
         if problems:
             raise InputError(_in_order(problems))
-        simulated = [o for o in self.overrides if o.path[0] not in ("scenario", *_SILENT)]
+        simulated = [o for o in self.overrides if o.path[0] not in ("scenario", *_SILENT) and o.path != _FORCE]
         changed = any(data.get(key) != self.toml.data.get(key) for key in {str(o.path[0]) for o in simulated})
         if changed:
             variants = tuple(replace(v, overridden=True, expectations=(), measurements=()) for v in variants)
             scenario = replace(scenario, overridden=True, expectations=(), measurements=())
-        return replace(scenario, variants=variants)
+        own = tuple(self.overrides)
+        return replace(scenario, variants=tuple(replace(one, changes=own) for one in variants), changes=own)
 
     def _scenario(self, data: dict[str, Any], toml: TomlFile, problems: list[Problem], *, name: str) -> Scenario | None:
         before = len(problems)
@@ -266,6 +271,7 @@ class _Loader:
             program=program,
             parameters=parameters,
             seed=run.seed,
+            force=run.force,
             expectations=expectations,
             measurements=measurements,
             case=head.case,

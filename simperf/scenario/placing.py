@@ -54,10 +54,12 @@ def _placed(error: SimperfError, scenario: Scenario) -> list[Problem]:
             key = dotted(path)
         if scenario.name != scenario.title:
             message = f"in the variant {scenario.name!r}: {message}"
-        line = toml.line(_origin(path, toml.data, scenario))
         read = _of_file(path, scenario.data)  # a quantity as it was written
         value = repr(read) if problem.value and isinstance(read, str) else problem.value
-        placed.append(replace(problem, message=message, file=toml.path, line=line, key=key, value=value))
+        origin = _origin(path, toml.data, scenario)
+        option = "" if origin[0] == "compare" else _option(path, scenario)
+        place = (option, 0) if option else (toml.path, toml.line(origin))
+        placed.append(replace(problem, message=message, file=place[0], line=place[1], key=key, value=value))
     return placed
 
 
@@ -68,6 +70,12 @@ def _origin(path: tuple[str | int, ...], data: Mapping[str, Any], scenario: Scen
     rows = enumerate(data.get("compare", ()))
     own = next((index for index, row in rows if row.get("name") == scenario.name and len(path) > 1), None)
     return path[:1] if own is None or scenario.name == scenario.title else ("compare", own, "set")
+
+
+def _option(path: tuple[str | int, ...], scenario: Scenario) -> str:
+    """What the caller gave the value at a key path with, such as ``--set``; empty if the file says it."""
+    options = [one.option for one in scenario.changes if path[: len(one.path)] == one.path and len(path) > 1]
+    return options[-1] if options else ""
 
 
 def _parameter(key: str, scenario: Scenario) -> str:

@@ -70,9 +70,10 @@ class CalibrationTable(Table):
 
 
 class RunTable(Table):
-    """``[run]``: what a repetition needs."""
+    """``[run]``: what a repetition needs, and whether runs and studies may take as long as they will."""
 
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**63)] = 0
+    force: Annotated[bool, Field(strict=True)] = False
 
 
 class VariantTable(Table):

@@ -12,6 +12,7 @@ from simperf.hardware import Machine
 from simperf.programs import ProgramSpec
 from simperf.scenario.answer import Asked
 from simperf.scenario.expectation import Expectation
+from simperf.scenario.overrides import Override
 
 if TYPE_CHECKING:
     from simperf.hardware import ProfilePart
@@ -42,6 +43,8 @@ class Scenario:
     parameters : mapping of str to object
         All of the program's parameters, defaults too, in SI units.
     seed : int
+    force : bool
+        Play as many events, points and draws as it takes, instead of refusing what would be too many.
     expectations : tuple of Expectation
         What the run must give; left out if `overridden`.
     measurements : tuple of Expectation
@@ -60,6 +63,8 @@ class Scenario:
         What ``[calibration]`` names: fitted constants that stand for the catalogue's.
     adjusted : mapping of str to frozenset of str
         Kind and name of the parts of the machine that each profile changed, such as ``"link pcie3-x16"``.
+    changes : tuple of Override
+        Values that the caller gave in place of the file's, to say where a value comes from.
     """
 
     name: str
@@ -76,6 +81,7 @@ class Scenario:
     cost: CostSettings = field(default_factory=CostSettings)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
+    force: bool = False
     expectations: tuple[Expectation, ...] = ()
     measurements: tuple[Expectation, ...] = ()
     case: str = ""
@@ -86,6 +92,7 @@ class Scenario:
     overridden: bool = False
     profiles: tuple[ProfilePart, ...] = ()
     adjusted: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    changes: tuple[Override, ...] = field(default=(), compare=False)
 
     def __repr__(self) -> str:
         where = self.machine.name if self.machine is not None else "one device without limits"

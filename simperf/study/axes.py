@@ -14,6 +14,7 @@ import numpy as np
 
 from simperf.errors import InputError, Problem
 from simperf.scenario.overrides import parse_path
+from simperf.study.preflight import MOST_POINTS, refuse_points
 
 __all__ = ["DESIGNS", "OPTION", "Axis", "Design", "LatinHypercube", "make_axes", "make_points", "parse_axis"]
 
@@ -48,6 +49,8 @@ DESIGNS = ("grid", "list", "lhs")
 
 #: the option that gives axes on the command line, which their problems name
 OPTION = "--vary"
+#: values that a range may have
+MOST_OF_RANGE = 1_000_000
 _NUMBER = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _RANGE = re.compile(
     rf"^\s*({_NUMBER})\s*([^\s\d.][^.:]*?)?\s*\.\.\s*({_NUMBER})\s*([^\s\d:][^:]*?)?\s*(?::\s*(\d+)\s*(?::\s*(log))?)?\s*$"
@@ -163,7 +166,9 @@ def make_axes(vary: Mapping[str, Any] | Sequence[str]) -> list[Axis]:
     return axes
 
 
-def make_points(axes: Sequence[Axis], design: Design = "grid", *, seed: int = 0) -> list[dict[str, Any]]:
+def make_points(
+    axes: Sequence[Axis], design: Design = "grid", *, seed: int = 0, force: bool = False
+) -> list[dict[str, Any]]:
     """The values of each point, by key.
 
     Parameters
@@ -174,11 +179,13 @@ def make_points(axes: Sequence[Axis], design: Design = "grid", *, seed: int = 0)
         hypercube, of ten points a key if its name is given.
     seed : int
         Of a Latin hypercube.
+    force : bool
+        Make as many as it takes.
 
     Raises
     ------
     InputError
-        A design that the axes do not fit.
+        A design that the axes do not fit, or too many points.
     """
     hypercube = LatinHypercube() if design == "lhs" else design if isinstance(design, LatinHypercube) else None
     if hypercube is None and design not in DESIGNS:
@@ -204,10 +211,13 @@ def make_points(axes: Sequence[Axis], design: Design = "grid", *, seed: int = 0)
         raise InputError(problems)
     keys = [axis.key for axis in axes]
     if design == "grid":
+        count = math.prod(float(len(axis.values)) for axis in axes)
+        refuse_points(count, force=force, expected="fewer values, or --design lhs with --points N")
         return [dict(zip(keys, row, strict=True)) for row in itertools.product(*(axis.values for axis in axes))]
     if hypercube is None:
         return [dict(zip(keys, row, strict=True)) for row in zip(*(axis.values for axis in axes), strict=True)]
     count = hypercube.points or 10 * len(axes)
+    refuse_points(count, force=force, expected=f"{MOST_POINTS:,} at most", option="--points")
     random = np.random.default_rng(np.random.SeedSequence(seed))
     columns = [(random.permutation(count) + random.random(count)) / count for _ in axes]
     return [
@@ -258,6 +268,9 @@ def _range(key: str, match: re.Match[str]) -> Axis:
     number = int(count) if count else int(high - low) + 1 if whole and high - low < 1000 else 0
     if count and number < 2:
         raise _wrong(f"{key}: a range has two points or more", value=match.group(0).strip())
+    if number > MOST_OF_RANGE:
+        message = f"{key}: {number:,} values of a range are more than {MOST_OF_RANGE:,}"
+        raise _wrong(message, value=match.group(0).strip())
     values = tuple(dict.fromkeys(axis.at(index / (number - 1)) for index in range(number))) if number else ()
     return Axis(key, values, low, high, unit, bool(log), whole)
 

@@ -55,7 +55,7 @@ def variants_of(scenario: Scenario, vary: Mapping[str, Any] | Sequence[str], *, 
         Keys or values that the scenario does not take.
     """
     axes = make_axes(vary)
-    points = make_points(axes)
+    points = make_points(axes, force=scenario.force)
     if samples and any(axis.key.startswith(f"{SPEED}.") for axis in axes):
         message = "draws are made before a resource is made faster"
         raise InputError(Problem(message, file="--samples", expected="simperf limits FILE --samples N"))

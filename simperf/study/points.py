@@ -24,6 +24,7 @@ from simperf.scenario import Scenario, make_scenario
 from simperf.scenario.overrides import Override, apply, parse_path
 from simperf.scenario.profile_use import refuse_unused
 from simperf.study.cache import own_files
+from simperf.study.preflight import refuse_runs
 
 __all__ = [
     "SPEED",
@@ -70,11 +71,17 @@ def make_tasks(
         Draws of the calibration's fit, for intervals; 0 for none.
     record : bool
         Keep the timeline while it runs, which regimes are read from.
+
+    Raises
+    ------
+    InputError
+        Too many runs; a scenario that was not made of a file or of plain data.
     """
     if "program" not in scenario.data:
         raise InputError(
             Problem("the scenario was not made of a file or of plain data", expected="make_scenario({...})")
         )
+    refuse_runs(len(points), samples, force=scenario.force)
     data = {key: value for key, value in scenario.data.items() if key not in _SILENT}
     folder = str(Path(scenario.path).absolute().parent) if scenario.path else str(Path.cwd())
     return [

@@ -20,6 +20,7 @@ from simperf.outputs import html_table
 from simperf.scenario import Scenario
 from simperf.study.axes import make_axes
 from simperf.study.points import Row, make_tasks, refuse_unused_in
+from simperf.study.preflight import refuse_points
 from simperf.study.sweep import Progress, answer_of, check_axes, run_tasks
 from simperf.units import format_quantity
 
@@ -108,7 +109,7 @@ def sensitivity(
     Raises
     ------
     InputError
-        Something that is no range, a sample size that the method cannot take, or SALib is missing.
+        Something that is no range, a sample size that the method cannot take, too many of them, or SALib is missing.
     """
     try:
         from SALib.analyze import morris as morris_indices
@@ -132,6 +133,8 @@ def sensitivity(
         problems.append(Problem("2 or more, for sobol a power of 2", key="--samples", value=str(samples)))
     if problems:
         raise InputError(problems)
+    count = samples * (len(axes) + (1 if method == "morris" else 2))
+    refuse_points(count, force=scenario.force, expected="fewer", option="--trajectories")
     problem = {"num_vars": len(axes), "names": [axis.key for axis in axes], "bounds": [[0.0, 1.0]] * len(axes)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # SALib's own, on deprecated calls

@@ -15,7 +15,7 @@ from typing import Any
 from simperf.answer import Answer
 from simperf.errors import InputError, Problem, SimperfError, refuse_removed
 from simperf.scenario import Scenario, load_scenario
-from simperf.study.axes import OPTION, Axis, Design, LatinHypercube, make_axes, make_points
+from simperf.study.axes import OPTION, Axis, Design, make_axes, make_points
 from simperf.study.cache import Cache, cache_folder, folder_hash, point_key
 from simperf.study.executors import using, workers_of
 from simperf.study.journal import Journal, canonical
@@ -27,8 +27,6 @@ __all__ = ["Progress", "answer_of", "journal_of", "run_tasks", "sweep"]
 
 #: tasks handed to the engine for each of its workers
 _AHEAD = 4
-#: points that a sweep may have
-MOST = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +105,8 @@ def sweep(
     Raises
     ------
     InputError
-        Keys that the scenario does not know, values that cannot be read, a journal of another sweep.
+        Keys that the scenario does not know, values that cannot be read, a journal of another sweep; or too many
+        points or draws, without ``run.force`` (`simperf.study.preflight`).
     """
     refuse_removed("sweep", removed, {"points": "design=LatinHypercube(points)"})
     if not isinstance(scenario, Scenario):
@@ -117,13 +116,7 @@ def sweep(
     axes = make_axes(vary)
     if not axes:
         raise InputError(Problem("nothing is varied", file="--vary", expected='"program.gpus=8,16,32"'))
-    size = 1
-    for axis in axes if design == "grid" else ():
-        size *= max(1, len(axis.values))
-    size = max(size, design.points if isinstance(design, LatinHypercube) else 0)
-    if size > MOST:
-        raise InputError(Problem(f"{size} points are more than {MOST}", file="--vary", expected="--design lhs"))
-    made = make_points(axes, design, seed=scenario.seed)
+    made = make_points(axes, design, seed=scenario.seed, force=scenario.force)
     tasks = make_tasks(scenario, made, samples=samples, record=record)
     check_axes(scenario, axes, tasks)
     rows = run_tasks(tasks, engine=engine, journal=journal_of(output), fresh=fresh, cache=cache, progress=progress)

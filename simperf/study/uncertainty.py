@@ -25,6 +25,7 @@ from simperf.scenario.calibration import unseen_profile
 from simperf.scenario.draws import draw
 from simperf.study.executors import using
 from simperf.study.points import Task, make_tasks, point_scenario, spawn_seed
+from simperf.study.preflight import refuse_draws
 
 __all__ = ["drawn", "predict"]
 
@@ -72,12 +73,13 @@ def predict(
     Raises
     ------
     InputError
-        Fewer than 2 samples.
+        Fewer than 2 samples, or too many without ``run.force``.
     """
     if isinstance(samples, bool) or not isinstance(samples, int) or samples < 2:
         raise InputError(Problem("2 samples or more are expected", key="--samples", value=str(samples)))
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(scenario)
+    refuse_draws(samples, force=scenario.force)
     then = change or (lambda one: one)
     base = play(then(scenario), record=record, unused=unused)
     if executor == "serial" or change is not None:

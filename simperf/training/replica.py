@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -17,7 +18,7 @@ from simperf.errors import InputError, Problem
 from simperf.execution.calls import riding, update_time
 from simperf.execution.session import Session
 from simperf.training.step import Gradient, TrainingStep, even_step
-from simperf.units import Bytes, Seconds
+from simperf.units import Bytes, Ratio, Seconds
 from simperf.workload.mixed import training_precision
 
 if TYPE_CHECKING:
@@ -157,9 +158,15 @@ class Layers:
     nbytes_input: Bytes = 0.0
     nbytes_output: Bytes = 0.0
     activations: Bytes = 0.0
-    states: float = 0.0
+    states: Ratio = 0.0
     launch: float | None = None
     name: str = "layers"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.states, int | float) and not 0.0 <= self.states < math.inf:  # other types are told elsewhere
+            expected = "0 or more, such as 2 for Adam's two moments"
+            message = "states of the optimizer are so many times as large as the weights"
+            raise InputError(Problem(message, key="states", value=f"{self.states:g}", expected=expected))
 
     def step(self, m: Session, device: Device, samples: int) -> TrainingStep:
         """One step on `samples` samples, the same on every device."""

@@ -13,10 +13,12 @@ def test_servers_that_share_a_node_are_told():
 
 
 def test_what_would_not_be_used_or_has_no_meaning_is_refused():
-    settings = ["program.batch=0", "program.jitter=-0.5", "program.bound=2"]
+    with pytest.raises(InputError, match=r"program\.jitter: it cannot be negative"):
+        load_scenario("training/ps-servers", ["program.jitter=-0.5"])
+    settings = ["program.batch=0", "program.bound=2"]
     with pytest.raises(InputError) as caught:
         run(load_scenario("training/ps-servers", settings))
-    assert [problem.key for problem in caught.value.problems] == ["batch", "jitter", "bound"]
+    assert [problem.key for problem in caught.value.problems] == ["batch", "bound"]
     assert "mode is 'synchronous', a bound is of 'bounded'" in str(caught.value)
 
 

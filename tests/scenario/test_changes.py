@@ -89,9 +89,15 @@ def test_all_that_is_wrong_is_said_at_once():
     assert len(caught.value.problems) == 2
 
 
-def test_what_a_run_finds_wrong_is_placed_in_the_file():
-    with pytest.raises(InputError, match=r"160mb\.toml:\d+: program\.algorithm: unknown all-reduce algorithm 'rng'"):
+def test_what_a_run_finds_wrong_is_placed_where_it_was_given(tmp_path):
+    with pytest.raises(InputError, match=r"^set: program\.algorithm: unknown all-reduce algorithm 'rng'"):
         simperf.run("d2l/sync-160mb", set={"program.algorithm": "rng"})
+    with pytest.raises(InputError, match=r"^--set: program\.algorithm: unknown all-reduce algorithm 'rng'"):
+        simperf.run("d2l/sync-160mb", set=["program.algorithm=rng"])
+    file = tmp_path / "own.toml"
+    file.write_text('[machine]\nuse = "dgx-1v"\n[program]\nuse = "all-reduce"\nalgorithm = "rng"\n')
+    with pytest.raises(InputError, match=r"own\.toml:5: program\.algorithm: unknown all-reduce algorithm 'rng'"):
+        simperf.run(file, set={"program.nbytes": "1 MB"})
 
 
 @pytest.mark.parametrize("play", [simperf.run, simperf.compare, simperf.limits, simperf.load_scenario])

@@ -112,5 +112,7 @@ def test_every_default_of_every_program_is_what_its_annotation_says(name):
         written = parameter.default
         if unit is not None and written:
             written = format_quantity(written, unit.dimension, digits=12)
+        if unit is not None and unit.above_0 and not written:
+            continue  # it stands for a key that is left out
         read_back = adapter(parameter).validate_python(written)
         assert read_back == pytest.approx(parameter.default) if unit else read_back == parameter.default

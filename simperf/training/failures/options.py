@@ -13,7 +13,7 @@ from simperf.training.failures.checkpoint import Checkpoint, young
 from simperf.training.failures.recovery import FailingRun, Recovery
 from simperf.training.field_types import keys
 from simperf.training.jitter import Distribution, distribution
-from simperf.units import Bytes, BytesPerSecond, Ratio, Seconds
+from simperf.units import Bytes, FreeUnlessGiven, Ratio, Seconds
 
 __all__ = ["FailureTimes", "Failures", "Repair", "Saving"]
 
@@ -111,10 +111,10 @@ class Saving:
 
     interval: Seconds = 0.0
     size: Bytes = 0.0
-    storage: BytesPerSecond = 0.0
+    storage: FreeUnlessGiven = 0.0
     per_node: bool = False
     asynchronous: bool = False
-    to_host: BytesPerSecond = 0.0
+    to_host: FreeUnlessGiven = 0.0
     latency: Seconds = 0.0
 
     def checkpoint(self) -> Checkpoint:

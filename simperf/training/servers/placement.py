@@ -26,6 +26,8 @@ Where = Literal["cpu", "gpu", "dedicated"]
 PLACEMENTS: tuple[str, ...] = get_args(Placement)
 #: where servers may run
 SITES: tuple[str, ...] = get_args(Where)
+#: slices into which all keys together may be cut
+MOST_SLICES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ def place_keys(
     Raises
     ------
     InputError
-        No server, no key, an unknown way, or more servers than there are shards.
+        No server, no key, an unknown way, more servers than there are shards, or too many slices.
 
     Examples
     --------
@@ -99,6 +101,11 @@ def place_keys(
             for key, size in enumerate(sizes)
             for part in range(servers)
         )
+    count = math.fsum(size / slice_size for size in sizes)
+    if count > MOST_SLICES:
+        expected = f"{math.fsum(sizes) / MOST_SLICES:.3g} B or more"
+        message = f"{count:.3g} slices are more than {MOST_SLICES:,}"
+        raise InputError(Problem(message, key="slice_size", value=f"{slice_size:g} B", expected=expected))
     parts = [
         (key, size / pieces)
         for key, size in enumerate(sizes)

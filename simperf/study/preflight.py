@@ -1,0 +1,68 @@
+"""Limits on the runs of a study, checked before their list is made: points, draws of constants, and both together."""
+
+from __future__ import annotations
+
+from simperf.errors import InputError, Problem
+
+__all__ = ["MOST_DRAWS", "MOST_POINTS", "MOST_RUNS", "refuse_draws", "refuse_points", "refuse_runs"]
+
+#: points that a study may have: a list of more takes gigabytes
+MOST_POINTS = 100_000
+#: draws of constants that a run may have; the outer 5 % of an interval need a hundred
+MOST_DRAWS = 10_000
+#: runs of a study in all, those of its draws among them: a day at 10 a second
+MOST_RUNS = 1_000_000
+
+
+def refuse_points(count: float, *, expected: str, force: bool = False, option: str = "--vary") -> None:
+    """Refuse a study of too many points.
+
+    Parameters
+    ----------
+    count : float
+        Points.
+    expected : str
+        What would make them fewer.
+    force : bool
+        The scenario's ``run.force``.
+    option : str
+        What asks for so many.
+
+    Raises
+    ------
+    InputError
+        With the number, and what to change.
+    """
+    if count > MOST_POINTS and not force:
+        message = f"{count:,.0f} points are more than {MOST_POINTS:,}"
+        told = f"{expected}; or --force (run.force = true), which makes them all"
+        raise InputError(Problem(message, file=option, expected=told))
+
+
+def refuse_draws(samples: int, *, force: bool = False) -> None:
+    """Refuse too many draws of constants; the parameters are those of `refuse_points`.
+
+    Raises
+    ------
+    InputError
+        With the number, and what to change.
+    """
+    if samples > MOST_DRAWS and not force:
+        message = f"{samples:,} draws, a run each, are more than {MOST_DRAWS:,}"
+        told = "100, which settle an interval of 90 % to a tenth of its width; or --force (run.force = true)"
+        raise InputError(Problem(message, file="--samples", value=str(samples), expected=told))
+
+
+def refuse_runs(points: int, samples: int, *, force: bool = False) -> None:
+    """Refuse a study whose points and draws are too many together; the parameters are those of `refuse_points`.
+
+    Raises
+    ------
+    InputError
+        With the number, and what to change.
+    """
+    refuse_draws(samples, force=force)
+    runs = points * (1 + samples)
+    if runs > MOST_RUNS and not force:
+        message = f"{points:,} points of {samples:,} draws are {runs:,} runs, more than {MOST_RUNS:,}"
+        raise InputError(Problem(message, file="--samples", expected="fewer of both; or --force (run.force = true)"))

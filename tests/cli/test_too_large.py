@@ -1,0 +1,179 @@
+"""Runs and studies that would have no end, or take all memory: refused at once with the number and what to change."""
+
+import importlib
+from dataclasses import replace
+
+import pytest
+
+import simperf
+from simperf.engine.simulation import Simulation
+from simperf.errors import InputError, ProgramError
+from simperf.programs import PROGRAMS
+from simperf.programs.parameters import uncounted
+from simperf.programs.preflight import refuse_excess
+from simperf.training.replica import Layers
+from simperf.training.servers.placement import place_keys
+
+RUN = importlib.import_module("simperf.run")  # the package has a function of that name
+
+#: command -> what the message says: where, how much, what would do
+CASES = {
+    "run d2l/async --set program.n=1000000000000": [
+        "--set: program.n: about 2e+12 events would be played, more than 3e+06 (read: 1,000,000,000,000)",
+        "n of at most 1,500,000; or --force",
+    ],
+    "run training/buckets --set program.steps=1000000000": ["--set: program.steps: about 4e+09", "steps of at most"],
+    "run training/jitter-stragglers --set program.steps=1000000000": ["--set: program.steps: about 4.8e+10"],
+    "run d2l/disks --set program.n=1000000000": ["--set: program.n: about 8e+09 events"],
+    "run d2l/memory-bursts --set program.access=1e-30~B": ["--set: program.access: about", "access of at least 1.49 B"],
+    "run training/checkpoint-by-hand --set program.interval=1e-30~s": [
+        "program.interval: about 8e+32",
+        "at least 267 us",
+    ],
+    "run training/checkpoint-by-hand --set program.work=1e30~s": ["program.work: about 2e+28", "work of at most"],
+    "run training/fail-llama3 --set program.runs=1000000000": ["program.runs: about 1.87e+12", "runs of at most"],
+    "run training/async-saturation --set program.slice_size=1e-30~B": ["program.slice_size: about", "at least"],
+    "run d2l/async --samples 1000000000": ["--samples: 1,000,000,000 draws", "more than 10,000", "--force"],
+    "run training/jitter-stragglers --samples 1000000000": ["--samples: 1,000,000,000 draws"],
+    "sweep d2l/async --vary program.n=1..5 --samples 1000000000": ["--samples: 1,000,000,000 draws"],
+    "sweep d2l/async --vary program.n=1..900 --samples 9999": ["900 points of 9,999 draws are 9,000,000 runs"],
+    "sweep d2l/async --vary program.n=1..5:1000000000": ["--vary: program.n: 1,000,000,000 values", "1..5:1000000000"],
+    "sweep d2l/async --vary program.n=1..900 --vary run.seed=1..900": [
+        "--vary: 810,000 points are more than 100,000",
+        "fewer values, or --design lhs with --points N; or --force",
+    ],
+    "sweep d2l/async --vary program.n=1..5 --design lhs --points 2000000": [
+        "--points: 2,000,000 points are more than 100,000",
+        "100,000 at most; or --force",
+    ],
+    "compare d2l/async --vary program.n=1..900 --vary run.seed=1..900": ["--vary: 810,000 points"],
+    "limits d2l/async --vary program.n=1..9 --vary program.t1=1..2~us --trajectories 1000000000": [
+        "--trajectories: 3,000,000,000 points"
+    ],
+}
+
+
+@pytest.mark.parametrize("words", CASES)
+def test_it_is_refused_before_it_begins(words, simperf):
+    code, out, err = simperf(*(word.replace("~", " ") for word in words.split()))
+    assert (code, out) == (2, "")
+    for text in CASES[words]:
+        assert text in err, err
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_defaults_of_a_program_are_within_the_limit(name):
+    given = {key: one.default for key, one in PROGRAMS[name].parameters.items()}
+    assert 0 <= PROGRAMS[name].events(given) < 1e6
+
+
+@pytest.mark.parametrize("name", ["n", "steps", "batches", "passes", "times"])
+def test_what_repeats_the_work_of_a_program_is_in_its_estimate(name):
+    """Ten thousand times as many of them are more events, where a program has a parameter of that name."""
+    counted = 0
+    for spec in map(PROGRAMS.__getitem__, PROGRAMS):
+        given = {key: one.default for key, one in spec.parameters.items()}
+        if name in given:
+            more = spec.events({**given, name: 10_000 * given[name]})
+            assert more > 1000 * spec.events(given) / 2, (spec.name, name)
+            counted += 1
+    assert counted
+
+
+@pytest.mark.parametrize(
+    ("program", "given"),
+    [
+        ("async-chain", {"n": 3000}),
+        ("what-blocks", {"n": 3000}),
+        ("run-ahead", {}),
+        ("additions", {"n": 3000}),
+        ("stragglers", {"steps": 500}),
+        ("failing-job", {"work": "400 s", "interval": "1 s", "size": "1 GB", "storage": "10 GB/s"}),
+        ("epoch", {"samples": 256_000, "jitter": "lognormal"}),
+    ],
+)
+def test_the_estimate_is_about_what_is_played(program, given):
+    seen = []
+    scenario = simperf.make_scenario({"machine": {"use": "p3-2xlarge"}, "program": {"use": program, **given}})
+    simperf.run(scenario, watch=seen.append)
+    played = next(seen[0].env._eid)
+    assert 0.3 < scenario.program.events(scenario.parameters) / played < 3.0
+
+
+def test_force_plays_it_and_checks_what_the_file_expects(simperf, monkeypatch):
+    monkeypatch.setattr(RUN, "MOST_EVENTS", 1000)
+    code, _, err = simperf("run", "d2l/async")
+    assert code == 2
+    assert "async.toml" in err, "the value is the file's"
+    code, out, err = simperf("run", "d2l/async", "--force")
+    assert code == 0
+    assert "ok  time is as expected" in out
+
+
+def test_what_no_estimate_tells_ends_at_the_limit(monkeypatch):
+    monkeypatch.setattr(RUN, "MOST_EVENTS", 1000)
+    scenario = simperf.load_scenario("d2l/async")
+    silent = replace(scenario, program=replace(scenario.program, events=uncounted))
+    with pytest.raises(ProgramError, match=r"1,000 events are played, the clock stands at .* --force"):
+        simperf.run(silent)
+    assert simperf.run(silent, set={"run.force": True}).time == pytest.approx(0.20002)
+
+
+def test_a_simulation_counts_its_events_only_where_it_is_told_to():
+    def ticks(env, count):
+        for _ in range(count):
+            yield env.timeout(1.0)
+
+    free = Simulation()
+    assert free.run(free.env.process(ticks(free.env, 100))) == 100.0
+    held = Simulation(most=50)
+    with pytest.raises(ProgramError, match="50 events are played, the clock stands at 4"):
+        held.run(held.env.process(ticks(held.env, 100)))
+    enough = Simulation(most=500)
+    done = enough.env.process(ticks(enough.env, 100))
+    assert enough.run(done) == enough.run(done) == 100.0
+
+
+def test_a_program_of_ones_own_may_say_nothing_of_its_events():
+    refuse_excess(PROGRAMS["training-step"], {}, RUN.MOST_EVENTS)
+    scenario = simperf.make_scenario({"machine": {"use": "p3-2xlarge"}, "program": {"use": "training-step"}})
+    assert scenario.program.events(scenario.parameters) == 0.0
+
+
+def test_slices_without_number_are_refused_by_their_size():
+    with pytest.raises(InputError, match=r"slice_size: 1e\+32 slices are more than 1,000,000"):
+        place_keys([100.0], servers=1, slice_size=1e-30)
+
+
+# Values that gave an answer which cannot be.
+
+WRONG = {
+    "run training/overlap --set program.states=-1": ["--set: program.states: it cannot be negative"],
+    "run training/epoch-imagenet --set program.disk=nvme7": ["--set: program.disk: the machine has no disk", "ebs0"],
+    "run d2l/async --set program.jitter=1e18": ["--set: program.jitter: no time is negative", "0 to 1"],
+    "run training/checkpoint-by-hand --set program.storage=0~GB/s": ["program.storage: above 0 B/s", "without the key"],
+    "run training/slowed-kernels --set program.slowdown=1e18": ["--set: program.slowdown: kernels get slower", "1e15"],
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_it_is_refused_by_its_key(words, simperf):
+    code, out, err = simperf(*(word.replace("~", " ") for word in words.split()))
+    assert (code, out) == (2, "")
+    for text in WRONG[words]:
+        assert text in err, err
+
+
+def test_a_bandwidth_so_small_that_it_is_nearly_none_takes_nearly_for_ever():
+    slow = simperf.run("training/checkpoint-by-hand", set={"program.storage": "1 B/s", "program.fails_at": []})
+    assert slow.time > 1e10
+
+
+def test_a_link_that_is_never_slow_loses_no_time():
+    result = simperf.run("training/jitter-link-flap", variant="a good link")
+    assert result.metrics["time lost"].value == 0.0
+
+
+def test_layers_in_python_are_held_to_the_same():
+    with pytest.raises(InputError, match="states: states of the optimizer"):
+        Layers(2, 1e-3, 2e-3, 1e6, states=-1.0)
