@@ -41,14 +41,14 @@ def open_lesson(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: a free one.")] = 0,
     headless: Annotated[bool, typer.Option("--headless", help="Only serve it; open no browser.")] = False,
 ) -> int:
-    """Serve a lesson on this computer and open it in the browser; Ctrl-C ends it."""
+    """Serve a lesson on this computer, at an address with a token, and open it in the browser; Ctrl-C ends it."""
     from simperf.cli.terminal import note
     from simperf.teach import find_lesson
 
     lesson = find_lesson(name)
     marimo = _marimo()
     note(f"lesson {lesson.order}: {lesson.text['en'].title}; Ctrl-C ends it")
-    words = ["run", str(lesson.notebook), "--no-token", "--host", "127.0.0.1"]
+    words = ["run", str(lesson.notebook), "--token", "--host", "127.0.0.1"]
     if port:
         words += ["--port", str(port)]
     return _call(marimo, words + (["--headless"] if headless else []))

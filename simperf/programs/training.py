@@ -105,7 +105,7 @@ def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
 
 def _events(given: Mapping[str, Any]) -> float:
     """About how many events training is, at least: the passes of a device, and a collective a bucket."""
-    steps = (given["total"] or given["steps"]) * given["accumulate"]
+    steps = given["steps"] * given["accumulate"]
     layers = 1 if given["model"] else max(given["layers"], len(given["sizes"]))
     nbytes = 0.0 if given["model"] else given["weights"]
     buckets = nbytes / given["bucket"] if given["bucket"] > 0 else 0.0

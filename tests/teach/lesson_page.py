@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from contextlib import contextmanager
@@ -56,9 +57,18 @@ def served(words, *, python=sys.executable):
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [str(python), *words, "--headless", "--port", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True) as process:
-        url = f"http://127.0.0.1:{port}/"
+    with (
+        tempfile.TemporaryFile("w+") as told,
+        subprocess.Popen(command, stdout=told, start_new_session=True) as process,
+    ):
+
+        def address():
+            told.seek(0)
+            found = re.search(rf"URL: http://(?:localhost|127\.0\.0\.1):{port}(\S*)", told.read())
+            return found and f"http://127.0.0.1:{port}/{found.group(1).lstrip('/')}"
+
         try:
+            url = wait(address, f"{command} tells its address", within=60)
             wait(lambda: _answers(url), f"{command} serves", within=60)
             yield url
         finally:

@@ -1,6 +1,7 @@
 """`simperf lesson`: what it lists, opens and writes; an opened lesson ends with its command."""
 
 import re
+import urllib.request
 from html import escape
 
 import pytest
@@ -23,6 +24,19 @@ def test_the_frontend_becomes_the_slower_one():
             launch.send_keys(keys.ARROW_RIGHT)
         wait(lambda: page.headline() == "5.030 ms", "n t1 + t2 + t3 with t1 = 25 us")
         assert page.shown() != before
+
+
+def test_a_lesson_is_shown_to_those_alone_who_have_its_token():
+    """Any user of the computer reaches its ports."""
+    code = "import sys; from simperf.cli import main; sys.exit(main(sys.argv[1:]))"
+    with served(["-c", code, "lesson", "open", "asynchrony"]) as address:
+        bare, query, token = address.partition("?access_token=")
+        assert query
+        assert len(token) > 12
+        for url, shown in ((bare, False), (f"{bare}{query}1", False), (address, True)):
+            cookies = urllib.request.HTTPCookieProcessor()
+            with urllib.request.build_opener(cookies).open(url, timeout=20) as page:
+                assert ("/auth/login" not in page.geturl()) == shown
 
 
 def test_list_and_unknown_names(capsys):
