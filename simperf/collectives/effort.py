@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from simperf.collectives.placement import Placement
@@ -41,6 +41,10 @@ class Effort:
     crossings: int = 20_000_000
     sends: int = 65_536
     memory: float = 8e9
+
+    def shared(self, sizes: int) -> Effort:
+        """The part of the crossings that each of so many sizes may take, where together they may take these."""
+        return replace(self, crossings=self.crossings // max(1, sizes))
 
     def check(self, plan: Plan, placement: Placement) -> None:
         """Refuse a plan that is too large to be laid out.
@@ -97,7 +101,7 @@ class Effort:
 #: of an algorithm that was asked for by name
 ASKED = Effort()
 
-#: of one among all, where nobody asked for it
+#: of one among all at all sizes together, where nobody asked for it
 SURVEY = Effort(events=50_000, crossings=4_500_000, sends=16_384)
 
 #: of a cell of the crossover map, which has hundreds

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,7 +11,7 @@ from simperf.programs.fields import Fields
 from simperf.programs.parameters import Parameter, Unless
 from simperf.training.failures.options import Failures
 
-__all__ = ["FAILURES", "FAILURES_PARAMETER", "failure_rules", "failures_of", "job_events"]
+__all__ = ["FAILURES", "FAILURES_PARAMETER", "failure_rules", "failures_of"]
 
 
 def failure_rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
@@ -27,30 +26,6 @@ def failure_rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
         Unless(shrinks, ("least",), "the job does not shrink", 'without_spare = "shrink"'),
     )
 
-
-def job_events(given: Mapping[str, Any]) -> float:
-    """About how many events a long job is: failures of each history, and checkpoints of the one on the timeline.
-
-    Parameters
-    ----------
-    given : mapping
-        Values of the parameters of ``failing-job``.
-    """
-    length = given["duration"] or given["work"]
-    rate = given["nodes"] / given["node_mtbf"] if given["node_mtbf"] > 0 else 0.0
-    rate += 1.0 / given["cluster_mtbf"] if given["cluster_mtbf"] > 0 else 0.0
-    rate += sum(given["counts"].values()) / given["observed"] if given["observed"] > 0 else 0.0
-    pause = given["latency"] + (given["size"] / given["storage"] if given["storage"] > 0 else 0.0)
-    young = math.sqrt(2.0 * pause / rate) if rate > 0 and not given["asynchronous"] else 0.0
-    interval = given["interval"] or young
-    histories = 1 + given["runs"] * (1 + _SEARCHED * given["search"])
-    checkpoints = length / interval if interval > 0 else 0.0
-    failures = 1.0 + rate * length
-    return float(2.0 * checkpoints + 4.0 * histories * failures + len(given["fails_at"]) + given["nodes"])
-
-
-#: intervals of a sweep of the search
-_SEARCHED = 17
 
 #: the keys of failures, and what they make
 FAILURES = Fields(Failures, failure_rules)

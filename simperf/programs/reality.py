@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from simperf.engine.recorder import Category
 from simperf.execution import Program
 from simperf.execution.session import Session
-from simperf.programs.failure_options import failure_rules, job_events
+from simperf.programs.failure_options import failure_rules
 from simperf.programs.registry import program
 from simperf.training.failures.history import begin, tell_failures
 from simperf.training.failures.life import Part
@@ -54,7 +54,7 @@ class FailingJob:
         return self.failures.run(self.nodes, work=self.work or math.inf, horizon=self.duration or math.inf)
 
 
-@program("failing-job", rules=failure_rules, events=job_events)
+@program("failing-job", rules=failure_rules)
 def failing_job(m: Session, options: FailingJob) -> Program:
     """Play a long job among failures: goodput, and where the rest of the time goes."""
     life = begin(m, options.run(), options.failures, detailed=m.simulation.recorder is not None)

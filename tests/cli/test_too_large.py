@@ -28,10 +28,10 @@ CASES = {
     "run d2l/memory-bursts --set program.access=1e-30~B": ["--set: program.access: about", "access of at least 1.49 B"],
     "run training/checkpoint-by-hand --set program.interval=1e-30~s": [
         "program.interval: about 8e+32",
-        "at least 267 us",
+        "0.000267 s or more",
     ],
-    "run training/checkpoint-by-hand --set program.work=1e30~s": ["program.work: about 2e+28", "work of at most"],
-    "run training/fail-llama3 --set program.runs=1000000000": ["program.runs: about 1.87e+12", "runs of at most"],
+    "run training/checkpoint-by-hand --set program.work=1e30~s": ["program.work: about 2e+28", "a shorter run"],
+    "run training/fail-llama3 --set program.runs=1000000000": ["program.runs: about 1.87e+12", "at most 1,5"],
     "run training/async-saturation --set program.slice_size=1e-30~B": ["program.slice_size: about", "at least"],
     "run d2l/async --samples 1000000000": ["--samples: 1,000,000,000 draws", "more than 10,000", "--force"],
     "run training/jitter-stragglers --samples 1000000000": ["--samples: 1,000,000,000 draws"],
@@ -88,7 +88,6 @@ def test_what_repeats_the_work_of_a_program_is_in_its_estimate(name):
         ("run-ahead", {}),
         ("additions", {"n": 3000}),
         ("stragglers", {"steps": 500}),
-        ("failing-job", {"work": "400 s", "interval": "1 s", "size": "1 GB", "storage": "10 GB/s"}),
         ("epoch", {"samples": 256_000, "jitter": "lognormal"}),
     ],
 )

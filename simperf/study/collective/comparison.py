@@ -86,7 +86,7 @@ class AlgorithmComparison:
         disturbed = {
             "entry_times": entry_times(self.late, self.built.ranks),
             "background": background_traffic(self.background, self.built.machine),
-            "effort": ASKED if self.named else SURVEY,
+            "effort": ASKED if self.named else SURVEY.shared(len(sizes)),
         }
         tables: dict[str, list[Row]] = {}
         refusals: list[str] = []

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from simperf.errors import InputError, Problem
-from simperf.training.failures.causes import at_times
+from simperf.training.failures.causes import at_times, job_rate
 from simperf.training.failures.checkpoint import daly, young
 from simperf.training.failures.goodput import Goodput, goodput, new_life
 from simperf.training.failures.interval import best_interval
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["begin", "tell_failures", "tell_long_run"]
 
+#: histories of a search for each of those that it is given: its intervals, as far as one sweep goes
+_SEARCHED = 17
 #: what a job calls a key of its long run, where it is no key of ``[failures]``
 _KEYS = {"work": "total", "causes": "failures", "nodes": "failures", "trace": "failures.fails_at"}
 
@@ -36,9 +39,47 @@ def begin(m: Session, run: FailingRun, failures: Failures, *, detailed: bool = F
     failures : Failures
     detailed : bool
         Give each training interval and each checkpoint.
+
+    Raises
+    ------
+    InputError
+        More periods than the run may play events.
     """
+    _refuse_excess(run, failures, m.simulation.most, detailed=detailed)
     times = [(time, index % run.nodes) for index, time in enumerate(failures.fails_at)]
     return new_life(run, m.rng, trace=at_times(times) if times else None, detailed=detailed)
+
+
+def _refuse_excess(run: FailingRun, failures: Failures, most: float | None, *, detailed: bool) -> None:
+    """Refuse histories of more periods than a run may play events.
+
+    Raises
+    ------
+    InputError
+        The number, and what makes it so large: the further histories, or the checkpoints that are shown.
+    """
+    if most is None:
+        return
+    spacing = run.checkpoint.spacing(run.nodes)
+    wall = min(run.work * (1.0 + run.checkpoint.pause(run.nodes) / spacing), run.horizon)
+    each = 4.0 * (1.0 + wall * job_rate(run.causes, run.nodes))
+    histories = 1 + failures.runs * (1 + _SEARCHED * failures.search)
+    shown = 2.0 * min(run.work, run.horizon) / spacing if detailed else 0.0
+    events = each * histories + shown
+    if events <= most:
+        return
+    if failures.runs and each + shown <= most:
+        fewer = int((most - shown - each) / (histories - 1) / each * failures.runs)
+        key, value, expected = "runs", f"{failures.runs:,}", f"at most {fewer:,}"
+    elif abs(math.log10(spacing)) > abs(math.log10(min(run.work, run.horizon))):
+        key, value = "interval", f"{run.checkpoint.interval:g} s"
+        expected = f"{2.0 * min(run.work, run.horizon) / most:.3g} s or more" if shown > each else "a longer one"
+    else:
+        key = "work" if run.work < run.horizon else "duration"
+        value, expected = f"{min(run.work, run.horizon):g} s", "a shorter run"
+    message = f"about {events:.3g} events would be played, more than {most:.3g}"
+    told = f"{expected}; or --force (run.force = true), which plays them all"
+    raise InputError(Problem(message, key=key, value=value, expected=told))
 
 
 def tell_failures(m: Session, life: Life, failures: Failures) -> Goodput | None:
