@@ -34,14 +34,15 @@ __all__ = [
 
 #: constant of a model that says that its others are the factors of a lattice
 LATTICE = "lattice"
-#: first word of a model's name -> binary logarithms of the sizes at which the nodes lie, a row for each size
+#: first word of a model's name -> binary logarithms of the sizes at which the nodes lie, a row for each size; of two
+#: lattices of products and two smoothings, those that met a third of the fitting halves best when fitted to the others
 NODES: Mapping[str, tuple[tuple[float, ...], ...]] = {
-    "gemm": ((0, 4, 7, 10, 12, 15), (6, 9, 11.5, 14), (6, 9, 11.5, 13.6)),
+    "gemm": ((0, 4, 7, 10, 11, 12, 13, 15), (6, 8, 9.5, 11, 12.5, 14), (6, 8, 10, 12, 13.6)),
     "attention": ((0, 4, 7, 9, 11, 13.6), (0, 4, 8, 13), (6, 7, 8), (0, 3, 6.6)),
     "moe": ((0, 3, 6, 9, 12, 15), (0, 3, 6, 8), (7, 9, 11, 13)),
 }
 #: weights of a node's own size and of its bend against its neighbours, over one point's
-_SIZE, _BEND = 0.3, 1.0
+_SIZE, _BEND = 0.1, 0.4
 #: deviation from which a point counts less
 _ROBUST = 0.1
 
@@ -90,7 +91,7 @@ def node_names(kind: str = "gemm") -> list[str]:
     Examples
     --------
     >>> len(node_names()), node_names()[0], node_names()[-1]
-    (96, 'node-0-0-0', 'node-5-3-3')
+    (240, 'node-0-0-0', 'node-7-5-4')
     """
     numbers = product(*(range(len(axis)) for axis in NODES[kind]))
     return ["-".join(("node", *map(str, at))) for at in numbers]

@@ -46,8 +46,10 @@ _MODEL = (
     Parameter("precision", str, "fp32", "of the model", "Traced"),
     Parameter("optimizer", str, "", "of the model", "Traced"),
 )
-#: kernels of a layer, for a model by its dimensions, and the library of attention, for any model
-KERNELS = Section.of(LayerKernels, "attention_library", attention_kernels="attention", norm_kernels="norm")
+#: kernels of a layer, for a model by its dimensions, the library of attention for any, the format for traced ones
+KERNELS = Section.of(
+    LayerKernels, "attention_library", "memory_format", attention_kernels="attention", norm_kernels="norm"
+)
 _LAYERS = Section.of(
     Layers,
     *("forward", "backward", "fixed", "update", "sizes", "activations", "states"),
@@ -116,13 +118,15 @@ def chooses_kernels(given: Mapping[str, Any]) -> Iterable[Unless]:
     """Kernels of a layer have an effect for models by their dimensions, a library of attention where that is one."""
     traced = not given["model"] or isinstance(given["model"], str)
     why = "a traced model brings its own kernels" if given["model"] else "layers in round numbers have none"
-    own = tuple(name for name in KERNELS.keys if name != "attention_library")
+    own = tuple(name for name in KERNELS.keys if name not in ("attention_library", "memory_format"))
     yield Unless(not traced, own, why, "[model] with layers, hidden, heads, ...")
     why, expected = "layers in round numbers have no attention", "a model with attention"
     if given["model"]:
         why, expected = "attention is written out", 'attention_kernels = "flash"'
     one = bool(given["model"]) and (traced or given["attention_kernels"] == "flash")
     yield Unless(one, ("attention_library",), why, expected)
+    why = "a transformer has no images" if given["model"] else "layers in round numbers have no images"
+    yield Unless(bool(given["model"]) and traced, ("memory_format",), why, "a traced model with convolutions")
 
 
 def _of_other_strategies(strategy: str) -> Iterable[Unless]:
@@ -193,5 +197,4 @@ def workload_of(
         return layers
     from simperf.workload.zoo import load
 
-    chosen = not isinstance(model, str) or (kernels is not None and kernels.library)
-    return Traced(load(model, kernels if chosen else None), precision, optimizer)
+    return Traced(load(model, kernels), precision, optimizer)

@@ -22,6 +22,7 @@ from simperf.training.job import Devices, Disturbances, Input, Job
 from simperf.training.replica import Layers, Traced
 from simperf.training.stack import Stack
 from simperf.training.strategies import STRATEGIES
+from simperf.workload.layer_kernels import LayerKernels
 
 __all__ = ["FORMAT", "JOB_TABLES", "add_job_tables", "job_place", "job_tables"]
 
@@ -279,7 +280,10 @@ def _model(job: Job, names: Mapping[tuple[type[Any], str], str]) -> dict[str, An
     if isinstance(model, Traced):
         keys = {"model": model.model.name, "precision": model.precision, "optimizer": model.optimizer}
         if model.model.kernels is not None:
-            keys["attention_library"] = model.model.kernels.library
+            usual, kernels = LayerKernels(), model.model.kernels
+            for key in ("attention_library", "memory_format"):
+                if getattr(kernels, key) != getattr(usual, key):
+                    keys[key] = getattr(kernels, key)
         return {key: value for key, value in keys.items() if value}
     if isinstance(model, Layers) and (Layers, "count") in names:
         plain = Layers(0, -1.0, -1.0, -1.0)

@@ -14,7 +14,7 @@ ATTENTION_LIBRARIES: tuple[str, ...] = get_args(AttentionLibrary)
 
 @dataclass(frozen=True, slots=True)
 class LayerKernels:
-    """Kernels of a transformer layer, for models by their dimensions; of a traced model, the library of its attention.
+    """Kernels of layers: of transformers by their dimensions; of a traced model, attention's library and the format.
 
     Parameters
     ----------
@@ -24,11 +24,15 @@ class LayerKernels:
         one kernel, or one for each operation; auto: layer normalization is one kernel, RMS normalization is several
     attention_library : str
         library of attention in one kernel; auto: that of the GPU's architecture, which the result tells
+    memory_format : str
+        of images: channels-last (NHWC), which convolutions on matrix units read as it is, or contiguous (NCHW), which a
+        kernel converts for each tensor before and after
     """
 
     attention: Literal["flash", "fused-softmax", "unfused"] = "flash"
     norm: Literal["auto", "fused", "unfused"] = "auto"
     attention_library: Literal["auto", "flash-attention", "flash-attention-2", "cudnn", "tensorrt-llm"] = "auto"
+    memory_format: Literal["channels-last", "contiguous"] = "channels-last"
 
     @property
     def library(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from simperf.errors import InputError, Problem
 from simperf.memory import Tensor, TensorKind
 from simperf.workload.mixed import WIDE_KINDS, TrainingPrecision
 from simperf.workload.op import MATRIX_FAMILIES, Op
@@ -54,6 +55,10 @@ class _Lowering:
         self.model, self.batch, self.mode = model, batch, precision
         self.out = Lowered()
         self.library = model.kernels.library if model.kernels is not None else ""
+        self.converts = model.kernels is not None and model.kernels.memory_format == "contiguous"
+        if self.converts and precision.matrix == "fp32":
+            message = "convolutions in fp32 do not run on matrix units: they read images as they are"
+            raise InputError(Problem(message, key="memory_format", value="contiguous", expected="another precision"))
         self.formats: dict[int, str] = {}  # storage -> precision
         self.casts: dict[tuple[int, str], tuple[str, _Copy]] = {}  # tensor, format -> name, memory
         self.replaced: dict[int, int] = {}  # storage that only its cast is read of later -> last own use
@@ -143,6 +148,10 @@ class _Lowering:
                 self.formats.setdefault(storage, wanted)
                 read += amount * self._width(operand.tensor)
             inputs.append(name)
+        converts = self.converts and op.family == "conv"
+        if converts:
+            sizes = [o.elements.at(self.batch) for o in op.reads]
+            inputs = [self._convert(name, "nhwc", size) for name, size in zip(inputs, sizes, strict=True)]
         here = len(self.out.ops)
         self.last_use.update(dict.fromkeys(own, here))
         for made in casts:
@@ -179,6 +188,10 @@ class _Lowering:
                 library=self.library if op.family == "attention" else "",
             )
         )
+        if converts:
+            for operand, name in zip(op.writes, outputs, strict=True):
+                self._convert(name, "nchw", operand.elements.at(self.batch))
+            here = len(self.out.ops) - 1
         for operand, name in zip(op.writes, outputs, strict=True):
             if operand.tensor in self.wanted:
                 self._final(operand, name, here)
@@ -197,6 +210,24 @@ class _Lowering:
             self.copies.append(_Copy(elements * PRECISIONS[wanted], here))
             found = self.casts[tensor, wanted] = (f"{name}.{wanted}", self.copies[-1])
         return found
+
+    def _convert(self, source: str, layout: str, elements: float) -> str:
+        """A tensor of a convolution in another order of its dimensions: all of it read and written."""
+        nbytes, name = float(elements) * PRECISIONS[self.mode.matrix], f"{source}.{layout}"
+        self.out.ops.append(
+            Op(
+                name=f"convert {name}",
+                kind="convert",
+                nbytes_read=nbytes,
+                nbytes_written=nbytes,
+                dtype=self.mode.matrix,
+                family="copy",
+                inputs=(source,),
+                outputs=(name,),
+                elements=float(elements),
+            )
+        )
+        return name
 
     def _copy(self, source: str, target: str, elements: float, *, sizes: tuple[float, float]) -> None:
         read, written = (elements * size for size in sizes)

@@ -240,3 +240,33 @@ def test_a_library_that_changes_nothing_is_refused(change, words):
     model = change.pop("model", None)
     with pytest.raises(SimperfError, match=words):
         simperf.run(make_scenario(library_tables(model, **{"attention_library": "cudnn", **change})))
+
+
+def test_images_that_are_not_channels_last_are_converted_around_each_convolution():
+    data = library_tables({"name": "resnet18"}, precision="fp16", batch_per_gpu=32)
+    plain = simperf.run(make_scenario(data), record=False)
+    data["program"]["memory_format"] = "contiguous"
+    converted = simperf.run(make_scenario(data), record=False)
+    model = zoo.load("resnet18", LayerKernels(memory_format="contiguous"))
+    before, after = (one.at(32, "fp16") for one in (zoo.load("resnet18"), model))
+    kinds = [op.kind for op in (*after.forward, *after.backward)]
+    traced = [op for op in model.ops if op.family == "conv"]
+    assert kinds.count("convert") == sum(len(op.reads) + len(op.writes) for op in traced)
+    moved = sum(op.nbytes for op in (*after.forward, *after.backward) if op.kind == "convert")
+    assert moved == sum(2 * 2 * o.elements.at(32) for op in traced for o in (*op.reads, *op.writes))
+    assert [op for op in kinds if op != "convert"] == [op.kind for op in (*before.forward, *before.backward)]
+    assert [(one.name, one.nbytes) for one in after.gradients] == [(one.name, one.nbytes) for one in before.gradients]
+    assert converted.time > plain.time + 2 * moved / 3.35e12, "two steps, at the bandwidth of the memory at best"
+
+
+@pytest.mark.parametrize(
+    ("model", "change", "words"),
+    [
+        ({"name": "gpt2"}, {}, "memory_format: the model gpt2 has no convolution"),
+        ({"name": "resnet18"}, {"precision": "fp32"}, "memory_format: convolutions in fp32 do not run on matrix units"),
+        (None, {}, "memory_format: a transformer has no images"),
+    ],
+)
+def test_a_format_that_changes_nothing_is_refused(model, change, words):
+    with pytest.raises(SimperfError, match=words):
+        simperf.run(make_scenario(library_tables(model, **{"memory_format": "contiguous", **change})))

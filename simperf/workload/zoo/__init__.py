@@ -40,7 +40,7 @@ def load(name: str | Transformer, kernels: LayerKernels | None = None) -> Traced
     """Read a model of the zoo, or a file if `name` ends like one; each once, a file again when it has changed.
 
     A transformer by its dimensions is made into a model, of the kernels of eager PyTorch or of `kernels`; of these a
-    traced model takes the library of its attention alone.
+    traced model takes the library of its attention and the format of its images.
 
     Raises
     ------
@@ -56,11 +56,12 @@ def load(name: str | Transformer, kernels: LayerKernels | None = None) -> Traced
     """
     if not isinstance(name, str):
         return _by_dimensions(name, kernels or LayerKernels())
-    if kernels is not None and kernels != LayerKernels(attention_library=kernels.attention_library):
+    usual = LayerKernels()
+    if kernels is not None and (kernels.attention, kernels.norm) != (usual.attention, usual.norm):
         message, expected = "a traced model brings its own kernels", "a model by its dimensions"
         raise InputError(Problem(message, key="kernels", value=str(kernels), expected=expected))
     model = _traced(name)
-    return model if kernels is None or not kernels.library else _with_library(model, kernels)
+    return model if kernels in (None, usual) else _with_kernels(model, kernels)
 
 
 def _traced(name: str) -> TracedModel:
@@ -73,13 +74,17 @@ def _traced(name: str) -> TracedModel:
     return _own(name, str(path), state.st_mtime_ns, state.st_size)
 
 
-def _with_library(model: TracedModel, kernels: LayerKernels) -> TracedModel:
-    """A traced model whose attention is a library's."""
-    if not any(op.family == "attention" for op in model.ops):
-        message = f"the model {model.name} has no attention in one kernel"
-        raise InputError(
-            Problem(message, key="attention_library", value=repr(kernels.library), expected="a model with attention")
-        )
+def _with_kernels(model: TracedModel, kernels: LayerKernels) -> TracedModel:
+    """A traced model whose attention is a library's, or whose images are in another format."""
+    families, problems = {op.family for op in model.ops}, []
+    if kernels.library and "attention" not in families:
+        message, expected = f"the model {model.name} has no attention in one kernel", "a model with attention"
+        problems.append(Problem(message, key="attention_library", value=repr(kernels.library), expected=expected))
+    if kernels.memory_format != LayerKernels().memory_format and "conv" not in families:
+        message, expected = f"the model {model.name} has no convolution", "a model with convolutions"
+        problems.append(Problem(message, key="memory_format", value=repr(kernels.memory_format), expected=expected))
+    if problems:
+        raise InputError(problems)
     return replace(model, kernels=kernels, _steps={}, _held={})
 
 
