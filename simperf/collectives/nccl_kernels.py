@@ -5,8 +5,8 @@ the choice then takes depends on the generation: how soon a block sends, what a 
 the blocks of a GPU get through.
 
 A generation without a table is estimated from the others: starts and hops are as many exchanges of flags between two
-GPUs, rates are the same part of the links, and what is neither is as it is there; of several generations the geometric
-mean. An exchange is measured without NCCL, and a GPU's file may give it.
+GPUs, rates are the same part of the links, what all threads add is the time of as many bytes on them, and what is
+neither is as it is there; of several generations the geometric mean. An exchange is measured without NCCL, and a GPU's file may give it.
 """
 
 from __future__ import annotations
@@ -45,9 +45,11 @@ _UNITS = {
     **{"pace": "", "fill": "", "hidden": ""},
 }
 
-#: what is measured in exchanges of flags, and in the bandwidth of a GPU's links; LL's sends to one peer do not reach it
+#: what is measured in exchanges of flags, in the bandwidth of a GPU's links, and in the time of bytes on them; LL's
+#: sends to one peer do not reach the links' bandwidth
 _IN_EXCHANGES = ("start", "step")
 _IN_LINKS = ("rate", "copy")
+_IN_BYTES = ("wide",)
 _NARROW = "direct-LL"
 
 #: payload of a GPU's chunk for each rank from which on a block has all of its 512 threads under LL, which move 8 B each
@@ -207,13 +209,19 @@ def estimated_costs(exchange: float, links: float, *, without: str = "") -> Mapp
         rows = [one for one in others if name in one.costs]
         values = {}
         for key in _UNITS:
-            in_links = key in _IN_LINKS and name != _NARROW
-            own = exchange if key in _IN_EXCHANGES else links if in_links else 1.0
-            theirs = [one.exchange if key in _IN_EXCHANGES else one.links if in_links else 1.0 for one in rows]
-            parts = [getattr(one.costs[name], key) / unit for one, unit in zip(rows, theirs, strict=True)]
-            values[key] = own * _middle(parts)
+            parts = [getattr(one.costs[name], key) / _unit(key, name, one.exchange, one.links) for one in rows]
+            values[key] = _unit(key, name, exchange, links) * _middle(parts)
         found[name] = KernelCost(**values)
     return found
+
+
+def _unit(key: str, name: str, exchange: float, links: float) -> float:
+    """What a cost of a kernel is measured in on a generation."""
+    if key in _IN_EXCHANGES:
+        return exchange
+    if key in _IN_BYTES:
+        return 1.0 / links
+    return links if key in _IN_LINKS and name != _NARROW else 1.0
 
 
 def _middle(values: Sequence[float]) -> float:
