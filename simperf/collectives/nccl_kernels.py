@@ -6,7 +6,8 @@ the blocks of a GPU get through.
 
 A generation without a table is estimated from the others: starts and hops are as many exchanges of flags between two
 GPUs, rates are the same part of the links, what all threads add is the time of as many bytes on them, and what is
-neither is as it is there; of several generations the geometric mean. An exchange is measured without NCCL, and a GPU's file may give it.
+neither is as it is there; of several generations the geometric mean. An exchange is measured without NCCL, and a GPU's
+file may give it.
 """
 
 from __future__ import annotations
