@@ -66,25 +66,14 @@ def trace(
 @app.command("list")
 def list_models(output: Format = "table") -> None:
     """List the models: parameters, and work of the forward pass for one sample."""
-    from simperf.report.rows import rows_text
-    from simperf.workload import zoo
+    from simperf.report.model_list import model_list
 
-    rows = []
-    for name in zoo.names():
-        model = zoo.load(name)
-        macs = model.macs()
-        row = {"name": name, "parameters": model.parameter_count, "macs": macs, "optimizer": model.optimizer.name}
-        if output == "table":
-            row["parameters"], row["macs"] = f"{model.parameter_count:,}", f"{macs / 1e9:,.4f} G"
-        rows.append({**row, "title": model.title})
-    typer.echo(rows_text(rows, output))
+    typer.echo(model_list(output))
 
 
 @app.command("show")
 def show(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A name of `simperf zoo list`, or a traced model's file.")
-    ],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name of `simperf zoo list`, or a model's file.")],
     batch: Batch = 32,
     precision: Precision = "fp32",
     optimizer: Optimizer = "",

@@ -128,10 +128,15 @@ def _named(name: str, toml: TomlFile, folder: Path) -> str | Transformer:
         return path
     from simperf.workload import zoo
 
-    if name not in zoo.names():
-        error = UnknownNameError("model", name, zoo.names())
+    if name in zoo.names():
+        return name
+    from simperf.workload.transformers.shipped import shipped_transformers
+
+    shipped = shipped_transformers()
+    if name not in shipped:
+        error = UnknownNameError("model", name, (*zoo.names(), *shipped))
         raise InputError(toml.problem(("model", "name"), str(error), expected=_MODEL))
-    return name
+    return shipped[name]
 
 
 def _trained(model: str | Transformer, table: dict[str, Any], toml: TomlFile) -> dict[str, Any]:
@@ -165,9 +170,15 @@ def _forward(model: str | Transformer, spec: ProgramSpec, table: dict[str, Any],
         "tied",
         "bias",
         "qkv_bias",
+        "norm_bias",
         "qk_norm",
+        "embed_norm",
+        "sinks",
+        "window",
+        "kv_rank",
         "dropout",
         "experts",
+        "mtp",
         "head_dim",
     )
     for key in unplayed:

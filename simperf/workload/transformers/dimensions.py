@@ -11,11 +11,12 @@ from simperf.errors import InputError, Problem, nearest
 
 __all__ = ["ACTIVATIONS", "NORMS", "POSITIONS", "Transformer", "Weight"]
 
-Activation = Literal["swiglu", "geglu", "gelu", "relu"]
+Activation = Literal["swiglu", "geglu", "gelu", "relu", "relu2"]
 Norm = Literal["rms", "layer"]
-Positions = Literal["rotary", "learned", "none"]
+Positions = Literal["rotary", "learned", "alibi", "none"]
 
-#: of the feed-forward network; the first two multiply the activation by a gate, with a third matrix
+#: of the feed-forward network; the first two multiply the activation by a gate, with a third matrix; the last is the
+#: square of a ReLU
 ACTIVATIONS: tuple[Activation, ...] = get_args(Activation)
 NORMS: tuple[Norm, ...] = get_args(Norm)
 POSITIONS: tuple[Positions, ...] = get_args(Positions)
@@ -62,6 +63,8 @@ class Transformer:
         One of `ACTIVATIONS`.
     norm : str
         Root mean square (``"rms"``) or ``"layer"`` normalization, with weights and for the latter biases.
+    norm_bias : bool
+        Whether layer normalization has its biases.
     positions : str
         One of `POSITIONS`.
     tied : bool
@@ -72,6 +75,23 @@ class Transformer:
         Whether those of queries, keys and values have, if not all.
     qk_norm : bool
         Whether queries and keys are normalised, with weights of the width of a head.
+    embed_norm : bool
+        Whether the embedding is normalised.
+    sinks : bool
+        Whether attention has a learned sink, a weight a query head.
+    window : int
+        Tokens that attention looks back at in `window_layers` of the blocks; 0 for all.
+    window_layers : int
+        Blocks with the window.
+    kv_rank : int
+        Width that keys and values are compressed to (latent attention, DeepSeek-V2, 2024); 0 for none. Then `head_dim`
+        is the width of a head without positions.
+    q_rank : int
+        Width that queries are compressed to; 0 for none.
+    rope_dim : int
+        Width of a head with rotary positions beside `head_dim`, its key shared by all heads, with latent attention.
+    value_dim : int
+        Width of a value head with latent attention; 0 for `head_dim`.
     dropout : bool
         Whether training drops elements after the embedding, attention and the feed-forward network.
     experts : int
@@ -80,7 +100,18 @@ class Transformer:
         How many it chooses.
     expert_ffn : int
         Width inside an expert; 0 for `ffn`.
+    router_bias : bool
+        Whether the router has a bias an expert, by which loads are kept even.
+    shared_experts : int
+        Experts that every token meets beside those that the router chooses.
+    dense_layers : int
+        First blocks, which have one feed-forward network of width `ffn` instead of experts.
+    mtp : int
+        Blocks that predict tokens further ahead (multi-token prediction, DeepSeek-V3, 2024), which share embedding and
+        head.
     name : str
+    title, source : str
+        What people call it, and where its dimensions come from.
 
     Raises
     ------
@@ -104,16 +135,31 @@ class Transformer:
     ffn: int = 0
     activation: Activation = "swiglu"
     norm: Norm = "rms"
+    norm_bias: bool = True
     positions: Positions = "rotary"
     tied: bool = False
     bias: bool = False
     qkv_bias: bool = False
     qk_norm: bool = False
+    embed_norm: bool = False
+    sinks: bool = False
+    window: int = 0
+    window_layers: int = 0
+    kv_rank: int = 0
+    q_rank: int = 0
+    rope_dim: int = 0
+    value_dim: int = 0
     dropout: bool = False
     experts: int = 0
     experts_per_token: int = 0
     expert_ffn: int = 0
+    router_bias: bool = False
+    shared_experts: int = 0
+    dense_layers: int = 0
+    mtp: int = 0
     name: str = "transformer"
+    title: str = ""
+    source: str = ""
 
     def __post_init__(self) -> None:
         problems = [*self._counts()]
@@ -122,11 +168,22 @@ class Transformer:
             if value not in known:
                 message = f"no such {key}{nearest(str(value), known)}"
                 problems.append(Problem(message, key=key, value=str(value), expected=", ".join(known)))
-        for key in ("tied", "bias", "qkv_bias", "qk_norm", "dropout"):
+        for key in (
+            "norm_bias",
+            "tied",
+            "bias",
+            "qkv_bias",
+            "qk_norm",
+            "embed_norm",
+            "sinks",
+            "dropout",
+            "router_bias",
+        ):
             if not isinstance(value := getattr(self, key), bool):
                 problems.append(Problem("yes or no is expected", key=key, value=repr(value), expected="true or false"))
-        if not isinstance(self.name, str):
-            problems.append(Problem("a name is expected", key="name", value=repr(self.name), expected="a text"))
+        for key in ("name", "title", "source"):
+            if not isinstance(value := getattr(self, key), str):
+                problems.append(Problem("a text is expected", key=key, value=repr(value), expected="a text in quotes"))
         if not problems:
             problems += self._consistency()
         if problems:
@@ -134,7 +191,9 @@ class Transformer:
 
     def _counts(self) -> Iterator[Problem]:
         needed = ("layers", "hidden", "heads", "vocabulary", "sequence")
-        for key in (*needed, "kv_heads", "head_dim", "ffn", "experts", "experts_per_token", "expert_ffn"):
+        attention = ("kv_heads", "head_dim", "window", "window_layers", "kv_rank", "q_rank", "rope_dim", "value_dim")
+        network = ("ffn", "experts", "experts_per_token", "expert_ffn", "shared_experts", "dense_layers", "mtp")
+        for key in (*needed, *attention, *network):
             value, least = getattr(self, key), 1 if key in needed else 0
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
                 message = f"a whole number, {least} or more, is expected"
@@ -151,10 +210,36 @@ class Transformer:
             message = "a router chooses some of the experts of a block"
             expected = "1 to experts, both given or neither"
             yield Problem(message, key="experts_per_token", value=str(self.experts_per_token), expected=expected)
-        if self.expert_ffn and not self.experts:
-            yield Problem("has no effect without experts", key="expert_ffn", value=str(self.expert_ffn))
+        for key in ("expert_ffn", "router_bias", "shared_experts", "dense_layers"):
+            if getattr(self, key) and not self.experts:
+                yield Problem("has no effect without experts", key=key, value=str(getattr(self, key)))
+        if not self.norm_bias and self.norm != "layer":
+            yield Problem("has no effect: rms normalization has no bias", key="norm_bias", value="false")
+        if self.dense_layers > self.layers:
+            message, most = f"there are {self.layers} layers", f"at most {self.layers}"
+            yield Problem(message, key="dense_layers", value=str(self.dense_layers), expected=most)
         if self.qkv_bias and self.bias:
             yield Problem("has no effect: all matrices have biases", key="qkv_bias", value="true", expected="false")
+        yield from self._attention()
+
+    def _attention(self) -> Iterator[Problem]:
+        """What of the kind of attention makes no sense."""
+        for key in ("q_rank", "rope_dim", "value_dim"):
+            if getattr(self, key) and not self.kv_rank:
+                message = "has no effect without kv_rank"
+                yield Problem(
+                    message, key=key, value=str(getattr(self, key)), expected="latent attention, with kv_rank"
+                )
+        if self.kv_rank and self.kv_heads not in (0, self.heads):
+            message = "latent attention has as many key and value heads as query heads"
+            yield Problem(message, key="kv_heads", value=str(self.kv_heads), expected=f"0 or {self.heads}")
+        if self.kv_rank and (self.qk_norm or self.qkv_bias):
+            key = "qk_norm" if self.qk_norm else "qkv_bias"
+            yield Problem("has no effect with latent attention", key=key, value="true", expected="false")
+        if bool(self.window) != bool(self.window_layers) or self.window_layers > self.layers:
+            message = "a window holds for some of the layers"
+            expected = f"1 to {self.layers}, both given or neither"
+            yield Problem(message, key="window_layers", value=str(self.window_layers), expected=expected)
 
     @property
     def head_width(self) -> int:
@@ -164,12 +249,22 @@ class Transformer:
     @property
     def query_width(self) -> int:
         """Width of all query heads together."""
-        return self.heads * self.head_width
+        return self.heads * (self.head_width + self.rope_dim)
 
     @property
     def key_width(self) -> int:
-        """Width of all key heads together; value heads have the same."""
-        return (self.kv_heads or self.heads) * self.head_width
+        """Width of all key heads together."""
+        return (self.kv_heads or self.heads) * (self.head_width + self.rope_dim)
+
+    @property
+    def value_width(self) -> int:
+        """Width of all value heads together."""
+        return (self.kv_heads or self.heads) * (self.value_dim or self.head_width)
+
+    @property
+    def attended_width(self) -> int:
+        """Width of what attention gives: a value head for each query head."""
+        return self.heads * (self.value_dim or self.head_width)
 
     @property
     def inner_width(self) -> int:
@@ -184,63 +279,97 @@ class Transformer:
     @property
     def parameters(self) -> int:
         """Number of weights, shared ones counted once."""
-        first = sum(one.elements for one in self._ends())
-        return first + self.layers * sum(one.elements for one in self.block_weights("block"))
+        ends = sum(one.elements for one in self._ends())
+        dense = self._count(self.block_weights("block", dense=True)) if self.dense_layers else 0
+        block = self._count(self.block_weights("block"))
+        ahead = self.mtp and self.mtp * (block + self._count(self._ahead("mtp")))
+        return ends + self.dense_layers * dense + (self.layers - self.dense_layers) * block + ahead
 
     @property
     def active_parameters(self) -> int:
         """Number of weights that a token meets: of the experts only those that the router chooses."""
         idle = self.experts - self.experts_per_token
-        return self.parameters - self.layers * idle * sum(one.elements for one in self._network("expert"))
+        blocks = self.layers - self.dense_layers + self.mtp
+        return self.parameters - blocks * idle * self._count(self._network("expert", self.inner_width))
 
     def weights(self) -> Iterator[Weight]:
-        """All weights, from the embedding to the head."""
+        """All weights, from the embedding to the head, and of blocks that look further ahead."""
         ends = list(self._ends())
-        first = 2 if self.positions == "learned" else 1
+        first = 1 + (self.positions == "learned") + self.embed_norm * len(list(self._norm("")))
         yield from ends[:first]
         for layer in range(self.layers):
-            yield from self.block_weights(f"blocks.{layer}")
+            yield from self.block_weights(f"blocks.{layer}", dense=layer < self.dense_layers)
         yield from ends[first:]
+        for number in range(self.mtp):
+            yield from self._ahead(f"mtp.{number}")
+            yield from self.block_weights(f"mtp.{number}.block")
 
-    def block_weights(self, name: str) -> Iterator[Weight]:
-        """Weights of one block."""
+    def block_weights(self, name: str, *, dense: bool = False) -> Iterator[Weight]:
+        """Weights of one block, with its experts or, if `dense`, without."""
         yield from self._norm(f"{name}.norm1")
-        for part, fan_in, fan_out in self._projections():
-            yield from _linear(f"{name}.{part}", fan_in, fan_out, bias=self.bias or (self.qkv_bias and part != "o"))
+        yield from self._latent(name) if self.kv_rank else self._heads(name)
+        yield from self._norm(f"{name}.norm2")
+        if not self.experts or dense:
+            yield from self._network(name, self.ffn or 4 * self.hidden)
+            return
+        yield from _linear(f"{name}.router", self.hidden, self.experts, bias=self.bias or self.router_bias)
+        for expert in range(self.experts):
+            yield from self._network(f"{name}.experts.{expert}", self.inner_width)
+        if self.shared_experts:
+            yield from self._network(f"{name}.shared", self.shared_experts * self.inner_width)
+
+    def _count(self, weights: Iterator[Weight]) -> int:
+        return sum(one.elements for one in weights)
+
+    def _heads(self, name: str) -> Iterator[Weight]:
+        """Weights of attention with keys and values of its own."""
+        bias = self.bias or self.qkv_bias
+        for part, width in (("q", self.query_width), ("k", self.key_width), ("v", self.value_width)):
+            yield from _linear(f"{name}.{part}", self.hidden, width, bias=bias)
+        yield from _linear(f"{name}.o", self.attended_width, self.hidden, bias=self.bias)
         if self.qk_norm:
             yield Weight(f"{name}.q_norm.weight", (self.head_width,))
             yield Weight(f"{name}.k_norm.weight", (self.head_width,))
-        yield from self._norm(f"{name}.norm2")
-        if not self.experts:
-            yield from self._network(name)
-            return
-        yield Weight(f"{name}.router.weight", (self.experts, self.hidden))
-        for expert in range(self.experts):
-            yield from self._network(f"{name}.experts.{expert}")
+        if self.sinks:
+            yield Weight(f"{name}.sinks", (self.heads,))
 
-    def _projections(self) -> Iterator[tuple[str, int, int]]:
-        """Name, input and output width of the matrices of attention."""
-        yield "q", self.hidden, self.query_width
-        yield "k", self.hidden, self.key_width
-        yield "v", self.hidden, self.key_width
-        yield "o", self.query_width, self.hidden
+    def _latent(self, name: str) -> Iterator[Weight]:
+        """Weights of latent attention: compressed, normalised, and made into heads."""
+        if self.q_rank:
+            yield from _linear(f"{name}.q_down", self.hidden, self.q_rank, bias=self.bias)
+            yield Weight(f"{name}.q_norm.weight", (self.q_rank,))
+        yield from _linear(f"{name}.q", self.q_rank or self.hidden, self.query_width, bias=self.bias)
+        yield from _linear(f"{name}.kv_down", self.hidden, self.kv_rank + self.rope_dim, bias=self.bias)
+        yield Weight(f"{name}.kv_norm.weight", (self.kv_rank,))
+        made = self.heads * self.head_width + self.value_width
+        yield from _linear(f"{name}.kv", self.kv_rank, made, bias=self.bias)
+        yield from _linear(f"{name}.o", self.attended_width, self.hidden, bias=self.bias)
 
-    def _network(self, name: str) -> Iterator[Weight]:
+    def _network(self, name: str, width: int) -> Iterator[Weight]:
         """Weights of a feed-forward network."""
         for part in ("gate", "up") if self.gated else ("up",):
-            yield from _linear(f"{name}.{part}", self.hidden, self.inner_width, bias=self.bias)
-        yield from _linear(f"{name}.down", self.inner_width, self.hidden, bias=self.bias)
+            yield from _linear(f"{name}.{part}", self.hidden, width, bias=self.bias)
+        yield from _linear(f"{name}.down", width, self.hidden, bias=self.bias)
 
     def _norm(self, name: str) -> Iterator[Weight]:
         yield Weight(f"{name}.weight", (self.hidden,))
-        if self.norm == "layer":
+        if self.norm == "layer" and self.norm_bias:
             yield Weight(f"{name}.bias", (self.hidden,))
+
+    def _ahead(self, name: str) -> Iterator[Weight]:
+        """Weights of multi-token prediction beside its block: what joins the last states and the next tokens."""
+        yield from self._norm(f"{name}.norm_state")
+        yield from self._norm(f"{name}.norm_token")
+        yield Weight(f"{name}.join.weight", (self.hidden, 2 * self.hidden))
+        yield from self._norm(f"{name}.norm")
 
     def _ends(self) -> Iterator[Weight]:
         """Weights before and behind the blocks."""
         yield Weight("embed.weight", (self.vocabulary, self.hidden))
         if self.positions == "learned":
             yield Weight("position.weight", (self.sequence, self.hidden))
+        if self.embed_norm:
+            yield from self._norm("embed_norm")
         yield from self._norm("norm")
         if not self.tied:
             yield Weight("head.weight", (self.vocabulary, self.hidden))

@@ -18,16 +18,15 @@ __all__ = ["MODEL_TYPES", "from_config", "read_config"]
 _ACTIVATIONS = {"silu": "swiglu", "swish": "swiglu", "gelu": "geglu", "gelu_new": "geglu", "gelu_pytorch_tanh": "geglu"}
 #: keys with which a model differs from all that a `Transformer` says, unless they have this value
 _UNLIKE: dict[str, tuple[Any, ...]] = {
-    "kv_lora_rank": (None,),
-    "q_lora_rank": (None,),
-    "n_shared_experts": (None, 0),
     "shared_expert_intermediate_size": (None, 0),
-    "first_k_dense_replace": (None, 0),
     "decoder_sparse_step": (None, 1),
     "mlp_only_layers": (None, []),
     "moe_layer_freq": (None, 1),
     "add_cross_attention": (None, False),
 }
+#: models with latent attention, and the keys that are theirs alone
+_LATENT = ("deepseek_v2", "deepseek_v3", "kimi_k2")
+_OF_LATENT = ("kv_lora_rank", "q_lora_rank", "n_shared_experts", "first_k_dense_replace", "num_nextn_predict_layers")
 
 
 def read_config(path: str | os.PathLike[str], *, sequence: int = 0) -> Transformer:
@@ -67,7 +66,8 @@ def from_config(data: Any, *, file: str = "", sequence: int = 0) -> Transformer:
         message = "not the configuration of a transformer that is known" + nearest(str(kind), MODEL_TYPES)
         expected = f"one of {', '.join(MODEL_TYPES)}; or [model] with layers, hidden, heads, ..."
         raise InputError(Problem(message, file=file, key="model_type", value=str(kind), expected=expected))
-    odd = [key for key, usual in _UNLIKE.items() if data.get(key) not in usual]
+    own = {} if kind in _LATENT else dict.fromkeys(_OF_LATENT, (None, 0))
+    odd = [key for key, usual in {**_UNLIKE, **own}.items() if data.get(key) not in usual]
     if odd:
         raise InputError(
             [Problem("a kind of layer that is not known", file=file, key=key, value=str(data[key])) for key in odd]
@@ -116,6 +116,65 @@ def _llama(data: Mapping[str, Any], sequence: int) -> Transformer:
     )
 
 
+def _latent(data: Mapping[str, Any], sequence: int) -> Transformer:
+    """DeepSeek-V2 and what has its block: latent attention, shared experts, first blocks without experts."""
+    plain = {**data, "num_key_value_heads": 0, "num_local_experts": data["n_routed_experts"]}
+    return replace(
+        _llama(plain, sequence),
+        head_dim=data["qk_nope_head_dim"],
+        kv_rank=data["kv_lora_rank"],
+        q_rank=data.get("q_lora_rank") or 0,
+        rope_dim=data["qk_rope_head_dim"],
+        value_dim=data["v_head_dim"],
+        router_bias=data.get("topk_method") == "noaux_tc",
+        shared_experts=data.get("n_shared_experts") or 0,
+        dense_layers=data.get("first_k_dense_replace") or 0,
+        mtp=data.get("num_nextn_predict_layers") or 0,
+    )
+
+
+def _gpt_oss(data: Mapping[str, Any], sequence: int) -> Transformer:
+    """gpt-oss: biases, a sink a head, a window in every other block, experts alone."""
+    kinds = data.get("layer_types") or []
+    plain = {**data, "attention_bias": False, "use_sliding_window": False}
+    windowed = kinds.count("sliding_attention")
+    return replace(
+        _llama(plain, sequence),
+        bias=True,
+        sinks=True,
+        window=data["sliding_window"] if windowed else 0,
+        window_layers=windowed,
+        expert_ffn=data["intermediate_size"],
+    )
+
+
+def _nemotron(data: Mapping[str, Any], sequence: int) -> Transformer:
+    """Nemotron-4: layer normalization, the square of a ReLU without a gate."""
+    if (activation := data.get("hidden_act", "relu2")) != "relu2":
+        message = "another activation than Nemotron's"
+        raise InputError(Problem(message, key="hidden_act", value=str(activation), expected="relu2"))
+    return replace(_llama({**data, "hidden_act": "silu"}, sequence), activation="relu2", norm="layer")
+
+
+def _bloom(data: Mapping[str, Any], sequence: int) -> Transformer:
+    """BLOOM: ALiBi, layer normalization of the embedding, too, biases, the head tied to the embedding."""
+    return Transformer(
+        layers=data["n_layer"],
+        hidden=data["hidden_size"] if "hidden_size" in data else data["n_embed"],
+        heads=data["n_head"] if "n_head" in data else data["num_attention_heads"],
+        vocabulary=data["vocab_size"],
+        sequence=sequence or data.get("seq_length") or 2048,
+        activation="gelu",
+        norm="layer",
+        positions="alibi",
+        tied=bool(data.get("tie_word_embeddings", True)),
+        bias=True,
+        embed_norm=True,
+        dropout=bool(data.get("hidden_dropout", 0.0)),
+        name=_name(data),
+    )
+
+
 def _gpt2(data: Mapping[str, Any], sequence: int) -> Transformer:
     """GPT-2: learned positions, layer normalization, biases, the head tied to the embedding."""
     longest = data["n_positions"]
@@ -145,10 +204,16 @@ def _name(data: Mapping[str, Any]) -> str:
 
 #: ``model_type`` of a configuration -> reader
 MODEL_TYPES: Mapping[str, Callable[[Mapping[str, Any], int], Transformer]] = {
+    "bloom": _bloom,
+    "deepseek_v2": _latent,
+    "deepseek_v3": _latent,
     "gpt2": _gpt2,
+    "gpt_oss": _gpt_oss,
+    "kimi_k2": _latent,
     "llama": _llama,
     "mistral": _llama,
     "mixtral": _llama,
+    "nemotron": _nemotron,
     "qwen2": _llama,
     "qwen3": _llama,
     "qwen3_moe": _llama,

@@ -20,7 +20,17 @@ _KNOWN: Mapping[str, Mapping[str, Any]] = {
     "layer": {"positions": "learned", "activation": "gelu", "bias": True},
 }
 _USUAL = LayerKernels()
-_NEITHER: Mapping[str, Any] = {"qkv_bias": False, "qk_norm": False, "experts": 0}
+_NEITHER: Mapping[str, Any] = {
+    "norm_bias": True,
+    "qkv_bias": False,
+    "qk_norm": False,
+    "embed_norm": False,
+    "sinks": False,
+    "window": 0,
+    "kv_rank": 0,
+    "experts": 0,
+    "mtp": 0,
+}
 
 
 def training_model(model: Transformer, kernels: LayerKernels = _USUAL) -> TracedModel:

@@ -1,4 +1,4 @@
-"""Traced models that come with simperf; they need no torch."""
+"""Traced models that come with simperf; they need no torch. Transformers by their dimensions are loaded here, too."""
 
 from __future__ import annotations
 
@@ -32,28 +32,33 @@ def _files() -> dict[str, Path]:
 
 
 def names() -> tuple[str, ...]:
-    """Names of the models, in order."""
+    """Names of the traced models, in order."""
     return tuple(_files())
 
 
 def load(name: str | Transformer, kernels: LayerKernels | None = None) -> TracedModel:
     """Read a model of the zoo, or a file if `name` ends like one; each once, a file again when it has changed.
 
-    A transformer by its dimensions is made into a model, of the kernels of eager PyTorch or of `kernels`; of these a
-    traced model takes the library of its attention and the format of its images.
+    A transformer by its dimensions, also one that comes with simperf, is made into a model, of the kernels of eager
+    PyTorch or of `kernels`; of these a traced model takes the library of its attention and the format of its images.
 
     Raises
     ------
     UnknownNameError
         There is none of this name.
     InputError
-        A file that is no model, or kernels that a traced model does not have.
+        A file that is no model, kernels that a traced model does not have, or a transformer whose kernels are not
+        known.
 
     Examples
     --------
     >>> load("lenet").parameter_count
     129068
     """
+    if isinstance(name, str) and not name.endswith((*_SUFFIXES, ".toml")) and name not in _files():
+        from simperf.workload.transformers.shipped import shipped_transformers
+
+        name = shipped_transformers().get(name, name)
     if not isinstance(name, str):
         return _by_dimensions(name, kernels or LayerKernels())
     usual = LayerKernels()
@@ -99,7 +104,9 @@ def _by_dimensions(model: Transformer, kernels: LayerKernels) -> TracedModel:
 def _shipped(name: str) -> TracedModel:
     files = _files()
     if name not in files:
-        raise UnknownNameError("model", name, files)
+        from simperf.workload.transformers.shipped import shipped_transformers
+
+        raise UnknownNameError("model", name, (*files, *shipped_transformers()))
     return read_model(files[name])
 
 

@@ -1,0 +1,94 @@
+"""Arithmetic of a training step by the usual convention: products and attention, and nothing else.
+
+Model FLOPs are 6 for each weight of a matrix product and token, 2 forward and 4 backward, and those of attention's two
+products; embeddings, norms, biases and activations are left out. Narayanan et al., Megatron-LM, SC 2021, appendix;
+Chowdhery et al., PaLM, 2022, appendix B. Papers differ in whether a causal mask halves attention.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from simperf.errors import InputError, Problem, nearest
+from simperf.workload.transformers.dimensions import Transformer
+
+__all__ = ["RECOMPUTATIONS", "Recomputation", "attention_flops", "forward_flops", "step_flops"]
+
+Recomputation = Literal["none", "selective", "full"]
+
+#: what is computed again in the backward pass: nothing; the products of attention; each layer
+RECOMPUTATIONS: tuple[Recomputation, ...] = get_args(Recomputation)
+
+
+def attention_flops(model: Transformer, *, causal: bool = False) -> float:
+    """Arithmetic of attention's two products for one sample, forward [FLOP].
+
+    Parameters
+    ----------
+    model : Transformer
+    causal : bool
+        Whether only what a causal mask leaves is counted.
+    """
+    layers, windowed, n = model.layers + model.mtp, model.window_layers, model.sequence
+    width = model.query_width + model.attended_width
+    seen = n * n / 2 if causal else float(n * n)
+    inside = min(model.window, n)
+    near = inside * inside / 2 + (n - inside) * inside if causal else float(n * inside)
+    return 2.0 * width * ((layers - windowed) * seen + windowed * near)
+
+
+def forward_flops(model: Transformer, *, causal: bool = False) -> float:
+    """Arithmetic of the forward pass for one sample: products with weights, and attention [FLOP].
+
+    Examples
+    --------
+    >>> llama = Transformer(layers=32, hidden=4096, heads=32, ffn=11008, vocabulary=32000, sequence=4096)
+    >>> round(forward_flops(llama) / 1e12, 2)
+    62.92
+    """
+    return 2.0 * model.sequence * _in_products(model) + attention_flops(model, causal=causal)
+
+
+def step_flops(model: Transformer, *, causal: bool = False, recompute: Recomputation = "none") -> float:
+    """Arithmetic of a training step for one sample [FLOP]: model FLOPs, and with recomputation hardware FLOPs.
+
+    Parameters
+    ----------
+    model : Transformer
+    causal : bool
+        As for `attention_flops`.
+    recompute : str
+        One of `RECOMPUTATIONS`.
+
+    Raises
+    ------
+    InputError
+        No such recomputation.
+    """
+    if recompute not in RECOMPUTATIONS:
+        message = f"no such recomputation{nearest(str(recompute), RECOMPUTATIONS)}"
+        expected = ", ".join(RECOMPUTATIONS)
+        raise InputError(Problem(message, key="recompute", value=str(recompute), expected=expected))
+    forward = forward_flops(model, causal=causal)
+    again = {"none": 0.0, "selective": attention_flops(model, causal=causal), "full": forward - _head(model)}
+    return 3.0 * forward + again[recompute]
+
+
+def _head(model: Transformer) -> float:
+    """Arithmetic of the head for one sample [FLOP]."""
+    return 2.0 * model.sequence * model.vocabulary * model.hidden * (1 + model.mtp)
+
+
+def _in_products(model: Transformer) -> int:
+    """Weights that a token is multiplied with: matrices of the blocks, of the experts those it meets, and the head."""
+
+    def matrices(dense: bool) -> int:
+        found = [one for one in model.block_weights("block", dense=dense) if len(one.shape) == 2]
+        experts = sum(one.elements for one in found if ".experts." in one.name)
+        idle = experts * (model.experts - model.experts_per_token) // model.experts if experts else 0
+        return sum(one.elements for one in found) - idle
+
+    dense = model.dense_layers * matrices(True) if model.dense_layers else 0
+    blocks = (model.layers - model.dense_layers + model.mtp) * matrices(False)
+    join = model.mtp * 2 * model.hidden * model.hidden
+    return dense + blocks + join + (1 + model.mtp) * model.vocabulary * model.hidden
