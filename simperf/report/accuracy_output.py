@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Literal
 
 from simperf.accuracy.cases import read_cases
+from simperf.accuracy.kernel_grades import kernel_grades, measured_kernels
 from simperf.accuracy.product_tables import product_tables
 from simperf.accuracy.products import product_grades
 from simperf.accuracy.recordings import boxed_clusters, recorded
 from simperf.accuracy.tables import fit_tables, validation_sections
 from simperf.report.cluster import cluster_markdown
 from simperf.report.fits import fits_markdown
-from simperf.report.products import products_markdown
+from simperf.report.products import kernels_markdown, products_markdown
 from simperf.report.validation import accuracy_page, validation_csv, validation_json, validation_text
 
 __all__ = ["accuracy_output"]
@@ -45,6 +46,7 @@ def accuracy_output(files: Sequence[str], truth: Path | None, form: Literal["tab
         fits = fit_tables(truth, read_cases(truth)) if truth is not None else []
         if truth is not None and (truth / "llm" / "kernels" / "index.json").is_file():
             text += "\n\n" + products_markdown(product_grades(product_tables(truth))).rstrip("\n")
+            text += "\n\n" + kernels_markdown(kernel_grades(measured_kernels(truth))).rstrip("\n")
         text += "\n\n" + fits_markdown(fits, dict(recorded()))
         for name, points in boxed_clusters():
             text += "\n" + cluster_markdown(points, title=f"A cluster in one box, {name}: prediction meets reality")

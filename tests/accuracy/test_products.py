@@ -10,6 +10,7 @@ import pytest
 
 import simperf
 from simperf.accuracy.fits.products import ProductConstants, fit_products, of_architecture, predicted_times
+from simperf.accuracy.kernel_grades import kernel_grades, measured_kernels
 from simperf.accuracy.lattice_profile import (
     attention_calls,
     expert_calls,
@@ -24,6 +25,7 @@ from simperf.cost import FittedRoofline, Roofline
 from simperf.cost.products import SHARED
 from simperf.errors import InputError
 from simperf.hardware import Catalog
+from simperf.report.products import kernels_markdown
 from simperf.workload.kinds import attention, moe
 from simperf.workload.loops import timing_loop
 
@@ -186,6 +188,15 @@ def test_attention_and_experts_are_corrected_as_products_are(calls, other_kernel
     assert bare > 0.25
     assert refined < 0.3 * bare
     assert not any(op.attention is not None and op.attention.queries == 1 for (op,) in table.ops), "one query decodes"
+
+
+def test_grades_of_attention_and_experts_are_a_section_of_the_page(other_kernels):
+    attended, experts = kernel_grades(measured_kernels(other_kernels))
+    assert attended.catalogue > 0.25
+    assert attended.profile < 0.1
+    assert experts.catalogue == pytest.approx(1 - 1 / 1.4, abs=0.01)
+    page = kernels_markdown([attended, experts])
+    assert f"| h100-sxm5-80gb | experts (bf16), balanced | {experts.graded} | 28.6 % (29) |" in page
 
 
 def test_a_profile_of_attention_is_for_its_library_alone(other_kernels, tmp_path):
