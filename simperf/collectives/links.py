@@ -12,6 +12,7 @@ import numpy.typing as npt
 from simperf.collectives.placement import PLAIN, Hop, Placement, Transport
 from simperf.collectives.plan import IntArray
 from simperf.collectives.plan_routes import PlanRoutes
+from simperf.engine.link_table import LinkClass
 from simperf.errors import InputError, Problem
 
 __all__ = ["FloatArray", "Hops", "Links"]
@@ -74,6 +75,7 @@ class Links:
         self._rows: dict[tuple[int, int], tuple[tuple[int, ...], float, float]] = {}
         self._rounds: dict[tuple[bytes, bytes], Hops] = {}
         self._kept = 0
+        self._classes: dict[bytes, tuple[LinkClass, ...]] = {}
 
     @classmethod
     def of(cls, placement: Placement, transport: Transport) -> Links:
@@ -96,6 +98,17 @@ class Links:
     def name(self, link: int) -> str:
         """Resource id of a link number."""
         return self._names[link] if self._routes is None else self._routes.name(int(self._numbers[link]))
+
+    def classes(self, links: IntArray) -> tuple[LinkClass, ...]:
+        """Some links, by capacity, which one route draws on; the same ones are the same objects."""
+        key = links.tobytes()
+        if key not in self._classes:
+            capacity = self.capacity[links]
+            self._classes[key] = tuple(
+                LinkClass([self.name(link) for link in links[capacity == one].tolist()], (1,), one)
+                for one in np.unique(capacity).tolist()
+            )
+        return self._classes[key]
 
     def last(self, links: IntArray) -> int:
         """The link whose name comes last in the alphabet, of some link numbers."""

@@ -14,8 +14,8 @@ class Claim:
 
     Parameters
     ----------
-    names : frozenset of str or None
-        Resources; None stands for all.
+    names : callable
+        Gives the resources, when they are asked for: there may be no other traffic.
     told : callable
         Called when a flow or another claim comes to one of these links, before it does.
     forget : callable
@@ -27,22 +27,23 @@ class Claim:
         Whether there was traffic on them when they were claimed, or another claim.
     """
 
-    def __init__(self, names: frozenset[str] | None, told: Callable[[], None], forget: Callable[[Claim], None]) -> None:
+    def __init__(
+        self, names: Callable[[], frozenset[str]], told: Callable[[], None], forget: Callable[[Claim], None]
+    ) -> None:
         self.names, self.told, self._forget = names, told, forget
         self.touched = False
         self._known: dict[Route, bool] = {}
 
-    def meets(self, names: frozenset[str] | None) -> bool:
+    def meets(self, other: Claim) -> bool:
         """Whether two claims have a link in common."""
-        return names is None or self.names is None or not self.names.isdisjoint(names)
+        return not self.names().isdisjoint(other.names())
 
     def covers(self, route: Route) -> bool:
         """Whether a route draws on a claimed link."""
         found = self._known.get(route)
         if found is None:
-            names = self.names
-            links = dict.fromkeys(route.links)
-            found = names is None or any(not names.isdisjoint(link.names) for link in links)
+            names = self.names()
+            found = any(not names.isdisjoint(link.names) for link in dict.fromkeys(route.links))
             self._known[route] = found
         return found
 

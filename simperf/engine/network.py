@@ -204,20 +204,20 @@ class FlowNetwork:
             return 0.0
         return flow.nbytes - self._fluid.leave(flow)
 
-    def claim(self, names: frozenset[str] | None, told: Callable[[], None]) -> Claim:
+    def claim(self, names: Callable[[], frozenset[str]], told: Callable[[], None]) -> Claim:
         """Have `told` called when a flow or another claim comes to one of these links, before it does.
 
         Parameters
         ----------
-        names : frozenset of str or None
-            Resources; None stands for all.
+        names : callable
+            Gives the resources, when they are asked for.
         told : callable
             Is called at the instant of the change; it may start flows.
         """
         from simperf.engine.claim import Claim
 
         claim = Claim(names, told, self._forget)
-        others = [other for other in self._fluid.claims if other.meets(names)]
+        others = [other for other in self._fluid.claims if other.meets(claim)]
         claim.touched = bool(others) or any(claim.covers(bundle.key[0]) for bundle in self._fluid.bundles.values())
         self._fluid.claims[claim] = None
         for other in others:

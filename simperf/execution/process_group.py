@@ -247,7 +247,7 @@ class ProcessGroup:
         self.held = 1.0 - 1.0 / slowdown
         self.busy = 0.0  # time for which collectives were under way [s]
         self.moved = 0.0  # payload of all collectives [B]
-        self.unseen = False  # whether collectives that were computed alone met other traffic
+        self.approximated = False  # whether collectives met other traffic that were too large to be played
         self.context = Context.of(m.simulation)
         self._plans: dict[tuple[str, float], PlacedPlan] = {}
         self._uses: dict[int, tuple[Execution, int]] = {}
@@ -382,7 +382,8 @@ class ProcessGroup:
         self.moved += one.nbytes
         if one.run.isolated is not None:
             self.count(one.run.isolated)
-            self.unseen = self.unseen or one.run.disturbed
+        elif one.run.approximated is not None:
+            self.approximate(one.run.approximated)
 
     def keep(self, time: float) -> None:
         """Note that a rank was done a `time` [s] after the first that its member stands for, which waits for it."""
@@ -391,6 +392,10 @@ class ProcessGroup:
         """Note an execution that was found without other traffic, for `settle`."""
         _, times = self._uses.get(id(run), (run, 0))
         self._uses[id(run)] = run, times + 1
+
+    def approximate(self, run: Execution) -> None:
+        """Note what would have been the execution of a collective that went on as phases beside other traffic."""
+        self.approximated = True
 
     def waiting(self) -> list[str]:
         """What has begun and waits for ranks that have not come, one line each."""
@@ -460,10 +465,10 @@ class ProcessGroup:
         """Count the bytes of collectives that were computed as a whole on the links that they went over."""
         self.m.simulation.network.count(add_up((run.moved, times) for run, times in self._uses.values()))
         self._uses.clear()
-        if self.unseen:
-            told = f"approximate: {self.algorithm} over {self.size} ranks was computed alone beside other traffic"
-            self.m.notes.append(f"{told}; exact = true plays every send")
-            self.unseen = False
+        if self.approximated:
+            told = f"approximate: {self.algorithm} over {self.size} ranks met other traffic, and went on in phases"
+            self.m.notes.append(f"{told} in which all ranks wait for the slowest send; exact = true plays every send")
+            self.approximated = False
 
 
 def _some(nodes: Sequence[str], most: int = 8) -> str:

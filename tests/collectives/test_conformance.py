@@ -141,7 +141,7 @@ def test_collapsed_in_a_simulation(case, data):
         assert time == pytest.approx(end, rel=1e-9, abs=1e-18) or end < time <= last * (1 + 1e-9)
     if placed.plan.collective in ("all-reduce", "reduce-scatter") or not any(end < last for end in ends):
         assert max(found) == pytest.approx(max(ends), rel=1e-9, abs=1e-18)
-    assert (run.isolated is None) == (run.disturbed and placed.links is not None)
+    assert (run.isolated is None) == run.disturbed
     if not traffic:
         assert not run.disturbed
         assert run.critical in (0.0, run.isolated.time)

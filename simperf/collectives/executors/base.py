@@ -26,11 +26,12 @@ from simperf.engine.network import FlowNetwork
 from simperf.engine.recorder import Recorder
 
 if TYPE_CHECKING:
+    from simperf.collectives.flow_phases import FlowPhases
     from simperf.engine.netstack import NetworkStacks
 
 __all__ = ["MOST_SENDS", "Context", "Execution", "Executor", "PlacedPlan", "in_order", "used_links"]
 
-#: sends of a plan up to which they may be played one by one in a simulation, unasked
+#: sends of a plan up to which they are played one by one in a simulation, unasked, as soon as there is other traffic
 MOST_SENDS = 10_000
 
 #: a send of a pipeline, as an executor keeps it
@@ -92,9 +93,18 @@ class PlacedPlan:
     channels: ChannelSet | None = None
 
     @cached_property
-    def links(self) -> frozenset[str] | None:
-        """All that its sends draw on; None if they are too many to be played."""
-        return frozenset(used_links(self.plan, self.placement)) if self.plan.nsends <= MOST_SENDS else None
+    def playable(self) -> bool:
+        """Whether its sends are few enough to be played one by one, unasked."""
+        return self.plan.nsends <= MOST_SENDS
+
+    @cached_property
+    def links(self) -> frozenset[str]:
+        """All that its sends draw on."""
+        if self.playable:
+            return frozenset(used_links(self.plan, self.placement))
+        from simperf.collectives.flow_phases import links_of
+
+        return links_of(self.plan, self.placement, self.transport)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +127,8 @@ class Context:
         Executions of plans without other traffic, by plan, payload [B] and entry times [s]; they are added to.
     routes : dict
         Routes over classes of links that the network has made, by class; they are added to.
+    phases : dict
+        Phases of plans, by plan and payload [B]; they are added to.
     """
 
     env: simpy.Environment
@@ -126,6 +138,7 @@ class Context:
     shaped: bool = False
     isolated: dict[tuple[PlacedPlan, float, tuple[float, ...]], Execution] = field(default_factory=dict)
     routes: dict[tuple[LinkClass, ...], list[Route]] = field(default_factory=dict)
+    phases: dict[tuple[PlacedPlan, float], FlowPhases] = field(default_factory=dict)
 
     @classmethod
     def of(cls, simulation: Any) -> Context:
@@ -164,6 +177,8 @@ class Executor(ABC):
         Time at which each participant was done [s].
     isolated : Execution or None
         The whole execution, if it was found without other traffic and none came; its bytes are on no network.
+    approximated : Execution or None
+        What the execution would have been without other traffic, if what was left of it went on as phases.
     disturbed : bool
         Whether other traffic came to its links.
     """
@@ -186,6 +201,7 @@ class Executor(ABC):
         self.done = self.env.event()
         self.finish = [0.0] * self.plan.nparticipants
         self.isolated: Execution | None = None
+        self.approximated: Execution | None = None
         self.disturbed = False
         self._released = released
         self._left = self.plan.nparticipants

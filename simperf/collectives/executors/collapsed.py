@@ -1,9 +1,10 @@
-"""A collective that has its links to itself is computed at once; beside other traffic every send is played.
+"""A collective that has its links to itself is computed at once; beside other traffic it is played.
 
 As long as nothing else draws on the links of a collective, nothing that happens elsewhere changes its times, and an
 executor without events may find them (`simperf.collectives.executors.isolated`). As soon as something else comes to one
 of these links, what has happened so far is played again send by send on a network of its own, and continues
-from there on the one network. So two groups that share a NIC, or a collective beside a copy, see each other.
+from there on the one network. What has too many sends for that goes on as flows, phase by phase
+(`simperf.collectives.flow_phases`). So two groups that share a NIC, or a collective beside a copy, see each other.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ class Collapsed(Executor):
     """A plan under way that is computed as a whole; the parameters are those of every `Executor`.
 
     Ranks that enter together go on together, when the last of them is done, and none before the last rank has come; if
-    something has disturbed the collective, each goes on at its own end. A plan of too many sends to be played only
-    notes other traffic, in `disturbed`.
+    something has disturbed the collective, each goes on at its own end. A plan of too many sends to be played goes on
+    as phases when the last rank has come, and keeps in `approximated` what it would have been without other traffic.
     """
 
     method: ClassVar[str] = "collapsed"
@@ -63,7 +64,6 @@ class Collapsed(Executor):
         return not (exact or context.shaped or context.stacks is not None)
 
     def _prepare(self) -> None:
-        self._links = self.placed.links
         self._entry = [math.inf] * self.plan.nranks
         self._parties: list[Collection[int]] = []
         self._gone: set[int] = set()
@@ -72,6 +72,7 @@ class Collapsed(Executor):
         self._claim: Claim | None = None
         self._stepwise: Stepwise | None = None
         self._found: Execution | None = None
+        self._ends: dict[float, list[Collection[int]]] = {}
 
     def enter(self, members: Collection[int], delay: float = 0.0) -> None:
         """Let participants take part, `delay` [s] from now."""
@@ -88,7 +89,7 @@ class Collapsed(Executor):
             return
         if self._missing == self.plan.nranks:
             self._began = float(self.env.now)
-            self._claim = self.network.claim(self._links, self._disturb)
+            self._claim = self.network.claim(lambda: self.placed.links, self._disturb)
         for rank in ranks:
             self._entry[rank] = self.env.now - self._began
         self._missing -= len(ranks)
@@ -108,22 +109,29 @@ class Collapsed(Executor):
         """Let the ranks go on when they will be done, as long as nothing comes between."""
         run = self._found = isolated(self.placed, self.nbytes, self.context, self._entry)
         even = run.time - min(run.finish[: self.plan.nranks]) <= ROUNDING * run.time
-        at: dict[float, list[Collection[int]]] = {}
         for party in self._parties:
-            at.setdefault(run.time if even else max(run.finish[rank] for rank in party), []).append(party)
-        for time, parties in at.items():
-            end = self.env.timeout(max(0.0, self._began + time - self.env.now))
-            assert end.callbacks is not None
-            end.callbacks.append(partial(self._end, parties, run))
+            end = run.time if even else max(run.finish[rank] for rank in party)
+            self._ends.setdefault(end, []).append(party)
+        if self.disturbed:
+            self._go_on(run)
+            return
+        for time, parties in self._ends.items():
+            over = self.env.timeout(max(0.0, self._began + time - self.env.now))
+            assert over.callbacks is not None
+            over.callbacks.append(partial(self._end, parties, run))
 
     def _end(self, parties: Sequence[Collection[int]], run: Execution, _: simpy.Event) -> None:
-        if self._stepwise is not None:
+        if self._stepwise is not None or self.approximated is not None:
             return
-        self._gone.update(*parties)
-        if len(self._gone) == self.plan.nranks:
-            assert self._claim is not None
+        assert self._claim is not None
+        if len(self._gone) + sum(map(len, parties)) == self.plan.nranks:
             self._claim.release()
             self.isolated = run
+        self._let_go(parties)
+
+    def _let_go(self, parties: Sequence[Collection[int]]) -> None:
+        self._gone.update(*parties)
+        if len(self._gone) == self.plan.nranks:
             self.release(range(self.plan.nranks, self.plan.nparticipants))
         for party in parties:
             self.release(party)
@@ -134,20 +142,41 @@ class Collapsed(Executor):
             self.release(left)
 
     def _disturb(self) -> None:
-        """Something else is on the links: go on send by send."""
+        """Something else is on the links: go on send by send, or phase by phase as soon as all ranks are there."""
         self.disturbed = True
-        if self._links is None or self._stepwise is not None:
+        if self._stepwise is not None or self.approximated is not None:
             return
+        if self.placed.playable:
+            assert self._claim is not None
+            self._claim.release()
+            self._stepwise = self._resume()
+        elif self._found is not None:
+            self._go_on(self._found)
+
+    def _go_on(self, run: Execution) -> None:
+        """What is left of an execution, as phases from now on; what ranks sent before the last one came is among it."""
+        from simperf.collectives.executors.phase_flows import play_phases
+        from simperf.collectives.flow_phases import flow_phases
+
         assert self._claim is not None
         self._claim.release()
-        self._stepwise = self._resume()
+        self.approximated = run
+        together = isolated(self.placed, self.nbytes, self.context).time
+        key = self.placed, self.nbytes
+        if key not in self.context.phases:
+            self.context.phases[key] = flow_phases(
+                self.plan, placement=self.placement, nbytes=self.nbytes, transport=self.transport, time=together
+            )
+        late = run.time - together  # by which all is later than if all ranks had come at once
+        ends = [(time - late, parties) for time, parties in self._ends.items() if not self._gone.issuperset(parties[0])]
+        play_phases(self.context, self.context.phases[key], self.env.now - self._began - late, ends, self._let_go)
 
     def _resume(self) -> Stepwise:
         """What has happened up to now, played again alone, and from now on on the one network."""
         now = float(self.env.now)
         resources = self.placement.machine.resources
         private = simpy.Environment(initial_time=self._began)
-        network = FlowNetwork(private, {name: resources[name] for name in sorted(self._links or ())})
+        network = FlowNetwork(private, {name: resources[name] for name in sorted(self.placed.links)})
         self.release(range(self.plan.nranks, self.plan.nparticipants))
         stepwise = Stepwise(
             self.placed,

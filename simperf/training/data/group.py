@@ -13,7 +13,6 @@ import simpy
 
 from simperf.collectives import Execution
 from simperf.collectives.executors import PlacedPlan, used_links
-from simperf.collectives.executors.base import MOST_SENDS
 from simperf.collectives.executors.collapsed import ROUNDING, isolated
 from simperf.engine.device import Stream
 from simperf.engine.recorder import Category
@@ -22,9 +21,9 @@ from simperf.training.replica import Replica
 
 __all__ = ["Await", "Group", "ReplicaWork"]
 
-#: ranks, and sends in all of pipelines of chunks, up to which every rank is simulated where ranks end collectives at
-#: different times: in a pipeline some end a whole depth of the tree earlier, in rounds of steps (`MOST_SENDS`) a step
-MOST_RANKS, MOST_PIPELINED = 64, 400_000
+#: ranks, and sends in all of rounds of steps and of pipelines of chunks, up to which every rank is simulated where
+#: ranks end collectives at different times: in a pipeline some end a whole depth of the tree earlier, in rounds a step
+MOST_RANKS, MOST_STEPS, MOST_PIPELINED = 64, 10_000, 400_000
 
 
 class ReplicaWork(Work):
@@ -117,6 +116,11 @@ class Group(ProcessGroup):
         super().count(run)
         self.spread = max(self.spread, self._spread(run))
 
+    def approximate(self, run: Execution) -> None:
+        """Note what would have been the execution of a collective that went on as phases beside other traffic."""
+        super().approximate(run)
+        self.spread = max(self.spread, self._spread(run))
+
     def _uneven(self, run: Execution) -> bool:
         """Whether ranks end at different times, and not by rounding."""
         return run.time - min(run.finish[: self.size]) > ROUNDING * run.time
@@ -147,7 +151,7 @@ class Group(ProcessGroup):
             phase.style == "pipeline" for one in plans.values() for c in one.plan.channels for phase in c.phases
         )
         sends = sum(one.plan.nsends * works[work] for work, one in plans.items())
-        if sends > (MOST_PIPELINED if pipelined else MOST_SENDS):
+        if sends > (MOST_PIPELINED if pipelined else MOST_STEPS):
             return ""
         if any(self._apart(one, nbytes) for (_, nbytes), one in plans.items()):
             return "they end a collective at different times"
