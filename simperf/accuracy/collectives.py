@@ -102,7 +102,7 @@ def collective_table(cases: list[dict[str, Any]]) -> list[ValidationRow]:
             point.predicted,
             case=case["id"],
             source=source_of(case),
-            fitted=_NOTHING,
+            fitted=cases_known()[case["id"]].get("fitted", _NOTHING),
         )
         for case in cases
         if case["id"] in cases_known()
