@@ -312,7 +312,7 @@ def _ceilings(session: Session) -> dict[str, Ceiling]:
 
 
 def _sources(scenario: Scenario, session: Session, uses: Sequence[ProfileUse]) -> dict[str, str]:
-    sources = {"scenario": scenario.source} if scenario.source else {}
+    sources = ({"scenario": scenario.source} if scenario.source else {}) | session.sources
     frontend = scenario.frontend
     if frontend.name != "free" and session.launched:
         used = ["launch", "result"]

@@ -111,6 +111,7 @@ class Session:
         self.done: dict[str, tuple[float, str]] = {}
         self.notes: list[str] = []
         self.assumed: dict[str, str] = {}  # values that the program took from a software stack, with their sources
+        self.sources: dict[str, str] = {}  # of constants that the program named
         self.ranks: dict[str, RankClass] = {}  # by the device that is simulated for them
         self.operations: dict[tuple[str, Op, str], Operation] = {}
         self._models: dict[str, OpModel] = {}
@@ -253,12 +254,15 @@ class Session:
             self.notes.append(told)
 
     def _tell_library(self, op: Op, device: Device, model: OpModel) -> None:
-        """Note whose kernels an attention is costed by that names none."""
+        """Note whose kernels an attention is costed by, and that it is the default where none is named."""
         library, part = model.attention_library(op), device.part  # type: ignore[attr-defined]
         if library:
             where = part.source(f"attention.{library}.matrix")  # type: ignore[union-attr]
-            name = f"library of attention on {part.name}"  # type: ignore[union-attr]
-            self.assumed[name] = f"{library}, unless another is named; {where}"
+            on = part.name  # type: ignore[union-attr]
+            if op.library:
+                self.sources[f"{library} on {on}"] = where
+            else:
+                self.assumed[f"library of attention on {on}"] = f"{library}, unless another is named; {where}"
 
     def tuner(self, ranks: Sequence[str], collective: str, settings: NcclSettings) -> Tuner:
         """NCCL's tuner for a collective of `ranks`; the session notes which measured times it takes.
@@ -343,7 +347,7 @@ class Session:
             cost = model.cost(op)
             if isinstance(model, FittedRoofline) and model.key(op) is not None:
                 self.used.add(f"kernel.{model.key(op)}")
-            elif op.family == "attention" and not op.library:
+            elif op.family == "attention":
                 self._tell_library(op, device, model)
             category: Category = "memory" if cost.memory_time > cost.compute_time else "compute"
             self._kernels[key] = Kernel(op.name, cost.time, cost.demand, category, holds, launch)

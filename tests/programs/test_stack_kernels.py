@@ -210,6 +210,7 @@ def test_the_library_of_attention_is_the_architecture_s_and_told_unless_one_is_n
     named = simperf.run(make_scenario(library_tables(stack="mine.toml"), folder=folder), record=False)
     assert named.assumed["mine: attention_library"] == "torch.backends.cuda.enable_cudnn_sdp"
     assert not any(key.startswith("library of attention") for key in named.assumed)
+    assert named.sources["cudnn on h100-sxm5-80gb"].startswith("fitted to half of an H200's figures")
     assert named.time != default.time
     given = library_tables(stack="mine.toml", attention_library="flash-attention")
     assert simperf.run(make_scenario(given, folder=folder), record=False).time == default.time
