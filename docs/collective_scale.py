@@ -8,8 +8,8 @@ import time
 
 import simpy
 
-from simperf.collectives import Wiring, execute, make_plan
-from simperf.hardware import build_cluster
+from simperf.collectives import execute, make_plan
+from simperf.hardware import build_cluster, build_topology
 from simperf.report.style import figure, save
 
 S = 104_857_600
@@ -19,7 +19,7 @@ def ring(n, exact=False, late=False):
     """All-reduce by a ring over n ranks, with one rank late or not."""
     entry = [1e-3 if rank == n // 2 else 0.0 for rank in range(n)] if late else None
     plan = make_plan("all-reduce", "ring", nranks=n)
-    wiring = Wiring("ring", n, bandwidth=50e9, latency=500e-9)
+    wiring = build_topology("ring", n, bandwidth=50e9, latency=500e-9)
     execute(plan, wiring, nbytes=S, entry_times=entry, exact=exact)
 
 

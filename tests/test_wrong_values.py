@@ -6,11 +6,12 @@ import pytest
 
 import simperf
 from simperf import DDP, Compression, Consistency, CostSettings, LatinHypercube, Layout, Servers, Session, Simulation
-from simperf.collectives import Wiring, execute, make_plan
+from simperf.collectives import execute, make_plan
 from simperf.collectives.bench import measure
 from simperf.collectives.calls import Call
 from simperf.collectives.placement import place
 from simperf.errors import InputError, SimperfError
+from simperf.hardware import build_topology
 
 #: none of them is a name, a path, a number of ranks, a strategy, ...
 STRANGE = (True, -1.5, math.nan, [], {}, [1], object(), b"x")
@@ -76,7 +77,7 @@ def test_kernels_that_would_never_end_are_refused():
         _train(strategy=DDP(slowdown=1e30))
 
 
-STAR = Wiring("star", 2, bandwidth=1e9)
+STAR = build_topology("star", 2, bandwidth=1e9)
 
 #: calls with keywords that went, and what their errors say instead
 REMOVED = {

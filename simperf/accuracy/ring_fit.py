@@ -9,7 +9,8 @@ import numpy as np
 
 from simperf.accuracy.nccl_tables import large_tables
 from simperf.accuracy.validation import ValidationRow
-from simperf.collectives import Wiring, execute, make_plan
+from simperf.collectives import execute, make_plan
+from simperf.hardware import build_topology
 
 __all__ = ["RingFit", "fit_ring", "ring_table"]
 
@@ -34,7 +35,7 @@ def fit_ring(n: int, rows: list[tuple[float, float]]) -> RingFit:
     design = np.stack((np.full_like(size, steps), steps * size / n), axis=1) / time[:, None]
     latency, inverse = np.linalg.lstsq(design, np.ones_like(size), rcond=None)[0]
     latency = max(float(latency), 0.0)
-    wiring = Wiring("ring", n, bandwidth=1.0 / float(inverse), latency=latency)
+    wiring = build_topology("ring", n, bandwidth=1.0 / float(inverse), latency=latency)
     plan = make_plan("all-reduce", "ring", nranks=n)
     errors = [execute(plan, wiring, nbytes=nbytes).time / measured - 1.0 for nbytes, measured in rows]
     return RingFit(latency, 1.0 / float(inverse), errors)

@@ -4,7 +4,6 @@ from simperf.collectives.algorithms import ALGORITHMS, algorithms, collective, m
 from simperf.collectives.execute import Execution, collective_event, execute
 from simperf.collectives.placement import Transport, Wired
 from simperf.collectives.plan import COLLECTIVES, Channel, Phase, Plan, Round
-from simperf.collectives.wiring import Wiring
 
 __all__ = [
     "ALGORITHMS",
@@ -16,7 +15,6 @@ __all__ = [
     "Round",
     "Transport",
     "Wired",
-    "Wiring",
     "algorithms",
     "collective",
     "collective_event",

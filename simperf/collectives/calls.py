@@ -12,7 +12,7 @@ from simperf.collectives.executors.host_threads import BY_STACK, has_network_sta
 from simperf.collectives.executors.rotation import turns
 from simperf.collectives.machine_plans import plan_for, reducing_sites
 from simperf.collectives.nccl import COLLECTIVES
-from simperf.collectives.placement import PLAIN, Transport, Wired, place
+from simperf.collectives.placement import PLAIN, Transport, place
 from simperf.collectives.protocols import protocol_transport
 from simperf.collectives.settings import HOSTED, NCCL, NcclSettings
 from simperf.collectives.tuners import tuner_of
@@ -54,7 +54,7 @@ class Call:
 
     Parameters
     ----------
-    machine : Wired
+    machine : Machine
         The machine.
     collective : str
         Which one.
@@ -83,7 +83,7 @@ class Call:
         Plays the hosts where they take part in the timing of NCCL's calls; it gives the time of the call [s].
     """
 
-    machine: Wired
+    machine: Machine
     collective: str
     algorithm: str
     nbytes: float
@@ -101,7 +101,7 @@ class Call:
     @property
     def known(self) -> MeasuredCollective | None:
         """What was measured of it; None if nothing was, or if no library runs it."""
-        if self.algorithm not in NCCL or not isinstance(self.machine, Machine):
+        if self.algorithm not in NCCL:
             return None
         return self.measured.among(self.collective, self.machine, self.ranks)
 
@@ -150,8 +150,7 @@ class Call:
             placement=placement,
             effort=self.effort,
         )
-        given = sites or getattr(machine, "helpers", ()) or getattr(machine, "cpus", ())
-        return Played(run, transport, tuple(given or ()) if plan.nservers else ())
+        return Played(run, transport, (sites or machine.cpus) if plan.nservers else ())
 
     def _library(self, options: dict[str, Any]) -> Played:
         """Play what NCCL would choose."""
@@ -160,7 +159,7 @@ class Call:
         if self.collective not in COLLECTIVES:
             message = f"NCCL has no {self.collective} of its own"
             problems.append(Problem(message, key="algorithm", value=self.algorithm, expected=other))
-        if not isinstance(self.machine, Machine):
+        if not self.machine.servers:
             message = "NCCL runs on the GPUs of a machine, and a wiring has none"
             problems.append(Problem(message, key="algorithm", value=self.algorithm, expected=other))
         if self.exact:
@@ -171,7 +170,6 @@ class Call:
             problems.append(Problem(message, key="transport", expected=other))
         if problems:
             raise InputError(problems)
-        assert isinstance(self.machine, Machine)
         given = {**options, "protocol": self.protocol} if self.protocol else options
         settings = NcclSettings.read(self.algorithm, given, at="")
         tuner = tuner_of(self.machine, self.ranks, self.collective, settings, measured=self.known)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from simperf.collectives.placement import Placement
 from simperf.collectives.plan import Plan
@@ -125,30 +123,30 @@ def crossings(plan: Plan, placement: Placement, *, most: float = float("inf")) -
 
     Examples
     --------
-    >>> from simperf.collectives import Wiring, make_plan
+    >>> from simperf.collectives import make_plan
     >>> from simperf.collectives.placement import place
-    >>> plan, star = make_plan("all-reduce", "naive", nranks=4), Wiring("star", 4, bandwidth=1e9)
+    >>> from simperf.hardware import build_topology
+    >>> plan, star = make_plan("all-reduce", "naive", nranks=4), build_topology("star", 4, bandwidth=1e9)
     >>> crossings(plan, place(plan, star))  # three sends there, three back, two links each
     12
     """
-    machine: Any = placement.machine
-    count: Callable[..., int] | None = getattr(machine, "crossed", None)
+    topology = placement.machine.topology
     total = 0
-    if count is not None:
+    if topology is not None:
         import numpy as np
 
-        node = np.array([machine.number(name) for name in placement.nodes], dtype=np.int64)
+        node = np.array([topology.number(name) for name in placement.nodes], dtype=np.int64)
     for channel in plan.channels:
         for phase in channel.phases:
             for index in range(min(1, phase.nrounds) if phase.repeats else phase.nrounds):
                 sends = phase.count(index, plan.nranks)
                 if total + sends > most:  # every send crosses a link
                     return total + sends
-                if count is None:
+                if topology is None:
                     total += 6 * sends  # between servers of a cluster: GPU, switch, NIC, and back
                 else:
                     one = phase.make(index)
-                    total += count(node[one.src], node[one.dst])
+                    total += topology.crossed(node[one.src], node[one.dst])
                 total += 0 if phase.repeats else plan.nparticipants // 32
                 if total > most:
                     return total

@@ -22,10 +22,11 @@ from simperf.collectives.executors import (
 )
 from simperf.collectives.executors.host_threads import has_network_stacks
 from simperf.collectives.executors.isolated import play_isolated
-from simperf.collectives.placement import PLAIN, Placement, Transport, Wired, place
+from simperf.collectives.placement import PLAIN, Placement, Transport, place
 from simperf.collectives.plan import Plan
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, Problem, refuse_removed
+from simperf.hardware import Machine
 
 __all__ = [
     "EXECUTORS",
@@ -92,7 +93,7 @@ def start(
 
 def execute(
     plan: Plan,
-    machine: Wired,
+    machine: Machine,
     *,
     nbytes: float,
     ranks: Sequence[str] | None = None,
@@ -110,8 +111,8 @@ def execute(
     ----------
     plan : Plan
         What `simperf.collectives.make_plan` made.
-    machine : Wired
-        A `simperf.hardware.Machine` or a `Wiring`.
+    machine : Machine
+        Where it runs.
     nbytes : float
         Payload [B], as nccl-tests counts it: the larger of the two buffers of a rank.
     ranks : sequence of str, optional
@@ -150,8 +151,7 @@ def execute(
     placement = placement or place(plan, machine, ranks=ranks)
     traffic = [(tuple(machine.route(src, dst).resources), rate) for src, dst, rate in background]
     placed = PlacedPlan(plan, placement, transport)
-    hosting = getattr(machine, "hosting", None)
-    if has_network_stacks(machine) or (hosting is not None and hosting.shaped):
+    if has_network_stacks(machine) or machine.hosting.shaped:
         effort.check_events(plan)
         return _between_hosts(placed, nbytes, entry, machine=machine, traffic=traffic)
     return play_isolated(placed, nbytes, entry, traffic=traffic, exact=exact, effort=effort)
@@ -162,7 +162,7 @@ def _between_hosts(
     nbytes: float,
     entry: Sequence[float],
     *,
-    machine: Any,
+    machine: Machine,
     traffic: Sequence[tuple[tuple[str, ...], float]],
 ) -> Execution:
     """Run a plan alone on hosts that have network stacks, or on links that are shaped."""

@@ -13,9 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from simperf.collectives.placement import PLAIN, Transport, Wired
-from simperf.collectives.wiring import Wiring
-from simperf.hardware import Machine
+from simperf.collectives.placement import PLAIN, Transport
+from simperf.hardware import Machine, Topology
 
 __all__ = ["floor", "needs"]
 
@@ -46,7 +45,7 @@ def needs(collective: str, n: int) -> tuple[float, float, float]:
 
 
 def floor(
-    machine: Wired,
+    machine: Machine,
     collective: str,
     *,
     ranks: Sequence[str],
@@ -58,7 +57,7 @@ def floor(
 
     Parameters
     ----------
-    machine : Wired
+    machine : Machine
         The machine.
     collective : str
         Which one.
@@ -73,7 +72,7 @@ def floor(
     """
     if len(ranks) < 2:
         return transport.start
-    kept: dict[Any, tuple[float, float]] = machine.kept if isinstance(machine, Machine) else {}
+    kept: dict[Any, tuple[float, float]] = machine.kept
     key = ("floor", collective, tuple(ranks), tuple(helpers))
     if key not in kept:
         kept[key] = _distance(machine, ranks), _wires(machine, collective, ranks, helpers)
@@ -82,7 +81,7 @@ def floor(
     return transport.start + max(far, nbytes / transport.efficiency * wires)
 
 
-def _wires(machine: Wired, collective: str, ranks: Sequence[str], helpers: Sequence[str]) -> float:
+def _wires(machine: Machine, collective: str, ranks: Sequence[str], helpers: Sequence[str]) -> float:
     """Bound by the ports of ranks, and by those of their servers [s/B]."""
     bound = _ports(ranks, helpers, collective, *_node_ports(machine))
     servers = _server_ports(machine)
@@ -100,12 +99,13 @@ def _reaches_all(collective: str) -> bool:
     return collective in ("all-reduce", "all-gather", "all-to-all", "broadcast", "reduce-scatter")
 
 
-def _distance(machine: Wired, ranks: Sequence[str]) -> float:
+def _distance(machine: Machine, ranks: Sequence[str]) -> float:
     """Latency between ranks that are far apart, also by way of other ranks [s]."""
-    if isinstance(machine, Wiring):
-        whole = machine.kind == "ring" and len(ranks) == machine.nranks
-        return machine.latency * {"star": 2, "ring": machine.nranks // 2 if whole else 1}.get(machine.kind, 1)
-    if not isinstance(machine, Machine) or len(ranks) > MOST_RANKS:
+    topology = machine.topology
+    if topology is not None:
+        whole = topology.kind == "ring" and len(ranks) == topology.nranks
+        return topology.latency * {"star": 2, "ring": topology.nranks // 2 if whole else 1}.get(topology.kind, 1)
+    if len(ranks) > MOST_RANKS:
         return 0.0
     here = [node for node in ranks if machine.nodes[node].server == machine.nodes[ranks[0]].server]
     there = [node for node in ranks if machine.nodes[node].server == machine.nodes[ranks[-1]].server]
@@ -141,11 +141,9 @@ def _root(collective: str, outs: Sequence[float], ins: Sequence[float]) -> float
     return {"gather": part / max(ins), "scatter": part / max(outs)}.get(collective, 0.0)
 
 
-def _node_ports(machine: Wired) -> tuple[Port, Port]:
-    if isinstance(machine, Wiring):
-        return _wiring_port(machine, 0), _wiring_port(machine, 1)
-    if not isinstance(machine, Machine):
-        return (lambda node: float("inf")), (lambda node: float("inf"))
+def _node_ports(machine: Machine) -> tuple[Port, Port]:
+    if machine.topology is not None:
+        return _topology_port(machine.topology, 0), _topology_port(machine.topology, 1)
     known: dict[tuple[Any, str, bool], float] = {}
     slots = {slot.name: slot for slot in machine.servers}
 
@@ -164,21 +162,20 @@ def _node_ports(machine: Wired) -> tuple[Port, Port]:
     return (lambda node: port(node, True)), (lambda node: port(node, False))
 
 
-def _wiring_port(machine: Wiring, end: int) -> Port:
-    changed: dict[str, list[tuple[str, float]]] = {}
-    for link, value in machine.changed.items():
-        changed.setdefault(link.split(">")[end], []).append((link, value))
-    links = {"star": 1, "ring": min(2, machine.nranks - 1), "fully-connected": machine.size - 1}[machine.kind]
+def _topology_port(topology: Topology, end: int) -> Port:
+    changed: dict[str, list[float]] = {}
+    for link, value in topology.changed.items():
+        changed.setdefault(link.split(">")[end], []).append(value)
 
     def port(node: str) -> float:
         own = changed.get(node, [])
-        return (links - len(own)) * machine.bandwidth + sum(value for _, value in own)
+        return (topology.degree - len(own)) * topology.bandwidth + sum(own)
 
     return port
 
 
-def _server_ports(machine: Wired) -> tuple[Callable[[str], str], Port, Port] | None:
-    if not isinstance(machine, Machine) or machine.fabric is None:
+def _server_ports(machine: Machine) -> tuple[Callable[[str], str], Port, Port] | None:
+    if machine.fabric is None:
         return None
     wide = {slot.name: sum(port.bandwidth for port in slot.ports) for slot in machine.servers}
     return (lambda node: node.partition("/")[0]), wide.__getitem__, wide.__getitem__

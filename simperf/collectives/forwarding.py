@@ -6,14 +6,13 @@ NCCL does so for sends between pairs of GPUs, and so for all-to-all (src/graph/p
 
 from __future__ import annotations
 
-from typing import Any
-
+from simperf.collectives.machine_view import MachineView
 from simperf.hardware import Machine, Route
 
 __all__ = ["Forwarding"]
 
 
-class Forwarding:
+class Forwarding(MachineView):
     """A machine some of whose routes pass a GPU.
 
     Parameters
@@ -23,11 +22,12 @@ class Forwarding:
     """
 
     def __init__(self, machine: Machine) -> None:
-        self.machine = machine
+        super().__init__(machine)
         self._routes: dict[tuple[str, str], Route] = {}
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.machine, name)
+    @property
+    def equal_servers(self) -> None:
+        """None: which GPU forwards depends on those of the server."""
 
     def route(self, src: str, dst: str, /) -> Route:
         """The machine's, or that through the GPU over which it is widest."""

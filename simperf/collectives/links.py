@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -51,9 +50,8 @@ class Links:
     Parameters
     ----------
     placement : Placement
-        Where the participants sit. A machine with ``paths``, such as a `Wiring`, is asked
-        for all routes of a round at once, a cluster for one route of each kind
-        (`simperf.collectives.plan_routes`), any other machine for each route once.
+        Where the participants sit. A regular topology is asked for all routes of a round at once, a cluster for one
+        route of each kind (`simperf.collectives.plan_routes`), any other machine for each route once.
     transport : Transport
         Adds its latencies and limits.
     """
@@ -65,10 +63,9 @@ class Links:
         self._array: FloatArray = np.array([np.inf])
         self._routes = PlanRoutes.of(placement)
         self._numbers = np.full(1, -1, dtype=np.int64)  # of a cluster's links, by slot
-        machine: Any = placement.machine
-        self._paths: Callable[[IntArray, IntArray], Any] | None = getattr(machine, "paths", None)
-        if self._paths is not None:
-            self._node = np.array([machine.number(name) for name in placement.nodes], dtype=np.int64)
+        self._topology = placement.machine.topology
+        if self._topology is not None:
+            self._node = np.array([self._topology.number(name) for name in placement.nodes], dtype=np.int64)
         self._known = np.zeros(0, dtype=np.int64)
         self._slots = np.zeros(0, dtype=np.int64)
         self._by_name: dict[str, int] = {}
@@ -118,9 +115,9 @@ class Links:
 
     def hops(self, src: IntArray, dst: IntArray) -> Hops:
         """The routes from participants to participants."""
-        if self._paths is not None and len(src):
+        if self._topology is not None and len(src):
             here, there = self._node[src], self._node[dst]
-            found = self._paths(here, there) if not np.any(here == there) else None
+            found = self._topology.paths(here, there) if not np.any(here == there) else None
             if found is not None:
                 links, latency = found
                 wait, most = self._transport.latency(Hop((), latency)), self._transport.cap
@@ -153,9 +150,9 @@ class Links:
         return self._slots[place]
 
     def _new_slots(self, links: IntArray) -> IntArray:
-        if self._routes is None:
-            machine: Any = self._placement.machine
-            return np.array([self._slot(machine.link_name(link)) for link in links.tolist()], dtype=np.int64)
+        if self._topology is not None:
+            return np.array([self._slot(self._topology.link_name(link)) for link in links.tolist()], dtype=np.int64)
+        assert self._routes is not None  # links have numbers of their own
         some = links >= 0  # -1 is no link
         slots = np.where(some, len(self._numbers) + np.cumsum(some) - 1, 0)
         self._numbers = np.concatenate((self._numbers, links[some]))

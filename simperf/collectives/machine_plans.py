@@ -10,7 +10,7 @@ from simperf.collectives.algorithms import make_plan, options_of
 from simperf.collectives.effort import ASKED, Effort, EffortError
 from simperf.collectives.execute import execute
 from simperf.collectives.executors.rotation import turns
-from simperf.collectives.placement import PLAIN, Placement, Transport, Wired, place
+from simperf.collectives.placement import PLAIN, Placement, Transport, place
 from simperf.collectives.plan import Plan
 from simperf.collectives.plans.gloo import segments_for
 from simperf.errors import InputError, Problem
@@ -33,7 +33,7 @@ MOST_SEARCHED = 2_048
 
 
 def plan_for(
-    machine: Wired,
+    machine: Machine,
     collective: str,
     algorithm: str,
     *,
@@ -52,7 +52,7 @@ def plan_for(
 
     Parameters
     ----------
-    machine : Wired
+    machine : Machine
         Where the plan will run.
     collective, algorithm : str
         What and how.
@@ -81,7 +81,7 @@ def plan_for(
         chosen |= {"orders": orders, "weights": weights}
     elif "order" in known and "order" not in options:
         chosen["order"] = _rings(machine, ranks)[0][0]
-    if algorithm == "in-network" and not isinstance(machine, Machine):
+    if algorithm == "in-network" and not machine.servers:
         message = "this wiring has no switch that adds up"
         raise InputError(Problem(message, key="algorithm", value=algorithm, expected="a server such as dgx-h100"))
     if "group" in known and "group" not in options:
@@ -95,7 +95,7 @@ def plan_for(
 
 
 def _shape(
-    machine: Wired,
+    machine: Machine,
     collective: str,
     algorithm: str,
     ranks: Sequence[str],
@@ -111,7 +111,7 @@ def _shape(
     """
     chain = {"degree": 1, **({"overlap": False} if "overlap" in options_of(collective, algorithm) else {})}
     trees = ({**options, "degree": 2}, {**chain, **options})
-    kept: dict[Any, int] = machine.kept.setdefault("trees", {}) if isinstance(machine, Machine) else {}
+    kept: dict[Any, int] = machine.kept.setdefault("trees", {})
     key = (collective, algorithm, tuple(ranks), nbytes, repr(transport), effort, repr(sorted(options.items())))
     if key not in kept:
 
@@ -145,8 +145,8 @@ def _shape(
     return trees[kept[key]]
 
 
-def _rings(machine: Wired, ranks: Sequence[str]) -> tuple[list[list[int]], list[float]]:
-    if not isinstance(machine, Machine) or not 2 <= len(ranks) <= MOST_SEARCHED:
+def _rings(machine: Machine, ranks: Sequence[str]) -> tuple[list[list[int]], list[float]]:
+    if not machine.servers or not 2 <= len(ranks) <= MOST_SEARCHED:
         return [list(range(len(ranks)))], [1.0]
     key = ("rings", tuple(ranks))
     if key not in machine.kept:
@@ -158,8 +158,8 @@ def _rings(machine: Wired, ranks: Sequence[str]) -> tuple[list[list[int]], list[
     return found
 
 
-def _group(machine: Wired, ranks: Sequence[str]) -> int:
-    if not isinstance(machine, Machine):
+def _group(machine: Machine, ranks: Sequence[str]) -> int:
+    if not machine.servers:
         message = "this wiring has no servers, so that the number of ranks in a group must be given"
         raise InputError(Problem(message, key="group", expected="a divisor of the number of ranks"))
     counts = [len(local) for local in by_server(machine, ranks).values()]
@@ -170,7 +170,7 @@ def _group(machine: Wired, ranks: Sequence[str]) -> int:
 
 
 def suitable_chunks(
-    machine: Wired,
+    machine: Machine,
     ranks: Sequence[str],
     nbytes: float,
     *,
@@ -199,7 +199,7 @@ def suitable_chunks(
 
 
 def reducing_sites(
-    machine: Wired, algorithm: str, ranks: Sequence[str], options: Mapping[str, Any]
+    machine: Machine, algorithm: str, ranks: Sequence[str], options: Mapping[str, Any]
 ) -> tuple[str, ...] | None:
     """Nodes that an algorithm needs beside its ranks on this machine; None if it needs none.
 
@@ -208,9 +208,7 @@ def reducing_sites(
     InputError
         As `switch_sites`.
     """
-    if algorithm != "in-network" or not isinstance(machine, Machine):
-        return None
-    return switch_sites(machine, ranks, options.get("heads", ()))
+    return switch_sites(machine, ranks, options.get("heads", ())) if algorithm == "in-network" else None
 
 
 def switch_sites(machine: Machine, ranks: Sequence[str], heads: Sequence[int] = ()) -> tuple[str, ...]:

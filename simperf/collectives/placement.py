@@ -9,37 +9,46 @@ from typing import Any, Protocol
 
 from simperf.collectives.plan import Plan
 from simperf.errors import InputError, Problem
+from simperf.hardware import Machine, Node, Route, Topology
 
-__all__ = ["PLAIN", "Hop", "Path", "Placement", "Transport", "Wired", "place"]
+__all__ = ["PLAIN", "Hop", "Placement", "Transport", "Wired", "place"]
 
 #: placements that a machine keeps, with the routes that were found for them
 MOST_KEPT = 4
 
 
-class Path(Protocol):
-    """A route between two nodes, as far as a collective needs it."""
-
-    @property
-    def resources(self) -> tuple[str, ...]:
-        """Ids of the capacities that it draws on."""
-
-    @property
-    def latency(self) -> float:
-        """One-way latency [s]."""
-
-
 class Wired(Protocol):
-    """What a collective needs of a machine: ranks to sit on, capacities and routes."""
+    """A `simperf.hardware.Machine`, or the view of one whose routes draw on more or pass other nodes."""
 
     @property
     def gpus(self) -> tuple[str, ...]:
         """Nodes that a collective takes as ranks if none are named."""
 
     @property
+    def cpus(self) -> tuple[str, ...]:
+        """Nodes that it takes as servers if none are named."""
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """By id."""
+
+    @property
     def resources(self) -> Mapping[str, float]:
         """Capacity [B/s] by resource id."""
 
-    def route(self, src: str, dst: str, /) -> Path:
+    @property
+    def topology(self) -> Topology | None:
+        """Rule by which equal ranks are wired, if there is one."""
+
+    @property
+    def equal_servers(self) -> Machine | None:
+        """The machine whose equal servers have equal routes here, but for the servers' names."""
+
+    @property
+    def kept(self) -> dict[Any, Any]:
+        """What others computed from it alone."""
+
+    def route(self, src: str, dst: str, /) -> Route:
         """The route from one node to another."""
 
 
@@ -176,19 +185,17 @@ class Placement:
                 found = Hop((), 0.0)
             else:
                 route = self.machine.route(here, there)
-                limit = float(getattr(route, "flow_limit", math.inf))
-                found = Hop(tuple(route.resources), float(route.latency), limit, self._medium(here, there, route))
+                found = Hop(route.resources, route.latency, route.flow_limit, self._medium(here, there, route))
             self._hops[src, dst] = found
         return found
 
-    def _medium(self, here: str, there: str, route: Any) -> str:
-        edges = getattr(route, "edges", ())
-        if not edges:
+    def _medium(self, here: str, there: str, route: Route) -> str:
+        if self.machine.topology is not None:
             return ""
-        nodes: Any = getattr(self.machine, "nodes", {})
+        nodes = self.machine.nodes
         if nodes[here].server != nodes[there].server:
             return "network"
-        return "nvlink" if all(edge.technology == "nvlink" for edge in edges) else "pcie"
+        return "nvlink" if all(edge.technology == "nvlink" for edge in route.edges) else "pcie"
 
 
 def place(
@@ -212,7 +219,8 @@ def place(
     InputError
         Too few nodes, or nodes that the machine does not have.
     """
-    sites = tuple(ranks) if ranks is not None else machine.gpus[: plan.nranks]
+    first = machine.gpus[: plan.nranks]
+    sites = tuple(ranks) if ranks is not None else first
     if len(sites) != plan.nranks:
         message = f"the plan has {plan.nranks} ranks, but there are {len(sites)} nodes for them"
         raise InputError(Problem(message, key="ranks"))
@@ -220,15 +228,13 @@ def place(
     if len(helpers) != plan.nservers:
         message = f"the plan has {plan.nservers} servers, but there are {len(helpers)} nodes for them"
         raise InputError(Problem(message, key="servers"))
-    kept: dict[Any, Any] = getattr(machine, "kept", {})
-    known: dict[tuple[str, ...], Placement] = kept.setdefault("placements", {})
+    known: dict[tuple[str, ...], Placement] = machine.kept.setdefault("placements", {})
     found = known.get(sites + helpers)
     if found is None or found.machine is not machine:
-        nodes: Any = getattr(machine, "nodes", None)
-        if nodes is not None:
-            missing = [name for name in dict.fromkeys(sites + helpers) if name not in nodes]
-            if missing:
-                raise InputError([Problem("the machine has no such node", key="ranks", value=name) for name in missing])
+        named = dict.fromkeys(helpers if sites == first else sites + helpers)  # a million GPUs are not asked for
+        missing = [name for name in named if name not in machine.nodes]
+        if missing:
+            raise InputError([Problem("the machine has no such node", key="ranks", value=name) for name in missing])
         found = known[sites + helpers] = Placement(machine, sites + helpers)
         if len(known) > MOST_KEPT:
             del known[next(iter(known))]
@@ -236,8 +242,7 @@ def place(
 
 
 def _server_sites(machine: Wired, count: int) -> tuple[str, ...]:
-    sites: tuple[str, ...] = tuple(getattr(machine, "helpers", ()) or getattr(machine, "cpus", ()))
-    if count and not sites:
+    if count and not machine.cpus:
         message = f"the algorithm needs {count} server(s) beside the ranks, and the machine has no CPU to be one"
         raise InputError(Problem(message, key="servers"))
-    return tuple(sites[index % len(sites)] for index in range(count))
+    return tuple(machine.cpus[index % len(machine.cpus)] for index in range(count))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from simperf.collectives.forwarding import Forwarding
 from simperf.hardware import Machine
 from simperf.hardware.route_classes import RouteClasses
 
@@ -21,15 +20,16 @@ class PlanRoutes(RouteClasses):
     ----------
     placement : Placement
         Where the participants sit; `PlanRoutes.of` says whether this will do.
+    servers : Machine
+        That has the servers.
     """
 
-    def __init__(self, placement: Placement) -> None:
-        machine: Any = placement.machine
+    def __init__(self, placement: Placement, servers: Machine) -> None:
         self._placement = placement
         super().__init__(
-            getattr(machine, "machine", machine),
+            servers,
             placement.nodes,
-            machine.resources,
+            placement.machine.resources,
             lambda src, dst: placement.hop(src, dst).resources,
         )
 
@@ -41,12 +41,8 @@ class PlanRoutes(RouteClasses):
     @classmethod
     def of(cls, placement: Placement) -> PlanRoutes | None:
         """Routes over a cluster whose routes do not depend on names; None on other machines."""
-        machine = getattr(placement.machine, "machine", placement.machine)
-        if isinstance(placement.machine, Forwarding) or not isinstance(machine, Machine):
-            return None
-        if machine.fabric is None or machine.fabric.lanes or _limited(placement):
-            return None
-        return cls(placement)
+        servers = placement.machine.equal_servers
+        return None if servers is None or _limited(placement) else cls(placement, servers)
 
 
 def _limited(placement: Placement) -> bool:

@@ -165,17 +165,17 @@ DEFAULTS = NcclSettings()
 
 def runs_on(machine: Machine, ranks: Sequence[str]) -> bool:
     """Whether all ranks are GPUs that NCCL runs on."""
-    parts = [machine.nodes[rank].part for rank in ranks]
-    return bool(parts) and all(isinstance(part, GpuPart) and part.architecture in ARCHITECTURES for part in parts)
+    parts = (machine.nodes[rank].part for rank in ranks)
+    return bool(ranks) and all(isinstance(part, GpuPart) and part.architecture in ARCHITECTURES for part in parts)
 
 
-def default_algorithm(machine: object, ranks: Sequence[str], collective: str = "all-reduce") -> str:
+def default_algorithm(machine: Machine | None, ranks: Sequence[str], collective: str = "all-reduce") -> str:
     """``"nccl"`` where it has the collective and runs, ``"gloo"`` on hosts' CPUs, else ``"ring"``, or what there is.
 
     Hosts' CPUs are ranks where messages between hosts have a cost of their own: a network stack.
     """
     known = algorithms(collective)
-    if isinstance(machine, Machine):
+    if machine is not None:
         if machine.hosting.stack is not None and all(machine.nodes[rank].kind == "cpu" for rank in ranks):
             return "gloo" if "gloo" in known else known[0]
         if collective in COLLECTIVES and runs_on(machine, ranks):

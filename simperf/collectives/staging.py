@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
+from simperf.collectives.machine_view import MachineView
 from simperf.collectives.networks import Network
-from simperf.hardware import CpuPart, Edge, Machine, Node, Route
+from simperf.hardware import CpuPart, Edge, Machine, Route
 
-__all__ = ["DUPLEX", "KERNEL", "MEMORY", "THROUGH", "StagedMachine", "StagedRoute"]
+__all__ = ["DUPLEX", "KERNEL", "MEMORY", "THROUGH", "StagedMachine"]
 
 #: what a GPU's PCIe carries each way to host memory when both ways are busy, as a part of
 #: one way alone: 18.8 of 26.0 GB/s (NVIDIA/nvbandwidth, README, host to device beside
@@ -44,25 +45,6 @@ THROUGH = 5.0 / 6.0
 STAGED = 2
 
 
-@dataclass(frozen=True, slots=True)
-class StagedRoute:
-    """A route with all that it draws on.
-
-    Parameters
-    ----------
-    resources : tuple of str
-        Capacities of the machine and those of staging.
-    latency : float
-        One way [s].
-    edges : tuple of Edge
-        Of the machine.
-    """
-
-    resources: tuple[str, ...]
-    latency: float
-    edges: tuple[Edge, ...]
-
-
 class _Capacities(Mapping[str, float]):
     """Capacities of a machine, and more beside them."""
 
@@ -81,7 +63,7 @@ class _Capacities(Mapping[str, float]):
         return len(self.more) + len(self.base)
 
 
-class StagedMachine:
+class StagedMachine(MachineView):
     """A machine whose routes know host memory and the processor's work.
 
     Parameters
@@ -96,22 +78,13 @@ class StagedMachine:
     """
 
     def __init__(self, machine: Machine, network: Network, *, inside: bool = False) -> None:
-        self.machine, self.network, self.inside = machine, network, inside
+        super().__init__(machine)
+        self.network, self.inside = network, inside
         self._more: dict[str, float] = {}
         self.resources: Mapping[str, float] = _Capacities(self._more, machine.resources)
         self._plans = {slot.name: slot.blueprint for slot in machine.servers}
 
-    @property
-    def gpus(self) -> tuple[str, ...]:
-        """Ids of all GPUs."""
-        return self.machine.gpus
-
-    @property
-    def nodes(self) -> Mapping[str, Node]:
-        """By id."""
-        return self.machine.nodes
-
-    def route(self, src: str, dst: str, /) -> StagedRoute:
+    def route(self, src: str, dst: str, /) -> Route:
         """The machine's route, with what staging draws on beside it."""
         base = self.machine.route(src, dst)
         one, two = self._server(src), self._server(dst)
@@ -133,7 +106,10 @@ class StagedMachine:
                     more += self._memory(base, first=first, copies=self.network.copies) + self._both_ways(near)
                     own += [edge.resource for edge in near if self.inside]
             more += [] if self.inside else self._software(src, dst, base)
-        return StagedRoute(tuple(dict.fromkeys([*own, *more])), base.latency, base.edges)
+        used = tuple(dict.fromkeys([*own, *more]))
+        width = min((self.resources[name] for name in used), default=math.inf)
+        # the limit of a flow is a capacity among these
+        return replace(base, resources=used, bandwidth=width, flow_limit=math.inf)
 
     def staged(self, src: str, dst: str) -> bool:
         """Whether what one GPU sends another passes host memory."""

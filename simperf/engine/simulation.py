@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import simpy
@@ -22,49 +22,9 @@ from simperf.units import format_quantity
 if TYPE_CHECKING:
     from simperf.engine.bucket import TokenBucket
     from simperf.engine.netstack import NetworkStacks
+    from simperf.hardware import Machine
 
-__all__ = ["Path", "Simulation", "Wiring"]
-
-
-class Path(Protocol):
-    """What the engine reads of a route."""
-
-    @property
-    def resources(self) -> tuple[str, ...]:
-        """Capacities that a flow on it draws on."""
-
-    @property
-    def latency(self) -> float:
-        """One way [s]."""
-
-    @property
-    def bandwidth(self) -> float:
-        """Of its narrowest link [B/s]."""
-
-
-class Wiring(Protocol):
-    """What the engine reads of a machine (`simperf.hardware.Machine` is one)."""
-
-    @property
-    def resources(self) -> Mapping[str, float]:
-        """Capacity [B/s] by resource id."""
-
-    @property
-    def nodes(self) -> Mapping[str, Any]:
-        """Node by id; a node has ``kind`` and ``part``."""
-
-    @property
-    def gpus(self) -> tuple[str, ...]:
-        """Ids of all GPUs."""
-
-    def host_of(self, node: str) -> str:
-        """The CPU node that drives `node`."""
-
-    def cores(self, host: str) -> float:
-        """CPU cores of the server of `host`."""
-
-    def route(self, src: str, dst: str) -> Path:
-        """The way from one node to another."""
+__all__ = ["Simulation"]
 
 
 class Simulation:
@@ -72,7 +32,7 @@ class Simulation:
 
     Parameters
     ----------
-    machine : Wiring, optional
+    machine : Machine, optional
         Without one there are no links, and devices and hosts have no limits.
     seed : int
         Seed of all random streams.
@@ -86,7 +46,7 @@ class Simulation:
 
     def __init__(
         self,
-        machine: Wiring | None = None,
+        machine: Machine | None = None,
         *,
         seed: int = 0,
         recorder: Recorder | None = None,
@@ -100,9 +60,9 @@ class Simulation:
         self.hosts: dict[str, Host] = {}
         self.path = 0.0  # longest chain of dependent work finished so far, contention left out
         self._random: dict[str, np.random.Generator] = {}
-        hosting: Any = getattr(machine, "hosting", None)
+        hosting = machine.hosting if machine is not None else None
         self._cores = Share(self.env, hosting.shared_cores) if hosting and hosting.shared_cores else None
-        shaped = hosting.shaped if machine is not None and hosting else {}
+        shaped = hosting.shaped if hosting else {}
         rates = machine.resources if machine is not None else {}
         self.buckets = self._buckets(shaped, rates) if shaped else {}
         self.stacks = self._stacks(hosting.stack) if hosting and hosting.stack else None
@@ -159,7 +119,7 @@ class Simulation:
                     raise ProgramError(f"the machine has no device {name!r}{nearest(name, self.machine.gpus)}")
                 if node.kind not in ("gpu", "cpu"):
                     raise ProgramError(f"{name!r} is a {node.kind}, no device: a GPU or a CPU is expected")
-                part = node.part if node.kind == "gpu" else None
+                part = cast("DevicePart", node.part) if node.kind == "gpu" else None
                 if self.stacks is not None and node.kind == "cpu":
                     share = self.host(name).share
             self.devices[name] = Device(

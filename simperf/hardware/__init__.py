@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from simperf.hardware.part_catalog import KINDS, read_part
     from simperf.hardware.processors import ArchitecturePart, CacheLevel, CpuPart, GpuPart, MemoryPart
     from simperf.hardware.profile import ProfilePart
+    from simperf.hardware.regular import build_topology
     from simperf.hardware.rings import Ring, find_rings
+    from simperf.hardware.topology import Topology
 else:
     __getattr__, __dir__ = public_names(
         __name__,
@@ -40,7 +42,9 @@ else:
             "part": ("Part",),
             "processors": ("ArchitecturePart", "CacheLevel", "CpuPart", "GpuPart", "MemoryPart"),
             "profile": ("ProfilePart",),
+            "regular": ("build_topology",),
             "rings": ("Ring", "find_rings"),
+            "topology": ("Topology",),
         },
     )
 
@@ -70,8 +74,10 @@ __all__ = [
     "ServerSlot",
     "StoragePart",
     "SwitchPart",
+    "Topology",
     "build_cluster",
     "build_machine",
+    "build_topology",
     "check_machine",
     "connection",
     "connectivity",

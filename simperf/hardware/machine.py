@@ -22,13 +22,16 @@ from simperf.hardware.processors import CpuPart
 if TYPE_CHECKING:
     import networkx
 
+    from simperf.hardware.topology import Topology
+
 __all__ = ["Machine"]
 
 
 class Machine:
     """Devices, the edges between them, the capacities that they draw on, and the routes over them.
 
-    Built by `Catalog.machine`, `build_machine` and `build_cluster`.
+    Built by `Catalog.machine`, `build_machine`, `build_cluster` and `build_topology`. What a machine is made of is
+    optional: servers; with them a fabric between them; or, in their place, a regular topology.
 
     Attributes
     ----------
@@ -41,7 +44,11 @@ class Machine:
     resources : Mapping[str, float]
         Capacity by resource id [B/s].
     servers : tuple of ServerSlot
-        With their blueprints.
+        With their blueprints; empty on a regular topology.
+    fabric : Fabric or None
+        Between the servers of a cluster.
+    topology : Topology or None
+        Rule by which equal ranks are wired, where no servers are.
     hosting : Hosting
         Network stack and cores of its hosts, and token buckets of its links.
     price : float or None
@@ -60,15 +67,17 @@ class Machine:
     def __init__(
         self,
         name: str,
-        servers: Sequence[ServerSlot],
+        servers: Sequence[ServerSlot] = (),
         *,
         fabric: Fabric | None = None,
         hosting: Hosting | None = None,
+        topology: Topology | None = None,
     ) -> None:
         self.name = name
         self.servers = tuple(servers)
-        self.fabric = fabric
-        self.hosting = hosting or (self.servers[0].blueprint.hosting if fabric is None else Hosting())
+        self.fabric, self.topology = fabric, topology
+        single = self.servers[0].blueprint if self.servers and fabric is None else None
+        self.hosting = hosting or (single.hosting if single is not None else Hosting())
         self._inner = fabric or Fabric()
         self._slots = {slot.name: slot for slot in self.servers}
         self._ports = {(slot.name, port.local, port.switch): port for slot in self.servers for port in slot.ports}
@@ -87,6 +96,8 @@ class Machine:
         self._routes: dict[tuple[str, str], Route] = {}
         self._ids: dict[str, tuple[str, ...]] = {}
         self._choices = Choices(self._inner)
+        if topology is not None:
+            self.nodes, self.edges, self.resources = topology.nodes, topology.edges, topology.resources
         self._graph: networkx.MultiDiGraph | None = None
         self.kept: dict[Any, Any] = {}
         prices = [plan.price for plan in plans]
@@ -102,6 +113,8 @@ class Machine:
         return self._ids[kind]
 
     def _find_ids(self, kind: str) -> tuple[str, ...]:
+        if self.topology is not None:
+            return self.topology.ids(kind)
         local: dict[Blueprint, list[str]] = {}
         found = []
         for slot in self.servers:
@@ -200,6 +213,11 @@ class Machine:
         return self._routes[src, dst]
 
     @property
+    def equal_servers(self) -> Machine | None:
+        """The machine whose equal servers have equal routes, but for the servers' names, if there is one."""
+        return self if self.fabric is not None and not self.fabric.lanes else None
+
+    @property
     def graph(self) -> networkx.MultiDiGraph:
         """The machine as a networkx graph: nodes with ``kind``, ``part``, ``server``; edges keyed by id."""
         if self._graph is None:
@@ -211,6 +229,8 @@ class Machine:
     # -- routes ---------------------------------------------------------------------------------
 
     def _find(self, src: str, dst: str) -> tuple[Edge, ...]:
+        if self.topology is not None:
+            return tuple(self.edges[key] for key in self.topology.path(src, dst))
         (one, a), (two, b) = self._locate(src), self._locate(dst)
         if one is not None and one is two:
             local = one.blueprint.path(a, b)
@@ -233,9 +253,9 @@ class Machine:
 
     def _route(self, src: str, dst: str, edges: tuple[Edge, ...]) -> Route:
         used = {edge.resource: edge.bandwidth for edge in edges}
-        for index, edge in enumerate(edges):
-            if index:
-                used |= {key: cap for key, cap in self._capacities(edge.src).items() if ":" not in key}
+        passed = edges[1:] if self.topology is None else ()  # nodes of a topology limit nothing
+        for edge in passed:
+            used |= {key: cap for key, cap in self._capacities(edge.src).items() if ":" not in key}
         if edges:
             used |= {key: cap for key, cap in self._capacities(src).items() if key.endswith(":read")}
             used |= {key: cap for key, cap in self._capacities(dst).items() if key.endswith(":write")}
@@ -255,6 +275,8 @@ class Machine:
         return f"{slot.name}/" if self.fabric is not None else ""
 
     def _locate(self, node: str) -> tuple[ServerSlot | None, str]:
+        if self.topology is not None:
+            return None, self.nodes[node].id
         if self.fabric is None:
             slot: ServerSlot | None = self.servers[0]
             local = node

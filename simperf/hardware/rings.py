@@ -174,7 +174,7 @@ def _door(machine: Machine, rank: str, away: str) -> str:
 
 def _along(machine: Machine, orders: Sequence[tuple[str, ...]]) -> list[Ring]:
     """Rings in the given orders of the same ranks over the machine's routes, sharing what they all share."""
-    if machine.fabric is not None and not machine.fabric.lanes:
+    if machine.equal_servers is not None:
         return _along_classes(machine, orders)
     ways = [[machine.route(a, b) for a, b in pairwise((*order, order[0]))] for order in orders]
     uses: dict[str, int] = {}

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from simperf.collectives.bench import Row, best_rows
 from simperf.collectives.settings import NCCL
 from simperf.errors import InputError, Problem
-from simperf.hardware import Machine
 from simperf.report import collectives as tables
 from simperf.report.rows import rows_text
 from simperf.study.collective.options import options_taken
@@ -157,7 +156,7 @@ def _text(made: Mapping[str, list[Row]], output: CollectiveOutput, *, header: st
 def _header(found: AlgorithmComparison, request: CollectiveRequest) -> str:
     """What the table is about, as comments."""
     machine, count, profile = found.built.machine, len(found.built.ranks), found.choice.profile
-    name = getattr(machine, "name", "")
+    name = machine.name
     lines = [f"# simperf collective {found.collective}: {count} rank{'' if count == 1 else 's'} on {name}"]
     if found.choice.wiring:
         rate, wait = format_quantity(found.choice.bandwidth, "B/s"), format_quantity(found.choice.latency, "s")
@@ -216,7 +215,7 @@ def _save_load(found: AlgorithmComparison, made: Mapping[str, Sequence[Row]], pa
     if not made:
         return
     machine, (name, rows) = found.built.machine, next(iter(made.items()))
-    if isinstance(machine, Machine):
+    if machine.topology is None:
         from simperf.report.topology import save_topology
 
         what = f"load of the links under {name} {found.collective} of {tables.size_text(rows[-1].nbytes)}"
@@ -224,7 +223,7 @@ def _save_load(found: AlgorithmComparison, made: Mapping[str, Sequence[Row]], pa
     else:
         from simperf.report import style
 
-        style.save(tables.wiring_picture(machine, rows[-1], title=f"{found.collective}, {name}"), path)
+        style.save(tables.topology_picture(machine.topology, rows[-1], title=f"{found.collective}, {name}"), path)
 
 
 # Measured times ---------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from simperf.collectives.bench import Row, switch_points
 
 if TYPE_CHECKING:
     from simperf.calibrate.measured_sizes import SizeRow
+    from simperf.hardware import Topology
 
 __all__ = [
     "IDEALISED",
@@ -21,7 +22,7 @@ __all__ = [
     "rows_csv",
     "rows_document",
     "size_text",
-    "wiring_picture",
+    "topology_picture",
 ]
 
 #: colours of Okabe and Ito and, from the ninth algorithm on, the same with hatching
@@ -31,7 +32,7 @@ HATCHES = ("", "//", "..", "xx")
 #: what is said of rows that no library stands behind
 IDEALISED = "idealised: bandwidth and latency of the wires only, no library"
 
-#: nodes of a wiring that are drawn
+#: nodes of a topology that are drawn
 MOST_DRAWN = 16
 
 #: version of the layout that `nccl_document` writes
@@ -257,12 +258,12 @@ def crossover_map(winners: Mapping[int, Sequence[Row]], *, title: str) -> Any:
     return figure(draw, width=3.4 + max(4.0, 0.42 * len(sizes)), height=1.8 + 0.42 * len(counts))
 
 
-def wiring_picture(machine: Any, row: Row, *, title: str) -> Any:
-    """Draw a plain wiring with the load of every link.
+def topology_picture(topology: Topology, row: Row, *, title: str) -> Any:
+    """Draw a regular topology with the load of every link.
 
     Parameters
     ----------
-    machine : Wiring
+    topology : Topology
         A ring, star or full mesh; of more than 16 ranks the first 16 are drawn.
     row : Row
         Whose loads are shown.
@@ -279,11 +280,11 @@ def wiring_picture(machine: Any, row: Row, *, title: str) -> Any:
     from simperf.report.style import figure, note
 
     busy = {end for name in row.loads for end in name.split(">")}
-    nodes = [*machine.gpus, *(node for node in machine.helpers if node in busy)]
+    nodes = [*topology.ids("gpu"), *(node for node in topology.ids("cpu") if node in busy)]
     shown = nodes[:MOST_DRAWN]
     turn = 2 * pi / len(shown)
     places = {node: (sin(turn * index), cos(turn * index)) for index, node in enumerate(shown)}
-    if machine.kind == "star":
+    if topology.kind == "star":
         places[""] = (0.0, 0.0)
 
     def draw(made: Any) -> None:
@@ -293,7 +294,7 @@ def wiring_picture(machine: Any, row: Row, *, title: str) -> Any:
         for name, load in sorted(row.loads.items(), key=lambda item: item[1]):
             src, dst = name.split(">")
             if src in places and dst in places:
-                _arrow(axes, places[src], places[dst], load, many=machine.kind == "fully-connected" and len(shown) > 5)
+                _arrow(axes, places[src], places[dst], load, many=topology.kind == "fully-connected" and len(shown) > 5)
         for node, (x, y) in places.items():
             text, color = (node, "#0072B2") if node else ("switch", "#D55E00")
             box = {"boxstyle": "round,pad=0.3", "facecolor": color, "edgecolor": "#222222"}

@@ -7,8 +7,8 @@ import tracemalloc
 import pytest
 import simpy
 
-from simperf.collectives import Wiring, execute, make_plan
-from simperf.hardware import build_cluster
+from simperf.collectives import execute, make_plan
+from simperf.hardware import build_cluster, build_topology
 
 S = 104_857_600
 
@@ -34,7 +34,7 @@ def plain_ring(n, nbytes, bandwidth, latency):
 
 
 def ring(n, **options):
-    return Wiring("ring", n, bandwidth=50e9, latency=500e-9, **options)
+    return build_topology("ring", n, bandwidth=50e9, latency=500e-9, **options)
 
 
 def fat_tree(servers):
@@ -59,10 +59,10 @@ def late(n):
         (lambda: run(16_384, ring(16_384)), 1.0, 20577.048e-6),
         (lambda: run(1024, ring(1024, changed={"r7>r8": 12.5e9})), 3.0, None),
         (lambda: run(1024, ring(1024), entry=late(1024)), 3.0, 6213.208e-6),
-        (lambda: run(16_384, Wiring("star", 16_384, 50e9, 250e-9), "hierarchical", group=8), 2.0, None),
+        (lambda: run(16_384, build_topology("star", 16_384, 50e9, 250e-9), "hierarchical", group=8), 2.0, None),
         (lambda: run(16_384, fat_tree(2048), "hierarchical", group=8), 2.0, None),
         (lambda: run(256, ring(256), exact=True), 2.0, 4432.920e-6),
-        (lambda: run(16_384, Wiring("star", 16_384, 50e9, 250e-9), "sharded"), 1.0, 4195.048e-6),
+        (lambda: run(16_384, build_topology("star", 16_384, 50e9, 250e-9), "sharded"), 1.0, 4195.048e-6),
     ],
     ids=[
         "ring-1024",

@@ -147,12 +147,13 @@ def test_models_of_ones_own():
 
 def test_a_model_may_call_the_simulator():
     """Latency and bandwidth of a ring's links, from all-reduces that the executor plays."""
-    from simperf.collectives import Wiring, execute, make_plan
+    from simperf.collectives import execute, make_plan
+    from simperf.hardware import build_topology
 
     plan = make_plan("all-reduce", "ring", nranks=4)
 
     def play(values, columns):
-        wiring = Wiring("ring", 4, bandwidth=values["bandwidth"], latency=values["latency"])
+        wiring = build_topology("ring", 4, bandwidth=values["bandwidth"], latency=values["latency"])
         return np.array([execute(plan, wiring, nbytes=size).time for size in columns["nbytes"]])
 
     constants = (Constant("bandwidth", 1e10, low=1e6), Constant("latency", 1e-5))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from simperf.collectives import Transport, Wiring, algorithms
+from simperf.collectives import Transport, algorithms
 from simperf.collectives.bench import Row, best_rows, measure, sizes_between, switch_points
 from simperf.collectives.calls import Call
 from simperf.collectives.floor import floor, needs
@@ -10,13 +10,13 @@ from simperf.collectives.machine_plans import plan_for, suitable_chunks, switch_
 from simperf.collectives.plan import COLLECTIVES, bus_factor
 from simperf.collectives.settings import find_algorithm
 from simperf.errors import FloorError, InputError, UnknownNameError
-from simperf.hardware import Catalog, build_cluster
+from simperf.hardware import Catalog, build_cluster, build_topology
 
 CATALOG = Catalog.load()
 
 
 def star(n=8, **options):
-    return Wiring("star", n, bandwidth=50e9, latency=250e-9, **options)
+    return build_topology("star", n, bandwidth=50e9, latency=250e-9, **options)
 
 
 def test_a_row_has_the_definitions_of_nccl_tests():
@@ -37,7 +37,7 @@ def test_bus_factors(collective, factor):
 
 
 def test_floor_of_an_all_reduce_is_what_a_ring_reaches_without_latency():
-    wiring = Wiring("star", 16, bandwidth=10e9)
+    wiring = build_topology("star", 16, bandwidth=10e9)
     bound = floor(wiring, "all-reduce", ranks=wiring.gpus, nbytes=1e9)
     assert bound == pytest.approx(2 * 15 / 16 * 0.1, rel=1e-12)
     assert measure(Call(wiring, "all-reduce", "ring", nbytes=1e9, ranks=wiring.gpus)).time == pytest.approx(
@@ -57,14 +57,14 @@ def test_floor_counts_the_ports_of_servers_and_slow_links():
 
 @pytest.mark.parametrize(("name", "payload"), [("broadcast", 1), ("reduce", 1), ("gather", 5 / 6), ("scatter", 5 / 6)])
 def test_the_port_of_a_root_bounds_and_is_reached(name, payload):
-    wiring = Wiring("star", 6, bandwidth=10e9)
+    wiring = build_topology("star", 6, bandwidth=10e9)
     bound = floor(wiring, name, ranks=wiring.gpus, nbytes=1e9)
     assert bound == pytest.approx(payload * 0.1, rel=1e-12)
     algorithm = "direct" if payload < 1 else "pipelined-tree"
     options = {"degree": 1, "chunks": 1000} if payload == 1 else {}
     time = measure(Call(wiring, name, algorithm, nbytes=1e9, ranks=wiring.gpus), **options).time
     assert bound * (1 - 1e-9) <= time <= bound * 1.01
-    slow = Wiring("star", 6, bandwidth=10e9, changed={"r1>": 1e9, ">r1": 1e9})
+    slow = build_topology("star", 6, bandwidth=10e9, changed={"r1>": 1e9, ">r1": 1e9})
     # The slow rank may be the root, so it counts only where another would have to wait for it.
     assert floor(slow, name, ranks=slow.gpus, nbytes=1e9) == pytest.approx(payload * 0.1, rel=1e-12)
 
@@ -141,7 +141,9 @@ def test_switches_of_servers():
         switch_sites(CATALOG.machine("dgx-1v"), CATALOG.machine("dgx-1v").gpus)
 
 
-@pytest.mark.parametrize("machine", [Wiring("star", 12, bandwidth=10e9, latency=1e-6), CATALOG.machine("pcie-4gpu-x4")])
+@pytest.mark.parametrize(
+    "machine", [build_topology("star", 12, bandwidth=10e9, latency=1e-6), CATALOG.machine("pcie-4gpu-x4")]
+)
 @pytest.mark.parametrize("nbytes", [64, 1 << 16, 1 << 24])
 def test_a_tree_of_open_degree_is_the_faster_of_two(machine, nbytes):
     def time(exact=False, **options):

@@ -8,7 +8,7 @@ import simpy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from simperf.collectives import Transport, Wiring, algorithms, execute, make_plan, options_of
+from simperf.collectives import Transport, algorithms, execute, make_plan, options_of
 from simperf.collectives.execute import EXECUTORS, start
 from simperf.collectives.executors import ChannelFlows, Collapsed, Context, HostThreads, PlacedPlan, Stepwise
 from simperf.collectives.executors.isolated import WITHOUT_EVENTS, play
@@ -20,7 +20,7 @@ from simperf.collectives.settings import NcclSettings
 from simperf.engine.network import FlowNetwork
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError
-from simperf.hardware import Catalog, build_cluster, build_machine
+from simperf.hardware import Catalog, build_cluster, build_machine, build_topology
 
 CATALOG = Catalog.load()
 NAMES = ("all-reduce", "all-gather", "reduce-scatter", "broadcast", "reduce", "gather", "scatter", "all-to-all")
@@ -54,9 +54,9 @@ def cases(draw):
     """A placed plan between nodes of a small wiring, its payload, and when each participant enters."""
     plan = draw(plans())
     kind = "star" if plan.nservers else draw(st.sampled_from(["star", "ring", "fully-connected"]))
-    machine = Wiring(kind, plan.nranks, bandwidth=10e9, latency=1e-6, nservers=plan.nservers)
+    machine = build_topology(kind, plan.nranks, bandwidth=10e9, latency=1e-6, nservers=plan.nservers)
     if draw(st.booleans()):
-        machine.changed[draw(st.sampled_from(list(machine.resources)))] = draw(st.sampled_from([1e9, 9.9e9]))
+        machine.topology.changed[draw(st.sampled_from(list(machine.resources)))] = draw(st.sampled_from([1e9, 9.9e9]))
     transport = Transport(
         step_latency=draw(st.sampled_from([0.0, 5e-6])),
         efficiency=draw(st.sampled_from([1.0, 0.5])),
@@ -207,7 +207,7 @@ def test_channels_of_a_library(name, machine, nbytes, late):
 
 def test_one_place_chooses():
     plan = make_plan("all-reduce", "ring", nranks=4)
-    placed = PlacedPlan(plan, place(plan, Wiring("star", 4, bandwidth=1e9)), PLAIN)
+    placed = PlacedPlan(plan, place(plan, build_topology("star", 4, bandwidth=1e9)), PLAIN)
     for exact, method in ((False, "collapsed"), (True, "step-exact")):
         run, _ = run_in(wires(placed), placed, 1e6, [0.0] * 4, exact=exact)
         assert run.method == method
@@ -248,10 +248,10 @@ def test_what_execute_chooses_without_being_told(case, data):
     except InputError:
         return
     kind = "star" if plan.nservers else kind
-    machine = Wiring(kind, n, bandwidth=10e9, latency=1e-6, nservers=plan.nservers)
+    machine = build_topology(kind, n, bandwidth=10e9, latency=1e-6, nservers=plan.nservers)
     links = list(machine.resources)
     if links and data.draw(st.booleans(), label="slow link"):
-        machine.changed[data.draw(st.sampled_from(links))] = data.draw(st.sampled_from([1e9, 2.5e9, 9.9e9]))
+        machine.topology.changed[data.draw(st.sampled_from(links))] = data.draw(st.sampled_from([1e9, 2.5e9, 9.9e9]))
     entry = None
     if data.draw(st.booleans(), label="late"):
         entry = data.draw(st.lists(st.sampled_from([0.0, 0.0, 1e-5, 3e-4]), min_size=n, max_size=n))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from simperf.collectives import Wiring, execute, make_plan
+from simperf.collectives import execute, make_plan
 from simperf.collectives.bench import measure
 from simperf.collectives.calls import Call
 from simperf.collectives.effort import ASKED, SURVEY, Effort, EffortError, crossings
@@ -10,18 +10,18 @@ from simperf.collectives.machine_plans import suitable_chunks
 from simperf.collectives.placement import place
 from simperf.collectives.plans.trees import balanced_tree, tree_phase
 from simperf.errors import InputError
-from simperf.hardware import Catalog
+from simperf.hardware import Catalog, build_topology
 
 
 def count(algorithm, machine, **options):
-    plan = make_plan("all-reduce", algorithm, nranks=machine.nranks)
+    plan = make_plan("all-reduce", algorithm, nranks=len(machine.gpus))
     return crossings(plan, place(plan, machine), **options)
 
 
 @pytest.mark.parametrize("kind", ["ring", "star", "fully-connected"])
 @pytest.mark.parametrize("n", [2, 5, 8])
 def test_crossings_are_those_of_the_routes(kind, n):
-    machine = Wiring(kind, n, bandwidth=1e9)
+    machine = build_topology(kind, n, bandwidth=1e9)
     plan = make_plan("all-reduce", "naive", nranks=n)
     rows = [row for phase in plan.channels[0].phases for one in phase for row in one.rows()]
     expected = sum(len(machine.route(f"r{src}", f"r{dst}").resources) for src, dst, *_ in rows)
@@ -29,21 +29,21 @@ def test_crossings_are_those_of_the_routes(kind, n):
 
 
 def test_rounds_that_repeat_count_once_and_counting_stops():
-    assert count("ring", Wiring("ring", 16_384, bandwidth=1e9)) == 2 * 16_384  # two phases
-    assert 1_000 < count("recursive-doubling", Wiring("ring", 1_024, bandwidth=1e9), most=1_000) < 10_000
+    assert count("ring", build_topology("ring", 16_384, bandwidth=1e9)) == 2 * 16_384  # two phases
+    assert 1_000 < count("recursive-doubling", build_topology("ring", 1_024, bandwidth=1e9), most=1_000) < 10_000
     dgx = Catalog.load().machine("dgx-1v")
     plan = make_plan("all-reduce", "naive", nranks=8)
     assert crossings(plan, place(plan, dgx)) == 6 * 14
 
 
 def test_a_chain_of_many_ranks_counts_its_rounds():
-    machine = Wiring("star", 2_048, bandwidth=1e9)
+    machine = build_topology("star", 2_048, bandwidth=1e9)
     plan = make_plan("all-reduce", "pipelined-tree", nranks=2_048, chunks=1, degree=1, overlap=False)
     assert crossings(plan, place(plan, machine)) == 2 * 2_047 * (2 + 2_048 // 32)
 
 
 def test_a_plan_beyond_the_effort_is_refused_unless_it_is_forced():
-    star = Wiring("star", 8, bandwidth=1e9, changed={"r3>": 5e8})
+    star = build_topology("star", 8, bandwidth=1e9, changed={"r3>": 5e8})
     given = {"nbytes": 1e6, "ranks": star.gpus, "effort": Effort(crossings=50)}
     with pytest.raises(EffortError, match="cross more than 50 links"):
         measure(Call(star, "all-reduce", "sharded", **given))
@@ -53,13 +53,13 @@ def test_a_plan_beyond_the_effort_is_refused_unless_it_is_forced():
 
 
 def test_background_traffic_does_not_go_round_the_bound():
-    star, plan = Wiring("star", 8, bandwidth=1e9), make_plan("all-reduce", "ring", nranks=8)
+    star, plan = build_topology("star", 8, bandwidth=1e9), make_plan("all-reduce", "ring", nranks=8)
     with pytest.raises(EffortError, match="each of 112"):
         execute(plan, star, nbytes=1e6, background=[("r0", "r1", 1e8)], effort=Effort(events=100))
 
 
 def test_chunks_chosen_unasked_stay_within_the_effort():
-    star = Wiring("star", 1_024, bandwidth=50e9, latency=250e-9)
+    star = build_topology("star", 1_024, bandwidth=50e9, latency=250e-9)
     for effort in (ASKED, SURVEY):
         assert suitable_chunks(star, star.gpus, 1 << 34, effort=effort) * 1_024 <= effort.sends
         assert suitable_chunks(star, star.gpus, 1 << 34, chain=True, effort=effort) * 4 * 1_024 <= effort.crossings

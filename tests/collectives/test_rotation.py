@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from simperf.collectives import Transport, Wiring, execute, make_plan
+from simperf.collectives import Transport, execute, make_plan
 from simperf.collectives.bench import measure
 from simperf.collectives.calls import Call
 from simperf.collectives.effort import Effort, EffortError
 from simperf.collectives.executors.rotation import rotate, turns
 from simperf.collectives.placement import PLAIN, place
 from simperf.errors import InputError
+from simperf.hardware import build_topology
 
 TURNING = [
     "all-reduce/sharded",
@@ -44,7 +45,7 @@ def test_rank_0_turned_by_every_rank_makes_the_whole_round(name, n):
     ids=["plain", "slow", "adding"],
 )
 def test_times_are_those_of_every_send(name, kind, transport):
-    n, wiring, plan = 6, Wiring(kind, 8, bandwidth=10e9, latency=1e-6), plan_of(name, 6)
+    n, wiring, plan = 6, build_topology(kind, 8, bandwidth=10e9, latency=1e-6), plan_of(name, 6)
     given = {"nbytes": 6 * 4e5, "transport": transport, "entry_times": [2e-6] * n}
     run = rotate(plan, placement=place(plan, wiring), nbytes=6 * 4e5, transport=transport, entry=[2e-6] * n)
     exact = execute(plan, wiring, exact=True, **given)
@@ -57,12 +58,12 @@ def test_times_are_those_of_every_send(name, kind, transport):
 def test_what_tells_ranks_apart_goes_the_other_way():
     plan = plan_of("all-reduce/sharded", 4)
     cases = {
-        "ring": Wiring("ring", 4, bandwidth=1e9),
-        "slow": Wiring("star", 4, bandwidth=1e9, changed={"r1>": 1e8}),
+        "ring": build_topology("ring", 4, bandwidth=1e9),
+        "slow": build_topology("star", 4, bandwidth=1e9, changed={"r1>": 1e8}),
     }
     for wiring in cases.values():
         assert not turns(plan, place(plan, wiring), 1e6, PLAIN, [0.0] * 4)
-    star = place(plan, Wiring("star", 4, bandwidth=1e9))
+    star = place(plan, build_topology("star", 4, bandwidth=1e9))
     assert turns(plan, star, 1e6, PLAIN, [0.0] * 4)
     assert not turns(plan, star, 1e6, PLAIN, [0.0, 0.0, 1e-3, 0.0])
     assert not turns(plan, star, 1e6 + 1, Transport(unit=4.0), [0.0] * 4)
@@ -71,7 +72,7 @@ def test_what_tells_ranks_apart_goes_the_other_way():
 
 @pytest.mark.parametrize("kind", ["star", "fully-connected"])
 def test_thousands_of_ranks(kind):
-    n, nbytes, wiring = 16_384, 16_384e3, Wiring(kind, 16_384, bandwidth=50e9, latency=250e-9)
+    n, nbytes, wiring = 16_384, 16_384e3, build_topology(kind, 16_384, bandwidth=50e9, latency=250e-9)
     row = measure(Call(wiring, "all-reduce", "sharded", nbytes=nbytes, ranks=wiring.gpus))
     flows, hops = (n - 1, 2) if kind == "star" else (1, 1)
     assert row.time == pytest.approx(2 * (hops * 250e-9 + flows * nbytes / n / 50e9), rel=1e-9)
@@ -82,12 +83,12 @@ def test_thousands_of_ranks(kind):
 
 
 def test_step_by_step_what_does_not_fit_is_refused_with_what_would():
-    star = Wiring("star", 16_384, bandwidth=50e9)
+    star = build_topology("star", 16_384, bandwidth=50e9)
     with pytest.raises(EffortError, match=r"268,419,072 sends are known at one time and need some 644 GB") as error:
         execute(plan_of("all-reduce/sharded", 16_384), star, nbytes=1e6, exact=True)
     assert "3,333,333 of them, which fit into 8 GB: fewer ranks" in str(error.value)
     tree = make_plan("all-reduce", "pipelined-tree", nranks=8, chunks=16)
-    small, few = Wiring("star", 8, bandwidth=1e9), Effort(memory=1e5)
+    small, few = build_topology("star", 8, bandwidth=1e9), Effort(memory=1e5)
     with pytest.raises(EffortError, match="fewer ranks or chunks"):
         execute(tree, small, nbytes=1e6, exact=True, effort=few)
     assert execute(plan_of("all-reduce/ring", 8), small, nbytes=1e6, exact=True, effort=few).method == "step-exact"

@@ -99,7 +99,7 @@ def test_lanes_and_single_servers_are_asked_pair_by_pair():
 
 def test_a_cluster_asks_for_as_many_routes_as_there_are_kinds():
     machine = build_cluster("dgx-a100", 64, fabric="fat-tree", link="infiniband-hdr", servers_per_leaf=16)
-    ways = PlanRoutes(Placement(machine, machine.gpus))
+    ways = PlanRoutes.of(Placement(machine, machine.gpus))
     rank = np.arange(len(machine.gpus))
     ways.find(rank, np.roll(rank, -8))
     # eight GPUs of four leaves, to the next server below the leaf or below the next one

@@ -2,9 +2,9 @@
 
 import pytest
 
-from simperf.collectives import Wiring
 from simperf.collectives.bench import Row, measure
 from simperf.collectives.calls import Call
+from simperf.hardware import build_topology
 from simperf.report.collectives import (
     crossover_map,
     format_rows,
@@ -13,7 +13,7 @@ from simperf.report.collectives import (
     rows_csv,
     rows_document,
     size_text,
-    wiring_picture,
+    topology_picture,
 )
 from simperf.report.style import save
 
@@ -58,9 +58,9 @@ def test_the_map_has_a_cell_for_each_size_and_number_of_ranks(tmp_path):
 
 @pytest.mark.parametrize(("kind", "n"), [("ring", 5), ("star", 5), ("star", 20), ("fully-connected", 4)])
 def test_every_busy_link_of_a_wiring_is_drawn(kind, n):
-    wiring = Wiring(kind, n, bandwidth=1e9, latency=1e-6)
-    made = wiring_picture(
-        wiring, measure(Call(wiring, "all-reduce", "ring", nbytes=1e6, ranks=wiring.gpus)), title="ring"
+    wiring = build_topology(kind, n, bandwidth=1e9, latency=1e-6)
+    made = topology_picture(
+        wiring.topology, measure(Call(wiring, "all-reduce", "ring", nbytes=1e6, ranks=wiring.gpus)), title="ring"
     )
     (axes,) = made.axes
     arrows = [text for text in axes.texts if text.get_text() == ""]

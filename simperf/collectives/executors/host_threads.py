@@ -18,9 +18,10 @@ from typing import Any, ClassVar
 import simpy
 
 from simperf.collectives.executors.base import Context, Executor, PlacedPlan, in_order
-from simperf.collectives.placement import PLAIN, Transport, Wired
+from simperf.collectives.placement import PLAIN, Transport
 from simperf.collectives.plan import Phase
 from simperf.errors import InputError, Problem
+from simperf.hardware import Machine
 
 __all__ = ["BY_STACK", "LIBRARY", "HostThreads", "has_network_stacks", "refuse_transport"]
 
@@ -36,10 +37,9 @@ BY_STACK = "an idealised algorithm with no protocol, latency or rate of its own,
 Part = tuple[int, float, bool]
 
 
-def has_network_stacks(machine: Wired) -> bool:
+def has_network_stacks(machine: Machine) -> bool:
     """Whether the machine's hosts have network stacks."""
-    hosting = getattr(machine, "hosting", None)
-    return hosting is not None and hosting.stack is not None
+    return machine.hosting.stack is not None
 
 
 def refuse_transport(transport: Transport) -> None:

@@ -17,7 +17,6 @@ from simperf.collectives.links import FloatArray, Hops
 from simperf.collectives.placement import Hop, Placement, Transport
 from simperf.collectives.plan import IntArray, Plan, Round, chunk_sizes
 from simperf.collectives.rounds import solve
-from simperf.collectives.wiring import Wiring
 
 __all__ = ["Rotation", "rotate", "turns"]
 
@@ -33,8 +32,8 @@ def turns(plan: Plan, placement: Placement, nbytes: float, transport: Transport,
     plan, placement, nbytes, transport, entry
         As for `simperf.collectives.executors.recurrence.collapse`.
     """
-    machine = placement.machine
-    if not isinstance(machine, Wiring) or machine.kind == "ring" or machine.changed or plan.nservers:
+    topology = placement.machine.topology
+    if topology is None or topology.kind == "ring" or topology.changed or plan.nservers:
         return False
     if len(plan.channels) != 1 or len(set(placement.nodes)) < len(placement.nodes) or len(set(entry)) > 1:
         return False
@@ -58,11 +57,10 @@ class Rotation:
         self, plan: Plan, *, placement: Placement, nbytes: float, transport: Transport, entry: Sequence[float]
     ) -> None:
         self._plan, self._placement, self._transport = plan, placement, transport
-        machine = placement.machine
-        assert isinstance(machine, Wiring)
-        self._machine = machine
+        assert placement.machine.topology is not None
+        self._topology = placement.machine.topology
         self._nbytes = nbytes
-        self._star = machine.kind == "star"
+        self._star = self._topology.kind == "star"
         self.time = float(entry[0]) + transport.start
         self._sent = np.zeros(plan.nranks)  # bytes on the wire of rank 0, by distance
 
@@ -83,7 +81,7 @@ class Rotation:
         size = payload / transport.efficiency
         links, capacity = self._links(one.dst)
         crossed = 2 if self._star else 1
-        latency = transport.latency(Hop((), crossed * self._machine.latency))
+        latency = transport.latency(Hop((), crossed * self._topology.latency))
         cap = transport.most(Hop((), 0.0), 0)
         start = np.full(len(one), self.time + latency)
         end = solve(start, size, Hops(links, np.zeros(len(one)), np.full(len(one), cap)), capacity)
@@ -100,8 +98,8 @@ class Rotation:
 
     def _links(self, dst: IntArray) -> tuple[IntArray, FloatArray]:
         if self._star:
-            return np.tile(np.array([[1], [2]]), len(dst)), np.array([np.inf, *[self._machine.bandwidth] * 2])
-        return dst[None, :], np.array([np.inf, *[self._machine.bandwidth] * (self._plan.nranks - 1)])
+            return np.tile(np.array([[1], [2]]), len(dst)), np.array([np.inf, *[self._topology.bandwidth] * 2])
+        return dst[None, :], np.array([np.inf, *[self._topology.bandwidth] * (self._plan.nranks - 1)])
 
     def moved(self) -> dict[str, float]:
         """Bytes on the wire by link [B]; of a full mesh of thousands, of the links out of rank 0 only."""

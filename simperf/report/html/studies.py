@@ -10,7 +10,7 @@ from simperf.analysis.scaling import Scaling
 from simperf.collectives.bench import best_rows
 from simperf.errors import InputError
 from simperf.hardware import Machine
-from simperf.report.collectives import IDEALISED, size_text, wiring_picture
+from simperf.report.collectives import IDEALISED, size_text, topology_picture
 from simperf.report.html.machine import machine_part
 from simperf.report.html.page import PageSection, numeric, page, paragraphs, table
 from simperf.report.html.picture import on_page
@@ -110,7 +110,7 @@ def sweep_report(
 
 def collective_report(
     tables: Mapping[str, Sequence[Row]],
-    machine: Any,
+    machine: Machine,
     *,
     title: str,
     question: str = "",
@@ -125,7 +125,7 @@ def collective_report(
     ----------
     tables : mapping of str to sequence of Row
         By algorithm, the sizes rising.
-    machine : Machine or Wiring
+    machine : Machine
     title : str
         What ran where.
     question : str
@@ -179,7 +179,7 @@ def collective_report(
     sections.append(PageSection("What was modelled", paragraphs(modelled)))
     sections.append(PageSection("What was not modelled", paragraphs(_NOT_MODELLED)))
     given = [line.removeprefix("# ") for line in settings]
-    own = machine_part(machine) if isinstance(machine, Machine) else ""
+    own = machine_part(machine) if machine.servers else ""
     sections.append(PageSection("Inputs", (paragraphs(given) if given else "") + own))
     answer = f"{best[-1].algorithm}: {format_quantity(best[-1].time, 's')} for {_size(best[-1].nbytes)}" if best else ""
     lead = '<p class="faint">No interval: the catalogue\'s constants have none. How far such tables are off is told '
@@ -254,13 +254,12 @@ def draw_bandwidths(tables: Mapping[str, Sequence[Row]], *, title: str = "") -> 
     return figure(draw)
 
 
-def _load(rows: Sequence[Row], machine: Any) -> str:
+def _load(rows: Sequence[Row], machine: Machine) -> str:
     last = rows[-1]
     what = f"load of the links under {last.algorithm}, {size_text(last.nbytes)}"
+    topology = machine.topology
     drawn = (
-        draw_topology(machine, load=last.loads)
-        if isinstance(machine, Machine)
-        else wiring_picture(machine, last, title=what)
+        draw_topology(machine, load=last.loads) if topology is None else topology_picture(topology, last, title=what)
     )
     return on_page(drawn, name="load", text=what)
 

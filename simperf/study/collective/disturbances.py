@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from simperf.collectives import Wired
 from simperf.errors import InputError, Problem, UnitError, nearest
+from simperf.hardware import Machine
 from simperf.units import parse
 
 __all__ = ["background_traffic", "entry_times"]
@@ -47,14 +46,14 @@ def entry_times(words: Sequence[str], ranks: Sequence[str]) -> list[float] | Non
     return [times.get(number, 0.0) for number in range(len(ranks))] if times else None
 
 
-def background_traffic(words: Sequence[str], machine: Wired) -> tuple[tuple[str, str, float], ...]:
+def background_traffic(words: Sequence[str], machine: Machine) -> tuple[tuple[str, str, float], ...]:
     """Source, destination and rate [B/s] of each flow.
 
     Parameters
     ----------
     words : sequence of str
         Such as ``"gpu0>gpu1=5 GB/s"``.
-    machine : Wired
+    machine : Machine
         Whose nodes they are.
 
     Raises
@@ -64,8 +63,7 @@ def background_traffic(words: Sequence[str], machine: Wired) -> tuple[tuple[str,
     MachineError
         There is no way between the nodes.
     """
-    known: Any = getattr(machine, "nodes", None)
-    nodes = list(known) if known is not None else [*machine.gpus, *getattr(machine, "helpers", ())]
+    nodes = list(machine.nodes)
     inside = frozenset(nodes)
     flows, problems = [], []
     for word in words:

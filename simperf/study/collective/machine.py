@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from simperf.collectives import Wired, Wiring
 from simperf.errors import InputError, Problem
-from simperf.hardware import Catalog, ProfilePart, build_cluster
+from simperf.hardware import Catalog, Machine, ProfilePart, build_cluster, build_topology
 from simperf.study.collective.timing import calibrated
 
 __all__ = ["BuiltMachine", "MachineChoice"]
@@ -25,7 +24,7 @@ _NETWORK = ("fabric", "link", "oversubscription", "servers_per_leaf")
 class BuiltMachine(NamedTuple):
     """A machine, the nodes of the ranks, and the parts that a profile changed, by its name."""
 
-    machine: Wired
+    machine: Machine
     ranks: tuple[str, ...]
     changed: dict[str, set[str]]
 
@@ -105,10 +104,10 @@ class MachineChoice:
             raise InputError(Problem(message, key="--ranks", value=str(count), expected=f"1 to {len(gpus)}"))
         return BuiltMachine(machine, gpus[:count], changed)
 
-    def _wired(self) -> Wiring:
+    def _wired(self) -> Machine:
         if self.ranks is None:
             raise InputError(Problem("a wiring needs the number of its ranks", key="--ranks", expected="--ranks 8"))
-        return Wiring(
+        return build_topology(
             self.wiring,  # type: ignore[arg-type]  # a kind that is unknown is refused there
             self.ranks,
             bandwidth=self.bandwidth,
@@ -116,7 +115,7 @@ class MachineChoice:
             nservers=0 if self.wiring == "ring" else max(1, self.dedicated),
         )
 
-    def _machine(self, changed: dict[str, set[str]]) -> Wired:
+    def _machine(self, changed: dict[str, set[str]]) -> Machine:
         if self.nodes < 1:
             raise InputError(Problem("there must be at least one server", key="--nodes", value=str(self.nodes)))
         catalog = calibrated(Catalog.load(self.folders), self.profile, changed)

@@ -6,11 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from simperf.collectives import Transport, Wired, Wiring, algorithms
+from simperf.collectives import Transport, algorithms
 from simperf.collectives.bench import sizes_between
 from simperf.collectives.executors.host_threads import BY_STACK, has_network_stacks
 from simperf.collectives.settings import NCCL, default_algorithm, find_algorithm
 from simperf.errors import InputError, Problem
+from simperf.hardware import Machine
 from simperf.study.collective.comparison import AlgorithmComparison
 from simperf.study.collective.machine import MachineChoice
 from simperf.study.collective.options import refuse_options
@@ -146,7 +147,7 @@ class CollectiveRequest:
         )
 
 
-def _refuse_costs(machine: Wired, given: Mapping[str, str]) -> None:
+def _refuse_costs(machine: Machine, given: Mapping[str, str]) -> None:
     """Refuse options that say what a send costs, where the network stack of the machine's hosts does."""
     message = "the machine's hosts have a network stack, whose costs alone are those of sends"
     wrong = [Problem(message, key=key, value=text, expected=BY_STACK) for key, text in given.items() if text]
@@ -158,7 +159,7 @@ def _named(
     algo: str,
     collective: str,
     known: Sequence[str],
-    machine: Wired,
+    machine: Machine,
     ranks: Sequence[str],
 ) -> tuple[str, ...]:
     """The algorithms that were asked for: the default, all, or those that were named."""
@@ -169,7 +170,7 @@ def _named(
         return tuple(dict.fromkeys([default, *known] if default in NCCL else known))
     names = [find_algorithm(collective, name.strip()) for name in algo.split(",")]
     for name in names:
-        if name in NCCL and isinstance(machine, Wiring):
+        if name in NCCL and not machine.servers:
             message = "NCCL runs on the GPUs of a machine, and a wiring has none"
             raise InputError(
                 Problem(message, key="--algo", value=name, expected="an idealised algorithm, such as ring")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 from simperf.collectives.bench import Row
-from simperf.collectives.placement import Wired
+from simperf.hardware import Machine
 from simperf.outputs import PAGE, check_name, data_frame, drawn, html_table, report_module
 from simperf.units import format_quantity
 
@@ -26,7 +26,7 @@ class CollectiveTable(Sequence[Row]):
     name : str
         Of the collective.
     algorithm : str
-    machine : Machine or Wiring
+    machine : Machine
         Where it ran.
     ranks : tuple of str
         The GPUs that took part.
@@ -35,7 +35,7 @@ class CollectiveTable(Sequence[Row]):
 
     name: str
     algorithm: str
-    machine: Wired
+    machine: Machine
     ranks: tuple[str, ...]
     rows: tuple[Row, ...]
 
@@ -57,7 +57,7 @@ class CollectiveTable(Sequence[Row]):
     @property
     def title(self) -> str:
         """The collective, and where it ran, in words."""
-        return f"{self.name}: {len(self.ranks)} ranks on {getattr(self.machine, 'name', '') or 'a plain wiring'}"
+        return f"{self.name}: {len(self.ranks)} ranks on {self.machine.name}"
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
         """Draw bus bandwidth over message size, and write the picture to `path` if there is one.

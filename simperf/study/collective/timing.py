@@ -9,7 +9,6 @@ from typing import Any
 
 from simperf.collectives.bench import Row, measure
 from simperf.collectives.calls import CONDITIONS, Call
-from simperf.collectives.placement import Wired
 from simperf.collectives.settings import HOSTED, NCCL, NcclSettings, default_algorithm, find_algorithm
 from simperf.errors import InputError, Problem
 from simperf.hardware import Catalog, FrontendPart, Machine, ProfilePart
@@ -25,7 +24,7 @@ __all__ = ["calibrated", "collective", "read_profile", "refuse_unused_profile"]
 def collective(
     name: str,
     *,
-    on: str | Wired,
+    on: str | Machine,
     sizes: Sequence[int | str],
     algorithm: str = "",
     ranks: int | Sequence[str] | None = None,
@@ -131,7 +130,7 @@ def calibrated(catalog: Catalog, profile: ProfilePart | None, changed: dict[str,
 
 def refuse_unused_profile(
     profile: ProfilePart,
-    machine: Wired,
+    machine: Machine,
     name: str,
     algorithm: str,
     ranks: Sequence[str],
@@ -148,16 +147,15 @@ def refuse_unused_profile(
     from simperf.scenario.calibration import measured_collectives
     from simperf.scenario.profile_use import collective_use, refuse_unused
 
-    edges: Any = getattr(machine, "edges", {})
-    links = {edges[key].part for row in rows for key in row.loads if key in edges}
+    links = {machine.edges[key].part for row in rows for key in row.loads if key in machine.edges}
     taken = False
-    if algorithm in NCCL and isinstance(machine, Machine):
+    if algorithm in NCCL:
         taken = measured_collectives((profile,)).among(name, machine, ranks) is not None
     use = collective_use(profile, taken=taken, links=links, changed=changed)
     refuse_unused([{profile.name: use.refusal} if use.refusal else {}])
 
 
-def _nodes(machine: Wired, ranks: int | Sequence[str] | None) -> tuple[str, ...]:
+def _nodes(machine: Machine, ranks: int | Sequence[str] | None) -> tuple[str, ...]:
     if ranks is None:
         return machine.gpus
     if isinstance(ranks, bool) or not isinstance(ranks, int | Iterable):
