@@ -7,10 +7,10 @@ from pydantic import Field, ValidationError
 
 from simperf.file_problems import explain
 from simperf.files import TomlFile
-from simperf.hardware.schema import Table
+from simperf.hardware.schema import TomlTable
 
 
-class Shelf(Table):
+class Shelf(TomlTable):
     boards: Annotated[int, Field(strict=True, ge=1)] = 1
     oak: Annotated[bool, Field(strict=True)] = True
 

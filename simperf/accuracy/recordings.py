@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from simperf.calibrate.cluster.accuracy import Row, hold_against
+from simperf.calibrate.cluster.accuracy import PredictedPoint, hold_against
 from simperf.calibrate.cluster.measure import priority_of
 from simperf.calibrate.cluster.profile import hold_profile, is_box, validation_of
 from simperf.calibrate.cluster.scatter import with_others
@@ -46,7 +46,7 @@ def recorded() -> Iterator[tuple[str, Validation]]:
             yield title, beside(found, data, lines, plain_steps(profile))
 
 
-def boxed_clusters() -> Iterator[tuple[str, tuple[Row, ...]]]:
+def boxed_clusters() -> Iterator[tuple[str, tuple[PredictedPoint, ...]]]:
     """Recorded clusters in a box beside their prediction, every point.
 
     Intervals are made of the other recordings with hosts of the same priority.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from simperf.calibrate.measure.bench import Bench
     from simperf.calibrate.measure.budget import Budget
     from simperf.calibrate.measure.sensors import Sensors
-    from simperf.calibrate.measure.session import Session
+    from simperf.calibrate.measure.session import MeasuringSession
 
 __all__ = ["SETS", "TRAINING_FILE", "families_of", "measure"]
 
@@ -215,13 +215,13 @@ def _session(
     fresh: bool,
     budget: Budget,
     again: float,
-) -> Session:
+) -> MeasuringSession:
     """A session on a bench, with the facts of the machine; the set training saves each point.
 
     `again` is the time within which disturbed points are measured again [s].
     """
     from simperf.calibrate.measure.facts import machine_facts, version_facts
-    from simperf.calibrate.measure.session import SAVE_EVERY, Session
+    from simperf.calibrate.measure.session import SAVE_EVERY, MeasuringSession
 
     machine, versions = machine_facts(bench.torch, bench.device), version_facts(bench.torch)
     sensors = _sensors(bench)
@@ -230,7 +230,7 @@ def _session(
         if driver := sensors.reader.driver():
             versions.setdefault("driver", driver)
         bench.watch = sensors.watch
-    return Session(
+    return MeasuringSession(
         output,
         machine=machine,
         versions=versions,

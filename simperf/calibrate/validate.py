@@ -11,7 +11,7 @@ import numpy as np
 
 from simperf.analysis.chance import NORMAL
 from simperf.calibrate.dataset import Dataset, Measurement
-from simperf.calibrate.fit.choose import Choice, choose
+from simperf.calibrate.fit.choose import ModelChoice, choose
 from simperf.calibrate.fit.intervals import within
 from simperf.calibrate.fit.model import Array, Data, Model
 from simperf.calibrate.sessions import parts
@@ -223,7 +223,7 @@ def validate(
 
 
 def _checked(
-    choice: Choice, fitted: FittedModel, data: Data, units: Mapping[str, str], *, same: bool
+    choice: ModelChoice, fitted: FittedModel, data: Data, units: Mapping[str, str], *, same: bool
 ) -> Iterator[Checked]:
     model = choice.model
     assert model is not None

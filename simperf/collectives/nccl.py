@@ -25,7 +25,7 @@ from simperf.collectives.forwarding import Forwarding
 from simperf.collectives.nccl_channels import MachineAlgorithm
 from simperf.collectives.nccl_estimate import server_estimate
 from simperf.collectives.nccl_kernels import KernelCost, direct_protocol, kernel_costs
-from simperf.collectives.nccl_plans import ALGORITHMS, COLLECTIVES, Shape
+from simperf.collectives.nccl_plans import ALGORITHMS, COLLECTIVES, NcclPlans
 from simperf.collectives.nccl_rings import PASSES
 from simperf.collectives.networks import (
     in_network_efficiency,
@@ -210,7 +210,7 @@ class Tuner:
         passed: Any = Forwarding(machine) if collective == "all-to-all" else machine
         self.staged = StagedMachine(passed, self.network)
         self.inside = StagedMachine(passed, self.network, inside=True)
-        self.shape = Shape(machine, self.ranks, collective, spread=settings.spread)
+        self.shape = NcclPlans(machine, self.ranks, collective, spread=settings.spread)
         self.in_network = self.shape.switched() if settings.switched is None else settings.switched
         self.kernels: Mapping[str, KernelCost] = {
             name: one.faster(speed) for name, one in kernel_costs(machine, self.ranks).items()

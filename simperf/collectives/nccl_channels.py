@@ -13,9 +13,9 @@ from simperf.collectives.channels import ChannelFlow, ChannelSet
 from simperf.collectives.lanes import Lanes, pairs_of
 from simperf.collectives.links import FloatArray
 from simperf.collectives.nccl_kernels import LARGEST_CHUNK, SWITCH_CHANNELS, SWITCH_CHUNK, KernelCost, switch_chunk
-from simperf.collectives.nccl_plans import Shape
+from simperf.collectives.nccl_plans import NcclPlans
 from simperf.collectives.nccl_rings import PASSES, first_arrival, longest, sends_in_turn
-from simperf.collectives.networks import Network
+from simperf.collectives.networks import NcclNetwork
 from simperf.collectives.placement import Transport, place
 from simperf.collectives.plan import IntArray
 from simperf.collectives.staging import StagedMachine
@@ -33,10 +33,10 @@ class Participants(Protocol):
     ----------
     ranks : tuple of str
     collective : str
-    shape : Shape
+    shape : NcclPlans
     staged, inside : StagedMachine
         The machine with staging, and what of it is inside servers.
-    network : Network
+    network : NcclNetwork
     kernels : mapping of str to KernelCost
     least : float
         Time from one call to the next that launching takes [s].
@@ -44,10 +44,10 @@ class Participants(Protocol):
 
     ranks: tuple[str, ...]
     collective: str
-    shape: Shape
+    shape: NcclPlans
     staged: StagedMachine
     inside: StagedMachine
-    network: Network
+    network: NcclNetwork
     kernels: Mapping[str, KernelCost]
     least: float
 

@@ -1,6 +1,6 @@
 """What NCCL runs: rings and chains found on the wiring, trees over servers, the switch's own reduction.
 
-A `Shape` says it for one machine, set of ranks and collective, without any clock.
+A `NcclPlans` says it for one machine, set of ranks and collective, without any clock.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from simperf.collectives.plan import Plan
 from simperf.hardware import Machine, find_rings
 from simperf.layout import by_server
 
-__all__ = ["ALGORITHMS", "COLLECTIVES", "Shape"]
+__all__ = ["ALGORITHMS", "COLLECTIVES", "NcclPlans"]
 
 #: what a collective can be run by
 ALGORITHMS = ("ring", "tree", "in-network", "direct")
@@ -35,7 +35,7 @@ SMALL_SLICE = 128 * 1024
 LEAST_SWITCHED = 3
 
 
-class Shape:
+class NcclPlans:
     """Plans for a collective on one machine.
 
     Parameters

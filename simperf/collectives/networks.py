@@ -16,7 +16,7 @@ from simperf.layout import server_count
 from simperf.units import parse
 
 __all__ = [
-    "Network",
+    "NcclNetwork",
     "bandwidth_limit",
     "in_network_efficiency",
     "low_latency_limit",
@@ -42,7 +42,7 @@ _ROWS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class NcclNetwork:
     """How NCCL reaches another server.
 
     Parameters
@@ -74,13 +74,13 @@ class Network:
     nics: tuple[str, ...] = ()
     source: str = ""
 
-    def faster(self, speed: float) -> Network:
+    def faster(self, speed: float) -> NcclNetwork:
         """The same network, whose latency and software are `speed` times as fast [1]."""
         return self if speed == 1.0 else replace(self, latency=self.latency / speed, core=self.core * speed)
 
 
-def _read(toml: TomlFile, name: str, values: Mapping[str, Any]) -> Network:
-    return Network(
+def _read(toml: TomlFile, name: str, values: Mapping[str, Any]) -> NcclNetwork:
+    return NcclNetwork(
         name,
         parse(values["latency"], "s"),
         parse(values["core"], "B/s") if "core" in values else math.inf,
@@ -93,7 +93,7 @@ def _read(toml: TomlFile, name: str, values: Mapping[str, Any]) -> Network:
 
 
 @lru_cache(maxsize=1)
-def _networks() -> Mapping[str, Network]:
+def _networks() -> Mapping[str, NcclNetwork]:
     toml = read_toml(_FOLDER / "nccl_networks.toml")
     found, problems = {}, []
     for name, values in toml.data.items():
@@ -111,7 +111,7 @@ def network_names() -> tuple[str, ...]:
     return tuple(_networks())
 
 
-def network(name: str) -> Network:
+def network(name: str) -> NcclNetwork:
     """The network of a name.
 
     Raises
@@ -129,7 +129,7 @@ def network(name: str) -> Network:
     return _networks()[name]
 
 
-def network_of(machine: Machine, ranks: Sequence[str]) -> Network:
+def network_of(machine: Machine, ranks: Sequence[str]) -> NcclNetwork:
     """The network that NCCL would take between the servers of a machine: the one that drives their adapters."""
     away = next((rank for rank in ranks if machine.nodes[rank].server != machine.nodes[ranks[0]].server), None)
     if away is not None:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from simperf.collectives.machine_view import MachineView
-from simperf.collectives.networks import Network
+from simperf.collectives.networks import NcclNetwork
 from simperf.hardware import CpuPart, Edge, Machine, Route
 
 __all__ = ["DUPLEX", "KERNEL", "MEMORY", "THROUGH", "StagedMachine"]
@@ -70,14 +70,14 @@ class StagedMachine(MachineView):
     ----------
     machine : Machine
         The machine.
-    network : Network
+    network : NcclNetwork
         How its servers are reached.
     inside : bool
         Whether routes draw on nothing but what is between the GPUs and host memory, as if
         the network were infinitely fast.
     """
 
-    def __init__(self, machine: Machine, network: Network, *, inside: bool = False) -> None:
+    def __init__(self, machine: Machine, network: NcclNetwork, *, inside: bool = False) -> None:
         super().__init__(machine)
         self.network, self.inside = network, inside
         self._more: dict[str, float] = {}

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 #: Constants of all GPUs, fitted to half of the rows with balanced experts of TensorRT-LLM's tables of H100, H200 and
-#: L40S (ai-dynamo/aiconfigurator at 095f58a; `python -m tests.truth.moe_shapes --fit`):
+#: L40S (ai-dynamo/aiconfigurator at 095f58a; `python -m tests.truth.kernels moe --fit`):
 EXPERTS: Mapping[str, float] = {
     # filling and draining a tile's pipeline [s]
     "fill": 2.57e-6,

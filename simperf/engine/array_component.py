@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from simperf.engine.flow import ROUNDING, Bundle, Link, Share
+from simperf.engine.flow import ROUNDING, Allocation, Bundle, Link
 from simperf.engine.maxmin import TIE, refill
 
 __all__ = ["ArrayComponent"]
@@ -32,7 +32,7 @@ class ArrayComponent:
         self.links: list[Link] = []
         self.updated = now
         self.left = 0
-        self.share = Share(self.bundles, now, self)
+        self.share = Allocation(self.bundles, now, self)
         self._routes = np.zeros((1, 64), dtype=np.intp)
         # Row by row: load, limit, weight, level, rate, bytes served, bytes at the next end.
         self._state = np.zeros((7, 64))

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from itertools import count
 
-from simperf.engine.flow import ROUNDING, Bundle, Link, Share
+from simperf.engine.flow import ROUNDING, Allocation, Bundle, Link
 from simperf.engine.maxmin import TIE
 
 __all__ = ["BottleneckComponent", "find_hub"]
@@ -65,7 +65,7 @@ class BottleneckComponent:
         self.bundles: list[Bundle] = []
         self.updated = now
         self.left = 0
-        self.share = Share(self.bundles, now, self)
+        self.share = Allocation(self.bundles, now, self)
         self.broken = False
         self._clock = self._level = 0.0
         self._claims: dict[Link, float] = {}  # of all bundles on each link; the hub's are those of all

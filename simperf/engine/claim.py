@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from simperf.engine.flow import Route
+from simperf.engine.flow import FlowRoute
 
 __all__ = ["Claim"]
 
@@ -32,13 +32,13 @@ class Claim:
     ) -> None:
         self.names, self.told, self._forget = names, told, forget
         self.touched = False
-        self._known: dict[Route, bool] = {}
+        self._known: dict[FlowRoute, bool] = {}
 
     def meets(self, other: Claim) -> bool:
         """Whether two claims have a link in common."""
         return not self.names().isdisjoint(other.names())
 
-    def covers(self, route: Route) -> bool:
+    def covers(self, route: FlowRoute) -> bool:
         """Whether a route draws on a claimed link."""
         found = self._known.get(route)
         if found is None:

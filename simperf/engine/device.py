@@ -14,7 +14,7 @@ from simperf.engine.kernel import Kernel
 from simperf.engine.memory import DeviceMemory
 from simperf.engine.network import FlowNetwork
 from simperf.engine.recorder import Category, Recorder
-from simperf.engine.share import Share, Task
+from simperf.engine.share import Share, ShareUser
 from simperf.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class Stream:
     def __init__(self, device: Device, index: int, *, depth: float = DEFAULT_DEPTH, name: str = "") -> None:
         self.device, self.index, self.depth, self.name = device, index, depth, name
         self.track = f"{device.name}/{name or f'stream{index}'}"
-        self.task = Task(device.share, self.finish)
+        self.task = ShareUser(device.share, self.finish)
         self.submitted = self.completed = 0
         self.path = 0.0  # critical path to the end of what was started, contention left out
         self._queue: deque[tuple[Kernel | Item, float, Origin]] = deque()

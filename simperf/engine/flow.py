@@ -18,7 +18,18 @@ from typing import Protocol
 
 import simpy
 
-__all__ = ["ROUNDING", "TICK", "Bundle", "Component", "Flow", "Link", "Route", "Share", "connected", "first_end"]
+__all__ = [
+    "ROUNDING",
+    "TICK",
+    "Allocation",
+    "Bundle",
+    "Component",
+    "Flow",
+    "FlowRoute",
+    "Link",
+    "connected",
+    "first_end",
+]
 
 #: Part of a flow's bytes, and of the time since its last re-share, that is rounding.
 ROUNDING = 1e-12
@@ -77,7 +88,7 @@ class Link:
         self.watch: Callable[[float], None] | None = None
 
 
-class Route:
+class FlowRoute:
     """Links that a flow crosses, in order; `repeats` if one is crossed more than once."""
 
     __slots__ = ("links", "repeats")
@@ -87,7 +98,7 @@ class Route:
         self.repeats = len(set(links)) < len(links)
 
 
-Key = tuple[Route, float, float]
+Key = tuple[FlowRoute, float, float]
 
 
 class Flow(simpy.Event):
@@ -115,7 +126,7 @@ class Flow(simpy.Event):
         self.bundle: Bundle | None = None
 
 
-class Share:
+class Allocation:
     """Bundles that were shared out together at `updated` [s]; dead once one of them is again."""
 
     __slots__ = ("bundles", "component", "live", "updated")
@@ -158,7 +169,7 @@ class Bundle:
         self.flows: list[tuple[float, int, Flow]] = []
         self.rate = self.served = 0.0
         self.updated = now
-        self.share: Share | None = None
+        self.share: Allocation | None = None
         self.component: Component | None = None
         self.mark = self.slot = 0
 
@@ -219,13 +230,13 @@ class Component(Protocol):
     bundles : list of Bundle
     updated : float
         The time up to which its flows have been served [s].
-    share : Share
+    share : Allocation
         Of the last share-out.
     """
 
     bundles: list[Bundle]
     updated: float
-    share: Share
+    share: Allocation
 
     def add(self, bundle: Bundle) -> None:
         """Take in a bundle that has been advanced to the component's time."""

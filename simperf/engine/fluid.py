@@ -21,7 +21,19 @@ from simpy.events import EventPriority
 
 from simperf.engine.array_component import ArrayComponent
 from simperf.engine.bottleneck import BottleneckComponent, find_hub
-from simperf.engine.flow import ROUNDING, TICK, Bundle, Component, Flow, Key, Link, Route, Share, connected, first_end
+from simperf.engine.flow import (
+    ROUNDING,
+    TICK,
+    Allocation,
+    Bundle,
+    Component,
+    Flow,
+    FlowRoute,
+    Key,
+    Link,
+    connected,
+    first_end,
+)
 from simperf.engine.maxmin import MANY, fill
 from simperf.engine.recorder import Recorder
 
@@ -73,7 +85,7 @@ class Fluid:
         self._components: dict[Component, None] = {}
         self._patience = PATIENCE
         self._idle: list[Link] = []
-        self._ends: list[tuple[float, int, Share]] = []
+        self._ends: list[tuple[float, int, Allocation]] = []
         self._wakes: list[tuple[float, simpy.Event]] = []
         self._order = count()
         self._mark = 0
@@ -122,7 +134,7 @@ class Fluid:
         """Flows that wait for their latency, by the time at which they join [s]."""
         return self._joins.items()
 
-    def _tell_claims(self, route: Route) -> None:
+    def _tell_claims(self, route: FlowRoute) -> None:
         for claim in [one for one in self.claims if one.covers(route)]:
             claim.told()
 
@@ -230,7 +242,7 @@ class Fluid:
                 heappush(ends, (later, next(self._order), share))
         self._arm()
 
-    def _end_component(self, share: Share, component: Component, slack: float, now: float) -> float:
+    def _end_component(self, share: Allocation, component: Component, slack: float, now: float) -> float:
         component.advance(now)
         for bundle in component.due(slack):
             if bundle.finish(slack, now):
@@ -335,7 +347,7 @@ class Fluid:
                 self._allot(link, drawn, now)
         self.shares += 1
         self.touched += 1
-        share = bundle.share = Share([bundle], now)
+        share = bundle.share = Allocation([bundle], now)
         if bundle.rate > 0.0:
             first = (bundle.flows[0][0] - bundle.served) / bundle.rate
             if first < math.inf:
@@ -360,7 +372,7 @@ class Fluid:
         """Predict the first end among bundles that have been shared out together."""
         self.shares += 1
         self.touched += len(bundles)
-        share = Share(bundles, now)
+        share = Allocation(bundles, now)
         for bundle in bundles:
             bundle.share = share
         first = first_end(bundles)
@@ -423,7 +435,7 @@ class Fluid:
             return
         self.shares += 1
         self.touched += len(component.bundles)
-        component.share = Share(component.bundles, now, component)
+        component.share = Allocation(component.bundles, now, component)
         if first < math.inf:
             heappush(self._ends, (now + first, next(self._order), component.share))
         if self.recorder is not None or self.watched:

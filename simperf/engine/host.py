@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import simpy
 
-from simperf.engine.share import Share, Task
+from simperf.engine.share import Share, ShareUser
 
 __all__ = ["Host"]
 
@@ -38,5 +38,5 @@ class Host:
         def done(_: simpy.Event) -> None:
             event.succeed()
 
-        Task(self.share, done).begin(seconds, threads)
+        ShareUser(self.share, done).begin(seconds, threads)
         return event

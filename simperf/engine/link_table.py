@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from simperf.engine.flow import Link, Route
+from simperf.engine.flow import FlowRoute, Link
 from simperf.errors import ProgramError, UnknownNameError
 
 __all__ = ["UNLIMITED", "LinkClass", "LinkTable", "check_capacity"]
@@ -63,13 +63,13 @@ class LinkTable:
         self._classes: dict[Link, None] = {}  # links that stand for several
         self._own: dict[str, Link] = {}  # the class that a name is in
         self._unread: list[Link] = []  # classes whose names are not in `_own` yet
-        self.known_routes: dict[tuple[str, ...], Route] = {}
-        self._spread: dict[Link, list[Route]] = {}  # routes that draw on a class
+        self.known_routes: dict[tuple[str, ...], FlowRoute] = {}
+        self._spread: dict[Link, list[FlowRoute]] = {}  # routes that draw on a class
         if isinstance(capacities, dict):  # otherwise a large machine's, whose links come into being when they are used
             for name in capacities:
                 self.link(name)
 
-    def route(self, resources: Sequence[str]) -> Route:
+    def route(self, resources: Sequence[str]) -> FlowRoute:
         """The route over links, each a link of its own.
 
         Raises
@@ -83,10 +83,10 @@ class LinkTable:
             for name in key:
                 if name not in self._links and not any(name in more for more in self._capacities):
                     raise UnknownNameError("resource", name, self._capacities[0])
-            route = self.known_routes[key] = Route(tuple(self.link(name) for name in key))
+            route = self.known_routes[key] = FlowRoute(tuple(self.link(name) for name in key))
         return route
 
-    def routes(self, classes: Sequence[LinkClass]) -> list[Route]:
+    def routes(self, classes: Sequence[LinkClass]) -> list[FlowRoute]:
         """Routes over classes of links: number i draws ``counts[i]`` times on every link of a class."""
         several = len(classes[0].counts) if classes else 0
         links: list[list[Link]] = [[] for _ in range(several)]
@@ -94,7 +94,7 @@ class LinkTable:
             for link in self._classed(one.names, one.capacity):
                 for found, count in zip(links, one.counts, strict=True):
                     found.extend([link] * count)
-        routes = [Route(tuple(found)) for found in links]
+        routes = [FlowRoute(tuple(found)) for found in links]
         for route in routes:
             for link in dict.fromkeys(route.links):
                 if link in self._classes:

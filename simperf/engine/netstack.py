@@ -17,7 +17,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import simpy
 
@@ -25,7 +25,10 @@ from simperf.engine.bucket import PACKET, TokenBucket
 from simperf.engine.contention import cooled, found
 from simperf.engine.host import Host
 from simperf.engine.network import FlowNetwork
-from simperf.engine.share import Share, Task
+from simperf.engine.share import Share, ShareUser
+
+if TYPE_CHECKING:
+    from simperf.hardware import Route
 
 __all__ = ["NetworkStacks", "StackCosts"]
 
@@ -52,18 +55,6 @@ class StackCosts(Protocol):
     segment: float
     window: float
     threads: int
-
-
-class _Path(Protocol):
-    """What is read of a route."""
-
-    @property
-    def resources(self) -> tuple[str, ...]:
-        """Capacities that a flow on it draws on."""
-
-    @property
-    def latency(self) -> float:
-        """One way [s]."""
 
 
 @dataclass(slots=True)
@@ -123,7 +114,7 @@ class NetworkStacks:
         costs: StackCosts,
         *,
         host: Callable[[str], Host],
-        route: Callable[[str, str], _Path],
+        route: Callable[[str, str], Route],
         capacities: Mapping[str, float],
         buckets: Mapping[str, TokenBucket],
     ) -> None:
@@ -355,7 +346,7 @@ class NetworkStacks:
             event.succeed()
 
         self._moving[host.share] += 1
-        Task(host.share, done).begin(nbytes * effort / costs.byte_rate / 2.0, demand)
+        ShareUser(host.share, done).begin(nbytes * effort / costs.byte_rate / 2.0, demand)
         return event
 
     def _offered(self, host: Host) -> float:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import simpy
 
-from simperf.engine.flow import Flow, Route
+from simperf.engine.flow import Flow, FlowRoute
 from simperf.engine.fluid import Fluid
 from simperf.engine.link_table import UNLIMITED, LinkClass, LinkTable, check_capacity
 from simperf.engine.recorder import Recorder
@@ -81,7 +81,7 @@ class FlowNetwork:
 
     def transfer(
         self,
-        resources: Sequence[str] | Route,
+        resources: Sequence[str] | FlowRoute,
         nbytes: float,
         *,
         latency: float = 0.0,
@@ -93,7 +93,7 @@ class FlowNetwork:
 
         Parameters
         ----------
-        resources : sequence of str or Route
+        resources : sequence of str or FlowRoute
             Resources that the flow draws on; one named twice is drawn on twice. None
             at all is a route without a limit other than `cap`. Or one of `routes`.
         nbytes : float
@@ -123,7 +123,7 @@ class FlowNetwork:
             raise ProgramError(f"transfer {name!r}: bytes and latency must be finite, 0 or more: {nbytes}, {latency}")
         if not (cap > 0.0 and 0.0 < weight < math.inf):
             raise ProgramError(f"transfer {name!r}: cap and weight must be above 0: {cap}, {weight}")
-        if isinstance(resources, Route):
+        if isinstance(resources, FlowRoute):
             route = resources
         else:
             route = self._known_routes.get(tuple(resources)) or self._links.route(resources)
@@ -158,7 +158,7 @@ class FlowNetwork:
         self._fluid.enter(flow, 0.0)
         return Background(self, flow)
 
-    def routes(self, classes: Sequence[LinkClass]) -> list[Route]:
+    def routes(self, classes: Sequence[LinkClass]) -> list[FlowRoute]:
         """Return routes over classes of links that are drawn on alike, for `transfer`.
 
         Parameters
@@ -331,7 +331,7 @@ class FlowNetwork:
         return link.ceiling if link is not None else self._links.capacity(name)
 
 
-def _named(route: Route) -> list[str]:
+def _named(route: FlowRoute) -> list[str]:
     return [link.name for link in route.links]
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import simpy
 from simpy.events import NORMAL
 
-__all__ = ["Alarm", "Share", "Task"]
+__all__ = ["Alarm", "Share", "ShareUser"]
 
 _SLACK = 1e-9  # demands that exceed the capacity by rounding only still fit
 
@@ -42,7 +42,7 @@ class Alarm(simpy.Event):
         self.callbacks = []
 
 
-class Task:
+class ShareUser:
     """One user of a `Share`, reused from one piece of work to the next.
 
     Parameters
@@ -121,7 +121,7 @@ class Share:
         self.limit = capacity * (1 + _SLACK)
         self.load = self.reserved = 0.0
         self.contended = False
-        self.running: dict[Task, None] = {}
+        self.running: dict[ShareUser, None] = {}
         self.paces: dict[str, float] = {}
         self.watch: Callable[[], None] | None = None
         self.work = 0.0  # demand x seconds asked for so far
@@ -141,7 +141,7 @@ class Share:
         undone = sum(max(0.0, task.end - now) * task.rate * task.demand for task in self.running)
         return max(0.0, self.work - undone) / self.capacity
 
-    def divide(self, newcomer: Task | None = None) -> None:
+    def divide(self, newcomer: ShareUser | None = None) -> None:
         """Divide the capacity anew among the running tasks and move their alarms."""
         now = self.env.now
         grants = self._grants()
@@ -162,7 +162,7 @@ class Share:
             task.end = now + left / rate
             task.alarm.arm(left / rate)
 
-    def _grants(self) -> dict[Task, float]:
+    def _grants(self) -> dict[ShareUser, float]:
         """Max-min fair division: smallest demand first, each gets at most an even share of the rest."""
         left, grants = self.capacity - self.reserved, {}
         ordered = sorted(self.running, key=lambda task: task.demand)

@@ -15,7 +15,7 @@ import simpy
 from simperf.engine.device import Stream
 from simperf.engine.host import Host
 from simperf.engine.items import GraphLaunch
-from simperf.engine.share import Task
+from simperf.engine.share import ShareUser
 from simperf.engine.simulation import Simulation
 from simperf.errors import ProgramError
 from simperf.execution.modes import MODES, Mode
@@ -68,7 +68,7 @@ class Frontend:
         self.last: Any = None  # what was launched last: its result is what a synchronisation fetches
         self._callers: list[Program] = []
         self._program = program
-        self._task = Task(host.share, self._issued)
+        self._task = ShareUser(host.share, self._issued)
         self._verb: Launch | Spend | None = None
         self._since = 0.0
         starter = simpy.Event(self.env)

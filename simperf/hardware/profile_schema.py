@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from simperf.errors import Problem
 from simperf.files import TomlFile
 from simperf.hardware.quantity import Count, KernelFamily
-from simperf.hardware.schema import PartFile, Table
+from simperf.hardware.schema import PartFile, TomlTable
 
 __all__ = ["ProfileFile", "constant_problems"]
 
@@ -48,7 +48,7 @@ _Finite = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-_HUGE, le
 _Share = Annotated[float, Field(strict=True, ge=0, le=1e6, allow_inf_nan=False)]
 
 
-class _FittedConstant(Table):
+class _FittedConstant(TomlTable):
     value: _Finite
     unit: Annotated[str, AfterValidator(_si)] = "1"
     low: _Finite
@@ -74,7 +74,7 @@ class _FittedConstant(Table):
         return self
 
 
-class _FittedModel(Table):
+class _FittedModel(TomlTable):
     title: str = ""
     series: str = ""
     points: Count

@@ -243,40 +243,12 @@ class AttentionTable:
         return found
 
 
-class ExpertTable:
-    """Annotation of a table of constants of experts (`simperf.cost.experts`): shares, and the fixed time of a call."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Read the constants before pydantic sees them."""
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_before_validator_function(self.read, handler(source))
-
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
-        """Say that a file holds a table of numbers and of a text with a unit here."""
-        return {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
-
-    @staticmethod
-    def read(table: Any) -> Any:
-        """Return the constants in SI units.
-
-        Raises
-        ------
-        ValueError
-            A key that is none, or a value that is wrong for its key.
-        """
-        if not isinstance(table, Mapping):
-            return table
-        found = {}
-        for key, value in table.items():
-            if key not in _EXPERTS:
-                raise ValueError(f"no constant {key!r} of experts{nearest(str(key), _EXPERTS)}")
-            try:
-                found[key] = Quantity("s" if key == "fixed" else "1").read(value)
-            except ValueError as error:
-                raise ValueError(f"{key}: {error}") from None
-        return found
-
+#: constants of experts (`simperf.cost.experts`) and their dimension: a share of the peak for each precision, shares of
+#: the memory bandwidth, and the fixed time of a call
+EXPERT_CONSTANTS = {
+    **dict.fromkeys(("bf16", "fp8", "fp8-block", "mxfp4-bf16", "mxfp4-mxfp8", "memory", "stream"), "1"),
+    "fixed": "s",
+}
 
 #: constants of matrix products by shape (`simperf.cost.products`) and their dimension
 PRODUCT_CONSTANTS = {
@@ -296,8 +268,26 @@ PRODUCT_CONSTANTS = {
 }
 
 
-class ProductTable:
-    """Annotation of a table of constants of matrix products by shape, each in its own dimension."""
+@dataclass(frozen=True, eq=False)
+class ConstantTable:
+    """Annotation of a table of constants, each in its own dimension.
+
+    Parameters
+    ----------
+    what : str
+        What they are constants of, for messages.
+    dimensions : mapping of str to str
+        Dimension by constant.
+    zero : tuple of str
+        Those that may be 0.
+    required : tuple of str
+        Those that a table must have.
+    """
+
+    what: str
+    dimensions: Mapping[str, str]
+    zero: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         """Read the constants before pydantic sees them."""
@@ -309,26 +299,25 @@ class ProductTable:
         """Say that a file holds a table of numbers and of texts with units here."""
         return {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
 
-    @staticmethod
-    def read(table: Any) -> Any:
+    def read(self, table: Any) -> Any:
         """Return the constants in SI units.
 
         Raises
         ------
         ValueError
-            A key that is none, or a value that is wrong for its key.
+            A key that is none, a value that is wrong for its key, or a constant that is missing.
         """
         if not isinstance(table, Mapping):
             return table
         found = {}
         for key, value in table.items():
-            if key not in PRODUCT_CONSTANTS:
-                raise ValueError(f"no constant {key!r} of matrix products{nearest(str(key), PRODUCT_CONSTANTS)}")
+            if key not in self.dimensions:
+                raise ValueError(f"no constant {key!r} of {self.what}{nearest(str(key), self.dimensions)}")
             try:
-                found[key] = Quantity(PRODUCT_CONSTANTS[key], zero=key in ("fill", "waves")).read(value)
+                found[key] = Quantity(self.dimensions[key], zero=key in self.zero).read(value)
             except ValueError as error:
                 raise ValueError(f"{key}: {error}") from None
-        missing = [key for key in ("memory", "fixed", "fill", "waves") if key not in found]
+        missing = [key for key in self.required if key not in found]
         if missing:
             raise ValueError(f"a constant is missing: {', '.join(missing)}")
         return found
@@ -376,12 +365,18 @@ Switch = Annotated[bool, TrueOrFalse()]
 QueueDepth = Annotated[float, Launches()]
 Precision = Literal["fp64", "fp64-tensor", "fp32", "tf32", "fp16", "fp16-vector", "bf16", "fp8", "int8", "fp4"]
 _FAMILIES = ("gemm", "conv", "elementwise", "reduction", "normalization", "attention", "copy")
-#: constants of experts: a share of the peak for each precision, shares of the memory bandwidth, and a time
-_EXPERTS = ("bf16", "fp8", "fp8-block", "mxfp4-bf16", "mxfp4-mxfp8", "memory", "stream", "fixed")
-ExpertConstants = Annotated[dict[str, float], ExpertTable()]
+ExpertConstants = Annotated[dict[str, float], ConstantTable("experts", EXPERT_CONSTANTS)]
 Efficiency = dict[Annotated[str, KernelFamily()], Fraction]
 AttentionConstants = Annotated[dict[str, float], AttentionTable()]
-ProductConstants = Annotated[dict[str, float], ProductTable()]
+ProductConstants = Annotated[
+    dict[str, float],
+    ConstantTable(
+        "matrix products",
+        PRODUCT_CONSTANTS,
+        zero=("fill", "waves"),
+        required=("memory", "fixed", "fill", "waves"),
+    ),
+]
 LimitByPrecision = Annotated[Mapping[str, float], InFile(dict[Precision, Compute])]
 #: a field that only measurements give, in a profile
 Measured = InFile(None)

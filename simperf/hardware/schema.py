@@ -1,7 +1,7 @@
 """What a part's file may say: pydantic models, one a kind, made of the annotations of the part's class.
 
 The models check each number's unit, sign and size as it is read; `validate` turns all that is
-wrong into `Problem` rows with file and line, and refuses a number that no source vouches for.
+wrong into `Problem` rows with file and line, and refuses a number without a source.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from simperf.hardware.lazy import LazyMapping
 from simperf.hardware.netstack import NetworkStackPart
 from simperf.hardware.quantity import REQUIRED, InFile
 
-__all__ = ["MODELS", "PartFile", "StackChoice", "Table", "unsourced", "validate"]
+__all__ = ["MODELS", "PartFile", "StackChoice", "TomlTable", "unsourced", "validate"]
 
 
-class Table(BaseModel):
+class TomlTable(BaseModel):
     """A table of a file; keys that it does not know are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
-class PartFile(Table):
+class PartFile(TomlTable):
     """Keys that every part's file has."""
 
     kind: str
@@ -85,19 +85,19 @@ def _read_as(kind: Any, key: str) -> Any:
     if get_origin(kind) is not list or not is_dataclass(entry := get_args(kind)[0]):
         return kind
     name = f"_{key.title()}"
-    return list[create_model(name, __base__=Table, **_file_keys(entry))]  # type: ignore[arg-type,misc]
+    return list[create_model(name, __base__=TomlTable, **_file_keys(entry))]  # type: ignore[arg-type,misc]
 
 
 if TYPE_CHECKING:
 
-    class NetworkStackSpec(Table):
+    class NetworkStackSpec(TomlTable):
         """A machine's network stack: one of the catalogue, with numbers of its own."""
 
         use: str
 else:
     NetworkStackSpec = create_model(
         "NetworkStackSpec",
-        __base__=Table,
+        __base__=TomlTable,
         __doc__="A machine's network stack: one of the catalogue, with numbers of its own.",
         use=(str, ...),
         **_file_keys(NetworkStackPart, optional=True),
@@ -112,17 +112,17 @@ def _named_stack(value: Any) -> Any:
 StackChoice = Annotated[NetworkStackSpec, BeforeValidator(_named_stack)]
 
 
-def _model_of(kind: str) -> type[Table]:
+def _model_of(kind: str) -> type[TomlTable]:
     """The model of the file of a kind of part, made of the annotations of its class."""
     if kind == "profile":
-        found: type[Table] = import_module("simperf.hardware.profile_schema").ProfileFile
+        found: type[TomlTable] = import_module("simperf.hardware.profile_schema").ProfileFile
         return found
     part = PART_KINDS[kind]
     return create_model("_" + part.__name__.removesuffix("Part"), __base__=PartFile, **_file_keys(part))
 
 
 #: kind -> model of its file
-MODELS: Mapping[str, type[Table]] = LazyMapping("model", len(PART_KINDS), lambda: iter(PART_KINDS), _model_of)
+MODELS: Mapping[str, type[TomlTable]] = LazyMapping("model", len(PART_KINDS), lambda: iter(PART_KINDS), _model_of)
 _WORDS = (
     *("kind", "format", "title", "source", "technology", "architecture", "memory", "shared", "reduces", "vendor"),
     *("gpu", "dataset", "made", "machine", "versions", "model"),  # a profile is its own source
@@ -130,8 +130,8 @@ _WORDS = (
 
 
 def validate(
-    model: type[Table], data: Mapping[str, Any], toml: TomlFile, *, at: tuple[str | int, ...] = ()
-) -> tuple[Table | None, list[Problem]]:
+    model: type[TomlTable], data: Mapping[str, Any], toml: TomlFile, *, at: tuple[str | int, ...] = ()
+) -> tuple[TomlTable | None, list[Problem]]:
     """Read `data`, which stands at key path `at` of `toml`, as `model`; or say all that is wrong with it."""
     try:
         return model.model_validate(data), []
@@ -140,8 +140,8 @@ def validate(
         return None, sorted(rows, key=lambda row: row.line)
 
 
-def unsourced(model: type[Table], data: Mapping[str, Any], toml: TomlFile) -> list[Problem]:
-    """Say which numbers of a part's file, a `model`, no entry of its ``[source]`` table vouches for."""
+def unsourced(model: type[TomlTable], data: Mapping[str, Any], toml: TomlFile) -> list[Problem]:
+    """Say which numbers of a part's file, a `model`, have no entry in its ``[source]`` table."""
     source = data.get("source")
     named: dict[str, Any] = source if isinstance(source, dict) else {}
     rows = []
@@ -159,14 +159,14 @@ def unsourced(model: type[Table], data: Mapping[str, Any], toml: TomlFile) -> li
     return rows
 
 
-def _problem(model: type[Table], row: Any, toml: TomlFile, at: tuple[str | int, ...]) -> Problem:
+def _problem(model: type[TomlTable], row: Any, toml: TomlFile, at: tuple[str | int, ...]) -> Problem:
     where = tuple(part for part in row["loc"] if part != "[key]")
     return explain(row, toml, (*at, *where), _fields(model, where[:-1]))
 
 
-def _fields(model: type[Table], where: tuple[str | int, ...]) -> list[str]:
+def _fields(model: type[TomlTable], where: tuple[str | int, ...]) -> list[str]:
     """Keys that the table at `where` may have."""
-    found: type[Table] | None = model
+    found: type[TomlTable] | None = model
     named = False
     for part in where:
         if named:  # what stands in a table of tables, under a name of people's choice
@@ -175,5 +175,5 @@ def _fields(model: type[Table], where: tuple[str | int, ...]) -> list[str]:
             entry = found.model_fields.get(part)
             named = entry is not None and get_origin(entry.annotation) is dict
             kinds = (entry.annotation, *get_args(entry.annotation)) if entry else ()
-            found = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Table)), None)
+            found = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, TomlTable)), None)
     return sorted(found.model_fields) if found is not None else []

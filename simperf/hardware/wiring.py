@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from simperf.hardware.quantity import Bandwidth, Latency, Length, Overhead, Price
-from simperf.hardware.schema import StackChoice, Table
+from simperf.hardware.schema import StackChoice, TomlTable
 
 __all__ = [
     "ClusterSpec",
@@ -30,7 +30,7 @@ Cores = Annotated[float, Field(gt=0.0, le=1e6)]
 Times = Annotated[float, Field(ge=1.0, le=1000.0)]
 
 
-class NodeSpec(Table):
+class NodeSpec(TomlTable):
     """One node, or a range of them: its part under the key that says what it is."""
 
     id: str
@@ -63,7 +63,7 @@ def _both(burst: float, peak: float | None, bandwidth: float | None) -> None:
         raise ValueError("the peak of a token bucket is at least the bandwidth of its link")
 
 
-class LinkSpec(Table):
+class LinkSpec(TomlTable):
     """One connection, or a range of them: a part of the catalog, or numbers."""
 
     a: str
@@ -85,7 +85,7 @@ class LinkSpec(Table):
         return self
 
 
-class PriceSpec(Table):
+class PriceSpec(TomlTable):
     """What an hour costs, when and where."""
 
     on_demand: Price | None = None
@@ -95,7 +95,7 @@ class PriceSpec(Table):
     source: str
 
 
-class ServerSpec(Table):
+class ServerSpec(TomlTable):
     """A server's file, or the machine of a scenario."""
 
     kind: Literal["server"] = "server"
@@ -110,7 +110,7 @@ class ServerSpec(Table):
     source: dict[str, str] = Field(default_factory=dict)
 
 
-class FabricSpec(Table):
+class FabricSpec(TomlTable):
     """The network of a cluster."""
 
     type: Literal["star", "fat-tree", "rail"]
@@ -136,14 +136,14 @@ class FabricSpec(Table):
         return self
 
 
-class GroupSpec(Table):
+class GroupSpec(TomlTable):
     """Servers of one kind in a cluster."""
 
     server: str
     count: Count = 1
 
 
-class ClusterSpec(Table):
+class ClusterSpec(TomlTable):
     """A cluster's file, or a scenario's machine that is made of servers."""
 
     kind: Literal["cluster"] = "cluster"

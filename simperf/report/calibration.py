@@ -1,4 +1,4 @@
-"""For eyes: fits and validations as text and as pictures."""
+"""Output of calibration: fits and validations as text and as pictures."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from simperf.report.terminal import to_text
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from simperf.calibrate.cluster.accuracy import Row, Summary
+    from simperf.calibrate.cluster.accuracy import GroupErrors, PredictedPoint
     from simperf.calibrate.cluster.fitting import FittedBox
     from simperf.hardware.profile import FittedModel
 
@@ -20,7 +20,7 @@ __all__ = ["box_text", "cluster_markdown", "cluster_text", "prediction_text", "s
 _PLAIN = "two constants"
 
 
-def cluster_text(box: FittedBox, rows: Sequence[Row], *, points: bool = False) -> str:
+def cluster_text(box: FittedBox, rows: Sequence[PredictedPoint], *, points: bool = False) -> str:
     """The fitted constants, the points if they are wanted, and a line a group."""
     from rich.console import Group
     from rich.table import Table
@@ -58,7 +58,7 @@ def cluster_text(box: FittedBox, rows: Sequence[Row], *, points: bool = False) -
     return to_text(Group(*parts), width=160)
 
 
-def _groups(title: str, lines: Sequence[Summary], *, told: bool, beside: bool) -> Table:
+def _groups(title: str, lines: Sequence[GroupErrors], *, told: bool, beside: bool) -> Table:
     """A line a group; `told`: with what intervals hold, `beside`: with what a model of two constants gets."""
     from rich.table import Table
 
@@ -72,13 +72,13 @@ def _groups(title: str, lines: Sequence[Summary], *, told: bool, beside: bool) -
     return table
 
 
-def _cells(line: Summary, *, told: bool, beside: bool, none: str = "") -> list[str]:
+def _cells(line: GroupErrors, *, told: bool, beside: bool, none: str = "") -> list[str]:
     cells = [line.group, str(line.points), f"{line.mape:.1%}", f"{line.bias:+.1%}", f"{line.worst:+.1%}"]
     cells += [none if line.plain is None else f"{line.plain:.1%}"] if beside else []
     return cells + ([none if line.coverage is None else f"{line.coverage:.0%}"] if told else [])
 
 
-def _taken(rows: Sequence[Row], left: Sequence[Row]) -> str:
+def _taken(rows: Sequence[PredictedPoint], left: Sequence[PredictedPoint]) -> str:
     return (
         f"During {len(rows) - len(left)} of {len(rows)} points the host of this machine gave its processors to others. "
         "Without them:"
@@ -133,7 +133,7 @@ def stack_text(models: Mapping[str, FittedModel]) -> str:
     return to_text(Group(table, Text(""), Text(told)), width=160)
 
 
-def cluster_markdown(rows: Sequence[Row], *, title: str = "") -> str:
+def cluster_markdown(rows: Sequence[PredictedPoint], *, title: str = "") -> str:
     """The groups and then every point as tables for a page, under a heading if there is a title."""
     from simperf.calibrate.cluster.accuracy import calm, conditions, summaries
 
@@ -162,7 +162,7 @@ def cluster_markdown(rows: Sequence[Row], *, title: str = "") -> str:
     return "\n".join([f"## {title}", "", *lines] if title else lines) + "\n"
 
 
-def prediction_text(rows: Sequence[Row]) -> str:
+def prediction_text(rows: Sequence[PredictedPoint]) -> str:
     """What a profile says of points that nobody measured, a line each."""
     from rich.table import Table
 
@@ -185,7 +185,7 @@ def _line(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _held(rows: Sequence[Row]) -> str:
+def _held(rows: Sequence[PredictedPoint]) -> str:
     """How many of the points that were not fitted lie in their intervals, and how wide these are."""
     told = [row for row in rows if row.interval is not None and not row.fitted]
     if not told:

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from simperf.engine.recorder import Span
 from simperf.engine.tracks import split_track
-from simperf.report.lanes import Row
+from simperf.report.lanes import Lane
 from simperf.results import Result
 
-__all__ = ["LAUNCHES", "RECEIVE", "Flow", "Spot", "arrivals", "launches", "receiver"]
+__all__ = ["LAUNCHES", "RECEIVE", "FlowArrow", "Spot", "arrivals", "launches", "receiver"]
 
 #: the row of a node on which arrivals are shown
 RECEIVE = "receive"
@@ -26,7 +26,7 @@ _SENT = frozenset(("communication", "copy"))
 Spot = tuple[int, int]  # identity of the row, index of the span on it
 
 
-class Flow(NamedTuple):
+class FlowArrow(NamedTuple):
     """One arrow; an end is None where no span on the timeline stands for it."""
 
     kind: str
@@ -49,7 +49,7 @@ def receiver(span: Span, lane: str) -> str:
     return what.removeprefix(_TO) if what.startswith(_TO) else ""
 
 
-def arrivals(layout: Sequence[Row]) -> tuple[list[Row], list[Flow]]:
+def arrivals(layout: Sequence[Lane]) -> tuple[list[Lane], list[FlowArrow]]:
     """One row a node with the moments at which bytes have arrived there, and an arrow to each from its send."""
     found: dict[str, list[tuple[Span, Spot]]] = {}
     for row in layout:
@@ -65,11 +65,11 @@ def arrivals(layout: Sequence[Row]) -> tuple[list[Row], list[Flow]]:
     for target, moments in found.items():
         row, there = _row(target, RECEIVE, moments)
         received.append(row)
-        flows += [Flow("send", source, spot) for spot, source in there]
+        flows += [FlowArrow("send", source, spot) for spot, source in there]
     return received, flows
 
 
-def launches(result: Result, layout: Sequence[Row]) -> tuple[list[Row], list[Flow]]:
+def launches(result: Result, layout: Sequence[Lane]) -> tuple[list[Lane], list[FlowArrow]]:
     """Arrows that the engine recorded, each from what led to a kernel; rows with launches that are no spans.
 
     A kernel comes from its launch; where that takes no time, or has to wait for a place in the queue, from what the
@@ -90,7 +90,7 @@ def launches(result: Result, layout: Sequence[Row]) -> tuple[list[Row], list[Flo
                 instants.setdefault((span.track, span.end, span.name), deque()).append(spot)
             if span.track in reach and lasts:
                 begun[span.track, span.start, span.name] = spot
-    flows: list[Flow] = []
+    flows: list[FlowArrow] = []
     unseen: dict[str, list[tuple[Span, Spot]]] = {}
     for name, from_track, from_time, to_track, to_time in result.arrows:
         launch = from_track, from_time, f"launch {name}"
@@ -102,18 +102,18 @@ def launches(result: Result, layout: Sequence[Row]) -> tuple[list[Row], list[Flo
             moment = Span(from_track, f"launch {name}", from_time, from_time, "overhead")
             unseen.setdefault(from_track, []).append((moment, target))
         else:
-            flows.append(Flow("launch", source, target))
+            flows.append(FlowArrow("launch", source, target))
     found = []
     for track, moments in unseen.items():
         owner, lane = split_track(track, result.resources)
         row, there = _row(owner, f"{lane} {LAUNCHES}".strip(), moments)
         found.append(row)
-        flows += [Flow("launch", spot, target) for spot, target in there]
+        flows += [FlowArrow("launch", spot, target) for spot, target in there]
     return found, flows
 
 
-def _row(owner: str, name: str, moments: list[tuple[Span, Spot]]) -> tuple[Row, list[tuple[Spot, Spot]]]:
+def _row(owner: str, name: str, moments: list[tuple[Span, Spot]]) -> tuple[Lane, list[tuple[Spot, Spot]]]:
     """A row of moments in order of time, and where each is, with what it belongs to."""
     moments.sort(key=lambda moment: moment[0].start)
-    row = Row(owner, name, 0, [moment for moment, _ in moments])
+    row = Lane(owner, name, 0, [moment for moment, _ in moments])
     return row, [((id(row), index), other) for index, (_, other) in enumerate(moments)]

@@ -12,7 +12,7 @@ from simperf.report.style import figure, heading, save
 from simperf.report.sweeps import draw_front
 from simperf.report.terminal import to_text
 from simperf.study.planning.candidates import hours
-from simperf.study.planning.planner import Candidate, Plan
+from simperf.study.planning.planner import Candidate, TrainingPlan
 from simperf.units import format_quantity
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ __all__ = ["draw_plan", "format_candidate", "format_plan", "plan_output", "plot_
 _WIDE = 240
 
 
-def format_plan(found: Plan, *, most: int = 20) -> str:
+def format_plan(found: TrainingPlan, *, most: int = 20) -> str:
     """As text: the question, the ranked candidates (at most so many), and the others by the reason against them."""
     import sys
 
@@ -44,7 +44,7 @@ def format_plan(found: Plan, *, most: int = 20) -> str:
     ]
     if len(rows) > most:
         parts.append(Text(f"{len(rows) - most} more were simulated: --all lists them", style="dim"))
-    parts.append(Text("* beaten by none in both time and cost", style="dim"))
+    parts.append(Text("* Pareto-optimal in time and cost", style="dim"))
     if found.pruned:
         reasons: dict[str, list[str]] = {}
         for one in found.pruned:
@@ -66,7 +66,7 @@ def _listed(names: list[str]) -> str:
     return "; ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def format_candidate(found: Plan, number: int, limits: str) -> str:
+def format_candidate(found: TrainingPlan, number: int, limits: str) -> str:
     """One candidate in detail; `limits` is what `simperf.report.limits.format_limits` says of its steps."""
     one: Candidate = found.ranked[number - 1]
     request = found.request
@@ -84,7 +84,7 @@ def format_candidate(found: Plan, number: int, limits: str) -> str:
     return "\n".join(lines) + "\n\nSome steps of it:\n" + limits
 
 
-def plan_output(found: Plan, form: Literal["table", "json", "csv"], *, all_rows: bool = False) -> str:
+def plan_output(found: TrainingPlan, form: Literal["table", "json", "csv"], *, all_rows: bool = False) -> str:
     """A plan as a table of its first candidates, or of all, or as JSON or CSV of all."""
     if form == "table":
         return format_plan(found, most=10**6 if all_rows else 20)
@@ -96,12 +96,12 @@ def plan_output(found: Plan, form: Literal["table", "json", "csv"], *, all_rows:
     return rows_text(document["ranked"] + document["pruned"], "csv", units=units)
 
 
-def plot_plan(found: Plan, path: str | os.PathLike[str]) -> None:
+def plot_plan(found: TrainingPlan, path: str | os.PathLike[str]) -> None:
     """Write the picture; see `draw_plan`."""
     save(draw_plan(found), path)
 
 
-def draw_plan(found: Plan) -> Any:
+def draw_plan(found: TrainingPlan) -> Any:
     """Make a figure of time and cost of all candidates, the front that none beats, deadline and budget."""
     from matplotlib.ticker import LogFormatter
 

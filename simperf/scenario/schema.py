@@ -11,7 +11,7 @@ from simperf.errors import Problem
 from simperf.file_problems import problems_of
 from simperf.files import TomlFile
 from simperf.hardware.quantity import Efficiency
-from simperf.hardware.schema import Table
+from simperf.hardware.schema import TomlTable
 
 __all__ = [
     "AnswerTable",
@@ -26,17 +26,17 @@ __all__ = [
 
 Key = tuple[str | int, ...]
 Text = Annotated[str, Field(strict=True)]
-T = TypeVar("T", bound=Table)
+T = TypeVar("T", bound=TomlTable)
 
 
-class AnswerTable(Table):
+class AnswerTable(TomlTable):
     """``[scenario] answer``: the number that answers the question, and which end of it is better."""
 
     metric: Annotated[str, Field(strict=True, min_length=1)]
     better: Better | None = None
 
 
-class HeadTable(Table):
+class HeadTable(TomlTable):
     """``[scenario]``: what the file is for."""
 
     title: Text = ""
@@ -49,34 +49,34 @@ class HeadTable(Table):
     answer: AnswerTable | None = None
 
 
-class ExecutionTable(Table):
+class ExecutionTable(TomlTable):
     """``[execution]``: how operations reach the devices."""
 
     mode: Text = "eager"
 
 
-class CostTable(Table):
+class CostTable(TomlTable):
     """``[cost]``: how long an operation takes alone."""
 
     corner: Literal["smooth", "sharp"] = "smooth"
     efficiency: Efficiency = Field(default_factory=dict)
 
 
-class CalibrationTable(Table):
+class CalibrationTable(TomlTable):
     """``[calibration]``: profiles whose fitted constants stand for the catalogue's."""
 
     use: Text | list[Text] = ""
     draw: Annotated[int, Field(strict=True, ge=0, lt=2**31)] = 0
 
 
-class RunTable(Table):
+class RunTable(TomlTable):
     """``[run]``: what a repetition needs, and whether runs and studies may take as long as they will."""
 
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**63)] = 0
     force: Annotated[bool, Field(strict=True)] = False
 
 
-class VariantTable(Table):
+class VariantTable(TomlTable):
     """``[[compare]]``: a variant of the file."""
 
     name: Annotated[str, Field(strict=True, min_length=1)]

@@ -1,6 +1,6 @@
 """Lessons: their texts in two languages, and exercises whose answers the simulator knows."""
 
-from simperf.teach.exercise import Exercise, Verdict
+from simperf.teach.exercise import Exercise, Feedback
 from simperf.teach.lesson import Lesson, find_lesson, lessons
 
-__all__ = ["Exercise", "Lesson", "Verdict", "find_lesson", "lessons"]
+__all__ = ["Exercise", "Feedback", "Lesson", "find_lesson", "lessons"]

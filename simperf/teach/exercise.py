@@ -14,7 +14,7 @@ from simperf.run import run
 from simperf.scenario import load_scenario
 from simperf.units import format_quantity, parse
 
-__all__ = ["Exercise", "Language", "Measure", "Verdict", "Words"]
+__all__ = ["Exercise", "Feedback", "Language", "Measure", "Words"]
 
 Language = Literal["en", "zh"]
 _MESSAGES = {
@@ -69,7 +69,7 @@ class Measure(_Model):
         return number / self.over.value()[0], "1"
 
 
-class Verdict(NamedTuple):
+class Feedback(NamedTuple):
     """What a checker says of an answer."""
 
     ok: bool
@@ -111,16 +111,16 @@ class Exercise:
         value, unit = self.measure.value()
         return format_quantity(value, unit)
 
-    def check(self, answer: str, language: Language = "en") -> Verdict:
+    def check(self, answer: str, language: Language = "en") -> Feedback:
         """Judge an answer as a person typed it; what cannot be read is told, not judged."""
         words, messages = self.words[language], _MESSAGES[language]
         try:
             ok = self._same(answer.strip())
         except (UnitError, ValueError) as error:
-            return Verdict(False, messages["unreadable"].format(answer=answer, why=error))
+            return Feedback(False, messages["unreadable"].format(answer=answer, why=error))
         if ok:
-            return Verdict(True, messages["right"].format(value=self.right(), explain=words.explain))
-        return Verdict(False, messages["wrong"].format(answer=answer.strip(), hint=words.hint))
+            return Feedback(True, messages["right"].format(value=self.right(), explain=words.explain))
+        return Feedback(False, messages["wrong"].format(answer=answer.strip(), hint=words.hint))
 
     def _same(self, answer: str) -> bool:
         if self.values:

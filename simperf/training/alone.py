@@ -15,7 +15,7 @@ from simperf.training.data.naive import naive
 from simperf.training.data.symmetry import make_replicas
 from simperf.training.feeding import Feeding, attach
 from simperf.training.outcome import step_time
-from simperf.training.step import TrainingStep
+from simperf.training.step import ReplicaStep
 
 __all__ = ["time_alone"]
 
@@ -25,7 +25,7 @@ STEPS = 3
 
 def time_alone(
     m: Session,
-    step: TrainingStep,
+    step: ReplicaStep,
     node: str,
     *,
     steps: int = STEPS,
@@ -41,7 +41,7 @@ def time_alone(
     ----------
     m : Session
         Whose machine, mode and costs hold.
-    step : TrainingStep
+    step : ReplicaStep
         Of each micro-batch.
     node : str
         The device.

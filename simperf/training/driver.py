@@ -14,7 +14,7 @@ from simperf.training.fitting import fit_speed
 from simperf.training.job import Job
 from simperf.training.replica import Traced, faster
 from simperf.training.servers.run import ServedRun
-from simperf.training.step import TrainingStep
+from simperf.training.step import ReplicaStep
 from simperf.training.strategies import Servers
 
 __all__ = ["Run", "train"]
@@ -23,10 +23,10 @@ __all__ = ["Run", "train"]
 class Run(Protocol):
     """A job on a machine, as a strategy plays it."""
 
-    def steps(self) -> list[TrainingStep]:
+    def steps(self) -> list[ReplicaStep]:
         """The step of each device; devices that do the same share one object."""
 
-    def time_alone(self, step: TrainingStep) -> float:
+    def time_alone(self, step: ReplicaStep) -> float:
         """Time of a step of one device by itself [s]."""
 
     def slowest(self) -> float:
@@ -40,7 +40,7 @@ class Run(Protocol):
     def long_run(self) -> float:
         """Time of the whole run with all its steps, once `play` is over [s]; 0 if nobody asked."""
 
-    def play(self, steps: Sequence[TrainingStep], nominal: TrainingStep) -> Program:
+    def play(self, steps: Sequence[ReplicaStep], nominal: ReplicaStep) -> Program:
         """Play the job and report what came of it; `nominal` is the first device's step at its mean speed."""
 
 
@@ -85,7 +85,7 @@ def _assumed(job: Job) -> dict[str, str]:
     return {f"{job.stack.name}: {name}": source for name, source in job.stack.in_use(parts).items()}
 
 
-def _each(steps: Sequence[TrainingStep], speed: float) -> list[TrainingStep]:
+def _each(steps: Sequence[ReplicaStep], speed: float) -> list[ReplicaStep]:
     """All steps so many times as fast; those that were one object stay one."""
     if speed == 1.0:
         return list(steps)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from simperf.errors import InputError, Problem
 from simperf.training.replica import faster
-from simperf.training.step import TrainingStep
+from simperf.training.step import ReplicaStep
 
 __all__ = ["fit_speed"]
 
@@ -20,14 +20,14 @@ CLOSE = 1e-9
 TRIES = 20
 
 
-def fit_speed(step: TrainingStep, rate: float, run: Callable[[TrainingStep], float]) -> float:
+def fit_speed(step: ReplicaStep, rate: float, run: Callable[[ReplicaStep], float]) -> float:
     """Speed of the kernels with which one device reaches a measured rate.
 
     What the step takes beside its kernels (the frontend, the copy of the batch) is left as it is.
 
     Parameters
     ----------
-    step : TrainingStep
+    step : ReplicaStep
         Of one device.
     rate : float
         Samples a second that were measured [1/s].

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from simperf.engine.kernel import Kernel
 from simperf.errors import InputError, Problem
-from simperf.training.step import TrainingStep
+from simperf.training.step import ReplicaStep
 
 __all__ = [
     "FAMILIES",
@@ -285,7 +285,7 @@ def scaled(kernel: Kernel, factor: float) -> Kernel:
     return replace(kernel, time=kernel.time * factor)
 
 
-def jittered(step: TrainingStep, factors: Iterator[float], *, per_kernel: bool = False) -> TrainingStep:
+def jittered(step: ReplicaStep, factors: Iterator[float], *, per_kernel: bool = False) -> ReplicaStep:
     """One step's kernels slowed by the next of `factors`: one for the whole step, or one for each kernel.
 
     Jitter that is independent from kernel to kernel averages out over a step; what a whole

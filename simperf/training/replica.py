@@ -17,7 +17,7 @@ from simperf.engine.kernel import Kernel
 from simperf.errors import InputError, Problem
 from simperf.execution.calls import riding, update_time
 from simperf.execution.session import Session
-from simperf.training.step import Gradient, TrainingStep, even_step
+from simperf.training.step import Gradient, ReplicaStep, even_step
 from simperf.units import Bytes, Ratio, Seconds
 from simperf.workload.mixed import training_precision
 
@@ -42,7 +42,7 @@ class Replica:
         CPU node whose cores run its process.
     source : str
         CPU node in whose memory its part of the batch lies.
-    step : TrainingStep
+    step : ReplicaStep
         Its part of a step.
     members : tuple of int
         All ranks that it stands for.
@@ -56,7 +56,7 @@ class Replica:
         When its steps ended [s].
     feed : Feed, optional
         Where its process gets its mini-batches from; none has them in pinned memory.
-    paces : iterator of TrainingStep, optional
+    paces : iterator of ReplicaStep, optional
         Its step as each mini-batch takes it, where times vary.
     """
 
@@ -64,14 +64,14 @@ class Replica:
     device: Device
     host: str
     source: str
-    step: TrainingStep
+    step: ReplicaStep
     members: tuple[int, ...]
     beside: tuple[tuple[str, ...], ...] = ()
     memory: dict[str, float] = field(default_factory=dict)
     exposed: float = 0.0
     ends: list[float] = field(default_factory=list)
     feed: Feed | None = None
-    paces: Iterator[TrainingStep] | None = None
+    paces: Iterator[ReplicaStep] | None = None
 
     def copy_links(self, machine: Any) -> tuple[str, ...]:
         """Links over which its mini-batches come from the host; none if there are no bytes to copy."""
@@ -107,7 +107,7 @@ class Workload(Protocol):
     def name(self) -> str:
         """For tables."""
 
-    def step(self, m: Session, device: Device, samples: int) -> TrainingStep:
+    def step(self, m: Session, device: Device, samples: int) -> ReplicaStep:
         """One step of `device` on `samples` samples."""
 
     def memory(self, samples: int) -> dict[str, float]:
@@ -168,7 +168,7 @@ class Layers:
             message = "states of the optimizer are so many times as large as the weights"
             raise InputError(Problem(message, key="states", value=f"{self.states:g}", expected=expected))
 
-    def step(self, m: Session, device: Device, samples: int) -> TrainingStep:
+    def step(self, m: Session, device: Device, samples: int) -> ReplicaStep:
         """One step on `samples` samples, the same on every device."""
         even = even_step(
             self.count,
@@ -227,7 +227,7 @@ class Passes:
     nbytes_input: Bytes = 0.0
     name: str = "layers"
 
-    def step(self, m: Session, device: Device, samples: int) -> TrainingStep:
+    def step(self, m: Session, device: Device, samples: int) -> ReplicaStep:
         """One step on `samples` samples, the same on every device."""
         return even_step(
             self.count,
@@ -266,7 +266,7 @@ class Traced:
         """The model's."""
         return self.model.name
 
-    def step(self, m: Session, device: Device, samples: int) -> TrainingStep:
+    def step(self, m: Session, device: Device, samples: int) -> ReplicaStep:
         """One step on `samples` samples, as the device's roofline has it."""
         return training_step(m, self.model, device, batch=samples, precision=self.precision, optimizer=self.optimizer)
 
@@ -281,7 +281,7 @@ def _parts(memory: dict[str, float]) -> dict[str, float]:
 
 def training_step(
     m: Session, model: TracedModel, device: Device, *, batch: int, precision: str = "fp32", optimizer: str = ""
-) -> TrainingStep:
+) -> ReplicaStep:
     """Kernels and gradients of one step of a traced model on one device.
 
     Parameters
@@ -322,7 +322,7 @@ def training_step(
         python = m.cost.calls.python(named, tensors=len(model.gradients), touched=touched)
         update = (replace(update[0], time=update[0].time + python), *update[1:])
     gradients = [Gradient(one.name, one.nbytes, places[one.after]) for one in traced.gradients]
-    made = TrainingStep(
+    made = ReplicaStep(
         model.name,
         float(batch),
         forward,
@@ -343,7 +343,7 @@ def _update(m: Session, model: TracedModel, kernels: tuple[Kernel, ...], optimiz
     return kernels if each is None else tuple(replace(kernel, launch=each) for kernel in kernels)
 
 
-def faster(step: TrainingStep, speed: float) -> TrainingStep:
+def faster(step: ReplicaStep, speed: float) -> ReplicaStep:
     """The step on a device that is `speed` times as fast; below 1 it is a straggler.
 
     Raises

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from simperf.engine.kernel import Kernel
 from simperf.errors import InputError, Problem
 
-__all__ = ["Gradient", "TrainingStep", "even_step"]
+__all__ = ["Gradient", "ReplicaStep", "even_step"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Gradient:
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingStep:
+class ReplicaStep:
     """What one replica does in one step on its share of the mini-batch.
 
     Parameters
@@ -107,7 +107,7 @@ def even_step(
     nbytes_input: float = 0.0,
     sizes: Sequence[float] = (),
     launch: float | None = None,
-) -> TrainingStep:
+) -> ReplicaStep:
     """A step of equal layers, for questions in round numbers.
 
     Parameters
@@ -166,6 +166,6 @@ def even_step(
         Kernel(f"backward layer{i}", 0.0, launch=launch, result=0.0) for i in range(last, -1, -1)
     )
     updates = (Kernel("update", update, launch=launch, result=0.0, category="memory"),) if update else ()
-    return TrainingStep(
+    return ReplicaStep(
         "even", samples, kernels("forward", forward), back, updates, gradients, nbytes_input=nbytes_input
     )

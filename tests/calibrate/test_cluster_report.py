@@ -2,14 +2,14 @@
 
 import pytest
 
-from simperf.calibrate.cluster.accuracy import Row, calm
+from simperf.calibrate.cluster.accuracy import PredictedPoint, calm
 from simperf.calibrate.dataset import Measurement
 from simperf.report.cluster import cluster_markdown
 
 
 def row(off, stolen=0.0):
     at = {"rate": 25e6, "nbytes": 2.0**20, "burst": 1.0, "queue": 1.0, "ranks": round(100 * off)}
-    return Row(Measurement("all-reduce/ring", at, (1.0,), stolen=stolen), 1.0 + off, 0.1, fitted=False)
+    return PredictedPoint(Measurement("all-reduce/ring", at, (1.0,), stolen=stolen), 1.0 + off, 0.1, fitted=False)
 
 
 def test_disturbed_points_are_told_with_all_others_and_left_out_of_a_second_table():

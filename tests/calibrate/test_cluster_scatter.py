@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from simperf.calibrate.cluster.accuracy import Row
+from simperf.calibrate.cluster.accuracy import PredictedPoint
 from simperf.calibrate.cluster.scatter import Scatter, disturbance, with_fitted, with_others
 from simperf.calibrate.dataset import Measurement
 from simperf.cli.calibrate import app
@@ -26,7 +26,7 @@ def recording(seed, shift=0.0, scatter=lambda load: 0.005 + 0.1 * load**3):
         series = ("all-reduce/ring", "all-reduce/gloo", "send")[index % 3]
         off = math.exp(shift + scatter(load) * rng.standard_normal())
         at = {"rate": 25e6, "nbytes": size, "burst": 1.0, "queue": 1.0}
-        rows.append(Row(Measurement(series, at, (off,)), 1.0, load, fitted=index % 10 == 0))
+        rows.append(PredictedPoint(Measurement(series, at, (off,)), 1.0, load, fitted=index % 10 == 0))
     return tuple(rows)
 
 
@@ -73,7 +73,7 @@ def sends(disturbed, seed):
         off = math.exp(disturbed * rng.standard_normal())
         readings = tuple(off * np.exp(disturbed * rng.standard_normal(9)))
         at = {"rate": 25e6, "nbytes": 2.0**20, "burst": 1.0, "queue": 1.0}
-        rows.append(Row(Measurement("send", at, readings), 1.0, 0.1, fitted=True))
+        rows.append(PredictedPoint(Measurement("send", at, readings), 1.0, 0.1, fitted=True))
     return tuple(rows)
 
 
@@ -127,7 +127,9 @@ def test_what_is_to_be_held_does_not_tell_how_wide_its_interval_is():
 
 
 def test_nothing_is_known_of_what_was_never_seen():
-    server = Row(Measurement("server/synchronous", {"rate": 1.0, "model": "x"}, (1.0,), "updates/s"), 1.0, 0.5, False)
+    server = PredictedPoint(
+        Measurement("server/synchronous", {"rate": 1.0, "model": "x"}, (1.0,), "updates/s"), 1.0, 0.5, False
+    )
     assert Scatter([recording(1)]).band(server) is None
     assert Scatter([]).band(server) is None
     (row,) = with_others([server], [recording(1)])

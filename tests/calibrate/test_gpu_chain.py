@@ -17,7 +17,7 @@ from simperf.calibrate.fit import fit_dataset  # noqa: E402
 from simperf.calibrate.measure import facts, queue, steps  # noqa: E402
 from simperf.calibrate.measure.bench import Bench  # noqa: E402
 from simperf.calibrate.measure.clock import Care  # noqa: E402
-from simperf.calibrate.measure.session import Session  # noqa: E402
+from simperf.calibrate.measure.session import MeasuringSession  # noqa: E402
 from simperf.calibrate.measure.task import Task, tasks  # noqa: E402
 from simperf.calibrate.profile import write_profile  # noqa: E402
 from simperf.calibrate.steps import step_predictor  # noqa: E402
@@ -58,7 +58,7 @@ def measured(folder, truth, families, *, seed=0):
             ]
             path = folder / f"{'-'.join(families[:2])}-{seed}.json"
             machine = facts.machine_facts(torch, bench.device)
-            session = Session(path, machine=machine, versions={"torch": "pretended"}, fresh=True)
+            session = MeasuringSession(path, machine=machine, versions={"torch": "pretended"}, fresh=True)
             return session.run(listed, tell=lambda family, series, count: None)
     finally:
         patch.undo()

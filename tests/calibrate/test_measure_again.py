@@ -5,7 +5,7 @@ import pytest
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.measure import again, session
 from simperf.calibrate.measure.again import AGAIN, PAUSE, ROUNDS, calmer, repeat
-from simperf.calibrate.measure.session import LEAST, WAITING, Interrupted, Session
+from simperf.calibrate.measure.session import LEAST, WAITING, Interrupted, MeasuringSession
 from simperf.calibrate.measure.stolen import STOLEN
 from simperf.calibrate.measure.task import Task, point
 
@@ -27,7 +27,7 @@ class World:
         self.time += seconds
 
     def session(self, path, **more):
-        return Session(path, {"cpu": "Test CPU 1"}, {"torch": "2.9.0"}, now=lambda: self.time, **more)
+        return MeasuringSession(path, {"cpu": "Test CPU 1"}, {"torch": "2.9.0"}, now=lambda: self.time, **more)
 
     def task(self, name, *values, takes=1.0):
         """A task of one point, whose readings are these values in turn."""

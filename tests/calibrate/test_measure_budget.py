@@ -11,7 +11,7 @@ import pytest
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.measure import budget as budgets
 from simperf.calibrate.measure.budget import RESERVE, Budget, OutOfTime, time_limit
-from simperf.calibrate.measure.session import Session
+from simperf.calibrate.measure.session import MeasuringSession
 from simperf.calibrate.measure.task import Task, point
 from simperf.calibrate.measure.training.order import FAMILIES, interleaved, spread
 from simperf.errors import SimperfError
@@ -39,7 +39,7 @@ def one(clock, name, takes, *, expected=1.0, family="products"):
 
 def session(path, clock, seconds, **more):
     given = {"machine": {"cpu": "Test CPU 1"}, "versions": {"torch": "2.9.0"}, "save_every": 0.0, "now": clock}
-    return Session(path, budget=Budget(seconds, now=clock), **{**given, **more})
+    return MeasuringSession(path, budget=Budget(seconds, now=clock), **{**given, **more})
 
 
 def names(data):
@@ -95,7 +95,7 @@ def test_each_point_is_in_the_file_when_the_next_one_begins(tmp_path):
 
 KILLED = """
 import os, signal, sys
-from simperf.calibrate.measure.session import Session
+from simperf.calibrate.measure.session import MeasuringSession
 from simperf.calibrate.measure.task import point
 
 def take(name):
@@ -104,7 +104,7 @@ def take(name):
     return [1e-3]
 
 tasks = [("products", point("op/gemm", {"name": name}, lambda name=name: take(name))) for name in "abcd"]
-session = Session(sys.argv[1], machine={"cpu": "Test CPU 1"}, versions={"torch": "2.9.0"}, save_every=0.0)
+session = MeasuringSession(sys.argv[1], machine={"cpu": "Test CPU 1"}, versions={"torch": "2.9.0"}, save_every=0.0)
 print(session.resumed)
 session.run(tasks, tell=lambda *_: None)
 """
@@ -141,7 +141,7 @@ def test_what_runs_past_the_end_is_stopped_and_named(tmp_path):
 
     tasks = [("layers", point("layer/gpt", {"name": "endless"}, tries, seconds=0.01))]
     begin = time.monotonic()
-    kept = Session(tmp_path / "m.json", machine={}, versions={}, budget=Budget(RESERVE + 0.3))
+    kept = MeasuringSession(tmp_path / "m.json", machine={}, versions={}, budget=Budget(RESERVE + 0.3))
     data = kept.run(tasks, tell=lambda *_: None)
     assert time.monotonic() - begin < RESERVE + 1.0
     assert data.notes == ("layer/gpt at name endless: not measured: it was stopped at the end of the time",)
@@ -218,5 +218,5 @@ def test_readings_of_several_parts_end_with_their_task(tmp_path):
         ended.append(True)
 
     task = Task(tuple(("layer/gpt", {"part": index}) for index in range(3)), run)
-    Session(tmp_path / "m.json", machine={}, versions={}).run([("layers", task)], tell=lambda *_: None)
+    MeasuringSession(tmp_path / "m.json", machine={}, versions={}).run([("layers", task)], tell=lambda *_: None)
     assert ended == [True]

@@ -1,88 +1,30 @@
 """The part of measuring that needs a GPU, run on a pretended one: every family's code, from set-up to readings.
 
-What "cuda:0" asks for is made on the CPU, and what `torch.cuda` offers is played. So no time means anything, and
-nothing is said of real hardware; but no line of it is left that has never run.
+It is played on the CPU (`tests.calibrate.played_cuda`). So no time means anything, and nothing is said of real
+hardware; but no line of it is left that has never run.
 """
-
-import contextlib
-import time
-from types import SimpleNamespace
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="measuring runs torch, which is not installed")
 
-from torch.overrides import TorchFunctionMode  # noqa: E402
-
 from simperf.calibrate.dataset import Dataset  # noqa: E402
-from simperf.calibrate.measure import collectives, facts, overlap, queue, streams  # noqa: E402
+from simperf.calibrate.measure import collectives, facts, overlap, streams  # noqa: E402
 from simperf.calibrate.measure.bench import Bench  # noqa: E402
 from simperf.calibrate.measure.clock import Care  # noqa: E402
 from simperf.calibrate.measure.task import FAMILIES, Task, tasks  # noqa: E402
+from tests.calibrate.played_cuda import PART, played_cuda  # noqa: E402
 
 #: more FLOP and bytes than a test has time for
 WORK, SIZE = 5e8, 2e7
 
 
-class OnTheProcessor(TorchFunctionMode):
-    """Makes on the CPU what is asked for on a GPU."""
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        def moved(value):
-            return "cpu" if isinstance(value, (str, torch.device)) and str(value).startswith("cuda") else value
-
-        given = {name: moved(value) for name, value in (kwargs or {}).items() if name != "pin_memory"}
-        return function(*map(moved, args), **given)
-
-
-class Event:
-    def __init__(self, enable_timing=False):
-        assert enable_timing
-
-    def record(self):
-        self.time = time.perf_counter()
-
-    def synchronize(self):
-        assert self.time
-
-    def elapsed_time(self, other):
-        return 1e3 * (other.time - self.time)
-
-
-class Stream:
-    def wait_stream(self, other):
-        assert isinstance(other, Stream)
-
-
-class Graph:
-    """Keeps nothing: a replay takes no time."""
-
-    def replay(self):
-        return None
-
-
 @pytest.fixture
 def bench(monkeypatch):
-    played = {
-        "Event": Event,
-        "Stream": Stream,
-        "CUDAGraph": Graph,
-        "current_stream": Stream,
-        "stream": contextlib.nullcontext,
-        "graph": contextlib.nullcontext,
-        "synchronize": lambda *_: None,
-        "_sleep": lambda cycles: None,
-        "set_device": lambda device: None,
-        "is_available": lambda: True,
-        "device_count": lambda: 2,
-    }
-    for name, value in played.items():
-        monkeypatch.setattr(torch.cuda, name, value)
     monkeypatch.setattr(torch.distributed, "is_nccl_available", lambda: True)
     monkeypatch.setattr(overlap, "KERNELS", 1)
     monkeypatch.setattr(streams, "KERNELS", 1)
-    monkeypatch.setattr(queue, "LAUNCHES", 300)
-    with OnTheProcessor():
+    with played_cuda(monkeypatch, devices=2):
         yield Bench("cuda:0", quick=True, care=Care(budget=1e-3, block=1e-4, least=2, most=3, few=2))
 
 
@@ -151,8 +93,7 @@ def test_a_whole_step_is_taken_as_it_runs_and_in_parts(bench):
 
 
 def test_facts_of_the_gpu(bench, monkeypatch):
-    part = SimpleNamespace(name="Pretended 1", total_memory=8 << 30, multi_processor_count=9, major=9, minor=0)
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: part)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: PART)
     found = facts.machine_facts(torch, bench.device)
     assert (found["gpu"], found["gpus"], found["sms"], found["capability"]) == ("Pretended 1", 2, 9, "9.0")
 

@@ -10,7 +10,7 @@ import pytest
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.measure import sensors
 from simperf.calibrate.measure.sensors import NvidiaSmi, Nvml, Sensors, find_sensors, gpu_id
-from simperf.calibrate.measure.session import Session
+from simperf.calibrate.measure.session import MeasuringSession
 from simperf.calibrate.measure.task import point
 from simperf.errors import InputError
 
@@ -56,7 +56,7 @@ def test_nvml_is_read_in_si_units_and_what_a_driver_does_not_tell_is_left_out():
 
 def test_a_reduced_clock_is_a_warning_of_the_point_and_all_is_in_the_file(tmp_path):
     path = tmp_path / "m.json"
-    kept = Session(path, machine={}, versions={}, sensors=Sensors(Nvml(nvml(), "0")))
+    kept = MeasuringSession(path, machine={}, versions={}, sensors=Sensors(Nvml(nvml(), "0")))
     kept.run([("products", point("op/gemm", {"m": 1}, lambda: [1e-3] * 4))], tell=lambda *_: None)
     (found,) = Dataset.load(path)
     assert found.sensors["clock"] == 1.755e9

@@ -5,7 +5,7 @@ import pytest
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.measure import session as sessions
 from simperf.calibrate.measure.clock import FULL, QUICK, Care, doubts, sample
-from simperf.calibrate.measure.session import Interrupted, Session, measure
+from simperf.calibrate.measure.session import Interrupted, MeasuringSession, measure
 from simperf.calibrate.measure.task import Task, check_families, note_text, point, tasks
 from simperf.errors import InputError
 
@@ -15,7 +15,7 @@ VERSIONS = {"torch": "2.9.0", "python": "3.11"}
 
 def session(path, **more):
     given = {"machine": MACHINE, "versions": VERSIONS, "conditions": {"device": "cpu", "threads": 2}}
-    return Session(path, **{**given, **more})
+    return MeasuringSession(path, **{**given, **more})
 
 
 def one(name, value, calls=None):

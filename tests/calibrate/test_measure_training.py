@@ -11,11 +11,10 @@ torch = pytest.importorskip("torch", reason="measuring runs torch, which is not 
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 from simperf.calibrate.dataset import Dataset, Measurement  # noqa: E402
-from simperf.calibrate.measure import queue  # noqa: E402
 from simperf.calibrate.measure.amounts import op_of  # noqa: E402
 from simperf.calibrate.measure.bench import LEAST_UNCACHED, Bench  # noqa: E402
 from simperf.calibrate.measure.clock import Care  # noqa: E402
-from simperf.calibrate.measure.session import Session  # noqa: E402
+from simperf.calibrate.measure.session import MeasuringSession  # noqa: E402
 from simperf.calibrate.measure.task import Task  # noqa: E402
 from simperf.calibrate.measure.training import (  # noqa: E402
     FAMILIES,
@@ -31,7 +30,7 @@ from simperf.calibrate.measure.training import (  # noqa: E402
     updates,
 )
 from simperf.errors import InputError  # noqa: E402
-from tests.calibrate.test_measure_cuda import Event, Graph, OnTheProcessor, Stream  # noqa: E402
+from tests.calibrate.played_cuda import PART, played_cuda  # noqa: E402
 
 HASTY = Care(budget=1e-3, block=1e-5, least=2, most=2, few=2)
 CAPABLE = {"sm": (9, 0)}
@@ -50,27 +49,12 @@ def listed(bench):
 @pytest.fixture
 def gpu(monkeypatch):
     """A GPU that is played on the CPU, with shapes that a test has time for."""
-    part = SimpleNamespace(name="Pretended 1", total_memory=8 << 30, multi_processor_count=9, major=9, minor=0)
-    played = {
-        "Event": Event,
-        "Stream": Stream,
-        "CUDAGraph": Graph,
-        "current_stream": Stream,
-        "stream": contextlib.nullcontext,
-        "graph": contextlib.nullcontext,
-        "synchronize": lambda *_: None,
+    given = {
         "empty_cache": lambda: None,
-        "_sleep": lambda cycles: None,
-        "set_device": lambda device: None,
-        "is_available": lambda: True,
-        "device_count": lambda: 1,
-        "get_device_properties": lambda device: part,
+        "get_device_properties": lambda device: PART,
         "get_device_capability": lambda device: CAPABLE["sm"],
     }
-    for name, value in played.items():
-        monkeypatch.setattr(torch.cuda, name, value)
-    monkeypatch.setattr(queue, "LAUNCHES", 300)
-    with OnTheProcessor():
+    with played_cuda(monkeypatch, devices=1, **given):
         yield Bench("cuda:0", care=HASTY, low=-1.0)
 
 
@@ -243,7 +227,7 @@ def test_a_layer_is_measured_in_parts(bench, monkeypatch):
 def test_the_set_runs_on_a_gpu_that_is_played_and_goes_through_the_fit(gpu, small, tmp_path):
     listed = [one for one in training_tasks(gpu) if one[0] != "layers"]
     assert {at.get("dtype") for _, at in points_of(listed, "products")} == {"bf16", "fp16", "fp32", "tf32", "fp8"}
-    session = Session(tmp_path / "m.json", machine={"gpu": "Pretended 1"}, versions={}, recover=gpu.recover)
+    session = MeasuringSession(tmp_path / "m.json", machine={"gpu": "Pretended 1"}, versions={}, recover=gpu.recover)
     data = session.run(listed, tell=lambda *_: None)
     assert not [text for text in data.notes if "Error" in text]
     series = set(data.series)
@@ -279,7 +263,7 @@ def test_an_older_torch_lacks_some_points_and_has_the_others(bench, monkeypatch)
     kinds = {at.get("call") for _, at in points_of(found)}
     assert "layernorm" in kinds
     rms = next(task for task in tasks_of(found, "rows") if task.points[0][1].get("call") == "rmsnorm")
-    data = Session(os.devnull + ".json", machine={}, versions={}, save_every=1e9)
+    data = MeasuringSession(os.devnull + ".json", machine={}, versions={}, save_every=1e9)
     monkeypatch.setattr(data, "save", lambda: None)
     data.run([("rows", rms)], tell=lambda *_: None)
     assert "rms_norm" in next(iter(data._notes))
@@ -326,7 +310,7 @@ def test_a_point_without_memory_is_named_and_the_device_is_emptied(gpu, small, m
         return plain(new, pass_, tokens, **sides)
 
     monkeypatch.setattr(products, "factors", large)
-    kept = Session(tmp_path / "m.json", machine={}, versions={}, recover=gpu.recover)
+    kept = MeasuringSession(tmp_path / "m.json", machine={}, versions={}, recover=gpu.recover)
     data = kept.run(listed, tell=lambda *_: None)
     failed = [text for text in data.notes if "OutOfMemoryError: CUDA out of memory" in text]
     assert failed

@@ -4,13 +4,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from simperf.collectives import Wiring, make_plan
+from simperf.collectives import make_plan
 from simperf.collectives.execute import Execution
 from simperf.collectives.executors import Collapsed, PlacedPlan, Stepwise, used_links
 from simperf.collectives.executors.isolated import play_isolated
 from simperf.collectives.executors.phase_flows import play_phases
 from simperf.collectives.flow_phases import PARTS, FlowPhases, flow_phases, links_of
 from simperf.collectives.placement import place
+from simperf.hardware import build_topology
 from tests.collectives.test_conformance import cases, run_in, wires
 
 FEW = [HealthCheck.too_slow]
@@ -76,7 +77,7 @@ def test_links_of_a_plan_round_by_round_are_those_of_its_sends(case):
 
 def test_sends_of_one_round_share_a_link_as_single_flows():
     """Three sends into one link beside one flow have three quarters of it."""
-    machine = Wiring("star", 4, bandwidth=10e9, latency=0.0)
+    machine = build_topology("star", 4, bandwidth=10e9, latency=0.0)
     plan = make_plan("gather", "direct", nranks=4)
     placed = PlacedPlan(plan, place(plan, machine))
     traffic = [((f">{placed.placement.nodes[0]}",), 1e9, 0.0)]
@@ -90,7 +91,7 @@ def test_sends_of_one_round_share_a_link_as_single_flows():
 
 def test_a_long_plan_is_cut_into_few_parts():
     """A ring over a thousand ranks has two thousand rounds, and as many parts as one over a hundred."""
-    machine = Wiring("star", 1000, bandwidth=10e9, latency=1e-6)
+    machine = build_topology("star", 1000, bandwidth=10e9, latency=1e-6)
     plan = make_plan("all-reduce", "ring", nranks=1000)
     placed = PlacedPlan(plan, place(plan, machine))
     assert not placed.playable

@@ -9,7 +9,7 @@ from simperf.collectives import execute
 from simperf.collectives.interpret import problems_of
 from simperf.collectives.nccl import Tuner
 from simperf.collectives.nccl_kernels import kernel_table
-from simperf.collectives.nccl_plans import Shape
+from simperf.collectives.nccl_plans import NcclPlans
 from simperf.collectives.nccl_rings import chains, pipelined, turned
 from simperf.collectives.settings import NcclSettings
 from simperf.hardware import Catalog, build_cluster
@@ -116,7 +116,7 @@ def test_chains_deliver_everything(name):
 
 
 def test_pipelined_rings_deliver_everything():
-    plan, _ = Shape(CLUSTER, CLUSTER.gpus, "all-reduce").make("ring", 1)
+    plan, _ = NcclPlans(CLUSTER, CLUSTER.gpus, "all-reduce").make("ring", 1)
     assert problems_of(pipelined(plan)) == []
 
 
@@ -129,23 +129,23 @@ def test_turned_rings_enter_servers_at_another_rank():
 def test_rings_go_both_ways_over_nvlink_only():
     """A PCIe ring fills every GPU's link in both directions already; NCCL looks for no second one."""
     dgx, pcie = CATALOG.machine("dgx-a100"), CATALOG.machine("pcie-4gpu")
-    assert len(Shape(dgx, dgx.gpus, "all-reduce").orders) == 2
-    assert len(Shape(pcie, pcie.gpus, "all-reduce").orders) == 1
+    assert len(NcclPlans(dgx, dgx.gpus, "all-reduce").orders) == 2
+    assert len(NcclPlans(pcie, pcie.gpus, "all-reduce").orders) == 1
 
 
 def test_as_many_heads_as_adapters_and_more_channels_where_they_take_turns():
-    assert len(Shape(CLUSTER, CLUSTER.gpus, "all-reduce").heads(inside=False)) == 8
-    assert Shape(CLUSTER, CLUSTER.gpus, "all-reduce").adapters() == 8
+    assert len(NcclPlans(CLUSTER, CLUSTER.gpus, "all-reduce").heads(inside=False)) == 8
+    assert NcclPlans(CLUSTER, CLUSTER.gpus, "all-reduce").adapters() == 8
     two = build_cluster("p3dn-24xlarge", 2, link="ethernet-100g-jumbo")
-    one = Shape(two, two.gpus, "all-reduce")
-    spread = Shape(two, two.gpus, "all-reduce", spread=True)
+    one = NcclPlans(two, two.gpus, "all-reduce")
+    spread = NcclPlans(two, two.gpus, "all-reduce", spread=True)
     assert (len(one.heads(inside=False)), len(spread.heads(inside=False))) == (1, 4)
     assert len(spread.orders) == 4 * len(one.orders)
     assert np.isclose(sum(spread.shares), 1.0)
 
 
 def test_chunks_are_those_of_the_buffers():
-    shape = Shape(CLUSTER, CLUSTER.gpus, "all-reduce")
+    shape = NcclPlans(CLUSTER, CLUSTER.gpus, "all-reduce")
     assert shape.chunks("ring", 1e9) == 1, "a ring's chunks are the ranks'"
     assert shape.chunks("tree", 16 * 2.0**20) == 8, "small slices fill the slots"
     assert shape.chunks("tree", 16 * 2.0**25) == 64

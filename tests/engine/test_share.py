@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simperf.engine.host import Host
-from simperf.engine.share import Share, Task
+from simperf.engine.share import Share, ShareUser
 
 
 def finish_times(capacity, jobs):
@@ -17,7 +17,7 @@ def finish_times(capacity, jobs):
     def job(index, start, work, demand):
         yield env.timeout(start)
         done = simpy.Event(env)
-        Task(share, lambda _: done.succeed()).begin(work, demand)
+        ShareUser(share, lambda _: done.succeed()).begin(work, demand)
         yield done
         ends[index] = env.now
 
@@ -85,7 +85,7 @@ def test_what_is_reserved_slows_the_tasks_and_only_meanwhile():
     env = simpy.Environment()
     share = Share(env, 1.0)
     ends = []
-    Task(share, lambda event: ends.append(env.now)).begin(4.0, 1.0)
+    ShareUser(share, lambda event: ends.append(env.now)).begin(4.0, 1.0)
 
     def holder():
         yield env.timeout(1.0)
@@ -104,6 +104,6 @@ def test_a_task_that_fits_beside_what_is_reserved_does_not_notice():
     share = Share(env, 1.0)
     share.reserve(0.5)
     ends = []
-    Task(share, lambda event: ends.append(env.now)).begin(4.0, 0.5)
+    ShareUser(share, lambda event: ends.append(env.now)).begin(4.0, 0.5)
     env.run()
     assert ends == [pytest.approx(4.0)]

@@ -1,14 +1,12 @@
 """Attention by shape against tables of an inference library and published figures of FlashAttention.
 
-``SIMPERF_TRUTH=... python -m tests.truth.attention_shapes`` prints, for each GPU, the median of the absolute errors on
+``python -m tests.truth.kernels attention`` prints, for each GPU, the median of the absolute errors on
 shapes that no constant was chosen with, and with constants of the other GPUs alone; ``--fit`` computes the constants
 that the architectures' files have. A hash of the shape puts it into the half that is fitted or the half that is graded.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -32,7 +30,6 @@ __all__ = [
     "errors_of",
     "figure_calls",
     "fit",
-    "main",
     "prefill_calls",
 ]
 
@@ -397,19 +394,3 @@ def fits(folder: str) -> Iterable[str]:
         base = constants_of(like, "flash-attention")
         known = {name: base[name] for name in _AS_FLASH}
         yield f"{like} cudnn {known | fit(own, names, known)}"
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the table, or the constants."""
-    parser = argparse.ArgumentParser(prog="python -m tests.truth.attention_shapes", description=__doc__)
-    parser.add_argument("--fit", action="store_true", help="compute the constants instead")
-    options = parser.parse_args(arguments)
-    folder = os.environ.get("SIMPERF_TRUTH")
-    if not folder:
-        raise SystemExit("SIMPERF_TRUTH names no folder of measured data")
-    for line in fits(folder) if options.fit else report(folder):
-        print(line, flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Experts of a mixture by shape against tables of an inference library.
 
-``SIMPERF_TRUTH=... python -m tests.truth.moe_shapes`` prints, for each GPU and precision with balanced experts, the
+``python -m tests.truth.kernels moe`` prints, for each GPU and precision with balanced experts, the
 median of the absolute errors of what a run plays on shapes that no constant was fitted to, of constants of the other
 GPUs alone on all shapes, and of two baselines; after that experts loaded by a power law, to which nothing was fitted.
 ``--fit`` computes the constants. A checksum of the shape puts it into the half that is fitted or into the other one,
@@ -13,8 +13,6 @@ graph where experts are balanced, so that small layers stay in the L2; by a powe
 
 from __future__ import annotations
 
-import argparse
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +29,7 @@ from simperf.hardware import Catalog, GpuPart
 from simperf.workload.expert_loads import EXPERT_PRECISIONS
 from simperf.workload.op import Op
 
-__all__ = ["Calls", "balanced", "errors", "fitted", "main", "played", "report", "uneven"]
+__all__ = ["Calls", "balanced", "errors", "fitted", "played", "report", "uneven"]
 
 Array = NDArray[np.float64]
 #: fitted rows from which tables of one precision count the same, however long they are
@@ -255,19 +253,3 @@ def fits(folder: str) -> Iterator[str]:
     for calls in uneven(folder):
         yield _constants(calls.part.architecture, fitted([calls], shared=shared)[1][calls.part.architecture])
     yield _constants("elsewhere", fitted(large, shared=shared, apart=False)[1][""])
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the table, or the constants."""
-    parser = argparse.ArgumentParser(prog="python -m tests.truth.moe_shapes", description=__doc__)
-    parser.add_argument("--fit", action="store_true", help="compute the constants instead")
-    options = parser.parse_args(arguments)
-    folder = os.environ.get("SIMPERF_TRUTH")
-    if not folder:
-        raise SystemExit("SIMPERF_TRUTH names no folder of measured data")
-    for line in fits(folder) if options.fit else report(folder):
-        print(line, flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""Experts by shape on shapes that no constant was fitted to (`python -m tests.truth.moe_shapes`)."""
+"""Experts by shape on shapes that no constant was fitted to (`python -m tests.truth.kernels moe`)."""
 
 import numpy as np
 import pytest

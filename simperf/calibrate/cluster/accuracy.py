@@ -15,7 +15,7 @@ from simperf.calibrate.cluster.scenarios import compute_of, predictable
 from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.calibrate.measure.stolen import taken_away
 
-__all__ = ["SATURATED", "SMALL", "Row", "Summary", "calm", "conditions", "hold_against", "summaries"]
+__all__ = ["SATURATED", "SMALL", "GroupErrors", "PredictedPoint", "calm", "conditions", "hold_against", "summaries"]
 
 #: load of the cores from which on they are called saturated
 SATURATED = 0.75
@@ -24,7 +24,7 @@ SMALL = 256 * 1024.0
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PredictedPoint:
     """One measured point and its prediction.
 
     Parameters
@@ -80,7 +80,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class GroupErrors:
     """Errors of a group: how many points, mean size, mean signed and worst; share of points in their intervals [1].
 
     `plain` is the mean size of the errors of a model of two constants [1].
@@ -97,7 +97,7 @@ class Summary:
 
 def hold_against(
     data: Dataset, stack: Mapping[str, float] | None = None, *, rate: float | None = None, samples: int = 0
-) -> tuple[Row, ...]:
+) -> tuple[PredictedPoint, ...]:
     """Predict every point that there is a scenario of, by `simperf.run`.
 
     Parameters
@@ -122,7 +122,7 @@ def hold_against(
             found = predict(point, stack, compute)
             every = [predict(point, draw.stack, draw.compute).value for draw in drawn]
             beside = plain.predict(point, compute) if plain is not None else None
-            rows.append(Row(point, found.value, found.load, point.key in seen, _interval(every), beside))
+            rows.append(PredictedPoint(point, found.value, found.load, point.key in seen, _interval(every), beside))
     return tuple(rows)
 
 
@@ -134,24 +134,24 @@ def _interval(values: Sequence[float]) -> tuple[float, float] | None:
     return float(low), float(high)
 
 
-def summaries(rows: Iterable[Row]) -> tuple[Summary, ...]:
+def summaries(rows: Iterable[PredictedPoint]) -> tuple[GroupErrors, ...]:
     """One line a group, in the order of first appearance."""
-    groups: dict[str, list[Row]] = {}
+    groups: dict[str, list[PredictedPoint]] = {}
     for row in rows:
         groups.setdefault(row.group, []).append(row)
     return tuple(_summary(name, group) for name, group in groups.items())
 
 
-def _summary(name: str, rows: Sequence[Row]) -> Summary:
+def _summary(name: str, rows: Sequence[PredictedPoint]) -> GroupErrors:
     errors = [row.error for row in rows]
     inside = sum(row.covered for row in rows) / len(rows) if all(row.interval for row in rows) else None
     mape = sum(abs(error) for error in errors) / len(errors)
     plain = [abs(row.plain_error) for row in rows if row.plain_error is not None]
     beside = sum(plain) / len(plain) if len(plain) == len(rows) else None
-    return Summary(name, len(errors), mape, sum(errors) / len(errors), max(errors, key=abs), inside, beside)
+    return GroupErrors(name, len(errors), mape, sum(errors) / len(errors), max(errors, key=abs), inside, beside)
 
 
-def calm(rows: Sequence[Row]) -> tuple[Row, ...]:
+def calm(rows: Sequence[PredictedPoint]) -> tuple[PredictedPoint, ...]:
     """Those during which the host of the machine took nothing away; none if that is all of them, or not known."""
     left = tuple(row for row in rows if not taken_away(row.point.stolen))
     return left if len(left) < len(rows) else ()

@@ -22,7 +22,7 @@ from multiprocessing import get_context
 
 import numpy as np
 
-from simperf.calibrate.cluster.accuracy import Row
+from simperf.calibrate.cluster.accuracy import PredictedPoint
 from simperf.calibrate.cluster.experiments import MODEL, Point
 from simperf.calibrate.cluster.fitting import fit_constants, fitted_points
 from simperf.calibrate.cluster.plain import Plain
@@ -145,7 +145,7 @@ def _misses(recording: Dataset, others: Sequence[Dataset]) -> tuple[dict[str, li
     return found, _disturbed(rows, recording)
 
 
-def _disturbed(rows: Iterable[Row], recording: Dataset) -> float | None:
+def _disturbed(rows: Iterable[PredictedPoint], recording: Dataset) -> float | None:
     """How disturbed a recording is, as its own sends tell, whatever constants predict them [1]."""
     sends = {point.key for point in fitted_points(recording)}
     return disturbance(replace(row, fitted=True) for row in rows if row.point.key in sends)
@@ -201,7 +201,7 @@ def draw_of(profile: ProfilePart, draw: int = 0) -> Draw:
     return Draw(profile.network_stack(draw), compute)
 
 
-def hold_profile(profile: ProfilePart, data: Dataset) -> tuple[Row, ...]:
+def hold_profile(profile: ProfilePart, data: Dataset) -> tuple[PredictedPoint, ...]:
     """Predict every point of a recording with a profile's constants.
 
     Its own sends are not fitted; they only tell how disturbed it is, which its intervals know.
@@ -225,13 +225,13 @@ def hold_profile(profile: ProfilePart, data: Dataset) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def predict_points(profile: ProfilePart, points: Iterable[Point]) -> tuple[Row, ...]:
+def predict_points(profile: ProfilePart, points: Iterable[Point]) -> tuple[PredictedPoint, ...]:
     """Predict what has not been measured: rows whose reading is not a number."""
     wanted = [Measurement(point.series, point.conditions, (math.nan,)) for point in points]
     return tuple(_with_interval(profile, row) for row in _rows(draw_of(profile), wanted))
 
 
-def validation_of(rows: Iterable[Row]) -> Validation:
+def validation_of(rows: Iterable[PredictedPoint]) -> Validation:
     """Rows as `simperf.calibrate.validate` has them, by their groups."""
     points = []
     for row in rows:
@@ -241,14 +241,14 @@ def validation_of(rows: Iterable[Row]) -> Validation:
     return Validation(tuple(points), {}, boxed=True)
 
 
-def _rows(best: Draw, points: Iterable[Measurement], seen: Collection[str] = ()) -> Iterator[Row]:
+def _rows(best: Draw, points: Iterable[Measurement], seen: Collection[str] = ()) -> Iterator[PredictedPoint]:
     for point in points:
         if predictable(point, best.compute):
             found = predict(point, best.stack, best.compute)
-            yield Row(point, found.value, found.load, point.key in seen)
+            yield PredictedPoint(point, found.value, found.load, point.key in seen)
 
 
-def _with_interval(profile: ProfilePart, row: Row, disturbed: float | None = None) -> Row:
+def _with_interval(profile: ProfilePart, row: PredictedPoint, disturbed: float | None = None) -> PredictedPoint:
     """The interval of what was missed of its group, or of the nearest one that is known."""
     for group in (row.group, row.group.partition(",")[0]):
         model = profile.model.get(MISS + group)

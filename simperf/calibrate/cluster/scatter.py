@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from simperf.analysis.chance import NORMAL
-from simperf.calibrate.cluster.accuracy import SMALL, Row
+from simperf.calibrate.cluster.accuracy import SMALL, PredictedPoint
 
 __all__ = ["Scatter", "Scores", "disturbance", "span", "with_fitted", "with_others"]
 
@@ -56,7 +56,7 @@ class _Miss:
     value: float
 
     @classmethod
-    def of(cls, row: Row) -> _Miss:
+    def of(cls, row: PredictedPoint) -> _Miss:
         at, series = row.point.at, row.point.series
         first = series.partition("/")[0]
         size = float(at.get("nbytes", at.get("bucket", 1.0)))
@@ -68,7 +68,7 @@ class _Miss:
         return between + (self.series != other.series)
 
 
-def disturbance(rows: Iterable[Row]) -> float | None:
+def disturbance(rows: Iterable[PredictedPoint]) -> float | None:
     """How disturbed a recording is, as its own fitted sends tell: a standard deviation of logarithms [1].
 
     Of those that links hold back, not of what messages cost: how far apart what the fit misses of them is says what
@@ -77,7 +77,7 @@ def disturbance(rows: Iterable[Row]) -> float | None:
 
     Parameters
     ----------
-    rows : iterable of Row
+    rows : iterable of PredictedPoint
         Of one recording, predicted from its own sends.
 
     Returns
@@ -99,23 +99,23 @@ class Scatter:
 
     Parameters
     ----------
-    recordings : iterable of sequence of Row
+    recordings : iterable of sequence of PredictedPoint
         As `simperf.calibrate.cluster.accuracy.hold_against` gives them.
     nearest : int
         Misses that make an interval.
     """
 
-    def __init__(self, recordings: Iterable[Sequence[Row]], nearest: int = NEAREST) -> None:
+    def __init__(self, recordings: Iterable[Sequence[PredictedPoint]], nearest: int = NEAREST) -> None:
         every = [([_Miss.of(row) for row in rows if row.point.median > 0], disturbance(rows)) for rows in recordings]
         self._recordings = [(misses, disturbed) for misses, disturbed in every if misses]
         self._each = math.ceil(nearest / max(1, len(self._recordings)))
 
-    def band(self, row: Row, disturbed: float | None = None) -> tuple[float, float] | None:
+    def band(self, row: PredictedPoint, disturbed: float | None = None) -> tuple[float, float] | None:
         """Between what nine of ten such points lie, as logarithms of measured over predicted [1]; None if unknown.
 
         Parameters
         ----------
-        row : Row
+        row : PredictedPoint
         disturbed : float, optional
             How much its recording is, of `disturbance` [1]. If that is not known, here or of any of the recordings, it
             is taken to be any of theirs.
@@ -180,13 +180,15 @@ def span(misses: Sequence[Sequence[float] | np.ndarray]) -> tuple[float, float]:
     return middle - math.hypot(min(low, 0.0), shared), middle + math.hypot(max(high, 0.0), shared)
 
 
-def with_others(rows: Sequence[Row], recordings: Iterable[Sequence[Row]]) -> tuple[Row, ...]:
+def with_others(
+    rows: Sequence[PredictedPoint], recordings: Iterable[Sequence[PredictedPoint]]
+) -> tuple[PredictedPoint, ...]:
     """Give each row the interval that the misses of other recordings make.
 
     Parameters
     ----------
-    rows : sequence of Row
-    recordings : iterable of sequence of Row
+    rows : sequence of PredictedPoint
+    recordings : iterable of sequence of PredictedPoint
         Other ones, each predicted from its own sends; the errors of their constants are among their misses.
     """
     scatter, disturbed = Scatter(recordings), disturbance(rows)
@@ -198,14 +200,14 @@ def with_others(rows: Sequence[Row], recordings: Iterable[Sequence[Row]]) -> tup
     return tuple(found)
 
 
-def with_fitted(rows: Sequence[Row]) -> tuple[Row, ...]:
+def with_fitted(rows: Sequence[PredictedPoint]) -> tuple[PredictedPoint, ...]:
     """Widen intervals that know the constants only by what the fit missed of its own points.
 
     It missed these by less than it will miss others: such intervals hold fewer than nine of ten points.
 
     Parameters
     ----------
-    rows : sequence of Row
+    rows : sequence of PredictedPoint
         With intervals of drawn constants.
     """
     scatter = Scatter([[row for row in rows if row.fitted]], NEAREST_FITTED)

@@ -1,13 +1,12 @@
 """Fitting: models of kernels, hosts, links and collectives, one solver for all, and intervals by bootstrap."""
 
-from simperf.calibrate.fit.choose import Choice, choose
+from simperf.calibrate.fit.choose import ModelChoice, choose
 from simperf.calibrate.fit.model import Columns, Constant, Data, Model
 from simperf.calibrate.fit.sets import FitSet, SeriesFit, fit_dataset, split
 from simperf.calibrate.fit.solve import DRAWS, Fit, Fitted, fit
 
 __all__ = [
     "DRAWS",
-    "Choice",
     "Columns",
     "Constant",
     "Data",
@@ -15,6 +14,7 @@ __all__ = [
     "FitSet",
     "Fitted",
     "Model",
+    "ModelChoice",
     "SeriesFit",
     "choose",
     "fit",

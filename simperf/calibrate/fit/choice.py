@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from simperf.calibrate.dataset import Measurement
 from simperf.calibrate.fit.model import Data, Model
 
-__all__ = ["Choice", "given", "keys_of"]
+__all__ = ["ModelChoice", "given", "keys_of"]
 
 
 @dataclass(frozen=True)
-class Choice:
+class ModelChoice:
     """A model and the points for it; or points that no model takes, and why.
 
     Parameters
@@ -47,9 +47,9 @@ def keys_of(points: Iterable[Measurement]) -> tuple[str, ...]:
     return tuple(point.key for point in points)
 
 
-def given(series: str, model: Model, points: Sequence[Measurement], data: Data, *others: Model) -> Choice:
+def given(series: str, model: Model, points: Sequence[Measurement], data: Data, *others: Model) -> ModelChoice:
     """A model with its points, or, where they are too few for its constants, the reason."""
     if len(data) <= len(model.constants):
         reason = f"{len(data)} points for the {len(model.constants)} constants of {model.name}"
-        return Choice(series, model, data, reason=reason, keys=keys_of(points), others=others)
-    return Choice(series, model, data, keys=data.keys, others=others)
+        return ModelChoice(series, model, data, reason=reason, keys=keys_of(points), others=others)
+    return ModelChoice(series, model, data, keys=data.keys, others=others)

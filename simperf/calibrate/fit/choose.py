@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from simperf.calibrate.dataset import Dataset, Measurement
-from simperf.calibrate.fit.choice import Choice, given, keys_of
+from simperf.calibrate.fit.choice import ModelChoice, given, keys_of
 from simperf.calibrate.fit.device import read_overlap, read_streams
 from simperf.calibrate.fit.kernels import row_columns, row_model, stream_model
 from simperf.calibrate.fit.messages import alpha_beta, copy_model, piecewise, piecewise_model
@@ -23,7 +23,7 @@ from simperf.cost import Device
 from simperf.cost.rows import AGAIN
 from simperf.workload.op import MATRIX_FAMILIES, Gemm
 
-__all__ = ["BY_NCCL", "COLLECTIVES", "Choice", "choose"]
+__all__ = ["BY_NCCL", "COLLECTIVES", "ModelChoice", "choose"]
 
 #: collectives whose times are fitted by size
 COLLECTIVES = (
@@ -45,7 +45,9 @@ _HELD_OUT = {"step": "whole steps", "program": "whole programs"}
 _OWN = 5
 
 
-def choose(dataset: Dataset, *, part: Device | None = None, known: Container[str] = frozenset()) -> Iterator[Choice]:
+def choose(
+    dataset: Dataset, *, part: Device | None = None, known: Container[str] = frozenset()
+) -> Iterator[ModelChoice]:
     """Models for every series of a data set, in its order.
 
     Parameters
@@ -63,12 +65,12 @@ def choose(dataset: Dataset, *, part: Device | None = None, known: Container[str
         units = {point.unit for point in points} - {"s", "launches"}
         if units and (head in _READERS or head in COLLECTIVES or head == "op"):
             reason = f"readings in {', '.join(sorted(units))}: the models are of times; import a column of times"
-            yield Choice(series, reason=reason, keys=keys_of(points))
+            yield ModelChoice(series, reason=reason, keys=keys_of(points))
         elif head == "op":
             yield from _kernels(series, points, part, dataset, known)
         elif head in _HELD_OUT:
             reason = f"{_HELD_OUT[head]} are held out: they say how right the rest is"
-            yield Choice(series, reason=reason, keys=keys_of(points))
+            yield ModelChoice(series, reason=reason, keys=keys_of(points))
         elif head in _READERS and not series.startswith("host/"):  # operations of a trace
             if head not in done or head not in _TOGETHER:
                 done.add(head)
@@ -76,7 +78,7 @@ def choose(dataset: Dataset, *, part: Device | None = None, known: Container[str
         elif head in COLLECTIVES:
             yield from _collective(series, points)
         else:
-            yield Choice(series, reason="no model reads this series", keys=keys_of(points))
+            yield ModelChoice(series, reason="no model reads this series", keys=keys_of(points))
 
 
 # Kernels -------------------------------------------------------------------------------
@@ -84,14 +86,14 @@ def choose(dataset: Dataset, *, part: Device | None = None, known: Container[str
 
 def _kernels(
     series: str, points: Sequence[Measurement], part: Device | None, dataset: Dataset, known: Container[str]
-) -> Iterator[Choice]:
+) -> Iterator[ModelChoice]:
     memory = memory_rate(dataset.measurements)
     private = float(dataset.machine.get("l2", 0.0)) * float(dataset.machine.get("cores", 0.0)) or PRIVATE
     groups: dict[str, list[Measurement]] = {}
     warm = _warm(points)
     if warm:
         reason = "their operands are in the L2 cache, and those of a step are not: the cold ones are fitted"
-        yield Choice(series, reason=reason, keys=keys_of(warm))
+        yield ModelChoice(series, reason=reason, keys=keys_of(warm))
         points = [point for point in points if point not in warm]
     for point in points:
         family, dtype = str(point.at.get("family", series.partition("/")[2])), str(point.at.get("dtype", "fp32"))
@@ -126,7 +128,7 @@ def _kind(point: Measurement) -> str:
     return f"{kind}:inplace" if point.at.get("device") == "cpu" and point.at.get("call") == f"{kind}_" else kind
 
 
-def _matrix(series: str, name: str, points: Sequence[Measurement], part: Device | None) -> Choice:
+def _matrix(series: str, name: str, points: Sequence[Measurement], part: Device | None) -> ModelChoice:
     points = [point for point in points if point.median > 0]
     gemms = [Gemm(*(int(point.number(f"gemm_{key}")) for key in ("batch", "m", "n", "k"))) for point in points]
     data = Data.of(points, ("flops",), nbytes=_traffic)
@@ -143,7 +145,7 @@ def _traffic(point: Measurement) -> float:
     return point.number("nbytes_read") + point.number("nbytes_written")
 
 
-def _stream(series: str, name: str, points: Sequence[Measurement], part: Device | None) -> Choice:
+def _stream(series: str, name: str, points: Sequence[Measurement], part: Device | None) -> ModelChoice:
     data = Data.of(points, (), nbytes=_traffic, cold=lambda point: point.at.get("cache") == "cold")
     title = f"kernels bound by memory: {name}"
     largest = float(data.columns["nbytes"].max())
@@ -159,19 +161,19 @@ def _stream(series: str, name: str, points: Sequence[Measurement], part: Device 
 # The host ------------------------------------------------------------------------------
 
 
-def _same(name: str, constant: str, title: str, series: str, points: Sequence[Measurement]) -> Choice:
+def _same(name: str, constant: str, title: str, series: str, points: Sequence[Measurement]) -> ModelChoice:
     """One number: every reading of every point is a point of the fit."""
     readings = np.array([sample for point in points for sample in point.samples if sample > 0])
     if not len(readings):
-        return Choice(series, reason="no reading is above zero", keys=keys_of(points))
+        return ModelChoice(series, reason="no reading is above zero", keys=keys_of(points))
     if len(readings) > 400:
         readings = np.quantile(readings, (np.arange(400) + 0.5) / 400)
     data = Data({"one": np.ones(len(readings))}, readings, keys=keys_of(points))
     unit = points[0].unit if points[0].unit == "s" else "1"
-    return Choice(series, constant_model(name, constant, title, unit=unit), data, keys=data.keys)
+    return ModelChoice(series, constant_model(name, constant, title, unit=unit), data, keys=data.keys)
 
 
-def _frontend(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
+def _frontend(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[ModelChoice]:
     plain = [p for p in dataset.select("frontend/") if p.at.get("pass") == "plain"]
     usual = [p for p in plain if p.series in ("frontend/add", "frontend/relu", "frontend/mul")] or plain
     if dataset.select("queue/launch"):
@@ -197,7 +199,7 @@ def _frontend(series: str, points: Sequence[Measurement], dataset: Dataset) -> I
         yield _same(f"call.{plain_name}.{mode}", mode, f"time of the host for {plain_name}, {mode}", name, found)
 
 
-def _sync(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
+def _sync(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[ModelChoice]:
     # the same taken in two ways: after a pause, and again and again
     states = ("launch-to-return", "after-launch")
     after = [p for p in dataset.select("sync/synchronize") if p.at.get("state") in states]
@@ -213,7 +215,7 @@ def _sync(series: str, points: Sequence[Measurement], dataset: Dataset) -> Itera
         yield _same(name, constant, "fetching one number from the device (t3)", "sync/item", items)
 
 
-def _queue(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
+def _queue(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[ModelChoice]:
     if dataset.select("queue/depth"):
         title = "launches outstanding before the host waits"
         yield _same("frontend.depth", "depth", title, "queue/depth", dataset.select("queue/depth"))
@@ -222,16 +224,16 @@ def _queue(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iter
         yield _same("frontend.launch", "launch", title, "queue/launch", dataset.select("queue/launch"))
 
 
-def _graph(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
+def _graph(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[ModelChoice]:
     return _by_mode(series, points, "graph", "nodes", "small kernels by number of nodes, {} (alpha once, beta a node)")
 
 
-def _fused(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
+def _fused(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[ModelChoice]:
     title = "a chain of elementwise operations, {} (alpha once, beta an element)"
     return _by_mode(series, points, "chain", "elements", title)
 
 
-def _by_mode(series: str, points: Sequence[Measurement], name: str, column: str, title: str) -> Iterator[Choice]:
+def _by_mode(series: str, points: Sequence[Measurement], name: str, column: str, title: str) -> Iterator[ModelChoice]:
     """A line over a column for each mode, such as eager, scripted and compiled."""
     for mode in dict.fromkeys(str(point.at.get("mode", "")) for point in points):
         found = [point for point in points if point.at.get("mode") == mode]
@@ -243,7 +245,7 @@ def _by_mode(series: str, points: Sequence[Measurement], name: str, column: str,
 # Bytes ---------------------------------------------------------------------------------
 
 
-def _copy(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
+def _copy(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[ModelChoice]:
     kind = series.partition("/")[2]
     data = Data.of(points, ("nbytes",))
     limits = piecewise(data, most=3)
@@ -253,7 +255,7 @@ def _copy(series: str, points: Sequence[Measurement], dataset: Dataset) -> Itera
         yield given(series, model, points, data)
 
 
-def _storage(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
+def _storage(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[ModelChoice]:
     """Files by size; what the system still has in memory is read at another rate."""
     what = series.partition("/")[2]
     for cached in dict.fromkeys(bool(point.at.get("cached")) for point in points):
@@ -263,7 +265,7 @@ def _storage(series: str, points: Sequence[Measurement], dataset: Dataset) -> It
         yield given(series, model, found, Data.of(found, ("nbytes",)))
 
 
-def _network(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[Choice]:
+def _network(series: str, points: Sequence[Measurement], dataset: Dataset) -> Iterator[ModelChoice]:
     if series.startswith("cpu/"):
         model = alpha_beta(f"host.{series.partition('/')[2]}", "CPU time a message and a byte")
         yield given(series, model, points, Data.of(points, ("nbytes",)))
@@ -283,13 +285,13 @@ def _network(series: str, points: Sequence[Measurement], dataset: Dataset) -> It
         yield from _collective(series, points)
 
 
-def _collective(series: str, points: Sequence[Measurement]) -> Iterator[Choice]:
+def _collective(series: str, points: Sequence[Measurement]) -> Iterator[ModelChoice]:
     if not all("nbytes" in point.at for point in points):
-        yield Choice(series, reason="the points have no nbytes", keys=keys_of(points))
+        yield ModelChoice(series, reason="the points have no nbytes", keys=keys_of(points))
         return
     empty = [point for point in points if not point.number("nbytes") > 0]
     if empty:
-        yield Choice(series, reason="size 0: nothing is sent, and no time by size is fitted", keys=keys_of(empty))
+        yield ModelChoice(series, reason="size 0: nothing is sent, and no time by size is fitted", keys=keys_of(empty))
     points = [point for point in points if point.number("nbytes") > 0]
     if series in BY_NCCL:
         yield from _nccl(series, points)
@@ -299,7 +301,7 @@ def _collective(series: str, points: Sequence[Measurement]) -> Iterator[Choice]:
     uneven = [point for point in points if any(word.startswith("rate_of") for word in point.at)]
     if uneven:
         reason = "links of different rates: the simulator predicts them, no closed form does"
-        yield Choice(series, reason=reason, keys=keys_of(uneven))
+        yield ModelChoice(series, reason=reason, keys=keys_of(uneven))
         points = [point for point in points if point not in uneven]
     for point in points:
         key = tuple(float(str(point.at.get(word, 0.0) or 0.0)) for word in ("ranks", "rate"))
@@ -312,7 +314,7 @@ def _collective(series: str, points: Sequence[Measurement]) -> Iterator[Choice]:
         yield given(series, model, found, data)
 
 
-def _nccl(series: str, points: Sequence[Measurement]) -> Iterator[Choice]:
+def _nccl(series: str, points: Sequence[Measurement]) -> Iterator[ModelChoice]:
     """Times by size for each number of ranks, and of servers where it is known."""
     collective = series.partition("/")[0]
     groups: dict[tuple[int, int], list[Measurement]] = {}
@@ -322,7 +324,7 @@ def _nccl(series: str, points: Sequence[Measurement]) -> Iterator[Choice]:
     for (ranks, servers), found in groups.items():
         if ranks < 2:
             reason = "the points do not say among how many ranks: import with --ranks"
-            yield Choice(series, reason=reason, keys=keys_of(found))
+            yield ModelChoice(series, reason=reason, keys=keys_of(found))
             continue
         data = size_data(found)
         inside = f" in {servers} servers" if servers > 1 else " in one server" if servers else ""
@@ -331,10 +333,10 @@ def _nccl(series: str, points: Sequence[Measurement]) -> Iterator[Choice]:
         launches = driven.pop() if len(driven) == 1 else 0
         title = f"{collective} by NCCL among {ranks} ranks{inside}, by size"
         model = size_model(name, title, data, launches=launches)
-        yield Choice(series, model, data, keys=data.keys, whole=True)
+        yield ModelChoice(series, model, data, keys=data.keys, whole=True)
 
 
-_Reader = Callable[[str, Sequence[Measurement], Dataset], Iterator[Choice]]
+_Reader = Callable[[str, Sequence[Measurement], Dataset], Iterator[ModelChoice]]
 _READERS: dict[str, _Reader] = {
     "frontend": _frontend,
     "sync": _sync,

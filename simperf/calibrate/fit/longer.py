@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from simperf.calibrate.dataset import Dataset
-from simperf.calibrate.fit.choose import Choice
+from simperf.calibrate.fit.choose import ModelChoice
 from simperf.calibrate.fit.model import Data
 from simperf.calibrate.fit.waiting import constant_model
 
@@ -23,7 +23,7 @@ __all__ = ["longer_runs"]
 _BLOCKS, _POINTS = 4, 5
 
 
-def longer_runs(sessions: Sequence[Dataset]) -> Iterator[Choice]:
+def longer_runs(sessions: Sequence[Dataset]) -> Iterator[ModelChoice]:
     """Mean over middle reading of operations on a CPU: a reading for each session and family of operations.
 
     What is usual is taken, so that a session whose cores were taken away more often counts no more than others.
@@ -43,4 +43,4 @@ def longer_runs(sessions: Sequence[Dataset]) -> Iterator[Choice]:
     if len(readings) > 1:
         data = Data({"one": np.ones(len(readings))}, np.array(readings))
         title = "mean over middle reading: what a run takes longer on average"
-        yield Choice("op/", constant_model("run.longer", "longer", title, unit="1"), data)
+        yield ModelChoice("op/", constant_model("run.longer", "longer", title, unit="1"), data)

@@ -9,7 +9,7 @@ import numpy as np
 
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.fit.between import Spread, misses, spreads
-from simperf.calibrate.fit.choose import Choice, choose
+from simperf.calibrate.fit.choose import ModelChoice, choose
 from simperf.calibrate.fit.longer import longer_runs
 from simperf.calibrate.fit.model import Data, Model
 from simperf.calibrate.fit.solve import DRAWS, Fit, best_of
@@ -52,13 +52,13 @@ class FitSet:
     ----------
     dataset : Dataset
     fits : tuple of SeriesFit
-    skipped : tuple of Choice
+    skipped : tuple of ModelChoice
         Series that were not fitted, with the reason.
     """
 
     dataset: Dataset
     fits: tuple[SeriesFit, ...]
-    skipped: tuple[Choice, ...]
+    skipped: tuple[ModelChoice, ...]
 
     def __getitem__(self, name: str) -> SeriesFit:
         return next(one for one in self.fits if one.fit.model.name == name)
@@ -140,7 +140,7 @@ def _enough(model: Model, data: Data) -> bool:
     return len(data) >= len(model.constants) + 2
 
 
-def _held_out(choices: list[Choice], every: int) -> frozenset[str]:
+def _held_out(choices: list[ModelChoice], every: int) -> frozenset[str]:
     """Keys of the points that are held out of all models: chosen among the points of the smallest model of each."""
     decided: dict[str, bool] = {}
     for choice in sorted(choices, key=lambda one: len(one.keys)):

@@ -38,7 +38,7 @@ from simperf.calibrate.measure.amounts import amounts, op_of
 from simperf.calibrate.measure.bench import Bench
 from simperf.calibrate.measure.clock import FULL, QUICK, Care, doubts, sample
 from simperf.calibrate.measure.facts import machine_facts, version_facts
-from simperf.calibrate.measure.session import Interrupted, Session, measure
+from simperf.calibrate.measure.session import Interrupted, MeasuringSession, measure
 from simperf.calibrate.measure.task import FAMILIES, Task, tasks
 
 __all__ = [
@@ -48,7 +48,7 @@ __all__ = [
     "Bench",
     "Care",
     "Interrupted",
-    "Session",
+    "MeasuringSession",
     "Task",
     "amounts",
     "doubts",

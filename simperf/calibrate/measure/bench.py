@@ -156,10 +156,10 @@ class Bench:
     def describe(self, maker: Maker, dtype: str) -> Op:
         """The operation that `maker`'s call runs, as a traced model would have it; several kernels are summed."""
         from simperf.workload.precision import PRECISIONS
-        from simperf.workload.trace.recorder import Recorder, recording
+        from simperf.workload.trace.recorder import TraceRecorder, recording
 
         call = maker(self.new(dtype, "meta"))
-        recorder = Recorder()
+        recorder = TraceRecorder()
         with recording(recorder, None):
             kept = call()
         record = recorder.finish()

@@ -10,33 +10,39 @@ from simperf.calibrate.measure.ops import UNCACHED, operation
 from simperf.calibrate.measure.shapes import sizes
 from simperf.calibrate.measure.task import Family
 
-__all__ = ["family", "makers"]
+__all__ = ["binary", "family", "makers", "unary"]
+
+
+def unary(function: Callable[[Any], Any]) -> Callable[[int], Maker]:
+    """Make a maker, for a number of elements, of an operation on one tensor."""
+
+    def sized(n: int) -> Maker:
+        def maker(new: New) -> Any:
+            x = new(n)
+            return lambda: function(x)
+
+        return maker
+
+    return sized
+
+
+def binary(function: Callable[[Any, Any], Any]) -> Callable[[int], Maker]:
+    """Make a maker, for a number of elements, of an operation on two tensors."""
+
+    def sized(n: int) -> Maker:
+        def maker(new: New) -> Any:
+            x, y = new(n), new(n)
+            return lambda: function(x, y)
+
+        return maker
+
+    return sized
 
 
 def makers(bench: Bench) -> dict[str, Callable[[int], Maker]]:
     """Operation -> maker for a number of elements."""
     torch = bench.torch
     aten, functional = torch.ops.aten, torch.nn.functional
-
-    def one(function: Callable[[Any], Any]) -> Callable[[int], Maker]:
-        def sized(n: int) -> Maker:
-            def maker(new: New) -> Any:
-                x = new(n)
-                return lambda: function(x)
-
-            return maker
-
-        return sized
-
-    def two(function: Callable[[Any, Any], Any]) -> Callable[[int], Maker]:
-        def sized(n: int) -> Maker:
-            def maker(new: New) -> Any:
-                x, y = new(n), new(n)
-                return lambda: function(x, y)
-
-            return maker
-
-        return sized
 
     def masked(n: int) -> Maker:
         def maker(new: New) -> Any:
@@ -65,22 +71,22 @@ def makers(bench: Bench) -> dict[str, Callable[[int], Maker]]:
         return maker
 
     return {
-        "add": two(lambda x, y: x + y),
-        "add_": two(lambda x, y: x.add_(y, alpha=1e-9)),
-        "mul": two(lambda x, y: x * y),
-        "div": one(lambda x: x / 3.0),
-        "relu": one(torch.relu),
-        "threshold_backward": two(lambda g, x: aten.threshold_backward(g, x, 0)),
-        "gelu": one(functional.gelu),
-        "gelu_backward": two(aten.gelu_backward),
-        "tanh": one(torch.tanh),
-        "sigmoid": one(torch.sigmoid),
-        "exp": one(torch.exp),
-        "native_dropout": one(lambda x: functional.dropout(x, 0.1)),
+        "add": binary(lambda x, y: x + y),
+        "add_": binary(lambda x, y: x.add_(y, alpha=1e-9)),
+        "mul": binary(lambda x, y: x * y),
+        "div": unary(lambda x: x / 3.0),
+        "relu": unary(torch.relu),
+        "threshold_backward": binary(lambda g, x: aten.threshold_backward(g, x, 0)),
+        "gelu": unary(functional.gelu),
+        "gelu_backward": binary(aten.gelu_backward),
+        "tanh": unary(torch.tanh),
+        "sigmoid": unary(torch.sigmoid),
+        "exp": unary(torch.exp),
+        "native_dropout": unary(lambda x: functional.dropout(x, 0.1)),
         "native_dropout_backward": masked,
-        "fill": one(torch.zeros_like),
-        "copy": one(torch.clone),
-        "cat": two(lambda x, y: torch.cat((x, y))),
+        "fill": unary(torch.zeros_like),
+        "copy": unary(torch.clone),
+        "cat": binary(lambda x, y: torch.cat((x, y))),
         "embedding": gathered,
         "embedding_dense_backward": scattered,
     }

@@ -22,7 +22,7 @@ from simperf.calibrate.measure.sensors import Sensors, throttled
 from simperf.calibrate.measure.stolen import Stolen, taken_away
 from simperf.calibrate.measure.task import Task, note_text
 
-__all__ = ["NO_TIME", "SAVE_EVERY", "Interrupted", "Session", "measure"]
+__all__ = ["NO_TIME", "SAVE_EVERY", "Interrupted", "MeasuringSession", "measure"]
 
 #: time between two savings [s]
 SAVE_EVERY = 5.0
@@ -49,7 +49,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 @dataclass
-class Session:
+class MeasuringSession:
     """Measurements that go to one file.
 
     Parameters
@@ -305,12 +305,12 @@ class Session:
 
 
 def measure(
-    session: Session,
+    session: MeasuringSession,
     tasks: Iterable[tuple[str, Task | str]],
     *,
     tell: Callable[[str, str, int], None] = lambda family, series, count: None,
 ) -> Dataset:
-    """Run a session to its end: see `Session.run`."""
+    """Run a session to its end: see `MeasuringSession.run`."""
     return session.run(tasks, tell=tell)
 
 

@@ -20,7 +20,7 @@ import simpy
 from simperf.collectives.channels import ChannelSet
 from simperf.collectives.placement import PLAIN, Placement, Transport
 from simperf.collectives.plan import Channel, Phase, Plan, Round, chunk_sizes, chunks_in
-from simperf.engine.flow import Route
+from simperf.engine.flow import FlowRoute
 from simperf.engine.link_table import LinkClass
 from simperf.engine.network import FlowNetwork
 from simperf.engine.recorder import Recorder
@@ -137,7 +137,7 @@ class Context:
     recorder: Recorder | None = None
     shaped: bool = False
     isolated: dict[tuple[PlacedPlan, float, tuple[float, ...]], Execution] = field(default_factory=dict)
-    routes: dict[tuple[LinkClass, ...], list[Route]] = field(default_factory=dict)
+    routes: dict[tuple[LinkClass, ...], list[FlowRoute]] = field(default_factory=dict)
     phases: dict[tuple[PlacedPlan, float], FlowPhases] = field(default_factory=dict)
 
     @classmethod

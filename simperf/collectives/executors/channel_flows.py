@@ -10,7 +10,7 @@ import simpy
 
 from simperf.collectives.channels import ChannelBytes, ChannelFlow, ChannelSet
 from simperf.collectives.executors.base import Context, Execution, Executor, PlacedPlan
-from simperf.engine.flow import Route
+from simperf.engine.flow import FlowRoute
 from simperf.engine.link_table import LinkClass
 from simperf.engine.network import FlowNetwork
 
@@ -96,18 +96,18 @@ def start_channels(
     env: simpy.Environment,
     network: FlowNetwork,
     channels: ChannelSet,
-    routes: dict[tuple[LinkClass, ...], list[Route]],
+    routes: dict[tuple[LinkClass, ...], list[FlowRoute]],
 ) -> simpy.Event:
     """Begin now; the event succeeds at the end."""
 
-    def known(classes: tuple[LinkClass, ...]) -> list[Route]:
+    def known(classes: tuple[LinkClass, ...]) -> list[FlowRoute]:
         if not classes:  # no link is drawn on, as between ranks of one node
-            return [Route(())] * len(channels.flows)
+            return [FlowRoute(())] * len(channels.flows)
         if classes not in routes:
             routes[classes] = network.routes(classes)
         return routes[classes]
 
-    def drain(sent: simpy.Event, route: Route, flow: ChannelFlow) -> Generator[simpy.Event, None, None]:
+    def drain(sent: simpy.Event, route: FlowRoute, flow: ChannelFlow) -> Generator[simpy.Event, None, None]:
         yield sent
         yield network.transfer(route, flow.drain, cap=flow.drain_cap)
 

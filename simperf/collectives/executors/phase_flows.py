@@ -9,7 +9,7 @@ import simpy
 
 from simperf.collectives.executors.base import Context
 from simperf.collectives.flow_phases import FlowPhases, PhaseFlow
-from simperf.engine.flow import Route
+from simperf.engine.flow import FlowRoute
 
 __all__ = ["play_phases"]
 
@@ -94,7 +94,7 @@ def _start(context: Context, flow: PhaseFlow, since: float) -> simpy.Event:
     )
 
 
-def _route(context: Context, flow: PhaseFlow) -> Route:
+def _route(context: Context, flow: PhaseFlow) -> FlowRoute:
     if flow.classes not in context.routes:
         context.routes[flow.classes] = context.network.routes(flow.classes)
     return context.routes[flow.classes][0]

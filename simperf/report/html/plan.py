@@ -16,7 +16,7 @@ from simperf.results import Result
 from simperf.study.planning.candidates import hours
 
 if TYPE_CHECKING:
-    from simperf.study.planning.planner import Plan
+    from simperf.study.planning.planner import TrainingPlan
 
 __all__ = ["plan_report"]
 
@@ -30,16 +30,18 @@ _NOT_COUNTED = (
 )
 
 
-def plan_report(found: Plan, *, command: str = "", winner: Result | None = None, machine: Machine | None = None) -> str:
+def plan_report(
+    found: TrainingPlan, *, command: str = "", winner: Result | None = None, machine: Machine | None = None
+) -> str:
     """A page on a plan.
 
     Parameters
     ----------
-    found : Plan
+    found : TrainingPlan
     command : str
         What makes the page again.
     winner : Result, optional
-        Some steps of the winner (`Plan.scenario`), shown in detail.
+        Some steps of the winner (`TrainingPlan.scenario`), shown in detail.
     machine : Machine, optional
         The winner's.
     """
@@ -69,7 +71,7 @@ def plan_report(found: Plan, *, command: str = "", winner: Result | None = None,
     return page(request.title, sections, question=_question(found), answer=_answer(found), lead=_lead(found, winner))
 
 
-def _question(found: Plan) -> str:
+def _question(found: TrainingPlan) -> str:
     request = found.request
     limits = [f"in {hours(request.deadline)}"] if request.deadline != float("inf") else []
     limits += [f"for {request.budget:.2f} USD"] if request.budget != float("inf") else []
@@ -77,12 +79,12 @@ def _question(found: Plan) -> str:
     return f"{asked}{', ' + ' and '.join(limits) if limits else ''}?"
 
 
-def _answer(found: Plan) -> str:
+def _answer(found: TrainingPlan) -> str:
     first = found.ranked[0] if found.ranked else None
     return f"{first.choice.name}: {hours(first.time)}, {first.cost:.2f} USD" if first else "No candidate"
 
 
-def _lead(found: Plan, winner: Result | None) -> str:
+def _lead(found: TrainingPlan, winner: Result | None) -> str:
     if not found.ranked:
         return ""
     first = found.ranked[0]
@@ -96,7 +98,7 @@ def _lead(found: Plan, winner: Result | None) -> str:
     return f'<p class="faint">{"<br>".join(escape(line) for line in lines if line)}</p>'
 
 
-def _scaling(found: Plan) -> list[Scaling]:
+def _scaling(found: TrainingPlan) -> list[Scaling]:
     """The candidates that differ in the number of nodes only; lines of most points first."""
     lines: dict[str, dict[int, tuple[float, dict[str, float]]]] = {}
     ends: dict[str, dict[int, tuple[float, float]]] = {}

@@ -99,7 +99,6 @@ def _hosted(frontend: FrontendPart, call: Call, settings: NcclSettings) -> float
     """Time of a call through torch [s]."""
     from simperf.execution.timed_calls import call_time
 
-    assert isinstance(call.machine, Machine)
     return call_time(
         call.machine,
         call.ranks,

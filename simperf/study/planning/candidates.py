@@ -18,14 +18,14 @@ from simperf.training.strategies import ONE_PROCESS, STRATEGIES, has_option
 from simperf.units import format_quantity
 from simperf.workload.model import TracedModel
 
-__all__ = ["Choice", "Verdict", "bound_of", "choices", "cluster_table", "scenario_data"]
+__all__ = ["CandidateBound", "Configuration", "bound_of", "choices", "cluster_table", "scenario_data"]
 
 #: what NCCL and the framework keep of a GPU's memory for themselves is not modelled; a full device is full
 _LINKS = ("-jumbo", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Configuration:
     """One way to train: an instance, how many, how, and with which batch.
 
     `batch` holds the samples a GPU, or of the whole step where the request is for a fixed one.
@@ -44,7 +44,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CandidateBound:
     """What bounds say of a choice.
 
     Parameters
@@ -62,27 +62,27 @@ class Verdict:
     reason: str = ""
 
 
-def choices(request: Request) -> list[Choice]:
+def choices(request: Request) -> list[Configuration]:
     """Every combination, in the order of the file."""
     found = []
     for instance, nodes, strategy, batch in itertools.product(
         request.instances, request.nodes, request.strategies, request.batches
     ):
         gpus = nodes * len(request.catalog.machine(instance).gpus)
-        found.append(Choice(instance, nodes, strategy, batch, gpus))
+        found.append(Configuration(instance, nodes, strategy, batch, gpus))
     return found
 
 
-def bound_of(request: Request, choice: Choice) -> Verdict:
+def bound_of(request: Request, choice: Configuration) -> CandidateBound:
     """Memory, limits, and the least that the job can take: what needs no run."""
     limits = request.limits
     whole = choice.batch if request.strong else choice.batch * choice.gpus
     share, left = divmod(choice.batch, choice.gpus) if request.strong else (choice.batch, 0)
     price = request.prices.of(choice.instance) * choice.nodes
     if left or not share:
-        return Verdict(math.inf, 0.0, f"a batch of {choice.batch} does not divide among {choice.gpus} GPUs")
+        return CandidateBound(math.inf, 0.0, f"a batch of {choice.batch} does not divide among {choice.gpus} GPUs")
     if issubclass(STRATEGIES[choice.strategy], ONE_PROCESS) and choice.nodes > 1:
-        return Verdict(math.inf, 0.0, f"{choice.strategy} is one process: it drives one server")
+        return CandidateBound(math.inf, 0.0, f"{choice.strategy} is one process: it drives one server")
     for key, value, text in (
         ("nodes", choice.nodes, f"{choice.nodes} nodes"),
         ("gpus", choice.gpus, f"{choice.gpus} GPUs"),
@@ -90,7 +90,7 @@ def bound_of(request: Request, choice: Choice) -> Verdict:
         ("price", price, f"{price:.2f} USD/h"),
     ):
         if value > limits[key]:
-            return Verdict(math.inf, 0.0, f"{text}, more than the limit of {limits[key]:g}")
+            return CandidateBound(math.inf, 0.0, f"{text}, more than the limit of {limits[key]:g}")
     part = _gpu(request.catalog, choice.instance)
     parts = request.model.memory(share, request.precision, optimizer=request.optimizer)
     memory = parts["total"] + (parts["gradients"] if choice.gpus > 1 else 0.0)
@@ -98,18 +98,22 @@ def bound_of(request: Request, choice: Choice) -> Verdict:
     try:
         step = _step_bound(request.model, part, share, request.precision, request.optimizer)
     except InputError as error:  # arithmetic that the GPU does not have
-        return Verdict(math.inf, memory, error.problems[0].message.partition(";")[0])
+        return CandidateBound(math.inf, memory, error.problems[0].message.partition(";")[0])
     time = math.ceil(request.samples / whole) * step
     if parts["total"] > capacity:
         have = format_quantity(capacity, "B")
-        return Verdict(time, memory, f"a batch of {share} a GPU needs {format_quantity(parts['total'], 'B')} of {have}")
+        return CandidateBound(
+            time, memory, f"a batch of {share} a GPU needs {format_quantity(parts['total'], 'B')} of {have}"
+        )
     if time > request.deadline:
         least = f"at least {hours(time)}, more than the deadline of {hours(request.deadline)}"
-        return Verdict(time, memory, f"{least}, if every GPU ran at its peak")
+        return CandidateBound(time, memory, f"{least}, if every GPU ran at its peak")
     cost = price * time / 3600
     if cost > request.budget:
-        return Verdict(time, memory, f"at least {cost:.2f} USD, more than the budget of {request.budget:.2f} USD")
-    return Verdict(time, memory)
+        return CandidateBound(
+            time, memory, f"at least {cost:.2f} USD, more than the budget of {request.budget:.2f} USD"
+        )
+    return CandidateBound(time, memory)
 
 
 def hours(seconds: float) -> str:
@@ -174,7 +178,7 @@ def _fabric(catalog: Catalog, instance: str) -> tuple[tuple[str, Any], ...]:
     return tuple(found.items())
 
 
-def cluster_table(request: Request, choice: Choice) -> dict[str, Any]:
+def cluster_table(request: Request, choice: Configuration) -> dict[str, Any]:
     """The scenario's ``[machine]`` of a choice."""
     table: dict[str, Any] = {"folder": request.toml.data["candidates"]["folder"]} if _own(request) else {}
     if choice.nodes == 1:
@@ -187,7 +191,7 @@ def _own(request: Request) -> bool:
     return bool(request.toml.data.get("candidates", {}).get("folder"))
 
 
-def scenario_data(request: Request, choice: Choice) -> Mapping[str, Any]:
+def scenario_data(request: Request, choice: Configuration) -> Mapping[str, Any]:
     """The scenario that simulates a choice."""
     program: dict[str, Any] = {
         "use": "train",

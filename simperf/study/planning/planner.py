@@ -19,7 +19,7 @@ from simperf.outputs import DATA, PAGE, check_name, data_frame, drawn, html_tabl
 from simperf.run import run
 from simperf.scenario import Scenario, make_scenario
 from simperf.study.pareto import pareto_front
-from simperf.study.planning.candidates import Choice, Verdict, bound_of, choices, hours, scenario_data
+from simperf.study.planning.candidates import CandidateBound, Configuration, bound_of, choices, hours, scenario_data
 from simperf.study.planning.lifetime import Lifetime, lifetime
 from simperf.study.planning.plan_file import CandidateRow, read_plan
 from simperf.study.planning.request import Request, load_request, make_request
@@ -28,7 +28,7 @@ from simperf.study.run_point import run_task
 from simperf.study.sweep import Progress, run_tasks
 from simperf.units import format_quantity
 
-__all__ = ["Candidate", "Plan", "plan"]
+__all__ = ["Candidate", "TrainingPlan", "plan"]
 
 _RATE, _EXPOSED, _STEP = "samples per second", "exposed communication", "time per step"
 #: share of a step's time from which waiting for communication is what a loser is told [1]
@@ -45,7 +45,7 @@ class Candidate:
     ----------
     number : int
         Rank among the candidates that were simulated, from 1; 0 for one that was not.
-    choice : Choice
+    choice : Configuration
     time, cost : float
         Of the whole job, failures and checkpoints included [s] and [USD]; of a pruned one, its bound.
     time_interval, cost_interval : (float, float) or None
@@ -67,7 +67,7 @@ class Candidate:
     """
 
     number: int
-    choice: Choice
+    choice: Configuration
     time: float
     cost: float
     time_interval: tuple[float, float] | None = None
@@ -82,7 +82,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """Candidates in their order.
 
     Parameters
@@ -171,7 +171,7 @@ class Plan:
         write_packed(path, text.encode("utf-8"))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Plan:
+    def load(cls, path: str | os.PathLike[str]) -> TrainingPlan:
         """Read what `save` wrote; what the plan's file names by a path is looked up here.
 
         Raises
@@ -190,7 +190,7 @@ class Plan:
     def __repr__(self) -> str:
         first = self.winner
         what = f"{first.choice.name}: {hours(first.time)}, {first.cost:.2f} USD"
-        return f"<Plan {self.request.title!r}: {len(self.ranked)} simulated, {len(self.pruned)} not; {what}>"
+        return f"<TrainingPlan {self.request.title!r}: {len(self.ranked)} simulated, {len(self.pruned)} not; {what}>"
 
     def _repr_html_(self) -> str:
         return html_table(*self.rows(), caption=self.request.title)
@@ -203,7 +203,7 @@ def plan(
     samples: int = 0,
     cache: bool = True,
     progress: Callable[[Progress], None] | None = None,
-) -> Plan:
+) -> TrainingPlan:
     """Find the machines that train a model in time and within a budget.
 
     Parameters
@@ -236,7 +236,7 @@ def plan(
             simulated.append(_candidate(request, choice, row))
     if not any(one.feasible for one in simulated):
         raise _nothing(request, simulated, pruned)
-    return Plan(request, tuple(_ranked(request, simulated)), tuple(pruned))
+    return TrainingPlan(request, tuple(_ranked(request, simulated)), tuple(pruned))
 
 
 def run_candidate(task: Task) -> Row:
@@ -244,7 +244,7 @@ def run_candidate(task: Task) -> Row:
     return run_task(task)
 
 
-def _task(request: Request, index: int, choice: Choice, samples: int) -> Task:
+def _task(request: Request, index: int, choice: Configuration, samples: int) -> Task:
     return {
         "point": index,
         "set": {},
@@ -258,7 +258,7 @@ def _task(request: Request, index: int, choice: Choice, samples: int) -> Task:
     }
 
 
-def _candidate(request: Request, choice: Choice, row: Mapping[str, Any]) -> Candidate:
+def _candidate(request: Request, choice: Configuration, row: Mapping[str, Any]) -> Candidate:
     """From the pace of some steps to the whole job, its failures and its price."""
     metrics = {name: value for name, (value, _) in row["metrics"].items()}
     rate = metrics[_RATE]
@@ -294,7 +294,7 @@ def _candidate(request: Request, choice: Choice, row: Mapping[str, Any]) -> Cand
     )
 
 
-def _pruned(request: Request, choice: Choice, verdict: Verdict) -> Candidate:
+def _pruned(request: Request, choice: Configuration, verdict: CandidateBound) -> Candidate:
     cost = verdict.time / 3600 * request.prices.of(choice.instance) * choice.nodes
     return Candidate(0, choice, verdict.time, cost, memory=verdict.memory, reason=verdict.reason)
 
@@ -432,7 +432,7 @@ def _of_row(row: CandidateRow) -> Candidate:
     """Inverse of `_plain`."""
     return Candidate(
         number=row.number,
-        choice=Choice(row.instance, row.nodes, row.strategy, row.batch, row.gpus),
+        choice=Configuration(row.instance, row.nodes, row.strategy, row.batch, row.gpus),
         time=math.inf if row.time is None else row.time,
         cost=math.inf if row.cost is None else row.cost,
         time_interval=row.time_interval,

@@ -9,12 +9,12 @@ from simperf.errors import Problem, UnitError, nearest
 from simperf.files import TomlFile
 from simperf.units import parse
 
-__all__ = ["Reader"]
+__all__ = ["TableReader"]
 
 Key = tuple[str | int, ...]
 
 
-class Reader:
+class TableReader:
     """One table of a file; what is wrong is added to `problems`.
 
     Parameters

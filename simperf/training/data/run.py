@@ -27,7 +27,7 @@ from simperf.training.jitter import jittered, stream
 from simperf.training.job import Job
 from simperf.training.outcome import spread, step_time, tell
 from simperf.training.replica import Replica, faster
-from simperf.training.step import TrainingStep
+from simperf.training.step import ReplicaStep
 from simperf.training.stragglers import change_links
 from simperf.training.strategies import DDP, ONE_PROCESS, STRATEGIES, ByHand, DataParallel, LocalSGD
 from simperf.training.variation import slowest
@@ -129,14 +129,14 @@ class ReplicatedRun:
                 Problem(message, key="strategy", value=self.name, expected="ddp, or devices of one server")
             )
 
-    def steps(self) -> list[TrainingStep]:
+    def steps(self) -> list[ReplicaStep]:
         """The step of each rank; ranks that do the same share one object."""
         m, job, devices = self.m, self.job, self.job.devices
-        made: dict[tuple[Any, ...], TrainingStep] = {}
+        made: dict[tuple[Any, ...], ReplicaStep] = {}
         speeds = [*devices.speeds, *[1.0] * (len(self.nodes) - len(devices.speeds))]
         nodes = m.machine.nodes
 
-        def step(rank: int, samples: int) -> TrainingStep:
+        def step(rank: int, samples: int) -> ReplicaStep:
             node = self.nodes[rank]
             part = nodes[node].part if node in nodes else None
             key = (id(part), speeds[rank], samples)
@@ -167,11 +167,11 @@ class ReplicatedRun:
             self.m.notes.append(f"all devices keep the pace of the slowest of {count}: {speed:.3f} times the mean")
         return speed
 
-    def time_alone(self, step: TrainingStep) -> float:
+    def time_alone(self, step: ReplicaStep) -> float:
         """Time of a step of rank 0 by itself, on its own micro-batch [s]: that of a whole step over their number."""
         return self._step_alone(step) / self.accumulate
 
-    def play(self, steps: Sequence[TrainingStep], nominal: TrainingStep) -> Program:
+    def play(self, steps: Sequence[ReplicaStep], nominal: ReplicaStep) -> Program:
         """Play the job and report what came of it."""
         m, job, given = self.m, self.job, _EXACT[self.job.devices.exact]
         steps = self._with_stragglers(steps)
@@ -220,7 +220,7 @@ class ReplicatedRun:
             text = "steps of the run that are not simulated take the mean of the others but the first, which differ by"
             m.notes.append(f"{text} {100 * differ:.2g} %")
 
-    def _with_stragglers(self, steps: Sequence[TrainingStep]) -> list[TrainingStep]:
+    def _with_stragglers(self, steps: Sequence[ReplicaStep]) -> list[ReplicaStep]:
         """The steps with the last devices slow."""
         count, slowdown = self.job.disturbances.stragglers, self.job.disturbances.slowdown
         if not count or slowdown == 1.0:
@@ -236,7 +236,7 @@ class ReplicatedRun:
             told["slowdown"] = self.strategy.slowdown
         return Group(self.m, self.nodes, replicas, exact=exact, **told)
 
-    def _works(self, step: TrainingStep) -> dict[tuple[str, float], int]:
+    def _works(self, step: ReplicaStep) -> dict[tuple[str, float], int]:
         """Collectives of the run by name and payload [B]."""
         if isinstance(self.strategy, LocalSGD):
             return {("all-reduce", step.nbytes_gradients): self.job.steps // max(1, self.strategy.every)}
@@ -314,7 +314,7 @@ class ReplicatedRun:
         more: dict[str, Any] = {"broadcast": strategy.broadcast, "bucket_view": strategy.bucket_view, **pace}
         return [(one, ddp(m, one, group, buckets=self._buckets(one.step), **more)) for one in replicas]
 
-    def _buckets(self, step: TrainingStep) -> tuple[Bucket, ...]:
+    def _buckets(self, step: ReplicaStep) -> tuple[Bucket, ...]:
         if len(self.nodes) == 1 or not isinstance(self.strategy, DDP):
             return ()
         buckets = assign_buckets(step.gradients, self.strategy.bucket, first=self.strategy.first_bucket)
@@ -322,7 +322,7 @@ class ReplicatedRun:
             return buckets
         return tuple(replace(bucket, ready=len(step.backward) - 1) for bucket in buckets)
 
-    def _step_alone(self, step: TrainingStep) -> float:
+    def _step_alone(self, step: ReplicaStep) -> float:
         """Time of a step of rank 0 by itself, on its own share of the batch [s].
 
         Of many micro-batches a few are played, where each further one takes the same time.
@@ -336,7 +336,7 @@ class ReplicatedRun:
                 return times[-1] + (self.accumulate - played[-1]) * again / (played[-1] - played[-2])
         return self._alone(step, accumulate=self.accumulate)
 
-    def _alone(self, step: TrainingStep, *, accumulate: int) -> float:
+    def _alone(self, step: ReplicaStep, *, accumulate: int) -> float:
         return time_alone(
             self.m,
             step,

@@ -19,7 +19,7 @@ from simperf.execution.session import Session
 from simperf.layout import by_server, rank_classes, server_classes
 from simperf.time_use import RankClass
 from simperf.training.replica import Replica
-from simperf.training.step import TrainingStep
+from simperf.training.step import ReplicaStep
 
 __all__ = ["make_replicas"]
 
@@ -30,7 +30,7 @@ ROUNDING = 1e-12
 def make_replicas(
     m: Session,
     nodes: Sequence[str],
-    steps: Sequence[TrainingStep],
+    steps: Sequence[ReplicaStep],
     *,
     exact: bool | None = None,
     dimension: str = "dp",
@@ -44,7 +44,7 @@ def make_replicas(
     m : Session
     nodes : sequence of str
         Node of each rank.
-    steps : sequence of TrainingStep
+    steps : sequence of ReplicaStep
         Of each rank; ranks that do the same share one object.
     exact : bool or None
         True simulates every rank; False takes ranks together or refuses; None takes them
@@ -65,7 +65,7 @@ def make_replicas(
 
 
 def _replicas(
-    m: Session, nodes: Sequence[str], steps: Sequence[TrainingStep], *, exact: bool | None
+    m: Session, nodes: Sequence[str], steps: Sequence[ReplicaStep], *, exact: bool | None
 ) -> tuple[list[Replica], bool]:
     why = "" if exact else _difference(m, nodes, steps)
     if why and exact is False:
@@ -93,7 +93,7 @@ def _source(m: Session, node: str) -> str:
     return "" if m.machine.nodes[node].kind == "cpu" else str(m.machine.nearest(node, "cpu"))
 
 
-def _replica(m: Session, nodes: Sequence[str], steps: Sequence[TrainingStep], ranks: tuple[int, ...]) -> Replica:
+def _replica(m: Session, nodes: Sequence[str], steps: Sequence[ReplicaStep], ranks: tuple[int, ...]) -> Replica:
     rank = ranks[0]
     node, beside = nodes[rank], []
     if len(ranks) > 1 and steps[rank].nbytes_input:
@@ -116,7 +116,7 @@ def _neighbours(m: Session, nodes: Sequence[str], node: str) -> list[str]:
     return [nodes[rank] for rank in by_server(m.machine, nodes)[m.machine.nodes[node].server]]
 
 
-def _difference(m: Session, nodes: Sequence[str], steps: Sequence[TrainingStep]) -> str:
+def _difference(m: Session, nodes: Sequence[str], steps: Sequence[ReplicaStep]) -> str:
     """What only a simulation of every rank can tell; empty if there is nothing."""
     machine = m.machine
     hosts = Counter(_host(m, node) for node in nodes)
@@ -145,15 +145,15 @@ def _difference(m: Session, nodes: Sequence[str], steps: Sequence[TrainingStep])
     return ""
 
 
-def _costs(m: Session, step: TrainingStep) -> bool:
+def _costs(m: Session, step: ReplicaStep) -> bool:
     """Whether launching the step takes any time of the host."""
     times = (kernel.launch for kernel in (*step.forward, *step.backward, *step.update))
     return any(m.profile.launch if time is None else time for time in times)
 
 
 def _kinds(
-    m: Session, nodes: Sequence[str], steps: Sequence[TrainingStep]
-) -> Iterable[tuple[list[str], list[TrainingStep]]]:
+    m: Session, nodes: Sequence[str], steps: Sequence[ReplicaStep]
+) -> Iterable[tuple[list[str], list[ReplicaStep]]]:
     """Ranks of a server with their steps: of servers that are built and used alike, of one of them."""
     for servers in server_classes(m.machine, nodes, [id(step) for step in steps]):
         ranks = next(iter(servers.values()))

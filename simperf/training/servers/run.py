@@ -23,7 +23,7 @@ from simperf.training.servers.kvstore import KVStore, StoreOptions
 from simperf.training.servers.placement import loads, server_nodes
 from simperf.training.servers.registration import announce
 from simperf.training.servers.worker import BatchReader, Loop, Pace, Pool, worker
-from simperf.training.step import TrainingStep
+from simperf.training.step import ReplicaStep
 from simperf.training.stragglers import change_links
 from simperf.training.strategies import Servers
 from simperf.training.variation import slowest
@@ -119,12 +119,12 @@ class ServedRun:
         """Time of the whole run with all its steps, once it was played [s]; 0 if nobody asked."""
         return self._long_run
 
-    def steps(self) -> list[TrainingStep]:
+    def steps(self) -> list[ReplicaStep]:
         """The step of each worker, which is the same for all."""
         first = self.m.simulation.device(self.gpus[0])
         return [self.job.model.step(self.m, first, self.batch)] * len(self.gpus)
 
-    def time_alone(self, step: TrainingStep) -> float:
+    def time_alone(self, step: ReplicaStep) -> float:
         """Time of a step of one worker by itself [s]."""
         disk, stored = self.job.input.disk, self.job.input.stored
         feeding = Feeding(disk=disk, stored=stored, workers=1, prefetch=1) if disk and stored else Feeding()
@@ -137,7 +137,7 @@ class ServedRun:
         spared = self.strategy.consistency.backup
         return slowest(len(self.gpus), self.job.disturbances.variation, spared=spared)
 
-    def play(self, steps: Sequence[TrainingStep], nominal: TrainingStep) -> Program:
+    def play(self, steps: Sequence[ReplicaStep], nominal: ReplicaStep) -> Program:
         """Play the job and report what came of it."""
         m, job, step = self.m, self.job, steps[0]
         alone = self.time_alone(nominal)
@@ -150,7 +150,7 @@ class ServedRun:
             m.metric("time relative to dense", (outcome.long_run or outcome.time) / (dense.long_run or dense.time))
             m.metric("dense: time per step", dense.step_time, "s")
 
-    def _dense(self, step: TrainingStep) -> ServerOutcome:
+    def _dense(self, step: ReplicaStep) -> ServerOutcome:
         """The run without compression, in a session of its own."""
         beside, found = self.m.another(), []
 
@@ -160,7 +160,7 @@ class ServedRun:
         beside.play(train())
         return cast(ServerOutcome, found[0])
 
-    def train(self, m: Session, step: TrainingStep, options: StoreOptions) -> Program:
+    def train(self, m: Session, step: ReplicaStep, options: StoreOptions) -> Program:
         """Train in a session; returns a `ServerOutcome`."""
         job, pace = self.job, self.pace
         steps, changes, gpus = job.steps, job.disturbances.changes, self.gpus
@@ -267,19 +267,19 @@ def _without_effect(job: Job, strategy: Servers) -> list[Problem]:
     return problems
 
 
-def _computing(step: TrainingStep, *, updates: bool) -> float:
+def _computing(step: ReplicaStep, *, updates: bool) -> float:
     kernels = (*step.forward, *step.backward, *(step.update if updates else ()))
     return sum(kernel.time for kernel in kernels)
 
 
-def _report(m: Session, run: ServerOutcome, step: TrainingStep, *, alone: float) -> None:
+def _report(m: Session, run: ServerOutcome, step: ReplicaStep, *, alone: float) -> None:
     """Put the numbers of a run into the session's metrics.
 
     Parameters
     ----------
     m : Session
     run : ServerOutcome
-    step : TrainingStep
+    step : ReplicaStep
         Of one GPU.
     alone : float
         Time of a step of one GPU by itself [s]; 0 if there is nothing to compare with.

@@ -23,7 +23,7 @@ from simperf.execution.session import Session
 from simperf.hardware import StoragePart
 from simperf.training.jitter import Constant, Distribution, scaled, stream
 from simperf.training.servers.kvstore import KVStore, KVWorker
-from simperf.training.step import TrainingStep
+from simperf.training.step import ReplicaStep
 
 __all__ = ["BatchReader", "Loop", "Pace", "Pool", "needed_by", "worker"]
 
@@ -138,7 +138,7 @@ class Loop:
     updates: bool = False
 
 
-def needed_by(step: TrainingStep) -> dict[int, list[int]]:
+def needed_by(step: ReplicaStep) -> dict[int, list[int]]:
     """Keys whose weights each forward kernel reads first.
 
     Keys number the gradients from the last to become ready. A step does not say which forward kernel reads
@@ -166,7 +166,7 @@ def needed_by(step: TrainingStep) -> dict[int, list[int]]:
 def worker(
     m: Session,
     kv: KVWorker,
-    step: TrainingStep,
+    step: ReplicaStep,
     pool: Pool,
     *,
     loop: Loop,
@@ -181,7 +181,7 @@ def worker(
     m : Session
     kv : KVWorker
         This GPU's view of the store.
-    step : TrainingStep
+    step : ReplicaStep
     pool : Pool
     loop : Loop
     pace : iterator of float

@@ -16,7 +16,7 @@ from simperf.engine.device import Device
 from simperf.engine.kernel import Kernel
 from simperf.errors import InputError, Problem
 from simperf.execution.session import Session
-from simperf.training.step import Gradient, TrainingStep
+from simperf.training.step import Gradient, ReplicaStep
 from simperf.workload import Op
 from simperf.workload.mixed import training_precision
 from simperf.workload.op import Gemm
@@ -64,7 +64,7 @@ class RankPart:
 
     Parameters
     ----------
-    step : TrainingStep
+    step : ReplicaStep
         All its kernels; its gradients are those of the top layers.
     before, after : int
         Kernels of the forward pass before the vectors are exchanged; of the backward pass before their gradients are.
@@ -72,7 +72,7 @@ class RankPart:
         vectors that the device has for the whole batch [B]
     """
 
-    step: TrainingStep
+    step: ReplicaStep
     before: int
     after: int
     nbytes: float
@@ -189,7 +189,7 @@ class Recommender:
         )
         here = own + bottom
         rows = sum(self.tables[i] for i in tables)
-        step = TrainingStep(
+        step = ReplicaStep(
             "recommender",
             float(share),
             kernels(forward),

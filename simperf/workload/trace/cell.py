@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from simperf.workload.trace.kernels import Kernel, Touch
+from simperf.workload.trace.kernels import Touch, TracedKernel
 from simperf.workload.trace.recurrent import CELL
 
 __all__ = ["KERNELS", "lstm_cell"]
@@ -73,18 +73,20 @@ def _touches(*tensors: Any) -> tuple[Touch, ...]:
     return tuple(Touch(tensor) for tensor in tensors if tensor is not None)
 
 
-def _forward(args: Sequence[Any], out: Any) -> list[Kernel]:
+def _forward(args: Sequence[Any], out: Any) -> list[TracedKernel]:
     """Reads both products and the cell's state; keeps the squashed gates for the way back."""
     work = CELL * args[2].numel() + 3 * args[0].numel()
-    return [Kernel("lstm_cell", "elementwise", work, _touches(*args), _touches(*out))]
+    return [TracedKernel("lstm_cell", "elementwise", work, _touches(*args), _touches(*out))]
 
 
-def _backward(args: Sequence[Any], out: Any) -> list[Kernel]:
-    return [Kernel("lstm_cell_backward", "elementwise", 2 * CELL * args[2].numel(), _touches(*args), _touches(*out))]
+def _backward(args: Sequence[Any], out: Any) -> list[TracedKernel]:
+    return [
+        TracedKernel("lstm_cell_backward", "elementwise", 2 * CELL * args[2].numel(), _touches(*args), _touches(*out))
+    ]
 
 
 #: name of an operation -> its kernels
-KERNELS: dict[str, Callable[[Sequence[Any], Any], list[Kernel]]] = {
+KERNELS: dict[str, Callable[[Sequence[Any], Any], list[TracedKernel]]] = {
     "lstm_cell": _forward,
     "lstm_cell_backward": _backward,
 }

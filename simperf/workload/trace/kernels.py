@@ -9,7 +9,7 @@ from typing import Any
 
 from simperf.workload.trace.kinds import Kind, kind_of
 
-__all__ = ["Kernel", "Touch", "kernels"]
+__all__ = ["Touch", "TracedKernel", "kernels"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Touch:
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class TracedKernel:
     """One kernel: see `simperf.workload.traced.TracedOp`, with tensors of torch in place of numbers."""
 
     kind: str
@@ -42,38 +42,40 @@ def _touches(tensors: Sequence[Any]) -> tuple[Touch, ...]:
     return tuple(Touch(tensor) for tensor in tensors if tensor is not None)
 
 
-def _gemm(kind: str, size: tuple[int, int, int, int], reads: Sequence[Any], out: Any, *, extra: int = 0) -> Kernel:
+def _gemm(
+    kind: str, size: tuple[int, int, int, int], reads: Sequence[Any], out: Any, *, extra: int = 0
+) -> TracedKernel:
     batch, m, n, k = size
-    return Kernel(kind, "gemm", 2 * batch * m * n * k + extra, _touches(reads), (Touch(out),), size)
+    return TracedKernel(kind, "gemm", 2 * batch * m * n * k + extra, _touches(reads), (Touch(out),), size)
 
 
-def _mm(args: Sequence[Any], out: Any) -> list[Kernel]:
+def _mm(args: Sequence[Any], out: Any) -> list[TracedKernel]:
     a, b = args[0], args[1]
     return [_gemm("matmul", (1, a.shape[0], b.shape[1], a.shape[1]), (a, b), out)]
 
 
-def _addmm(args: Sequence[Any], out: Any) -> list[Kernel]:
+def _addmm(args: Sequence[Any], out: Any) -> list[TracedKernel]:
     bias, a, b = args[:3]
     return [_gemm("linear", (1, a.shape[0], b.shape[1], a.shape[1]), (a, b, bias), out, extra=_count(out))]
 
 
-def _bmm(args: Sequence[Any], out: Any) -> list[Kernel]:
+def _bmm(args: Sequence[Any], out: Any) -> list[TracedKernel]:
     a, b = args[0], args[1]
     return [_gemm("bmm", (a.shape[0], a.shape[1], b.shape[2], a.shape[2]), (a, b), out)]
 
 
-def _baddbmm(args: Sequence[Any], out: Any) -> list[Kernel]:
+def _baddbmm(args: Sequence[Any], out: Any) -> list[TracedKernel]:
     c, a, b = args[:3]
     return [_gemm("bmm", (a.shape[0], a.shape[1], b.shape[2], a.shape[2]), (a, b, c), out, extra=_count(out))]
 
 
-def _mv(args: Sequence[Any], out: Any) -> list[Kernel]:
+def _mv(args: Sequence[Any], out: Any) -> list[TracedKernel]:
     a, v = args[0], args[1]
     rows = a.shape[0] if len(a.shape) == 2 else 1
     return [_gemm("matmul", (1, rows, 1, a.shape[-1]), (a, v), out)]
 
 
-def _convolution(args: Sequence[Any], out: Any) -> list[Kernel]:
+def _convolution(args: Sequence[Any], out: Any) -> list[TracedKernel]:
     """Convolve, then add the bias in a kernel of its own, as cuDNN's eager path does."""
     x, weight, bias = args[:3]
     transposed, groups = args[6], args[8]
@@ -81,7 +83,7 @@ def _convolution(args: Sequence[Any], out: Any) -> list[Kernel]:
     main = _conv("conv2d", size, (x, weight), out)
     if bias is None:
         return [main]
-    add = Kernel("bias", "elementwise", _count(out), (Touch(out), Touch(bias)), (Touch(out),))
+    add = TracedKernel("bias", "elementwise", _count(out), (Touch(out), Touch(bias)), (Touch(out),))
     return [main, add]
 
 
@@ -95,12 +97,12 @@ def _conv_size(x: Any, weight: Any, out: Any, *, transposed: bool, groups: int) 
     return (groups, rows, weight.shape[0] // groups, weight.shape[1] * window)
 
 
-def _conv(kind: str, size: tuple[int, int, int, int], reads: Sequence[Any], out: Any) -> Kernel:
+def _conv(kind: str, size: tuple[int, int, int, int], reads: Sequence[Any], out: Any) -> TracedKernel:
     batch, m, n, k = size
-    return Kernel(kind, "conv", 2 * batch * m * n * k, _touches(reads), (Touch(out),), size)
+    return TracedKernel(kind, "conv", 2 * batch * m * n * k, _touches(reads), (Touch(out),), size)
 
 
-def _convolution_backward(args: Sequence[Any], out: Any) -> list[Kernel]:
+def _convolution_backward(args: Sequence[Any], out: Any) -> list[TracedKernel]:
     """Gradients of input, weight and bias: as much arithmetic each of the first two as forward."""
     grad, x, weight = args[:3]
     transposed, groups, mask = args[7], args[9], args[10]
@@ -111,21 +113,23 @@ def _convolution_backward(args: Sequence[Any], out: Any) -> list[Kernel]:
     if mask[1]:
         found.append(_conv("conv2d_wgrad", (g, n, k, m), (grad, x), out[1]))
     if mask[2]:
-        found.append(Kernel("sum", "reduction", _count(grad), (Touch(grad),), (Touch(out[2]),)))
+        found.append(TracedKernel("sum", "reduction", _count(grad), (Touch(grad),), (Touch(out[2]),)))
     return found
 
 
-def _attention(args: Sequence[Any], out: Any) -> list[Kernel]:
+def _attention(args: Sequence[Any], out: Any) -> list[TracedKernel]:
     """Two products, half of them if causal; rows of scores stay on chip."""
     q, k, v = args[:3]
     causal = bool(args[4]) if len(args) > 4 else False
     heads, queries, keys, width = math.prod(q.shape[:-2]), q.shape[-2], k.shape[-2], q.shape[-1]
     flops = 4 * heads * queries * keys * width // (2 if causal else 1)
     writes = (Touch(out[0]), Touch(out[1]))
-    return [Kernel("attention", "attention", flops, _touches((q, k, v)), writes, (heads, queries, width, 2 * keys))]
+    return [
+        TracedKernel("attention", "attention", flops, _touches((q, k, v)), writes, (heads, queries, width, 2 * keys))
+    ]
 
 
-def _attention_backward(args: Sequence[Any], out: Any) -> list[Kernel]:
+def _attention_backward(args: Sequence[Any], out: Any) -> list[TracedKernel]:
     """Five products where forward has two, because the scores are computed again (FlashAttention, section 3)."""
     grad, q, k, v, result, statistics = args[:6]
     causal = bool(args[11])
@@ -133,55 +137,55 @@ def _attention_backward(args: Sequence[Any], out: Any) -> list[Kernel]:
     flops = 10 * heads * queries * keys * width // (2 if causal else 1)
     reads = _touches((grad, q, k, v, result, statistics))
     size = (heads, queries, width, 5 * keys)
-    return [Kernel("attention_backward", "attention", flops, reads, _touches(out[:3]), size)]
+    return [TracedKernel("attention_backward", "attention", flops, reads, _touches(out[:3]), size)]
 
 
-def _nll(args: Sequence[Any], out: Any) -> list[Kernel]:
+def _nll(args: Sequence[Any], out: Any) -> list[TracedKernel]:
     """Picks one log-probability a row: the others are not read."""
     rows = _count(args[1])
     reads = (Touch(args[0], rows), Touch(args[1]))
-    return [Kernel("nll_loss", "reduction", rows, reads, _touches(out))]
+    return [TracedKernel("nll_loss", "reduction", rows, reads, _touches(out))]
 
 
-def _nll_backward(args: Sequence[Any], out: Any) -> list[Kernel]:
+def _nll_backward(args: Sequence[Any], out: Any) -> list[TracedKernel]:
     """Writes the whole array, nearly all zeros; the forward pass's operand only lends its shape."""
     grad, _, target = args[:3]
-    return [Kernel("nll_loss_backward", "elementwise", _count(target), _touches((grad, target)), (Touch(out),))]
+    return [TracedKernel("nll_loss_backward", "elementwise", _count(target), _touches((grad, target)), (Touch(out),))]
 
 
-def _embedding(args: Sequence[Any], out: Any) -> list[Kernel]:
+def _embedding(args: Sequence[Any], out: Any) -> list[TracedKernel]:
     """Look up one row a token, of however large a table."""
     table, tokens = args[0], args[1]
-    return [Kernel("embedding", "copy", 0, (Touch(table, _count(out)), Touch(tokens)), (Touch(out),))]
+    return [TracedKernel("embedding", "copy", 0, (Touch(table, _count(out)), Touch(tokens)), (Touch(out),))]
 
 
-def _pool(args: Sequence[Any], out: Any) -> list[Kernel]:
+def _pool(args: Sequence[Any], out: Any) -> list[TracedKernel]:
     window = (args[1],) if isinstance(args[1], int) else tuple(args[1])
     area = math.prod(window) if len(window) > 1 else window[0] ** 2
     first = out[0] if isinstance(out, tuple | list) else out
     kind = "max_pool2d" if isinstance(out, tuple | list) else "avg_pool2d"
     writes = _touches(out if isinstance(out, tuple | list) else (out,))
-    return [Kernel(kind, "reduction", _count(first) * area, (Touch(args[0]),), writes)]
+    return [TracedKernel(kind, "reduction", _count(first) * area, (Touch(args[0]),), writes)]
 
 
-def _max_pool_backward(args: Sequence[Any], out: Any) -> list[Kernel]:
+def _max_pool_backward(args: Sequence[Any], out: Any) -> list[TracedKernel]:
     """Read the gradients and where each maximum came from; the input only lends its shape."""
     grad, indices = args[0], args[-1]
-    return [Kernel("max_pool2d_backward", "reduction", _count(grad), _touches((grad, indices)), (Touch(out),))]
+    return [TracedKernel("max_pool2d_backward", "reduction", _count(grad), _touches((grad, indices)), (Touch(out),))]
 
 
-def _norm_backward(kind: str) -> Callable[[Sequence[Any], Any], list[Kernel]]:
+def _norm_backward(kind: str) -> Callable[[Sequence[Any], Any], list[TracedKernel]]:
     each = 14 if kind.startswith(("layer", "group")) else 11
 
-    def build(args: Sequence[Any], out: Any) -> list[Kernel]:
+    def build(args: Sequence[Any], out: Any) -> list[TracedKernel]:
         large = (Touch(args[0], passes=2), Touch(args[1], passes=2))
         rest = [t for t in args[2:] if hasattr(t, "shape")]
-        return [Kernel(kind, "normalization", each * _count(args[0]), (*large, *_touches(rest)), _touches(out))]
+        return [TracedKernel(kind, "normalization", each * _count(args[0]), (*large, *_touches(rest)), _touches(out))]
 
     return build
 
 
-_SPECIAL: Mapping[str, Callable[[Sequence[Any], Any], list[Kernel]]] = {
+_SPECIAL: Mapping[str, Callable[[Sequence[Any], Any], list[TracedKernel]]] = {
     "mm": _mm,
     "addmm": _addmm,
     "bmm": _bmm,
@@ -205,7 +209,7 @@ _SPECIAL: Mapping[str, Callable[[Sequence[Any], Any], list[Kernel]]] = {
 
 def kernels(
     name: str, args: Sequence[Any], *, operands: Sequence[Any], results: Sequence[Any], out: Any
-) -> list[Kernel]:
+) -> list[TracedKernel]:
     """Kernels of one call.
 
     Parameters
@@ -234,4 +238,4 @@ def kernels(
         reads = []
     source = operands if kind.per == "in" and operands else results
     work = kind.flops * (_count(source[0]) if source else 0)
-    return [Kernel(kind.kind, kind.family, work, tuple(reads), _touches(results), known=known)]
+    return [TracedKernel(kind.kind, kind.family, work, tuple(reads), _touches(results), known=known)]

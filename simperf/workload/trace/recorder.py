@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from simperf.workload.trace.cell import KERNELS as CELLS
-from simperf.workload.trace.kernels import Kernel, kernels
+from simperf.workload.trace.kernels import TracedKernel, kernels
 from simperf.workload.trace.kinds import FREE
 from simperf.workload.trace.recurrent import KERNELS as LAYERS
 from simperf.workload.traced import NEVER
 
-__all__ = ["Recorded", "RecordedOp", "Recorder", "recording"]
+__all__ = ["Recorded", "RecordedOp", "TraceRecorder", "recording"]
 
 #: operations whose result's shape, or whose very value, depends on data
 _DATA = frozenset(
@@ -72,7 +72,7 @@ class Recorded:
     notes: dict[str, None] = field(default_factory=dict)
 
 
-class Recorder:
+class TraceRecorder:
     """Keeps track of tensors by the storage that they lie in, and of where in the model the program is."""
 
     def __init__(self) -> None:
@@ -156,7 +156,7 @@ class Recorder:
             return place
         return self._sequence.get(node._sequence_nr(), "")
 
-    def _kernel(self, kernel: Kernel, place: str, *, backward: bool) -> None:
+    def _kernel(self, kernel: TracedKernel, place: str, *, backward: bool) -> None:
         reads: dict[int, list[int]] = {}
         for touch in kernel.reads:
             number = self.storage(touch.tensor)
@@ -225,7 +225,7 @@ def _tensors(items: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def recording(recorder: Recorder, module: Any) -> Iterator[None]:
+def recording(recorder: TraceRecorder, module: Any) -> Iterator[None]:
     """While it lasts, everything that runs is written down."""
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -254,11 +254,11 @@ def recording(recorder: Recorder, module: Any) -> Iterator[None]:
         yield
 
 
-def _enter(recorder: Recorder, path: str) -> Any:
+def _enter(recorder: TraceRecorder, path: str) -> Any:
     return lambda *_: recorder.path.append(path)
 
 
-def _leave(recorder: Recorder) -> Any:
+def _leave(recorder: TraceRecorder) -> Any:
     def leave(*_: Any) -> None:
         recorder.path.pop()
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from simperf.workload.trace.kernels import Kernel, Touch
+from simperf.workload.trace.kernels import Touch, TracedKernel
 
 __all__ = ["CELL", "KERNELS", "NOTE", "lstm"]
 
@@ -122,14 +122,14 @@ def _simple(x: Any, states: Any, weights: Any) -> bool:
     return x.device.type == "meta" and not learned and 4 * weights[1].shape[1] == weights[1].shape[0]
 
 
-def _forward(args: Sequence[Any], out: Any) -> list[Kernel]:
+def _forward(args: Sequence[Any], out: Any) -> list[TracedKernel]:
     x, h, c, w_ih, w_hh, b_ih, b_hh = args
     steps, batch, width = x.shape[0], x.shape[1], w_hh.shape[1]
     gates, inputs = w_ih.shape[0], w_ih.shape[1]
     result, cell, reserve = out
     rows = steps * batch
     biases = [Touch(b) for b in (b_ih, b_hh) if b is not None]
-    ahead = Kernel(
+    ahead = TracedKernel(
         "lstm_inputs",
         "gemm",
         2 * rows * gates * inputs + len(biases) * rows * gates,
@@ -137,7 +137,7 @@ def _forward(args: Sequence[Any], out: Any) -> list[Kernel]:
         (Touch(reserve, rows * gates),),
         (1, rows, gates, inputs),
     )
-    steps_in_turn = Kernel(
+    steps_in_turn = TracedKernel(
         "lstm_steps",
         "gemm",
         2 * rows * gates * width + CELL * rows * width,
@@ -148,14 +148,14 @@ def _forward(args: Sequence[Any], out: Any) -> list[Kernel]:
     return [ahead, steps_in_turn]
 
 
-def _backward(args: Sequence[Any], out: Any) -> list[Kernel]:
+def _backward(args: Sequence[Any], out: Any) -> list[TracedKernel]:
     grad, x, result, reserve, w_ih, w_hh, bias, wants_data = args
     gates, data, ih, hh, b_ih, b_hh = out
     steps, batch, width = x.shape[0], x.shape[1], w_hh.shape[1]
     rows, four, inputs = steps * batch, w_ih.shape[0], w_ih.shape[1]
     product = 2 * rows * four
     found = [
-        Kernel(
+        TracedKernel(
             "lstm_steps_backward",
             "gemm",
             product * width + 2 * CELL * rows * width,
@@ -171,11 +171,11 @@ def _backward(args: Sequence[Any], out: Any) -> list[Kernel]:
     )
     for kind, reads, made, size in wanted if wants_data else wanted[1:]:
         last = inputs if kind.startswith("lstm_inputs") else width
-        found.append(Kernel(kind, "gemm", product * last, tuple(map(Touch, reads)), (Touch(made),), size))
+        found.append(TracedKernel(kind, "gemm", product * last, tuple(map(Touch, reads)), (Touch(made),), size))
     if bias:
-        found.append(Kernel("sum", "reduction", rows * four, (Touch(gates),), (Touch(b_ih), Touch(b_hh))))
+        found.append(TracedKernel("sum", "reduction", rows * four, (Touch(gates),), (Touch(b_ih), Touch(b_hh))))
     return found
 
 
 #: name of an operation -> its kernels
-KERNELS: dict[str, Callable[[Sequence[Any], Any], list[Kernel]]] = {"lstm": _forward, "lstm_backward": _backward}
+KERNELS: dict[str, Callable[[Sequence[Any], Any], list[TracedKernel]]] = {"lstm": _forward, "lstm_backward": _backward}

@@ -11,7 +11,7 @@ from simperf.errors import InputError, Problem, SimperfError
 from simperf.workload.model import TracedModel
 from simperf.workload.trace.fit import fit
 from simperf.workload.trace.loss import find_loss
-from simperf.workload.trace.recorder import DataDependenceError, Recorded, Recorder, recording
+from simperf.workload.trace.recorder import DataDependenceError, Recorded, TraceRecorder, recording
 from simperf.workload.trace.target import blame, parse_input, require_torch
 from simperf.workload.trace.update import trace_optimizer
 from simperf.workload.traced import InputShape, ParameterTensor
@@ -173,7 +173,7 @@ def _record(
     """One step at one batch."""
     import torch
 
-    recorder = Recorder()
+    recorder = TraceRecorder()
     data = [torch.empty((batch, *s.shape), dtype=getattr(torch, s.dtype), device="meta") for s in shapes]
     for i, tensor in enumerate(data):
         recorder.storage(tensor, role="input", name=f"input{i}")
@@ -216,7 +216,7 @@ def _record(
 
 
 def _explain(
-    error: Exception, phase: str, recorder: Recorder, shapes: Sequence[InputShape], *, batch: int, first: int
+    error: Exception, phase: str, recorder: TraceRecorder, shapes: Sequence[InputShape], *, batch: int, first: int
 ) -> Problem:
     where = f"module {recorder.failed!r}" if recorder.failed else ""
     text = str(error)

@@ -8,7 +8,7 @@ from typing import Any
 
 from simperf.calibrate.dataset import Value
 from simperf.calibrate.measure.bench import Bench, Maker, New
-from simperf.calibrate.measure.pointwise import makers
+from simperf.calibrate.measure.pointwise import binary, makers, unary
 from simperf.calibrate.measure.shapes import sizes
 from simperf.calibrate.measure.task import Task
 from simperf.calibrate.measure.training.order import Candidate
@@ -26,23 +26,6 @@ def _more(bench: Bench) -> dict[str, Callable[[int], Maker]]:
     """Operation -> maker for a number of elements, of those that no other set has."""
     torch = bench.torch
     aten = torch.ops.aten
-
-    def one(function: Callable[[Any], Any]) -> Callable[[int], Maker]:
-        def sized(n: int) -> Maker:
-            def maker(new: New) -> Any:
-                x = new(n)
-                return lambda: function(x)
-
-            return maker
-
-        return sized
-
-    def silu_backward(n: int) -> Maker:
-        def maker(new: New) -> Any:
-            grad, x = new(n), new(n)
-            return lambda: aten.silu_backward(grad, x)
-
-        return maker
 
     tables: dict[str, Any] = {}
     tokens, width = (50304, 1024) if bench.cuda else (8192, 256)
@@ -66,12 +49,12 @@ def _more(bench: Bench) -> dict[str, Callable[[int], Maker]]:
     return {
         "embedding": embedding,
         "embedding_dense_backward": embedding_backward,
-        "silu": one(torch.nn.functional.silu),
-        "silu_backward": silu_backward,
-        "cast": one(lambda x: x.to(torch.bfloat16)),
-        "widen": one(lambda x: x.float()),
-        "amax": one(lambda x: torch.linalg.vector_norm(x, ord=float("inf"))),
-        "quantize": one(lambda x: x.to(torch.float8_e4m3fn)),
+        "silu": unary(torch.nn.functional.silu),
+        "silu_backward": binary(aten.silu_backward),
+        "cast": unary(lambda x: x.to(torch.bfloat16)),
+        "widen": unary(lambda x: x.float()),
+        "amax": unary(lambda x: torch.linalg.vector_norm(x, ord=float("inf"))),
+        "quantize": unary(lambda x: x.to(torch.float8_e4m3fn)),
     }
 
 

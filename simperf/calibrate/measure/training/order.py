@@ -53,14 +53,8 @@ def training_tasks(bench: Bench, only: Sequence[str] = ()) -> list[tuple[str, Ta
 
     Parameters
     ----------
-    bench : Bench
-    only : sequence of str
-        Families, keys of `FAMILIES`; all if empty.
-
-    Raises
-    ------
-    InputError
-        There is no such family.
+    bench, only
+        As for `simperf.calibrate.measure.task.tasks`, with the families that are listed here.
     """
     check_families(only, FAMILIES)
     listed: list[tuple[int, str, Task]] = []
