@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import simpy
 
+from simperf.engine.interference import Interference
 from simperf.engine.kernel import Kernel
+from simperf.engine.network import FlowNetwork
+from simperf.engine.share import Share, ShareUser
 from simperf.engine.simulation import Simulation
 from simperf.execution import copy, launch, record, synchronize, wait
 from simperf.execution.session import Session
@@ -84,3 +88,36 @@ def test_a_resource_of_ones_own():
     flow = network.transfer(["extra"], 100.0)
     network.env.run(flow)
     assert network.env.now == pytest.approx(2.0)
+
+
+def test_paces_follow_what_is_at_work():
+    """The object alone: factors of the kinds of kernels that run, while a copy is under way."""
+    env = simpy.Environment()
+    share, network = Share(env, 1.0), FlowNetwork(env, {})
+    found = Interference(share, network, {"kernel.compute": 1.25, "copy.compute": 2.0, "copy.memory": 4.0})
+    kernel = ShareUser(share, lambda event: None)
+    kernel.begin(1.0)
+    assert share.paces == {}, "kernels alone are as fast as ever"
+    assert found.begin_copy("gpu0:h2d", 8e9) == "gpu0:h2d"
+    assert share.paces == {"compute": 0.8, "memory": 1.0}
+    flow = network.transfer(("gpu0:h2d",), 4e9)
+    env.run(until=1.0)
+    assert network.rate(flow) == pytest.approx(8e9 / 2.0), "beside kernels that compute"
+    found.end_copy("gpu0:h2d")
+    assert share.paces == {}
+    env.run()
+    assert kernel not in share.running
+
+
+def test_the_slowest_kind_of_kernels_sets_the_pace_of_copies():
+    env = simpy.Environment()
+    share, network = Share(env, 2.0), FlowNetwork(env, {})
+    found = Interference(share, network, {"copy.compute": 2.0, "copy.memory": 4.0})
+    for kind in ("compute", "memory"):
+        user = ShareUser(share, lambda event: None)
+        user.kind = kind
+        user.begin(1e3)
+    found.begin_copy("a", 8e9)
+    flow = network.transfer(("a",), 1e9)
+    env.run(until=0.1)
+    assert network.rate(flow) == pytest.approx(2e9)

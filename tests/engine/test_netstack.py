@@ -8,10 +8,12 @@ from simperf.collectives import Transport, collective_event, execute, make_plan
 from simperf.collectives.bench import measure
 from simperf.collectives.calls import Call
 from simperf.engine.contention import cooled, found
+from simperf.engine.host import Host
+from simperf.engine.netstack import NetworkStacks
 from simperf.engine.recorder import Recorder
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError
-from simperf.hardware import Catalog, build_machine
+from simperf.hardware import Catalog, NetworkStackPart, build_machine, build_topology
 from simperf.run import run
 from simperf.scenario import make_scenario
 
@@ -306,3 +308,67 @@ def test_every_send_between_hosts_is_in_the_timeline():
     )
     assert all(span.end - span.start == pytest.approx(MIB / 3 / RATE, rel=1e-9) for span in spans)
     assert max(span.end for span in spans) == pytest.approx(end)
+
+
+# the stacks alone -----------------------------------------------------------------------
+
+
+def stacks(**costs):
+    """Stacks of two hosts with one core each, on a link of 1 MB/s and 1 ms each way; all that is left out is free."""
+    simulation = Simulation(build_topology("fully-connected", 1, bandwidth=1e6, latency=1e-3, nservers=2))
+    machine, env = simulation.machine, simulation.env
+    hosts = {name: Host(env, name, 1.0) for name in machine.cpus}
+    made = NetworkStacks(
+        env,
+        simulation.network,
+        NetworkStackPart(name="test", title="", sources={}, **costs),
+        host=hosts.__getitem__,
+        route=machine.route,
+        capacities=machine.resources,
+        buckets={},
+    )
+    return env, made
+
+
+def test_a_message_waits_until_its_receiver_has_asked():
+    env, made = stacks()
+    ends = {}
+    sent = made.send("s0", "s1", 1e6)
+    env.run(until=5.0)
+    assert not sent.triggered
+    assert made.used
+    received = made.receive("s0", "s1")
+    received.callbacks.append(lambda event: ends.update(received=env.now))
+    env.run()
+    assert ends["received"] == pytest.approx(5.0 + 1e-3 + 1e-3 + 1.0), "it says that it has room, and the bytes come"
+
+
+def test_slots_keep_sends_and_receives_apart():
+    env, made = stacks()
+    first, second = made.slot(), made.slot()
+    assert first != second
+    made.send("s0", "s1", 10.0, first)
+    other = made.receive("s0", "s1", second)
+    env.run()
+    assert not other.triggered, "what is sent under one number is not received under another"
+    mine = made.receive("s0", "s1", first)
+    env.run()
+    assert mine.processed
+
+
+def test_asking_and_adding_are_work_on_the_nodes_core():
+    env, made = stacks(call=0.25, add_rate=1e3)
+    made.call("s0")
+    added = made.add("s0", 500.0)
+    env.run(added)
+    assert env.now == pytest.approx(0.75), "two threads share one core: 0.25 s of both, and what is left"
+    free = made.call("s1")
+    env.run(free)
+    assert env.now == pytest.approx(1.0)
+
+
+def test_nothing_to_do_takes_no_time():
+    env, made = stacks()
+    env.run(made.call("s0"))
+    assert env.now == 0.0
+    assert not made.used

@@ -1,12 +1,15 @@
 """Memory of a replica: what holds it, and what would fit."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from simperf.errors import DeviceMemoryError
 from simperf.hardware import build_machine
-from simperf.memory import Holding, hold, largest_batch
+from simperf.memory import MemoryPool, largest_batch
+from simperf.memory.holding import Holding, hold
 from tests.training.strategies import CATALOG, layers, metric, run, session, star
 
 
@@ -98,3 +101,32 @@ def test_one_process_is_not_told_to_accumulate(strategy):
     with pytest.raises(DeviceMemoryError) as caught:
         run(star(2), layers(activations=1e9), batch=64, strategy=strategy)
     assert all("accumulate" not in problem.expected for problem in caught.value.problems)
+
+
+def test_a_shortage_says_what_is_needed_and_how_many_samples_would_fit():
+    pool = MemoryPool("gpu0", 10e9)
+    fits = Holding(pool, {"weights": 4e9, "activations": 6e9}, samples=6)
+    assert fits.shortage() == ("", None)
+    short = Holding(pool, {"weights": 4e9, "activations": 8e9}, samples=8, need=lambda n: 4e9 + n * 1e9)
+    text, most = short.shortage()
+    assert most == 6
+    assert text.startswith("8 samples need 12.00 GB (weights 4.000 GB, activations 8.000 GB), but it has 10.00 GB")
+    assert replace(short, need=None).shortage()[1] is None, "nobody knows how many would fit"
+
+
+def test_all_that_does_not_fit_is_told_with_the_right_value_of_the_key():
+    pools = [MemoryPool(f"gpu{i}", 10e9) for i in range(3)]
+    one = [Holding(pool, {"weights": 12e9}, samples=4, need=lambda n: 3e9 * n) for pool in pools[:2]]
+    none = Holding(pools[2], {"weights": 40e9}, samples=1, need=lambda n: 40e9 * n)
+    with pytest.raises(DeviceMemoryError) as caught:
+        hold([*one, none], key="program.batch", right="{} samples a GPU".format, otherwise="another model")
+    told = [(problem.key, problem.expected) for problem in caught.value.problems]
+    assert told == [("program.batch", "3 samples a GPU"), ("program.batch", "another model")]
+    assert "so is gpu1" in caught.value.problems[0].message
+    assert [pool.held for pool in pools] == [0.0, 0.0, 0.0], "none is held if one does not fit"
+
+
+def test_what_fits_is_held_by_kind():
+    pool = MemoryPool("gpu0", 10e9)
+    hold([Holding(pool, {"weights": 4e9, "buckets": 0.0, "activations": 2e9}, samples=1)])
+    assert (pool.held, pool.peak) == (6e9, 6e9)
