@@ -56,6 +56,11 @@ class Machine:
     kept : dict
         What others computed from the machine alone, by a key of theirs; a machine does not change.
 
+    Raises
+    ------
+    MachineError
+        It has neither servers nor a topology, or both.
+
     Examples
     --------
     >>> from simperf.hardware import Catalog
@@ -76,6 +81,8 @@ class Machine:
         self.name = name
         self.servers = tuple(servers)
         self.fabric, self.topology = fabric, topology
+        if bool(self.servers) == (topology is not None) or (fabric is not None and not self.servers):
+            raise MachineError(f"{name}: a machine has servers, perhaps with a fabric between them, or else a topology")
         single = self.servers[0].blueprint if self.servers and fabric is None else None
         self.hosting = hosting or (single.hosting if single is not None else Hosting())
         self._inner = fabric or Fabric()

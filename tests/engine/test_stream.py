@@ -10,6 +10,7 @@ from simperf.engine.network import FlowNetwork
 from simperf.engine.recorder import CATEGORIES, Recorder
 from simperf.engine.simulation import Simulation
 from simperf.errors import DeviceMemoryError, ProgramError
+from simperf.hardware import build_topology
 
 
 def simulation(**capacities):
@@ -105,10 +106,7 @@ def test_an_unlimited_pool_never_refuses():
 
 
 def test_the_machine_decides_which_devices_there_are():
-    class Machine:
-        nodes, gpus, resources = {}, (), {}
-
-    sim = Simulation(Machine())
+    sim = Simulation(build_topology("star", 2, bandwidth=1e9))
     with pytest.raises(ProgramError, match="no device 'gpu7'"):
         sim.device("gpu7")
     with pytest.raises(ProgramError, match="no host 'cpu9'"):

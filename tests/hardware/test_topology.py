@@ -10,8 +10,8 @@ from simperf.collectives.placement import place
 from simperf.collectives.rounds import solve
 from simperf.engine.maxmin import max_min_rates
 from simperf.engine.simulation import Simulation
-from simperf.errors import InputError, UnknownNameError
-from simperf.hardware import build_topology
+from simperf.errors import InputError, MachineError, UnknownNameError
+from simperf.hardware import Catalog, Fabric, Machine, build_topology
 from simperf.hardware.topology import TOPOLOGIES
 
 
@@ -152,3 +152,11 @@ def test_a_simulation_runs_on_a_topology():
     done = collective_event(simulation, plan, simulation.machine.gpus, 1e6)
     simulation.env.run(done)
     assert simulation.now == pytest.approx(2 * (4 * 1e6 / 1e9 + 2e-6), rel=1e-9)
+
+
+def test_a_machine_has_servers_or_a_topology():
+    topology = build_topology("star", 4, bandwidth=1e9).topology
+    servers = Catalog.load().machine("dgx-1v").servers
+    for parts in ({}, {"servers": servers, "topology": topology}, {"topology": topology, "fabric": Fabric()}):
+        with pytest.raises(MachineError, match="servers"):
+            Machine("nothing", **parts)
