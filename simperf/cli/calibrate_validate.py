@@ -25,7 +25,8 @@ def validate(
     ] = "table",
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the errors: .png, .svg or .pdf.")] = None,
     within: Annotated[
-        float | None, typer.Option(metavar="PERCENT", help="Exit with 1 if held-out points are off by more on average.")
+        float | None,
+        typer.Option(metavar="PERCENT", min=0.0, help="Exit with 1 if held-out points are off by more on average."),
     ] = None,
 ) -> None:
     """Predict every point, and say by how much each is off; held-out points are told apart."""

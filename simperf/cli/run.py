@@ -76,7 +76,7 @@ def run(
         page = result_report(result, machine=scenario.machine, command=typed(), scaling=lines, remarks=remarks)
         save_page(page, report)
         note(f"wrote {report}: open it in a browser")
-    if scenario.overridden:
+    if scenario.overridden and (variant or scenario.data.get("expect")):
         note("the file's [expect] is not checked, as the command line changes what is run")
     if scenario.variants:
         count = len(scenario.variants)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -71,6 +72,11 @@ def _check(settings: NcclSettings, machine: Machine, ranks: Sequence[str]) -> No
     if settings.network and server_count(machine, ranks) < 2:
         message = "all ranks are in one server, which NCCL's network does not reach"
         raise InputError(Problem(message, key="options.network", value=settings.network, expected="several servers"))
+    most = max(Counter(machine.nodes[rank].server for rank in ranks).values())
+    if settings.launches > most:
+        message = f"one process drives GPUs of one server, which has {most} of the ranks"
+        value, expected = str(settings.launches), f"1 to {most}" if most > 1 else "1"
+        raise InputError(Problem(message, key="options.launches", value=value, expected=expected))
     if settings.in_network:
         try:
             switch_sites(machine, ranks)

@@ -12,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from simperf.collectives.algorithms import algorithms, options_of
@@ -197,7 +197,9 @@ class ProcessGroup:
         Together they stand for every rank once.
     algorithm : str
         ``"nccl"`` does all collectives as NCCL would, ``"nccl-ring"`` with rings alone; any other name is an idealised
-        algorithm of all-reduce. Empty for NCCL where it runs, else a ring.
+        algorithm of all-reduce, and of the other collectives that have it. Empty for NCCL where it runs, else a ring.
+        Where it has none of that name, a broadcast or a reduction is a pipelined chain, over many ranks a tree, and
+        any other collective a ring, or what there is.
     slowdown : float
         How many times slower kernels are while a collective holds a part of their device.
     exact : bool
@@ -215,6 +217,9 @@ class ProcessGroup:
         No such algorithm.
     """
 
+    #: whether a named algorithm is that of broadcasts and reductions too, if they have it
+    names_all = True
+
     def __init__(
         self,
         m: Session,
@@ -229,7 +234,7 @@ class ProcessGroup:
     ) -> None:
         self.m, self.env, self.nodes, self.members = m, m.simulation.env, tuple(nodes), tuple(members)
         default = default_algorithm(m.simulation.machine, self.nodes)
-        self.algorithm = find_algorithm("all-reduce", algorithm) if algorithm else default
+        self.algorithm, self.named = find_algorithm("all-reduce", algorithm) if algorithm else default, bool(algorithm)
         self.exact, self.transport = exact, transport
         self.options: dict[str, Any] = {} if isinstance(options, NcclSettings) else dict(options or {})
         self.settings: NcclSettings | None = None
@@ -425,9 +430,12 @@ class ProcessGroup:
         """Algorithm and options of a collective."""
         if name == "all-reduce" or self.settings is not None:
             return self.algorithm, self.options
+        known = algorithms(name)
+        if self.algorithm in known and ((self.named and self.names_all) or name not in ("broadcast", "reduce")):
+            own = options_of(name, self.algorithm)
+            return self.algorithm, {key: value for key, value in self.options.items() if key in own}
         if name not in ("broadcast", "reduce"):
-            known = algorithms(name)
-            return next(one for one in (self.algorithm, "ring", *known) if one in known), {}
+            return "ring" if "ring" in known else known[0], {}
         return ("pipelined-tree", {"degree": 1}) if self.size <= LONGEST_CHAIN else ("binomial-tree", {})
 
     def _place(self, name: str, nbytes: float) -> PlacedPlan:
@@ -455,7 +463,7 @@ class ProcessGroup:
             if self.settings is None:
                 self._messages[key] = PlacedPlan(plan, place(plan, machine, ranks=pair), transport)
             else:
-                tuner = self.m.tuner(pair, "all-to-all", self.settings)
+                tuner = self.m.tuner(pair, "all-to-all", replace(self.settings, launches=0))  # they are the verb's
                 choice = tuner.message(nbytes)
                 self.m.simulation.network.provide(tuner.staged.resources)
                 self._messages[key] = PlacedPlan(plan, choice.placement, choice.transport)

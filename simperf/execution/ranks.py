@@ -56,7 +56,8 @@ def new_group(
         Numbers of devices of the machine, such as `simperf.layout.Mesh.group` gives, their nodes, or devices; the
         order is that of the group's ranks. All GPUs of the machine if left out.
     algorithm : str
-        ``"nccl"`` does as NCCL would; all others are idealised. NCCL where it runs if left out, else a ring.
+        ``"nccl"`` does as NCCL would; all others are idealised, and hold for the collectives that have them. NCCL
+        where it runs if left out, else a ring.
     options : mapping
         Of the algorithm.
 

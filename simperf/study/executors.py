@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from simperf.errors import InputError, Problem
 from simperf.registry import Registry
 
-__all__ = ["EXECUTORS", "Serial", "cores", "executor", "using", "workers_of"]
+__all__ = ["EXECUTORS", "Serial", "check_engine", "cores", "executor", "using", "workers_of"]
 
 T = TypeVar("T")
 Maker = Callable[[str], Executor]
@@ -50,6 +50,18 @@ def executor(engine: str = "serial") -> Executor:
     """
     name, _, argument = engine.partition(":")
     return EXECUTORS[name](argument)
+
+
+def check_engine(engine: str | Executor) -> None:
+    """Refuse an engine that there is not, also where all that it would do is known already.
+
+    Raises
+    ------
+    UnknownNameError
+        No such engine.
+    """
+    if isinstance(engine, str):
+        EXECUTORS[engine.partition(":")[0]]
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from simperf.errors import InputError, Problem, SimperfError, refuse_removed
 from simperf.scenario import Scenario, load_scenario
 from simperf.study.axes import OPTION, Axis, Design, make_axes, make_points
 from simperf.study.cache import Cache, cache_folder, folder_hash, point_key
-from simperf.study.executors import using, workers_of
+from simperf.study.executors import check_engine, using, workers_of
 from simperf.study.journal import Journal, canonical
 from simperf.study.points import Row, Task, failed_row, make_tasks, point_scenario, refuse_unused_in
 from simperf.study.run_point import run_task
@@ -199,6 +199,7 @@ def run_tasks(
     """
     from simperf.version import __version__
 
+    check_engine(engine)
     began = time.monotonic()
     study = {"simperf": __version__, "points": len(tasks), "study": _identity(tasks)}
     with ExitStack() as stack:

@@ -86,7 +86,17 @@ def test_a_log_that_does_not_say_its_collective_needs_to_be_told(file):
         import_file(path)
     with pytest.raises(InputError, match="no such collective"):
         import_file(path, collective="all-reduc")
-    assert import_file(path, collective="reduce-scatter", ranks=3).dataset.measurements[0].at["ranks"] == 3
+    found = import_file(path, collective="reduce-scatter").dataset.measurements[0]
+    assert (found.series, found.at["ranks"]) == ("reduce-scatter/nccl", 4)
+
+
+def test_ranks_are_told_only_of_a_log_that_does_not_name_them(file):
+    told = file("all_reduce.log", NEW)
+    assert import_file(told, ranks=4).dataset == import_file(told).dataset
+    with pytest.raises(InputError, match="--ranks: the log names 4 ranks"):
+        import_file(told, ranks=3)
+    silent = file("all_gather.log", "\n".join(line for line in NEW.splitlines() if "Rank" not in line))
+    assert import_file(silent, ranks=3).dataset.measurements[0].at["ranks"] == 3
 
 
 def test_rows_before_any_header_are_refused_with_their_line(file):
@@ -129,6 +139,8 @@ def test_a_json_file_of_nccl_tests_itself(file):
     assert [problem.key for problem in found.problems] == ["results[1]", "results[2]"]
     assert found.dataset.machine["gpu"] == "NVIDIA H100"
     assert b"secret" not in found.dataset.to_bytes()
+    with pytest.raises(InputError, match="--ranks: the file names 4 ranks"):
+        import_file(file("x.json", json.dumps(document)), ranks=8)
 
 
 def test_several_files_become_one_data_set_and_a_bad_one_does_not_stop_them(file):

@@ -44,6 +44,11 @@ def test_changed_numbers_are_not_held_to_the_file(simperf, chain):
     assert "[expect] is not checked" in err
 
 
+def test_nothing_is_said_of_expectations_that_a_file_does_not_have(simperf, tmp_path):
+    (tmp_path / "s.toml").write_text('[program]\nuse = "async-chain"\nn = 3\n')
+    assert simperf("run", "s.toml", "--set", "program.n=4")[2] == ""
+
+
 def test_a_variant_by_name(simperf, chain):
     code, out, _ = simperf("run", chain, "--variant", "slow")
     assert code == 0

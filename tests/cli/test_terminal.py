@@ -79,7 +79,9 @@ def test_a_value_without_meaning_is_placed_at_its_key(simperf, tmp_path):
     code, _, err = simperf("run", "s.toml", "--variant", "many")
     assert err.startswith("error: s.toml:8: program.servers: in the variant 'many': 20 servers for 10 shards")
     code, _, err = simperf("run", "s.toml", "--set", "program.servers=30")
-    assert err.startswith("error: s.toml:3: program.servers: 30 servers for 10 shards"), "it is not what line 5 says"
+    assert err.startswith("error: --set: program.servers: 30 servers for 10 shards"), "it is not what line 5 says"
+    code, _, err = simperf("run", "s.toml", "--variant", "many", "--set", "program.servers=30", "--set", "run.seed=1")
+    assert err.startswith("error: s.toml:8: program.servers: in the variant 'many': 20 servers for 10 shards")
 
 
 def test_a_data_set_is_refused_under_its_own_option(tmp_path):

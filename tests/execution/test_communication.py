@@ -362,3 +362,34 @@ def test_a_network_runs_over_streams_after_one_that_is_named():
         m.play(iter_of(compute(1e-6), run(network, m.gpu(), stream=stream), synchronize(m.gpu())))
         times.append(m.now)
     assert times[0] == times[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "algorithm", "options"),
+    [
+        ("broadcast", "ring", {}),
+        ("broadcast", "naive", {}),
+        ("reduce", "binomial-tree", {}),
+        ("all-gather", "ring", {}),
+        ("reduce-scatter", "halving-doubling", {}),
+        ("broadcast", "pipelined-tree", {"chunks": 7, "degree": 2}),
+    ],
+)
+def test_a_group_does_each_collective_by_its_algorithm_where_it_has_it(name, algorithm, options):
+    machine = star(8)
+
+    def program(m, rank):
+        group = new_group(m, algorithm=algorithm, options=options)
+        yield collective(group, name, 3e6)
+
+    row = simperf.collective(name, on=machine, sizes=[3_000_000], algorithm=algorithm, **options)[0]
+    assert play(machine, program).now == pytest.approx(row.time, rel=1e-12)
+
+
+def test_one_process_drives_no_more_gpus_than_a_server_has_of_the_ranks():
+    machine = CATALOG.machine("dgx-a100-x4")
+    ranks = machine.gpus[4:12]  # four of each of two servers
+    calls = {"on": machine, "sizes": ["8K"], "ranks": ranks}
+    assert simperf.collective("all-reduce", launches=4, **calls)[0].time > 0
+    with pytest.raises(InputError, match=r"options\.launches: one process drives GPUs of one server, which has 4 of"):
+        simperf.collective("all-reduce", launches=5, **calls)

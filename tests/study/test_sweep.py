@@ -10,7 +10,7 @@ import time
 import pytest
 
 from simperf import load_scenario, make_scenario, run
-from simperf.errors import InputError
+from simperf.errors import InputError, UnknownNameError
 from simperf.study.points import make_tasks, point_scenario, spawn_seed
 from simperf.study.sweep import Progress, sweep
 
@@ -147,6 +147,12 @@ def test_a_journal_of_another_sweep_is_refused_and_can_be_thrown_away(own, tmp_p
     with pytest.raises(InputError, match="another study"):
         sweep(own, ["program.n=2..9"], output=output)
     assert len(sweep(own, ["program.n=2..9"], output=output, fresh=True)) == 8
+
+
+def test_an_engine_that_there_is_not_is_refused_though_all_rows_are_known(own):
+    sweep(own, ["program.n=2,3"])
+    with pytest.raises(UnknownNameError, match="unknown engine 'loca'; did you mean 'local'"):
+        sweep(own, ["program.n=2,3"], engine="loca")
 
 
 def test_rows_are_taken_from_the_cache_until_a_file_changes(own, tmp_path):

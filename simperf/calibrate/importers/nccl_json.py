@@ -48,6 +48,10 @@ def import_nccl_json(text: str, name: str, *, collective: str = "", ranks: int =
     listed = config.get("devices")
     devices = listed if isinstance(listed, list) else []
     threads, gpus = (value if isinstance(value := config.get(key), int) else 1 for key in ("nthreads", "ngpus"))
+    if ranks and devices and ranks != len(devices):
+        message, expected = f"the file names {len(devices)} ranks", f"{len(devices)}, or none"
+        wrong = Problem(message, file=name, key="--ranks", value=str(ranks), expected=expected)
+        return Imported(Dataset(""), (*broken, wrong))
     count = ranks or len(devices) or threads * gpus
     hosts = {str(one.get("hostname") or "") if isinstance(one, Mapping) else "" for one in devices}
     ours = words[:1] == ["simperf"]

@@ -145,6 +145,10 @@ def import_nccl_text(text: str, name: str, *, collective: str = "", ranks: int =
         message = "the log does not say which collective it is of"
         problems.append(Problem(message, file=name, key="--collective", expected=", ".join(COLLECTIVES.values())))
         return Imported(Dataset(""), tuple(problems))
+    if ranks and head.ranks and ranks != head.ranks:
+        message = f"the log names {head.ranks} ranks"
+        problems.append(Problem(message, file=name, key="--ranks", value=str(ranks), expected=f"{head.ranks}, or none"))
+        return Imported(Dataset(""), tuple(problems))
     count = ranks or head.ranks or _counted(kind, [factor for *_, factor in rows]) or head.threads * head.gpus
     setup: dict[str, Value] = {"servers": len(head.hosts)} if head.hosts and "" not in head.hosts else {}
     if head.gpus > 1:

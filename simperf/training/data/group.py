@@ -87,6 +87,7 @@ class Group(ProcessGroup):
         No such algorithm.
     """
 
+    names_all = False  # a strategy's algorithm is that of all-reduce
     members: tuple[Replica, ...]
     spread = 0.0  # most by which ranks of one collective ended before the last one, and were kept [s]
 
