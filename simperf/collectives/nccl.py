@@ -23,7 +23,7 @@ from simperf.collectives.executors.channel_flows import play_channels
 from simperf.collectives.floor import floor
 from simperf.collectives.forwarding import Forwarding
 from simperf.collectives.nccl_channels import MachineAlgorithm
-from simperf.collectives.nccl_estimate import server_estimate
+from simperf.collectives.nccl_estimate import network_estimate, server_estimate
 from simperf.collectives.nccl_kernels import KernelCost, direct_protocol, kernel_costs
 from simperf.collectives.nccl_plans import ALGORITHMS, COLLECTIVES, NcclPlans
 from simperf.collectives.nccl_rings import PASSES
@@ -32,6 +32,7 @@ from simperf.collectives.networks import (
     low_latency_limit,
     network,
     network_of,
+    simple_tree_efficiency,
     tree_limit,
 )
 from simperf.collectives.placement import Placement, Transport
@@ -307,7 +308,13 @@ class Tuner:
     def _protocols(self, algorithm: str) -> tuple[str, ...]:
         if algorithm == "direct" and self._algorithm(algorithm).kernels:
             return PROTOCOLS[0], PROTOCOLS[-1]
-        return PROTOCOLS if algorithm in {"ring", "tree"} else PROTOCOLS[-1:]
+        if algorithm not in {"ring", "tree"}:
+            return PROTOCOLS[-1:]
+        if self.shape.far_adapters and self.settings.protocol != "LL128":
+            # NCCL has LL128 where GPU and adapter are below one PCIe switch, or if it is asked for
+            # (src/graph/tuning.cc: typeInter)
+            return PROTOCOLS[0], PROTOCOLS[-1]
+        return PROTOCOLS
 
     def _algorithm(self, algorithm: str) -> MachineAlgorithm:
         if algorithm not in self._algorithms:
@@ -332,8 +339,26 @@ class Tuner:
                 self.machine, self.ranks, pair, transport, passes=passes, bandwidth=paces, speed=self.speed
             )
             return found.time(nbytes)
+        if self._by_formula:
+            medium = "nvlink" if "nvlink" in one.lanes.media else "pcie"
+            return network_estimate(
+                self.shape, pair, transport, self.network, medium=medium, nbytes=nbytes, speed=self.speed
+            )
         channels = one.channels(protocol, transport, nbytes)
         return channels.time if channels is not None else 0.0
+
+    @cached_property
+    def _by_formula(self) -> bool:
+        """Whether NCCL's formula chooses: between rings and trees over three servers or more whose adapters move bytes.
+
+        It does not know what software moves; for two servers it takes bandwidths inside them.
+        """
+        return (
+            len(self.shape.groups) > 2
+            and self.collective in PASSES
+            and not self.in_network
+            and self.network.core == math.inf
+        )
 
     def _choice(self, pair: tuple[str, str], nbytes: float) -> Choice:
         algorithm, protocol = pair
@@ -364,6 +389,8 @@ class Tuner:
         if limit < math.inf and caps:
             scale = min(1.0, limit / (base.efficiency * sum(caps)))
             caps = tuple(cap * scale for cap in caps)
+        if algorithm == "tree" and self.shape.simple_trees:
+            caps = tuple(cap * simple_tree_efficiency() for cap in caps)
         return replace(base, media=media, caps=caps, connections=self.network.sockets)
 
     def _network_latency(self) -> float:

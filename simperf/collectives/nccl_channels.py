@@ -22,6 +22,10 @@ from simperf.collectives.staging import StagedMachine
 
 __all__ = ["MachineAlgorithm", "Participants"]
 
+#: messages to another server that a ring's chunk is cut into: chunks of NCCL_STEPS / 2 in slices of NCCL_STEPS / 4
+#: (NVIDIA/nccl 2.28, src/include/collectives.h)
+SLICES = {"Simple": 2}
+
 #: latencies of all connections that are kept, by protocol and latency of a hop over NVLink
 MOST_LATENCIES = 64
 
@@ -179,6 +183,10 @@ class MachineAlgorithm:
             self._paths[key] = longest(latency[a:b], steps)
         chunk, cap = wire * self.plan.channels[number].share / self.plan.nranks, transport.caps[number]
         begun, drain, pace = transport.start + self._paths[key], 0.0, math.inf
+        servers = len(self.shape.groups)
+        if servers > 1:
+            message, taken = chunk / SLICES.get(protocol, 1), self._paths[key] / steps + chunk / cap
+            begun += steps * self.tuner.network.exposed(protocol, message, taken, servers / self.plan.nranks)
         if self.host_paces:
             pace = self.host_paces[number]
             drain = max(0.0, (steps + 1) * chunk - steps * chunk * pace / cap)

@@ -6,6 +6,7 @@ A `NcclPlans` says it for one machine, set of ranks and collective, without any 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from simperf.collectives.algorithms import make_plan
@@ -145,6 +146,26 @@ class NcclPlans:
             edges = self.machine.route(self.ranks[self.groups[0][head]], away).edges
             cables += next((edge.count for edge in edges if self.machine.nodes[edge.src].kind == "nic"), 1)
         return cables
+
+    @cached_property
+    def far_adapters(self) -> bool:
+        """Whether a processor stands between a GPU that talks to other servers and its adapter."""
+        if len(self.groups) < 2:
+            return False
+        away = self.ranks[self.groups[1][0]]
+        for head in self.heads(inside=False):
+            for edge in self.machine.route(self.ranks[self.groups[0][head]], away).edges:
+                kind = self.machine.nodes[edge.src].kind
+                if kind == "cpu":
+                    return True
+                if kind == "nic":
+                    break
+        return False
+
+    @property
+    def simple_trees(self) -> bool:
+        """Whether a server's adapter is near one GPU only, so that this one talks to the servers above and below."""
+        return self.far_adapters and len(self.groups) > 2 and len(self.groups[0]) > 1
 
     def heads(self, *, inside: bool) -> tuple[int, ...]:
         """Places in a server of the ranks that talk to others: one for each adapter, or all that are as near to it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,15 @@ __all__ = [
     "network",
     "network_names",
     "network_of",
+    "post_overhead",
+    "simple_tree_efficiency",
     "tree_limit",
 ]
+
+#: time in which a message is given to the network, by vendor of the processors and of all others [s]: NVIDIA/nccl 2.28,
+#: src/graph/tuning.cc, getNetOverhead
+_POST_OVERHEADS = {"amd": 2e-6}
+_POST_OVERHEAD = 1e-6
 
 _FOLDER = Path(__file__).with_name("data")
 
@@ -63,6 +70,11 @@ class NcclNetwork:
         Adapters that are driven this way unasked.
     source : str
         Where the numbers come from.
+    rendezvous : float
+        Size above which a message is announced before it is sent [B].
+    handover : mapping of str to float
+        Least time [s] by protocol from server to server of a ring whose messages are above `rendezvous`, whatever
+        its latencies and bytes would allow.
     """
 
     name: str
@@ -73,10 +85,32 @@ class NcclNetwork:
     copies: int = 2
     nics: tuple[str, ...] = ()
     source: str = ""
+    rendezvous: float = 0.0
+    handover: Mapping[str, float] = field(default_factory=dict)
 
     def faster(self, speed: float) -> NcclNetwork:
         """The same network, whose latency and software are `speed` times as fast [1]."""
-        return self if speed == 1.0 else replace(self, latency=self.latency / speed, core=self.core * speed)
+        if speed == 1.0:
+            return self
+        handover = {protocol: time / speed for protocol, time in self.handover.items()}
+        return replace(self, latency=self.latency / speed, core=self.core * speed, handover=handover)
+
+    def exposed(self, protocol: str, message: float, step_time: float, share: float) -> float:
+        """Time that a step of a ring takes beyond its latency and its chunk [s].
+
+        Parameters
+        ----------
+        protocol : str
+        message : float
+            That the network is given at a time [B].
+        step_time : float
+            Mean latency of a step, and a chunk at the ring's pace [s].
+        share : float
+            Steps between servers of all steps of the ring [1].
+        """
+        if message <= self.rendezvous:
+            return 0.0
+        return max(0.0, self.handover.get(protocol, 0.0) * share - step_time)
 
 
 def _read(toml: TomlFile, name: str, values: Mapping[str, Any]) -> NcclNetwork:
@@ -89,6 +123,8 @@ def _read(toml: TomlFile, name: str, values: Mapping[str, Any]) -> NcclNetwork:
         int(values["copies"]),
         tuple(values.get("nics", ())),
         str(values["source"]),
+        parse(values["rendezvous"], "B") if "rendezvous" in values else 0.0,
+        {protocol: parse(time, "s") for protocol, time in values.get("handover", {}).items()},
     )
 
 
@@ -163,6 +199,12 @@ def _row(machine: Machine, rank: str) -> str:
     return _ROWS.get(part.architecture, "") if isinstance(part, GpuPart) else ""
 
 
+def _vendor(machine: Machine, ranks: Sequence[str]) -> str:
+    """Vendor of the processor of the first rank."""
+    host = machine.nodes[machine.host_of(ranks[0])].part
+    return host.vendor if isinstance(host, CpuPart) else ""
+
+
 def bandwidth_limit(protocol: str, machine: Machine, ranks: Sequence[str]) -> float:
     """The most that NCCL's tuner has for a protocol around rings of one server's GPUs [B/s of bus bandwidth]."""
     return _limits().get((protocol, "one", _row(machine, ranks[0])), math.inf)
@@ -177,9 +219,18 @@ def low_latency_limit(machine: Machine, ranks: Sequence[str]) -> float:
     where = _where(machine, ranks)
     key = _row(machine, ranks[0])
     if where != "one":
-        host = machine.nodes[machine.host_of(ranks[0])].part
-        key = "amd" if isinstance(host, CpuPart) and host.vendor == "amd" else "intel"
+        key = "amd" if _vendor(machine, ranks) == "amd" else "intel"
     return _limits().get(("LL", where, key), math.inf)
+
+
+def post_overhead(machine: Machine, ranks: Sequence[str]) -> float:
+    """Least time that NCCL's tuner has for a step of a ring over servers, by the vendor of the processors [s]."""
+    return _POST_OVERHEADS.get(_vendor(machine, ranks), _POST_OVERHEAD)
+
+
+def simple_tree_efficiency() -> float:
+    """What is left of the links where one GPU of a server talks to the server above and both below, 0 to 1."""
+    return _limits()["tree", "efficiency", "simple"]
 
 
 def tree_limit(machine: Machine, ranks: Sequence[str]) -> float:
