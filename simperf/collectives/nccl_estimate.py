@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from simperf.collectives.nccl_plans import Shape
+from simperf.collectives.nccl_plans import NcclPlans
 from simperf.collectives.nccl_rings import PASSES
-from simperf.collectives.networks import Network, bandwidth_limit, post_overhead
+from simperf.collectives.networks import NcclNetwork, bandwidth_limit, post_overhead
 from simperf.collectives.placement import Transport
 from simperf.hardware import GpuPart, Machine
 
@@ -93,10 +93,10 @@ def server_estimate(
 
 
 def network_estimate(
-    shape: Shape,
+    shape: NcclPlans,
     kind: tuple[str, str],
     transport: Transport,
-    network: Network,
+    network: NcclNetwork,
     *,
     medium: str,
     nbytes: float,
@@ -106,13 +106,13 @@ def network_estimate(
 
     Parameters
     ----------
-    shape : Shape
+    shape : NcclPlans
         Ranks and collective.
     kind : tuple of str
         Algorithm, ``"ring"`` or ``"tree"``, and protocol.
     transport : Transport
         Latencies, efficiency and channels of NCCL's constants on this machine.
-    network : Network
+    network : NcclNetwork
         Between the servers.
     medium : str
         Of the hops inside a server.

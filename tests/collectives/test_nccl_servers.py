@@ -9,7 +9,7 @@ import pytest
 from simperf.collectives.nccl import Tuner
 from simperf.collectives.nccl_channels import SLICES
 from simperf.collectives.nccl_estimate import network_estimate
-from simperf.collectives.networks import Network, network
+from simperf.collectives.networks import NcclNetwork, network
 from simperf.collectives.settings import NcclSettings
 from simperf.hardware import build_cluster
 
@@ -84,7 +84,7 @@ def test_the_formula_of_a_tree_has_levels_and_factors_by_size():
 
 def test_simple_flushes_and_so_has_the_networks_latency_twice():
     tuner = tuner_of(FAR, 3)
-    slow = Network("slow", latency=10e-6)
+    slow = NcclNetwork("slow", latency=10e-6)
 
     def found(name, protocol):
         transport = next(one for one in tuner.choices(8.0) if one.name == f"{name}/{protocol}").transport
