@@ -328,8 +328,13 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     except OSError as error:
         raise InputError(Problem(f"cannot be written: {error.strerror}", file=str(target))) from None
     try:
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                yield stream
+        except OSError as error:
+            if error.filename is not None:  # of another file
+                raise
+            raise InputError(Problem(f"cannot be written: {error.strerror}", file=str(target))) from None
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(temporary, 0o666 & ~mask)

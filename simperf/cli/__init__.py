@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any
 
-__all__ = ["main"]
+__all__ = ["Ending", "interruptible", "main"]
 
 _DEBUG = "--debug"
 #: packages that commands import, and one that typer does from some version on
@@ -40,49 +40,73 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a letter shows a question mark
             stream.reconfigure(errors="replace")
+    ending = Ending()
     try:
-        with _terminable():
+        with interruptible() as ending:
             code = _invoke(words)
             sys.stdout.flush()
-        return code
+        return ending.code if code == 128 + signal.SIGINT else code
     except BrokenPipeError:  # whoever read the output has seen enough
         _silence()
         return 0
     except KeyboardInterrupt:
-        return 130
-    except _Terminated:
-        return 143
+        return ending.code
     except SystemExit as error:
         _say(f"error: code of yours called sys.exit({error.code if error.code is not None else ''}), which ends Python")
         return 2
     except Exception as error:
+        if ending.came:  # an interrupt in the middle of an import may become another error on its way
+            return ending.code
         return _report(error, debug, measuring="measure" in words[:2])
 
 
-class _Terminated(BaseException):
-    """SIGTERM: leave as at Ctrl-C, so that no half-written file stays."""
+class Ending:
+    """Which signal has asked for an end, if one has: Ctrl-C, if nobody says another."""
+
+    def __init__(self) -> None:
+        self.number: int = signal.SIGINT
+        self.came = False
+
+    @property
+    def code(self) -> int:
+        """The exit code that a shell would show: 130 (Ctrl-C), 143 (SIGTERM) or 129 (SIGHUP)."""
+        return 128 + self.number
+
+
+class _Handler:
+    """Turns a signal into `KeyboardInterrupt` and notes it."""
+
+    def __init__(self, ending: Ending) -> None:
+        self.ending, self.process = ending, os.getpid()
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if os.getpid() != self.process:  # a forked worker, which its parent ends
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        self.ending.number, self.ending.came = number, True
+        raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
-def _terminable() -> Iterator[None]:
-    """Turn SIGTERM into an exception, where nobody else has a handler for it and Python lets us have one."""
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
-        yield
-        return
+def interruptible() -> Iterator[Ending]:
+    """Take a request to end, and a terminal that is closed, like Ctrl-C: as `KeyboardInterrupt`, so that all is kept.
 
-    ours = os.getpid()
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        if os.getpid() != ours:  # a forked worker, which its parent ends
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            os.kill(os.getpid(), signal.SIGTERM)
-        raise _Terminated
-
-    signal.signal(signal.SIGTERM, leave)
+    A signal that is ignored, as SIGHUP is under nohup, stays so, and one that somebody else handles; where Python lets
+    us have no handler, nothing changes.
+    """
+    ending = Ending()
+    main = threading.current_thread() is threading.main_thread()
+    names = ("SIGINT", "SIGTERM", "SIGHUP") if main else ()
+    before = {number: signal.getsignal(number) for number in (getattr(signal, name, None) for name in names) if number}
+    usual = (signal.SIG_DFL, signal.default_int_handler)
+    taken = {number: one for number, one in before.items() if one in usual or isinstance(one, _Handler)}
     try:
-        yield
+        for number in taken:
+            signal.signal(number, _Handler(ending))
+        yield ending
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number, handler in taken.items():
+            signal.signal(number, handler)
 
 
 def _silence() -> None:

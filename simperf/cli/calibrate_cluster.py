@@ -77,8 +77,8 @@ def cluster(
         return
     from simperf.calibrate.cluster.needs import check
     from simperf.calibrate.measure.stolen import disturbed
+    from simperf.cli import interruptible
     from simperf.cli.outputs import verify_outputs
-    from simperf.cli.signals import interruptible
     from simperf.cli.terminal import note
 
     shape, further = _shape(rate, rate_of or [], burst, queue, hosts), _rates(rates)

@@ -41,8 +41,8 @@ def measure(
     from simperf.calibrate.measure.task import check_families
     from simperf.calibrate.measuring import TRAINING_FILE, families_of
     from simperf.calibrate.measuring import measure as run_measure
+    from simperf.cli import interruptible
     from simperf.cli.outputs import verify_outputs
-    from simperf.cli.signals import interruptible
     from simperf.cli.terminal import note
     from simperf.errors import InputError, Problem
 

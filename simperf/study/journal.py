@@ -77,21 +77,39 @@ class Journal:
         self.close()
 
     def add(self, row: dict[str, Any]) -> None:
-        """Keep a finished point."""
+        """Keep a finished point.
+
+        Raises
+        ------
+        InputError
+            It cannot be written, as on a disk that is full.
+        """
+        try:
+            self._stream.write(canonical(row).encode() + b"\n")
+            self._stream.flush()
+            now = time.monotonic()
+            if now - self._synced > _SYNC:
+                os.fsync(self._stream.fileno())
+                self._synced = now
+        except OSError as error:
+            raise self._full(error) from None
         self.rows[row["point"]] = row
-        self._stream.write(canonical(row).encode() + b"\n")
-        self._stream.flush()
-        now = time.monotonic()
-        if now - self._synced > _SYNC:
-            os.fsync(self._stream.fileno())
-            self._synced = now
 
     def close(self) -> None:
         """Keep the file for later."""
         if not self._stream.closed:
-            self._stream.flush()
-            os.fsync(self._stream.fileno())
-            self._stream.close()
+            try:
+                self._stream.flush()
+                os.fsync(self._stream.fileno())
+                self._stream.close()
+            except OSError as error:
+                with contextlib.suppress(OSError):
+                    self._stream.close()
+                raise self._full(error) from None
+
+    def _full(self, error: OSError) -> InputError:
+        """A point that could not be written; those before it are kept."""
+        return InputError(Problem(f"cannot be written: {error.strerror}", file=str(self.path)))
 
     def remove(self) -> None:
         """Delete the file: the table is written."""

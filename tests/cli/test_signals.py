@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from simperf.cli.signals import Ending, interruptible
+from simperf.cli import Ending, interruptible
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 

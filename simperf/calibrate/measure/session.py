@@ -24,8 +24,8 @@ from simperf.calibrate.measure.task import Task, note_text
 
 __all__ = ["NO_TIME", "SAVE_EVERY", "Interrupted", "MeasuringSession", "measure"]
 
-#: time between two savings [s]
-SAVE_EVERY = 5.0
+#: time between two savings over what a saving takes: points are kept as they are measured, for a twentieth of the time
+SAVE_EVERY = 20.0
 #: what measuring again may take after however short a first round [s]
 LEAST = 30.0
 #: is told as a family while the end of a disturbance is waited for
@@ -75,7 +75,8 @@ class MeasuringSession:
     recover : callable
         Makes the device usable again after a task that failed; fails itself if it is not.
     save_every : float
-        Time between two saves [s]; 0 saves each point as it is measured.
+        Time between two saves over what the last one took [1]; 0 saves each point as it is measured, and more does so
+        until files are long.
 
     Raises
     ------
@@ -106,6 +107,7 @@ class MeasuringSession:
     _notes: dict[str, None] = field(init=False, default_factory=dict)
     _now_there: set[str] = field(init=False, default_factory=set)
     _saved: float = field(init=False, default=0.0)
+    _saving: float = field(init=False, default=0.0)
     _started: float = field(init=False, default=0.0)
     _began: float = field(init=False, default=0.0)
 
@@ -226,7 +228,7 @@ class MeasuringSession:
     def _keep(self, points: Iterable[Measurement]) -> None:
         """Points from now on; saved if it is time."""
         self._known.update((point.key, point) for point in points)
-        if self.now() - self._saved >= self.save_every:
+        if self.now() - self._saved >= self.save_every * self._saving:
             self.save()
 
     def disturbed(self, tasks: Iterable[tuple[str, Task | str]]) -> list[tuple[str, Task, list[int]]]:
@@ -295,13 +297,15 @@ class MeasuringSession:
         made = dict(self.dataset.made)
         now = self.now()
         made["seconds"] = round(float(made.get("seconds", 0.0)) + now - self._started, 1)
-        self._started = self._saved = now
+        self._started = now
         kept = (text for text in self.dataset.notes if not text.startswith(tuple(self._now_there)))
         kept = (text for text in kept if not text.endswith(NO_TIME))
         late = (note_text(series, f"{count} {NO_TIME}") for series, count in self.unmeasured.items())
         notes = tuple(dict.fromkeys((*kept, *self._notes, *late)))
         self.dataset = replace(self.dataset.with_points(self._known.values()), made=made, notes=notes)
         self.dataset.save(self.path)
+        self._saved = self.now()
+        self._saving = self._saved - now
 
 
 def measure(
