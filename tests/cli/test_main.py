@@ -172,7 +172,7 @@ def leaves(m):
 def test_a_termination_leaves_no_half_written_file(simperf, tmp_path):
     (tmp_path / "own.py").write_text(OWN)
     (tmp_path / "s.toml").write_text('[program]\npython = "own.py:killed"\n')
-    assert simperf("run", "s.toml") == (143, "", "")
+    assert simperf("run", "s.toml") == (143, "", "runs the code of own.py, which the scenario names\n")
     assert {path.name for path in tmp_path.iterdir()} == {"own.py", "s.toml"}
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 

@@ -7,7 +7,7 @@ import tomllib
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import simperf
@@ -97,6 +97,7 @@ def test_the_order_of_keys_and_a_value_that_is_set_to_itself_change_nothing(name
     assert _numbers(make_scenario(data, folder=_folder(name)), set=same) == before
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # of drawing, on a computer that has other work
 @given(
     nbytes=st.floats(1e3, 1e9),
     n=st.integers(1, 20),
