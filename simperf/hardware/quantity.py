@@ -198,7 +198,7 @@ _ATTENTION = {
 }
 
 
-class AttentionTable:
+class LibraryConstants:
     """Annotation of a table of constants of attention kernels: ``LIBRARY.CONSTANT`` to a number without a dimension."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
@@ -367,7 +367,7 @@ Precision = Literal["fp64", "fp64-tensor", "fp32", "tf32", "fp16", "fp16-vector"
 _FAMILIES = ("gemm", "conv", "elementwise", "reduction", "normalization", "attention", "copy")
 ExpertConstants = Annotated[dict[str, float], ConstantTable("experts", EXPERT_CONSTANTS)]
 Efficiency = dict[Annotated[str, KernelFamily()], Fraction]
-AttentionConstants = Annotated[dict[str, float], AttentionTable()]
+AttentionConstants = Annotated[dict[str, float], LibraryConstants()]
 ProductConstants = Annotated[
     dict[str, float],
     ConstantTable(

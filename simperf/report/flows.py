@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from simperf.engine.recorder import Span
 from simperf.engine.tracks import split_track
-from simperf.report.lanes import Lane
+from simperf.report.lanes import TimelineRow
 from simperf.results import Result
 
 __all__ = ["LAUNCHES", "RECEIVE", "FlowArrow", "Spot", "arrivals", "launches", "receiver"]
@@ -49,7 +49,7 @@ def receiver(span: Span, lane: str) -> str:
     return what.removeprefix(_TO) if what.startswith(_TO) else ""
 
 
-def arrivals(layout: Sequence[Lane]) -> tuple[list[Lane], list[FlowArrow]]:
+def arrivals(layout: Sequence[TimelineRow]) -> tuple[list[TimelineRow], list[FlowArrow]]:
     """One row a node with the moments at which bytes have arrived there, and an arrow to each from its send."""
     found: dict[str, list[tuple[Span, Spot]]] = {}
     for row in layout:
@@ -69,7 +69,7 @@ def arrivals(layout: Sequence[Lane]) -> tuple[list[Lane], list[FlowArrow]]:
     return received, flows
 
 
-def launches(result: Result, layout: Sequence[Lane]) -> tuple[list[Lane], list[FlowArrow]]:
+def launches(result: Result, layout: Sequence[TimelineRow]) -> tuple[list[TimelineRow], list[FlowArrow]]:
     """Arrows that the engine recorded, each from what led to a kernel; rows with launches that are no spans.
 
     A kernel comes from its launch; where that takes no time, or has to wait for a place in the queue, from what the
@@ -112,8 +112,8 @@ def launches(result: Result, layout: Sequence[Lane]) -> tuple[list[Lane], list[F
     return found, flows
 
 
-def _row(owner: str, name: str, moments: list[tuple[Span, Spot]]) -> tuple[Lane, list[tuple[Spot, Spot]]]:
+def _row(owner: str, name: str, moments: list[tuple[Span, Spot]]) -> tuple[TimelineRow, list[tuple[Spot, Spot]]]:
     """A row of moments in order of time, and where each is, with what it belongs to."""
     moments.sort(key=lambda moment: moment[0].start)
-    row = Lane(owner, name, 0, [moment for moment, _ in moments])
+    row = TimelineRow(owner, name, 0, [moment for moment, _ in moments])
     return row, [((id(row), index), other) for index, (_, other) in enumerate(moments)]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simperf.engine.recorder import CATEGORIES, Category, Span
-from simperf.report.lanes import Lane, natural, rows
+from simperf.report.lanes import TimelineRow, natural, rows
 from simperf.report.style import COLORS, HATCHES, columns, letters_on, note, time_scale, written
 from simperf.results import Result
 
@@ -33,7 +33,7 @@ _HEIGHT = 0.8
 Floats = npt.NDArray[np.float64]
 
 
-def gantt_rows(result: Result) -> tuple[list[Lane], str]:
+def gantt_rows(result: Result) -> tuple[list[TimelineRow], str]:
     """Rows to draw, and what to say if they are not all."""
     found = rows(result)
     if len(found) <= _ROWS:
@@ -42,7 +42,7 @@ def gantt_rows(result: Result) -> tuple[list[Lane], str]:
     for owner, group in itertools.groupby(found, key=lambda row: row.owner):
         members = list(group)
         spans = sorted((span for row in members for span in row.spans), key=lambda span: span.start)
-        merged.append(Lane(owner, f"all {len(members)} rows" if len(members) > 1 else members[0].name, 0, spans))
+        merged.append(TimelineRow(owner, f"all {len(members)} rows" if len(members) > 1 else members[0].name, 0, spans))
     text = f"{len(found)} rows are merged into one a device or host."
     if len(merged) > _ROWS:
         text += f" The first {_ROWS} of {len(merged)} are shown."
@@ -182,7 +182,7 @@ def _density(axes: Any, y: int, groups: Groups, time: float, factor: float) -> N
         low = high
 
 
-def _names(axes: Any, shown: Sequence[Lane], time: float, factor: float) -> None:
+def _names(axes: Any, shown: Sequence[TimelineRow], time: float, factor: float) -> None:
     """Write the name into every span that has room for it."""
     if time <= 0:
         return

@@ -15,13 +15,13 @@ from simperf.engine.recorder import Span
 from simperf.engine.tracks import split_track
 from simperf.results import Result
 
-__all__ = ["Lane", "allocate", "natural", "ordered", "rows"]
+__all__ = ["TimelineRow", "allocate", "natural", "ordered", "rows"]
 
 _FLAT = frozenset(("communication", "copy", "storage", "compute", "memory"))
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class TimelineRow:
     """One lane of one track.
 
     Parameters
@@ -84,19 +84,19 @@ def _contains(parent: Span, child: Span) -> bool:
     return child.end <= parent.end and not same and child.category not in _FLAT and parent.category not in _FLAT
 
 
-def rows(result: Result) -> list[Lane]:
+def rows(result: Result) -> list[TimelineRow]:
     """All rows of a result: servers in order, in each hosts before storage before GPUs, streams by number."""
     tracks: dict[str, list[Span]] = {}
     for span in result.spans:
         tracks.setdefault(span.track, []).append(span)
-    found: list[Lane] = []
+    found: list[TimelineRow] = []
     for track, spans in tracks.items():
         storage = all(span.category == "storage" for span in spans)
         owner, name = (track, "") if storage else split_track(track, result.resources)
-        found += [Lane(owner, name, lane, members) for lane, members in enumerate(allocate(spans))]
+        found += [TimelineRow(owner, name, lane, members) for lane, members in enumerate(allocate(spans))]
     return ordered(found)
 
 
-def ordered(found: Iterable[Lane]) -> list[Lane]:
+def ordered(found: Iterable[TimelineRow]) -> list[TimelineRow]:
     """Rows in the order in which people expect them."""
     return sorted(found, key=lambda row: (_owner_order(row.owner), natural(row.name), row.lane))

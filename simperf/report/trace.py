@@ -25,7 +25,7 @@ from typing import Any
 from simperf.engine.tracks import split_track
 from simperf.files import write_packed
 from simperf.report.flows import FlowArrow, Spot, arrivals, launches
-from simperf.report.lanes import Lane, natural, ordered, rows
+from simperf.report.lanes import TimelineRow, natural, ordered, rows
 from simperf.results import Result
 
 __all__ = ["save_trace", "trace_bytes"]
@@ -94,7 +94,7 @@ def _stamp(grid: int) -> str:
     return f'"ts":{grid // 1000}.{grid % 1000:03d}'
 
 
-def _names(layout: Iterable[Lane], processes: Mapping[str, int]) -> Iterator[str]:
+def _names(layout: Iterable[TimelineRow], processes: Mapping[str, int]) -> Iterator[str]:
     def name(what: str, pid: int, tid: int, **args: Any) -> str:
         return _encode({"ph": "M", "name": what, "pid": pid, "tid": tid, "args": args})
 
@@ -106,7 +106,7 @@ def _names(layout: Iterable[Lane], processes: Mapping[str, int]) -> Iterator[str
         yield name("thread_sort_index", processes[row.owner], tid, sort_index=tid)
 
 
-def _hidden(layout: Iterable[Lane]) -> set[Spot]:
+def _hidden(layout: Iterable[TimelineRow]) -> set[Spot]:
     """Moments that come after `_PILE` others within the same nanosecond of a row."""
     found: set[Spot] = set()
     for row in layout:
@@ -121,7 +121,7 @@ def _hidden(layout: Iterable[Lane]) -> set[Spot]:
 
 
 def _bound(
-    flows: Iterable[FlowArrow], layout: Mapping[int, Lane], places: Mapping[int, str], hidden: set[Spot]
+    flows: Iterable[FlowArrow], layout: Mapping[int, TimelineRow], places: Mapping[int, str], hidden: set[Spot]
 ) -> tuple[dict[Spot, list[str]], dict[Spot, list[str]], list[Timed]]:
     """Events of all arrows that can be drawn: starts and ends by the span that they follow, and the late ends.
 
@@ -149,7 +149,7 @@ def _bound(
 
 
 def _spans(
-    row: Lane, place: str, hidden: set[Spot], leave: Mapping[Spot, list[str]], reach: Mapping[Spot, list[str]]
+    row: TimelineRow, place: str, hidden: set[Spot], leave: Mapping[Spot, list[str]], reach: Mapping[Spot, list[str]]
 ) -> Iterator[Timed]:
     """Begin and end of each span, with the arrows that it has; of those that end together the inner one first."""
     stack: list[int] = []

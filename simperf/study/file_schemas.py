@@ -22,7 +22,7 @@ def file_schema(kind: str) -> Schema:
     Parameters
     ----------
     kind : str
-        ``"plan"`` is what `simperf plan` reads, ``"finished-plan"`` what `Plan.save` writes; all others as in
+        ``"plan"`` is what `simperf plan` reads, ``"finished-plan"`` what `TrainingPlan.save` writes; all others as in
         `simperf.scenario.json_schema.json_schema`.
 
     Raises

@@ -19,7 +19,7 @@ from simperf.engine.recorder import CATEGORIES, Span
 from simperf.report.gantt import link_rates
 from simperf.report.html.page import table
 from simperf.report.html.steps import counter_rows
-from simperf.report.lanes import Lane, rows
+from simperf.report.lanes import TimelineRow, rows
 from simperf.report.style import COLORS, HATCHES, letters_on, written
 from simperf.results import Result
 from simperf.units import format_quantity
@@ -166,7 +166,7 @@ def timeline_data(result: Result, *, most: int = MOST) -> tuple[dict[str, Any], 
     return data, " ".join(remarks)
 
 
-def _fewer(found: list[Lane]) -> tuple[list[Lane], list[str]]:
+def _fewer(found: list[TimelineRow]) -> tuple[list[TimelineRow], list[str]]:
     """At most as many rows as a page shows: sends put together first, then whatever a node has; and what to say."""
     remarks = []
     if len(found) > _ROWS:
@@ -182,7 +182,7 @@ def _fewer(found: list[Lane]) -> tuple[list[Lane], list[str]]:
     return found[:_ROWS], remarks
 
 
-def _together(found: list[Lane], key: Callable[[Lane], tuple[str, str]]) -> list[Lane]:
+def _together(found: list[TimelineRow], key: Callable[[TimelineRow], tuple[str, str]]) -> list[TimelineRow]:
     """One row for each run of rows with the same owner and name."""
     merged = []
     for (owner, name), group in groupby(found, key=key):
@@ -191,7 +191,7 @@ def _together(found: list[Lane], key: Callable[[Lane], tuple[str, str]]) -> list
             merged.append(members[0])
             continue
         spans = sorted((span for row in members for span in row.spans), key=lambda span: span.start)
-        merged.append(Lane(owner, f"all {len(members)} {name or 'rows'}", 0, spans))
+        merged.append(TimelineRow(owner, f"all {len(members)} {name or 'rows'}", 0, spans))
     return merged
 
 

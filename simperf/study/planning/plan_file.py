@@ -74,5 +74,5 @@ def read_plan(data: Any, *, file: str | TomlFile = "") -> PlanFile:
     if isinstance(data, Mapping) and "ranked" in data and "format" not in data:
         message = "a finished plan from before format 1, which does not say what was asked for"
         name = file.path if isinstance(file, TomlFile) else file
-        raise InputError(Problem(message, file=name, expected="what `Plan.save` writes: run the plan again"))
+        raise InputError(Problem(message, file=name, expected="what `TrainingPlan.save` writes: run the plan again"))
     return read_format(PlanFile, data, "no finished plan", file=file, again="run the plan again")

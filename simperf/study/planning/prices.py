@@ -9,7 +9,7 @@ from pathlib import Path
 from simperf.errors import InputError, UnitError
 from simperf.files import TomlFile, read_toml
 from simperf.hardware import Catalog
-from simperf.study.planning.reader import TableReader
+from simperf.study.planning.reader import RequestTable
 from simperf.units import parse
 
 __all__ = ["PriceList", "read_prices"]
@@ -32,7 +32,7 @@ class PriceList:
         return self.prices[name]
 
 
-def read_prices(table: TableReader, instances: Sequence[str], catalog: Catalog, folder: Path) -> PriceList:
+def read_prices(table: RequestTable, instances: Sequence[str], catalog: Catalog, folder: Path) -> PriceList:
     """Prices of all instances: those of the file's ``own`` table, else of its price file, else of the catalogue.
 
     A price file has ``date`` and ``source``, and a table ``[price]`` of instances. What is wrong, a price that is
@@ -81,7 +81,7 @@ def _of_catalog(catalog: Catalog, instance: str, kind: str) -> tuple[float | Non
     return (None if price is None else parse(price, "USD/h")), said
 
 
-def _entries(toml: TomlFile, at: tuple[str, ...], given: object, table: TableReader) -> dict[str, float]:
+def _entries(toml: TomlFile, at: tuple[str, ...], given: object, table: RequestTable) -> dict[str, float]:
     if not isinstance(given, dict):
         table.problems.append(toml.problem(at, "a table of prices is expected", value=given))
         return {}

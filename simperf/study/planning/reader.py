@@ -9,12 +9,12 @@ from simperf.errors import Problem, UnitError, nearest
 from simperf.files import TomlFile
 from simperf.units import parse
 
-__all__ = ["TableReader"]
+__all__ = ["RequestTable"]
 
 Key = tuple[str | int, ...]
 
 
-class TableReader:
+class RequestTable:
     """One table of a file; what is wrong is added to `problems`.
 
     Parameters

@@ -13,7 +13,7 @@ from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.files import TomlFile, read_toml, refuse_format, refuse_other
 from simperf.hardware import Catalog
 from simperf.study.planning.prices import PriceList, read_prices
-from simperf.study.planning.reader import TableReader
+from simperf.study.planning.reader import RequestTable
 from simperf.training.strategies import REPLICATED
 from simperf.workload.mixed import TRAINING_PRECISIONS
 from simperf.workload.model import TracedModel
@@ -161,7 +161,7 @@ def _read(toml: TomlFile) -> Request:
         if name not in ("format", *TABLES)
     ]
     head, candidates, limits, prices, failures, calibration = (
-        TableReader(toml, name, keys, problems) for name, keys in TABLES.items()
+        RequestTable(toml, name, keys, problems) for name, keys in TABLES.items()
     )
     folder = Path(toml.path).parent if toml.path else Path()
     catalog = _catalog(candidates, folder, problems)
@@ -231,7 +231,7 @@ def _read(toml: TomlFile) -> Request:
     return request
 
 
-def _catalog(candidates: TableReader, folder: Path, problems: list[Problem]) -> Catalog:
+def _catalog(candidates: RequestTable, folder: Path, problems: list[Problem]) -> Catalog:
     own = candidates.text("folder")
     try:
         return Catalog.load([folder / own] if own else [])
@@ -240,7 +240,7 @@ def _catalog(candidates: TableReader, folder: Path, problems: list[Problem]) -> 
         return Catalog.load()
 
 
-def _model(head: TableReader, folder: Path) -> TracedModel | None:
+def _model(head: RequestTable, folder: Path) -> TracedModel | None:
     from simperf.workload.zoo import load
 
     name = head.text("model")
@@ -261,7 +261,7 @@ def _model(head: TableReader, folder: Path) -> TracedModel | None:
     return model
 
 
-def _samples(head: TableReader, model: TracedModel | None) -> float:
+def _samples(head: RequestTable, model: TracedModel | None) -> float:
     """Samples in all, of epochs over a data set or of tokens."""
     tokens, data, epochs = head.number("tokens"), head.number("samples"), head.number("epochs", 1.0)
     if ("tokens" in head) == ("samples" in head):
@@ -286,7 +286,7 @@ def _samples(head: TableReader, model: TracedModel | None) -> float:
 
 
 def _contradictions(
-    limits: TableReader,
+    limits: RequestTable,
     most: Mapping[str, float],
     nodes: tuple[int, ...],
     batches: tuple[int, ...],
@@ -314,7 +314,7 @@ def _contradictions(
         against("price", min(asked), f"the cheapest asks {min(asked):.2f} USD/h")
 
 
-def _failures(table: TableReader) -> Failures | None:
+def _failures(table: RequestTable) -> Failures | None:
     if not table.data:
         return None
     if "node_mtbf" not in table:
