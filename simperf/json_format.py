@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from simperf.errors import InputError, Problem
 from simperf.files import TomlFile, dotted
 
-__all__ = ["FORMAT", "JsonTable", "read_format"]
+__all__ = ["FORMAT", "JsonTable", "json_text", "read_format"]
 
 #: format of results and plans that this version writes, and the only one that it reads; raised when a key changes its
 #: meaning or is removed
@@ -23,6 +25,19 @@ _CHOICE = re.compile(r"\[|^constrained-|^(int|float)$")
 _MOST = 10
 
 T = TypeVar("T", bound=BaseModel)
+
+
+def json_text(value: Any, *, indent: int | None = 2) -> str:
+    """A value as JSON that every program reads: null where a number is infinite, or none."""
+    return json.dumps(_finite(value), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class JsonTable(BaseModel):

@@ -214,8 +214,17 @@ _KEYS = ("schema", "title", "machine", "versions", "made", "notes", "measurement
 _POINT_KEYS = ("series", "at", "samples", "unit", "warnings", "stolen", "sensors")
 #: problems that are told of one file
 _MOST_TOLD = 20
-#: largest number of a condition or a reading, and largest time [s]: ten years
-_HUGE, _LONG = 1e18, 3e8
+#: largest number of a condition or a reading, and longest reading [s]
+_HUGE, _LONG = 1e18, 1e6
+#: smallest and largest number of some conditions
+_RANGES = {
+    **dict.fromkeys(("ranks", "hosts", "servers", "threads", "steps", "batch"), (1, 10**6)),
+    "rate": (1, 1e15),
+    "burst": (0, 1e12),
+    "queue": (0, 1e12),
+}
+#: series that an imported trace gives, in which what ended at once takes no time
+_MAY_BE_0 = ("host/", "launch/", "kernel/", "copy/", "stream/", "device/", "overlap/", "trace/")
 
 
 def _table(file: TomlFile, key: str, problems: list[Problem]) -> dict[str, Any]:
@@ -246,12 +255,17 @@ def _point(row: Any) -> Measurement:
     for key, value in row["at"].items():
         if not isinstance(value, str | int | float):
             raise ValueError(f"conditions must be names, numbers, true or false: at.{key} is {type(value).__name__}")
-        if not isinstance(value, str | bool) and not 0 <= value <= _HUGE:
-            raise ValueError(f"conditions are from 0 to {_HUGE:g}: at.{key} is {value:g}")
+        low, high = _RANGES.get(key, (0, _HUGE))
+        if not isinstance(value, str | bool) and not low <= value <= high:
+            raise ValueError(f"at.{key} is {value:g}: a number from {low:g} to {high:g} is expected")
+        if isinstance(value, str | bool) and key in _RANGES:
+            raise ValueError(f"at.{key} is {value!r}: a number from {low:g} to {high:g} is expected")
     numbers = [sample for sample in row["samples"] if isinstance(sample, int | float) and not isinstance(sample, bool)]
     samples = tuple(map(float, numbers))
     if not samples or len(samples) < len(row["samples"]) or not all(0 <= sample < math.inf for sample in samples):
         raise ValueError("samples must be numbers, finite, not negative, and at least one")
+    if row.get("unit", "s") == "s" and min(samples) == 0 and not row["series"].startswith(_MAY_BE_0):
+        raise ValueError("samples are times above 0 s")
     most = _LONG if row.get("unit", "s") == "s" else _HUGE
     if max(samples) > most:
         raise ValueError(f"samples are at most {most:g} {row.get('unit', 's')}, not {max(samples):g}")

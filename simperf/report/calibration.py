@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simperf.calibrate.machines import NOT_ON_HARDWARE
+from simperf.json_format import json_text
 from simperf.workload.op import MATRIX_FAMILIES
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _rows(found: Validation) -> list[dict[str, Any]]:
 
 def validation_json(found: Validation) -> str:
     """Every point as JSON."""
-    return json.dumps(_rows(found), indent=1)
+    return json_text(_rows(found), indent=1)
 
 
 def validation_csv(found: Validation) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from simperf.collectives.bench import Row, best_rows
 from simperf.collectives.settings import NCCL
 from simperf.errors import InputError, Problem
+from simperf.json_format import json_text
 from simperf.report import collectives as tables
 from simperf.report.rows import rows_text
 from simperf.study.collective.options import options_taken
@@ -143,9 +143,9 @@ def _text(made: Mapping[str, list[Row]], output: CollectiveOutput, *, header: st
     shown = tuned if output.best else made
     rows = [*(row for table in shown.values() for row in table), *winners]
     if output.nccl_json:
-        return json.dumps(tables.nccl_document(rows, args=output.arguments, factor=factor, ngpus=ranks), indent=2)
+        return json_text(tables.nccl_document(rows, args=output.arguments, factor=factor, ngpus=ranks))
     if output.form == "json":
-        return json.dumps(tables.rows_document(rows), indent=2)
+        return json_text(tables.rows_document(rows))
     if output.form == "csv":
         return tables.rows_csv(rows)
     texts = [tables.format_rows(table, title=title) for title, table in shown.items()]

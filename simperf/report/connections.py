@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Literal
 
 from simperf.hardware import Machine, connectivity
 from simperf.hardware.matrix import LEGEND
+from simperf.json_format import json_text
 
 __all__ = ["connections_text"]
 
@@ -25,7 +25,7 @@ def connections_text(machine: Machine, name: str, form: Literal["table", "json",
     devices, rows = connectivity(machine)
     if form == "json":
         found = {"machine": name, "devices": devices, "connections": rows, "legend": LEGEND}
-        return json.dumps(found, indent=2, ensure_ascii=False)
+        return json_text(found)
     if form == "csv":
         return "\n".join(
             ",".join(row) for row in [["", *devices], *([a, *b] for a, b in zip(devices, rows, strict=True))]

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,6 +17,7 @@ from simperf.analysis.limits import busiest, headroom
 from simperf.analysis.overlap import overlap
 from simperf.analysis.regime import regime
 from simperf.answer import Answer
+from simperf.json_format import json_text
 from simperf.results import Result
 from simperf.units import headed
 
@@ -153,17 +152,7 @@ def _comparison(good: Sequence[Result], ranking: Ranking, place: int) -> dict[st
 
 def to_json(document: Mapping[str, Any]) -> str:
     """Strict JSON in the document's order of keys; what is infinite or not a number is ``null``."""
-    return json.dumps(_strict(document), indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def _strict(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _strict(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    return json_text(document)
 
 
 def to_csv(results: Sequence[Result | FailedRun], checks: Mapping[int, Checks] | None = None) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
+from simperf.json_format import json_text
 from simperf.report.rows import rows_text
 from simperf.report.style import COLORS, figure, heading, save
 from simperf.report.terminal import bar, to_text, unicode_output
@@ -85,7 +85,7 @@ def limits_output(
         document = found.to_dict()
         document["flips"] = None if flips is None else [asdict(turn) for turn in flips]
         document["influences"] = None if influences is None else asdict(influences)
-        return json.dumps(document, indent=2, ensure_ascii=False)
+        return json_text(document)
     if form == "csv":
         units = {"time": "s", "value": found.result.headline[1].unit}
         return rows_text(found.to_dict()["speed_ups"], "csv", units=units)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING, Any, Literal
 
+from simperf.json_format import json_text
 from simperf.report.rows import rows_text
 from simperf.report.studies import rows_view
 from simperf.report.style import figure, heading, save
@@ -90,7 +90,7 @@ def plan_output(found: TrainingPlan, form: Literal["table", "json", "csv"], *, a
         return format_plan(found, most=10**6 if all_rows else 20)
     document = found.to_dict()
     if form == "json":
-        return json.dumps(document, indent=2, ensure_ascii=False)
+        return json_text(document)
     units = {"time": "s", "time_interval": "s", "cost": "USD", "cost_interval": "USD", "price": "USD/h"}
     units |= {"samples_per_second": "1/s", "memory": "B"}
     return rows_text(document["ranked"] + document["pruned"], "csv", units=units)

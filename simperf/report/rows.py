@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from simperf.json_format import json_text
 from simperf.report.terminal import to_text
 from simperf.units import headed
 
@@ -25,7 +25,7 @@ def rows_text(rows: Sequence[Mapping[str, Any]], form: str, *, units: Mapping[st
         SI units of columns, which the header of CSV names.
     """
     if form == "json":
-        return json.dumps(list(rows), indent=2, ensure_ascii=False)
+        return json_text(list(rows))
     columns = list(rows[0]) if rows else []
     if form == "csv":
         stream = io.StringIO()

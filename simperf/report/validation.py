@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from collections.abc import Mapping, Sequence
 from statistics import median
 
 from simperf.accuracy.summary import summarize_figures, summarize_sizes
 from simperf.accuracy.validation import ValidationRow
+from simperf.json_format import json_text
 from simperf.units import format_quantity
 
 __all__ = [
@@ -94,7 +94,7 @@ def validation_json(rows: Sequence[ValidationRow]) -> str:
         {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in row.items()}
         for row in _table(rows)
     ]
-    return json.dumps(table, indent=1, ensure_ascii=False)
+    return json_text(table, indent=1)
 
 
 def validation_points(rows: Sequence[ValidationRow]) -> str:

@@ -74,6 +74,10 @@ class TableReader:
                 problems.append(
                     toml.problem(at, "the machine is empty", expected='use = "dgx-1v", or [[machine.node]] tables')
                 )
+            elif use is None and len(table) == 1 and isinstance(table.get("server", table.get("cluster")), str):
+                ((key, name),) = table.items()
+                message = "a machine is named by `use`"
+                problems.append(toml.problem((*at, key), message, value=name, expected=f'use = "{name}"'))
             elif use is None:
                 return build_machine(table, catalog, toml)
             elif table:

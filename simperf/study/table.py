@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ from simperf.analysis.ranking import Entrant, Ranking, rank, suggested
 from simperf.answer import TIME, Answer
 from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.files import write_bytes
+from simperf.json_format import json_text
 from simperf.outputs import PAGE, check_name, data_frame, drawn, html_table, report_module
 from simperf.study.points import Row
 from simperf.units import format_quantity, headed
@@ -227,8 +227,8 @@ class Table:
             writer.writerows({key: _cell(value) for key, value in row.items()} for row in self.records())
             return text.getvalue().encode()
         if suffix == ".json":
-            return (json.dumps(self.records(), indent=1, ensure_ascii=False) + "\n").encode()
-        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in self.records()).encode()
+            return (json_text(self.records(), indent=1) + "\n").encode()
+        return "".join(json_text(row, indent=None) + "\n" for row in self.records()).encode()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it whole or not at all: JSON lines, JSON, CSV or Parquet by the end of the name.

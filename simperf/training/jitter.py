@@ -56,6 +56,10 @@ class Distribution(Protocol):
         """`n` independent values of 0 or more."""
 
 
+#: largest standard deviation over the mean
+_WIDEST = 10.0
+
+
 def _check(**conditions: tuple[float, bool, str]) -> None:
     """Raise all of `conditions` (value, whether it is right, what is right) that do not hold, together."""
     problems = [
@@ -73,6 +77,11 @@ def _positive(value: float) -> tuple[float, bool, str]:
 
 def _nonnegative(value: float) -> tuple[float, bool, str]:
     return value, 0.0 <= value < math.inf, "a finite number of 0 or more"
+
+
+def _spread(value: float) -> tuple[float, bool, str]:
+    """Beyond that nearly all draws are tiny, and the mean is that of a few that are never drawn."""
+    return value, 0.0 <= value <= _WIDEST, f"a number from 0 to {_WIDEST:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +114,7 @@ class Lognormal:
     cv: float = 0.1
 
     def __post_init__(self) -> None:
-        _check(mean=_positive(self.mean), cv=_nonnegative(self.cv))
+        _check(mean=_positive(self.mean), cv=_spread(self.cv))
 
     def draw(self, rng: np.random.Generator, n: int) -> Floats:
         """`n` values whose mean is `mean` exactly, not the mean of the logarithms."""
@@ -165,7 +174,7 @@ class Gamma:
     cv: float = 0.1
 
     def __post_init__(self) -> None:
-        _check(mean=_positive(self.mean), cv=_nonnegative(self.cv))
+        _check(mean=_positive(self.mean), cv=_spread(self.cv))
 
     def draw(self, rng: np.random.Generator, n: int) -> Floats:
         """`n` values."""

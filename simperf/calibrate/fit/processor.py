@@ -59,7 +59,7 @@ def processor_models(
 def memory_rate(points: Sequence[Measurement]) -> float:
     """What the memory of a CPU gives to large operations on elements, and to copies: the upper quartile [B/s]."""
     streams = [one for one in points if one.series in ("op/elementwise", "op/copy") and one.at.get("cache") != "cold"]
-    rates = [_traffic(one) / one.median for one in streams if _traffic(one) > _LARGE]
+    rates = [_traffic(one) / one.median for one in streams if _traffic(one) > _LARGE and one.median > 0]
     return float(np.quantile(rates, 0.75)) if rates else MEMORY
 
 

@@ -110,10 +110,12 @@ class CollectiveRequest:
         known = algorithms(self.collective)
         self.machine.refuse_unread(self.given)
         read = Quantities()
-        transport = Transport(
-            step_latency=read(self.step_latency, "s", option="--step-latency"),
-            reduce_rate=read(self.reduce_rate, "B/s", option="--reduce-rate") if self.reduce_rate else float("inf"),
-        )
+        step_latency = read(self.step_latency, "s", option="--step-latency")
+        reduce_rate = read(self.reduce_rate, "B/s", option="--reduce-rate") if self.reduce_rate else float("inf")
+        try:
+            transport = Transport(step_latency=step_latency, reduce_rate=reduce_rate)
+        except InputError as error:
+            raise InputError([replace(one, key=f"--{one.key.replace('_', '-')}") for one in error.problems]) from None
         choice = replace(
             self.machine,
             bandwidth=read(self.bandwidth, "B/s", option="--bandwidth"),

@@ -184,7 +184,19 @@ class TrainingPlan:
         found = read_plan(saved.data, file=saved)
         plan = found.request.get("plan", {})
         head = {"title": found.title, **plan} if isinstance(plan, Mapping) else plan
-        request = make_request({**found.request, "plan": head})
+        try:
+            request = make_request({**found.request, "plan": head})
+        except InputError as error:
+            placed = [
+                replace(
+                    saved.problem(("request", *one.key.split(".")), one.message),
+                    value=one.value,
+                    key=f"request.{one.key}",
+                    expected=one.expected,
+                )
+                for one in error.problems
+            ]
+            raise InputError(placed) from None
         return cls(request, tuple(map(_of_row, found.ranked)), tuple(map(_of_row, found.pruned)))
 
     def __repr__(self) -> str:

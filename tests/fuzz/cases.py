@@ -1,0 +1,120 @@
+"""Cases: a command line and the files that it reads, made of a seed and a number."""
+
+import gzip
+import os
+import random
+from dataclasses import dataclass, field
+
+from tests.fuzz import mutations, options
+from tests.fuzz.sources import results, sources
+
+__all__ = ["Case", "make_case"]
+
+#: how often each kind of file is taken
+SHARES = {
+    "scenario": 14,
+    "run": 16,
+    "part": 10,
+    "profile": 10,
+    "stack": 3,
+    "plan": 4,
+    "model": 8,
+    "recording": 5,
+    "log": 8,
+    "result": 7,
+    "finished": 3,
+    "options": 22,
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command line, its files and what was changed.
+
+    Parameters
+    ----------
+    words : tuple of str
+        Of the command line, without ``simperf``; a first word ``@a.b.C.f`` calls that function with the others.
+    files : dict of str to bytes
+        By name in the folder in which it is run; an empty name's text says which special file there is.
+    changed : str
+        What was changed, in words.
+    special : str
+        A name for which a pipe, a device, a folder or nothing stands.
+    """
+
+    words: tuple
+    files: dict = field(repr=False)
+    changed: str = ""
+    special: str = ""
+
+    @property
+    def names(self):
+        """Names of files, which messages should have."""
+        return tuple(self.files)
+
+    def write(self, folder):
+        """Put the files into a folder."""
+        for name, raw in self.files.items():
+            if name != self.special.partition(" ")[0]:
+                (folder / name).write_bytes(raw)
+        name, _, kind = self.special.partition(" ")
+        if kind == "pipe":
+            os.mkfifo(folder / name)
+        elif kind == "folder":
+            (folder / name).mkdir()
+        elif kind == "device":
+            (folder / name).symlink_to("/dev/zero")
+
+
+def make_case(seed, number):
+    """The case `number` of a seed: the same each time."""
+    rng = random.Random(f"{seed}:{number}")
+    kind = rng.choices(list(SHARES), list(SHARES.values()))[0]
+    if kind == "options":
+        return _of_options(rng)
+    source = rng.choice(sources()[kind])
+    words = tuple(source.name if word == "{}" else word for word in rng.choice(source.lines))
+    files = {name: text.encode() for name, text in source.beside.items()}
+    changed, special = "", ""
+    how = rng.random()
+    if how < 0.04:
+        special = f"{source.name} {rng.choice(['pipe', 'folder', 'device', 'nothing'])}"
+        raw = b""
+    elif how < 0.07:
+        raw, changed = _packed(rng, source), "packed"
+    elif how < 0.22:
+        raw, changed = mutations.scrambled(rng, source.raw), "scrambled"
+    else:
+        raw, changed = _changed(rng, source)
+    return Case(words, {**files, source.name: raw}, f"{kind}: {changed}", special)
+
+
+def _packed(rng, source):
+    """The file packed: too large, cut off or damaged."""
+    whole = source.raw if source.name.endswith(".gz") else gzip.compress(source.raw, 1)
+    middle = rng.randrange(len(whole))
+    bomb = b"".join(gzip.compress(b" " * 2**24, 6) for _ in range(rng.choice([2, 20])))
+    damaged = whole[:middle] + b"x" + whole[middle + 1 :]
+    return rng.choice([whole[:middle], damaged, whole + b"tail", bomb, whole + bomb])
+
+
+def _changed(rng, source):
+    """The file with one to three places changed."""
+    if not (source.is_toml or source.is_json):
+        return mutations.scrambled(rng, source.raw), "scrambled"
+    tree = source.tree()
+    keys = []
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        if isinstance(tree, dict | list) and tree:
+            keys.append(".".join(map(str, mutations.change(rng, tree))))
+    try:
+        return source.written(tree), ", ".join(keys)
+    except (TypeError, ValueError, RecursionError):
+        return mutations.scrambled(rng, source.raw), "scrambled"
+
+
+def _of_options(rng):
+    files = {"r.json": results()[0], "s.toml": sources()["run"][0].raw, "plan.toml": sources()["plan"][0].raw}
+    files |= {one.name: one.raw for one in sources()["log"]}
+    return Case(tuple(options.line(rng)), files, "options")

@@ -1,0 +1,77 @@
+"""A case in a process of its own, within limits of time and memory."""
+
+import contextlib
+import os
+import resource
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["MEMORY", "SECONDS", "Outcome", "play"]
+
+#: time of the processor [s] and memory [B] that a case may use; by the clock it may take some times as long
+SECONDS, MEMORY, PATIENCE = 20, 2 * 10**9, 6
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a case ended: its exit code (negative: the signal), what it wrote, and how long it took [s]."""
+
+    code: int
+    out: str
+    err: str
+    seconds: float
+
+
+def play(work, folder):
+    """Call `work`, which gives an exit code, in a fork of this process whose folder is `folder`."""
+    folder = Path(folder)
+    began = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        _play(work, folder)
+    code = None
+    while code is None:
+        found, status, usage = os.wait4(child, os.WNOHANG)
+        if found:
+            code = os.waitstatus_to_exitcode(status)
+            seconds = usage.ru_utime + usage.ru_stime
+        elif time.monotonic() - began > PATIENCE * SECONDS:
+            code, seconds = -signal.SIGALRM, time.monotonic() - began
+        else:
+            time.sleep(0.005)
+    with contextlib.suppress(ProcessLookupError):  # what it has started, too
+        os.killpg(child, signal.SIGKILL)
+    if code == -signal.SIGALRM:
+        os.waitpid(child, 0)
+    texts = [(folder / name).read_bytes()[:2_000_000].decode("utf-8", "replace") for name in ("stdout", "stderr")]
+    return Outcome(code, *texts, seconds)
+
+
+def _play(work, folder):
+    """The child: never comes back."""
+    code = 70
+    try:
+        os.setsid()
+        os.chdir(folder)
+        for number, name in ((0, os.devnull), (1, "stdout"), (2, "stderr")):
+            handle = os.open(name, os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            os.dup2(handle, number)
+        sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, mode) for number, mode in ((0, "r"), (1, "w"), (2, "w")))
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 2))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10**9, 10**9))
+        code = work()
+    except BaseException:  # as Python itself ends
+        import traceback
+
+        traceback.print_exc()
+        code = 1
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code if isinstance(code, int) else 70)

@@ -1,0 +1,108 @@
+"""Command lines with an odd value for one or two options of any command."""
+
+import tomllib
+
+from simperf.cli.app import command
+from simperf.scenario import shipped_scenarios
+from tests.fuzz import mutations
+
+#: by command, lines that work and take little time; commands that serve, measure, trace or build are left out, but for
+#: their names
+LINES = {
+    ("run",): ("d2l/async", "d2l/sync-160mb", "d2l/links", "training/jitter-stragglers", "training/ps-servers"),
+    ("compare",): ("d2l/sync-160mb",),
+    ("sweep",): ("d2l/async --vary program.n=10,20", "d2l/links --vary run.seed=1,2"),
+    ("limits",): ("d2l/async --set program.n=20",),
+    ("plan",): ("plan.toml",),
+    ("check",): ("d2l/async", "s.toml"),
+    ("show",): ("r.json",),
+    ("programs",): ("", "train"),
+    ("topo",): ("dgx-1v", "p3-8xlarge"),
+    ("collective",): (
+        "all-reduce --server dgx-a100 -b 1M -e 16M",
+        "all-gather --cluster dgx-a100 --nodes 2 -b 1M -e 4M",
+        "broadcast --wiring ring --ranks 4 -b 1M -e 1M",
+        "all-to-all --server dgx-1v -b 1M -e 1M",
+    ),
+    ("schema",): ("scenario", "part"),
+    ("scenarios", "list"): ("",),
+    ("scenarios", "copy"): ("d2l/async out.toml",),
+    ("catalog", "list"): ("", "gpu"),
+    ("catalog", "show"): ("t4", "dgx-1v"),
+    ("zoo", "list"): ("",),
+    ("zoo", "show"): ("lenet",),
+    ("calibrate", "import"): ("n.txt",),
+    ("calibrate", "fit"): ("sends.csv",),
+    ("lesson", "list"): ("",),
+}
+#: options that serve, or that use the machine for long
+LEFT_OUT = {"--live", "--pace", "--shipped"}
+FILES = (
+    *("out.json", "out.toml", "out.html", "out.svg", "out", ".", "no/such.json", "/dev/full", "s.toml", "r.json.gz"),
+    "x" * 300,
+)
+WORDS = (
+    *("all", "0", "1,2,,3", "1..5", "5..1:3", "1..5:0", "a=b", "dgx-1v", "local:2", "serial", "dask:nowhere", "lhs"),
+    "json",
+)
+RANGES = ("1,2", "1..3", "1..3:2", "5..1", "a,b", "0,1e18", "-1..1:3", "", "1..", "1e999..2")
+KEYS = ("program", "x.y", "program.n[0]", "machine.node[9].name", "", "a..b", "run.seed", "program.zzz")
+
+
+def line(rng):
+    """A command line: that of a command with odd values."""
+    group = rng.choice(sorted(LINES))
+    words = [*group, *rng.choice(LINES[group]).split()]
+    here = command()
+    for name in group:
+        here = here.commands[name]
+    names = LEFT_OUT | {"--help"}
+    options = [one for one in here.params if one.param_type_name == "option" and one.opts[-1] not in names]
+    arguments = [at for at in range(len(group), len(words)) if not words[at].startswith("-")]
+    if arguments and rng.random() < 0.15:
+        at = rng.choice(arguments)
+        words[at] = _word(rng, words[at])
+    for option in rng.sample(options, min(len(options), rng.choice([1, 1, 2, 3]))):
+        words += _given(rng, option, words)
+    return words
+
+
+def _given(rng, option, words):
+    """An option with a value."""
+    name = rng.choice([one for one in (*option.opts, *option.secondary_opts) if one])
+    if option.is_flag:
+        return [name]
+    metavar, choices = str(option.metavar or ""), getattr(getattr(option, "type", None), "choices", None)
+    if name == "--set":
+        return [name, _assignment(rng, words)]
+    if name in ("--vary", "--flip"):
+        key = _assignment(rng, words).partition("=")[0]
+        return [name, f"{key}={rng.choice(RANGES)}"]
+    if choices and rng.random() < 0.9:
+        return [name, rng.choice(list(choices))]
+    if "FILE" in metavar or "FOLDER" in metavar or name in ("-o", "--output", "--to"):
+        return [name, rng.choice(FILES)]
+    return [name, _word(rng, rng.choice(["1", "2", "16", "1 us", "1 GB/s"]))]
+
+
+def _word(rng, old):
+    """A text that may stand in a command line: no null byte."""
+    if rng.random() < 0.3:
+        return rng.choice(WORDS)
+    found = mutations.value(rng, old)
+    text = found if isinstance(found, str) else repr(found)
+    return text.replace("\0", "") or "''"
+
+
+def _assignment(rng, words):
+    """A change of a key of the scenario that a line names, or of one that is not there."""
+    name = next((word for word in words if word in shipped_scenarios()), "d2l/async")
+    tree = tomllib.loads(shipped_scenarios()[name].read_text("utf-8"))
+    path = rng.choice([one for one in mutations.places(tree) if one[0] not in ("scenario", "expect")])
+    key = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
+    if rng.random() < 0.1:
+        key = rng.choice(KEYS)
+    old = tree
+    for step in path:
+        old = old[step]
+    return f"{key}={_word(rng, old)}"

@@ -1,0 +1,256 @@
+"""Inputs that once ended in a traceback, without an end, or in a wrong answer: each is told by its place."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import tomli_w
+
+from simperf.cli import main
+from tests.fuzz import sources
+
+BRACKETS = "[" * 200_000
+#: readers of files, by the name of a file that they take
+READERS = {
+    "s.toml": ("check", "{}"),
+    "plan.toml": ("plan", "{}"),
+    "p.toml": ("check", "{}"),
+    "r.json": ("show", "{}"),
+    "m.json": ("zoo", "show", "{}"),
+    "d.json": ("calibrate", "fit", "{}"),
+    "b.json": ("calibrate", "cluster", "--replay", "{}"),
+    "t.json": ("calibrate", "import", "{}"),
+    "n.txt": ("calibrate", "import", "{}"),
+    "sends.csv": ("calibrate", "fit", "{}"),
+}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def refused(here, capsys):
+    """What is said of a command that is refused."""
+
+    def run(*words):
+        code = main(list(words))
+        err = capsys.readouterr().err
+        assert code == 2, err
+        assert "defect" not in err, err
+        assert "Traceback" not in err
+        assert "not enough memory" not in err
+        return err
+
+    return run
+
+
+def read(refused, name):
+    return refused(*(name if word == "{}" else word for word in READERS[name]))
+
+
+@pytest.mark.parametrize("name", [name for name in READERS if name.endswith(".toml")])
+@pytest.mark.parametrize("text", ["a." * 5000 + "b = 1", "x = " + BRACKETS], ids=["key", "brackets"])
+def test_toml_of_endless_nesting(here, refused, name, text):
+    (here / name).write_text(f'kind = "gpu"\n{text}\n')
+    err = read(refused, name)
+    assert f"{name}:2: " in err
+    assert "depth of more than 64" in err
+
+
+@pytest.mark.parametrize("name", [name for name in READERS if name.endswith(".json") and name != "t.json"])
+@pytest.mark.parametrize("text", [BRACKETS, '{"a":' * 200_000, "[" * 100 + "]" * 100])
+def test_json_of_endless_nesting(here, refused, name, text):
+    (here / name).write_text("\n" + text)
+    err = read(refused, name)
+    assert f"{name}:2: " in err
+    assert "depth of more than 64" in err
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_what_is_no_file(here, refused, name, kind):
+    if kind == "pipe":
+        os.mkfifo(here / name)
+    elif kind == "device":
+        (here / name).symlink_to("/dev/zero")
+    else:
+        (here / name).mkdir()
+    found = {"pipe": "this is a pipe", "device": "this is a device", "folder": "this is a directory"}[kind]
+    assert f"{name}: {found}, not a file" in read(refused, name)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_files_that_unpack_to_gigabytes(here, refused, name):
+    part = gzip.compress(b" " * 2**26, 1)
+    (here / name).write_bytes(part * 10)
+    err = read(refused, name)
+    assert f"{name}" in err
+    assert "unpacks to more" in err or "not a text file" in err
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (lambda d: d["metrics"][next(iter(d["metrics"]))].update(value="abc"), "metrics."),
+        (lambda d: d["metrics"][next(iter(d["metrics"]))].update(unit=3), "metrics."),
+        (lambda d: d.update(time="1 s"), "time"),
+        (lambda d: d.update(time=-1.0), "time"),
+        (lambda d: d["spans"].__setitem__(0, d["spans"][0][:2]), "spans[0]"),
+        (lambda d: d["spans"][0].__setitem__(2, "a"), "spans[0][2]"),
+        (lambda d: d["resources"].update(x=3), "resources.x"),
+    ],
+)
+def test_saved_results_with_something_else_in_a_place(here, refused, change, place):
+    data = json.loads(sources.results()[0])
+    change(data)
+    (here / "r.json").write_text(json.dumps(data, indent=1))
+    err = read(refused, "r.json")
+    assert "r.json:" in err
+    assert f"no saved result: {place}" in err
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (lambda d: d["ops"][0].__setitem__(1, "x"), "ops[0][1]"),
+        (lambda d: d["ops"][0].__setitem__(1, []), "ops[0][1]"),
+        (lambda d: d["ops"][0].__setitem__(3, [[]]), "ops[0][3]"),
+        (lambda d: d["tensors"].__setitem__(0, "0"), "tensors[0]"),
+        (lambda d: d["storages"][0].__setitem__(2, 99), "storages[0][2]"),
+        (lambda d: d["parameters"][0].__setitem__(1, [10**12] * 4), "parameters"),
+        (lambda d: d["gradients"][0].__setitem__(0, 10**8), "gradients[0]"),
+        (lambda d: d.update(forward=[1]), "forward"),
+    ],
+)
+@pytest.mark.parametrize("command", ["zoo show m.json", "run s.toml"])
+def test_models_that_contradict_themselves(here, refused, change, place, command):
+    (model, *_) = sources.sources()["model"]
+    data = model.tree()
+    change(data)
+    (here / "m.json").write_text(json.dumps(data, indent=1))
+    (here / "s.toml").write_text(model.beside["s.toml"])
+    err = refused(*command.split())
+    assert f": {place}" in err
+    assert "m.json:" in err
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"value": float("nan")}, "constant.rate"),
+        ({"value": -5e11}, "constant.rate"),
+        ({"value": 0.0}, "constant.rate"),
+        ({"value": 1e300}, "constant.rate"),
+        ({"value": "fast"}, "constant.rate.value"),
+        ({"draws": [-50.0]}, "constant.rate.draws[0]"),
+        ({"draws": [0.0]}, "constant.rate"),
+        ({"low": 2e12, "high": 1e12}, "constant.rate"),
+        ({"stderr": -1.0}, "constant.rate.stderr"),
+        ({"unit": "B"}, "constant.rate.unit"),
+    ],
+)
+def test_profiles_of_numbers_that_cannot_be(here, refused, change, place):
+    model = sources.PROFILE["model"]["kernel.elementwise-fp32"]
+    changed = {**model, "constant": {**model["constant"], "rate": {**model["constant"]["rate"], **change}}}
+    data = {**sources.PROFILE, "model": {**sources.PROFILE["model"], "kernel.elementwise-fp32": changed}}
+    (here / "p.toml").write_text(tomli_w.dumps(data))
+    (here / "k.toml").write_text(sources.PROFILED % "additions")
+    for words in (("check", "p.toml"), ("run", "k.toml"), ("run", "k.toml", "--samples", "3")):
+        err = refused(*words)
+        assert "p.toml:" in err
+        assert f"model.kernel.elementwise-fp32.{place}" in err
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (lambda row: row["samples"].__setitem__(0, 0.0), "measurements[3]: samples are times above 0"),
+        (lambda row: row["samples"].__setitem__(0, 1e300), "measurements[3]: samples are at most"),
+        (lambda row: row["samples"].__setitem__(0, "1"), "measurements[3]: samples must be numbers"),
+        (lambda row: row["at"].update(ranks=10**9), "measurements[3]: at.ranks"),
+        (lambda row: row["at"].update(ranks=4.5e-4), "measurements[3]: at.ranks"),
+        (lambda row: row["at"].update(burst=float("inf")), "measurements[3].at.burst: no data set: a finite number"),
+        (lambda row: row.update(series=3), "measurements[3]: series"),
+    ],
+)
+def test_recordings_of_numbers_that_cannot_be(here, refused, change, place):
+    data = sources.sources()["recording"][1].tree()
+    change(data["measurements"][3])
+    (here / "b.json").write_text(json.dumps(data, indent=1))
+    for words in (("calibrate", "cluster", "--replay", "b.json"), ("calibrate", "fit", "b.json")):
+        err = refused(*words)
+        assert "b.json:" in err
+        assert place in err
+
+
+def test_events_of_a_trace_that_are_none(here, capsys):
+    data = json.loads(json.dumps(sources.KINETO))
+    for change in ({"args": 3}, {"args": "x"}, {"dur": "x"}, {"ts": []}, {"dur": 1e300}, {"args": {"device": []}}):
+        data["traceEvents"].append({**data["traceEvents"][2], **change})
+    data["deviceProperties"] = 3
+    (here / "t.json").write_text(json.dumps(data))
+    assert main(["calibrate", "import", "t.json", "-o", "out.json"]) == 0
+    assert "6 events without a time, a length or a stream were not read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        (("run", "training/overlap", "--set", "program.slowdown=1e18"), "--set: program.slowdown: "),
+        (("run", "training/overlap", "--set", "program.states=-1"), "--set: program.states: a number from 0"),
+        (("run", "training/epoch-imagenet", "--set", "program.disk=nosuch"), "program.disk"),
+        (("run", "d2l/async", "--set", "program.jitter=1e18"), "program.jitter"),
+        (
+            ("run", "training/jitter-stragglers", "--set", "program.jitter=lognormal", "--set", "program.cv=1e18"),
+            "--set: program.cv: a number from 0 to 10",
+        ),
+        (("limits", "d2l/async", "--set", "program.n=20", "--vary", "speed.zzz=1..:3"), "--vary: speed.zzz"),
+        (("sweep", "d2l/async", "--vary", "run.seed=1,2", "--design", "lhs", "--points", "9999999"), "--points"),
+    ],
+)
+def test_numbers_of_scenarios_that_cannot_be(refused, words, place):
+    assert place in refused(*words)
+
+
+def test_passes_that_take_no_time(here, capsys):
+    (here / "s.toml").write_text(
+        '[machine]\nuse = "dgx-1v"\n[program]\nuse = "train"\nbatch = 8\nsteps = 2\nforward = "0 s"\nbackward = "0 s"\n'
+    )
+    main(["run", "s.toml"])
+    err = capsys.readouterr().err
+    assert "defect" not in err
+    assert "Traceback" not in err
+
+
+def test_a_machine_is_named_by_use(here, refused):
+    (here / "s.toml").write_text('[machine]\nserver = "dgx-h100"\n[program]\nuse = "async-chain"\n')
+    err = refused("check", "s.toml")
+    assert "s.toml:2: machine.server: a machine is named by `use`" in err
+    assert 'use = "dgx-h100"' in err
+
+
+def test_constants_of_another_kind_of_device(here, refused):
+    (here / "d.json").write_bytes(sources.sources()["recording"][0].raw)
+    (here / "p.toml").write_text(tomli_w.dumps(sources.PROFILE))
+    assert "model.kernel.elementwise-fp32: the constants" in refused("calibrate", "validate", "p.toml", "d.json")
+
+
+@pytest.mark.parametrize("delay", [0.02, 0.1, 0.3])
+def test_ctrl_c_while_packages_are_imported(delay):
+    code = "from simperf.cli import main; print(flush=True); raise SystemExit(main(['run', 'd2l/async']))"
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.readline()
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        err = process.communicate()[1]
+    assert "defect" not in err
+    assert process.returncode in (0, 130), err
