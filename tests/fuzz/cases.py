@@ -92,9 +92,9 @@ def make_case(seed, number):
 
 def _packed(rng, source):
     """The file packed: too large, cut off or damaged."""
-    whole = source.raw if source.name.endswith(".gz") else gzip.compress(source.raw, 1)
+    whole = source.raw if source.name.endswith(".gz") else gzip.compress(source.raw, 1, mtime=0)
     middle = rng.randrange(len(whole))
-    bomb = b"".join(gzip.compress(b" " * 2**24, 6) for _ in range(rng.choice([2, 20])))
+    bomb = b"".join(gzip.compress(b" " * 2**24, 6, mtime=0) for _ in range(rng.choice([2, 20])))
     damaged = whole[:middle] + b"x" + whole[middle + 1 :]
     return rng.choice([whole[:middle], damaged, whole + b"tail", bomb, whole + bomb])
 

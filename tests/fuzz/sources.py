@@ -58,7 +58,7 @@ class Source:
         if self.is_toml:
             return tomli_w.dumps(tree).encode("utf-8", "surrogatepass")
         raw = json.dumps(tree, default=str).encode()
-        return gzip.compress(raw, 1) if self.name.endswith(".gz") else raw
+        return gzip.compress(raw, 1, mtime=0) if self.name.endswith(".gz") else raw
 
 
 SHOWN = ("table", "json", "csv")
