@@ -17,7 +17,6 @@ from simperf.analysis.limits import busiest, headroom
 from simperf.analysis.overlap import overlap
 from simperf.analysis.regime import regime
 from simperf.answer import Answer
-from simperf.json_format import json_text
 from simperf.results import Result
 from simperf.units import headed
 
@@ -152,6 +151,8 @@ def _comparison(good: Sequence[Result], ranking: Ranking, place: int) -> dict[st
 
 def to_json(document: Mapping[str, Any]) -> str:
     """Strict JSON in the document's order of keys; what is infinite or not a number is ``null``."""
+    from simperf.json_format import json_text
+
     return json_text(document)
 
 

@@ -230,7 +230,7 @@ def sources():
     ]
     found["result"] = [Source("result", "r.json", raw, _shown(), {}) for raw in results()]
     found["finished"] = [
-        Source("finished", "plan.json", finished(), (("@simperf.study.planning.Plan.load", "{}"),), {})
+        Source("finished", "plan.json", finished(), (("@simperf.study.planning.planner.TrainingPlan.load", "{}"),), {})
     ]
     return found
 
