@@ -52,7 +52,7 @@ class _Answer(JsonTable):
 
 
 class _Resource(JsonTable):
-    kind: Text
+    kind: Literal["device", "host", "link", "memory"]
     capacity: Number
     work: Number
 

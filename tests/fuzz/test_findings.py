@@ -106,6 +106,7 @@ def test_files_that_unpack_to_gigabytes(here, refused, name):
         (lambda d: d["spans"].__setitem__(0, d["spans"][0][:2]), "spans[0]"),
         (lambda d: d["spans"][0].__setitem__(2, "a"), "spans[0][2]"),
         (lambda d: d["resources"].update(x=3), "resources.x"),
+        (lambda d: d["resources"].update(x={"kind": "x", "capacity": 1, "work": 1}), "resources.x.kind"),
     ],
 )
 def test_saved_results_with_something_else_in_a_place(here, refused, change, place):
@@ -189,6 +190,16 @@ def test_recordings_of_numbers_that_cannot_be(here, refused, change, place):
         err = refused(*words)
         assert "b.json:" in err
         assert place in err
+
+
+@pytest.mark.parametrize("name", ["t.csv", "sends.csv", "n.txt"])
+@pytest.mark.parametrize("text", ["x" * 200_000, "\n" * 300_000], ids=["line", "lines"])
+def test_logs_and_tables_without_an_end(here, refused, name, text):
+    (source,) = [one for one in sources.sources()["log"] if one.name == name]
+    (here / name).write_bytes(b"\n".join([*source.raw.splitlines()[:2], b'"' + text.encode()]))
+    command = "fit" if name == "sends.csv" else "import"
+    err = refused("calibrate", command, name)
+    assert (f"{name}:3: a line of 200,001 characters" if "x" in text else f"{name}: 300,002 lines") in err
 
 
 def test_events_of_a_trace_that_are_none(here, capsys):

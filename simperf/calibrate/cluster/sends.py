@@ -21,6 +21,7 @@ from simperf.calibrate.cluster.scenarios import STACK
 from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.calibrate.fit import Columns, Constant, Data, Fit, Model, fit
 from simperf.calibrate.fit.model import Array
+from simperf.calibrate.importers.imported import refuse_lines
 from simperf.errors import InputError, Problem
 from simperf.file_bytes import read_text
 from simperf.hardware import Catalog
@@ -51,7 +52,9 @@ def read_sends(path: str | os.PathLike[str]) -> Dataset:
         All that is wrong with it, with lines.
     """
     name = os.fspath(path)
-    lines = read_text(path, most=_MOST_BYTES, expected=COLUMNS).splitlines()
+    text = read_text(path, most=_MOST_BYTES, expected=COLUMNS)
+    refuse_lines(text, name, COLUMNS)
+    lines = text.splitlines()
     reader = csv.DictReader(lines, skipinitialspace=True)
     names = [one.strip() for one in reader.fieldnames or ()]
     problems = [

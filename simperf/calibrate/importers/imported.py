@@ -14,7 +14,7 @@ from simperf.errors import InputError, Problem
 from simperf.file_bytes import has_many_parts, read_bytes
 from simperf.json_file import MOST_VALUES
 
-__all__ = ["KINDS", "Imported", "Points", "kind_of", "member", "read_text", "rows_of"]
+__all__ = ["KINDS", "Imported", "Points", "kind_of", "member", "read_text", "refuse_lines", "rows_of"]
 
 #: what can be imported
 KINDS = ("nccl-tests", "kineto", "csv")
@@ -75,6 +75,10 @@ class Points:
         return tuple(self._points.values())
 
 
+#: lines of a log or table, and characters of one
+_MOST_LINES, _LONGEST_LINE = 200_000, 10_000
+
+
 def read_text(path: str | os.PathLike[str]) -> str:
     """A file as text, unpacked if it is gzipped; what is cut off of a gzipped file is left out.
 
@@ -92,7 +96,27 @@ def read_text(path: str | os.PathLike[str]) -> str:
     text = raw.decode("utf-8", errors="replace")
     if has_many_parts(text, MOST_VALUES):
         raise InputError(Problem(f"more than {MOST_VALUES:,} values", file=name, expected=expected))
+    if text.lstrip()[:1] not in ("{", "["):
+        refuse_lines(text, name, expected)
     return text
+
+
+def refuse_lines(text: str, name: str, expected: str) -> None:
+    """Refuse the text of a log or table of too many lines, or of one that is no line of such.
+
+    Raises
+    ------
+    InputError
+        With the line.
+    """
+    lines = text.splitlines()
+    if len(lines) > _MOST_LINES:
+        message = f"{len(lines):,} lines, more than are read"
+        raise InputError(Problem(message, file=name, expected=f"at most {_MOST_LINES:,}: {expected}"))
+    long = next((number for number, line in enumerate(lines, 1) if len(line) > _LONGEST_LINE), 0)
+    if long:
+        message = f"a line of {len(lines[long - 1]):,} characters"
+        raise InputError(Problem(message, file=name, line=long, expected=f"at most {_LONGEST_LINE:,}: {expected}"))
 
 
 def kind_of(text: str) -> str:

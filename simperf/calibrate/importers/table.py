@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import math
 import re
 from collections.abc import Mapping
@@ -125,9 +124,8 @@ def import_table(text: str, name: str, *, series: str = "") -> Imported:
         problem = Problem(message, file=name, line=start + 1, value=lines[start][:80], expected="time [us]")
         return Imported(Dataset(""), (problem,))
     points = Points()
-    reader = csv.reader(io.StringIO("\n".join(lines[start + 1 :])), delimiter=mark)
-    for row in reader:
-        number = start + 1 + reader.line_num
+    for number, line in enumerate(lines[start + 1 :], start + 2):
+        row = next(csv.reader([line], delimiter=mark), [])
         if not any(cell.strip() for cell in row) or row[0].lstrip().startswith("#"):
             continue
         if len(row) != len(columns):
