@@ -50,7 +50,7 @@ def test_yes_and_no_of_a_transformer_are_no_other_values(key, value):
 
 
 def test_a_transformer_has_a_name():
-    with pytest.raises(InputError, match="name: a name is expected"):
+    with pytest.raises(InputError, match="name: a text is expected"):
         Transformer(**SIZES, name=3)
 
 

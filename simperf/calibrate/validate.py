@@ -227,9 +227,13 @@ def _checked(
 ) -> Iterator[Checked]:
     model = choice.model
     assert model is not None
-    _refuse_other_form(model, fitted)
     kept = set(fitted.held_out)
-    predicted, low, high = predictions(model, fitted, data)
+    try:
+        predicted, low, high = predictions(model, fitted, data)
+    except KeyError as error:  # constants of another formula, as those of a GPU for a CPU's measurements
+        message = f"the constants of {model.name} are not those of the formula that such measurements are fitted with"
+        told = ", ".join(sorted({*fitted.constant, *fitted.fixed}))
+        raise InputError(Problem(message, key=f"model.{model.name}", value=told, expected=str(error.args[0]))) from None
     single = len(data.keys) != len(data)  # one constant for many readings: their median stands for them
     for i in [int(np.argsort(data.measured)[len(data) // 2])] if single else range(len(data)):
         key = data.keys[0] if single else data.keys[i]
@@ -244,17 +248,6 @@ def _checked(
             same and key not in kept,
             units.get(key, "s"),
         )
-
-
-def _refuse_other_form(model: Model, fitted: FittedModel) -> None:
-    """Refuse constants of another formula than the measurements are of, as those of a GPU for a CPU's."""
-    names = {*fitted.constant, *fitted.fixed}
-    needed = [one.name for one in model.constants if one.name not in names]
-    other = sorted(names - {one.name for one in model.constants} - set(model.fixed))
-    if needed and other:
-        message = f"the constants of {model.name} are not those of the formula that such measurements are fitted with"
-        lacks = ", ".join(needed)
-        raise InputError(Problem(message, key=f"model.{model.name}", value=", ".join(other), expected=lacks))
 
 
 def predictions(model: Model, fitted: FittedModel, data: Data) -> tuple[Array, Array, Array]:

@@ -23,7 +23,7 @@ __all__ = ["Epoch", "checkpointed_training", "epoch"]
 
 
 def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
-    loading = ("prefetch", "stored", "decoded", "decode", "disk")
+    loading = ("prefetch", "stored", "decoded", "decode")
     inside = "without workers the data lie in device memory"
     return deviates(given), Unless(given["workers"] > 0, loading, inside, "workers = 1 or more")
 
