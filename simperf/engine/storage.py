@@ -3,10 +3,10 @@
 A hard disk has one head: requests queue for it, and each pays seek and rotation unless
 it follows on from the one before. A solid-state drive, or a volume, takes up IOPS requests a
 second one after the other, works on any number of them at the same time, and moves whole
-blocks, of sequential requests the bytes alone. The latency of its part is that of a random
-request of one block with nothing else under way, transfer included. So a queue of d such
-requests is served at d / latency, up to IOPS. A sequential request waits the whole latency,
-and then moves its bytes when those before it have. Sources of the numbers are the storage parts'.
+blocks. The latency of its part is that of a random request of one block with nothing else
+under way, transfer included. So a queue of d such requests is served at d / latency, up to
+IOPS. Of sequential requests latency x IOPS are served at the same time. Sources of the
+numbers are the storage parts'.
 
 Not modelled: the operating system's page cache, wear, garbage collection of flash, the
 zones of a disk (outer tracks are faster).
@@ -70,8 +70,14 @@ class Disk:
         self.env, self.name, self.part, self._rng, self._worst = env, name, part, rng, worst
         self._recorder = recorder
         self.moving = part.rotation > 0 or part.seek > 0
-        self._head = simpy.Resource(env, 1)
-        self._turns = {"read": simpy.Resource(env, 1), "write": simpy.Resource(env, 1)}
+        head = simpy.Resource(env, 1)  # it reads or writes; flash does both at once
+        self._ways = {"read": head, "write": head}
+        if not self.moving:
+            for way, latency, iops in (
+                ("read", part.read_latency, part.read_iops),
+                ("write", part.write_latency, part.write_iops),
+            ):
+                self._ways[way] = simpy.Resource(env, max(1, round(latency * iops)))
         self._free = {"read": 0.0, "write": 0.0}  # when the next request of flash can be taken up
         self._bus = FlowNetwork(env, {"read": part.read_bandwidth, "write": part.write_bandwidth})
 
@@ -84,32 +90,26 @@ class Disk:
         return self.env.process(self._serve("write", nbytes, sequential))
 
     def _serve(self, direction: str, nbytes: float, sequential: bool) -> Steps:
-        if not self.moving:
-            yield from self._flash(direction, nbytes, sequential)
+        if not self.moving and not sequential:
+            yield from self._random(direction, nbytes)
             return
         part = self.part
-        with self._head.request() as head:
-            yield head
+        with self._ways[direction].request() as way:
+            yield way
             access = part.read_latency if direction == "read" else part.write_latency
-            if not sequential:
+            if self.moving and not sequential:
                 turn = 1.0 if self._worst else float(self._rng.random())
                 access += part.seek + (turn / part.rotation if part.rotation else 0.0)
             moved = nbytes if sequential else self._blocks(nbytes)
             yield from self._access(direction, access, moved, self.env.now)
 
-    def _flash(self, direction: str, nbytes: float, sequential: bool) -> Steps:
+    def _random(self, direction: str, nbytes: float) -> Steps:
         """Wait until flash takes the request up, for what its latency has beside the transfer, and for the bytes."""
         part, now = self.part, self.env.now
         reads = direction == "read"
         latency, iops = (part.read_latency, part.read_iops) if reads else (part.write_latency, part.write_iops)
         taken = max(self._free[direction], now)
         self._free[direction] = taken + (1.0 / iops if iops else 0.0)
-        if sequential:
-            yield self.env.timeout(taken - now + latency)
-            with self._turns[direction].request() as turn:
-                yield turn
-                yield from self._access(direction, 0.0, nbytes, now)
-            return
         transfer = part.block / (part.read_bandwidth if reads else part.write_bandwidth)
         yield from self._access(direction, taken - now + max(0.0, latency - transfer), self._blocks(nbytes), now)
 

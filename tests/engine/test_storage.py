@@ -43,14 +43,14 @@ FLASH = [
 ]
 
 
-def served(name, direction, *, depth, requests, nbytes=None, sequential=False):
-    """Time in which a drive of the catalogue serves so many requests (of one block), so many under way [s]."""
+def served(name, direction, *, depth, requests):
+    """Time in which a drive of the catalogue serves so many random requests of one block, so many under way [s]."""
     env, part = simpy.Environment(), CATALOG.part("storage", name)
     drive = Disk(env, name, part, rng=np.random.default_rng(0))
 
     def queue(count):
         for _ in range(count):
-            yield getattr(drive, direction)(part.block if nbytes is None else nbytes, sequential=sequential)
+            yield getattr(drive, direction)(part.block)
 
     env.run(env.all_of([env.process(queue(requests // depth)) for _ in range(depth)]))
     return env.now
@@ -68,19 +68,6 @@ def test_flash_reaches_its_iops_at_depth_and_its_latency_without(name, direction
     half = max(1, enough // 2)
     time = served(name, direction, depth=half, requests=half * 60)
     assert half * 60 / time == pytest.approx(half / latency, rel=0.02)
-
-
-@pytest.mark.parametrize(("name", "direction"), FLASH)
-def test_flash_reaches_its_rates_at_depth_in_order_too(name, direction):
-    part = CATALOG.part("storage", name)
-    latency, iops, bandwidth = (getattr(part, f"{direction}_{what}") for what in ("latency", "iops", "bandwidth"))
-    for nbytes in (512.0, 65_536.0, 1e6):
-        rate = min(iops, bandwidth / nbytes)
-        alone = served(name, direction, depth=1, requests=20, nbytes=nbytes, sequential=True)
-        assert alone == pytest.approx(20 * (latency + nbytes / bandwidth), rel=1e-9)
-        depth = 4 * math.ceil((latency + nbytes / bandwidth) * rate)
-        time = served(name, direction, depth=depth, requests=depth * 60, nbytes=nbytes, sequential=True)
-        assert depth * 60 / time == pytest.approx(rate, rel=0.02)
 
 
 def test_large_random_requests_are_bound_by_the_bandwidth():
