@@ -55,7 +55,7 @@ class DaskCluster(Executor):
                     threads_per_worker=1,
                     dashboard_address=None,
                     host="127.0.0.1",
-                    silence_logs=logging.CRITICAL,
+                    silence_logs=logging.CRITICAL + 1,  # a scheduler that is stopped tells of connections that break
                     # a scheduler listens for browsers even without a dashboard: here, and where nobody else does
                     scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
                 )

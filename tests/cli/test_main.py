@@ -137,7 +137,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_an_interrupt_is_quiet_and_leaves_no_half_written_file(tmp_path):
-    words = ("run", "d2l/async", "--set", "program.n=100_000_000", "--save", "out.json")
+    words = ("run", "d2l/async", "--set", "program.n=100_000_000", "--force", "--save", "out.json")
     with process(*words, cwd=tmp_path) as child:
         time.sleep(1.0)
         child.send_signal(signal.SIGINT)
