@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from simperf.errors import ProgramError
+from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program
 from simperf.execution.session import Session
 from simperf.programs.fields import keys
@@ -65,6 +65,10 @@ class ServersOrRing:
     transport: ServerTransport = field(default=ServerTransport(connections=1), metadata=keys("connections"))
     disturbances: Disturbances = field(default=Disturbances(), metadata=keys("variation"))
     steps: int = 2
+
+    def __post_init__(self) -> None:
+        if self.batch < 1:
+            raise InputError(Problem("a sample or more a GPU is expected", key="batch", value=str(self.batch)))
 
     def with_servers(self) -> Job:
         """The training with servers, on all machines."""

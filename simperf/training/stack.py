@@ -24,6 +24,8 @@ __all__ = ["UNEVEN", "ServerTransport", "Serving", "Stack", "StackOption"]
 #: next: connections of TCP get equal shares only over many round trips. Fitted, one of five values tried (0 to 0.5), to
 #: the asynchronous runs in twelve recordings of a cluster in one box (calibration/); 0.1 and 0.3 do nearly as well
 UNEVEN = 0.2
+#: largest spread: with it a few transfers have nearly all of a port
+WIDEST = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +69,8 @@ class ServerTransport:
         if self.priority and not (self.window or self.connections):
             message = "a priority decides who goes next: it needs a window of transfers, or connections"
             problems.append(Problem(message, key="window", expected="1 or more"))
-        if not 0.0 <= self.uneven < math.inf:
-            problems.append(Problem("a spread is 0 or more", key="uneven", value=f"{self.uneven:g}"))
+        if not 0.0 <= self.uneven <= WIDEST:
+            problems.append(Problem(f"a spread is 0 to {WIDEST:g}", key="uneven", value=f"{self.uneven:g}"))
         if not 0.0 <= self.message < math.inf:
             problems.append(Problem("a time is 0 or more", key="message", value=f"{self.message:g}"))
         if not self.rate >= 0.0:

@@ -32,6 +32,10 @@ CASES = {
     ],
     "run training/checkpoint-by-hand --set program.work=1e30~s": ["program.work: about 2e+28", "a shorter run"],
     "run training/fail-llama3 --set program.runs=1000000000": ["program.runs: about 1.87e+12", "at most 1,5"],
+    "run training/checkpoint-by-hand --set program.nodes=1000000000000": [
+        "program.nodes: about 1e+12",
+        "at most 3,000,",
+    ],
     "run training/async-saturation --set program.slice_size=1e-30~B": ["program.slice_size: about", "at least"],
     "run d2l/async --samples 1000000000": ["--samples: 1,000,000,000 draws", "more than 10,000", "--force"],
     "run training/jitter-stragglers --samples 1000000000": ["--samples: 1,000,000,000 draws"],
@@ -151,6 +155,9 @@ WRONG = {
     "run training/epoch-imagenet --set program.disk=nvme7": ["--set: program.disk: the machine has no disk", "ebs0"],
     "run d2l/async --set program.jitter=1e18": ["--set: program.jitter: no time is negative", "0 to 1"],
     "run training/checkpoint-by-hand --set program.storage=0~GB/s": ["program.storage: above 0 B/s", "without the key"],
+    "run measured/byteps-100g-pcie --set program.batch=0": ["--set: program.batch: a sample or more a GPU is expected"],
+    "run training/async-saturation --set program.uneven=1e18": ["--set: program.uneven: a spread is 0 to 10"],
+    "run training/async-saturation --set program.servers=1000000000000": ["program.servers: at most 100,000 servers"],
     "run training/slowed-kernels --set program.slowdown=1e18": ["--set: program.slowdown: kernels get slower", "1e15"],
 }
 

@@ -223,9 +223,9 @@ def endure(
                 killed = which == "SIGKILL"
                 right = (0, -signal.SIGKILL) if killed else (0, 128 + getattr(signal, which))
                 # Python ends itself by SIGINT where an interrupt has passed through its exec(), as in a dataclass's
-                # definition; and as the signal has it, or with 1, where it came before anything of ours was there
-                early = (-getattr(signal, which), 1) if after < _START else ()
-                assert code in (*right, *early, -signal.SIGINT), (which, after, code, err[-2000:])
+                # definition; and as the signal has it, or with 1, before anything of ours is there and after all is done
+                others = (-signal.SIGINT, -getattr(signal, which), *((1,) if after < _START else ()))
+                assert code in (*right, *others), (which, after, code, err[-2000:])
                 assert "defect" not in err, err[-2000:]
                 _check_nothing_is_left(command, folder, killed)
             finally:

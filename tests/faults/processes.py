@@ -26,6 +26,13 @@ def wait_until(condition, what, *, within=60.0):
     raise AssertionError(what)
 
 
+#: a module as a program that listens to Ctrl-C, which a shell's jobs in the background ignore
+_HEAR = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); import runpy, sys; "
+    "sys.argv[:] = sys.argv[1:]; runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
+)
+
+
 class Command:
     """A command with a mark in its environment, which all processes have that it starts.
 
@@ -42,8 +49,9 @@ class Command:
         root = Path(__file__).parents[2]
         path = os.pathsep.join(one for one in (str(root), os.environ.get("PYTHONPATH", "")) if one)
         own = {"PYTHONPATH": path, "XDG_CACHE_HOME": str(folder / "cache"), _MARK: self.mark, **environment}
+        code = _HEAR if words[0] == "-m" else ""
         self.process = subprocess.Popen(
-            [sys.executable, *map(str, words)],
+            [sys.executable, *(("-c", code) if code else ()), *map(str, words[1:] if code else words)],
             cwd=folder,
             env={**os.environ, **own},
             stdout=subprocess.PIPE,

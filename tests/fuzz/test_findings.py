@@ -264,4 +264,5 @@ def test_ctrl_c_while_packages_are_imported(delay):
         process.send_signal(signal.SIGINT)
         err = process.communicate()[1]
     assert "defect" not in err
-    assert process.returncode in (0, 130), err
+    # Python ends itself by SIGINT where an interrupt has passed through its exec(), as in a dataclass's definition
+    assert process.returncode in (0, 130, -signal.SIGINT), err

@@ -62,13 +62,16 @@ def _refuse_excess(run: FailingRun, failures: Failures, most: float | None, *, d
         return
     spacing = run.checkpoint.spacing(run.nodes)
     wall = min(run.work * (1.0 + run.checkpoint.pause(run.nodes) / spacing), run.horizon)
+    pool = run.nodes + run.recovery.spares
     each = 4.0 * (1.0 + wall * job_rate(run.causes, run.nodes))
     histories = 1 + failures.runs * (1 + _SEARCHED * failures.search)
     shown = 2.0 * min(run.work, run.horizon) / spacing if detailed else 0.0
-    events = each * histories + shown
+    events = each * histories + shown + pool
     if events <= most:
         return
-    if failures.runs and each + shown <= most:
+    if pool > most:
+        key, value, expected = "nodes", f"{run.nodes:,}", f"at most {int(most):,} with their spares"
+    elif failures.runs and each + shown <= most:
         fewer = int((most - shown - each) / (histories - 1) / each * failures.runs)
         key, value, expected = "runs", f"{failures.runs:,}", f"at most {fewer:,}"
     elif abs(math.log10(spacing)) > abs(math.log10(min(run.work, run.horizon))):

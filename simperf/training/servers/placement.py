@@ -26,6 +26,8 @@ Where = Literal["cpu", "gpu", "dedicated"]
 PLACEMENTS: tuple[str, ...] = get_args(Placement)
 #: where servers may run
 SITES: tuple[str, ...] = get_args(Where)
+#: servers that are played
+MOST_SERVERS = 100_000
 #: slices into which all keys together may be cut
 MOST_SLICES = 1_000_000
 
@@ -89,6 +91,8 @@ def place_keys(
         problems.append(Problem("there is no key to keep", key="keys"))
     if not all(0.0 <= size < math.inf for size in sizes):
         problems.append(Problem("every key has a finite size, 0 or more", key="keys"))
+    if servers > MOST_SERVERS:
+        problems.append(Problem(f"at most {MOST_SERVERS:,} servers are played", key="servers", value=f"{servers:,}"))
     if how not in PLACEMENTS:
         problems.append(Problem(f"no such placement{nearest(how, PLACEMENTS)}", key="placement", value=how))
     if not slice_size > 0.0:
@@ -189,6 +193,8 @@ def server_nodes(machine: Machine, gpus: Sequence[str], *, servers: int, where: 
     """
     if servers < 1:
         raise InputError(Problem("at least one server is needed", key="servers", value=str(servers)))
+    if servers > MOST_SERVERS:
+        raise InputError(Problem(f"at most {MOST_SERVERS:,} servers are played", key="servers", value=f"{servers:,}"))
     if where not in SITES:
         raise InputError(Problem(f"no such place{nearest(where, SITES)}", key="where", value=where))
     if where == "gpu":
