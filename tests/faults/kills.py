@@ -223,7 +223,7 @@ def endure(
                 killed = which == "SIGKILL"
                 right = (0, -signal.SIGKILL) if killed else (0, 128 + getattr(signal, which))
                 # Python ends itself by SIGINT where an interrupt has passed through its exec(), as in a dataclass's
-                # definition; and as the signal has it, or with 1, before anything of ours is there and after all is done
+                # definition; and as the signal has it, or with 1, before anything of ours is there or after all is done
                 others = (-signal.SIGINT, -getattr(signal, which), *((1,) if after < _START else ()))
                 assert code in (*right, *others), (which, after, code, err[-2000:])
                 assert "defect" not in err, err[-2000:]
