@@ -31,6 +31,9 @@ __all__ = [
 ]
 
 
+_LONGEST = 120  # characters of a name that a message repeats
+
+
 class SimperfError(Exception):
     """Base of every error that simperf raises on purpose; `exit_code` is the command's."""
 
@@ -59,7 +62,9 @@ class UnknownNameError(SimperfError, LookupError):
     def __init__(self, kind: str, name: object, known: Iterable[str], *, other: str = "") -> None:
         self.kind, self.name, self.known, self.other = kind, name, sorted(known), other
         note = f", which is a {other}" if other else ""
-        super().__init__(f"unknown {kind} {name!r}{note}{nearest(name, self.known)}")
+        told = repr(name)
+        told = told if len(told) <= _LONGEST else f"{told[:_LONGEST]}..."
+        super().__init__(f"unknown {kind} {told}{note}{nearest(name, self.known)}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """So that it comes back from another process as it was."""

@@ -242,7 +242,8 @@ def _point(row: Any) -> Measurement:
     """A point as the file has it; a ValueError says what is wrong."""
     if not isinstance(row, dict) or not isinstance(row.get("at"), dict) or not isinstance(row.get("samples"), list):
         lacks = [key for key in ("series", "at", "samples") if not isinstance(row, dict) or key not in row]
-        raise ValueError(f"no measurement: it lacks {', '.join(lacks)}" if lacks else "no measurement")
+        told = f"it lacks {', '.join(lacks)}" if lacks else "at must be a table, and samples a list"
+        raise ValueError(f"no measurement: {told}")
     if "series" not in row:
         raise ValueError("no measurement: it lacks series")
     for key in row:

@@ -212,7 +212,7 @@ class _Loader:
             if key not in TABLES:
                 problems.append(_unknown_table(key, value, toml))
             elif not isinstance(value, list if key == "compare" else dict):
-                shape = "[[compare]] tables" if key == "compare" else f"a table [{key}]"
+                shape = "a list of [[compare]] tables" if key == "compare" else f"a table [{key}]"
                 problems.append(toml.problem((key,), f"{shape} is expected", value=value))
         tables = {key: dict(data[key]) if isinstance(data.get(key), dict) else {} for key in TABLES}
         head = read_table(HeadTable, tables["scenario"], toml, ("scenario",), problems)

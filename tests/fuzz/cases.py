@@ -116,5 +116,6 @@ def _changed(rng, source):
 
 def _of_options(rng):
     files = {"r.json": results()[0], "s.toml": sources()["run"][0].raw, "plan.toml": sources()["plan"][0].raw}
-    files |= {one.name: one.raw for one in sources()["log"]}
+    files |= {one.name: one.raw for one in (*sources()["log"], *sources()["recording"])}
+    files["p.toml"] = sources()["profile"][0].raw
     return Case(tuple(options.line(rng)), files, "options")

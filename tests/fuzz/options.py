@@ -33,8 +33,19 @@ LINES = {
     ("zoo", "show"): ("lenet",),
     ("calibrate", "import"): ("n.txt",),
     ("calibrate", "fit"): ("sends.csv",),
+    ("calibrate", "measure"): ("--list",),
+    ("calibrate", "cluster"): ("--replay b.json",),
+    ("calibrate", "validate"): ("p.toml d.json",),
+    ("calibrate", "unseen"): (".",),
+    ("calibrate", "kernels"): (". h100-sxm5-80gb",),
+    ("accuracy",): ("s.toml",),
+    ("trace",): ("nowhere.py:Net --input 3,8,8 --output out.json",),
     ("lesson", "list"): ("",),
+    ("lesson", "open"): ("nothing",),
+    ("lesson", "export"): ("nothing out",),
 }
+#: commands with many options, which are taken more often
+OFTEN = ("run", "compare", "sweep", "limits", "collective", "plan")
 #: options that serve, or that use the machine for long
 LEFT_OUT = {"--live", "--pace", "--shipped"}
 FILES = (
@@ -51,7 +62,8 @@ KEYS = ("program", "x.y", "program.n[0]", "machine.node[9].name", "", "a..b", "r
 
 def line(rng):
     """A command line: that of a command with odd values."""
-    group = rng.choice(sorted(LINES))
+    groups = sorted(LINES)
+    group = rng.choices(groups, [4 if one[0] in OFTEN else 1 for one in groups])[0]
     words = [*group, *rng.choice(LINES[group]).split()]
     here = command()
     for name in group:
