@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from types import FrameType
 from typing import Any
 
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if ending.came:  # an interrupt in the middle of an import may become another error on its way
             return ending.code
-        return _report(error, debug, measuring="measure" in words[:2])
+        return _report(error, debug, words)
 
 
 class Ending:
@@ -124,7 +125,7 @@ def _invoke(words: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _report(error: Exception, debug: bool, *, measuring: bool = False) -> int:
+def _report(error: Exception, debug: bool, words: Sequence[str]) -> int:
     """Say what went wrong; returns the exit code."""
     from simperf.errors import InputError, SimperfError
 
@@ -143,9 +144,10 @@ def _report(error: Exception, debug: bool, *, measuring: bool = False) -> int:
         _say("\n".join(f"error: {problem}" for problem in error.problems))
         return error.exit_code
     if isinstance(error, SimperfError):
-        _say(f"error: {error}")
+        option = _option_of(str(getattr(error, "name", "")), words)
+        _say(f"error: {option}: {error}" if option else f"error: {error}")
         return error.exit_code
-    if isinstance(error, ModuleNotFoundError) and (lacks := _lacking(error, measuring)):
+    if isinstance(error, ModuleNotFoundError) and (lacks := _lacking(error, "measure" in words[:2])):
         _say(lacks)
         return 2
     if isinstance(error, OSError):
@@ -159,6 +161,15 @@ def _report(error: Exception, debug: bool, *, measuring: bool = False) -> int:
     if not debug:
         _say("This is a defect of simperf, please report it; --debug (or SIMPERF_DEBUG=1) shows where it happened.")
     return 2
+
+
+def _option_of(name: str, words: Sequence[str]) -> str:
+    """The option of a command line that gives a name; empty if none does."""
+    for before, word in pairwise(("", *words)):
+        option, _, value = word.partition("=") if word.startswith("--") else (before, "", word)
+        if name and option.startswith("-") and name in (value, value.partition(":")[0]):
+            return option
+    return ""
 
 
 def _lacking(error: ModuleNotFoundError, measuring: bool) -> str:

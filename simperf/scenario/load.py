@@ -189,6 +189,7 @@ class _Loader:
         problems: list[Problem] = []
         data, layered = apply(self.toml.data, self.toml, self.overrides, problems)
         odd = list(_odd(data, (), layered))
+        data = _clamped(data) if odd else data
         scenario = self._scenario(data, layered, problems, name="")
         problems = odd + [p for p in problems if all((p.file, p.key) != (o.file, o.key) for o in odd)]
         if problems or scenario is None:
@@ -344,6 +345,17 @@ def _odd(value: Any, key: Key, toml: TomlFile) -> Iterator[Problem]:
         yield toml.problem(key, "a whole number of at most 64 bits is expected")
     elif isinstance(value, datetime.date | datetime.time):
         yield toml.problem(key, "a date is no value here", value=str(value), expected="a number or a text in quotes")
+
+
+def _clamped(value: Any) -> Any:
+    """A value whose whole numbers readers can compare with floats, so that the rest of a file can be checked, too."""
+    if isinstance(value, Mapping):
+        return {key: _clamped(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_clamped(item) for item in value]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return max(-(2**63), min(value, 2**63 - 1))
+    return value
 
 
 def _in_order(problems: Sequence[Problem]) -> list[Problem]:

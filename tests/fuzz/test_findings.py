@@ -202,6 +202,14 @@ def test_logs_and_tables_without_an_end(here, refused, name, text):
     assert (f"{name}:3: a line of 200,001 characters" if "x" in text else f"{name}: 300,002 lines") in err
 
 
+@pytest.mark.parametrize("name", ["t.json", "n.json", "n.txt", "t.csv"])
+def test_numbers_of_thousands_of_digits_in_logs(here, refused, name):
+    (source,) = [one for one in sources.sources()["log"] if one.name == name]
+    end = source.raw.rindex(b"5") if name.endswith("json") else source.raw.rindex(b"1")
+    (here / name).write_bytes(source.raw[:end] + b"9" * 5000 + source.raw[end:])
+    assert "a number of 5,00" in refused("calibrate", "import", name)
+
+
 def test_events_of_a_trace_that_are_none(here, capsys):
     data = json.loads(json.dumps(sources.KINETO))
     for change in ({"args": 3}, {"args": "x"}, {"dur": "x"}, {"ts": []}, {"dur": 1e300}, {"args": {"device": []}}):
@@ -229,6 +237,26 @@ def test_events_of_a_trace_that_are_none(here, capsys):
 )
 def test_numbers_of_scenarios_that_cannot_be(refused, words, place):
     assert place in refused(*words)
+
+
+def test_whole_numbers_that_no_float_holds(here, refused):
+    huge = "9" * 400
+    (here / "s.toml").write_text(
+        f'[program]\nuse = "async-chain"\n[expect]\ntime = {huge}\n[scenario]\ntitle = {huge}\n'
+    )
+    err = refused("check", "s.toml")
+    assert "s.toml:4: expect.time: a whole number of at most 64 bits" in err
+    assert "s.toml:6: scenario.title: a whole number of at most 64 bits" in err
+
+
+def test_a_name_that_an_option_gives_is_blamed_on_it(refused):
+    err = refused("sweep", "d2l/async", "--vary", "program.n=1,2", "--no-cache", "--engine", "abacus:3")
+    assert "--engine: unknown engine 'abacus'" in err
+
+
+def test_a_table_of_collectives_names_the_file(here, refused):
+    (here / "t.csv").write_text("size [MiB],time [us],ranks\n1,50,x8\n")
+    assert "t.csv: " in refused("collective", "all-reduce", "--server", "dgx-a100", "--beside", "t.csv")
 
 
 def test_passes_that_take_no_time(here, capsys):

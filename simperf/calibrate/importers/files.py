@@ -53,7 +53,10 @@ def import_file(
     elif kind == "csv":
         found = import_table(text, name, series=series)
         if collective and found.dataset.measurements:
-            found = as_collective(found, name, collective=collective, ranks=ranks)
+            try:
+                found = as_collective(found, name, collective=collective, ranks=ranks)
+            except InputError as error:
+                raise InputError([replace(one, file=one.file or name) for one in error.problems]) from None
     elif kind == "nccl-tests":
         if text.lstrip()[:1] in ("{", "["):
             found = import_nccl_json(text, name, collective=collective, ranks=ranks)

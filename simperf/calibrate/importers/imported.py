@@ -75,6 +75,8 @@ class Points:
         return tuple(self._points.values())
 
 
+#: digits that are no number
+_ENDLESS = re.compile(r"\d{400,}")
 #: lines of a log or table, and characters of one
 _MOST_LINES, _LONGEST_LINE = 200_000, 10_000
 
@@ -96,6 +98,11 @@ def read_text(path: str | os.PathLike[str]) -> str:
     text = raw.decode("utf-8", errors="replace")
     if has_many_parts(text, MOST_VALUES):
         raise InputError(Problem(f"more than {MOST_VALUES:,} values", file=name, expected=expected))
+    digits = _ENDLESS.search(text)
+    if digits:
+        line = text.count("\n", 0, digits.start()) + 1
+        message = f"a number of {len(digits.group()):,} digits"
+        raise InputError(Problem(message, file=name, line=line, expected="a number of at most 64 bits"))
     if text.lstrip()[:1] not in ("{", "["):
         refuse_lines(text, name, expected)
     return text
