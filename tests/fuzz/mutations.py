@@ -69,6 +69,8 @@ def change(rng, tree):
     paths = list(places(tree))
     if not paths:
         return ()
+    if rng.random() < 0.4:
+        return _scaled(rng, tree, paths)
     # a random depth first, so that long lists do not outweigh short tables
     depth = rng.choice(sorted({len(path) for path in paths}))
     *parents, last = rng.choice([path for path in paths if len(path) == depth])
@@ -95,6 +97,25 @@ def change(rng, tree):
             here[last] = value(rng)
     else:
         here[last] = value(rng, here[last])
+    return (*parents, last)
+
+
+def _scaled(rng, tree, paths):
+    """Change a number, or that of a quantity, to one that may be right."""
+    *parents, last = rng.choice(paths)
+    here = tree
+    for step in parents:
+        here = here[step]
+    old, scale = here[last], rng.choice([0, 0.001, 0.5, 2, 3, 10, 1000])
+    near = re.fullmatch(r"([\d.]+)( ?[a-zA-Z/%]+)?", old) if isinstance(old, str) else None
+    if near is not None and near.group(1).count(".") < 2:
+        here[last] = f"{float(near.group(1)) * scale:g}{near.group(2) or ''}"
+    elif isinstance(old, int | float) and not isinstance(old, bool) and abs(old) < 1e15:
+        here[last] = type(old)(old * scale)
+    elif isinstance(old, bool):
+        here[last] = not old
+    else:
+        here[last] = value(rng, old)
     return (*parents, last)
 
 
