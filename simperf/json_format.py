@@ -7,11 +7,12 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from simperf.errors import InputError, Problem
+from simperf.file_problems import explain
 from simperf.files import TomlFile, dotted
 
 __all__ = ["FORMAT", "JsonTable", "json_text", "read_format"]
@@ -85,11 +86,10 @@ def read_format(kind: type[T], data: Any, what: str, *, file: str | TomlFile, ag
 def _problems(error: ValidationError, what: str, file: TomlFile) -> list[Problem]:
     """What pydantic found wrong, a problem for each key."""
     told: dict[tuple[str | int, ...], Problem] = {}
-    for row in error.errors(include_url=False, include_context=False):
+    for row in error.errors(include_url=False):
         loc = tuple(part for part in row["loc"] if isinstance(part, int) or not _CHOICE.search(part))
-        message = f"{what}: {dotted(loc)}: {row['msg'][:1].lower()}{row['msg'][1:]}"
-        value = row["input"] if isinstance(row["input"], str | int | float) and row["type"] != "missing" else ""
-        told[loc] = replace(file.problem(loc, message, value=value), key="")
+        found = explain(cast(Mapping[str, Any], row), file, loc, [])
+        told[loc] = replace(found, message=f"{what}: {dotted(loc)}: {found.message}", key="")
         if len(told) == _MOST:
             break
     return list(told.values())

@@ -211,7 +211,7 @@ def validate(
         else:
             data = choice.data
         if len(data):
-            points += _checked(choice, fitted, data, units, same=same)
+            points += _checked(choice, fitted, data, units, same=same, file=profile.file)
             skipped.pop(choice.series, None)
     if steps is not None:
         points += _steps(steps, dataset, skipped)
@@ -223,7 +223,7 @@ def validate(
 
 
 def _checked(
-    choice: ModelChoice, fitted: FittedModel, data: Data, units: Mapping[str, str], *, same: bool
+    choice: ModelChoice, fitted: FittedModel, data: Data, units: Mapping[str, str], *, same: bool, file: str
 ) -> Iterator[Checked]:
     model = choice.model
     assert model is not None
