@@ -1,4 +1,4 @@
-"""A plan as phases that are flows: what a collective of too many sends for events goes on as, beside other traffic.
+"""Phases of flows: a collective of too many sends to be events, beside other traffic.
 
 A phase is one round of a plan, rounds that repeat, or a pipeline. In it, links that move equally many bytes, in equally
 many sends at a time, are one flow. It begins after the latency of these sends, its weight is their number, and it is
@@ -21,10 +21,10 @@ import numpy as np
 from simperf.collectives.links import FloatArray, Hops, Links
 from simperf.collectives.placement import Placement, Transport
 from simperf.collectives.plan import Channel, IntArray, Phase, Plan, chunk_sizes
-from simperf.collectives.rounds import rate_alone, solve
+from simperf.collectives.rounds import ROUNDING, rate_alone, solve
 from simperf.engine.link_table import LinkClass
 
-__all__ = ["FlowPhase", "FlowPhases", "PhaseFlow", "flow_phases", "links_of"]
+__all__ = ["FlowPhase", "FlowPhases", "LinkFlow", "flow_phases", "links_of"]
 
 #: parts that all phases of a plan are cut into together, roughly
 PARTS = 64
@@ -35,26 +35,23 @@ MOST_ROUNDS = 64
 #: classes of links of a phase up to which they are told apart by nine digits, else by fewer
 MOST_CLASSES = 16
 
-#: part of a time that is rounding
-ROUNDING = 1e-12
-
 Rows = Sequence[tuple[int, Channel, Phase]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PhaseFlow:
-    """Links that are drawn on alike in a part of a phase.
+class LinkFlow:
+    """A flow over equal links in a part of a phase.
 
     Parameters
     ----------
     classes : tuple of LinkClass
         The links, by capacity.
     latency : float
-        From the begin of the part to the first byte [s].
+        From the start of the part to the first byte [s].
     nbytes : float
-        That each link moves [B on the wire].
+        Bytes that each link moves, on the wire [B].
     busy : float
-        Time for which it does so, alone [s].
+        Time for which each link moves them, without other traffic [s].
     weight : float
         Sends that are on each link at one time.
     """
@@ -75,13 +72,14 @@ class FlowPhase:
     time : float
         Of one part without other traffic [s].
     parts : int
-    flows : tuple of PhaseFlow
+        Parts that follow each other.
+    flows : tuple of LinkFlow
         Of one part.
     """
 
     time: float
     parts: int
-    flows: tuple[PhaseFlow, ...]
+    flows: tuple[LinkFlow, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +91,7 @@ class FlowPhases:
     phases : tuple of FlowPhase
         In order.
     rest : mapping of str to float
-        Bytes by resource that the flows move too much, negative, or too little [B].
+        Bytes of the plan less those of the flows, by resource [B].
     """
 
     phases: tuple[FlowPhase, ...]
@@ -102,7 +100,7 @@ class FlowPhases:
 
 @dataclass(slots=True)
 class _Draft:
-    """What links do in a phase; arrays are by link number.
+    """Bytes and times of the links in a phase; arrays are by link number.
 
     Parameters
     ----------
@@ -143,12 +141,12 @@ class _Draft:
         )
 
     def shifted(self, time: float) -> _Draft:
-        """The same, of which all begins later by a `time` [s]."""
+        """The same, where everything starts later by a `time` [s]."""
         return _Draft(self.time + time, self.rounds, self.nbytes, self.sends, self.latency + time, self.busy)
 
     @property
     def slack(self) -> float:
-        """Time by which all can begin earlier [s]."""
+        """Time by which everything can start earlier [s]."""
         return float(self.latency[self.nbytes > 0.0].min(initial=self.time))
 
 
@@ -191,7 +189,7 @@ def links_of(plan: Plan, placement: Placement, transport: Transport) -> frozense
 
 
 def _fitted(drafts: list[_Draft], time: float, capacity: FloatArray) -> list[_Draft]:
-    """Phases that take a `time` [s] together: all begins later, or earlier, or all that overlaps is one phase."""
+    """Phases that take a `time` [s] together: all start later or earlier, or are one where they overlap by more."""
     if not drafts:
         return []
     total = sum(draft.time for draft in drafts)
@@ -226,7 +224,7 @@ def _merged(drafts: Sequence[_Draft], count: int) -> _Draft:
 
 
 class _Maker:
-    """Makes phases of one plan.
+    """The phases of one plan, made round by round.
 
     Parameters
     ----------
@@ -337,7 +335,7 @@ class _Maker:
         return _Draft(0.0, 1, nbytes, sends, wait, np.maximum(on_wire, _least(nbytes, self.links.capacity)))
 
     def phase(self, draft: _Draft, time: float, rest: FloatArray) -> FlowPhase:
-        """A phase in parts; what its flows move too much or too little is added to `rest`, by link number [B]."""
+        """A phase in parts; bytes of the plan less those of its flows are added to `rest`, by link number [B]."""
         parts = max(1, min(draft.rounds, round(PARTS * draft.time / time))) if time else 1
         used = np.flatnonzero(draft.nbytes)
         table = np.stack((draft.nbytes, draft.sends, draft.latency, draft.busy))[:, used]
@@ -350,7 +348,7 @@ class _Maker:
             slots = used[here]
             rest[slots] += draft.nbytes[slots] - nbytes
             classes = self.links.classes(slots)
-            flows.append(PhaseFlow(classes, max(0.0, latency) / parts, nbytes / parts, busy / parts, sends))
+            flows.append(LinkFlow(classes, max(0.0, latency) / parts, nbytes / parts, busy / parts, sends))
         return FlowPhase(draft.time / parts, parts, tuple(flows))
 
 

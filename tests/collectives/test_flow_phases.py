@@ -8,7 +8,7 @@ from simperf.collectives import make_plan
 from simperf.collectives.execute import Execution
 from simperf.collectives.executors import Collapsed, PlacedPlan, Stepwise, used_links
 from simperf.collectives.executors.isolated import play_isolated
-from simperf.collectives.executors.phase_flows import play_phases
+from simperf.collectives.executors.phases import play_phases
 from simperf.collectives.flow_phases import PARTS, FlowPhases, flow_phases, links_of
 from simperf.collectives.placement import place
 from simperf.hardware import build_topology

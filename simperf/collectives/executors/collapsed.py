@@ -155,7 +155,7 @@ class Collapsed(Executor):
 
     def _go_on(self, run: Execution) -> None:
         """What is left of an execution, as phases from now on; what ranks sent before the last one came is among it."""
-        from simperf.collectives.executors.phase_flows import play_phases
+        from simperf.collectives.executors.phases import play_phases
         from simperf.collectives.flow_phases import flow_phases
 
         assert self._claim is not None

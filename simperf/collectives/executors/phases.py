@@ -8,13 +8,11 @@ from functools import partial
 import simpy
 
 from simperf.collectives.executors.base import Context
-from simperf.collectives.flow_phases import FlowPhases, PhaseFlow
+from simperf.collectives.flow_phases import FlowPhases, LinkFlow
+from simperf.collectives.rounds import ROUNDING
 from simperf.engine.flow import FlowRoute
 
 __all__ = ["play_phases"]
-
-#: part of a time that is rounding
-ROUNDING = 1e-12
 
 #: participants that are done together, group by group
 Parties = Sequence[Collection[int]]
@@ -27,16 +25,16 @@ def play_phases(
     ends: Sequence[tuple[float, Parties]],
     released: Callable[[Parties], None],
 ) -> None:
-    """Go on from now; what has been moved is counted.
+    """Play what is left of a collective from now on; bytes that were moved before are counted at once.
 
     Parameters
     ----------
     context : Context
     phases : FlowPhases
     elapsed : float
-        Time since the begin, in which there was no other traffic [s]; negative if it begins later.
+        Time since the start, in which there was no other traffic [s]; negative if it starts later.
     ends : sequence of (float, sequence of collection of int)
-        When participants are done without other traffic, from the begin [s], and which.
+        When participants are done without other traffic, from the start [s], and which.
     released : callable
         Called with participants when they are done.
     """
@@ -80,8 +78,8 @@ def _let_go(released: Callable[[Parties], None], parties: Parties, _: simpy.Even
     released(parties)
 
 
-def _start(context: Context, flow: PhaseFlow, since: float) -> simpy.Event:
-    """What is left of a flow that has begun some time ago [s], alone."""
+def _start(context: Context, flow: LinkFlow, since: float) -> simpy.Event:
+    """Start what is left of a flow whose part began `since` [s] ago and had its links to itself."""
     wait = flow.latency - since
     done = 0.0
     if wait < 0.0:
@@ -94,12 +92,12 @@ def _start(context: Context, flow: PhaseFlow, since: float) -> simpy.Event:
     )
 
 
-def _route(context: Context, flow: PhaseFlow) -> FlowRoute:
+def _route(context: Context, flow: LinkFlow) -> FlowRoute:
     if flow.classes not in context.routes:
         context.routes[flow.classes] = context.network.routes(flow.classes)
     return context.routes[flow.classes][0]
 
 
-def _count(context: Context, flow: PhaseFlow, nbytes: float) -> None:
+def _count(context: Context, flow: LinkFlow, nbytes: float) -> None:
     if nbytes:
         context.network.count({name: nbytes for one in flow.classes for name in one.names})
