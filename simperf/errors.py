@@ -16,7 +16,6 @@ from typing import Any
 __all__ = [
     "DeadlockError",
     "DeviceMemoryError",
-    "ExpectationError",
     "FloorError",
     "InputError",
     "MachineError",
@@ -85,12 +84,6 @@ class DeadlockError(ProgramError):
 
 class FloorError(SimperfError):
     """A simulated time below its physical floor: a defect of the model, never an answer."""
-
-    exit_code = 1
-
-
-class ExpectationError(SimperfError):
-    """A result that does not meet the numbers that its scenario file carries."""
 
     exit_code = 1
 

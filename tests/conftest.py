@@ -5,6 +5,11 @@ import re
 import signal
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes depends on what else the machine does; tests of speed are in tests/benchmarks.
+settings.register_profile("simperf", deadline=None)
+settings.load_profile("simperf")
 
 # A shell that starts a run in the background has it and its children ignore interrupts: no test of one could end.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from simperf.errors import InputError, Problem
 from simperf.file_bytes import read_bytes, unpacked
 from simperf.json_file import read_json
 
-__all__ = ["DEVICES", "KINDS", "ShapeTable", "read_shape_tables", "shape_tables", "tables_without_part"]
+__all__ = ["DEVICES", "KINDS", "ShapeTable", "read_shape_tables", "shape_tables"]
 
 #: kinds of tables, as their files' names end
 KINDS = (
@@ -131,11 +131,6 @@ def shape_tables(folder: str | os.PathLike[str], kind: str) -> Iterator[ShapeTab
     for entry in entries:
         if str(entry.get("file", "")).endswith(f"_{kind}.csv.gz"):
             yield _table(home / str(entry["file"]), kind, entry, source)
-
-
-def tables_without_part(tables: Iterable[ShapeTable]) -> list[str]:
-    """Devices of tables that the catalogue has no part for, each once."""
-    return sorted({table.device for table in tables if not table.gpu})
 
 
 def _table(path: Path, kind: str, entry: Mapping[str, Any], source: str) -> ShapeTable:

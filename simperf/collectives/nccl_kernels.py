@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -79,15 +79,15 @@ class KernelCost:
     start : float
         From the call to the first send [s].
     step : float
-        Of a hop over NVLink [s].
+        Time of a hop over NVLink [s].
     wide : float
-        More of a step where all threads of a block take part [s].
+        What is added to a step where all threads of a block take part [s].
     wave : float
-        Of a chunk of all channels beyond its bytes, where switches add up [s].
+        Time of a chunk of all channels beyond its bytes, where switches add up [s].
     rate : float
         Payload that a GPU's blocks get through [B/s]; infinite where the links are the limit.
     copy : float
-        At which a chunk is moved inside the GPU's memory [B/s].
+        Rate at which a chunk is moved inside the GPU's memory [B/s].
     pace : float
         Part of the links' bandwidth that is reached, 0 to 1.
     fill : float
@@ -125,8 +125,8 @@ class KernelCost:
         """The same kernel, whose latencies and blocks are `speed` times as fast [1]."""
         if speed == 1.0:
             return self
-        times = (self.start / speed, self.step / speed, self.wide / speed, self.wave / speed)
-        return KernelCost(*times, self.rate * speed, self.copy * speed, self.pace, self.fill, self.hidden)
+        times = {name: getattr(self, name) / speed for name in ("start", "step", "wide", "wave")}
+        return replace(self, **times, rate=self.rate * speed, copy=self.copy * speed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from simperf.errors import InputError, UnknownNameError
-from simperf.files import TomlFile, read_toml
+from simperf.files import read_toml
 from simperf.hardware import CpuPart, GpuPart, Machine, NicPart
 from simperf.layout import server_count
 from simperf.units import parse
@@ -57,9 +57,9 @@ class NcclNetwork:
     name : str
         Such as ``"rdma"`` or ``"socket"``.
     latency : float
-        That a hop takes beyond what the constants of the protocols hold [s].
+        Time of a hop beyond what the constants of the protocols hold [s].
     core : float
-        What one core moves where software does [B/s]; infinite where the adapter does.
+        Rate at which one core moves bytes [B/s]; infinite where the adapter moves them.
     sockets : int
         Connections of one channel from GPU to GPU.
     threads : int
@@ -67,7 +67,7 @@ class NcclNetwork:
     copies : int
         Times that a byte in host memory crosses the memory's bus.
     nics : tuple of str
-        Adapters that are driven this way unasked.
+        Adapters (NICs) that are driven this way where no network is named.
     source : str
         Where the numbers come from.
     rendezvous : float
@@ -113,18 +113,18 @@ class NcclNetwork:
         return max(0.0, self.handover.get(protocol, 0.0) * share - step_time)
 
 
-def _read(toml: TomlFile, name: str, values: Mapping[str, Any]) -> NcclNetwork:
+def _read(name: str, values: Mapping[str, Any]) -> NcclNetwork:
     return NcclNetwork(
         name,
-        parse(values["latency"], "s"),
-        parse(values["core"], "B/s") if "core" in values else math.inf,
-        int(values.get("sockets", 1)),
-        int(values.get("threads", 1)),
-        int(values["copies"]),
-        tuple(values.get("nics", ())),
-        str(values["source"]),
-        parse(values["rendezvous"], "B") if "rendezvous" in values else 0.0,
-        {protocol: parse(time, "s") for protocol, time in values.get("handover", {}).items()},
+        latency=parse(values["latency"], "s"),
+        core=parse(values["core"], "B/s") if "core" in values else math.inf,
+        sockets=int(values.get("sockets", 1)),
+        threads=int(values.get("threads", 1)),
+        copies=int(values["copies"]),
+        nics=tuple(values.get("nics", ())),
+        source=str(values["source"]),
+        rendezvous=parse(values["rendezvous"], "B") if "rendezvous" in values else 0.0,
+        handover={protocol: parse(time, "s") for protocol, time in values.get("handover", {}).items()},
     )
 
 
@@ -134,7 +134,7 @@ def _networks() -> Mapping[str, NcclNetwork]:
     found, problems = {}, []
     for name, values in toml.data.items():
         try:
-            found[name] = _read(toml, name, values)
+            found[name] = _read(name, values)
         except (KeyError, ValueError) as error:
             problems.append(toml.problem((name,), str(error)))
     if problems:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from simperf.cost.attention_formulas import AttentionRates, AttentionWork, attention_time, decode_time, visible
-from simperf.cost.seams import Device, OpCost
+from simperf.cost.attention_formulas import RUN, AttentionRates, AttentionWork, attention_time, decode_time, visible
+from simperf.cost.seams import Device, OpCost, regime_of
 from simperf.errors import InputError, Problem, nearest
 from simperf.workload.layer_kernels import ATTENTION_LIBRARIES
 from simperf.workload.op import AttentionShape, Op
@@ -21,7 +21,6 @@ from simperf.workload.precision import element_size
 __all__ = [
     "BACKWARD",
     "CACHED",
-    "LIBRARIES",
     "AttentionKernels",
     "attention_rates",
     "attention_shape",
@@ -30,8 +29,6 @@ __all__ = [
     "library_constants",
 ]
 
-#: library that training runs, and libraries of which there are constants
-LIBRARIES = ATTENTION_LIBRARIES
 #: libraries whose call begins with a kernel that writes keys and values to the cache
 CACHED = frozenset({"tensorrt-llm"})
 #: kind of the operation that computes the gradients
@@ -76,13 +73,13 @@ class AttentionKernels:
     Parameters
     ----------
     device : Device
-        A GPU part with constants of the library (`of` makes this only where it has them).
-    library : str
-        One of `LIBRARIES`.
+        A GPU part with constants of the library.
     memory : float
-        that kernels reach [B/s]
+        Rate of memory that kernels reach [B/s].
     floor : float
-        shortest time of a kernel [s]
+        Shortest time of a kernel [s].
+    library : str
+        One of `ATTENTION_LIBRARIES`; by default what training runs.
 
     Raises
     ------
@@ -92,10 +89,11 @@ class AttentionKernels:
 
     __slots__ = ("constants", "device", "library", "rates")
 
-    def __init__(self, device: Device, *, memory: float, floor: float, library: str = LIBRARIES[0]) -> None:
-        if library not in LIBRARIES:
-            message = f"no library of attention kernels{nearest(library, LIBRARIES)}"
-            raise InputError(Problem(message, key="library", value=repr(library), expected=", ".join(LIBRARIES)))
+    def __init__(self, device: Device, *, memory: float, floor: float, library: str = ATTENTION_LIBRARIES[0]) -> None:
+        if library not in ATTENTION_LIBRARIES:
+            message = f"no library of attention kernels{nearest(library, ATTENTION_LIBRARIES)}"
+            expected = ", ".join(ATTENTION_LIBRARIES)
+            raise InputError(Problem(message, key="library", value=repr(library), expected=expected))
         self.device, self.library = device, library
         self.constants = library_constants(device, library)
         if not self.constants or not getattr(device, "lanes", None):
@@ -163,18 +161,17 @@ class AttentionKernels:
         width = 0.5 * (shape.head_dim + shape.value_dim)
         work = AttentionWork(instances, 1, 1, 1, 1, width, _PRODUCTS, read + op.nbytes_written)
         found = decode_time(work, self.rates, self.constants, keys=keys, group=group, warm=warm)
-        return self._cost(op, found, instances * math.ceil(keys / 256))
+        return self._cost(op, found, instances * math.ceil(keys / RUN))
 
     def _cost(self, op: Op, found: tuple[float, float, float, float], blocks: float) -> OpCost:
         """What a formula found, as a cost that is no less than the peaks allow."""
         time, compute, memory, fixed = (float(value) for value in found)
-        regime = "compute" if compute >= memory else "memory"
         return OpCost(
             time=time,
             compute_time=compute,
             memory_time=memory,
             overhead=fixed,
-            regime="overhead" if fixed > max(compute, memory) else regime,
+            regime=regime_of(compute, memory, fixed),
             flops=op.flops,
             nbytes=op.nbytes,
             demand=min(1.0, max(blocks, 1.0) / self.rates.sms),
@@ -199,7 +196,7 @@ def attention_rates(device: Device, *, memory: float, floor: float) -> Attention
 def device_libraries(device: Device) -> tuple[str, ...]:
     """Libraries that a device has constants of; the first is what it runs unless another is named."""
     known = {key.partition(".")[0] for key in getattr(device, "attention", None) or {}}
-    return tuple(name for name in LIBRARIES if name in known)
+    return tuple(name for name in ATTENTION_LIBRARIES if name in known)
 
 
 def library_constants(device: Device, library: str) -> dict[str, float]:

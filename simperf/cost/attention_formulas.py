@@ -15,7 +15,17 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["COLUMNS", "ROWS", "SPECIAL", "AttentionRates", "AttentionWork", "attention_time", "decode_time", "visible"]
+__all__ = [
+    "COLUMNS",
+    "ROWS",
+    "RUN",
+    "SPECIAL",
+    "AttentionRates",
+    "AttentionWork",
+    "attention_time",
+    "decode_time",
+    "visible",
+]
 
 #: queries of a block and keys of a tile; short sequences are rounded up to `_GRAIN`
 ROWS, COLUMNS = 128, 128
@@ -23,10 +33,10 @@ ROWS, COLUMNS = 128, 128
 #: Instructions": 16 for compute capabilities 7.x to 9.0)
 SPECIAL = 16.0
 _GRAIN = 16
-#: exponent of the corner between arithmetic and memory traffic
-_CORNER = 6.0
+#: exponents of the corner between arithmetic and memory traffic, with many queries and with one
+_CORNER, _DECODE_CORNER = 6.0, 4
 #: keys that one block of decoding takes
-_RUN = 256
+RUN = 256
 #: queries of a group that decoding pads to
 _GROUP = 8
 #: exponent with which traffic goes over from the L2 to memory, and the part of the L2 at which half of it has
@@ -203,7 +213,7 @@ def decode_time(
     warm : bool
         As in `attention_time`.
     """
-    runs = np.maximum(work.instances * np.ceil(keys / _RUN), 1.0)
+    runs = np.maximum(work.instances * np.ceil(keys / RUN), 1.0)
     share = np.minimum(1.0, runs / rates.sms)
     cached = constants.get("decode-cached", 1.0) if warm else 1.0
     memory = _traffic(work.nbytes, rates, cached) / (constants["decode-memory"] * share)
@@ -211,7 +221,12 @@ def decode_time(
     compute = 4.0 * work.instances * keys * work.width * padded / (rates.matrix * constants["decode-matrix"] * share)
     runs = runs * constants["decode-block"] / (rates.clock * rates.sms)
     fixed = constants["decode-fixed"] * rates.floor
-    return fixed + runs + (memory**4 + compute**4) ** 0.25, compute, memory, fixed
+    return (
+        fixed + runs + (memory**_DECODE_CORNER + compute**_DECODE_CORNER) ** (1 / _DECODE_CORNER),
+        compute,
+        memory,
+        fixed,
+    )
 
 
 def _traffic(nbytes: Any, rates: AttentionRates, cached: float) -> Any:

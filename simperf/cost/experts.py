@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simperf.cost.seams import Device, OpCost
+from simperf.cost.seams import Device, OpCost, regime_of
 from simperf.workload.expert_loads import EXPERT_PRECISIONS, ExpertPrecision
 from simperf.workload.op import ExpertShape, Op
 
@@ -89,7 +89,7 @@ class ExpertUnits:
     sms : int
         Multiprocessors.
     memory, stream : float
-        that products reach, and the kernels around them [B/s]
+        Rates of memory that products reach, and the kernels around them [B/s].
     fixed : float
         Time of a call without any work [s].
     l2 : float
@@ -121,7 +121,7 @@ class ExpertWork:
     tokens, experts, hidden, intermediate, inputs : array of shape (calls,)
         As in `ExpertShape`; `inputs` are the matrices of the first product, 2 with a gate.
     reuse : array of shape (calls,)
-        touched between two uses of the operands [B]; infinite where they come from memory
+        Bytes touched between two uses of the operands; infinite where they come from memory [B].
     """
 
     rows: Array
@@ -204,12 +204,13 @@ def expert_units(
     own = getattr(device, "experts", {}) if constants is None else constants
     known = {**ELSEWHERE, **own}
     share = known["bf16" if precision == "fp16" else precision]
+    pace = known.get("pace", 1.0)
     return ExpertUnits(
         rate=share * peak,
         sms=max(1, device.sms),
         memory=known["memory"] * device.memory_bandwidth,
         stream=known["stream"] * device.memory_bandwidth,
-        fixed=known["fixed"] / (pace := known.get("pace", 1.0)),
+        fixed=known["fixed"] / pace,
         l2=float(getattr(device, "l2", 0.0)) or 1.0,
         formats=EXPERT_PRECISIONS[precision],
         pace=pace,
@@ -236,13 +237,12 @@ def expert_cost(op: Op, shape: ExpertShape, device: Device, *, peak: float) -> O
     least = op.flops / peak
     if math.isinf(op.reuse):
         least = max(least, op.nbytes / device.memory_bandwidth)
-    regime = "compute" if arithmetic >= traffic else "memory"
     return OpCost(
         time=max(time, least + fixed),
         compute_time=arithmetic,
         memory_time=traffic,
         overhead=fixed,
-        regime="overhead" if fixed > max(arithmetic, traffic) else regime,
+        regime=regime_of(arithmetic, traffic, fixed),
         flops=op.flops,
         nbytes=op.nbytes,
     )

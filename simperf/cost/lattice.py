@@ -108,7 +108,7 @@ def verify_lattice(name: str, factors: Mapping[str, float]) -> None:
     known = set(node_names(lattice_kind(name)))
     given = {key: value for key, value in factors.items() if key.startswith("node-")}
     problems = [Problem("a node is missing", key=f"{name}.{key}") for key in sorted(known - given.keys())[:1]]
-    problems += [Problem("no node of the lattice", key=f"{name}.{key}") for key in given.keys() - known]
+    problems += [Problem("no node of the lattice", key=f"{name}.{key}") for key in sorted(given.keys() - known)]
     problems += [
         Problem("must be finite and above 0", key=f"{name}.{key}", value=repr(value))
         for key, value in given.items()

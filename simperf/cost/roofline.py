@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from simperf.cost.seams import Device, OpCost
+from simperf.cost.seams import Device, OpCost, regime_of
 from simperf.cost.tiles import Tiling, library_tile, tiling
 from simperf.errors import InputError, Problem, nearest
 from simperf.workload.op import MATRIX_FAMILIES, Gemm, Op
@@ -226,16 +226,12 @@ class Roofline:
         body = high
         if low > 0 and math.isfinite(self.sharpness):
             body = high * (1.0 + (low / high) ** self.sharpness) ** (1.0 / self.sharpness)
-        if self.overhead > high:
-            regime = "overhead"
-        else:
-            regime = "compute" if compute >= memory else "memory"
         return OpCost(
             time=max(body, self.floor(op)) + self.overhead,
             compute_time=compute,
             memory_time=memory,
             overhead=self.overhead,
-            regime=regime,
+            regime=regime_of(compute, memory, self.overhead),
             flops=op.flops,
             nbytes=op.nbytes,
             demand=self.demand(op),
@@ -294,15 +290,12 @@ class Roofline:
     def _product(self, op: Op, found: ProductTime, fixed: float) -> OpCost:
         """Cost of a product on matrix units; no faster than the peak allows, nor than memory for what is not cached."""
         least = op.flops / self.peak(op.dtype) + fixed if math.isfinite(op.reuse) else self.floor(op) + fixed
-        regime = "compute" if found.arithmetic >= found.traffic else "memory"
-        if fixed > max(found.arithmetic, found.traffic):
-            regime = "overhead"
         return OpCost(
             time=max(found.time, least),
             compute_time=found.arithmetic,
             memory_time=found.traffic,
             overhead=fixed,
-            regime=regime,
+            regime=regime_of(found.arithmetic, found.traffic, fixed),
             flops=op.flops,
             nbytes=op.nbytes,
             demand=self.demand(op),

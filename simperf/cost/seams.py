@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from simperf.workload.op import Op
 
-__all__ = ["Device", "OpCost", "OpModel", "SizeModel"]
+__all__ = ["Device", "OpCost", "OpModel", "SizeModel", "regime_of"]
 
 
 class Device(Protocol):
@@ -77,6 +77,24 @@ class OpCost:
     def bandwidth(self) -> float:
         """Achieved memory bandwidth [B/s]."""
         return self.nbytes / self.time if self.time else 0.0
+
+
+def regime_of(compute: float, memory: float, overhead: float) -> str:
+    """Regime of a kernel: ``"overhead"`` where its fixed part exceeds arithmetic and traffic, else the longer of these.
+
+    Parameters
+    ----------
+    compute, memory, overhead : float
+        As in `OpCost` [s].
+
+    Examples
+    --------
+    >>> regime_of(3e-6, 2e-6, 1e-6), regime_of(3e-6, 2e-6, 4e-6)
+    ('compute', 'overhead')
+    """
+    if overhead > max(compute, memory):
+        return "overhead"
+    return "compute" if compute >= memory else "memory"
 
 
 @runtime_checkable

@@ -173,7 +173,7 @@ class KernelFamily:
         return str(name)
 
 
-#: libraries of attention kernels (`simperf.cost.attention.LIBRARIES`)
+#: libraries of attention kernels (`simperf.workload.layer_kernels.ATTENTION_LIBRARIES`; a run need not load these)
 _LIBRARIES = ("flash-attention", "flash-attention-2", "cudnn", "tensorrt-llm")
 #: constants of attention kernels (`simperf.cost.attention`), each a number without a dimension and at most so large
 _ATTENTION = {

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simperf.cost import FittedRoofline, Roofline
-from simperf.cost.attention import LIBRARIES, AttentionKernels, attention_shape, backward_constants, library_constants
+from simperf.cost.attention import AttentionKernels, attention_shape, backward_constants, library_constants
 from simperf.cost.attention_formulas import AttentionRates, AttentionWork, attention_time, decode_time, visible
 from simperf.errors import InputError
 from simperf.hardware import Catalog, quantity
 from simperf.workload import Gemm, Op
 from simperf.workload.kinds import attention, latent_attention
-from simperf.workload.layer_kernels import LayerKernels
+from simperf.workload.layer_kernels import ATTENTION_LIBRARIES, LayerKernels
 from simperf.workload.loops import timing_loop
 
 RATES = AttentionRates(sms=10, clock=1e9, matrix=10e12, matrix_fp8=20e12, memory=1e12, floor=0.0)
@@ -223,15 +223,15 @@ def test_constants_that_lack_one_are_refused_by_name():
     part = replace(Catalog.load().gpu("h100-sxm5-80gb"), attention={"flash-attention.matrix": 0.9})
     with pytest.raises(InputError, match="exponential"):
         Roofline(part).cost(attention(1, 16, queries=64, head_dim=64, dtype="bf16"))
-    assert LIBRARIES == quantity._LIBRARIES == get_args(get_type_hints(LayerKernels)["attention_library"])[1:]
+    assert ATTENTION_LIBRARIES == quantity._LIBRARIES == get_args(get_type_hints(LayerKernels)["attention_library"])[1:]
 
 
 def test_a_library_has_kernels_of_its_own():
     model = Roofline(Catalog.load().gpu("h100-sxm5-80gb"))
     shape = {"queries": 8192, "head_dim": 128, "dtype": "bf16"}
-    times = {name: model.cost(attention(2, 16, library=name, **shape)).time for name in ("", *LIBRARIES)}
+    times = {name: model.cost(attention(2, 16, library=name, **shape)).time for name in ("", *ATTENTION_LIBRARIES)}
     assert times[""] == times["flash-attention"]
-    assert len(set(times.values())) == len(LIBRARIES)
+    assert len(set(times.values())) == len(ATTENTION_LIBRARIES)
     assert times["flash-attention-2"] > 1.5 * times[""], "FlashAttention-3, figure 5: 370 and 646 TFLOP/s"
 
 

@@ -6,10 +6,10 @@ import contextlib
 import os
 from typing import Any
 
-__all__ = ["COMPUTING", "ORDINARY", "PRIORITIES", "REAL_TIME", "SENDING", "VARIABLE", "give_way", "promptly"]
+__all__ = ["COMPUTING", "ORDINARY", "REAL_TIME", "SENDING", "VARIABLE", "give_way", "promptly"]
 
 #: how the hosts' threads are scheduled: before all others, or as any program's
-REAL_TIME, ORDINARY = PRIORITIES = ("real-time", "ordinary")
+REAL_TIME, ORDINARY = "real-time", "ordinary"
 #: what tells the hosts' processes
 VARIABLE = "SIMPERF_BOX_PRIORITY"
 #: real-time priorities; a thread has that of the one that has started it
