@@ -27,8 +27,8 @@ ELSEWHERE = (
 PAGES = ["README.md", "README.zh.md", "docs/explanation/collectives.md", "docs/reference/cli.md"]
 PAGES += [
     path.relative_to(ROOT).as_posix()
-    for room in ("tutorials", "how-to")
-    for path in (ROOT / "docs" / room).glob("*.md")
+    for folder in ("tutorials", "how-to")
+    for path in (ROOT / "docs" / folder).glob("*.md")
 ]
 
 
