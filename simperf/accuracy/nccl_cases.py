@@ -129,12 +129,12 @@ def _catalog() -> Catalog:
 def _machine(setup: Mapping[str, Any]) -> Machine:
     if "machine" in setup:
         return _catalog().machine(setup["machine"])
-    wiring = {key: setup[key] for key in ("link", "count", "bandwidth", "latency") if key in setup}
+    cables = {key: setup[key] for key in ("link", "count", "bandwidth", "latency") if key in setup}
     spec = {
         "kind": "cluster",
         "server": setup["server"],
         "count": setup["servers"],
-        "fabric": {"type": setup.get("fabric", "star"), **wiring},
+        "fabric": {"type": setup.get("fabric", "star"), **cables},
     }
     return cluster_of(spec, _catalog(), TomlFile("", {}, ""), name=f"{setup['servers']} x {setup['server']}", at=())
 

@@ -28,16 +28,16 @@ def fit_ring(n: int, rows: list[tuple[float, float]]) -> RingFit:
     """Fit latency and bandwidth of a link so that the built-in ring meets times by size, in relative terms.
 
     A ring's time is linear in both constants, so that this is linear least squares; the
-    errors are those of the plan run on a wiring with the constants.
+    errors are those of the plan run on a topology with the constants.
     """
     steps = 2 * (n - 1)
     size, time = np.array(rows).T
     design = np.stack((np.full_like(size, steps), steps * size / n), axis=1) / time[:, None]
     latency, inverse = np.linalg.lstsq(design, np.ones_like(size), rcond=None)[0]
     latency = max(float(latency), 0.0)
-    wiring = build_topology("ring", n, bandwidth=1.0 / float(inverse), latency=latency)
+    topology = build_topology("ring", n, bandwidth=1.0 / float(inverse), latency=latency)
     plan = make_plan("all-reduce", "ring", nranks=n)
-    errors = [execute(plan, wiring, nbytes=nbytes).time / measured - 1.0 for nbytes, measured in rows]
+    errors = [execute(plan, topology, nbytes=nbytes).time / measured - 1.0 for nbytes, measured in rows]
     return RingFit(latency, 1.0 / float(inverse), errors)
 
 

@@ -1,4 +1,4 @@
-"""Plans for a machine: rings found on its wiring, groups that are its servers, chunks for a size."""
+"""Plans for a machine: rings found on its topology, groups that are its servers, chunks for a size."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def plan_for(
 ) -> Plan:
     """Make a plan whose options suit the machine, where they are not given.
 
-    Rings follow those found on the wiring, a hierarchy's groups are the ranks of a
+    Rings follow those found on the topology, a hierarchy's groups are the ranks of a
     server, and a pipeline gets as many chunks as balance the latency that each costs
     against the time until the last rank has something to do. A tree whose degree is open is
     a binary tree or a chain, whichever is faster alone.
@@ -82,7 +82,7 @@ def plan_for(
     elif "order" in known and "order" not in options:
         chosen["order"] = _rings(machine, ranks)[0][0]
     if algorithm == "in-network" and not machine.servers:
-        message = "this wiring has no switch that adds up"
+        message = "this machine has no switch that adds up"
         raise InputError(Problem(message, key="algorithm", value=algorithm, expected="a server such as dgx-h100"))
     if "group" in known and "group" not in options:
         chosen["group"] = _group(machine, ranks)
@@ -160,7 +160,7 @@ def _rings(machine: Machine, ranks: Sequence[str]) -> tuple[list[list[int]], lis
 
 def _group(machine: Machine, ranks: Sequence[str]) -> int:
     if not machine.servers:
-        message = "this wiring has no servers, so that the number of ranks in a group must be given"
+        message = "this machine has no servers, so that the number of ranks in a group must be given"
         raise InputError(Problem(message, key="group", expected="a divisor of the number of ranks"))
     counts = [len(local) for local in by_server(machine, ranks).values()]
     if len(set(counts)) > 1:

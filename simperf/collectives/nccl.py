@@ -2,8 +2,8 @@
 
 The constants by which it chooses are those of its tuner (`simperf.collectives.protocols`) and of what lies
 between it and the wire (`simperf.collectives.networks`); what the choice takes depends on the generation of the GPUs
-(`simperf.collectives.nccl_kernels`). The plans are rings found on the wiring, chains and trees over servers, and the
-switch's own reduction where it has one. Host memory takes its part where GPUs or adapters cannot write to each other
+(`simperf.collectives.nccl_kernels`). The plans are rings found on the topology, chains and trees over servers, and the
+switch's own reduction where it has one. Host memory takes its part where GPUs or NICs cannot write to each other
 (`simperf.collectives.staging`).
 """
 
@@ -55,8 +55,8 @@ LAUNCH = 4.5e-6
 #: sizes whose choices a tuner keeps: those of a model's buckets or slices come again and again
 MOST_SIZES = 256
 
-#: latency of the network that is in NCCL's constants already [s]: InfiniBand from adapter to
-#: adapter over one switch takes 1 to 2 us
+#: latency of the network that is in NCCL's constants already [s]: InfiniBand from NIC to
+#: NIC over one switch takes 1 to 2 us
 REFERENCE = 2e-6
 
 
@@ -310,8 +310,8 @@ class Tuner:
             return PROTOCOLS[0], PROTOCOLS[-1]
         if algorithm not in {"ring", "tree"}:
             return PROTOCOLS[-1:]
-        if self.shape.far_adapters and self.settings.protocol != "LL128":
-            # NCCL has LL128 where GPU and adapter are below one PCIe switch, or if it is asked for
+        if self.shape.far_nics and self.settings.protocol != "LL128":
+            # NCCL has LL128 where GPU and NIC are below one PCIe switch, or if it is asked for
             # (src/graph/tuning.cc: typeInter)
             return PROTOCOLS[0], PROTOCOLS[-1]
         return PROTOCOLS
@@ -349,7 +349,7 @@ class Tuner:
 
     @cached_property
     def _by_formula(self) -> bool:
-        """Whether NCCL's formula chooses: between rings and trees over three servers or more whose adapters move bytes.
+        """Whether NCCL's formula chooses: between rings and trees over three servers or more whose NICs move bytes.
 
         It does not know what software moves; for two servers it takes bandwidths inside them.
         """
@@ -385,7 +385,7 @@ class Tuner:
         if algorithm == "tree":
             # an all-reduce's bus bandwidth is about twice what goes up and down the tree
             most = tree_limit(self.machine, self.ranks) * self.speed
-            limit = min(limit, most * self.shape.adapters()) / 2
+            limit = min(limit, most * self.shape.nics()) / 2
         if limit < math.inf and caps:
             scale = min(1.0, limit / (base.efficiency * sum(caps)))
             caps = tuple(cap * scale for cap in caps)

@@ -1,4 +1,4 @@
-"""What NCCL runs: rings and chains found on the wiring, trees over servers, the switch's own reduction.
+"""What NCCL runs: rings and chains found on the topology, trees over servers, the switch's own reduction.
 
 A `NcclPlans` says it for one machine, set of ranks and collective, without any clock.
 """
@@ -48,7 +48,7 @@ class NcclPlans:
     collective : str
         One of `COLLECTIVES`.
     spread : bool
-        Whether channels take turns over all GPUs near an adapter.
+        Whether channels take turns over all GPUs near a NIC.
 
     Attributes
     ----------
@@ -138,8 +138,8 @@ class NcclPlans:
             weights = weights * turns
         return orders, [weight / sum(weights) for weight in weights]
 
-    def adapters(self) -> int:
-        """Adapters that a server uses, which are the channels that NCCL looks for between servers."""
+    def nics(self) -> int:
+        """NICs that a server uses, which are the channels that NCCL looks for between servers."""
         heads, away = self.heads(inside=False), self.ranks[self.groups[1][0]]
         cables = 0
         for head in heads:
@@ -148,8 +148,8 @@ class NcclPlans:
         return cables
 
     @cached_property
-    def far_adapters(self) -> bool:
-        """Whether a processor stands between a GPU that talks to other servers and its adapter."""
+    def far_nics(self) -> bool:
+        """Whether a processor stands between a GPU that talks to other servers and its NIC."""
         if len(self.groups) < 2:
             return False
         away = self.ranks[self.groups[1][0]]
@@ -164,11 +164,11 @@ class NcclPlans:
 
     @property
     def simple_trees(self) -> bool:
-        """Whether a server's adapter is near one GPU only, so that this one talks to the servers above and below."""
-        return self.far_adapters and len(self.groups) > 2 and len(self.groups[0]) > 1
+        """Whether a server's NIC is near one GPU only, so that this one talks to the servers above and below."""
+        return self.far_nics and len(self.groups) > 2 and len(self.groups[0]) > 1
 
     def heads(self, *, inside: bool) -> tuple[int, ...]:
-        """Places in a server of the ranks that talk to others: one for each adapter, or all that are as near to it."""
+        """Places in a server of the ranks that talk to others: one for each NIC, or all that are as near to it."""
         if inside not in self._heads:
             self._heads[inside] = self._find_heads(inside=inside)
         return self._heads[inside]

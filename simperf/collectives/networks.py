@@ -1,4 +1,4 @@
-"""What lies between NCCL and the wire, as data: verbs, the adapters of clouds, TCP sockets."""
+"""What lies between NCCL and the wire, as data: verbs, the NICs of clouds, TCP sockets."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class NcclNetwork:
     latency : float
         Time of a hop beyond what the constants of the protocols hold [s].
     core : float
-        Rate at which one core moves bytes [B/s]; infinite where the adapter moves them.
+        Rate at which one core moves bytes [B/s]; infinite where the NIC moves them.
     sockets : int
         Connections of one channel from GPU to GPU.
     threads : int
@@ -67,7 +67,7 @@ class NcclNetwork:
     copies : int
         Times that a byte in host memory crosses the memory's bus.
     nics : tuple of str
-        Adapters (NICs) that are driven this way where no network is named.
+        NICs that are driven this way where no network is named.
     source : str
         Where the numbers come from.
     rendezvous : float
@@ -166,7 +166,7 @@ def network(name: str) -> NcclNetwork:
 
 
 def network_of(machine: Machine, ranks: Sequence[str]) -> NcclNetwork:
-    """The network that NCCL would take between the servers of a machine: the one that drives their adapters."""
+    """The network that NCCL would take between the servers of a machine: the one that drives their NICs."""
     away = next((rank for rank in ranks if machine.nodes[rank].server != machine.nodes[ranks[0]].server), None)
     if away is not None:
         for edge in machine.route(ranks[0], away).edges:

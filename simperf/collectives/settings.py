@@ -57,7 +57,7 @@ class NcclSettings:
     Parameters
     ----------
     network : str
-        How it reaches other servers (`simperf.collectives.networks`); by the adapters' names if left out.
+        How it reaches other servers (`simperf.collectives.networks`); by the NICs' names if left out.
     in_network : bool, optional
         Whether switches add up; if left out, where the version and the machine can.
     launches : int
@@ -155,7 +155,7 @@ class NcclSettings:
 
     @property
     def spread(self) -> bool:
-        """Whether channels take turns over all GPUs near an adapter; later (src/graph/search.cc) they share some."""
+        """Whether channels take turns over all GPUs near a NIC; later (src/graph/search.cc) they share some."""
         return bool(self.version) and self.version < SAME_GPUS
 
 

@@ -1,7 +1,7 @@
-"""Staging through host memory: what a byte costs where GPUs or adapters cannot write to each other.
+"""Staging through host memory: what a byte costs where GPUs or NICs cannot write to each other.
 
 Without peer access the sending GPU writes into host memory and the receiving one reads it
-there; without GPUDirect the adapter does so at either end. Every staged byte thus crosses
+there; without GPUDirect the NIC does so at either end. Every staged byte thus crosses
 PCIe on both sides, and the memory's bus as often as it is written and read. A GPU carries
 less each way when it writes and reads at once, and software that copies (TCP) is bound by
 what a core moves. All of this is capacity: a `StagedMachine` is the machine with these

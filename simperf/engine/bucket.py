@@ -2,7 +2,7 @@
 
 Tokens come in at the link's rate until the bucket is full, and every byte takes one. While
 there are tokens, the link lets pass what the rest of the route can carry; when they are gone,
-what comes in. It is the shaper of operating systems (``tbf`` of Linux), of clouds' adapters
+what comes in. It is the shaper of operating systems (``tbf`` of Linux), of clouds' NICs
 and disks ("burst credits"), and of switches (J. Turner, "New directions in communications",
 IEEE Communications Magazine 24, 1986). Exact for fluid flows: the tokens of a bucket are
 counted whenever the rate that is drawn changes, and one alarm tells when they are gone.

@@ -255,7 +255,7 @@ class NetworkStacks:
     def _ready(self, src: str, dst: str, slot: int) -> Steps:
         """The receiver tells the sender that it has room: no byte leaves before.
 
-        On its way out the message stands behind what the receiver's own sends have in its adapter's queue, unless
+        On its way out the message stands behind what the receiver's own sends have in its NIC's queue, unless
         there are tokens, so that nothing stands there.
         """
         line = self._connection(src, dst)

@@ -1,4 +1,4 @@
-"""Parts that carry or keep bytes: links, adapters, switches and storage."""
+"""Parts that carry or keep bytes: links, NICs, switches and storage."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class StoragePart(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NicPart(Part):
-    """A network adapter.
+    """A network interface (NIC).
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class NicPart(Part):
     bandwidth : float
         Line rate of all its ports [B/s]; what it carries is up to the link that is plugged in.
     latency : float
-        That the adapter itself adds, one way [s].
+        Latency that the NIC itself adds, one way [s].
     flow_limit : float or None
         The most that one flow gets [B/s], as clouds limit it.
     """

@@ -56,7 +56,7 @@ class NetworkStackPart(Part):
     segment : float
         Bytes that travel together and are acknowledged together [B].
     window : float
-        What a connection keeps in the queues of adapter and switch [B].
+        What a connection keeps in the queues of NIC and switch [B].
     threads : int
         Collectives of a process that are under way at one time.
     """

@@ -135,7 +135,7 @@ def test_rings_go_both_ways_over_nvlink_only():
 
 def test_as_many_heads_as_adapters_and_more_channels_where_they_take_turns():
     assert len(NcclPlans(CLUSTER, CLUSTER.gpus, "all-reduce").heads(inside=False)) == 8
-    assert NcclPlans(CLUSTER, CLUSTER.gpus, "all-reduce").adapters() == 8
+    assert NcclPlans(CLUSTER, CLUSTER.gpus, "all-reduce").nics() == 8
     two = build_cluster("p3dn-24xlarge", 2, link="ethernet-100g-jumbo")
     one = NcclPlans(two, two.gpus, "all-reduce")
     spread = NcclPlans(two, two.gpus, "all-reduce", spread=True)
