@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simperf.cost.formulas import corner
+from simperf.cost.products import cached_share
 from simperf.cost.seams import Device, OpCost, regime_of
 from simperf.workload.expert_loads import EXPERT_PRECISIONS, ExpertPrecision
 from simperf.workload.op import ExpertShape, Op
@@ -70,8 +72,6 @@ _HEIGHT, _WIDTH = (
 )
 #: steps along k that a kernel takes at once
 _STEP = 64
-#: exponent with which a loop's operands go over from the L2 to memory around its capacity
-_SPILL = 8.0
 #: bytes of an element between two kernels that is not quantised, and of the gate's score of an expert
 _SIZE = 2.0
 
@@ -147,7 +147,7 @@ def expert_times(
         In place of `EXPERTS`.
     """
     formats, hidden, width = units.formats, work.hidden, work.intermediate
-    kept = 1.0 / (1.0 + (work.reuse / units.l2) ** _SPILL)
+    kept = cached_share(work.reuse, units.l2)
     first = _product(work, units, constants, kept=kept, n=work.inputs * width, k=hidden)
     second = _product(work, units, constants, kept=kept, n=hidden, k=width)
     total = (work.rows * work.counts).sum(axis=1)
@@ -180,10 +180,7 @@ def _product(
     nbytes = active * n * k * units.formats.weight + total * (k * units.formats.activation + n * _SIZE)
     cache = max(units.memory, constants["cache"] * units.pace * units.sms)
     traffic = nbytes * ((1.0 - kept) / units.memory + kept / cache)
-    longer, shorter = np.maximum(arithmetic, traffic), np.minimum(arithmetic, traffic)
-    corner = constants["corner"]
-    ratio = shorter / np.where(longer > 0, longer, 1.0)
-    return longer * (1.0 + ratio**corner) ** (1.0 / corner), arithmetic, traffic
+    return corner(arithmetic, traffic, constants["corner"]), arithmetic, traffic
 
 
 def expert_units(

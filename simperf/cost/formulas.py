@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["matrix_time", "row_time", "stream_time"]
+__all__ = ["corner", "matrix_time", "row_time", "stream_time"]
 
 #: exponent with which traffic goes over from a cache to memory: between twice and half the capacity
 _SPILL = 3.0
@@ -169,14 +169,14 @@ def matrix_time(
     compute = flops / (rate * share) * (1.0 + half_m / m + half_n / n + half_k / k)
     if deep > 0:
         compute = compute * (1.0 + deep / (1.0 + (deep_at / k) ** 4) / (1.0 + deep_m / m))
-    body = _corner(compute, nbytes / memory, sharpness)
+    body = corner(compute, nbytes / memory, sharpness)
     if np.any(flop_energy) or np.any(byte_energy):
         energy = np.maximum(flop_energy * flops / share + byte_energy * nbytes - stored, 0.0)
-        body = _corner(body, energy / power, sharpness)
+        body = corner(body, energy / power, sharpness)
     return np.maximum(overhead + body, floor)
 
 
-def _corner(first: Any, second: Any, sharpness: float) -> Any:
+def corner(first: Any, second: Any, sharpness: float) -> Any:
     """The longer of two times, rounded where they are equal; their sum at a `sharpness` of 1."""
     high, low = np.maximum(first, second), np.minimum(first, second)
     ratio = low / np.where(high > 0, high, 1.0)

@@ -21,7 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SHARED", "MatrixUnits", "ProductTime", "product_time", "product_times"]
+from simperf.cost.formulas import corner
+
+__all__ = ["SHARED", "MatrixUnits", "ProductTime", "cached_share", "product_time", "product_times"]
 
 #: Constants of all GPUs, fitted to half of the bf16 products of TensorRT-LLM's tables of A100, H100, H200 and B200
 #: (ai-dynamo/aiconfigurator at 095f58a; `python -m tests.truth.kernels gemm --fit`):
@@ -141,12 +143,24 @@ def product_times(
     spent = waves * (tile + units.fill) + depth * shared["latency"] / units.pace + np.where(_SPLIT > 1, sums, 0.0)
     refused = (_SPLIT > 1) & (units.block | (depth < _SHORTEST))
     arithmetic = np.where(refused, np.inf, spent).min(axis=1)
-    kept = 1.0 / (1.0 + (reuse / units.l2) ** _SPILL)
+    kept = cached_share(reuse, units.l2)
     cache = max(units.memory, shared["cache"] * units.sms * units.pace)
     traffic = nbytes * ((1.0 - kept) / units.memory + kept / cache)
-    high, low = np.maximum(arithmetic, traffic), np.minimum(arithmetic, traffic)
-    corner = shared["corner"]
-    return units.fixed + high * (1.0 + (low / high) ** corner) ** (1.0 / corner), arithmetic, traffic
+    return units.fixed + corner(arithmetic, traffic, shared["corner"]), arithmetic, traffic
+
+
+def cached_share(reuse: NDArray[np.float64], l2: float) -> NDArray[np.float64]:
+    """Share of a loop's operands that the L2 still holds when they are used again [1].
+
+    Parameters
+    ----------
+    reuse : ndarray
+        Bytes touched between two uses of the operands; infinite where they come from memory [B].
+    l2 : float
+        Capacity of the L2 [B].
+    """
+    share: NDArray[np.float64] = 1.0 / (1.0 + (reuse / l2) ** _SPILL)
+    return share
 
 
 @lru_cache(maxsize=65536)
