@@ -216,12 +216,12 @@ def _session(
     budget: Budget,
     again: float,
 ) -> MeasuringSession:
-    """A session on a bench, with the facts of the machine; the set training saves each point.
+    """A session on a bench, with the facts of the machine.
 
     `again` is the time within which disturbed points are measured again [s].
     """
     from simperf.calibrate.measure.facts import machine_facts, version_facts
-    from simperf.calibrate.measure.session import SAVE_EVERY, MeasuringSession
+    from simperf.calibrate.measure.session import MeasuringSession
 
     machine, versions = machine_facts(bench.torch, bench.device), version_facts(bench.torch)
     sensors = _sensors(bench)
@@ -241,7 +241,6 @@ def _session(
         budget=budget,
         sensors=sensors,
         recover=bench.recover,
-        save_every=0.0 if "set" in conditions else SAVE_EVERY,
     )
 
 

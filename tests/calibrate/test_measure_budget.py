@@ -38,7 +38,7 @@ def one(clock, name, takes, *, expected=1.0, family="products"):
 
 
 def session(path, clock, seconds, **more):
-    given = {"machine": {"cpu": "Test CPU 1"}, "versions": {"torch": "2.9.0"}, "save_every": 0.0, "now": clock}
+    given = {"machine": {"cpu": "Test CPU 1"}, "versions": {"torch": "2.9.0"}, "now": clock}
     return MeasuringSession(path, budget=Budget(seconds, now=clock), **{**given, **more})
 
 
@@ -104,7 +104,7 @@ def take(name):
     return [1e-3]
 
 tasks = [("products", point("op/gemm", {"name": name}, lambda name=name: take(name))) for name in "abcd"]
-session = MeasuringSession(sys.argv[1], machine={"cpu": "Test CPU 1"}, versions={"torch": "2.9.0"}, save_every=0.0)
+session = MeasuringSession(sys.argv[1], machine={"cpu": "Test CPU 1"}, versions={"torch": "2.9.0"})
 print(session.resumed)
 session.run(tasks, tell=lambda *_: None)
 """

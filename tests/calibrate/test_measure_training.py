@@ -263,7 +263,7 @@ def test_an_older_torch_lacks_some_points_and_has_the_others(bench, monkeypatch)
     kinds = {at.get("call") for _, at in points_of(found)}
     assert "layernorm" in kinds
     rms = next(task for task in tasks_of(found, "rows") if task.points[0][1].get("call") == "rmsnorm")
-    data = MeasuringSession(os.devnull + ".json", machine={}, versions={}, save_every=1e9)
+    data = MeasuringSession(os.devnull + ".json", machine={}, versions={})
     monkeypatch.setattr(data, "save", lambda: None)
     data.run([("rows", rms)], tell=lambda *_: None)
     assert "rms_norm" in next(iter(data._notes))

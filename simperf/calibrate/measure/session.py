@@ -22,10 +22,8 @@ from simperf.calibrate.measure.sensors import Sensors, throttled
 from simperf.calibrate.measure.stolen import Stolen, taken_away
 from simperf.calibrate.measure.task import Task, note_text
 
-__all__ = ["NO_TIME", "SAVE_EVERY", "Interrupted", "MeasuringSession", "measure"]
+__all__ = ["NO_TIME", "Interrupted", "MeasuringSession", "measure"]
 
-#: time between two savings over what a saving takes: points are kept as they are measured, for a twentieth of the time
-SAVE_EVERY = 20.0
 #: what measuring again may take after however short a first round [s]
 LEAST = 30.0
 #: is told as a family while the end of a disturbance is waited for
@@ -74,9 +72,6 @@ class MeasuringSession:
         Of the device, read over each point.
     recover : callable
         Makes the device usable again after a task that failed; fails itself if it is not.
-    save_every : float
-        Time between two saves over what the last one took [1]; 0 saves each point as it is measured, and more does so
-        until files are long.
 
     Raises
     ------
@@ -95,7 +90,6 @@ class MeasuringSession:
     budget: Budget = field(default_factory=Budget)
     sensors: Sensors | None = None
     recover: Callable[[], object] = lambda: None
-    save_every: float = SAVE_EVERY
     dataset: Dataset = field(init=False)
     resumed: int = field(init=False, default=0)
     repeated: set[str] = field(init=False, default_factory=set)
@@ -106,13 +100,11 @@ class MeasuringSession:
     _took: dict[str, float] = field(init=False, default_factory=dict)
     _notes: dict[str, None] = field(init=False, default_factory=dict)
     _now_there: set[str] = field(init=False, default_factory=set)
-    _saved: float = field(init=False, default=0.0)
-    _saving: float = field(init=False, default=0.0)
     _started: float = field(init=False, default=0.0)
     _began: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
-        self._began = self._started = self._saved = self.now()
+        self._began = self._started = self.now()
         made: dict[str, Value] = {"command": self.command, "date": _today(), "seconds": 0.0, **self.conditions}
         title = f"{self.machine.get('gpu') or self.machine.get('cpu') or 'machine'}, measured with torch"
         self.dataset = Dataset(title, dict(self.machine), dict(self.versions), made)
@@ -226,10 +218,9 @@ class MeasuringSession:
             begin, count = self.now(), count + 1
 
     def _keep(self, points: Iterable[Measurement]) -> None:
-        """Points from now on; saved if it is time."""
+        """Points from now on; they are in the file at once, which takes 30 ms where it has a thousand."""
         self._known.update((point.key, point) for point in points)
-        if self.now() - self._saved >= self.save_every * self._saving:
-            self.save()
+        self.save()
 
     def disturbed(self, tasks: Iterable[tuple[str, Task | str]]) -> list[tuple[str, Task, list[int]]]:
         """Points of tasks that are disturbed: families, tasks, and the indices of all that is read in the same go."""
@@ -304,8 +295,6 @@ class MeasuringSession:
         notes = tuple(dict.fromkeys((*kept, *self._notes, *late)))
         self.dataset = replace(self.dataset.with_points(self._known.values()), made=made, notes=notes)
         self.dataset.save(self.path)
-        self._saved = self.now()
-        self._saving = self._saved - now
 
 
 def measure(
