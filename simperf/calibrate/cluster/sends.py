@@ -30,8 +30,11 @@ from simperf.hardware.profile import NETWORK_STACK, FittedConstant, FittedModel
 
 __all__ = ["read_sends", "sends_model"]
 
+#: size of a table [B]
+_MOST_BYTES = 16 * 1024 * 1024
+#: largest number of a column: bytes, seconds, bytes a second
+_MOST = {"nbytes": 1e15, "seconds": 1e6, "rate": 1e15}
 #: columns of a table, and what stands under them
-_MOST_BYTES = 16 * 1024 * 1024  # of a table
 COLUMNS = "nbytes [B], seconds [s], and if known hosts and rate [B/s]"
 #: idle links of a machine on which an empty send is simulated: nothing is shaped there
 _FREE: Mapping[str, Value] = {"rate": 1e12, "burst": 1.0, "queue": 1.0, "nbytes": 0.0}
@@ -107,7 +110,8 @@ def _number(row: Mapping[str, str | None], key: str, name: str, line: int, probl
         value = float(text)
     except ValueError:
         value = math.nan
-    if not math.isfinite(value) or (key == "rate" and value <= 0):
+    most = _MOST.get(key, math.inf)
+    if not math.isfinite(value) or (key == "rate" and value <= 0) or abs(value) > most:
         problems.append(Problem("a number is expected", file=name, line=line, key=key, value=text, expected=COLUMNS))
         return 0.0
     return value
@@ -173,7 +177,11 @@ def _line(shaped: bool) -> Model:
         rate = values["efficiency"] * columns["rate"] if shaped else values["rate"]
         return np.asarray(values["message"] + columns["nbytes"] / rate)
 
-    last = Constant("efficiency", 0.95, low=0.01, high=1.0, unit="1") if shaped else Constant("rate", 1e8, unit="B/s")
+    last = (
+        Constant("efficiency", 0.95, low=0.01, high=1.0, unit="1")
+        if shaped
+        else Constant("rate", 1e8, low=1.0, high=1e15, unit="B/s")
+    )
     return Model("network-stack", "sends between two hosts", (Constant("message", 1e-4, high=10.0), last), function)
 
 

@@ -326,6 +326,10 @@ def _finish(
         }
         return Fit(model, data, alone, _deviation(log_residual(model, data, values), unknown=len(values)), evaluations)
     rng = np.random.default_rng([seed, len(data), len(values)])
-    known = uncertain(model, data, values, scale=scale, draws=draws, rng=rng)
+    try:
+        known = uncertain(model, data, values, scale=scale, draws=draws, rng=rng)
+    except np.linalg.LinAlgError:  # numbers so far apart that no line goes through them
+        message = f"the readings do not determine the constants of {model.title}"
+        raise InputError(Problem(message, key=model.name, expected="readings that follow from their sizes")) from None
     scatter = _deviation(log_residual(model, data, values), unknown=len(values))
     return Fit(model, data, known.constants, scatter, evaluations, known.correlations, known.left_out)
