@@ -14,6 +14,8 @@ from simperf.files import DEEPEST, TomlFile, is_deeper
 
 __all__ = ["MOST_VALUES", "JsonFile", "parse_json", "read_json"]
 
+#: bytes of a file, unpacked [B]; its content takes ten times as much in memory
+_MOST_BYTES = 128 * 1024 * 1024
 #: values of a file: tables and lists of so many fit a computer's memory
 MOST_VALUES = 10_000_000
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -50,7 +52,9 @@ def read_json(
         It cannot be read, is too large or too deeply nested, or is no JSON.
     """
     name = os.fspath(path)
-    text = decode(read_bytes(name, unpack=True, expected=expected), name, what=what, expected=expected)
+    text = decode(
+        read_bytes(name, most=_MOST_BYTES, unpack=True, expected=expected), name, what=what, expected=expected
+    )
     return parse_json(text, name, what=what, expected=expected, finite=finite)
 
 
@@ -68,6 +72,9 @@ def parse_json(
         raise InputError(Problem(message, file=name, line=error.lineno, expected=expected)) from None
     except RecursionError:
         file = None
+    except MemoryError:
+        message = f"{what}: it needs more memory than this computer has"
+        raise InputError(Problem(message, file=name, expected=expected)) from None
     except ValueError:  # a whole number of thousands of digits
         found = re.search(r"\d{1000,}", text)
         line = text.count("\n", 0, found.start() if found else 0) + 1

@@ -202,6 +202,11 @@ def test_logs_and_tables_without_an_end(here, refused, name, text):
     assert (f"{name}:3: a line of 200,001 characters" if "x" in text else f"{name}: 300,002 lines") in err
 
 
+def test_sends_that_determine_nothing(here, refused):
+    (here / "sends.csv").write_text("nbytes,seconds\n1,1e-9\n1000,1e300\n100000,1e-300\n")
+    assert "sends.csv:3: seconds: a number is expected" in refused("calibrate", "fit", "sends.csv")
+
+
 @pytest.mark.parametrize("name", ["t.json", "n.json", "n.txt", "t.csv"])
 def test_numbers_of_thousands_of_digits_in_logs(here, refused, name):
     (source,) = [one for one in sources.sources()["log"] if one.name == name]

@@ -49,7 +49,11 @@ def import_file(
     text = read_text(path)
     kind = kind or kind_of(text)
     if kind == "kineto":
-        found = import_kineto(text, name)
+        try:
+            found = import_kineto(text, name)
+        except MemoryError:
+            message = "the trace needs more memory than this computer has"
+            raise InputError(Problem(message, file=name, expected="a trace of fewer steps")) from None
     elif kind == "csv":
         found = import_table(text, name, series=series)
         if collective and found.dataset.measurements:
