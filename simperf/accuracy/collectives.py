@@ -83,10 +83,12 @@ def time_of(choice: Choice, tuner: Tuner) -> float:
     """Time of a choice of NCCL as its table was timed, hosts included where they take part [s]."""
     if tuner.settings.timing not in HOSTED:
         return choice.time
-    from simperf.execution.timed_calls import call_time
+    from simperf.execution.timed_calls import torch_call_time
 
     frontend = Catalog.load().frontend("pytorch")
-    return call_time(tuner.machine, tuner.ranks, tuner.collective, choice.nbytes, tuner.settings, frontend=frontend)
+    return torch_call_time(
+        tuner.machine, tuner.ranks, tuner.collective, choice.nbytes, tuner.settings, frontend=frontend
+    )
 
 
 def collective_table(cases: list[dict[str, Any]]) -> list[ValidationRow]:

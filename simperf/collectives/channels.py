@@ -103,7 +103,7 @@ class ChannelSet:
 
 
 class ChannelBytes(Mapping[str, float]):
-    """Bytes by resource [B], named on first use; those that no machine has but host memory, are left out."""
+    """Bytes by resource [B], named on first use; what `StagedMachine` adds to a machine's resources is left out."""
 
     def __init__(self, channels: ChannelSet) -> None:
         self._channels = channels

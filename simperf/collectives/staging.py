@@ -36,7 +36,7 @@ MEMORY = 0.8
 
 #: what is left of PCIe where devices write to each other through a processor's root complex, as a
 #: part of what host memory gets: NCCL (src/graph/topo.h, INTEL_P2P_OVERHEAD) counts 6/5 of the
-#: bytes there; a switch below the processor passes them on unharmed
+#: bytes there; a switch below the processor costs nothing
 THROUGH = 5.0 / 6.0
 
 #: copies of a byte that is staged and nothing more: written and read once. NCCL's buffers are

@@ -55,6 +55,13 @@ class Disk:
         Draws where the platter stands when a request comes.
     worst : bool
         Every rotation is a full one instead of a random part of it.
+    recorder : Recorder, optional
+        Is told of every request.
+
+    Attributes
+    ----------
+    moving : bool
+        Whether it has a head or a platter that moves.
     """
 
     def __init__(
@@ -147,6 +154,8 @@ class Dram:
         Addresses that a channel can have open at the same time.
     name : str
         Of the tracks of its channels.
+    recorder : Recorder, optional
+        Is told of every read.
     """
 
     def __init__(

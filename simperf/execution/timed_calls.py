@@ -31,14 +31,14 @@ from simperf.execution.session import Session
 from simperf.execution.verbs import compute, record, synchronize, wait
 from simperf.hardware import FrontendPart, Machine
 
-__all__ = ["call_time", "median_lag", "timed_call", "timed_group"]
+__all__ = ["median_lag", "timed_call", "timed_group", "torch_call_time"]
 
 #: calls of one profile (microsoft/vidur, vidur/profiling/collectives/collectives_wrapper.py)
 CALLS = 11
 
 #: time within which the ranks begin their profiles, independently of each other [s]. An assumption: any time well
 #: above that of a call gives the same
-BEGINNINGS = 1e-3
+PROFILE_STARTS = 1e-3
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -55,7 +55,7 @@ class _Ranks:
 
 
 def median_lag(ranks: int) -> float:
-    """Median of the time by which the last of the other ranks is behind the first one, in parts of `BEGINNINGS` [1].
+    """Median of the time by which the last of the other ranks is behind the first one, over `PROFILE_STARTS` [1].
 
     All begin at times that are distributed evenly and independently. With y for the lag, y + (1 - y^n) / n = 1/2.
 
@@ -130,7 +130,7 @@ def timed_call(m: Session, group: ProcessGroup, name: str, nbytes: float) -> Pro
     return threads[0].done.value
 
 
-def call_time(
+def torch_call_time(
     machine: Machine,
     nodes: Sequence[str],
     name: str,
@@ -187,7 +187,7 @@ def _between_events(m: Session, group: ProcessGroup, member: Member, name: str, 
 def _in_profile(m: Session, group: ProcessGroup, member: Member, name: str, nbytes: float) -> Program:
     """Durations of kernels in a profile, the first rank's begun before the others' by the median lag."""
     if member.rank:
-        yield m.simulation.env.timeout(BEGINNINGS * median_lag(group.size))
+        yield m.simulation.env.timeout(PROFILE_STARTS * median_lag(group.size))
     works: list[Any] = []
     for _ in range(CALLS):
         yield compute(m.profile.profiling, "profiler")

@@ -56,7 +56,7 @@ def read_program(reference: str, folder: str | os.PathLike[str] = ".", *, given:
         own = [one.name for one in _statements(tree.body) if isinstance(one, ast.FunctionDef)]
         raise InputError(Problem(f"{path} has no function {function!r}{nearest(function, own)}"))
     found = defined[-1]
-    if found.decorator_list or found.args.vararg or found.args.kwarg or _takes_object(found, tree):
+    if found.decorator_list or found.args.vararg or found.args.kwarg or _takes_object(found):
         return _open(reference, given)
     try:
         return ProgramSpec.of(reference, _stand_in(found, _Names(tree)))
@@ -85,7 +85,7 @@ def _bound(tree: ast.Module) -> set[str]:
     return found
 
 
-def _takes_object(function: ast.FunctionDef, tree: ast.Module) -> bool:
+def _takes_object(function: ast.FunctionDef) -> bool:
     """Whether the one parameter after the session may be a dataclass, whose fields are the program's parameters."""
     taken = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs][1:]
     defaults = [*function.args.defaults, *(one for one in function.args.kw_defaults if one is not None)]

@@ -15,7 +15,7 @@ from simperf.execution import FrontendPart
 from simperf.execution.process_group import ProcessGroup
 from simperf.execution.ranks import Rank
 from simperf.execution.session import Session
-from simperf.execution.timed_calls import call_time, median_lag, timed_call
+from simperf.execution.timed_calls import median_lag, timed_call, torch_call_time
 from simperf.hardware import Catalog, build_cluster
 
 CATALOG = Catalog.load()
@@ -31,7 +31,7 @@ def kernel(nbytes, *, ranks=8, collective="all-reduce"):
 
 def timed(nbytes, timing, *, ranks=8, collective="all-reduce", frontend=HOST, **options):
     settings = NcclSettings(timing=timing)
-    return call_time(H100, H100.gpus[:ranks], collective, nbytes, settings, frontend=frontend, **options)
+    return torch_call_time(H100, H100.gpus[:ranks], collective, nbytes, settings, frontend=frontend, **options)
 
 
 @pytest.mark.parametrize("collective", ["all-reduce", "all-gather", "all-to-all"])
@@ -84,7 +84,7 @@ def test_one_rank_alone_and_several_servers():
     two = build_cluster("dgx-h100", 2, link="infiniband-ndr")
     settings = NcclSettings(timing="torch")
     alone = Tuner(two, two.gpus, "all-reduce", NcclSettings(timing="graph")).best(2.0**20).time
-    found = call_time(two, two.gpus, "all-reduce", 2.0**20, settings, frontend=HOST)
+    found = torch_call_time(two, two.gpus, "all-reduce", 2.0**20, settings, frontend=HOST)
     assert found == pytest.approx(HOST.collective + alone, rel=1e-9)
 
 

@@ -97,9 +97,9 @@ def collective(
 
 def _hosted(frontend: FrontendPart, call: Call, settings: NcclSettings) -> float:
     """Time of a call through torch [s]."""
-    from simperf.execution.timed_calls import call_time
+    from simperf.execution.timed_calls import torch_call_time
 
-    return call_time(
+    return torch_call_time(
         call.machine,
         call.ranks,
         call.collective,

@@ -15,7 +15,7 @@ from simperf.workload.transformers.tape import Part, Tape
 
 __all__ = ["Attended", "WrittenAttention"]
 
-#: FLOP an element
+#: FLOP an element, as operations of a trace count (`simperf.workload.trace.kinds`)
 SOFTMAX, SOFTMAX_BACK, DROP = 15, 4, 2
 
 

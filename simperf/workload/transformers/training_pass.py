@@ -17,8 +17,8 @@ __all__ = ["BACK", "TrainingPass"]
 
 #: gradients of attention over its forward pass [FLOP]: five matrix products for two
 BACK = 2.5
-#: FLOP an element
-SOFTMAX, SOFTMAX_BACK = 12, 11
+#: FLOP an element of the logits' log-softmax, as operations of a trace count (`simperf.workload.trace.kinds`)
+LOG_SOFTMAX, LOG_SOFTMAX_BACK = 12, 11
 
 
 class TrainingPass(ABC):
@@ -107,7 +107,7 @@ class TrainingPass(ABC):
         tape, one = self.tape, Affine(1, 0)
         tape.keep(logits)
         target = tape.value(self.rows, role="input", name="target", width=8)
-        soft = self.pointwise("log_softmax", [logits], self.logits, SOFTMAX, family="normalization")
+        soft = self.pointwise("log_softmax", [logits], self.logits, LOG_SOFTMAX, family="normalization")
         parts: list[Part] = [(soft, self.rows), target]
         loss, _ = tape.add("nll_loss", "nll_loss", "reduction", parts, [one, one], flops=self.rows)
         tape.keep(loss)
@@ -116,7 +116,7 @@ class TrainingPass(ABC):
         label = "nll_loss_backward"
         (g,) = tape.add(label, label, "elementwise", [seed, target], [self.logits], flops=self.rows)
         return forward, self.pointwise(
-            "log_softmax_backward", [g, soft], self.logits, SOFTMAX_BACK, family="normalization"
+            "log_softmax_backward", [g, soft], self.logits, LOG_SOFTMAX_BACK, family="normalization"
         )
 
     def attention(self, products: float) -> tuple[tuple[Affine, ...], Affine]:
