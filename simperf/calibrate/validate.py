@@ -232,11 +232,10 @@ def _checked(
         predicted, low, high = predictions(model, fitted, data)
     except (KeyError, TypeError):  # constants of another formula, as those of a GPU for a CPU's measurements
         message = f"the constants of {model.name} are not those of the formula that such measurements are fitted with"
-        told, needed = (
-            ", ".join(sorted({*fitted.constant, *fitted.fixed})),
-            ", ".join(one.name for one in model.constants),
-        )
-        raise InputError(Problem(message, key=f"model.{model.name}", value=told, expected=needed)) from None
+        told = ", ".join(sorted({*fitted.constant, *fitted.fixed}))
+        needed = ", ".join(one.name for one in model.constants)
+        key = f"model.{model.name}"
+        raise InputError(Problem(message, file=file, key=key, value=told, expected=needed)) from None
     single = len(data.keys) != len(data)  # one constant for many readings: their median stands for them
     for i in [int(np.argsort(data.measured)[len(data) // 2])] if single else range(len(data)):
         key = data.keys[0] if single else data.keys[i]
