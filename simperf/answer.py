@@ -20,7 +20,7 @@ _BY_UNIT: Mapping[str, Better] = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What ranks results.
+    """The metric that ranks results.
 
     Parameters
     ----------

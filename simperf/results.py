@@ -1,4 +1,4 @@
-"""What a run found: metrics, where the time went, floors, timeline, and where it all comes from."""
+"""The result of a run: metrics, where the time went, floors, timeline, and where it all comes from."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class ResourceUse:
-    """How much one resource did.
+    """The use of one resource.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class OperationUse(NamedTuple):
 
 
 class Ceiling(NamedTuple):
-    """What a device can do at most: the lines of the roofline.
+    """Limits of a device: the lines of the roofline.
 
     `part` is its name in the catalog; `memory_bandwidth` [B/s]; `peak` the rate by precision [FLOP/s].
     """

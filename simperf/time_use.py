@@ -1,4 +1,4 @@
-"""Where each rank's time went: by pipeline stage, dimension of the layout, class of like ranks, and activity."""
+"""Use of each rank's time: by pipeline stage, dimension of the layout, class of like ranks, and activity."""
 
 from __future__ import annotations
 

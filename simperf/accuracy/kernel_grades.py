@@ -1,4 +1,4 @@
-"""How well attention and experts are predicted by shape: other shapes of a GPU, by the catalogue and with its profile.
+"""Grades of the prediction of attention and experts by shape: other shapes of a GPU, without and with its profile.
 
 Every figure is of the half of a table that nothing was fitted to, as a run plays its rows.
 """

@@ -1,4 +1,4 @@
-"""How well matrix products are predicted by shape: other shapes of a GPU, and GPUs that were left out.
+"""Grades of the prediction of matrix products by shape: other shapes of a GPU, and GPUs that were left out.
 
 Every figure is of shapes that no constant was fitted to: the half that `ProductTable.fitted` leaves out, or, of a GPU
 that was left out, all of its shapes. Beside them stand two simple models, fitted to the same half of the same rows.

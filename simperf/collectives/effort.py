@@ -1,4 +1,4 @@
-"""How much simulating a plan may take, so that a large one is refused before it fills the memory."""
+"""Bounds on the effort of simulating a plan, so that a large one is refused before it fills the memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What NCCL would do: paced rings and trees under its protocols, and the one of them that it chooses.
+"""NCCL's choice: paced rings and trees under its protocols, and the one of them that it takes.
 
 The constants by which it chooses are those of its tuner (`simperf.collectives.protocols`) and of what lies
 between it and the wire (`simperf.collectives.networks`); what the choice takes depends on the generation of the GPUs

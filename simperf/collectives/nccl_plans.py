@@ -1,4 +1,4 @@
-"""What NCCL runs: rings and chains found on the topology, trees over servers, the switch's own reduction.
+"""Plans of NCCL: rings and chains found on the topology, trees over servers, the switch's own reduction.
 
 A `NcclPlans` says it for one machine, set of ranks and collective, without any clock.
 """

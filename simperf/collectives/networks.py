@@ -1,4 +1,4 @@
-"""What lies between NCCL and the wire, as data: verbs, the NICs of clouds, TCP sockets."""
+"""Layers between NCCL and the wire, as data: verbs, the NICs of clouds, TCP sockets."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _ROWS = {
 
 @dataclass(frozen=True, slots=True)
 class NcclNetwork:
-    """How NCCL reaches another server.
+    """A way from NCCL to another server.
 
     Parameters
     ----------

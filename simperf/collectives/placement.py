@@ -1,4 +1,4 @@
-"""Where the participants of a plan sit on a machine, and how a send is carried."""
+"""Places of the participants of a plan on a machine, and the transport of sends."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """How sends are carried, whatever the algorithm.
+    """The transport of sends, whatever the algorithm.
 
     Parameters
     ----------

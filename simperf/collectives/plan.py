@@ -1,4 +1,4 @@
-"""What a collective is before any clock runs: who sends which chunk to whom, after what.
+"""A collective as a plan without a clock: who sends which chunk to whom, after what.
 
 A `Plan` is a pure function of the ranks. It is lazy: a `Phase` makes its rounds as numpy
 arrays when they are asked for, because a ring over 16,384 ranks has 5.4e8 sends. What may
@@ -179,7 +179,7 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Who sends what to whom, and what the algorithm claims to cost.
+    """The sends of an algorithm, and the cost that it claims.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ VERSION = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){1,3}")
 
 @dataclass(frozen=True, slots=True)
 class NcclSettings:
-    """How NCCL is set up.
+    """A set-up of NCCL.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How long one thing takes alone: roofline, alpha-beta, measured tables. Pure functions of sizes."""
+"""Times of single operations and messages, alone: roofline, alpha-beta, measured tables. Pure functions of sizes."""
 
 from typing import TYPE_CHECKING
 

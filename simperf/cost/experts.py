@@ -80,7 +80,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class ExpertUnits:
-    """What experts in one precision find on one GPU.
+    """Rates of one GPU for experts in one precision.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ _MEAN = 2.0 * _HEIGHT * _WIDTH / (_HEIGHT + _WIDTH)
 
 @dataclass(frozen=True, slots=True)
 class MatrixUnits:
-    """What products in one precision find on one GPU.
+    """Rates of one GPU for products in one precision.
 
     Parameters
     ----------

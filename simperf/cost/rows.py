@@ -1,4 +1,4 @@
-"""How kernels that work on whole rows are launched, and when they must read a row again.
+"""Launches of kernels that work on whole rows, and rows that they must read again.
 
 Softmax needs the maximum and the sum of a row before it can write, normalisation the mean and the variance: a row is
 passed over again, from a cache if it is still there. What PyTorch's kernels do follows from the length of a row
@@ -40,7 +40,7 @@ _L1, _THREADS = 128.0 * 1024, 2048
 
 @dataclass(frozen=True, slots=True)
 class RowLaunch:
-    """How a kernel works on rows of one length.
+    """A launch on rows of one length.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ __all__ = ["Device", "OpCost", "OpModel", "SizeModel", "regime_of"]
 
 
 class Device(Protocol):
-    """What a cost model reads of a GPU part (`simperf.hardware.GpuPart` has it all)."""
+    """Fields of a GPU part that a cost model reads (`simperf.hardware.GpuPart` has it all)."""
 
     @property
     def name(self) -> str:
@@ -41,7 +41,7 @@ class Device(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OpCost:
-    """How long one operation takes alone, and why.
+    """The time of one operation alone, and its parts.
 
     Parameters
     ----------

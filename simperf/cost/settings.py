@@ -1,4 +1,4 @@
-"""How a run costs operations and collectives, and what the calls of a training step take beside them on a CPU."""
+"""Settings of the cost of operations and collectives; what calls of a training step take besides on a CPU."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ProcessorCalls:
 
 @dataclass(frozen=True, slots=True)
 class CostSettings:
-    """How operations are costed.
+    """Settings of the cost of operations and collectives.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How a matrix product falls apart into tiles, and what the last wave of them wastes.
+"""Tiles of a matrix product, and what the last wave of them wastes.
 
 A GEMM kernel gives each multiprocessor one tile of the result at a time. Tiles overhang the
 matrix (tile quantisation), and the last wave leaves multiprocessors idle (wave quantisation);

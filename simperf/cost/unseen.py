@@ -50,7 +50,7 @@ def step_sort(precision: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """How far kernels or steps of one sort lie from what is predicted, as standard deviations of the logarithm.
+    """Distance of kernels or steps of one sort from what is predicted, as standard deviations of the logarithm.
 
     Parameters
     ----------

@@ -272,7 +272,7 @@ class Stream:
 
 
 class DevicePart(Protocol):
-    """What the engine reads of a GPU's part."""
+    """Fields of a GPU part that the engine reads."""
 
     @property
     def memory_capacity(self) -> float:

@@ -1,4 +1,4 @@
-"""What the flow network keeps count of: links, flows, and bundles of equal flows.
+"""Objects of the flow network: links, flows, and bundles of equal flows.
 
 Flows over the same route with the same cap and weight have the same rate. They are one
 *bundle*, which counts the bytes that each of its flows has been served since the bundle

@@ -1,4 +1,4 @@
-"""When flows join, share and end: the clockwork behind the flow network.
+"""Times at which flows join, share and end, behind the flow network.
 
 Two kinds of alarm drive it. A *wake* comes when the next flow is predicted to end, ends
 it and all that end with it, but shares nothing out. The *share-out* of an instant comes

@@ -1,4 +1,4 @@
-"""What a stream runs besides kernels and copies: markers, waits for them, captured graphs."""
+"""Items of a stream besides kernels and copies: markers, waits for them, captured graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened and when: spans on tracks, counters, and arrows from cause to effect.
+"""A record of a run: spans on tracks, counters, and arrows from cause to effect.
 
 The engine keeps a reference to a recorder or to None, and asks ``if recorder is not
 None`` before it builds a record: a simulation that nobody watches pays nothing.

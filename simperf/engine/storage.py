@@ -30,7 +30,7 @@ Steps = Generator[simpy.Event, Any, None]
 
 
 class DiskPart(Protocol):
-    """What the engine reads of a storage part; see `simperf.hardware.StoragePart`."""
+    """Fields of a storage part that the engine reads; see `simperf.hardware.StoragePart`."""
 
     read_bandwidth: float
     write_bandwidth: float
@@ -134,7 +134,7 @@ class Disk:
 
 
 class DramPart(Protocol):
-    """What the engine reads of a memory part; see `simperf.hardware.MemoryPart`."""
+    """Fields of a memory part that the engine reads; see `simperf.hardware.MemoryPart`."""
 
     bandwidth: float
     first_access: float

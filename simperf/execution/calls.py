@@ -1,4 +1,4 @@
-"""What calls of different types take on the host, where a profile has measured it (t1 by type of operation).
+"""Times of calls of different types on the host, where a profile has measured it (t1 by type of operation).
 
 A profile gives each type's time in shares of the launch of one elementwise operation: what makes the launch slower,
 such as another host, makes all of them slower.

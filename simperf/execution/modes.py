@@ -1,4 +1,4 @@
-"""How a program is executed: what the frontend pays for an operation and when it waits.
+"""Modes of execution: what the frontend pays for an operation and when it waits.
 
 A mode does not touch the program. The same generator runs eagerly, synchronously,
 scripted, fused or as a captured graph; only what happens at each ``launch`` and

@@ -17,7 +17,7 @@ __all__ = ["Message", "Pairs"]
 
 
 class Holder(Protocol):
-    """What one rank sends and receives together."""
+    """Messages that one rank sends and receives together."""
 
     @property
     def path(self) -> float:

@@ -58,7 +58,7 @@ class Member(Protocol):
 
 
 class Communication(Marker, ABC):
-    """What one rank sends and receives, as a stream runs it; it may be waited for.
+    """Sends and receives of one rank, as a stream runs them; they may be waited for.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What cannot be: unwired nodes, more links than ports, devices that no route joins."""
+"""Checks of what cannot be: unwired nodes, more links than ports, devices that no route joins."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ __all__ = ["Fabric", "Port", "ServerSlot"]
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """Where a server is plugged in.
+    """A connection of a server to a switch of the fabric.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How each two devices are connected, in the words of ``nvidia-smi topo -m``."""
+"""Connections of each pair of devices, in the words of ``nvidia-smi topo -m``."""
 
 from __future__ import annotations
 

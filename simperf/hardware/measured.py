@@ -1,4 +1,4 @@
-"""What fitted constants say of a frontend, of a GPU and of calls on a CPU: the fields of their parts."""
+"""Fitted constants of a frontend, of a GPU and of calls on a CPU: the fields of their parts."""
 
 from __future__ import annotations
 

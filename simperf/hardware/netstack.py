@@ -100,7 +100,7 @@ class Shaping:
 
 @dataclass(frozen=True, slots=True)
 class Hosting:
-    """What a machine says of its hosts besides their parts.
+    """Properties of a machine's hosts besides their parts.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What every part of a machine has in common: a name, units and sources."""
+"""The common base of all parts of a machine: a name, units and sources."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Units:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What every part has: a name, a title for people, and a source for every number.
+    """The base of every part: a name, a title for people, and a source for every number.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ __all__ = ["ArchitecturePart", "CacheLevel", "CpuPart", "GpuPart", "MemoryPart"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchitecturePart(Part):
-    """What the GPUs of one architecture share, unless a GPU's own file says otherwise.
+    """Values that the GPUs of one architecture share, unless a GPU's own file says otherwise.
 
     Parameters
     ----------

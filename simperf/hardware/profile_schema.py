@@ -1,4 +1,4 @@
-"""What the file of a profile may say: fitted constants, each with its unit, its range and its joint draws."""
+"""The schema of a profile's file: fitted constants, each with its unit, its range and its joint draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a part's file may say: pydantic models, one a kind, made of the annotations of the part's class.
+"""Schemas of the files of parts: pydantic models, one a kind, made of the annotations of the part's class.
 
 The models check each number's unit, sign and size as it is read; `validate` turns all that is
 wrong into `Problem` rows with file and line, and refuses a number without a source.

@@ -1,4 +1,4 @@
-"""What a server's, a cluster's and a scenario's machine tables may say, and the ranges in them."""
+"""Schemas of the machine tables of servers, clusters and scenarios, and the ranges in them."""
 
 from __future__ import annotations
 

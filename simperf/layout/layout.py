@@ -23,7 +23,7 @@ SHARDINGS: tuple[Sharding, ...] = get_args(Sharding)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """How a model and its mini-batch are divided among ranks; plain data parallelism over n ranks is ``Layout(dp=n)``.
+    """A division of a model and its mini-batch among ranks; plain data parallelism over n ranks is ``Layout(dp=n)``.
 
     The layout has dp x tp x pp x cp ranks. Expert parallelism adds none: the experts of a layer are spread over `ep` of
     the ranks that data and context parallelism give, as in Megatron-LM.

@@ -1,4 +1,4 @@
-"""Where and how gradients are added up.
+"""Programs that add up gradients: where, and how.
 
 "Dive into Deep Learning", section 12.7.
 """

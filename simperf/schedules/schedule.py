@@ -37,7 +37,7 @@ class Pass(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What every stage of a pipeline does, in order. It knows no clock.
+    """The passes of every stage of a pipeline, in order, without a clock.
 
     A pass waits for the one before it on its stage, and for what it needs: F for F of the chunk before it in the model,
     B for F of its own chunk and B of the chunk after it, W for B of its own chunk.

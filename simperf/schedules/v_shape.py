@@ -38,7 +38,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """When the passes of the first micro-batch begin on one stage, by kind and chunk, and what the stage keeps."""
+    """Begins of the first micro-batch's passes on one stage, by kind and chunk, and chunks that the stage keeps."""
 
     begins: dict[tuple[str, int], int]
     kept: int

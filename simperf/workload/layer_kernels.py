@@ -1,4 +1,4 @@
-"""Which kernels a transformer layer runs, where a library or a program has a choice."""
+"""The kernels of a transformer layer, where a library or a program has a choice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may stand in the file of a traced model: every row's types, and the range of every number."""
+"""The schema of a traced model's file: every row's types, and the range of every number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an optimizer does to the weights: kernels over whole arrays of parameter size.
+"""Optimizers' updates of the weights: kernels over whole arrays of parameter size.
 
 As PyTorch runs them on a GPU by default ("foreach"): each line of the algorithm is one kernel over
 all parameters, in the steady state, when buffers exist. The ``-fused`` ones do it all in one.

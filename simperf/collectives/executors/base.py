@@ -109,7 +109,7 @@ class PlacedPlan:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What collectives of one group are played in.
+    """The surroundings in which collectives of one group are played.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ Send = tuple[int, float, bool]
 
 
 class _Stage:
-    """What a participant must do before it goes on: a round of steps, or a whole pipeline."""
+    """A participant's work before it goes on: a round of steps, or a whole pipeline."""
 
     __slots__ = ("expected", "left", "pipeline", "sends")
 

@@ -1,4 +1,4 @@
-"""What each operation of torch is to simperf: its kind, its kernel family, and its arithmetic.
+"""Operations of torch as simperf has them: their kind, its kernel family, and its arithmetic.
 
 FLOP an element follow the weights of `simperf.workload.kinds`.
 """

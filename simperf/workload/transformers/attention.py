@@ -21,7 +21,7 @@ SOFTMAX, SOFTMAX_BACK, DROP = 15, 4, 2
 
 @dataclass(frozen=True, slots=True)
 class Attended:
-    """What the backward pass needs of attention, and what it gives.
+    """Tensors of attention for the backward pass, and its result.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ GELU, GELU_BACK, NORM, NORM_BACK, DROP, DIVIDE, ROOT = 12, 25, 7, 14, 2, 4, 8
 
 @dataclass(frozen=True, slots=True)
 class _Norm:
-    """What the backward pass needs of a normalisation: its input, mean and 1 / deviation of each row.
+    """Tensors of a normalisation for the backward pass: its input, mean and 1 / deviation of each row.
 
     Of one that is written out, the centred input stands for the input, and the scaled one for the mean.
     """
@@ -37,7 +37,7 @@ class _Norm:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """What the backward pass needs of a block; a mask is -1 without dropout."""
+    """Tensors of a block for the backward pass; a mask is -1 without dropout."""
 
     first: _Norm
     h: int

@@ -25,7 +25,7 @@ NORM, NORM_BACK = 4, 9
 
 @dataclass(frozen=True, slots=True)
 class _Norm:
-    """What the backward pass needs of an RMS normalisation: its input, 1 / root and the scaled input."""
+    """Tensors of an RMS normalisation for the backward pass: its input, 1 / root and the scaled input."""
 
     name: str
     x: int
@@ -35,7 +35,7 @@ class _Norm:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """What the backward pass needs of a block."""
+    """Tensors of a block for the backward pass."""
 
     first: _Norm
     h: int
