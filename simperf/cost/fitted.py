@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -132,13 +133,23 @@ class FittedRoofline:
         if sizes is None:
             return cost
         factor = correction(sizes, found, lattice_kind(key))
+        time = cost.time * factor
+        if factor < 1.0:
+            # factors that no measured shape lies near go on as their neighbours do, and those of operands in the L2
+            # meet operands in memory: neither may beat the device
+            time = max(time, min(cost.time, self._least(op)))
         return replace(
             cost,
-            time=cost.time * factor,
+            time=time,
             compute_time=cost.compute_time * factor,
             memory_time=cost.memory_time * factor,
             overhead=cost.overhead * factor,
         )
+
+    def _least(self, op: Op) -> float:
+        """Time that no kernel can beat: its arithmetic, and its traffic where operands come from memory [s]."""
+        roofline = Roofline(self.device)
+        return op.flops / roofline.peak(op.dtype, family=op.family) if math.isfinite(op.reuse) else roofline.floor(op)
 
     def _rows(self, op: Op, known: Mapping[str, float]) -> float:
         """Time of a kernel on rows; of rows whose length is unknown none is read again."""

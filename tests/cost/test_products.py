@@ -181,3 +181,15 @@ def test_a_lattice_scales_the_catalogues_time_and_is_refused_with_a_node_missing
         FittedRoofline(H100, {"gemm-bf16": {LATTICE: 1.0, "node-0-0-0": 1.0}})
     with pytest.raises(InputError, match="no node"):
         FittedRoofline(H100, {"gemm-bf16": {LATTICE: 1.0, **factors, "node-9-9-9": 1.0}})
+
+
+@pytest.mark.parametrize("reuse", [math.inf, 1e6])
+def test_a_lattice_beats_no_peak_and_no_memory(reuse):
+    few = dict.fromkeys(node_names(), 0.02)
+    model = FittedRoofline(H100, {"gemm-bf16": {LATTICE: 1.0, **few}})
+    for m, n, k in ((4096, 1, 4096), (8192, 8192, 8192), (1, 65536, 64)):
+        op = replace(matmul(m, n, k=k, dtype="bf16"), reuse=reuse)
+        least = op.flops / H100.peak["bf16"]
+        if math.isinf(reuse):
+            least = max(least, op.nbytes / H100.memory_bandwidth)
+        assert least <= model.cost(op).time <= Roofline(H100).cost(op).time
