@@ -102,7 +102,9 @@ def predict(
     if gpus:
         notes = (*notes, _UNSEEN.format(", ".join(gpus)) + _steps_told(scenario))
     elif not scenario.draws:
-        notes = (*notes, "no [calibration]: the intervals hold the random numbers of the program, not the constants")
+        given = ", ".join(profile.name for profile in scenario.profiles)
+        why = f"{given}: no draws of constants" if given else "no [calibration]"
+        notes = (*notes, f"{why}: the intervals hold the random numbers of the program, not the constants")
     return replace(base, intervals=found, draws=draws, metrics=metrics, notes=notes)
 
 

@@ -29,6 +29,13 @@ def test_random_numbers_alone_give_an_interval_around_the_run(tmp_path):
     assert Result.load(tmp_path / "r.json") == found
 
 
+def test_a_profile_without_draws_is_not_called_absent():
+    table = {"use": "operations", "ops": [{"op": "matmul", "m": 4096, "n": 4096, "k": 4096, "dtype": "bf16"}]}
+    machine, profile = {"use": "dgx-h100"}, "kernels-h100-sxm5-80gb"
+    scenario = make_scenario({"machine": machine, "program": table, "calibration": {"use": profile}})
+    assert predict(scenario, samples=2).notes[-1].startswith(f"{profile}: no draws of constants")
+
+
 def test_the_same_draws_from_every_engine(own):
     scenario = load_scenario(own, ["program.n=3"])
     assert predict(scenario, samples=4).draws == predict(scenario, samples=4, executor="local:2").draws
