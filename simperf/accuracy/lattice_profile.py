@@ -170,13 +170,16 @@ def kernel_profile(tables: Sequence[MeasuredCalls], gpu: str) -> str:
     Raises
     ------
     InputError
-        There is no table of that GPU.
+        There is no table of that GPU, or too few rows in each.
     """
     mine = [one for one in tables if one.part.name == gpu]
     if not mine:
         known = ", ".join(dict.fromkeys(one.part.name for one in tables)) or "none"
         raise InputError(Problem("no table of kernels of this GPU", key="gpu", value=repr(gpu), expected=known))
     models = lattice_models(mine)
+    if not models:
+        most, expected = max(int(one.fitted.sum()) for one in mine), f"{_FEWEST} or more of one kind and precision"
+        raise InputError(Problem("too few shapes to fit factors to", key=gpu, value=str(most), expected=expected))
     data = Dataset(
         f"every second shape (by checksum) of kernels of {mine[0].part.title}",
         made={"sources": "; ".join(dict.fromkeys(one.source for one in mine))},

@@ -44,6 +44,13 @@ DEVICES: Mapping[str, str] = {
 }
 #: endings of columns that are times, in the unit that they have there [s]; ``latency`` has none and is in ms
 _TIMES = {"latency": 1e-3, "_us": 1e-6}
+#: columns of a kind that are sizes of a kernel, and the largest that one may be
+_SIZES: Mapping[str, tuple[str, ...]] = {
+    "gemm": ("m", "n", "k"),
+    "attention_prefill": ("batch_size", "isl", "num_heads"),
+    "moe": ("num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size", "moe_ep_size"),
+}
+_MOST = 2**40
 #: what one table may unpack to [B]; the largest known one has 500 kB
 _LARGEST = 256 * 2**20
 
@@ -147,6 +154,8 @@ def _table(path: Path, kind: str, entry: Mapping[str, Any], source: str) -> Shap
     columns: dict[str, NDArray[Any]] = {}
     for position, name in enumerate(header):
         key, values = _column(path, name, [row[position] for row in rows])
+        if key in _SIZES.get(kind, ()):
+            _verify_sizes(path, key, values, [row[position] for row in rows])
         columns[key] = values
     constant = dict(entry.get("constant", {}))
     device = str(constant.pop("device", ""))
@@ -179,12 +188,24 @@ def _column(path: Path, name: str, texts: list[str]) -> tuple[str, NDArray[Any]]
         numbers = None
     if scale is None:
         return name, np.array(texts, dtype=str) if numbers is None else numbers
-    wrong = None if numbers is None else np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0)))
+    wrong = None if numbers is None else np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0)))
     if numbers is None or wrong is None or wrong.size:
         line = 2 + int(wrong[0]) if wrong is not None else _first_text(texts)
-        problem = Problem("not a time", file=str(path), line=line, key=name, value=repr(texts[line - 2]))
-        raise InputError(problem)
+        value, expected = repr(texts[line - 2]), "a number above 0"
+        raise InputError(Problem("not a time", file=str(path), line=line, key=name, value=value, expected=expected))
     return name.removesuffix("_us"), numbers * scale
+
+
+def _verify_sizes(path: Path, name: str, values: NDArray[Any], texts: list[str]) -> None:
+    """Refuse a column of sizes in which a value is no whole number above 0."""
+    if values.dtype.kind == "f":
+        wrong = np.flatnonzero(~((values >= 1) & (values <= _MOST) & (values == np.floor(values))))
+        line = 2 + int(wrong[0]) if wrong.size else 0
+    else:
+        line = _first_text(texts)
+    if line:
+        value, expected = repr(texts[line - 2]), f"a whole number, 1 to {_MOST}"
+        raise InputError(Problem("not a size", file=str(path), line=line, key=name, value=value, expected=expected))
 
 
 def _first_text(texts: list[str]) -> int:

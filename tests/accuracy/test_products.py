@@ -118,6 +118,12 @@ def test_a_profile_takes_away_what_a_gpu_has_of_its_own(tables, tmp_path):
     assert "Written by `simperf calibrate kernels`" in path.read_text()
     with pytest.raises(InputError, match="no table of kernels of this GPU"):
         kernel_profile(calls, "l4")
+    first = np.cumsum(calls[0].fitted) <= 9
+    few = replace(
+        calls[0], ops=calls[0].ops[: first.sum()], measured=calls[0].measured[first], fitted=calls[0].fitted[first]
+    )
+    with pytest.raises(InputError, match="too few shapes to fit factors to"):
+        kernel_profile([few], few.part.name)
 
 
 def test_a_table_that_the_constants_made_is_graded_as_met(tables):

@@ -72,6 +72,11 @@ def test_a_gpu_that_the_catalogue_lacks_has_a_table_without_a_part(folder):
         ([HEADER, "fp8,1,2,3"], "h_gemm.csv.gz:2: 4 values in a table of 5 columns"),
         ([HEADER, *ROWS, "fp8,1,2,3,soon"], "h_gemm.csv.gz:4: latency: not a time"),
         ([HEADER, ROWS[0], "fp8,1,2,3,nan"], "h_gemm.csv.gz:3: latency: not a time"),
+        ([HEADER, "fp8,1,2,3,0"], "h_gemm.csv.gz:2: latency: not a time"),
+        ([HEADER, ROWS[0], "fp8,x,2,3,1.0"], "h_gemm.csv.gz:3: m: not a size"),
+        ([HEADER, ROWS[0], "fp8,1,nan,3,1.0"], "h_gemm.csv.gz:3: n: not a size"),
+        ([HEADER, "fp8,1,2,12.5,1.0"], "h_gemm.csv.gz:2: k: not a size"),
+        ([HEADER, "fp8,0,2,3,1.0"], "h_gemm.csv.gz:2: m: not a size"),
         ([], "an empty table"),
     ],
 )
