@@ -207,9 +207,12 @@ def endure(
         calm, folder = Path(one), Path(other)
         began, before = time.monotonic(), _namespaces()
         command = _start(target, calm)
-        code, out, err = command.end()
-        assert code == 0, err
-        _check_nothing_is_left(command, calm, killed=False)
+        try:
+            code, out, err = command.end()
+            assert code == 0, err
+            _check_nothing_is_left(command, calm, killed=False)
+        finally:
+            command.clear()
         took, wanted = time.monotonic() - began, target.result(calm, out)
         tell(f"{name}: {took:.1f} s undisturbed")
         order = [one for one in signals for _ in range(times)]
@@ -242,10 +245,13 @@ def endure(
                         path.unlink()
                 kept = 0 if name != "plan" else kept
         command = _start(target, folder)
-        code, out, err = command.end()
-        assert code == 0, err[-2000:]
-        assert target.result(folder, out) == wanted
-        _check_nothing_is_left(command, folder, killed="SIGKILL" in signals)
+        try:
+            code, out, err = command.end()
+            assert code == 0, err[-2000:]
+            assert target.result(folder, out) == wanted
+            _check_nothing_is_left(command, folder, killed="SIGKILL" in signals)
+        finally:
+            command.clear()
         there = {path.name for path in folder.iterdir()} - {"cache"}
         assert {path for path in there if not path.endswith(".part")} == target.files
         assert not _namespaces() - before

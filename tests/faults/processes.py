@@ -60,7 +60,7 @@ class Command:
             start_new_session=True,
         )
 
-    def end(self, within=300.0):
+    def end(self, within=1200.0):
         """Wait for its end: exit code, standard output and standard error."""
         out, err = self.process.communicate(timeout=within)
         return self.process.returncode, out, err
@@ -91,4 +91,5 @@ class Command:
                 os.kill(number, signal.SIGKILL)
             except OSError:
                 continue
-        self.process.communicate()
+        if self.process.poll() is None or not self.process.stdout.closed:
+            self.process.communicate()
