@@ -122,6 +122,11 @@ def constant_problems(file: ProfileFile, toml: TomlFile) -> Iterator[Problem]:
     for name, model in file.model.items():
         if name.partition(".")[0] not in _HEADS or "lattice" in model.fixed:
             continue
+        names = {*model.constant, *model.fixed}
+        if name.startswith("kernel.") and names & {"rate", "serial"} and "overhead" not in names:
+            message = "the constant overhead is missing"
+            expected = f'[model."{name}".constant.overhead] with value, low, high, stderr and unit = "s"'
+            yield toml.problem(("model", name, "constant"), message, expected=expected)
         for key, one in model.constant.items():
             at = ("model", name, "constant", key)
             units = _UNITS.get(key, (one.unit,))

@@ -170,6 +170,13 @@ def test_profiles_of_numbers_that_cannot_be(here, refused, change, place):
         assert f"model.kernel.elementwise-fp32.{place}" in err
 
 
+def test_a_kernel_of_a_profile_has_a_fixed_time(here, refused):
+    model = sources.PROFILE["model"]["kernel.elementwise-fp32"]
+    alone = {**model, "constant": {"rate": model["constant"]["rate"]}}
+    (here / "p.toml").write_text(tomli_w.dumps({**sources.PROFILE, "model": {"kernel.elementwise-fp32": alone}}))
+    assert "constant: the constant overhead is missing" in refused("check", "p.toml")
+
+
 @pytest.mark.parametrize(
     ("change", "place"),
     [
