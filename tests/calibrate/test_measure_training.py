@@ -20,17 +20,14 @@ from simperf.calibrate.measure.training import (  # noqa: E402
     FAMILIES,
     attention,
     elements,
-    launches,
     layers,
-    order,
     points,
     products,
-    sustained,
     training_tasks,
-    updates,
 )
 from simperf.errors import InputError  # noqa: E402
 from tests.calibrate.played_cuda import PART, played_cuda  # noqa: E402
+from tests.calibrate.small_training import small_shapes  # noqa: E402
 
 HASTY = Care(budget=1e-3, block=1e-5, least=2, most=2, few=2)
 CAPABLE = {"sm": (9, 0)}
@@ -61,21 +58,7 @@ def gpu(monkeypatch):
 @pytest.fixture
 def small(monkeypatch):
     """Shapes that a test has time for, on the GPU that is played."""
-    monkeypatch.setattr(products, "layer_shapes", lambda bench: [(64, 64, 256), (32, 128, 128), (16, 64, 64)])
-    monkeypatch.setattr(products, "_VOCABULARIES", ((64, 256),))
-    monkeypatch.setattr(products, "_SKINNY", ((64, 128),))
-    monkeypatch.setattr(
-        attention, "_shapes", lambda bench: iter([((1, 4, 2, 64, 32), True), ((1, 4, 4, 64, 32), False)])
-    )
-    monkeypatch.setattr(updates, "sizes", lambda low, high, count: [4000, 2000])
-    monkeypatch.setattr(updates, "parameter_shapes", lambda layers, width: [(8, 8), (8,)])
-    monkeypatch.setattr(launches, "_ELEMENTS", (1,))
-    monkeypatch.setattr(sustained, "_SIDES", (64,))
-    monkeypatch.setattr(sustained, "_WHOLE", 0.01)
-    monkeypatch.setattr(
-        order, "FAMILIES", {name: FAMILIES[name] for name in FAMILIES if name not in ("rows", "elements")}
-    )
-    monkeypatch.setitem(LEAST_UNCACHED, "cuda", 2e5)
+    small_shapes(monkeypatch)
 
 
 def tasks_of(listed, family=""):

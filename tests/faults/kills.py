@@ -147,6 +147,19 @@ TARGETS = {
         frozenset({"recording.json"}),
         needs="torch",
     ),
+    "measure-training": Target(
+        (
+            *("calibrate", "measure", "-o", "recording.json", "--set", "training"),
+            "--device",
+            "cpu",
+            "--only",
+            "launches",
+        ),
+        _keys,
+        _points,
+        frozenset({"recording.json"}),
+        needs="torch",
+    ),
     "fit": Target(
         ("calibrate", "fit", *_FIT),
         lambda folder, out: (folder / "profile.toml").read_bytes(),
