@@ -52,6 +52,16 @@ def test_rings_begin_at_a_size_that_grows_with_the_servers(count, most):
     assert tuner.best(most).name == "ring/Simple"
 
 
+@pytest.mark.parametrize("count", [3, 12])
+@pytest.mark.parametrize("nbytes", [1 << 16, 1 << 22, 1 << 26])
+def test_what_is_taken_is_what_the_formula_has_for_the_fastest(count, nbytes):
+    """However long it is played: a tree of eight NICs is played up to three times as long as the formula has it."""
+    tuner = tuner_of(NEAR, count)
+    estimates = {pair: tuner._estimate(pair, float(nbytes)) for pair in tuner._find_pairs()}
+    taken = tuner.best(float(nbytes))
+    assert (taken.algorithm, taken.protocol) == min(estimates, key=estimates.get)
+
+
 def test_the_formula_of_a_ring_is_latency_by_steps_and_bytes_by_bandwidth():
     tuner, nbytes = tuner_of(FAR, 3), float(1 << 26)
     transport = tuner.choices(nbytes)[0].transport
