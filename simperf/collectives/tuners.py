@@ -57,7 +57,7 @@ def tuner_of(
     if key not in made:
         while len(made) >= MOST_TUNERS:  # draws of constants make one each
             del made[next(iter(made))]
-        _check(settings, machine, ranks)
+        _check(settings, machine, ranks, collective)
         reference, usual = None, max(1, measured.launches if measured is not None else 1)
         own = replace(settings, launches=settings.launches or usual)
         plain = NcclSettings(launches=usual)
@@ -67,12 +67,13 @@ def tuner_of(
     return made[key]
 
 
-def _check(settings: NcclSettings, machine: Machine, ranks: Sequence[str]) -> None:
+def _check(settings: NcclSettings, machine: Machine, ranks: Sequence[str], collective: str) -> None:
     """Refuse what has no meaning on this machine."""
     if settings.network and server_count(machine, ranks) < 2:
         message = "all ranks are in one server, which NCCL's network does not reach"
         raise InputError(Problem(message, key="options.network", value=settings.network, expected="several servers"))
-    most = max(Counter(machine.nodes[rank].server for rank in ranks).values())
+    counts = Counter(machine.nodes[rank].server for rank in ranks).values()
+    most = max(counts)
     if settings.launches > most:
         message = f"one process drives GPUs of one server, which has {most} of the ranks"
         value, expected = str(settings.launches), f"1 to {most}" if most > 1 else "1"
@@ -81,5 +82,12 @@ def _check(settings: NcclSettings, machine: Machine, ranks: Sequence[str]) -> No
         try:
             switch_sites(machine, ranks)
         except InputError as error:
-            told = [replace(one, key="options.in_network", value="true") for one in error.problems]
+            told = [
+                replace(one, message=f"{one.message}, on {machine.name}", key="options.in_network", value="true")
+                for one in error.problems
+            ]
             raise InputError(told) from None
+        if collective == "all-reduce" and len({*counts}) > 1:
+            message = "switches add up only where as many GPUs of each server take part"
+            value, expected = "true", f"the same number in each; here {', '.join(map(str, sorted({*counts})))}"
+            raise InputError(Problem(message, key="options.in_network", value=value, expected=expected))

@@ -25,10 +25,12 @@ from numpy.typing import NDArray
 from simperf.cost.formulas import corner
 from simperf.cost.products import cached_share
 from simperf.cost.seams import Device, OpCost, regime_of
+from simperf.errors import InputError, Problem
 from simperf.workload.expert_loads import EXPERT_PRECISIONS, ExpertPrecision
 from simperf.workload.op import ExpertShape, Op
 
 __all__ = [
+    "BLOCK_UNITS",
     "ELSEWHERE",
     "EXPERTS",
     "ExpertUnits",
@@ -70,6 +72,8 @@ _HEIGHT, _WIDTH = (
     np.array(column, dtype=float)
     for column in zip(*((h, w) for h in _SIDES if h != 192 for w in _SIDES if _LEAST <= h * w <= _MOST), strict=True)
 )
+#: precisions whose two operands have factors of blocks (OCP Microscaling), which GPUs with products of 4 bits apply
+BLOCK_UNITS = ("mxfp4-mxfp8",)
 #: steps along k that a kernel takes at once
 _STEP = 64
 #: bytes of an element between two kernels that is not quantised, and of the gate's score of an expert
@@ -228,7 +232,17 @@ def _times(shape: ExpertShape, reuse: float, units: ExpertUnits) -> tuple[float,
 
 
 def expert_cost(op: Op, shape: ExpertShape, device: Device, *, peak: float) -> OpCost:
-    """Cost of an operation with experts; no faster than the peak allows, nor than memory for what is not cached."""
+    """Cost of an operation with experts; no faster than the peak allows, nor than memory for what is not cached.
+
+    Raises
+    ------
+    InputError
+        A precision that needs matrix units that the device does not have.
+    """
+    if shape.precision in BLOCK_UNITS and "fp4" not in device.peak:
+        message = f"{device.name} has no matrix units that apply factors of blocks, as this precision needs"
+        expected = "a GPU with a peak of fp4, such as b200-sxm-180gb; or mxfp4-bf16, whose kernels widen the weights"
+        raise InputError(Problem(message, key="dtype", value=repr(shape.precision), expected=expected))
     units = expert_units(device, shape.precision, peak=peak)
     time, arithmetic, traffic, fixed = _times(shape, op.reuse, units)
     least = op.flops / peak

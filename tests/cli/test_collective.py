@@ -183,6 +183,8 @@ def test_pictures(capsys, tmp_path):
         (["all-to-all", "--server", "dgx-1v", "--protocol", "LL"], "runs under this protocol"),
         (["all-reduce", "--server", "dgx-1v", "--algo", "ring", "--network", "efa"], "--network: none of ring has"),
         (["all-reduce", "--server", "dgx-1v", "--algo", "ring", "--no-in-network"], "--in-network: none of ring has"),
+        (["all-gather", "--server", "dgx-h100", "--in-network"], "--in-network: switches add up in an all-reduce, and"),
+        (["all-reduce", "--server", "dgx-a100", "--in-network"], "nvswitch2 cannot add up, on dgx-a100 (read: true)"),
         (["all-reduce", "--server", "dgx-1v", "--algo", "ring", "--launches", "8"], "--launches: none of ring has"),
         (
             ["all-reduce", "--wiring", "star", "--ranks", "4", "--nccl-version", "2.4"],

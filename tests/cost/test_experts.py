@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from simperf.cost import Roofline
-from simperf.cost.experts import ELSEWHERE, EXPERTS
+from simperf.cost.experts import BLOCK_UNITS, ELSEWHERE, EXPERTS
 from simperf.errors import InputError
 from simperf.hardware import Catalog
 from simperf.workload.expert_loads import EXPERT_PRECISIONS
 from simperf.workload.kinds import matmul, moe
 
-H100 = Catalog.load().gpu("h100-sxm5-80gb")
+H100, B200 = (Catalog.load().gpu(name) for name in ("h100-sxm5-80gb", "b200-sxm-180gb"))
 
 
 def cost(gpu=H100, tokens=4096, **change):
@@ -26,7 +26,8 @@ def cost(gpu=H100, tokens=4096, **change):
 @pytest.mark.parametrize("precision", EXPERT_PRECISIONS)
 def test_more_tokens_never_take_less(precision, load):
     tokens = [2**i for i in range(15)] if load == "balanced" else [2**i for i in range(6, 15)]
-    times = [cost(tokens=count, expert_parallel=4, dtype=precision, load=load).time for count in tokens]
+    gpu = B200 if precision in BLOCK_UNITS else H100
+    times = [cost(gpu, tokens=count, expert_parallel=4, dtype=precision, load=load).time for count in tokens]
     # another number of tokens has other experts by a power law, which the draw's noise allows
     slack = 1.0 if load == "balanced" else 0.97
     assert all(after >= before * slack for before, after in itertools.pairwise(times))
@@ -103,3 +104,11 @@ def test_the_textbook_roofline_stays_one():
     op = moe(4096, 4096, intermediate=1536, experts=128, top_k=8)
     found = Roofline.sharp(H100).cost(op)
     assert found.time == max(op.flops / H100.peak["bf16"], op.nbytes / H100.memory_bandwidth)
+
+
+@pytest.mark.parametrize("gpu", ["h100-sxm5-80gb", "l40s"])
+def test_factors_of_blocks_on_both_sides_need_units_that_apply_them(gpu):
+    part = Catalog.load().gpu(gpu)
+    with pytest.raises(InputError, match=f"{gpu} has no matrix units .*mxfp4-mxfp8(.|\n)*b200-sxm-180gb"):
+        cost(part, dtype="mxfp4-mxfp8")
+    assert cost(part, dtype="mxfp4-bf16").time > cost(B200, dtype="mxfp4-mxfp8").time

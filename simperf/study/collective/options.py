@@ -62,6 +62,9 @@ def refuse_options(
     if libraries and exact:
         message = "NCCL's channels are flows, without an event for each send"
         wrong.append(Problem(message, key="--exact", expected=ideal))
+    if libraries and options.get("in_network") and collective != "all-reduce":
+        message = f"switches add up in an all-reduce, and do nothing for {collective}"
+        wrong.append(Problem(message, key=flag("in_network"), value="true", expected="all-reduce, or leave it out"))
     for name in libraries[:1]:
         settings = {key: value for key, value in options.items() if key in (*options_taken("", name), "protocol")}
         try:
