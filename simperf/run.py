@@ -242,6 +242,7 @@ def collect(scenario: Scenario, session: Session, time: float) -> Result:
     modelled, not_modelled = _scope(session)
     uses = list(profile_uses(scenario, session))
     told = [one.note for one in uses if one.note] + [str(one.refusal) for one in uses if one.refusal]
+    told += [doubt for one in uses for doubt in one.doubts]
     metrics = {name: Metric(value, unit) for name, (value, unit) in session.metrics.items()}
     return Result(
         name=scenario.name,
@@ -345,28 +346,36 @@ def _scope(session: Session) -> tuple[tuple[str, ...], tuple[str, ...]]:
         inside.append("streams in order, sharing their device by demand; memory held from launch to end")
         clocks = "clocks under load" + " but of matrix products" * ("clock" in session.accounted)
         outside.append(f"order of thread blocks on the device, {clocks}, fragmentation of memory")
-    if session.operations and session.fitted:
-        inside.append("kernels by constants fitted to measurements; by the roofline where none were fitted")
-        outside.append("clocks, temperature and other load that differ from those when it was measured")
-    elif session.operations:
-        how = (
-            "catalogue peaks, sharp corner"
-            if session.cost.sharp
-            else "efficiency per kernel family, tiles, smooth corner"
-        )
-        inside.append(f"kernels by the roofline: {how}")
-        if "clock" in session.accounted:
-            inside.append("matrix products by shape, at the clock that the board's power sustains")
-        if "cache" in session.accounted:
-            inside.append(
-                "operands of matrix products, attention and experts that stay in the L2 between calls of a timing loop"
-            )
-            outside.append(
-                "caches of the device for other operations: their operands come from and go to device memory"
-            )
-        else:
-            outside.append("caches of the device: every operand comes from and goes to device memory")
+    if session.operations:
+        told, left_out = _kernel_scope(session)
+        inside += told
+        outside += left_out
     if any(simulation.network.moved.values()):
         inside.append("links shared max-min fairly, re-shared at every change; protocol overhead of each link")
         outside.append("packets, TCP slow start and loss, queues in switches")
     return tuple(inside), tuple(outside)
+
+
+def _kernel_scope(session: Session) -> tuple[list[str], list[str]]:
+    """What costs of operations contain and what they leave out, in words."""
+    inside, outside = [], []
+    if session.corrected:
+        inside.append("kernels by shape: the catalogue's times, times factors fitted to tables of the profile's GPU")
+        inside.append("kernels without such factors by the roofline")
+    elif session.fitted:
+        inside.append("kernels by constants fitted to measurements; by the roofline where none were fitted")
+    else:
+        sharp, losses = "catalogue peaks, sharp corner", "efficiency per kernel family, tiles, smooth corner"
+        inside.append(f"kernels by the roofline: {sharp if session.cost.sharp else losses}")
+    if session.fitted:
+        outside.append("clocks, temperature and other load that differ from those when it was measured")
+    if "clock" in session.accounted:
+        inside.append("matrix products by shape, at the clock that the board's power sustains")
+    if "cache" in session.accounted:
+        inside.append(
+            "operands of matrix products, attention and experts that stay in the L2 between calls of a timing loop"
+        )
+        outside.append("caches of the device for other operations: their operands come from and go to device memory")
+    elif session.corrected or not session.fitted:
+        outside.append("caches of the device: every operand comes from and goes to device memory")
+    return inside, outside

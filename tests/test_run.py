@@ -2,10 +2,11 @@
 
 import gc
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from simperf.errors import DeviceMemoryError, ProgramError
+from simperf.errors import DeviceMemoryError, InputError, ProgramError
 from simperf.hardware import Catalog
 from simperf.run import run, run_variants
 from simperf.scenario import load_scenario, make_scenario
@@ -55,14 +56,47 @@ def test_clocks_and_caches_are_told_as_modelled_where_they_are(machine, powered)
     ops = [{"op": "matmul", "m": 2048, "n": 2048, "k": 2048, "dtype": "fp16"}]
     data = {"machine": {"use": machine}, "program": {"use": "operations", "ops": ops}}
     plain = run(make_scenario(data))
-    looped = run(make_scenario({**data, "program": {**data["program"], "copies": 4}}))
     told = "clocks under load but of matrix products"
     assert any(told in line for line in plain.not_modelled) == powered
     assert any("board's power" in line for line in plain.modelled) == powered
-    assert not any(told in line for line in looped.not_modelled), "a loop ends before the board slows down"
     assert any("every operand comes from" in line for line in plain.not_modelled)
-    assert any("every operand comes from" in line for line in looped.not_modelled) != powered
-    assert any("stay in the L2" in line for line in looped.modelled) == powered
+    loop = make_scenario({**data, "program": {**data["program"], "copies": 4}})
+    if not powered:
+        with pytest.raises(
+            InputError, match="copies change nothing: no operand of matmul is costed as in the L2 on gpu0"
+        ):
+            run(loop)
+        return
+    looped = run(loop)
+    assert not any(told in line for line in looped.not_modelled), "a loop ends before the board slows down"
+    assert not any("every operand comes from" in line for line in looped.not_modelled)
+    assert any("stay in the L2" in line for line in looped.modelled)
+
+
+def test_a_profile_of_kernels_by_shape_says_what_the_catalogue_accounts_for():
+    ops = [{"op": "matmul", "m": 2048, "n": 2048, "k": 2048, "dtype": "bf16"}]
+    data = {"machine": {"use": "dgx-h100"}, "program": {"use": "operations", "ops": ops}}
+    data["calibration"] = {"use": "kernels-h100-sxm5-80gb"}
+    found = run(make_scenario(data))
+    assert any("clocks under load but of matrix products" in line for line in found.not_modelled)
+    assert any("at the clock that the board's power sustains" in line for line in found.modelled)
+    assert any("times factors fitted to tables of the profile's GPU" in line for line in found.modelled)
+    looped = run(make_scenario({**data, "program": {**data["program"], "copies": 4}}))
+    assert any("stay in the L2" in line for line in looped.modelled)
+
+
+def test_what_makes_a_profile_doubtful_is_told_where_its_model_is_used(tmp_path):
+    shipped = Catalog.load().part("profile", "kernels-h100-sxm5-80gb")
+    path, line = tmp_path / "odd.toml", 'series = "gemm-fp8"\n'
+    path.write_text(Path(shipped.file).read_text("utf-8").replace(line, f'{line}note = "2 factors are odd"\n'), "utf-8")
+    notes = {}
+    for dtype in ("bf16", "fp8"):
+        ops = [{"op": "matmul", "m": 2048, "n": 2048, "k": 2048, "dtype": dtype}]
+        data = {"machine": {"use": "dgx-h100"}, "program": {"use": "operations", "ops": ops}}
+        notes[dtype] = run(make_scenario(data), profile=path).notes
+    told = "profile odd, gemm-fp8: 2 factors are odd"
+    assert told in notes["fp8"]
+    assert told not in notes["bf16"]
 
 
 def test_resources_operations_and_sources_come_along():

@@ -1,4 +1,4 @@
-"""Profiles of kernels by shape: lattices of corrections, made of measured tables' fitting halves."""
+"""Profiles of kernels by shape: lattices of corrections and spreads, made of measured tables' fitting halves."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from simperf.accuracy.attention_tables import attention_tables
 from simperf.accuracy.expert_tables import expert_tables
+from simperf.accuracy.fits.lattice import LatticeFit, fit_lattice, fit_spread
 from simperf.accuracy.product_tables import ProductTable, layer_kernels, product_tables
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.profile import models_text
 from simperf.cost import FittedRoofline, Roofline
-from simperf.cost.lattice import LATTICE, corrected, fit_lattice, lattice_kind, node_weights, op_sizes
+from simperf.cost.lattice import LATTICE, corrected, lattice_kind, node_weights, op_sizes
 from simperf.errors import InputError, Problem
 from simperf.hardware import GpuPart
 from simperf.hardware.profile import FittedModel
@@ -41,6 +42,10 @@ MODELS: Mapping[str, str] = {
 }
 #: rows to fit below which a table has too few for a lattice
 _FEWEST = 10
+#: factor either way that a table's median may lie from the catalogue's times
+_MOST_MEDIAN = 8.0
+#: factor of a measured shape from which a profile says so
+_SLOW = 3.0
 
 Array = NDArray[np.float64]
 
@@ -135,12 +140,16 @@ def _lattice(table: MeasuredCalls) -> FittedModel:
     kernel = np.array([roofline.cost(call[-1]).time for call in table.ops])
     around = np.array([sum(roofline.cost(op).time for op in call[:-1]) for call in table.ops])
     sizes = np.array([op_sizes(call[-1]) for call in table.ops], dtype=float)
+    least = np.array([call[-1].flops / roofline.peak(call[-1].dtype, family=call[-1].family) for call in table.ops])
     whole, at = around + kernel, table.fitted
     ratio, share = table.measured / whole, kernel / whole
-    factors = fit_lattice(sizes[at], ratio[at], share=share[at], kind=kind)
-    found = corrected(node_weights(sizes, kind), factors, kind)
-    away = np.log((around + kernel * found) / table.measured)[at]
-    rounded = {name: float(f"{factor:.4g}") for name, factor in factors.items()}
+    _verify_ratio(table, ratio[at])
+    fit = fit_lattice(sizes[at], ratio[at], share=share[at], least=(least / kernel)[at], kind=kind)
+    found = corrected(node_weights(sizes, kind), fit.factors, kind)
+    now = around + kernel * found
+    away = np.log(now / table.measured)[at]
+    spread = fit_spread(sizes[at], fit.away, (kernel * found / now)[at], kind=kind)
+    rounded = {name: float(f"{value:.4g}") for name, value in {**fit.factors, **spread}.items()}
     return FittedModel(
         title=f"{table.title}: factors of the catalogue's time by shape",
         series=table.model.removeprefix("kernel."),
@@ -148,7 +157,34 @@ def _lattice(table: MeasuredCalls) -> FittedModel:
         error=float(np.abs(np.expm1(away)).mean()),
         scatter=float(1.4826 * np.median(np.abs(away - np.median(away)))),
         fixed={LATTICE: 1.0, **rounded},
+        note=_note(fit, found[at]),
     )
+
+
+def _verify_ratio(table: MeasuredCalls, ratio: Array) -> None:
+    """Refuse a table whose times are so far from the catalogue's that factors would make another kernel of it.
+
+    Raises
+    ------
+    InputError
+        With the table's GPU and model.
+    """
+    middle = float(np.median(ratio))
+    if not 1.0 / _MOST_MEDIAN <= middle <= _MOST_MEDIAN:
+        message = "the median time of these kernels is too far from the catalogue's for factors by shape"
+        expected = f"1/{_MOST_MEDIAN:g} to {_MOST_MEDIAN:g} times as long: look at the table's unit and kind"
+        key = f"{table.part.name}: {table.model}"
+        raise InputError(Problem(message, key=key, value=f"{middle:.3g} times", expected=expected))
+
+
+def _note(fit: LatticeFit, found: Array) -> str:
+    """Why the factors should be doubted; empty if nothing is odd about them."""
+    slow, told = int((found > _SLOW).sum()), []
+    if slow:
+        told.append(f"{slow} measured shapes take {_SLOW:g} to {found.max():.3g} times as long as the catalogue says")
+    if fit.held:
+        told.append(f"{len(fit.held)} of {len(fit.factors)} factors are held at the limit that the device's peak sets")
+    return "; ".join(told)
 
 
 def profile_model(tables: Sequence[MeasuredCalls]) -> FittedRoofline:

@@ -123,6 +123,8 @@ def _model(name: str, model: FittedModel) -> Iterator[str]:
     yield f"scatter = {model.scatter:.4g}"
     if model.between:
         yield f"between = {model.between:.4g}"
+    if model.note:
+        yield f"note = {_value(model.note)}"
     if model.fixed:
         yield f"fixed = {{ {', '.join(f'{_key(key)} = {float(value)!r}' for key, value in model.fixed.items())} }}"
     if model.held_out:

@@ -21,11 +21,13 @@ from simperf.workload.precision import element_size
 __all__ = [
     "BACKWARD",
     "CACHED",
+    "LEAST_QUERIES",
     "AttentionKernels",
     "attention_rates",
     "attention_shape",
     "backward_constants",
     "device_libraries",
+    "few_queries",
     "library_constants",
 ]
 
@@ -33,6 +35,8 @@ __all__ = [
 CACHED = frozenset({"tensorrt-llm"})
 #: kind of the operation that computes the gradients
 BACKWARD = "attention_backward"
+#: fewest queries of a sequence, more than one, that a table has: those of TensorRT-LLM in ai-dynamo/aiconfigurator
+LEAST_QUERIES = 16
 #: matrix products of a tile forward and backward (FlashAttention-2, section 3.1), and kernels of the backward pass: the
 #: row sums of the result times its gradient, the gradients, and the queries' gradient from fp32
 _PRODUCTS, _PRODUCTS_BACK, _KERNELS_BACK = 2.0, 5.0, 3.0
@@ -65,6 +69,14 @@ def attention_shape(op: Op) -> AttentionShape | None:
     scores = float(gemm.batch) * gemm.m * keys
     causal = op.flops < 0.75 * 2.0 * products * scores * gemm.n
     return AttentionShape(1, gemm.batch, gemm.batch, gemm.m, keys, gemm.n, gemm.n, causal=causal)
+
+
+def few_queries(shape: AttentionShape) -> bool:
+    """Whether there are more queries than one and fewer than any measured table has; more keys than queries.
+
+    They take one query's time at least: a kernel for many queries reads the same cache.
+    """
+    return 1 < shape.queries < min(LEAST_QUERIES, shape.keys)
 
 
 class AttentionKernels:
@@ -135,7 +147,11 @@ class AttentionKernels:
             prepared=self._prepared(op, shape, back=back),
             fp8=op.dtype == "fp8" and "fp8" in self.device.peak,
         )
-        return self._cost(op, attention_time(work, self.rates, constants, warm=warm), blocks * work.instances)
+        found = self._cost(op, attention_time(work, self.rates, constants, warm=warm), blocks * work.instances)
+        if few_queries(shape) and not back and "decode-memory" in self.constants:
+            least = self._decode(op, shape, warm=warm)
+            return found if found.time >= least.time else least
+        return found
 
     def _prepared(self, op: Op, shape: AttentionShape, *, back: bool) -> float:
         """Traffic of the kernels beside the main one [B]."""

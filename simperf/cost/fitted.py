@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from simperf.cost.formulas import matrix_time, row_time, stream_time
 from simperf.cost.processor import COLD, processor_time
@@ -15,6 +16,9 @@ from simperf.cost.tiles import LOADING, tiling
 from simperf.errors import InputError, Problem
 from simperf.workload.op import MATRIX_FAMILIES, Gemm, Op
 from simperf.workload.precision import element_size
+
+if TYPE_CHECKING:
+    from simperf.cost.unseen import UnseenRoofline
 
 __all__ = ["TILED", "FittedRoofline", "tile_share"]
 
@@ -44,9 +48,12 @@ class FittedRoofline:
         first that is there holds; the kind of attention with many queries is its library; those of experts are
         ``"moe-precision"``. ``tiled`` above zero says that tiles and waves were counted in the fit, ``tile_m``,
         ``tile_n`` and ``tile_only`` which tiles the library has, ``tile_half`` how fast they load. ``lattice``
-        above zero says that the others are factors of `other`'s times by shape (`simperf.cost.lattice`).
+        above zero says that the others are factors of `other`'s times by shape, and spreads about these
+        (`simperf.cost.lattice`), drawn where there is a ``draw``.
     other : OpModel, optional
-        For operations that have no constants; default: `Roofline` on the device.
+        For operations that have no constants, and what factors correct; default: `Roofline` on the device.
+    unseen : UnseenRoofline, optional
+        Costs operations without constants in place of `other`: they are drawn where the constants are, too.
 
     Examples
     --------
@@ -58,10 +65,15 @@ class FittedRoofline:
     1001
     """
 
-    __slots__ = ("_other", "device", "kernels")
+    __slots__ = ("_other", "_unseen", "device", "kernels")
 
     def __init__(
-        self, device: Device, kernels: Mapping[str, Mapping[str, float]], *, other: OpModel | None = None
+        self,
+        device: Device,
+        kernels: Mapping[str, Mapping[str, float]],
+        *,
+        other: OpModel | None = None,
+        unseen: UnseenRoofline | None = None,
     ) -> None:
         self.device, self.kernels = device, kernels
         for name, constants in kernels.items():
@@ -70,6 +82,7 @@ class FittedRoofline:
 
                 verify_lattice(name, constants)
         self._other = Roofline(device) if other is None else other
+        self._unseen = unseen
 
     def key(self, op: Op) -> str | None:
         """Name of the constants that hold for `op`, the most special first; None if there are none."""
@@ -89,11 +102,27 @@ class FittedRoofline:
         """Whether the constants are those of a CPU, which runs a traced step in its own way."""
         return any(constants.get("processor", 0.0) > 0 for constants in self.kernels.values())
 
+    @property
+    def corrects(self) -> bool:
+        """Whether constants are factors of the catalogue's times by shape."""
+        return any(constants.get("lattice", 0.0) > 0 for constants in self.kernels.values())
+
+    def accounts(self, op: Op) -> frozenset[str]:
+        """What the cost of `op` accounts for, as `Roofline.accounts`: nothing where constants are its own."""
+        key, other = self.key(op), self._other
+        if (key is None or self.kernels[key].get("lattice", 0.0) > 0) and hasattr(other, "accounts"):
+            return frozenset(other.accounts(op))
+        return frozenset()
+
+    def step(self, model: str, precision: str) -> float:
+        """How many times as long as its kernels a training step takes [1], see `simperf.cost.Unseen.step`."""
+        return 1.0 if self._unseen is None else self._unseen.step(model, precision)
+
     def cost(self, op: Op) -> OpCost:
         """Cost of `op` alone on the device."""
         key = self.key(op)
         if key is None:
-            return self._other.cost(op)
+            return (self._unseen or self._other).cost(op)
         found = self.kernels[key]
         if op.library and not found.get("lattice", 0.0) > 0:
             message = "the profile's constants of attention are of what was measured, which no library has an effect on"
@@ -127,12 +156,19 @@ class FittedRoofline:
 
     def _corrected(self, op: Op, key: str, found: Mapping[str, float]) -> OpCost:
         """Cost by the catalogue's constants times a factor of the shape (`simperf.cost.lattice`)."""
-        from simperf.cost.lattice import correction, lattice_kind, op_sizes
+        from simperf.cost.lattice import correction, lattice_kind, op_sizes, spread_at
 
         cost, sizes = self._other.cost(op), op_sizes(op)
         if sizes is None:
             return cost
-        factor = correction(sizes, found, lattice_kind(key))
+        kind = lattice_kind(key)
+        factor = correction(sizes, found, kind)
+        draw = int(found.get("draw", 0.0))
+        if draw > 0 and "alike" in found:
+            from simperf.cost.lattice_draws import drawn_factor
+
+            spread, about = spread_at(sizes, found, kind), f"{self.device.name} {key}"
+            factor *= drawn_factor(sizes, spread=spread, alike=found["alike"], draw=draw, about=about)
         time = cost.time * factor
         if factor < 1.0:
             # factors that no measured shape lies near go on as their neighbours do, and those of operands in the L2

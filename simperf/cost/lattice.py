@@ -10,25 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from math import exp, inf, log, log2, prod
-from typing import Any
+from math import exp, log, log2, prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simperf.cost.lattice_draws import ALIKE, DRAW, MOST_SPREAD
 from simperf.errors import InputError, Problem
 from simperf.workload.op import Op
 
 __all__ = [
+    "FACTORS",
     "LATTICE",
     "NODES",
     "corrected",
     "correction",
-    "fit_lattice",
     "lattice_kind",
     "node_names",
     "node_weights",
     "op_sizes",
+    "side_weights",
+    "spread_at",
+    "spread_names",
     "verify_lattice",
 ]
 
@@ -41,10 +44,8 @@ NODES: Mapping[str, tuple[tuple[float, ...], ...]] = {
     "attention": ((0, 4, 7, 9, 11, 13.6), (0, 4, 8, 13), (6, 7, 8), (0, 3, 6.6)),
     "moe": ((0, 3, 6, 9, 12, 15), (0, 3, 6, 8), (7, 9, 11, 13)),
 }
-#: weights of a node's own size and of its bend against its neighbours, over one point's
-_SIZE, _BEND = 0.1, 0.4
-#: deviation from which a point counts less
-_ROBUST = 0.1
+#: least and largest factor of a kernel's time: one beyond is of another kernel, or of a table in another unit
+FACTORS = (1.0 / 16.0, 16.0)
 
 Array = NDArray[np.float64]
 
@@ -97,22 +98,38 @@ def node_names(kind: str = "gemm") -> list[str]:
     return ["-".join(("node", *map(str, at))) for at in numbers]
 
 
+def spread_names(kind: str = "gemm") -> list[str]:
+    """Names of the spreads' constants (`simperf.cost.lattice_draws`): one for each node along the first size.
+
+    Examples
+    --------
+    >>> spread_names("moe")[-1]
+    'spread-5'
+    """
+    return [f"spread-{number}" for number in range(len(NODES[kind][0]))]
+
+
 def verify_lattice(name: str, factors: Mapping[str, float]) -> None:
-    """Refuse a lattice that lacks a node, has another, or a factor that is none.
+    """Refuse a lattice that lacks a node, has another constant, or a factor or spread that is none.
 
     Raises
     ------
     InputError
         With the model's `name`.
     """
-    known = set(node_names(lattice_kind(name)))
-    given = {key: value for key, value in factors.items() if key.startswith("node-")}
-    problems = [Problem("a node is missing", key=f"{name}.{key}") for key in sorted(known - given.keys())[:1]]
-    problems += [Problem("no node of the lattice", key=f"{name}.{key}") for key in sorted(given.keys() - known)]
+    kind = lattice_kind(name)
+    nodes, spreads = node_names(kind), spread_names(kind)
+    given = {key: value for key, value in factors.items() if key not in (LATTICE, DRAW)}
+    spread = [ALIKE, *spreads] if ALIKE in given or any(key in given for key in spreads) else []
+    problems = [Problem("a node is missing", key=f"{name}.{key}") for key in sorted({*nodes} - given.keys())[:1]]
+    problems += [Problem("a spread is missing", key=f"{name}.{key}") for key in sorted({*spread} - given.keys())[:1]]
+    unknown = sorted(given.keys() - {*nodes, *spreads, ALIKE})
+    problems += [Problem("no node of the lattice, and none of its spreads", key=f"{name}.{key}") for key in unknown]
+    ranges = {**dict.fromkeys(nodes, FACTORS), **dict.fromkeys(spreads, (0.0, MOST_SPREAD)), ALIKE: (0.0, 1.0)}
     problems += [
-        Problem("must be finite and above 0", key=f"{name}.{key}", value=repr(value))
-        for key, value in given.items()
-        if not 0.0 < value < inf
+        Problem("out of range", key=f"{name}.{key}", value=repr(given[key]), expected=f"{low:.4g} to {high:.4g}")
+        for key, (low, high) in ranges.items()
+        if key in given and not low <= given[key] <= high
     ]
     if problems:
         raise InputError(problems)
@@ -135,17 +152,18 @@ def node_weights(sizes: Array, kind: str = "gemm") -> Array:
     """
     found = np.ones((len(sizes), 1))
     for values, axis in zip(np.log2(sizes).T, NODES[kind], strict=True):
-        side = _side(values, np.array(axis))
+        side = side_weights(values, axis)
         found = (found[:, :, None] * side[:, None, :]).reshape(len(sizes), -1)
     return found
 
 
-def _side(at: Array, axis: Array) -> Array:
-    """Weights along one axis."""
-    place = np.clip(at, axis[0], axis[-1])
-    left = np.clip(np.searchsorted(axis, place, side="right") - 1, 0, len(axis) - 2)
-    share = (place - axis[left]) / (axis[left + 1] - axis[left])
-    found = np.zeros((len(at), len(axis)))
+def side_weights(at: Array, axis: Sequence[float]) -> Array:
+    """Weights of the nodes along one size, a row for each binary logarithm of it."""
+    nodes = np.array(axis)
+    place = np.clip(at, nodes[0], nodes[-1])
+    left = np.clip(np.searchsorted(nodes, place, side="right") - 1, 0, len(nodes) - 2)
+    share = (place - nodes[left]) / (nodes[left + 1] - nodes[left])
+    found = np.zeros((len(at), len(nodes)))
     rows = np.arange(len(at))
     found[rows, left], found[rows, left + 1] = 1.0 - share, share
     return found
@@ -169,12 +187,7 @@ def correction(sizes: Sequence[float], factors: Mapping[str, float], kind: str =
     >>> round(correction((4096, 4096, 4096), factors), 2)
     1.21
     """
-    along = []
-    for value, axis in zip(sizes, NODES[kind], strict=True):
-        at = min(max(log2(value), axis[0]), axis[-1])
-        left = max(i for i in range(len(axis) - 1) if axis[i] <= at or i == 0)
-        share = (at - axis[left]) / (axis[left + 1] - axis[left])
-        along.append(((left, 1.0 - share), (left + 1, share)))
+    along = [_between(value, axis) for value, axis in zip(sizes, NODES[kind], strict=True)]
     total = 0.0
     for corner in product(*along):
         factor = factors["-".join(("node", *(str(number) for number, _ in corner)))]
@@ -182,49 +195,20 @@ def correction(sizes: Sequence[float], factors: Mapping[str, float], kind: str =
     return exp(total)
 
 
+def spread_at(sizes: Sequence[float], constants: Mapping[str, float], kind: str = "gemm") -> float:
+    """Standard deviation of the logarithm of a shape's time about its correction [1]."""
+    return sum(share * constants[f"spread-{number}"] for number, share in _between(sizes[0], NODES[kind][0]))
+
+
+def _between(value: float, axis: Sequence[float]) -> tuple[tuple[int, float], tuple[int, float]]:
+    """The two nodes that a size lies between along one axis, each with its weight."""
+    at = min(max(log2(value), axis[0]), axis[-1])
+    left = max(i for i in range(len(axis) - 1) if axis[i] <= at or i == 0)
+    share = (at - axis[left]) / (axis[left + 1] - axis[left])
+    return (left, 1.0 - share), (left + 1, share)
+
+
 def corrected(weights: Array, factors: Mapping[str, float], kind: str = "gemm") -> Array:
     """Factors of many shapes by their `node_weights`."""
     found: Array = np.exp(weights @ np.log([factors[name] for name in node_names(kind)]))
     return found
-
-
-def fit_lattice(sizes: Array, ratio: Array, *, share: Array | float = 1.0, kind: str = "gemm") -> dict[str, float]:
-    """Factors of least robust squares, smoothed: a node that no shape lies near is drawn to its neighbours, all to 1.
-
-    Parameters
-    ----------
-    sizes : ndarray of shape (shapes, sizes)
-        As `op_sizes` has them.
-    ratio : ndarray
-        Measured over predicted time of each shape [1].
-    share : ndarray or float
-        Part of the predicted time that is the kernel's, which alone is corrected [1].
-    kind : str
-        One of `NODES`.
-    """
-    weights = node_weights(sizes, kind) * np.reshape(share, (-1, 1))
-    wanted = np.log(ratio)
-    smooth = np.concatenate([_SIZE * np.eye(weights.shape[1]), _BEND * _bends(kind)])
-    counts, at = np.ones(len(wanted)), np.zeros(weights.shape[1])
-    for _ in range(10):
-        root = np.sqrt(counts)
-        left: Any = np.concatenate([weights * root[:, None], smooth])
-        right = np.concatenate([wanted * root, np.zeros(len(smooth))])
-        at = np.linalg.lstsq(left, right, rcond=None)[0]
-        counts = 1.0 / np.maximum(1.0, np.abs(wanted - weights @ at) / _ROBUST)
-    return {name: float(np.exp(value)) for name, value in zip(node_names(kind), at, strict=True)}
-
-
-def _bends(kind: str) -> Array:
-    """Second differences of the nodes along each size, a row each."""
-    sizes = tuple(len(axis) for axis in NODES[kind])
-    place = np.arange(int(np.prod(sizes))).reshape(sizes)
-    rows = []
-    for axis in range(len(sizes)):
-        for middle in range(1, sizes[axis] - 1):
-            before, here, after = (np.take(place, middle + step, axis=axis).ravel() for step in (-1, 0, 1))
-            for a, b, c in zip(before, here, after, strict=True):
-                row = np.zeros(place.size)
-                row[a], row[b], row[c] = 0.5, -1.0, 0.5
-                rows.append(row)
-    return np.array(rows)

@@ -22,7 +22,7 @@ from simperf.cost.roofline import Roofline
 from simperf.cost.seams import OpCost
 from simperf.workload.op import MATRIX_FAMILIES, Op
 
-__all__ = ["SORTS", "STEPS", "Miss", "Unseen", "UnseenRoofline", "sort_of", "step_sort"]
+__all__ = ["SORTS", "STEPS", "Miss", "Unseen", "UnseenRoofline", "even_normal", "sort_of", "step_sort"]
 
 #: sorts of kernels: matrix products (convolutions and attention too), kernels on rows (softmax, normalisation), and
 #: what streams through memory (all others)
@@ -103,8 +103,8 @@ class Unseen:
         miss = self.misses.get(sort)
         if miss is None or op.family in self.said or f"{op.family}-{op.dtype}" in self.said:
             return 1.0
-        shared = math.sqrt(self.alike) * _even(self.draw, gpu)
-        shared += math.sqrt(1.0 - self.alike) * _even(self.draw, gpu, sort)
+        shared = math.sqrt(self.alike) * even_normal(self.draw, gpu)
+        shared += math.sqrt(1.0 - self.alike) * even_normal(self.draw, gpu, sort)
         gemm = op.gemm
         shape = (gemm.batch, gemm.m, gemm.n, gemm.k) if gemm is not None else (op.elements, op.row)
         own = _chance(self.draw, gpu, op.kind, op.dtype, *shape, op.flops, op.nbytes) if miss.own else 0.5
@@ -124,7 +124,7 @@ class Unseen:
         miss = self.steps.get(step_sort(precision))
         if miss is None:
             return 1.0
-        shared, own = _even(self.draw, gpu, "step"), _even(self.draw, gpu, "step", model, precision)
+        shared, own = even_normal(self.draw, gpu, "step"), even_normal(self.draw, gpu, "step", model, precision)
         return math.exp(miss.middle + miss.common * shared + miss.own * own)
 
 
@@ -135,7 +135,7 @@ def _chance(*key: object) -> float:
 
 
 @lru_cache(maxsize=4096)
-def _even(draw: int, *key: str) -> float:
+def even_normal(draw: int, *key: str) -> float:
     """A standard normal number of the draw and `key`; `_PARTS` draws on end lie in as many equal parts, shuffled."""
     block, place = divmod(draw, _PARTS)
     order = sorted(range(_PARTS), key=lambda part: _chance(block, part, *key))

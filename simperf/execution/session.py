@@ -235,6 +235,9 @@ class Session:
                 model: OpModel = roofline
                 if self.cost.kernels and self.cost.gpu in ("", part.name):  # type: ignore[attr-defined]
                     model = FittedRoofline(part, self.cost.kernels, other=roofline)  # type: ignore[arg-type]
+                    if self.cost.unseen is not None and model.corrects:  # of what it does not correct nothing is fitted
+                        drawn = UnseenRoofline(roofline, self.cost.unseen)
+                        model = FittedRoofline(part, self.cost.kernels, other=roofline, unseen=drawn)  # type: ignore[arg-type]
                 elif self.cost.unseen is not None:
                     model = UnseenRoofline(roofline, self.cost.unseen)
                 self._models[device.name] = model
@@ -263,6 +266,16 @@ class Session:
                 self.sources[f"{library} on {on}"] = where
             else:
                 self.assumed[f"library of attention on {on}"] = f"{library}, unless another is named; {where}"
+            self._tell_few_queries(op, on)
+
+    def _tell_few_queries(self, op: Op, on: str) -> None:
+        """Note an attention of fewer queries than any table has."""
+        from simperf.cost.attention import LEAST_QUERIES, attention_shape, few_queries
+
+        shape = attention_shape(op)
+        if shape is not None and few_queries(shape):
+            told = f"no table has so few; kernels for many queries, and the time of one query at least, on {on}"
+            self.assumed[f"attention of 2 to {LEAST_QUERIES - 1} queries"] = told
 
     def tuner(self, ranks: Sequence[str], collective: str, settings: NcclSettings) -> Tuner:
         """NCCL's tuner for a collective of `ranks`; the session notes which measured times it takes.
@@ -293,19 +306,19 @@ class Session:
         return any(isinstance(model, FittedRoofline) for model in self._models.values())
 
     @property
+    def corrected(self) -> bool:
+        """Whether operations of any device were costed by the catalogue times fitted factors of their shapes."""
+        from simperf.cost import FittedRoofline
+
+        return any(isinstance(model, FittedRoofline) and model.corrects for model in self._models.values())
+
+    @property
     def accounted(self) -> frozenset[str]:
-        """What costs by the roofline accounted for beside peaks and bandwidth, as `Roofline.accounts`."""
+        """What costs by the catalogue accounted for beside peaks and bandwidth, as `Roofline.accounts`."""
         if not self.operations:
             return frozenset()
-        from simperf.cost import Roofline, UnseenRoofline
-
         models = self._models
-        found = (
-            models[device].accounts(op)  # type: ignore[attr-defined]
-            for device, op, _ in self.operations
-            if isinstance(models[device], Roofline | UnseenRoofline)
-        )
-        return frozenset().union(*found)
+        return frozenset().union(*(models[device].accounts(op) for device, op, _ in self.operations))  # type: ignore[attr-defined]
 
     def on_processor(self, device: Device) -> bool:
         """Whether `device` stands for a CPU: operations on it cost what was measured on one."""
@@ -325,10 +338,10 @@ class Session:
         precision : str
             Of its matrix products.
         """
-        from simperf.cost import UnseenRoofline
+        from simperf.cost import FittedRoofline, UnseenRoofline
 
         found = self.model(device)
-        return found.step(model, precision) if isinstance(found, UnseenRoofline) else 1.0
+        return found.step(model, precision) if isinstance(found, FittedRoofline | UnseenRoofline) else 1.0
 
     def kernel(self, op: Op, device: Device | None = None, *, holds: float = 0.0, within: str = "") -> Kernel:
         """`op` as a kernel of `device` (default: the first GPU), launched `within` a pass that autograd takes part in.

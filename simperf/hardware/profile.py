@@ -20,6 +20,8 @@ __all__ = ["NETWORK_STACK", "FittedConstant", "FittedModel", "ProfilePart", "fit
 
 #: name of the model of a host's network stack
 NETWORK_STACK = "network-stack"
+#: joint draws of the spreads about a lattice, which are made from their number
+_LATTICE_DRAWS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,9 +82,12 @@ class FittedModel:
         Standard deviation of the logarithm of what a measuring session shares; 0 if there was only one [1].
     constant : mapping of str to FittedConstant
     fixed : mapping of str to float
-        Constants without intervals of their own: those that were not fitted, and the factors of a lattice.
+        Constants without intervals of their own: those that were not fitted, and the factors of a lattice with the
+        spreads about them.
     held_out : tuple of str
         Keys of points that were kept out of the fit.
+    note : str
+        Why it should be doubted.
     """
 
     title: str = ""
@@ -94,6 +99,12 @@ class FittedModel:
     constant: Mapping[str, FittedConstant] = field(default_factory=dict)
     fixed: Mapping[str, float] = field(default_factory=dict)
     held_out: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def drawn(self) -> bool:
+        """Whether it is a lattice with spreads, whose draws are made where a shape is costed."""
+        return "lattice" in self.fixed and "alike" in self.fixed
 
     def at(self, draw: int = 0) -> dict[str, float]:
         """All constants at a joint draw, fixed ones too.
@@ -105,6 +116,8 @@ class FittedModel:
             pace = exp(self.between * _SESSION.inv_cdf(_even(draw)))
             for name, one in self.constant.items():
                 found[name] *= pace if one.unit in ("s", "s/B") else 1.0 / pace if one.unit.endswith("/s") else 1.0
+        if draw > 0 and self.drawn:
+            found["draw"] = float(draw)
         return {**self.fixed, **found}
 
 
@@ -151,7 +164,8 @@ class ProfilePart(Part):
     @property
     def draws(self) -> int:
         """Joint draws that are there."""
-        return max((len(one.draws) for model in self.model.values() for one in model.constant.values()), default=0)
+        found = (len(one.draws) for model in self.model.values() for one in model.constant.values())
+        return max((*found, *(_LATTICE_DRAWS for model in self.model.values() if model.drawn)), default=0)
 
     def kernels(self, draw: int = 0) -> dict[str, dict[str, float]]:
         """Constants of `simperf.cost.FittedRoofline` by ``family-precision`` and kind."""

@@ -84,6 +84,7 @@ class _FittedModel(TomlTable):
     constant: dict[str, _FittedConstant] = Field(default_factory=dict)
     fixed: dict[str, _Finite] = Field(default_factory=dict)
     held_out: tuple[str, ...] = ()
+    note: Annotated[str, Field(max_length=1000, description="why it should be doubted")] = ""
 
     @model_validator(mode="after")
     def _constants(self) -> _FittedModel:

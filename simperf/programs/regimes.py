@@ -6,15 +6,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from simperf.engine.device import Device
+from simperf.errors import InputError, Problem
 from simperf.execution import Program, launch, run, synchronize
 from simperf.execution.session import Session
 from simperf.programs.parameters import Count
 from simperf.programs.registry import program
 from simperf.units import format_quantity
-from simperf.workload import OpGraph, chain, decoder, make_op
+from simperf.workload import Op, OpGraph, chain, decoder, make_op
 from simperf.workload.loops import timing_loop
 
 __all__ = ["DecoderForward", "additions", "decoder_forward", "operations"]
@@ -39,13 +42,15 @@ def operations(
         repetitions of the whole chain
     copies : int
         weights that the operations go round, as a short timing loop does, so that small ones stay in the L2 and the
-        clock does not fall; 0 is a long run, whose operands come from memory
+        clock does not fall; 0 is a long run, whose operands come from memory; refused where no operation is costed so
     gpu : int
         index of the GPU
     """
     device = m.gpu(gpu)
     made = [make_op(spec, key=f"program.ops[{i}]") for i, spec in enumerate(ops)]
-    graph = chain([timing_loop(op, copies) for op in made] if copies else made)
+    if copies:
+        made = _looped(m, device, made, copies)
+    graph = chain(made)
     net = m.module(graph, device, name="operations")
     for _ in range(times):
         yield run(net, device)
@@ -61,6 +66,18 @@ def operations(
     for op in ran.ops:
         cost = model.cost(op)
         m.notes.append(f"{op.name} is {cost.regime}-bound: {format_quantity(cost.time, 's')} alone")
+
+
+def _looped(m: Session, device: Device, ops: Sequence[Op], copies: int) -> list[Op]:
+    """Operations as a timing loop has them; copies that none of them is costed by are refused."""
+    found = [timing_loop(op, copies) for op in ops]
+    model = m.model(device)
+    if not any("cache" in model.accounts(op) for op in found):  # type: ignore[attr-defined]
+        names = ", ".join(dict.fromkeys(op.name for op in ops))
+        message = f"copies change nothing: no operand of {names} is costed as in the L2 on {device.name}"
+        expected = "0; or products, attention on chip or experts, where the catalogue has constants of them by shape"
+        raise InputError(Problem(message, key="copies", value=str(copies), expected=expected))
+    return found
 
 
 @program("additions", events=lambda given: 2.0 * given["n"])

@@ -15,9 +15,19 @@ from simperf.scenario.schema import CostTable
 from simperf.scenario.settings import CostSettings, Scenario
 
 if TYPE_CHECKING:
+    from simperf.cost.unseen import Unseen
     from simperf.hardware import ProfilePart
 
-__all__ = ["UNSEEN", "adjusted", "cost_settings", "free", "measured_collectives", "unseen", "unseen_profile"]
+__all__ = [
+    "UNSEEN",
+    "adjusted",
+    "cost_settings",
+    "free",
+    "measured_collectives",
+    "unseen",
+    "unseen_draw",
+    "unseen_profile",
+]
 
 #: the profile that says how far GPUs lie from what is predicted for them while they are left out
 UNSEEN = "unseen-gpus"
@@ -77,10 +87,8 @@ def unseen_profile() -> ProfilePart:
     return Catalog.load().profile(UNSEEN)
 
 
-def unseen(scenario: Scenario, draw: int) -> Scenario:
-    """`scenario` and its variants with GPUs that no profile is of at draw `draw` of such GPUs."""
-    if scenario.cost.sharp or scenario.machine is None:
-        return scenario
+def unseen_draw(draw: int, *, said: Sequence[str] = ()) -> Unseen:
+    """Draw `draw` of how far GPUs without a profile lie from their rooflines; `said` has a stated efficiency."""
     from simperf.cost.unseen import SORTS, STEPS, Miss, Unseen
 
     models = {name.removeprefix("unseen."): one.at() for name, one in unseen_profile().model.items()}
@@ -88,6 +96,13 @@ def unseen(scenario: Scenario, draw: int) -> Scenario:
     every = {sort: Miss(**known) for sort, known in models.items()}
     misses = {sort: every[sort] for sort in SORTS if sort in every}
     steps = {sort: every[f"step-{sort}"] for sort in STEPS if f"step-{sort}" in every}
-    found = Unseen(draw=draw, misses=misses, alike=alike, said=tuple(scenario.cost.efficiency), steps=steps)
+    return Unseen(draw=draw, misses=misses, alike=alike, said=tuple(said), steps=steps)
+
+
+def unseen(scenario: Scenario, draw: int) -> Scenario:
+    """`scenario` and its variants with GPUs that no profile is of at draw `draw` of such GPUs."""
+    if scenario.cost.sharp or scenario.machine is None:
+        return scenario
+    found = unseen_draw(draw, said=tuple(scenario.cost.efficiency))
     variants = tuple(unseen(variant, draw) for variant in scenario.variants)
     return replace(scenario, cost=replace(scenario.cost, unseen=found), variants=variants)

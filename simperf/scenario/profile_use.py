@@ -57,11 +57,14 @@ class ProfileUse(NamedTuple):
     profile : ProfilePart
     used, unused : tuple of str
         Titles of the subjects that it has constants of.
+    doubts : tuple of str
+        Why models that it took should be doubted.
     """
 
     profile: ProfilePart
     used: tuple[str, ...]
     unused: tuple[str, ...]
+    doubts: tuple[str, ...] = ()
 
     @property
     def refusal(self) -> Problem | None:
@@ -134,7 +137,12 @@ def profile_uses(scenario: Scenario, session: Session) -> Iterator[ProfileUse]:
         }
         listed = list(subjects(profile))
         told = [one.title for one in listed if used.get(one.title) or taken.intersection(one.heads)]
-        yield ProfileUse(profile, tuple(told), tuple(one.title for one in listed if one.title not in told))
+        doubts = tuple(
+            f"profile {profile.name}, {name}: {profile.model[f'kernel.{name}'].note}"
+            for name in sorted(own)
+            if profile.model[f"kernel.{name}"].note
+        )
+        yield ProfileUse(profile, tuple(told), tuple(one.title for one in listed if one.title not in told), doubts)
 
 
 def _frontend(profile: ProfilePart, scenario: Scenario, session: Session) -> bool:

@@ -99,6 +99,9 @@ def predict(
     }
     notes = base.notes
     gpus = _unseen_gpus(scenario, base)
+    own = scenario.cost.gpu if any("alike" in one for one in scenario.cost.kernels.values()) else ""
+    if own:
+        gpus = (*gpus, f"{own} that the profile has no factors of")
     if gpus:
         notes = (*notes, _UNSEEN.format(", ".join(gpus)) + _steps_told(scenario))
     elif not scenario.draws:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simperf import make_scenario, run
 from simperf.cost import FittedRoofline, Roofline
 from simperf.cost.attention import AttentionKernels, attention_shape, backward_constants, library_constants
 from simperf.cost.attention_formulas import AttentionRates, AttentionWork, attention_time, decode_time, visible
@@ -170,6 +171,22 @@ def test_a_latent_cache_is_written_once_for_all_heads():
     own, shared = (model.cost(latent_attention(64, 128, latent=latent, **options)) for latent in (0, 576))
     assert shared.memory_time < 0.8 * own.memory_time
     assert shared.compute_time == own.compute_time
+
+
+@pytest.mark.parametrize("library", ["flash-attention", "tensorrt-llm"])
+@pytest.mark.parametrize("gpu", ["a100-sxm4-80gb", "h100-sxm5-80gb", "b200-sxm-180gb"])
+def test_few_queries_take_one_querys_time_at_least(gpu, library):
+    model, options = kernels(gpu, library), {"keys": 4096, "head_dim": 128, "causal": True, "dtype": "bf16"}
+    times = [model.cost(attention(8, 32, queries=count, **options)).time for count in (1, 2, 3, 8, 15)]
+    assert times == sorted(times)
+
+
+def test_a_run_says_that_no_table_has_so_few_queries():
+    ops = {count: {"op": "attention", "batch": 2, "heads": 16, "queries": count, "keys": 1024} for count in (1, 2, 16)}
+    for count, op in ops.items():
+        table = {"use": "operations", "ops": [{**op, "head_dim": 128, "dtype": "bf16"}]}
+        found = run(make_scenario({"machine": {"use": "dgx-h100"}, "program": table})).assumed
+        assert ("attention of 2 to 15 queries" in found) == (count == 2)
 
 
 def test_libraries_differ_and_unknown_ones_are_refused():

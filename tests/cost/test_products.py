@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simperf.accuracy.fits.lattice import fit_lattice
 from simperf.cost import FittedRoofline, Roofline
-from simperf.cost.lattice import LATTICE, NODES, corrected, correction, fit_lattice, node_names, node_weights
+from simperf.cost.lattice import LATTICE, NODES, corrected, correction, node_names, node_weights
 from simperf.cost.products import MatrixUnits, product_time, product_times
 from simperf.errors import InputError
 from simperf.hardware import Catalog
@@ -159,7 +160,7 @@ def test_a_lattice_finds_the_factors_that_made_its_points(kind):
     sizes = np.exp2(np.array([rng.uniform(axis[0], axis[-1], 4000) for axis in NODES[kind]]).T)
     made = {name: 1.0 + 0.02 * number for number, name in enumerate(reversed(node_names(kind)))}
     ratio = corrected(node_weights(sizes, kind), made, kind)
-    found = corrected(node_weights(sizes, kind), fit_lattice(sizes, ratio, kind=kind), kind)
+    found = corrected(node_weights(sizes, kind), fit_lattice(sizes, ratio, kind=kind).factors, kind)
     assert np.median(np.abs(found / ratio - 1)) < 0.03
     for shape in (sizes[0], np.full(len(NODES[kind]), 1.0), np.full(len(NODES[kind]), 1e6)):
         row = node_weights(shape[None, :], kind)
@@ -185,7 +186,7 @@ def test_a_lattice_scales_the_catalogues_time_and_is_refused_with_a_node_missing
 
 @pytest.mark.parametrize("reuse", [math.inf, 1e6])
 def test_a_lattice_beats_no_peak_and_no_memory(reuse):
-    few = dict.fromkeys(node_names(), 0.02)
+    few = dict.fromkeys(node_names(), 1 / 16)
     model = FittedRoofline(H100, {"gemm-bf16": {LATTICE: 1.0, **few}})
     for m, n, k in ((4096, 1, 4096), (8192, 8192, 8192), (1, 65536, 64)):
         op = replace(matmul(m, n, k=k, dtype="bf16"), reuse=reuse)

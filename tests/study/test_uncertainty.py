@@ -29,11 +29,20 @@ def test_random_numbers_alone_give_an_interval_around_the_run(tmp_path):
     assert Result.load(tmp_path / "r.json") == found
 
 
-def test_a_profile_without_draws_is_not_called_absent():
+def test_a_profile_of_kernels_by_shape_gives_an_interval_and_says_what_it_has_no_factors_of():
     table = {"use": "operations", "ops": [{"op": "matmul", "m": 4096, "n": 4096, "k": 4096, "dtype": "bf16"}]}
     machine, profile = {"use": "dgx-h100"}, "kernels-h100-sxm5-80gb"
     scenario = make_scenario({"machine": machine, "program": table, "calibration": {"use": profile}})
-    assert predict(scenario, samples=2).notes[-1].startswith(f"{profile}: no draws of constants")
+    found = predict(scenario, samples=20)
+    low, high = found.intervals["time"]
+    assert 0.8 * found.time < low < 0.97 * found.time < 1.03 * found.time < high < 1.25 * found.time
+    assert found.notes[-1].startswith("kernels of h100-sxm5-80gb that the profile has no factors of: drawn from")
+
+
+def test_a_profile_without_draws_is_not_called_absent(monkeypatch):
+    monkeypatch.setattr(Scenario, "draws", property(lambda self: 0))
+    scenario = load_scenario("d2l/async", profile="cpu-epyc-zen5-2c")
+    assert predict(scenario, samples=2, unused="tell").notes[-1].startswith("cpu-epyc-zen5-2c: no draws of constants")
 
 
 def test_the_same_draws_from_every_engine(own):

@@ -9,6 +9,8 @@ import sys
 import numpy as np
 
 from simperf.accuracy.fits.products import fit_products
+from simperf.accuracy.kernel_intervals import interval_grades
+from simperf.accuracy.lattice_profile import kernel_calls, lattice_models
 from simperf.accuracy.product_tables import product_tables
 from simperf.accuracy.products import SHOWN_ONLY, product_grades
 from simperf.report.products import product_lines
@@ -32,6 +34,26 @@ def gemm(folder):
         )
 
 
+def intervals(folder):
+    """Lines of the coverage of profiles' intervals, and of all together; one graded call of twelve."""
+    every = list(interval_grades(kernel_calls(folder), draws=60, every=12))
+    for one in every:
+        width = 100 * np.expm1(one.width)
+        yield f"{one.gpu:16} {one.title:58} {one.held:4} of {one.graded:4}, half-width {width:5.1f} %"
+    held, graded = (sum(getattr(one, key) for one in every) for key in ("held", "graded"))
+    yield f"all: {held} of {graded} in their 90 % interval: {100 * held / graded:.1f} %"
+
+
+def spreads(folder):
+    """Lines of each table's spreads, by the first size of its kernels."""
+    for table in kernel_calls(folder):
+        for name, model in lattice_models([table]).items():
+            found = ", ".join(
+                f"{key} = {value:.3g}" for key, value in model.fixed.items() if not key.startswith("node")
+            )
+            yield f"{table.part.name} {name}: {found}"
+
+
 def size_of(large):
     """Rows of activations in words."""
     return "M >= 1024" if large else "M < 1024"
@@ -53,6 +75,7 @@ KINDS = {
     "gemm": (gemm, constants),
     "attention": (attention_shapes.report, attention_shapes.fits),
     "moe": (moe_shapes.report, moe_shapes.fits),
+    "intervals": (intervals, spreads),
     "scaled": (scaled_figures.report, scaled_figures.fits),
 }
 

@@ -2,6 +2,8 @@
 
 import pytest
 
+from simperf.accuracy.kernel_intervals import interval_grades
+from simperf.accuracy.lattice_profile import product_calls
 from simperf.accuracy.product_tables import product_tables
 from simperf.accuracy.products import product_grades
 from tests.truth.scaled_figures import report as scaled_report
@@ -27,6 +29,14 @@ def test_a_profile_meets_other_shapes_of_its_gpu_better_than_the_catalogue(table
     grades = list(product_grades(tables, gpus=["h100-sxm5-80gb"]))
     assert all(one.profile < one.catalogue for one in grades)
     assert all(one.profile < one.roofline for one in grades)
+
+
+def test_intervals_of_a_profile_hold_other_shapes_of_its_gpu(tables):
+    mine = [product_calls(table) for table in tables if table.part.name in ("a100-sxm4-80gb", "h100-sxm5-80gb")]
+    every = list(interval_grades(mine, draws=40, every=24))
+    held, graded = (sum(getattr(one, name) for one in every) for name in ("held", "graded"))
+    assert 0.82 < held / graded < 0.96, "of 90 %; 40 draws leave 2 % out"
+    assert all(0.05 < one.width < 0.3 for one in every)
 
 
 def test_published_figures_of_scaled_kernels_are_met():
