@@ -183,6 +183,8 @@ def _read(key: str, spec: Any, toml: TomlFile, at: Key, problems: list[Problem])
         problems.append(toml.problem((*at, "rtol"), "from 0 to less than 1 is expected", value=fields["rtol"]))
     if set(fields) <= set(_FIELDS) and ("value" in fields) == ("min" in fields or "max" in fields):
         problems.append(toml.problem(at, "either a value, or min and max, is expected", expected=_EXAMPLE))
+    if len(problems) == before:
+        _range(fields, dimension, toml, at, problems)
     if len(problems) > before:
         return None
     return Expectation(
@@ -197,6 +199,20 @@ def _read(key: str, spec: Any, toml: TomlFile, at: Key, problems: list[Problem])
         file=place.file,
         line=place.line,
     )
+
+
+def _range(fields: Mapping[str, Any], dimension: str, toml: TomlFile, at: Key, problems: list[Problem]) -> None:
+    """Note a range without numbers, and a tolerance below 0."""
+    dimensions = (dimension,) if dimension else tuple(DIMENSIONS)
+    for low, high, key, message in (
+        (fields.get("min"), fields.get("max"), "max", "the expected range is empty: max is below min"),
+        (0, fields.get("atol"), "atol", "0 or more is expected"),
+    ):
+        if low is None or high is None:
+            continue
+        shared = next((each for each in dimensions if _parses(low, each) and _parses(high, each)), None)
+        if shared is not None and parse(low, shared) > parse(high, shared):
+            problems.append(toml.problem((*at, key), message, value=high))
 
 
 def _quantity(value: Any, dimension: str, toml: TomlFile, at: Key, problems: list[Problem]) -> None:

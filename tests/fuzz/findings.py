@@ -40,7 +40,7 @@ def _unplaced(err, case):
         return ("", "") if "Usage:" in err or "No such" in err else ("no message", err[:300])
     if not blocks:
         return "no message", "exit code 2 and no error"
-    names = [word for word in (*case.names, *case.words) if len(word) > 2]
+    names = [word for word in (*case.names, *case.words) if len(word) > 2] + [repr(word) for word in case.words if word]
     for block in blocks:
         told = any(name in block for name in names) or any(block.startswith(f"error: {word}: ") for word in case.words)
         if not told and not _PLACE.search(block.partition("error: ")[2]):
