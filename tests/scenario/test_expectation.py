@@ -59,7 +59,10 @@ def test_tables_and_dotted_keys_say_the_same():
         ({"time": {"kind": "published", "source": "x"}}, "either a value, or min and max"),
         ({"time": {"value": "1 s", "rtol": "1 %"}}, "a number is expected"),
         ({"time": {"min": "0.2 s", "max": "1e-33 s"}}, "expect.time.max: the expected range is empty"),
-        ({"metrics.busbw": {"min": "2 GB/s", "max": "1 GB/s"}}, "expect.metrics.busbw.max: the expected range is empty"),
+        (
+            {"metrics.busbw": {"min": "2 GB/s", "max": "1 GB/s"}},
+            "expect.metrics.busbw.max: the expected range is empty",
+        ),
         ({"metrics.count": {"min": 2, "max": 1}}, "expect.metrics.count.max: the expected range is empty"),
         ({"time": {"value": "1 s", "atol": "-1 s"}}, "expect.time.atol: 0 or more is expected"),
         ({"time": {"value": "1 s", "rtol": 1.5}}, "less than 1"),
