@@ -1,7 +1,8 @@
-"""Circular imports of the package: ``python -m tests.architecture`` names each circle, exit code 1 if there is one.
+"""Circular imports and long signatures of the package: ``python -m tests.architecture`` names each, exit code 1.
 
 An import counts wherever it stands: at the top of a file, inside a function, under ``TYPE_CHECKING``. That imports
-point one way between packages is held by import-linter (pyproject.toml).
+point one way between packages is held by import-linter (pyproject.toml). A function or method takes at most `MOST`
+parameters: one that needs more wants a type. Declarations of the command line, and what `dataclass` writes, are free.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from pathlib import Path
 import networkx
 
 ROOT = Path(__file__).parents[1]
+#: parameters of a function
+MOST = 10
 
 
 def modules(package: Path) -> dict[str, Path]:
@@ -65,13 +68,37 @@ def circles(package: Path) -> list[list[str]]:
     return sorted(found)
 
 
+def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """How many parameters a function takes: not `self` and `cls`, nor the keywords that it had once (``**removed``)."""
+    given = function.args
+    names = [one.arg for one in (*given.posonlyargs, *given.args)]
+    more = [one.arg for one in (given.vararg, given.kwarg) if one is not None and one.arg != "removed"]
+    return len(names) - (names[:1] in (["self"], ["cls"])) + len(given.kwonlyargs) + len(more)
+
+
+def long_signatures(package: Path) -> list[str]:
+    """Functions of more than `MOST` parameters outside the command line, in words."""
+    found = []
+    for path in modules(package).values():
+        if path.is_relative_to(package / "cli"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"), str(path))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (count := parameters(node)) > MOST:
+                place = path.relative_to(package.parent)
+                found.append(f"{place}:{node.lineno} {node.name} has {count} parameters, {MOST} at most")
+    return found
+
+
 def main(arguments: list[str]) -> int:
-    """Name the circles of a package: the folder given, or simperf."""
-    found = circles(Path(arguments[0]) if arguments else ROOT / "simperf")
+    """Name the circles and the long signatures of a package: the folder given, or simperf."""
+    package = Path(arguments[0]) if arguments else ROOT / "simperf"
+    found, long = circles(package), long_signatures(package)
     for group in found:
         print("circular imports:", *group, sep="\n  ")
-    print(f"{len(found)} groups of circular imports")
-    return 1 if found else 0
+    for function in long:
+        print(function)
+    print(f"{len(found)} groups of circular imports, {len(long)} functions of more than {MOST} parameters")
+    return 1 if found or long else 0
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The check of circular imports finds every kind of them, and none in the package."""
+"""The check of circular imports and long signatures finds every kind of them, and none in the package."""
 
 import pytest
 
-from tests.architecture import ROOT, circles, main
+from tests.architecture import MOST, ROOT, circles, long_signatures, main
 
 
 def package(tmp_path, **files):
@@ -55,8 +55,32 @@ def test_imports_one_way_are_none(tmp_path, capsys):
     )
     assert circles(folder) == []
     assert main([str(folder)]) == 0
-    assert capsys.readouterr().out == "0 groups of circular imports\n"
+    assert capsys.readouterr().out == "0 groups of circular imports, 0 functions of more than 10 parameters\n"
 
 
 def test_the_package_has_no_circle():
     assert circles(ROOT / "simperf") == []
+
+
+NAMES = ", ".join(f"p{i}" for i in range(MOST))
+
+
+@pytest.mark.parametrize(
+    "signature",
+    [f"{NAMES}, more", f"{NAMES}, *, more", f"more, /, {NAMES}", f"{NAMES}, *more", f"{NAMES}, **more"],
+)
+def test_a_signature_that_is_too_long_is_found_wherever_its_parameters_stand(tmp_path, signature, capsys):
+    folder = package(tmp_path, one=f"class A:\n    async def f(self, {signature}): ...")
+    (told,) = long_signatures(folder)
+    assert told == "shop/one.py:2 f has 11 parameters, 10 at most"
+    assert main([str(folder)]) == 1
+    assert told in capsys.readouterr().out
+
+
+def test_signatures_that_may_be_long_are_not_told(tmp_path):
+    method = f"class A:\n    def f(self, {NAMES}, **removed): ..."
+    assert long_signatures(package(tmp_path, one=method, cli__dot__run=f"def f({NAMES}, more): ...")) == []
+
+
+def test_the_package_has_no_long_signature():
+    assert long_signatures(ROOT / "simperf") == []

@@ -7,7 +7,7 @@ from simperf.public_names import public_names
 if TYPE_CHECKING:
     from simperf.cost.collectives import MeasuredCollective, MeasuredCollectives
     from simperf.cost.fitted import FittedRoofline
-    from simperf.cost.formulas import matrix_time, row_time, stream_time
+    from simperf.cost.formulas import MatrixConstants, matrix_time, row_time, stream_time
     from simperf.cost.roofline import SHARPNESS, Roofline
     from simperf.cost.rows import RowLaunch, pressure, row_launch
     from simperf.cost.seams import Device, OpCost, OpModel, SizeModel
@@ -22,7 +22,7 @@ else:
         {
             "collectives": ("MeasuredCollective", "MeasuredCollectives"),
             "fitted": ("FittedRoofline",),
-            "formulas": ("matrix_time", "row_time", "stream_time"),
+            "formulas": ("MatrixConstants", "matrix_time", "row_time", "stream_time"),
             "roofline": ("SHARPNESS", "Roofline"),
             "rows": ("RowLaunch", "pressure", "row_launch"),
             "seams": ("Device", "OpCost", "OpModel", "SizeModel"),
@@ -42,6 +42,7 @@ __all__ = [
     "Estimate",
     "FittedRoofline",
     "FixedTime",
+    "MatrixConstants",
     "MeasuredCollective",
     "MeasuredCollectives",
     "MeasuredTable",

@@ -7,11 +7,23 @@ than they would save, and its caches hold what large ones read.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-__all__ = ["BLOCK", "GRAIN", "attention_time", "conv_time", "late_time", "product_time", "spread_time"]
+__all__ = [
+    "BLOCK",
+    "GRAIN",
+    "ConvConstants",
+    "ProductConstants",
+    "SpreadConstants",
+    "attention_time",
+    "conv_time",
+    "late_time",
+    "product_time",
+    "spread_time",
+]
 
 #: elements from which an operation is spread over threads (at::internal::GRAIN_SIZE of PyTorch)
 GRAIN = 32768
@@ -50,37 +62,12 @@ def _spilled(nbytes: Any, capacity: float) -> Any:
     return 1.0 / (1.0 + (capacity / np.maximum(nbytes, 1.0)) ** _SPILL)
 
 
-def spread_time(
-    nbytes: Any,
-    elements: Any,
-    *,
-    overhead: float,
-    serial: float,
-    fork: float,
-    cached: float,
-    memory: float = math.inf,
-    capacity: float = 0.0,
-    far: float = 0.0,
-    chill: float = 0.0,
-    near: float = 0.0,
-    near_at: float = 0.0,
-    rows: Any = 0.0,
-    row: float = 0.0,
-    cold: Any = False,
-) -> Any:
-    """Time of an operation on elements or rows [s].
-
-    One core: ``overhead + nbytes / serial``. From `GRAIN` elements on all threads: ``overhead + fork + nbytes *
-    slower(1 / cached, s / memory)``, where s, the share that comes from memory, rises around `capacity`. The memory
-    works beside the cores, so that the slower one holds, with a round corner (the norm of order `_BESIDE`); and it is
-    one memory for all kinds of operations, or nearly so.
+@dataclass(frozen=True, slots=True)
+class SpreadConstants:
+    """Constants of operations on elements or rows (`spread_time`).
 
     Parameters
     ----------
-    nbytes : float or ndarray
-        traffic [B]
-    elements : float or ndarray
-        As `amount` has them.
     overhead, fork : float
         Fixed time of a call, and of starting the threads [s].
     serial, cached : float
@@ -98,48 +85,103 @@ def spread_time(
         Rate of all cores from the caches that each has for itself; 0: as `cached` [B/s].
     near_at : float
         Traffic of which half no longer fits those [B].
+    row : float
+        Time of a row beside that of its elements [s].
+    """
+
+    overhead: float
+    serial: float
+    fork: float
+    cached: float
+    memory: float = math.inf
+    capacity: float = 0.0
+    far: float = 0.0
+    chill: float = 0.0
+    near: float = 0.0
+    near_at: float = 0.0
+    row: float = 0.0
+
+
+def spread_time(constants: SpreadConstants, nbytes: Any, elements: Any, *, rows: Any = 0.0, cold: Any = False) -> Any:
+    """Time of an operation on elements or rows [s].
+
+    One core: ``overhead + nbytes / serial``. From `GRAIN` elements on all threads: ``overhead + fork + nbytes *
+    slower(1 / cached, s / memory)``, where s, the share that comes from memory, rises around `capacity`. The memory
+    works beside the cores, so that the slower one holds, with a round corner (the norm of order `_BESIDE`); and it is
+    one memory for all kinds of operations, or nearly so.
+
+    Parameters
+    ----------
+    constants : SpreadConstants
+        Fitted to operations of the kind.
+    nbytes : float or ndarray
+        traffic [B]
+    elements : float or ndarray
+        As `amount` has them.
     rows : float or ndarray
         That each take a time beside that of their elements.
-    row : float
-        Time of one [s].
     cold : bool or ndarray
         Whether the operands are in no cache.
 
     Examples
     --------
-    >>> constants = dict(overhead=1e-6, serial=1e9, fork=2e-6, cached=2e9, memory=1e9, capacity=1e9)
-    >>> [round(float(spread_time(*sizes, **constants)) * 1e6, 3) for sizes in ((1e3, 100), (2e6, 1e6))]
+    >>> constants = SpreadConstants(overhead=1e-6, serial=1e9, fork=2e-6, cached=2e9, memory=1e9, capacity=1e9)
+    >>> [round(float(spread_time(constants, *sizes)) * 1e6, 3) for sizes in ((1e3, 100), (2e6, 1e6))]
     [2.0, 1003.0]
     """
+    has = constants
     cold = np.asarray(cold, dtype=bool)
-    away = np.where(cold, 1.0 / (far or memory), _spilled(nbytes, capacity) / memory)
-    small = nbytes * _slower(1.0 / serial, np.where(cold, away, 0.0))
-    own = 1.0 - _spilled(nbytes, near_at) if near else 0.0
-    each = own / (near or cached) + (1.0 - own) / cached
-    if row > 0:
-        small = small + rows * row
-        spread = fork + _slower(nbytes * each + rows * row, nbytes * away)
+    away = np.where(cold, 1.0 / (has.far or has.memory), _spilled(nbytes, has.capacity) / has.memory)
+    small = nbytes * _slower(1.0 / has.serial, np.where(cold, away, 0.0))
+    own = 1.0 - _spilled(nbytes, has.near_at) if has.near else 0.0
+    each = own / (has.near or has.cached) + (1.0 - own) / has.cached
+    if has.row > 0:
+        small = small + rows * has.row
+        spread = has.fork + _slower(nbytes * each + rows * has.row, nbytes * away)
     else:
-        spread = fork + nbytes * _slower(each, away)
-    return overhead + np.where(cold, chill, 0.0) + np.where(np.asarray(elements) <= GRAIN, small, spread)
+        spread = has.fork + nbytes * _slower(each, away)
+    return has.overhead + np.where(cold, has.chill, 0.0) + np.where(np.asarray(elements) <= GRAIN, small, spread)
+
+
+@dataclass(frozen=True, slots=True)
+class ProductConstants:
+    """Constants of matrix products (`product_time`).
+
+    Parameters
+    ----------
+    overhead : float
+        Fixed time of a call [s].
+    rate : float
+        Reached by large ones [FLOP/s].
+    half_m, half_n, half_k : float
+        Size at which half the rate is reached, the others being large.
+    odd : float
+        Relative loss of ragged rows.
+    memory : float
+        Rate of what is in no cache [B/s].
+    capacity : float
+        Traffic of which half no longer fits the caches [B].
+    """
+
+    overhead: float
+    rate: float
+    half_m: float = 0.0
+    half_n: float = 0.0
+    half_k: float = 0.0
+    odd: float = 0.0
+    memory: float = math.inf
+    capacity: float = math.inf
 
 
 def product_time(
+    constants: ProductConstants,
     flops: Any,
     m: Any,
     n: Any,
     k: Any,
     *,
-    overhead: float,
-    rate: float,
-    half_m: float = 0.0,
-    half_n: float = 0.0,
-    half_k: float = 0.0,
-    odd: float = 0.0,
     read: Any = 0.0,
     written: Any = 0.0,
-    memory: float = math.inf,
-    capacity: float = math.inf,
     cold: Any = False,
 ) -> Any:
     """Time of a matrix product [s].
@@ -151,36 +193,28 @@ def product_time(
 
     Parameters
     ----------
+    constants : ProductConstants
+        Fitted to products of the precision.
     flops : float or ndarray
         work [FLOP]
     m, n, k : float or ndarray
         Sizes of one product.
-    overhead : float
-        Fixed time of a call [s].
-    rate : float
-        Reached by large ones [FLOP/s].
-    half_m, half_n, half_k : float
-        Size at which half the rate is reached, the others being large.
-    odd : float
-        Relative loss of ragged rows.
     read, written : float or ndarray
         traffic [B]
-    memory : float
-        Rate of what is in no cache [B/s].
-    capacity : float
-        Traffic of which half no longer fits the caches [B].
     cold : bool or ndarray
         Whether the operands are in no cache, whatever their size.
 
     Examples
     --------
-    >>> product_time(2e9, 1000, 1000, 1000, overhead=0.0, rate=1e12, half_k=1000.0)
+    >>> product_time(ProductConstants(overhead=0.0, rate=1e12, half_k=1000.0), 2e9, 1000, 1000, 1000)
     0.004
     """
+    has = constants
     ragged = (np.asarray(n) % 16 > 0) | (np.asarray(k) % 16 > 0)
-    time = overhead + flops / rate * (1.0 + half_m / m + half_n / n + half_k / k) * (1.0 + odd * ragged)
-    share = _spilled(np.asarray(read) + written, capacity)
-    time = time + (read * np.where(cold, 1.0, share) + written * share) / memory
+    loss = 1.0 + has.half_m / m + has.half_n / n + has.half_k / k
+    time = has.overhead + flops / has.rate * loss * (1.0 + has.odd * ragged)
+    share = _spilled(np.asarray(read) + written, has.capacity)
+    time = time + (read * np.where(cold, 1.0, share) + written * share) / has.memory
     return time if np.ndim(time) else float(time)
 
 
@@ -219,42 +253,12 @@ def attention_time(
     return overhead + (2.0 * scores * width / rate + scores / scored) * (1.0 + half_rows / rows)
 
 
-def conv_time(
-    flops: Any,
-    nbytes: Any,
-    channels: Any,
-    filters: Any,
-    pixels: Any,
-    side: Any,
-    stride: Any,
-    *,
-    overhead: float,
-    rate: float,
-    half_k: float = 0.0,
-    half_f: float = 0.0,
-    half_p: float = 0.0,
-    strided: float = 0.0,
-    odd: float = 0.0,
-    cached: float = math.inf,
-    memory: float = math.inf,
-    capacity: float = 0.0,
-    far: float = math.inf,
-    cold: Any = False,
-) -> Any:
-    """Time of a convolution or of one of its gradients [s].
-
-    ``overhead + flops / (rate fill) (1 + half_k / (C w^2) + half_f/F + half_p/P)``, and beside it the traffic for
-    reordering the images into blocks of channels and back, ``nbytes (1 + strided [s > 1])`` from caches or memory.
-    `fill` is the share of those blocks, of `BLOCK` channels and filters, that is no padding (oneDNN, "Understanding
-    Memory Formats"); images of fewer channels than half a block are read as they are. `odd` is lost beside it where the
-    last block of filters is not full.
+@dataclass(frozen=True, slots=True)
+class ConvConstants:
+    """Constants of convolutions and their gradients (`conv_time`).
 
     Parameters
     ----------
-    flops, nbytes : float or ndarray
-        work [FLOP], traffic [B]
-    channels, filters, pixels, side, stride : float or ndarray
-        C, F, P (of the results of all images), w and s.
     overhead : float
         Fixed time of a call [s].
     rate : float
@@ -271,16 +275,61 @@ def conv_time(
         Traffic of which half no longer fits the caches [B].
     far : float
         Rate of reordering at best where no cache holds the operands [B/s].
-    cold : bool or ndarray
-        Whether they are in none.
     """
-    share = _spilled(nbytes, capacity)
-    each = share / memory + (1.0 - share) / cached
-    reorder = nbytes * (1.0 + strided * (np.asarray(stride) > 1)) * np.where(cold, np.maximum(each, 1.0 / far), each)
-    loss = 1.0 + half_k / (channels * np.square(side)) + half_f / filters + half_p / pixels
+
+    overhead: float
+    rate: float
+    half_k: float = 0.0
+    half_f: float = 0.0
+    half_p: float = 0.0
+    strided: float = 0.0
+    odd: float = 0.0
+    cached: float = math.inf
+    memory: float = math.inf
+    capacity: float = 0.0
+    far: float = math.inf
+
+
+def conv_time(
+    constants: ConvConstants,
+    flops: Any,
+    nbytes: Any,
+    channels: Any,
+    filters: Any,
+    pixels: Any,
+    side: Any,
+    stride: Any,
+    *,
+    cold: Any = False,
+) -> Any:
+    """Time of a convolution or of one of its gradients [s].
+
+    ``overhead + flops / (rate fill) (1 + half_k / (C w^2) + half_f/F + half_p/P)``, and beside it the traffic for
+    reordering the images into blocks of channels and back, ``nbytes (1 + strided [s > 1])`` from caches or memory.
+    `fill` is the share of those blocks, of `BLOCK` channels and filters, that is no padding (oneDNN, "Understanding
+    Memory Formats"); images of fewer channels than half a block are read as they are. `odd` is lost beside it where the
+    last block of filters is not full.
+
+    Parameters
+    ----------
+    constants : ConvConstants
+        Fitted to convolutions of the kind.
+    flops, nbytes : float or ndarray
+        work [FLOP], traffic [B]
+    channels, filters, pixels, side, stride : float or ndarray
+        C, F, P (of the results of all images), w and s.
+    cold : bool or ndarray
+        Whether no cache holds the operands.
+    """
+    has = constants
+    share = _spilled(nbytes, has.capacity)
+    each = share / has.memory + (1.0 - share) / has.cached
+    each = np.where(cold, np.maximum(each, 1.0 / has.far), each)
+    reorder = nbytes * (1.0 + has.strided * (np.asarray(stride) > 1)) * each
+    loss = 1.0 + has.half_k / (channels * np.square(side)) + has.half_f / filters + has.half_p / pixels
     fill = _filled(filters) * np.where(np.asarray(channels) < BLOCK / 2, 1.0, _filled(channels))
-    ragged = 1.0 + odd * (np.asarray(filters) % BLOCK > 0)
-    return overhead + flops / (rate * fill) * loss * ragged + reorder
+    ragged = 1.0 + has.odd * (np.asarray(filters) % BLOCK > 0)
+    return has.overhead + flops / (has.rate * fill) * loss * ragged + reorder
 
 
 def _slower(one: Any, other: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from simperf.cost.formulas import matrix_time, row_time, stream_time
+from simperf.cost.formulas import MatrixConstants, matrix_time, row_time, stream_time
 from simperf.cost.processor import COLD, processor_time
 from simperf.cost.roofline import Roofline
 from simperf.cost.rows import pressure, row_launch
@@ -65,7 +65,7 @@ class FittedRoofline:
     1001
     """
 
-    __slots__ = ("_other", "_unseen", "device", "kernels")
+    __slots__ = ("_matrix", "_other", "_unseen", "device", "kernels")
 
     def __init__(
         self,
@@ -81,6 +81,7 @@ class FittedRoofline:
                 from simperf.cost.lattice import verify_lattice
 
                 verify_lattice(name, constants)
+        self._matrix: dict[str, MatrixConstants] = {}
         self._other = Roofline(device) if other is None else other
         self._unseen = unseen
 
@@ -139,7 +140,8 @@ class FittedRoofline:
             gemm = op.gemm
             share = tile_share(gemm, self.device.sms, found)
             memory = op.nbytes / known["memory"] if "memory" in known else 0.0
-            time = float(matrix_time(op.flops, op.nbytes, gemm.m, gemm.n, gemm.k, share=share, **known))
+            constants = self._matrix.get(key) or self._matrix.setdefault(key, MatrixConstants(**known))
+            time = float(matrix_time(constants, op.flops, op.nbytes, gemm.m, gemm.n, gemm.k, share=share))
             compute = op.flops / known["rate"] / share
         else:
             compute = 0.0

@@ -6,11 +6,12 @@ They take scalars or arrays. Three forms cover all kernel families; each is the 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-__all__ = ["corner", "matrix_time", "row_time", "stream_time"]
+__all__ = ["MatrixConstants", "corner", "matrix_time", "row_time", "stream_time"]
 
 #: exponent with which traffic goes over from a cache to memory: between twice and half the capacity
 _SPILL = 3.0
@@ -98,47 +99,12 @@ def row_time(
     return overhead + nbytes / rate * (1.0 + again * missed) * (1.0 + loose * tail)
 
 
-def matrix_time(
-    flops: Any,
-    nbytes: Any,
-    m: Any,
-    n: Any,
-    k: Any,
-    *,
-    rate: Any,
-    memory: Any = np.inf,
-    overhead: float = 0.0,
-    half_m: float = 0.0,
-    half_n: float = 0.0,
-    half_k: float = 0.0,
-    deep: float = 0.0,
-    deep_at: float = np.inf,
-    deep_m: float = 0.0,
-    sharpness: float = 8.0,
-    share: Any = 1.0,
-    power: Any = np.inf,
-    flop_energy: Any = 0.0,
-    byte_energy: Any = 0.0,
-    stored: float = 0.0,
-    floor: float = 0.0,
-) -> Any:
-    """Time of a kernel that multiplies matrices: product, convolution, attention [s].
-
-    ``t_compute = flops / (rate share) * (1 + half_m/m + half_n/n + half_k/k) * (1 + deep s(k, m))``, joined
-    with ``nbytes / memory`` by the corner of the roofline, plus `overhead`.
-
-    A product m x n x k that is cut into blocks loads (or packs) its operands m k and k n and its result m n once more
-    than its arithmetic needs, which costs a time in proportion to each of the three faces of the cuboid: relative to
-    its volume, 1/n, 1/m and 1/k. ``s(k, m) = k^4 / (k^4 + deep_at^4) m / (m + deep_m)`` is the loss of operands with
-    long rows, as the layers of a network have them: a block's rows then lie in as many memory pages as there are rows,
-    and the weights are read again for every strip of the result.
+@dataclass(frozen=True, slots=True)
+class MatrixConstants:
+    """Constants of kernels that multiply matrices (`matrix_time`), of one GPU or of many side by side.
 
     Parameters
     ----------
-    flops, nbytes : float or ndarray
-        work [FLOP], traffic [B]
-    m, n, k : float or ndarray
-        Sizes of one product.
     rate, memory : float or ndarray
         Reached by large products [FLOP/s] [B/s].
     overhead : float
@@ -149,31 +115,74 @@ def matrix_time(
         Relative loss of long sums; their length, and the height of a result, at which half of it has come.
     sharpness : float
         Exponent of the corner.
-    share : float or ndarray
-        What tiles and waves leave of the rate (`simperf.cost.tiling`) [1].
     power : float or ndarray
         Limit of the board [W].
     flop_energy, byte_energy : float or ndarray
         Energy of an operation that a multiprocessor carries out, useful or not [J/FLOP], and of a byte from memory
-        [J/B]. A kernel takes as long as its arithmetic, its traffic or its energy at that power, whichever is longest.
+        [J/B].
     stored : float
         Energy that may be spent above the limit before the board slows down [J].
     floor : float
         What a call takes on the host: no call that is timed with its launch takes less [s].
+    """
+
+    rate: Any
+    memory: Any = np.inf
+    overhead: float = 0.0
+    half_m: float = 0.0
+    half_n: float = 0.0
+    half_k: float = 0.0
+    deep: float = 0.0
+    deep_at: float = np.inf
+    deep_m: float = 0.0
+    sharpness: float = 8.0
+    power: Any = np.inf
+    flop_energy: Any = 0.0
+    byte_energy: Any = 0.0
+    stored: float = 0.0
+    floor: float = 0.0
+
+
+def matrix_time(
+    constants: MatrixConstants, flops: Any, nbytes: Any, m: Any, n: Any, k: Any, *, share: Any = 1.0
+) -> Any:
+    """Time of a kernel that multiplies matrices: product, convolution, attention [s].
+
+    ``t_compute = flops / (rate share) * (1 + half_m/m + half_n/n + half_k/k) * (1 + deep s(k, m))``, joined
+    with ``nbytes / memory`` by the corner of the roofline, plus `overhead`. It takes as long as its arithmetic, its
+    traffic or its energy at the board's power, whichever is longest.
+
+    A product m x n x k that is cut into blocks loads (or packs) its operands m k and k n and its result m n once more
+    than its arithmetic needs, which costs a time in proportion to each of the three faces of the cuboid: relative to
+    its volume, 1/n, 1/m and 1/k. ``s(k, m) = k^4 / (k^4 + deep_at^4) m / (m + deep_m)`` is the loss of operands with
+    long rows, as the layers of a network have them: a block's rows then lie in as many memory pages as there are rows,
+    and the weights are read again for every strip of the result.
+
+    Parameters
+    ----------
+    constants : MatrixConstants
+        Fitted to the device and precision.
+    flops, nbytes : float or ndarray
+        work [FLOP], traffic [B]
+    m, n, k : float or ndarray
+        Sizes of one product.
+    share : float or ndarray
+        What tiles and waves leave of the rate (`simperf.cost.tiles`) [1].
 
     Examples
     --------
-    >>> round(float(matrix_time(2e9, 0.0, 1000, 1000, 1000, rate=1e12, half_k=1000.0)), 9)
+    >>> round(float(matrix_time(MatrixConstants(rate=1e12, half_k=1000.0), 2e9, 0.0, 1000, 1000, 1000)), 9)
     0.004
     """
-    compute = flops / (rate * share) * (1.0 + half_m / m + half_n / n + half_k / k)
-    if deep > 0:
-        compute = compute * (1.0 + deep / (1.0 + (deep_at / k) ** 4) / (1.0 + deep_m / m))
-    body = corner(compute, nbytes / memory, sharpness)
-    if np.any(flop_energy) or np.any(byte_energy):
-        energy = np.maximum(flop_energy * flops / share + byte_energy * nbytes - stored, 0.0)
-        body = corner(body, energy / power, sharpness)
-    return np.maximum(overhead + body, floor)
+    has = constants
+    compute = flops / (has.rate * share) * (1.0 + has.half_m / m + has.half_n / n + has.half_k / k)
+    if has.deep > 0:
+        compute = compute * (1.0 + has.deep / (1.0 + (has.deep_at / k) ** 4) / (1.0 + has.deep_m / m))
+    body = corner(compute, nbytes / has.memory, has.sharpness)
+    if np.any(has.flop_energy) or np.any(has.byte_energy):
+        energy = np.maximum(has.flop_energy * flops / share + has.byte_energy * nbytes - has.stored, 0.0)
+        body = corner(body, energy / has.power, has.sharpness)
+    return np.maximum(has.overhead + body, has.floor)
 
 
 def corner(first: Any, second: Any, sharpness: float) -> Any:

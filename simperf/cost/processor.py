@@ -10,27 +10,30 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from simperf.cost.cores import GRAIN, attention_time, conv_time, late_time, product_time, spread_time
+from simperf.cost.cores import (
+    ConvConstants,
+    ProductConstants,
+    SpreadConstants,
+    attention_time,
+    conv_time,
+    late_time,
+    product_time,
+    spread_time,
+)
 from simperf.workload.op import Op
 from simperf.workload.precision import element_size
 from simperf.workload.step import TrainingStep
 
 __all__ = [
     "COLD",
-    "GRAIN",
     "LATE",
     "LONGER",
     "amount",
     "as_run",
-    "attention_time",
     "attention_work",
     "conv_shape",
-    "conv_time",
-    "late_time",
     "processor_time",
-    "product_time",
     "row_count",
-    "spread_time",
     "step_as_run",
     "window",
 ]
@@ -158,16 +161,16 @@ def processor_time(op: Op, constants: Mapping[str, float]) -> float:
 def _alone(op: Op, known: Mapping[str, float]) -> float:
     cold = op.kind.endswith(COLD)
     if op.family == "conv":
-        return float(conv_time(op.flops, op.nbytes, *conv_shape(op), cold=cold, **known))
+        return float(conv_time(ConvConstants(**known), op.flops, op.nbytes, *conv_shape(op), cold=cold))
     if op.family == "attention" and op.gemm is not None:
         scores, rows = attention_work(op)
         return float(attention_time(scores, op.gemm.n, rows, **known))
     if op.gemm is not None:
         gemm = op.gemm
-        sizes = {"read": op.nbytes_read, "written": op.nbytes_written, "cold": cold}
-        return float(product_time(op.flops, gemm.m, gemm.n, gemm.k, **sizes, **known))
+        traffic = {"read": op.nbytes_read, "written": op.nbytes_written}
+        return float(product_time(ProductConstants(**known), op.flops, gemm.m, gemm.n, gemm.k, **traffic, cold=cold))
     rows = row_count(op) if "row" in known else 0.0
-    return float(spread_time(op.nbytes, amount(op), rows=rows, cold=cold, **known))
+    return float(spread_time(SpreadConstants(**known), op.nbytes, amount(op), rows=rows, cold=cold))
 
 
 def as_run(ops: Iterable[Op], *, cache: float = math.inf) -> tuple[Op, ...]:

@@ -12,7 +12,7 @@ from simperf.registry import Registry
 from simperf.units import parse
 from simperf.workload.op import Op
 
-__all__ = ["OP_KINDS", "make_op", "op_parameters", "sizes"]
+__all__ = ["OP_KINDS", "REMOVED", "make_op", "op_parameters", "sizes"]
 
 #: operation type -> module of `simperf.workload.kinds` that registers it, imported when it is asked for
 MODULES = {
@@ -64,6 +64,9 @@ OP_KINDS: Registry[Callable[..., Op]] = Registry(
     "op kind", package="simperf.workload.kinds", group="simperf.ops", modules=MODULES
 )
 
+#: operation type -> keys that it had once, each with what is written instead
+REMOVED = {"attention": {"flash": 'library = "unfused" for false, no key for true'}}
+
 #: keys of an operation's table that name and wire it, whatever its type
 _COMMON = ("op", "name", "inputs", "outputs")
 _LARGEST = 10**15
@@ -90,7 +93,8 @@ def op_parameters(kind: str) -> Mapping[str, inspect.Parameter]:
     >>> list(op_parameters("matmul"))
     ['m', 'n', 'k', 'dtype']
     """
-    return inspect.signature(OP_KINDS[kind], eval_str=True).parameters
+    parameters = inspect.signature(OP_KINDS[kind], eval_str=True).parameters
+    return {name: one for name, one in parameters.items() if one.kind is not inspect.Parameter.VAR_KEYWORD}
 
 
 def make_op(spec: Mapping[str, Any], *, key: str = "") -> Op:
@@ -134,7 +138,10 @@ def make_op(spec: Mapping[str, Any], *, key: str = "") -> Op:
     for name, value in spec.items():
         if name in _COMMON:
             continue
-        if name not in parameters:
+        if name in REMOVED.get(kind, {}):
+            message, expected = f"{kind} has no such key any more", REMOVED[kind][name]
+            problems.append(Problem(message, key=prefix + name, value=repr(value), expected=expected))
+        elif name not in parameters:
             message = f"{kind} has no parameter {name!r}{_meant(name, parameters)}"
             problems.append(Problem(message, key=prefix + name, expected=right))
         elif name in _UNITS and isinstance(value, str):

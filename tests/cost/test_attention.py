@@ -134,7 +134,7 @@ def test_a_given_efficiency_goes_before_the_shape():
 
 def test_scores_in_memory_and_other_precisions_are_no_flash_kernel():
     part = Catalog.load().gpu("h100-sxm5-80gb")
-    naive = attention(8, 16, queries=64, head_dim=64, flash=False, dtype="bf16")
+    naive = attention(8, 16, queries=64, head_dim=64, library="unfused", dtype="bf16")
     assert attention_shape(naive) is None
     assert kernels("h100-sxm5-80gb").cost(naive) is None
     single = attention(8, 16, queries=1024, head_dim=64, dtype="fp32")
@@ -259,7 +259,6 @@ def test_a_library_has_kernels_of_its_own():
         ("v100-sxm2-16gb", {"library": "cudnn"}, "no library has an effect on"),
         ("h100-sxm5-80gb", {"library": "cudnn", "dtype": "fp32"}, "no library has an effect on"),
         ("h100-sxm5-80gb", {"library": "cuddn"}, "did you mean 'cudnn'"),
-        ("h100-sxm5-80gb", {"library": "cudnn", "flash": False}, "keeps the scores on chip"),
     ],
 )
 def test_a_library_without_effect_is_refused(gpu, change, words):

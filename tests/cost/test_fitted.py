@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from simperf.cost import FittedRoofline, Roofline, matrix_time, stream_time
+from simperf.cost import FittedRoofline, MatrixConstants, Roofline, matrix_time, stream_time
 from simperf.hardware import Catalog
 from simperf.workload.kinds import bmm, matmul, unary
 
@@ -52,39 +52,45 @@ def test_traffic_spills_from_the_cache():
 
 
 def test_the_corner_of_a_product_is_rounded():
-    equal = matrix_time(1e9, 1e9, 1e3, 1e3, 1e3, rate=1e12, memory=1e12)
+    equal = matrix_time(MatrixConstants(rate=1e12, memory=1e12), 1e9, 1e9, 1e3, 1e3, 1e3)
     assert equal == pytest.approx(1e-3 * 2 ** (1 / 8))
 
 
 def test_long_sums_lose():
-    short = matrix_time(1e12, 0.0, 1e3, 1e5, 1e3, rate=1e12, deep=1.0, deep_at=16384.0)
-    long = matrix_time(1e12, 0.0, 1e3, 1e3, 1e5, rate=1e12, deep=1.0, deep_at=16384.0)
+    short = matrix_time(MatrixConstants(rate=1e12, deep=1.0, deep_at=16384.0), 1e12, 0.0, 1e3, 1e5, 1e3)
+    long = matrix_time(MatrixConstants(rate=1e12, deep=1.0, deep_at=16384.0), 1e12, 0.0, 1e3, 1e3, 1e5)
     assert short == pytest.approx(1.0, rel=1e-3)
     assert long == pytest.approx(2.0, rel=1e-3)
-    strip = matrix_time(1e12, 0.0, 1e3, 1e3, 1e5, rate=1e12, deep=1.0, deep_at=16384.0, deep_m=1e3)
+    strip = matrix_time(MatrixConstants(rate=1e12, deep=1.0, deep_at=16384.0, deep_m=1e3), 1e12, 0.0, 1e3, 1e3, 1e5)
     assert strip == pytest.approx(1.5, rel=1e-3)
 
 
 def test_a_board_of_little_power_takes_as_long_as_its_energy():
     work = {"rate": 1e13, "memory": 1e12, "flop_energy": 2e-11, "byte_energy": 1e-10, "power": 50.0}
-    assert matrix_time(1e13, 1e11, 1e3, 1e3, 1e3, **work) == pytest.approx((200.0 + 10.0) / 50.0, rel=1e-3)
-    assert matrix_time(1e13, 1e11, 1e3, 1e3, 1e3, **work, stored=1e4) == pytest.approx(1.0, rel=1e-3)
-    strong = matrix_time(1e13, 1e11, 1e3, 1e3, 1e3, **{**work, "power": 1e4})
+    assert matrix_time(MatrixConstants(**work), 1e13, 1e11, 1e3, 1e3, 1e3) == pytest.approx(
+        (200.0 + 10.0) / 50.0, rel=1e-3
+    )
+    assert matrix_time(MatrixConstants(**work, stored=1e4), 1e13, 1e11, 1e3, 1e3, 1e3) == pytest.approx(1.0, rel=1e-3)
+    strong = matrix_time(MatrixConstants(**{**work, "power": 1e4}), 1e13, 1e11, 1e3, 1e3, 1e3)
     assert strong == pytest.approx(1.0, rel=1e-3)
     # what the tiles waste takes energy, too
-    assert matrix_time(1e13, 0.0, 1e3, 1e3, 1e3, share=0.5, **work) == pytest.approx(400.0 / 50.0, rel=1e-3)
+    assert matrix_time(MatrixConstants(**work), 1e13, 0.0, 1e3, 1e3, 1e3, share=0.5) == pytest.approx(
+        400.0 / 50.0, rel=1e-3
+    )
 
 
 def test_no_call_is_shorter_than_the_hosts_part():
-    assert matrix_time(1e6, 0.0, 10, 10, 10, rate=1e12, floor=2e-5) == 2e-5
-    assert matrix_time(1e9, 0.0, 10, 10, 10, rate=1e12, floor=2e-5) == pytest.approx(1e-3)
+    assert matrix_time(MatrixConstants(rate=1e12, floor=2e-5), 1e6, 0.0, 10, 10, 10) == 2e-5
+    assert matrix_time(MatrixConstants(rate=1e12, floor=2e-5), 1e9, 0.0, 10, 10, 10) == pytest.approx(1e-3)
 
 
 def test_steady_work_has_no_energy_in_store_and_the_host_is_simulated():
     constants = {"rate": 1e13, "power": 50.0, "flop_energy": 2e-11, "stored": 1e3, "floor": 1.0}
     op = matmul(1024, 1024, k=1024)
     time = FittedRoofline(GPU, {"gemm": constants}).cost(op).time
-    assert time == pytest.approx(float(matrix_time(op.flops, 0.0, 1, 1, 1, rate=1e13, power=50.0, flop_energy=2e-11)))
+    assert time == pytest.approx(
+        float(matrix_time(MatrixConstants(rate=1e13, power=50.0, flop_energy=2e-11), op.flops, 0.0, 1, 1, 1))
+    )
 
 
 def test_a_library_without_small_tiles_wastes_what_they_would_save():

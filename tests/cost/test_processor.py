@@ -10,19 +10,24 @@ from simperf.calibrate.fit.processor import memory_rate, processor_models
 from simperf.calibrate.fit.solve import fit
 from simperf.calibrate.measure.amounts import amounts
 from simperf.cost import FittedRoofline, OpCost
+from simperf.cost.cores import (
+    GRAIN,
+    ConvConstants,
+    ProductConstants,
+    SpreadConstants,
+    attention_time,
+    conv_time,
+    product_time,
+    spread_time,
+)
 from simperf.cost.processor import (
     COLD,
-    GRAIN,
     amount,
     as_run,
-    attention_time,
     attention_work,
     conv_shape,
-    conv_time,
     processor_time,
-    product_time,
     row_count,
-    spread_time,
     step_as_run,
     window,
 )
@@ -74,9 +79,9 @@ def test_small_operations_run_on_one_core_and_large_ones_from_memory():
     assert processor_time(large, SPREAD) == pytest.approx(6e-6 + large.nbytes / 6e10 * beside, rel=1e-3)
     middle = unary("relu", 10**6)
     assert processor_time(middle, SPREAD) == pytest.approx(6e-6 + middle.nbytes / 1.4e11, rel=0.02)
-    cold = float(spread_time(middle.nbytes, 10**6, **SPREAD, cold=True))
+    cold = float(spread_time(SpreadConstants(**SPREAD), middle.nbytes, 10**6, cold=True))
     assert cold == pytest.approx(6e-6 + middle.nbytes / 6e10 * beside)
-    chilled = float(spread_time(middle.nbytes, 10**6, **SPREAD, chill=3e-6, far=1e15, cold=True))
+    chilled = float(spread_time(SpreadConstants(**SPREAD, chill=3e-6, far=1e15), middle.nbytes, 10**6, cold=True))
     assert chilled == pytest.approx(9e-6 + middle.nbytes / 1.4e11)
     slow = SPREAD | {"serial": 1e9, "cached": 2e9}  # bound by computing: where the operands are does not matter
     assert processor_time(large, slow) == pytest.approx(6e-6 + large.nbytes / 2e9, rel=1e-3)
@@ -107,12 +112,12 @@ def test_rows_of_a_layer_normalisation_cost_beside_their_elements():
 
 
 def test_products_wait_for_what_no_cache_holds():
-    constants = {"overhead": 0.0, "rate": 1e12, "memory": 1e10, "capacity": 2e7}
+    constants = ProductConstants(overhead=0.0, rate=1e12, memory=1e10, capacity=2e7)
     sizes = {"flops": 1e9, "m": 1e3, "n": 1e3, "k": 500}
-    warm, cold = (product_time(**sizes, read=1e6, written=4e6, cold=cold, **constants) for cold in (False, True))
+    warm, cold = (product_time(constants, **sizes, read=1e6, written=4e6, cold=cold) for cold in (False, True))
     assert warm == pytest.approx(1e-3, rel=0.01)
     assert cold == pytest.approx(1e-3 + 1e6 / 1e10, rel=0.01)  # results go where earlier ones were
-    large = product_time(**sizes, read=2e8, written=2e8, **constants)
+    large = product_time(constants, **sizes, read=2e8, written=2e8)
     assert large == pytest.approx(1e-3 + 4e8 / 1e10, rel=0.01)
 
 
@@ -137,14 +142,16 @@ def test_attention_leaves_out_whole_blocks_of_keys_only():
 
 
 def test_padding_strides_and_ragged_rows_cost():
-    full, padded = (conv_time(1e9, 1e6, 64, filters, 10**4, 3, 1, **CONV) for filters in (64, 72))
+    full, padded = (conv_time(ConvConstants(**CONV), 1e9, 1e6, 64, filters, 10**4, 3, 1) for filters in (64, 72))
     assert float(padded) > 1.05 * float(full)
-    more = float(conv_time(1e9, 0.0, 64, 72, 10**4, 3, 1, **CONV, odd=0.1)) - CONV["overhead"]
-    assert more == pytest.approx(1.1 * (float(conv_time(1e9, 0.0, 64, 72, 10**4, 3, 1, **CONV)) - CONV["overhead"]))
-    assert float(conv_time(1e9, 1e6, 64, 64, 10**4, 3, 1, **CONV, odd=0.1)) == float(full)
-    assert float(conv_time(1e9, 1e6, 64, 64, 10**4, 3, 2, **CONV)) > float(full)
-    assert product_time(2e9, 1000, 1001, 1000, **PRODUCT) == pytest.approx(
-        1.2 * product_time(2e9, 1000, 1008, 1008, **PRODUCT), rel=0.01
+    more = float(conv_time(ConvConstants(**CONV, odd=0.1), 1e9, 0.0, 64, 72, 10**4, 3, 1)) - CONV["overhead"]
+    assert more == pytest.approx(
+        1.1 * (float(conv_time(ConvConstants(**CONV), 1e9, 0.0, 64, 72, 10**4, 3, 1)) - CONV["overhead"])
+    )
+    assert float(conv_time(ConvConstants(**CONV, odd=0.1), 1e9, 1e6, 64, 64, 10**4, 3, 1)) == float(full)
+    assert float(conv_time(ConvConstants(**CONV), 1e9, 1e6, 64, 64, 10**4, 3, 2)) > float(full)
+    assert product_time(ProductConstants(**PRODUCT), 2e9, 1000, 1001, 1000) == pytest.approx(
+        1.2 * product_time(ProductConstants(**PRODUCT), 2e9, 1000, 1008, 1008), rel=0.01
     )
 
 

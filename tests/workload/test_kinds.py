@@ -143,24 +143,29 @@ def test_grouped_heads_and_windows_of_attention():
 
 @pytest.mark.parametrize(
     ("options", "key"),
-    [({"kv_heads": 3}, "kv_heads"), ({"window": -1}, "window"), ({"window": 4, "flash": False}, "window"),
-     ({"queries": 0}, "queries")],
+    [({"kv_heads": 3}, "kv_heads"), ({"window": -1}, "window"), ({"window": 4, "library": "unfused"}, "window"),
+     ({"queries": 0}, "queries"), ({"flash": False}, 'library = "unfused" for false')],
 )  # fmt: skip
 def test_attention_that_no_kernel_has_is_refused(options, key):
     with pytest.raises(InputError, match=key):
         attention(1, 8, **{"queries": 64, "head_dim": 16, **options})
 
 
-@pytest.mark.parametrize(("options", "key"), [({"latent": True}, "latent"), ({"value_dim": 0}, "value_dim")])
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [({"latent": True}, "latent"), ({"value_dim": 0}, "value_dim"), ({"library": "unfused"}, "library")],
+)
 def test_latent_attention_that_no_kernel_has_is_refused(options, key):
     with pytest.raises(InputError, match=key):
         latent_attention(1, 8, **{"queries": 64, "head_dim": 16, "value_dim": 8, **options})
 
 
 def test_naive_attention_moves_the_scores_four_times_and_computes_the_same():
-    flash, naive = (attention(2, 3, queries=64, head_dim=8, flash=flash) for flash in (True, False))
+    flash, naive = (attention(2, 3, queries=64, head_dim=8, library=library) for library in ("", "unfused"))
     assert naive.flops == flash.flops
     assert naive.nbytes - flash.nbytes == 4 * 2 * (6 * 64 * 64)
+    assert not naive.attention.flash
+    assert not naive.library
     causal = attention(2, 3, queries=64, head_dim=8, causal=True)
     assert causal.flops == flash.flops / 2
 

@@ -61,6 +61,12 @@ def test_numbers_and_optional_whole_numbers():
     assert problems(spec | {"keys": 1.5})["keys"].expected == "a whole number"
 
 
+def test_a_key_that_a_type_had_once_is_refused_with_its_successor():
+    spec = {"op": "attention", "batch": 1, "heads": 1, "queries": 2, "head_dim": 1}
+    assert problems(spec | {"flash": False})["flash"].expected == 'library = "unfused" for false, no key for true'
+    assert make_op(spec | {"library": "unfused"}).nbytes > make_op(spec).nbytes
+
+
 def test_parameters_of_every_kind_can_be_listed_and_are_annotated():
     for kind in OP_KINDS:
         parameters = op_parameters(kind)

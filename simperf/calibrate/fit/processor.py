@@ -9,7 +9,16 @@ import numpy as np
 from simperf.calibrate.dataset import Measurement
 from simperf.calibrate.fit.model import Array, Columns, Constant, Data, Model
 from simperf.calibrate.measure.amounts import op_of
-from simperf.cost.cores import attention_time, conv_time, late_time, product_time, spread_time
+from simperf.cost.cores import (
+    ConvConstants,
+    ProductConstants,
+    SpreadConstants,
+    attention_time,
+    conv_time,
+    late_time,
+    product_time,
+    spread_time,
+)
 from simperf.cost.processor import amount, attention_work, conv_shape, row_count
 from simperf.workload.op import Op
 
@@ -71,13 +80,18 @@ def _traffic(point: Measurement) -> float:
     return op_of(point).nbytes
 
 
+def _unmarked(values: Mapping[str, float]) -> dict[str, float]:
+    """Constants of a formula, without the mark of a CPU's."""
+    return {key: value for key, value in values.items() if key not in _MARK}
+
+
 # Elements and rows ---------------------------------------------------------------------
 
 
 def _spread_time(values: Mapping[str, float], columns: Columns) -> Array:
-    known = {key: value for key, value in values.items() if key != "processor"}
+    constants = SpreadConstants(**_unmarked(values))
     rows, cold = columns["rows"], columns["cold"] > 0
-    return np.asarray(spread_time(columns["nbytes"], columns["amount"], rows=rows, cold=cold, **known))
+    return np.asarray(spread_time(constants, columns["nbytes"], columns["amount"], rows=rows, cold=cold))
 
 
 def _spread_starts(data: Data, memory: float) -> list[dict[str, float]]:
@@ -190,10 +204,10 @@ def _product(name: str, points: Sequence[Measurement]) -> tuple[list[Model], Dat
     )
 
     def function(values: Mapping[str, float], columns: Columns) -> Array:
-        known = {key: value for key, value in values.items() if key != "processor"}
-        sizes = [columns[key] for key in ("flops", "m", "n", "k")]
+        constants = ProductConstants(**_unmarked(values))
+        sizes = (columns[key] for key in ("flops", "m", "n", "k"))
         read, written, cold = columns["read"], columns["written"], columns["cold"] > 0
-        return np.asarray(product_time(*sizes, read=read, written=written, cold=cold, **known))
+        return np.asarray(product_time(constants, *sizes, read=read, written=written, cold=cold))
 
     def starts(given: Data) -> list[dict[str, float]]:
         rate = float(np.quantile(given.columns["flops"] / given.measured, 0.9))
@@ -224,8 +238,8 @@ def _attention(name: str, points: Sequence[Measurement]) -> tuple[list[Model], D
     work = {point.key: attention_work(op_of(point)) for point in points}
 
     def function(values: Mapping[str, float], columns: Columns) -> Array:
-        known = {key: value for key, value in values.items() if key != "processor"}
-        return np.asarray(attention_time(columns["scores"], columns["width"], columns["rows"], **known))
+        sizes = (columns["scores"], columns["width"], columns["rows"])
+        return np.asarray(attention_time(*sizes, **_unmarked(values)))
 
     def starts(given: Data) -> list[dict[str, float]]:
         rate = float(np.quantile(2.0 * given.columns["scores"] * given.columns["width"] / given.measured, 0.9))
@@ -279,9 +293,9 @@ def _conv(name: str, points: Sequence[Measurement]) -> tuple[list[Model], Data]:
     )
 
     def function(values: Mapping[str, float], columns: Columns) -> Array:
-        known = {key: value for key, value in values.items() if key != "processor"}
-        shape = [columns[key] for key in _CONV]
-        return np.asarray(conv_time(columns["flops"], columns["nbytes"], *shape, cold=columns["cold"] > 0, **known))
+        constants = ConvConstants(**_unmarked(values))
+        sizes = (columns[key] for key in ("flops", "nbytes", *_CONV))
+        return np.asarray(conv_time(constants, *sizes, cold=columns["cold"] > 0))
 
     def starts(given: Data) -> list[dict[str, float]]:
         rate = float(np.quantile(given.columns["flops"] / given.measured, 0.95))

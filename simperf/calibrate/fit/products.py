@@ -11,7 +11,7 @@ import numpy as np
 from simperf.calibrate.fit.model import Array, Columns, Constant, Data, Model
 from simperf.cost import Device, tiling
 from simperf.cost.fitted import TILED
-from simperf.cost.formulas import matrix_time
+from simperf.cost.formulas import MatrixConstants, matrix_time
 from simperf.cost.tiles import LOADING, loading
 from simperf.workload.op import Gemm
 
@@ -340,8 +340,8 @@ def pooled_limited_model(
 def matrix_seconds(values: Mapping[str, Any], columns: Columns) -> Array:
     """`simperf.cost.formulas.matrix_time` of columns, with the tiles that `values` name [s]."""
     sizes: tuple[Any, ...] = tuple(columns[key] for key in ("flops", "nbytes", "m", "n", "k"))
-    known = {key: value for key, value in values.items() if key not in TILED}
-    return np.asarray(matrix_time(*sizes, share=columns[Cut.of(values).column], **known))
+    constants = MatrixConstants(**{key: value for key, value in values.items() if key not in TILED})
+    return np.asarray(matrix_time(constants, *sizes, share=columns[Cut.of(values).column]))
 
 
 def _starts(data: Data) -> Sequence[Mapping[str, float]]:

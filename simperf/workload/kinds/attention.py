@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from simperf.errors import InputError, Problem, nearest
+from collections.abc import Sequence
+from typing import Any
+
+from simperf.errors import InputError, Problem, nearest, refuse_removed
 from simperf.workload.layer_kernels import ATTENTION_LIBRARIES
 from simperf.workload.op import AttentionShape, Gemm, Op
 from simperf.workload.precision import element_size
-from simperf.workload.registry import OP_KINDS, sizes
+from simperf.workload.registry import OP_KINDS, REMOVED, sizes
 
-__all__ = ["attention", "latent_attention"]
+__all__ = ["UNFUSED", "attention", "latent_attention"]
+
+#: in place of a library: kernels that write the score matrix to device memory and read it again
+UNFUSED = "unfused"
 
 
 @OP_KINDS.register("attention")
@@ -22,16 +28,16 @@ def attention(
     kv_heads: int | None = None,
     causal: bool = False,
     window: int = 0,
-    flash: bool = True,
     library: str = "",
     dtype: str = "fp16",
+    **removed: Any,
 ) -> Op:
     """Attention, forward: softmax(Q K^T / sqrt d) V for every head.
 
     The two products take ``4 * batch * heads * queries * keys * head_dim`` FLOP, half of it if
     `causal`; the softmax is not counted, as is the custom (T. Dao and others, FlashAttention,
-    NeurIPS 2022). Flash attention moves Q, K, V and the result once. The naive way (``flash=False``)
-    also writes and reads the scores and the probabilities, ``queries * keys`` values a head each.
+    NeurIPS 2022). One kernel keeps the scores on chip and moves Q, K, V and the result once. Kernels that are not
+    fused also write and read the scores and the probabilities, ``queries * keys`` values a head each.
 
     Parameters
     ----------
@@ -47,10 +53,8 @@ def attention(
         Whether a query sees no key behind it; the last query sees the last key.
     window : int
         Keys that a query sees at most (sliding window); 0 for all.
-    flash : bool
-        Whether the scores stay on chip.
     library : str
-        Whose kernel it is; empty for that of the GPU's architecture.
+        Whose kernel it is; empty for that of the GPU's architecture, `UNFUSED` for kernels that write the scores.
     dtype : str
         Precision.
 
@@ -58,24 +62,26 @@ def attention(
     ------
     InputError
         A size that is not whole and positive, heads that do not divide, a window of scores in memory, or a library that
-        is none or has no kernel for them.
+        is none.
 
     Examples
     --------
-    >>> flash, naive = (attention(1, 1, queries=1024, head_dim=64, flash=f) for f in (True, False))
-    >>> flash.flops == naive.flops, (naive.nbytes - flash.nbytes) / (1024 * 1024 * 2)
+    >>> fused, unfused = (attention(1, 1, queries=1024, head_dim=64, library=one) for one in ("", "unfused"))
+    >>> fused.flops == unfused.flops, (unfused.nbytes - fused.nbytes) / (1024 * 1024 * 2)
     (True, 4.0)
     >>> attention(1, 8, queries=1, keys=4096, head_dim=128, kv_heads=2).nbytes_read / 4096
     1024.5
     """
+    refuse_removed("attention", removed, REMOVED["attention"])
     keys = queries if keys is None else keys
     kv_heads = heads if kv_heads is None else kv_heads
     sizes(batch=batch, heads=heads, queries=queries, keys=keys, head_dim=head_dim, kv_heads=kv_heads)
-    _check(heads, kv_heads, window, library, flash=flash)
+    _check(heads, kv_heads, window, library, (*ATTENTION_LIBRARIES, UNFUSED))
+    fused = library != UNFUSED
     shape = AttentionShape(
-        batch, heads, kv_heads, queries, keys, head_dim, head_dim, causal=causal, window=window, flash=flash
+        batch, heads, kv_heads, queries, keys, head_dim, head_dim, causal=causal, window=window, flash=fused
     )
-    return _op(shape, dtype, library)
+    return _op(shape, dtype, library if fused else "")
 
 
 @OP_KINDS.register("latent_attention")
@@ -128,7 +134,7 @@ def latent_attention(
     sizes(batch=batch, heads=heads, queries=queries, keys=keys, head_dim=head_dim, value_dim=value_dim)
     if isinstance(latent, bool) or not isinstance(latent, int) or latent < 0:
         raise InputError(Problem("must be a whole number, 0 or more", key="latent", value=repr(latent)))
-    _check(heads, heads, 0, library, flash=True)
+    _check(heads, heads, 0, library, ATTENTION_LIBRARIES)
     shape = AttentionShape(batch, heads, heads, queries, keys, head_dim, value_dim, causal=causal, latent=latent)
     return _op(shape, dtype, library)
 
@@ -158,7 +164,7 @@ def _op(shape: AttentionShape, dtype: str, library: str) -> Op:
     )
 
 
-def _check(heads: int, kv_heads: int, window: int, library: str, *, flash: bool) -> None:
+def _check(heads: int, kv_heads: int, window: int, library: str, libraries: Sequence[str]) -> None:
     """Refuse what no kernel has."""
     problems = []
     if heads % kv_heads:
@@ -166,15 +172,12 @@ def _check(heads: int, kv_heads: int, window: int, library: str, *, flash: bool)
         problems.append(Problem(message, key="kv_heads", value=repr(kv_heads)))
     if isinstance(window, bool) or not isinstance(window, int) or window < 0:
         problems.append(Problem("must be a whole number, 0 or more", key="window", value=repr(window)))
-    if not problems and window and not flash:
-        problems.append(Problem("needs flash attention", key="window", value=repr(window), expected="flash = true"))
-    if library and library not in ATTENTION_LIBRARIES:
-        message = f"no library of attention kernels{nearest(library, ATTENTION_LIBRARIES)}"
-        expected = ", ".join(ATTENTION_LIBRARIES)
-        problems.append(Problem(message, key="library", value=repr(library), expected=expected))
-    elif library and not flash:
-        message = "a library's kernel keeps the scores on chip"
-        problems.append(Problem(message, key="library", value=repr(library), expected="flash = true"))
+    elif window and library == UNFUSED:
+        message = "needs a kernel that keeps the scores on chip"
+        problems.append(Problem(message, key="window", value=repr(window), expected="no library, or that of a kernel"))
+    if library and library not in libraries:
+        message = f"no library of attention kernels{nearest(library, libraries)}"
+        problems.append(Problem(message, key="library", value=repr(library), expected=", ".join(libraries)))
     if problems:
         raise InputError(problems)
 
