@@ -10,7 +10,7 @@ from typing import Any
 
 from simperf.errors import InputError, Problem
 from simperf.file_bytes import decode, has_many_parts, read_bytes
-from simperf.files import DEEPEST, TomlFile, is_deeper
+from simperf.files import DEEPEST, TomlFile, dotted, is_deeper
 
 __all__ = ["MOST_VALUES", "JsonFile", "parse_json", "read_json"]
 
@@ -19,6 +19,8 @@ _MOST_BYTES = 128 * 1024 * 1024
 #: values of a file: tables and lists of so many fit a computer's memory
 MOST_VALUES = 10_000_000
 _SPACE = re.compile(r"[ \t\n\r]*")
+#: a text, perhaps the name of a value; or what opens, divides or closes tables and lists
+_TOKEN = re.compile(r'("(?:\\.|[^"\\])*")([ \t\n\r]*:)?|[\[\]{},]')
 #: problems with numbers that are told of one file
 _MOST_TOLD = 10
 
@@ -49,7 +51,7 @@ def read_json(
     Raises
     ------
     InputError
-        It cannot be read, is too large or too deeply nested, or is no JSON.
+        It cannot be read, is too large or too deeply nested, or is no JSON; a key stands twice in a table.
     """
     name = os.fspath(path)
     text = decode(
@@ -66,10 +68,14 @@ def parse_json(
         message = f"{what}: more than {MOST_VALUES:,} values"
         raise InputError(Problem(message, file=name, expected=expected))
     try:
-        file = JsonFile(name, json.loads(text), text)
+        file = JsonFile(name, json.loads(text, object_pairs_hook=_table), text)
     except json.JSONDecodeError as error:
         message = f"{what}: not valid JSON: {error.msg[:1].lower()}{error.msg[1:]}"
         raise InputError(Problem(message, file=name, line=error.lineno, expected=expected)) from None
+    except _TwiceError:
+        key, place = _twice(text)
+        line, message = text.count("\n", 0, place) + 1, f"{what}: the key stands twice in its table"
+        raise InputError(Problem(message, file=name, line=line, key=dotted(key), expected="one of both")) from None
     except RecursionError:
         file = None
     except MemoryError:
@@ -87,6 +93,41 @@ def parse_json(
     if finite and (wrong := _odd_numbers(file.data)):
         raise InputError([file.problem(key, f"{what}: {told}", expected=expected) for key, told in wrong])
     return file
+
+
+class _TwiceError(Exception):
+    """A key stands twice in a table."""
+
+
+def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A table, if no key stands twice in it: of two values neither can be meant."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        raise _TwiceError
+    return table
+
+
+def _twice(text: str) -> tuple[tuple[str | int, ...], int]:
+    """Path of the first key that stands twice in its table, and where its second value's name stands."""
+    names: list[set[str] | None] = []  # of each open table; None for a list
+    steps: list[str | int] = []
+    for match in _TOKEN.finditer(text):
+        mark = match.group()[0]
+        known = names[-1] if names else None
+        if mark in "[{":
+            names.append(set() if mark == "{" else None)
+            steps.append("" if mark == "{" else 0)
+        elif mark in "]}":
+            names.pop()
+            steps.pop()
+        elif mark == "," and steps and known is None:
+            steps[-1] = int(steps[-1]) + 1
+        elif match.group(2) and known is not None:
+            steps[-1] = name = str(json.loads(match.group(1)))
+            if name in known:
+                return tuple(steps), match.start()
+            known.add(name)
+    return (), 0
 
 
 def _odd_numbers(data: Any) -> list[tuple[tuple[str | int, ...], str]]:
@@ -140,19 +181,17 @@ def _member(text: str, at: int, step: str | int, decoder: json.JSONDecoder) -> i
     wanted = "{" if isinstance(step, str) else "["
     if text[at : at + 1] != wanted:
         return -1
-    at, count, place = _skip(text, at + 1), 0, -1
+    at, count = _skip(text, at + 1), 0
     while at < len(text) and text[at] not in "]}":
         name: str | int = count
         if wanted == "{":
             name, at = decoder.raw_decode(text, at)
             at = _skip(text, _skip(text, at) + 1)
         if name == step:
-            place = at  # of a key that stands twice, the last one holds
-            if wanted == "[":
-                return place
+            return at
         _, at = decoder.raw_decode(text, at)
         at = _skip(text, at)
         if text[at : at + 1] == ",":
             at = _skip(text, at + 1)
         count += 1
-    return place
+    return -1

@@ -17,9 +17,13 @@ from simperf.units import Unit
 
 __all__ = ["simulate"]
 
+#: keywords of `simulate`, which a program's parameters cannot be called
+_OPTIONS = ("machine", "frontend", "mode", "seed", "name")
+
 
 def simulate(
     program: Callable[..., Any],
+    /,
     *,
     machine: str | Mapping[str, Any] = "desktop-1gpu",
     frontend: str | Mapping[str, Any] = "pytorch",
@@ -49,7 +53,8 @@ def simulate(
     Raises
     ------
     InputError
-        The function is no program, or a name or parameter is not known.
+        The function is no program, or one of its parameters is called as an option here; or a name or parameter is not
+        known.
     SimperfError
         As `simperf.run`.
 
@@ -66,6 +71,9 @@ def simulate(
     if not callable(program):
         raise InputError(Problem("a generator function is expected", value=repr(program), expected="def step(m): ..."))
     spec = ProgramSpec.of(program.__name__, program)
+    if taken := [key for key in _OPTIONS if key in spec.parameters]:
+        message = "the program's parameter has the name of an option of simulate, which would take its value"
+        raise InputError([Problem(message, key=key, expected="another name of the parameter") for key in taken])
     for key, value in (("machine", machine), ("frontend", frontend)):
         if not isinstance(value, str | Mapping):
             message = f"a {key} is expected, not {type(value).__name__}"

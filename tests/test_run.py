@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import simperf
 from simperf.errors import DeviceMemoryError, InputError, ProgramError
 from simperf.hardware import Catalog
 from simperf.run import run, run_variants
@@ -159,3 +160,24 @@ def test_a_profile_of_another_gpu_is_not_taken_and_that_is_said():
     found = run(replace(base, cost=slow))
     assert found.time == run(base).time
     assert any("cost what the catalogue says: the profile was fitted to t4" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("name", ["machine", "frontend", "mode", "seed", "name"])
+def test_a_parameter_that_is_called_as_an_option_of_simulate_is_refused(name):
+    space = {}
+    exec(f"def step(m, *, {name}: int = 3):\n    yield None", space)
+    with pytest.raises(InputError) as caught:
+        simperf.simulate(space["step"], **{name: 4})
+    (problem,) = caught.value.problems
+    assert problem.key == name
+    assert problem.expected == "another name of the parameter"
+
+
+def test_a_parameter_called_program_is_the_programs():
+    def step(m, *, program: int = 1):
+        for _ in range(program):
+            yield simperf.launch(simperf.Kernel("k", time=1e-3), m.gpu())
+        yield simperf.synchronize(m.gpu())
+
+    one, four = (simperf.simulate(step, program=count).time for count in (1, 4))
+    assert four > one + 2.9e-3

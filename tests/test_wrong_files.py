@@ -10,6 +10,7 @@ import simperf
 from simperf import Transformer
 from simperf.errors import InputError
 from simperf.hardware import Catalog
+from simperf.json_file import parse_json
 
 STACK = {
     "format": 1,
@@ -92,3 +93,24 @@ def test_a_finished_plan_says_what_was_asked_for(tmp_path, value):
     (tmp_path / "plan.json").write_text(json.dumps(data), "utf-8")
     with pytest.raises(InputError, match="plan"):
         type(plan).load(tmp_path / "plan.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key"),
+    [
+        ('{"a": 1, "a": 2}', 1, "a"),
+        ('{"a": [1, {"b": 1,\n"b\\u0061": 3, "c": {"b": 2},\n"b": 4}]}', 3, "a[1].b"),
+        ('{"text": "\\"a\\": 1, {", "x": {"d": []},\n"x": 2}', 2, "x"),
+        ('[[0, "a"], [{}, {"a": "a", "\\u0061": 1}]]', 1, "[1][1].a"),
+    ],
+)
+def test_a_key_of_json_that_stands_twice_is_refused_with_its_place(text, line, key):
+    with pytest.raises(InputError) as caught:
+        parse_json(text, "f.json")
+    (problem,) = caught.value.problems
+    assert (problem.file, problem.line, problem.key) == ("f.json", line, key)
+    assert "twice" in problem.message
+
+
+def test_the_same_key_in_two_tables_is_fine():
+    assert parse_json('{"a": {"a": 1}, "b": [{"a": 1}, {"a": "a"}]}', "f.json").data["b"][1] == {"a": "a"}

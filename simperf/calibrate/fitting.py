@@ -123,7 +123,7 @@ def fit(
     *,
     output: str | os.PathLike[str] | None = None,
     gpu: str = "",
-    hold_out: int = HOLD_OUT,
+    hold_out: int | None = None,
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
 ) -> FittedProfile:
@@ -138,8 +138,8 @@ def fit(
         Write the profile to this file (TOML).
     gpu : str
         The GPU's name in the catalogue; by default found by the name in the data.
-    hold_out : int
-        Keep every so many points of a series out of the fit, for `validate`; 0 keeps none.
+    hold_out : int, optional
+        Keep every so many points of a series out of the fit, for `validate`; 0 keeps none; `HOLD_OUT` if left out.
     seed : int
         Of the bootstrap.
     progress : callable, optional
@@ -182,7 +182,7 @@ def _of_datasets(
     paths: Sequence[Path],
     words: Sequence[str],
     gpu: str,
-    hold_out: int,
+    hold_out: int | None,
     seed: int,
     progress: Callable[[str], None] | None,
 ) -> FittedProfile:
@@ -202,9 +202,16 @@ def _of_datasets(
         with of_file(paths):
             return _of_box(sessions, _made([*words, f"--seed {seed}"], parts=known), seed)
     part = find_gpu(dataset, gpu)
+    every = HOLD_OUT if hold_out is None else hold_out
     with of_file(paths):
-        found = fit_dataset(dataset, part=part, hold_out=hold_out, seed=seed, progress=progress, sessions=sessions)
-    options = [*[f"--gpu {gpu}"] * bool(gpu), f"--hold-out {hold_out}", f"--seed {seed}"]
+        found = fit_dataset(dataset, part=part, hold_out=every, seed=seed, progress=progress, sessions=sessions)
+    if hold_out and not found.holds_out:
+        own = all(one.fit.model.direct is not None for one in found.fits)
+        why = "each has a constant of its own" if own else "too few would be left"
+        message, expected = f"no point can be held out: {why}", "0, or no such option"
+        raise InputError(Problem(message, key="--hold-out", value=str(hold_out), expected=expected))
+    kept = [f"--hold-out {every}"] * (found.holds_out or hold_out is not None)
+    options = [*[f"--gpu {gpu}"] * bool(gpu), *kept, f"--seed {seed}"]
     text = profile_text(found, gpu=part.name if part is not None else "", made=_made([*words, *options], parts=known))
     models = {one.fit.model.name: fitted_model(one) for one in found.fits}
     return FittedProfile(text, models, found.report(), found)
@@ -229,7 +236,7 @@ def _made(words: Sequence[str], **more: str) -> dict[str, str]:
     return {"command": " ".join(words), "date": date, "simperf": __version__, **more}
 
 
-def _machine_only(gpu: str, hold_out: int) -> None:
+def _machine_only(gpu: str, hold_out: int | None) -> None:
     """Refuse options that say nothing of a boxed cluster.
 
     Raises
@@ -238,7 +245,7 @@ def _machine_only(gpu: str, hold_out: int) -> None:
         Each of them.
     """
     message, expected = "says nothing of a boxed cluster, which is fitted to its sends alone", "no such option"
-    given = {"--gpu": gpu, "--hold-out": str(hold_out) if hold_out != HOLD_OUT else ""}
+    given = {"--gpu": gpu, "--hold-out": "" if hold_out is None else str(hold_out)}
     problems = [Problem(message, key=key, value=value, expected=expected) for key, value in given.items() if value]
     if problems:
         raise InputError(problems)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.fit.choose import ModelChoice, choose
 from simperf.calibrate.fit.intervals import within
 from simperf.calibrate.fit.model import Array, Data, Model
+from simperf.calibrate.fit.solve import NO_INTERVAL
 from simperf.calibrate.sessions import parts
 from simperf.cost import Device
 from simperf.errors import InputError, Problem
@@ -37,7 +39,7 @@ class Checked:
     measured, predicted : float
         Median reading and prediction, in the reading's unit.
     low, high : float
-        90 % interval of the prediction, the scatter of readings among it.
+        90 % interval of the prediction, the scatter of readings among it; no numbers (NaN) where none is known.
     fitted : bool
         The point was used for the fit.
     unit : str
@@ -63,16 +65,17 @@ class Checked:
         return self.predicted / self.measured - 1.0
 
     @property
-    def inside(self) -> bool:
-        """Whether the interval holds the reading."""
-        return self.low <= self.measured <= self.high
+    def inside(self) -> bool | None:
+        """Whether the interval holds the reading; None where no interval is known."""
+        return None if math.isnan(self.low) else self.low <= self.measured <= self.high
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
     """Errors of several points: mean and median size, worst and median signed one (bias), coverage of the intervals.
 
-    `plain` is the mean size of the errors of a model of two constants, if it says something of all the points.
+    `coverage` is of points that have an interval, None without any. `plain` is the mean error of a model of two constants, if it says
+    something of all the points.
     """
 
     name: str
@@ -82,7 +85,7 @@ class Summary:
     median: float
     worst: float
     bias: float
-    coverage: float
+    coverage: float | None
     plain: float | None = None
 
 
@@ -142,7 +145,8 @@ class Validation:
         header = ["series", "fitted", "points", "mean error", "median error", "inside the interval"]
         rows = []
         for one in self.summaries():
-            shares = [f"{share:.1%}" for share in (one.mape, one.median, one.coverage)]
+            shares = [f"{share:.1%}" for share in (one.mape, one.median)]
+            shares.append("not known" if one.coverage is None else f"{one.coverage:.1%}")
             rows.append([one.name, "yes" if one.fitted else "no", str(one.points), *shares])
         return html_table(header, rows)
 
@@ -150,6 +154,7 @@ class Validation:
 def _summary(name: str, fitted: bool, rows: Sequence[Checked]) -> Summary:
     errors = np.array([row.error for row in rows])
     size = np.abs(errors)
+    inside = [row.inside for row in rows if row.inside is not None]
     plain = [abs(row.plain / row.measured - 1.0) for row in rows if row.plain is not None]
     return Summary(
         name,
@@ -159,7 +164,7 @@ def _summary(name: str, fitted: bool, rows: Sequence[Checked]) -> Summary:
         float(np.median(size)),
         float(errors[size.argmax()]),
         float(np.median(errors)),
-        float(np.mean([row.inside for row in rows])),
+        float(np.mean(inside)) if inside else None,
         float(np.mean(plain)) if len(plain) == len(rows) else None,
     )
 
@@ -253,12 +258,18 @@ def _checked(
 
 
 def predictions(model: Model, fitted: FittedModel, data: Data) -> tuple[Array, Array, Array]:
-    """Best prediction and 90 % interval of readings: the draws' spread, and the scatter that the fit left."""
+    """Best prediction and 90 % interval of readings: the draws' spread, and the scatter that the fit left.
+
+    Constants that are single readings have neither: their interval is not known.
+    """
 
     def read(draw: int) -> Array:  # where a constant is nothing, a formula may give one number for all
         return np.broadcast_to(np.asarray(model.function(fitted.at(draw), data.columns), dtype=float), (len(data),))
 
     best = read(0)
+    if all(one.note == NO_INTERVAL for one in fitted.constant.values()) and fitted.constant and not fitted.between:
+        unknown = np.full(len(best), np.nan)
+        return best, unknown, unknown
     count = max((len(one.draws) for one in fitted.constant.values()), default=0)
     rows = [read(draw + 1) for draw in range(count)]
     if rows:

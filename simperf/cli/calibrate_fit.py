@@ -26,8 +26,12 @@ def fit(
         str, typer.Option(help="The GPU's name in the catalogue; default: found by the name in the data.")
     ] = "",
     hold_out: Annotated[
-        int, typer.Option(min=0, help="Keep every N-th point of a series out of the fit, for `validate`; 0 keeps none.")
-    ] = 5,
+        int | None,
+        typer.Option(
+            min=0,
+            help="Keep every N-th point of a series out of the fit, for `validate`; 0 keeps none; 5 if left out.",
+        ),
+    ] = None,
     plots: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Draw data, fit and residuals of each model.")
     ] = None,

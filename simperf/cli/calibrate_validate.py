@@ -33,6 +33,7 @@ def validate(
     from simperf.calibrate.validation import validate as run_validate
     from simperf.cli.outputs import verify_outputs
     from simperf.cli.terminal import note
+    from simperf.errors import InputError, Problem
     from simperf.report.calibration import draw_validation, validation_csv, validation_json, validation_text
 
     verify_outputs(plot=plot)
@@ -48,7 +49,12 @@ def validate(
         note(f"wrote {plot}")
     out = found.held_out
     if out is None:
-        note("every point was fitted, which says little: fit with --hold-out 5, or validate on another data set")
+        if within is not None:
+            message = "no point was held out of the fit, so that none is compared"
+            raise InputError(Problem(message, file="--within", value=f"{within:g}", expected="other measurements"))
+        single = all(one.inside is None for one in found.points)  # no point of these can be held out
+        other = "validate on another data set" if single else "fit with --hold-out 5, or validate on another data set"
+        note(f"every point was fitted, which says little: {other}")
         return
     if found.boxed:
         note(f"use it: simperf calibrate cluster --predict {profile} --hosts 8 --rate 300mbit, without root or torch")

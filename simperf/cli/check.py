@@ -14,7 +14,8 @@ def check(
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="FILE", help="Scenarios (files or shipped names), plans, or files of your own parts and stacks."
+            metavar="FILE",
+            help="Scenarios (files or shipped names), plans, models, layouts, or files of parts and stacks.",
         ),
     ] = None,
     run: Annotated[bool, typer.Option("--run", help="Run them too, and hold the results to their [expect].")] = False,

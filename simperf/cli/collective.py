@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from simperf.cli.options import Report
+from simperf.cli.options import Report, renamed, typed_options
 
 __all__ = ["collective"]
 
@@ -68,21 +68,22 @@ def collective(
     ] = "",
     ranks: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Ranks that take part; needed with --wiring.", rich_help_panel=Machine),
+        typer.Option(metavar="N", help="Ranks that take part; needed with --topology.", rich_help_panel=Machine),
     ] = None,
-    wiring: Annotated[
+    topology: Annotated[
         str,
         typer.Option(
             metavar="KIND", help="A machine without a file: ring, star, fully-connected.", rich_help_panel=Machine
         ),
     ] = "",
+    wiring: Annotated[str, typer.Option(hidden=True, callback=renamed("--wiring", "--topology"))] = "",
     bandwidth: Annotated[
-        str, typer.Option(metavar="RATE", help="Of each link of the wiring and direction.", rich_help_panel=Machine)
+        str, typer.Option(metavar="RATE", help="Of each link of the topology and direction.", rich_help_panel=Machine)
     ] = "50 GB/s",
     latency: Annotated[
         str,
         typer.Option(
-            metavar="TIME", help="Of each link of the wiring; a star's route crosses two.", rich_help_panel=Machine
+            metavar="TIME", help="Of each link of the topology; a star's route crosses two.", rich_help_panel=Machine
         ),
     ] = "500 ns",
     low: Annotated[str, typer.Option("--minbytes", "-b", metavar="SIZE", help="Smallest size; 1K = 1024 B.")] = "1M",
@@ -199,7 +200,7 @@ def collective(
         typer.Option("--format", help="JSON and CSV in SI units.", rich_help_panel=Output),
     ] = "table",
 ) -> None:
-    """Time a collective by size, as nccl-tests does, on a machine of the catalog or a plain wiring."""
+    """Time a collective by size, as nccl-tests does, on a machine of the catalog or a regular topology."""
     from simperf.cli.outputs import verify_outputs
     from simperf.cli.terminal import note
     from simperf.cli.terminal import typed as command
@@ -209,7 +210,7 @@ def collective(
     from simperf.study.collective.request import CollectiveRequest, SizeRange
 
     verify_outputs(plot=plot, map_file=map_file, report=report)
-    typed = [key for key in context.params if getattr(context.get_parameter_source(key), "name", "") == "COMMANDLINE"]
+    typed = typed_options(context)
     shown = CollectiveOutput(
         form=output,
         nccl_json=as_json,
@@ -243,7 +244,7 @@ def collective(
     machine = MachineChoice(
         server=server,
         cluster=cluster,
-        wiring=wiring,
+        topology=topology,
         nodes=nodes,
         fabric=fabric,
         link=link,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from simperf.cli.options import Engine, Force, Format, Plot, Report, Samples, Seed, Set, Vary, forced
+from simperf.cli.options import Engine, Force, Format, Plot, Report, Samples, Seed, Set, Vary, forced, refuse_alone
 
 if TYPE_CHECKING:
     from simperf.analysis.check import Check
@@ -22,6 +22,7 @@ __all__ = ["compare"]
 
 
 def compare(
+    context: typer.Context,
     files: Annotated[
         list[str],
         typer.Argument(
@@ -44,6 +45,7 @@ def compare(
     from simperf.cli.terminal import note, typed
     from simperf.report.tables import format_comparison
 
+    refuse_alone(context, {"engine": "samples"})
     verify_outputs(plot=plot, report=report)
     found = _Comparison(samples, engine)
     loaded = _load(files, forced(changes, force), seed)

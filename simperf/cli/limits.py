@@ -7,12 +7,13 @@ from typing import Annotated, Literal
 
 import typer
 
-from simperf.cli.options import Engine, Force, Format, Samples, Seed, Set, Vary, forced
+from simperf.cli.options import Engine, Force, Format, Samples, Seed, Set, Vary, forced, refuse_alone
 
 __all__ = ["limits"]
 
 
 def limits(
+    context: typer.Context,
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="A scenario's file, or a name of `simperf scenarios list`.")
     ],
@@ -53,6 +54,7 @@ def limits(
     from simperf.study.limits import limits as find_limits
     from simperf.study.sensitivity import sensitivity
 
+    refuse_alone(context, {"by": "flip", "method": "vary", "trajectories": "vary"})
     verify_outputs(plot=plot)
     note_code(file, changes or ())
     scenario = load_scenario(file, forced(changes, force), seed=seed)

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-__all__ = ["Force", "Format", "Kind", "Plot", "Report", "Seed", "Set", "Trace", "forced"]
+__all__ = [
+    "Force",
+    "Format",
+    "Kind",
+    "Plot",
+    "Report",
+    "Seed",
+    "Set",
+    "Trace",
+    "forced",
+    "refuse_alone",
+    "renamed",
+    "typed_options",
+]
 
 Format = Annotated[
     Literal["table", "json", "csv"], typer.Option("--format", help="How to write the result; JSON and CSV in SI units.")
@@ -48,6 +62,49 @@ Samples = Annotated[
     int,
     typer.Option("--samples", metavar="N", min=0, help="Draws of the calibration's constants, for intervals of 90 %."),
 ]
+
+
+def typed_options(context: typer.Context) -> list[str]:
+    """Names of the parameters that were typed, in the order of the command."""
+    source = context.get_parameter_source
+    return [key for key in context.params if getattr(source(key), "name", "") == "COMMANDLINE"]
+
+
+def renamed(old: str, new: str) -> Callable[[str], str]:
+    """Refuse an option by a name that it had once."""
+
+    def refuse(value: str) -> str:
+        if value:
+            from simperf.errors import InputError, Problem
+
+            raise InputError(Problem("no such option any more", file=old, value=value, expected=f"{new} {value}"))
+        return value
+
+    return refuse
+
+
+def refuse_alone(context: typer.Context, partners: Mapping[str, str]) -> None:
+    """Refuse options that were typed without the one beside which they have an effect.
+
+    Parameters
+    ----------
+    context : typer.Context
+    partners : mapping of str to str
+        By the name of a parameter, that of the other.
+
+    Raises
+    ------
+    InputError
+        Each of them.
+    """
+    typed = typed_options(context)
+    if wrong := [key for key in partners if key in typed and partners[key] not in typed]:
+        from simperf.errors import InputError, Problem
+
+        flags = {one.name: max(one.opts, key=len) for one in context.command.params}
+        raise InputError(
+            [Problem("has no effect alone", file=flags[key], expected=f"{flags[partners[key]]} too") for key in wrong]
+        )
 
 
 def forced(changes: list[str] | None, force: bool) -> list[str]:

@@ -7,7 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simperf.cli.options import Engine, Force, Format, Kind, Plot, Report, Samples, Seed, Set, Trace, forced
+from simperf.cli.options import (
+    Engine,
+    Force,
+    Format,
+    Kind,
+    Plot,
+    Report,
+    Samples,
+    Seed,
+    Set,
+    Trace,
+    forced,
+    refuse_alone,
+)
 
 if TYPE_CHECKING:
     from simperf.results import Result
@@ -17,6 +30,7 @@ __all__ = ["run"]
 
 
 def run(
+    context: typer.Context,
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="A scenario's file, or a name of `simperf scenarios list`.")
     ],
@@ -47,6 +61,7 @@ def run(
     from simperf.scenario import check_error, check_expectations, load_scenario
     from simperf.scenario.load import pick_variant
 
+    refuse_alone(context, {"engine": "samples", "pace": "live"})
     verify_outputs(trace=trace, plot=plot, save=save, kind=kind, report=report)
     seconds = _pace(pace)
     note_code(file, changes or ())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from simperf.cli.options import Engine, Force, Format, Report, Samples, Seed, Set, Vary, forced
+from simperf.cli.options import Engine, Force, Format, Report, Samples, Seed, Set, Vary, forced, refuse_alone
 
 if TYPE_CHECKING:
     from simperf.hardware import Machine
@@ -19,6 +19,7 @@ __all__ = ["Shown", "sweep"]
 
 
 def sweep(
+    context: typer.Context,
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="A scenario's file, or a name of `simperf scenarios list`.")
     ],
@@ -57,6 +58,7 @@ def sweep(
     from simperf.study.sweep import journal_of
     from simperf.study.sweep import sweep as run_sweep
 
+    refuse_alone(context, {"kind": "plot", "metric": "plot", "fresh": "output_file"})
     verify_outputs(plot=plot, report=report)
     if plot is not None and kind == "heatmap" and len(vary or ()) != 2:
         needed = 'two --vary, such as "program.gpus=1,2" and "program.batch=32,64"; or --plot-kind lines'

@@ -160,7 +160,7 @@ class Call:
             message = f"NCCL has no {self.collective} of its own"
             problems.append(Problem(message, key="algorithm", value=self.algorithm, expected=other))
         if not self.machine.servers:
-            message = "NCCL runs on the GPUs of a machine, and a wiring has none"
+            message = "NCCL runs on the GPUs of a machine, and a topology has none"
             problems.append(Problem(message, key="algorithm", value=self.algorithm, expected=other))
         if self.exact:
             message = "NCCL's channels are flows, without an event for each send"

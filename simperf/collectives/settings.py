@@ -43,6 +43,8 @@ HOSTED = ("torch", "profiler")
 #: architectures of GPUs that NCCL runs on
 ARCHITECTURES = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
 
+#: versions that the constants and the rules below are of: the code of 2.28, measured tables of 2.3 to 2.29
+FIRST, LAST = (2, 0), (2, 29)
 #: versions from which on NCCL has trees, has channels pass the same GPUs in every server, has the switch add up
 TREES, SAME_GPUS, SWITCHES = (2, 4), (2, 5), (2, 18)
 
@@ -131,12 +133,16 @@ class NcclSettings:
         if not readable:  # of a number, 2.20 would be 2.2
             message = "a version of NCCL, as a text"
             problems.append(Problem(message, key=f"{at}version", value=str(version), expected='such as "2.28"'))
+        elif version and not FIRST <= _numbers(version) <= LAST:
+            message = "no version of NCCL that the model knows"
+            expected = "{}.{} to {}.{}".format(*FIRST, *LAST)
+            problems.append(Problem(message, key=f"{at}version", value=version, expected=expected))
         if protocol and protocol not in PROTOCOLS:
             message = f"no such protocol of NCCL{nearest(protocol, PROTOCOLS)}"
             problems.append(Problem(message, key=f"{at}protocol", value=protocol, expected=", ".join(PROTOCOLS)))
         if problems:
             raise InputError(problems)
-        numbers = tuple(int(part) for part in version.split(".")[:2]) if version else ()
+        numbers = _numbers(version) if version else ()
         rings = "ring" in NCCL[algorithm] or (numbers and numbers < TREES)
         if switched and (rings or (numbers and numbers < SWITCHES)):
             why = "rings alone are asked for" if rings else f"NCCL {version} has no reduction in the switch"
@@ -157,6 +163,11 @@ class NcclSettings:
     def spread(self) -> bool:
         """Whether channels take turns over all GPUs near a NIC; later (src/graph/search.cc) they share some."""
         return bool(self.version) and self.version < SAME_GPUS
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Major and minor number of a version."""
+    return tuple(int(part) for part in version.split(".")[:2])
 
 
 #: of a present version that is left to choose

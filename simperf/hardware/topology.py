@@ -82,7 +82,9 @@ class Topology:
     def __post_init__(self) -> None:
         problems = []
         if self.kind not in TOPOLOGIES:
-            problems.append(Problem(f"no such wiring{nearest(self.kind, TOPOLOGIES)}", key="wiring", value=self.kind))
+            problems.append(
+                Problem(f"no such topology{nearest(self.kind, TOPOLOGIES)}", key="topology", value=self.kind)
+            )
         if self.nranks < 1:
             problems.append(Problem("there must be at least one rank", key="ranks", value=str(self.nranks)))
         if not 0.0 < self.bandwidth < float("inf"):

@@ -35,7 +35,7 @@ def validation_text(found: Validation, *, points: bool = False) -> str:
         for row in found.points:
             state = "fitted" if row.fitted else "held out"
             times = f"{quantity(row.measured, row.unit)}  {quantity(row.predicted, row.unit)}"
-            lines.append(f"{row.key}  {state}  {times}  {row.error:+.1%}{'' if row.inside else '  outside'}")
+            lines.append(f"{row.key}  {state}  {times}  {row.error:+.1%}{'  outside' if row.inside is False else ''}")
         lines.append("")
     summaries = found.summaries()
     width = max(len(row.name) for row in summaries)
@@ -44,9 +44,10 @@ def validation_text(found: Validation, *, points: bool = False) -> str:
     lines.append(f"{'series':<{width}}  points          n    MAPE  median   worst    bias  in 90 %{more}")
     for one in summaries:
         state = "fitted  " if one.fitted else "held out"
+        inside = "not known" if one.coverage is None else f"{one.coverage:.0%}"
         lines.append(
             f"{one.name:<{width}}  {state} {one.points:>8} {one.mape:>7.1%} {one.median:>7.1%} {one.worst:>+7.1%} "
-            f"{one.bias:>+7.1%} {one.coverage:>8.0%}" + (f"{one.plain:>15.1%}" if one.plain is not None else "")
+            f"{one.bias:>+7.1%} {inside:>8}" + (f"{one.plain:>15.1%}" if one.plain is not None else "")
         )
     if told:
         lines.append("two constants: the MAPE of a fixed time and one rate for each model; of steps, of a roofline")

@@ -119,7 +119,7 @@ def show_collective(
     if output.report is not None:
         from simperf.report.html import collective_report, save_page
 
-        where = getattr(found.built.machine, "name", "") or found.choice.wiring
+        where = getattr(found.built.machine, "name", "") or found.choice.topology
         among = f"{len(found.built.ranks)} ranks on {where}"
         name = found.collective
         page = collective_report(
@@ -158,9 +158,9 @@ def _header(found: AlgorithmComparison, request: CollectiveRequest) -> str:
     machine, count, profile = found.built.machine, len(found.built.ranks), found.choice.profile
     name = machine.name
     lines = [f"# simperf collective {found.collective}: {count} rank{'' if count == 1 else 's'} on {name}"]
-    if found.choice.wiring:
+    if found.choice.topology:
         rate, wait = format_quantity(found.choice.bandwidth, "B/s"), format_quantity(found.choice.latency, "s")
-        crossed = "; a route crosses two, r0> from rank 0 and >r0 to it" if found.choice.wiring == "star" else ""
+        crossed = "; a route crosses two, r0> from rank 0 and >r0 to it" if found.choice.topology == "star" else ""
         lines.append(f"# every link {rate} each way, {wait}{crossed}")
     if profile is not None:
         lines.append(f"# profile {profile.name}: {profile.title}")

@@ -93,10 +93,11 @@ def _validation(found: Validation) -> list[str]:
         "|---|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for row in found.summaries():
+        inside = "" if row.coverage is None else f"{100 * row.coverage:.0f} %"
         lines.append(
             f"| {row.name} | {'fitted' if row.fitted else 'not fitted'} | {row.points} | {_percent(row.mape)} "
             f"| {_percent(row.median)} | {_percent(row.worst, sign=True)} | {_percent(row.bias, sign=True)} "
-            f"| {100 * row.coverage:.0f} % | {'' if row.plain is None else _percent(row.plain)} |"
+            f"| {inside} | {'' if row.plain is None else _percent(row.plain)} |"
         )
     lines += ["", *(f"Not predicted: {series}: {reason}." for series, reason in found.skipped.items())]
     return lines

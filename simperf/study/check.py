@@ -6,9 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from simperf.errors import InputError, SimperfError, UnknownNameError, nearest
+from simperf.errors import InputError, Problem, SimperfError, UnknownNameError, nearest
 from simperf.files import read_toml
 from simperf.hardware import KINDS, PART_KINDS, Catalog, build_machine, check_machine, read_part
+from simperf.json_file import read_json
+from simperf.layout import DIMENSIONS
+from simperf.layout.layout_file import read_layout
 from simperf.programs.stack_file import load_stack
 from simperf.results import Result
 from simperf.run import run_placed
@@ -24,6 +27,10 @@ from simperf.scenario.expectation import KINDS as EXPECTATIONS
 from simperf.scenario.profile_use import refuse_unused
 from simperf.study.planning.candidates import choices
 from simperf.study.planning.request import load_request
+from simperf.workload.modelfile import FORMAT as TRACED
+from simperf.workload.modelfile import read_model
+from simperf.workload.transformers.hugging_face import read_config
+from simperf.workload.transformers.transformer_file import read_transformer
 
 __all__ = ["FileCheck", "check_file"]
 
@@ -42,7 +49,7 @@ def check_file(
     run: bool = False,
     play: Callable[..., Result] = run_placed,
 ) -> FileCheck:
-    """Check a scenario, a plan, or the file of a part, server, cluster or stack.
+    """Check a scenario, a plan, a model, a layout, or the file of a part, server, cluster, profile or stack.
 
     Parameters
     ----------
@@ -62,13 +69,17 @@ def check_file(
         With every problem of the file.
     """
     path = find_scenario(name)
-    data = read_toml(path).data
-    if data.get("kind") == "stack" and "program" not in data:
-        return FileCheck(True, (f"ok  {name}: {_stack(path, folders)}",))
-    if "kind" in data and "program" not in data:
-        return FileCheck(True, (f"ok  {name}: {_part(path, folders)}",))
-    if "plan" in data and "program" not in data:
-        return FileCheck(True, (f"ok  {name}: {_plan(path)}",))
+    missing = [folder for folder in folders if not folder.is_dir()]
+    if missing:
+        raise InputError([Problem("no such folder", file="--folder", value=str(folder)) for folder in missing])
+    what = _what(path)
+    if what in _PARTS:
+        return FileCheck(True, (f"ok  {name}: {_PARTS[what](path, folders)}",))
+    if folders:
+        message = f"{name} is {what}, which names no part of a folder"
+        raise InputError(Problem(message, file="--folder", value=str(folders[0]), expected="no such option"))
+    if what in _OTHERS:
+        return FileCheck(True, (f"ok  {name}: {_OTHERS[what](path)}",))
     scenario = load_scenario(path, code=run)
     if run:
         return _run(name, scenario, play)
@@ -77,6 +88,35 @@ def check_file(
     expected = f", {_counted(kinds)}" if kinds else ""
     line = f"ok  {name}: scenario of the program {scenario.program.name}{with_variants}{expected}"
     return FileCheck(True, (line,))
+
+
+def _what(path: str) -> str:
+    """What a file is, by its format, its kind or its keys."""
+    if path.endswith((".json", ".json.gz")):
+        return _what_json(path)
+    data = read_toml(path).data
+    if "program" in data:
+        return "a scenario"
+    if "kind" in data:
+        return "a stack" if data["kind"] == "stack" else "a part"
+    if data.get("format") == TRACED or not data.keys().isdisjoint(("layers", "hidden", "heads", "vocabulary")):
+        return "a model"
+    if not data.keys().isdisjoint((*DIMENSIONS, "sharding")):
+        return "a layout"
+    return "a plan" if "plan" in data else "a scenario"
+
+
+def _what_json(path: str) -> str:
+    """What a file of JSON is, of those that are checked."""
+    data = read_json(path).data
+    keys = data.keys() if isinstance(data, dict) else ()
+    if "model_type" in keys:
+        return "a configuration"
+    if "format" in keys and data["format"] == TRACED:
+        return "a model"
+    message = "this is JSON, and neither a traced model nor the configuration of a transformer"
+    expected = "a TOML file; `simperf show` reads a saved result, `simperf calibrate fit` measurements"
+    raise InputError(Problem(message, file=path, expected=expected))
 
 
 def _counted(kinds: list[str]) -> str:
@@ -124,11 +164,41 @@ def _stack(path: str, folders: Sequence[Path]) -> str:
     return f"stack {stack.title} of strategy {stack.strategy}, {count} value{'' if count == 1 else 's'} with a source"
 
 
+def _model(path: str) -> str:
+    """Check the file of a model; says what it is."""
+    if path.endswith(".toml") and read_toml(path).data.get("format") != TRACED:
+        model = read_transformer(path)
+        return f"model {model.name} by its dimensions, {model.parameters:,} parameters"
+    traced = read_model(path)
+    return f"model {traced.name}, traced, {traced.parameter_count:,.0f} parameters"
+
+
+def _configuration(path: str) -> str:
+    """Check the configuration of a transformer; says what it is."""
+    return f"configuration of a transformer of {read_config(path).parameters:,} parameters"
+
+
+def _layout(path: str) -> str:
+    """Check the file of a layout; says what it is."""
+    layout = read_layout(path)
+    return f"layout {layout} of {layout.ranks} rank{'' if layout.ranks == 1 else 's'}"
+
+
 def _plan(path: str) -> str:
     """Check a plan's file; says what it is."""
     request = load_request(path)
     count = len(choices(request))
     return f"plan for {request.model.name}, {count} candidate{'' if count == 1 else 's'}"
+
+
+#: checks of files that may name parts of folders, and of others; each says what the file is
+_PARTS: dict[str, Callable[[str, Sequence[Path]], str]] = {"a part": _part, "a stack": _stack}
+_OTHERS: dict[str, Callable[[str], str]] = {
+    "a configuration": _configuration,
+    "a layout": _layout,
+    "a model": _model,
+    "a plan": _plan,
+}
 
 
 def _run(name: str, scenario: Scenario, play: Callable[..., Result]) -> FileCheck:

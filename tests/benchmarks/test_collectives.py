@@ -110,7 +110,7 @@ def test_cost_grows_no_faster_than_the_number_of_ranks(benchmark, shown, seconds
 
 def test_a_whole_command_over_1024_ranks(benchmark, shown):
     start = "import sys; from simperf.cli import main; sys.exit(main())"
-    words = [sys.executable, "-c", start, "collective", "all-reduce", "--wiring", "ring", "--ranks", "1024"]
+    words = [sys.executable, "-c", start, "collective", "all-reduce", "--topology", "ring", "--ranks", "1024"]
 
     def call():
         return subprocess.run([*words, "-b", "100M", "-e", "100M"], check=True, capture_output=True, text=True).stdout

@@ -317,3 +317,42 @@ def test_rows_of_size_zero_are_named(tmp_path, capsys):
     profile = fitted(tmp_path, {2**20: 6e-5, 2**26: 7e-4}, changed=with_zero)
     assert "size 0" in capsys.readouterr().out
     assert of_program(profile, 2**26).time == pytest.approx(7e-4, rel=1e-6)
+
+
+def test_single_readings_tell_no_interval(log, tmp_path, capsys):
+    """A log has one time a size: that another one would be the same is not claimed."""
+    data, profile = str(tmp_path / "data.json"), str(tmp_path / "mine.toml")
+    assert main(["calibrate", "import", str(log), "-o", data]) == 0
+    assert main(["calibrate", "fit", data, "-o", profile]) == 0
+    report = capsys.readouterr().out
+    assert "## warning: all: one reading a point, which tells no interval" in report
+    assert "90 %" not in report
+    assert main(["calibrate", "validate", profile, data]) == 0
+    out, err = capsys.readouterr()
+    assert "not known" in out
+    assert "100%" not in out
+    assert "--hold-out" not in err
+    found = simperf.calibrate.validate(profile, data)
+    assert {one.inside for one in found.points} == {None}
+    assert "not known" in found._repr_html_()
+
+
+def test_no_size_of_a_log_can_be_held_out(log, tmp_path, capsys):
+    data = str(tmp_path / "data.json")
+    assert main(["calibrate", "import", str(log), "-o", data]) == 0
+    assert main(["calibrate", "fit", data, "--hold-out", "5"]) == 2
+    assert "--hold-out: no point can be held out: each has a constant of its own" in capsys.readouterr().err
+    assert main(["calibrate", "fit", data, "--hold-out", "0"]) == 0
+    assert "--hold-out" not in simperf.calibrate.fit(data).text
+
+
+def test_several_readings_of_a_size_tell_one(tmp_path, capsys):
+    logs = [tmp_path / f"{i}.log" for i in range(3)]
+    for factor, file in zip((1.0, 1.1, 0.9), logs, strict=True):
+        file.write_text(nccl_log({size: factor * time for size, time in times().items()}, 8))
+    data = str(tmp_path / "data.json")
+    assert main(["calibrate", "import", *map(str, logs), "-o", data]) == 0
+    found = simperf.calibrate.fit(data)
+    assert all(
+        one.low < one.value < one.high and not one.note for m in found.models.values() for one in m.constant.values()
+    )

@@ -51,9 +51,12 @@ def test_every_point_on_request(simperf, fitted):
 
 def test_a_profile_whose_points_were_all_fitted_is_told_apart(simperf, fitted):
     assert simperf("calibrate", "fit", "few.json", "-o", "all.toml", "--hold-out", 0)[0] == 0
-    code, _, err = simperf("calibrate", "validate", "all.toml", "few.json", "--within", 0)
+    code, _, err = simperf("calibrate", "validate", "all.toml", "few.json")
     assert code == 0
-    assert "every point was fitted, which says little" in err
+    assert "every point was fitted, which says little: fit with --hold-out 5" in err
+    code, _, err = simperf("calibrate", "validate", "all.toml", "few.json", "--within", 0)
+    assert code == 2
+    assert "--within: no point was held out of the fit" in err
 
 
 def test_a_data_set_that_the_profile_says_nothing_of(simperf, fitted, tmp_path):

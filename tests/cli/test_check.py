@@ -1,6 +1,10 @@
 """`simperf check`: files read, parts read, and scenarios held to what they carry."""
 
+import pytest
+
 from simperf.programs.stack_file import stacks
+from simperf.workload import zoo
+from simperf.workload.modelfile import write_model
 
 
 def test_scenarios_and_parts(simperf, chain, tmp_path):
@@ -178,3 +182,47 @@ def test_a_scenario_is_no_saved_result(simperf, chain):
     code, _, err = simperf("show", chain)
     assert code == 2
     assert "`simperf run FILE` runs a scenario" in err
+
+
+MODEL = "format = 1\nname = 'mine'\nlayers = 2\nhidden = 64\nheads = 4\nvocabulary = 100\nsequence = 16\n"
+CONFIG = """{
+"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
+"intermediate_size": 128, "vocab_size": 100, "max_position_embeddings": 16
+}"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("model.toml", MODEL, "model mine by its dimensions, 144,192 parameters"),
+        ("layout.toml", "format = 1\ndp = 4\ntp = 2\n", "of 8 ranks"),
+        ("config.json", CONFIG, "configuration of a transformer of 95,040 parameters"),
+        ("bad-model.toml", MODEL.replace("heads = 4", "heads = 5"), "bad-model.toml:5: heads: "),
+        ("bad-layout.toml", "dp = 4\ntp = 0\n", "bad-layout.toml:2: tp: "),
+        ("bad.json", CONFIG.replace('s": 4', 's": 5'), "bad.json:2: num_attention_heads: hidden_size = 64 is not"),
+        ("other.json", "{}", "neither a traced model nor the configuration of a transformer"),
+    ],
+)
+def test_a_model_a_layout_and_a_configuration_are_checked(simperf, tmp_path, name, text, said):
+    (tmp_path / name).write_text(text)
+    code, out, err = simperf("check", tmp_path / name)
+    assert code == (0 if out else 2)
+    assert said in out + err
+    assert bool(out) == name.startswith(("model", "layout", "config"))
+
+
+def test_a_traced_model_is_checked(simperf, tmp_path):
+    write_model(zoo.load("lenet"), tmp_path / "lenet.json")
+    code, out, _ = simperf("check", tmp_path / "lenet.json")
+    assert (code, "traced, 129,068 parameters" in out) == (0, True)
+    write_model(zoo.load("lenet"), tmp_path / "lenet.toml")
+    assert "traced, 129,068 parameters" in simperf("check", tmp_path / "lenet.toml")[1]
+
+
+def test_a_folder_that_is_not_there_or_has_no_effect_is_refused(simperf, tmp_path):
+    code, _, err = simperf("check", "d2l/async", "--folder", tmp_path / "nowhere")
+    assert code == 2
+    assert "--folder: no such folder" in err
+    code, _, err = simperf("check", "d2l/async", "--folder", tmp_path)
+    assert code == 2
+    assert "--folder: d2l/async is a scenario, which names no part of a folder" in err

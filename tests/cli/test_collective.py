@@ -7,8 +7,8 @@ import pytest
 
 from simperf.cli import main
 
-RING = ["collective", "all-reduce", "--wiring", "ring", "--ranks", "8"]
-STAR = ["collective", "all-reduce", "--wiring", "star", "--ranks", "8", "--latency", "250 ns"]
+RING = ["collective", "all-reduce", "--topology", "ring", "--ranks", "8"]
+STAR = ["collective", "all-reduce", "--topology", "star", "--ranks", "8", "--latency", "250 ns"]
 
 
 def run(capsys, *words):
@@ -85,12 +85,12 @@ def test_csv_in_si_units(capsys):
     [("all-to-all", "direct"), ("send-recv", "direct"), ("gather", "binomial-tree"), ("all-gather", "ring")],
 )
 def test_every_collective_has_an_algorithm_of_its_own(capsys, name, algorithm):
-    code, out, _ = run(capsys, "collective", name, "--wiring", "star", "--ranks", "4", "-e", "1M")
+    code, out, _ = run(capsys, "collective", name, "--topology", "star", "--ranks", "4", "-e", "1M")
     assert (code, titles(out)) == (0, [algorithm])
 
 
 def test_direct_is_no_other_name_where_it_is_a_name(capsys):
-    words = ["--wiring", "star", "--ranks", "4", "-b", "1M", "-e", "1M", "--algo", "direct"]
+    words = ["--topology", "star", "--ranks", "4", "-b", "1M", "-e", "1M", "--algo", "direct"]
     assert titles(run(capsys, "collective", "all-to-all", *words)[1]) == ["direct"]
     assert titles(run(capsys, "collective", "all-reduce", *words)[1]) == ["sharded"]
 
@@ -163,12 +163,12 @@ def test_pictures(capsys, tmp_path):
     ("words", "text"),
     [
         (["all-reduce"], "name one machine"),
-        (["all-reduce", "--wiring", "ring", "--ranks", "4", "--server", "dgx-1v"], "two machines"),
+        (["all-reduce", "--topology", "ring", "--ranks", "4", "--server", "dgx-1v"], "two machines"),
         (["allreduce", "--server", "dgx-1v"], "did you mean 'all-reduce'"),
         (["all-reduce", "--server", "dgx1v"], "did you mean"),
         (["all-reduce", "--server", "dgx-1v", "--algo", "rign"], "did you mean 'ring'"),
         (["all-reduce", "--server", "dgx-1v", "--algo", "nccl-rign"], "did you mean 'nccl-ring'"),
-        (["all-reduce", "--wiring", "ring", "--ranks", "4", "--algo", "nccl"], "--algo: NCCL runs on the GPUs"),
+        (["all-reduce", "--topology", "ring", "--ranks", "4", "--algo", "nccl"], "--algo: NCCL runs on the GPUs"),
         (["gather", "--server", "dgx-1v", "--algo", "nccl"], "unknown gather algorithm 'nccl'"),
         (["all-reduce", "--server", "dgx-1v", "--chunks", "4"], "--chunks: none of nccl has this option"),
         (["broadcast", "--server", "dgx-1v", "--root", "2"], "--root: none of nccl has this option"),
@@ -187,36 +187,39 @@ def test_pictures(capsys, tmp_path):
         (["all-reduce", "--server", "dgx-a100", "--in-network"], "nvswitch2 cannot add up, on dgx-a100 (read: true)"),
         (["all-reduce", "--server", "dgx-1v", "--algo", "ring", "--launches", "8"], "--launches: none of ring has"),
         (
-            ["all-reduce", "--wiring", "star", "--ranks", "4", "--nccl-version", "2.4"],
+            ["all-reduce", "--topology", "star", "--ranks", "4", "--nccl-version", "2.4"],
             "--nccl-version: none of ring has",
         ),
         (["all-reduce", "--server", "dgx-1v", "--algo", "nccl,ring", "--map", "m.svg"], "either, not both"),
         (["all-reduce", "--server", "dgx-1v", "--map", "m.svg", "--launches", "8"], "--launches: a map of idealised"),
         (["all-reduce", "--server", "dgx-1v", "--ranks", "9"], "8 GPUs"),
         (["all-reduce", "--server", "dgx-1v", "--nodes", "0"], "at least one server"),
-        (["all-reduce", "--wiring", "ring"], "number of its ranks"),
-        (["all-reduce", "--wiring", "ring", "--ranks", "0"], "at least one rank"),
-        (["all-reduce", "--wiring", "rng", "--ranks", "4"], "did you mean 'ring'"),
-        (["all-reduce", "--wiring", "ring", "--ranks", "4", "--bandwidth", "50 Gb/s"], "bits or bytes"),
-        (["all-reduce", "--wiring", "ring", "--ranks", "4", "--latency", "5"], "unit is missing"),
-        (["all-reduce", "--wiring", "ring", "--ranks", "4", "-b", "2M", "-e", "1M"], "larger than the largest"),
-        (["all-reduce", "--wiring", "ring", "--ranks", "4", "-f", "1"], "factor above 1"),
-        (["all-reduce", "--wiring", "ring", "--ranks", "4", "-f", "nan"], "factor above 1"),
-        (["all-reduce", "--wiring", "ring", "--ranks", "4", "-f", "inf"], "factor above 1"),
-        (["all-reduce", "--wiring", "ring", "--ranks", "4", "-b", "-5"], "0 or more"),
-        (["all-reduce", "--wiring", "ring", "--ranks", "4", "--nodes", "2"], "a wiring has none"),
-        (["all-reduce", "--server", "dgx-1v", "--latency", "1 us"], "--latency: it belongs to --wiring"),
+        (["all-reduce", "--topology", "ring"], "number of its ranks"),
+        (["all-reduce", "--topology", "ring", "--ranks", "0"], "at least one rank"),
+        (["all-reduce", "--topology", "rng", "--ranks", "4"], "did you mean 'ring'"),
+        (["all-reduce", "--topology", "ring", "--ranks", "4", "--bandwidth", "50 Gb/s"], "bits or bytes"),
+        (["all-reduce", "--topology", "ring", "--ranks", "4", "--latency", "5"], "unit is missing"),
+        (["all-reduce", "--topology", "ring", "--ranks", "4", "-b", "2M", "-e", "1M"], "larger than the largest"),
+        (["all-reduce", "--topology", "ring", "--ranks", "4", "-f", "1"], "factor above 1"),
+        (["all-reduce", "--topology", "ring", "--ranks", "4", "-f", "nan"], "factor above 1"),
+        (["all-reduce", "--topology", "ring", "--ranks", "4", "-f", "inf"], "factor above 1"),
+        (["all-reduce", "--topology", "ring", "--ranks", "4", "-b", "-5"], "0 or more"),
+        (["all-reduce", "--topology", "ring", "--ranks", "4", "--nodes", "2"], "a topology has none"),
+        (["all-reduce", "--server", "dgx-1v", "--latency", "1 us"], "--latency: it belongs to --topology"),
         (["all-reduce", "--server", "dgx-1v", "--fabric", "rail"], "give --nodes"),
         (["all-reduce", "--server", "dgx-1v", "--nodes", "2", "--oversubscription", "2"], "fat-tree"),
-        (["all-reduce", "--wiring", "ring", "--ranks", "4", "--chunks", "4"], "has this option"),
-        (["all-reduce", "--wiring", "ring", "--ranks", "4", "--protocol", "LL12"], "did you mean"),
-        (["all-reduce", "--wiring", "ring", "--ranks", "4", "--algo", "central"], "servers"),
-        (["reduce-scatter", "--wiring", "star", "--ranks", "6", "--algo", "halving-doubling"], "power of two"),
+        (["all-reduce", "--topology", "ring", "--ranks", "4", "--chunks", "4"], "has this option"),
+        (["all-reduce", "--topology", "ring", "--ranks", "4", "--protocol", "LL12"], "did you mean"),
+        (["all-reduce", "--topology", "ring", "--ranks", "4", "--algo", "central"], "servers"),
+        (["reduce-scatter", "--topology", "star", "--ranks", "6", "--algo", "halving-doubling"], "power of two"),
         (
-            ["broadcast", "--wiring", "star", "--ranks", "6", "--algo", "binomial-tree", "--root", "6"],
+            ["broadcast", "--topology", "star", "--ranks", "6", "--algo", "binomial-tree", "--root", "6"],
             "none of the ranks",
         ),
-        (["all-reduce", "--wiring", "star", "--ranks", "6", "--algo", "hierarchical", "--group", "4"], "servers of 4"),
+        (
+            ["all-reduce", "--topology", "star", "--ranks", "6", "--algo", "hierarchical", "--group", "4"],
+            "servers of 4",
+        ),
     ],
 )
 def test_what_is_refused_with_a_reason(capsys, words, text):
@@ -230,7 +233,7 @@ def test_what_is_refused_with_a_reason(capsys, words, text):
 @pytest.mark.parametrize("words", [["--ranks", "1"], ["--ranks", "2"], ["--ranks", "7"]])
 def test_odd_numbers_of_ranks_and_tiny_sizes(capsys, words):
     code, out, _ = run(
-        capsys, "collective", "all-reduce", "--wiring", "star", *words, "--algo", "all", "-b", "0", "-e", "4"
+        capsys, "collective", "all-reduce", "--topology", "star", *words, "--algo", "all", "-b", "0", "-e", "4"
     )
     assert code == 0
     assert "nan" not in out
@@ -294,7 +297,7 @@ def test_all_that_is_wrong_with_the_options_with_their_names(capsys, words, text
 
 
 def test_one_rank_and_nodes_beyond_reason(capsys):
-    _, out, _ = run(capsys, "collective", "all-reduce", "--wiring", "ring", "--ranks", "1", "-b", "8", "-e", "8")
+    _, out, _ = run(capsys, "collective", "all-reduce", "--topology", "ring", "--ranks", "1", "-b", "8", "-e", "8")
     assert "1 rank on" in out
     code, _, err = run(capsys, "collective", "all-reduce", "--server", "dgx-1v", "--nodes", "100000")
     assert code == 2

@@ -51,7 +51,7 @@ def test_every_collective_of_nccl_by_default(collective):
 
 @pytest.mark.parametrize(
     "words",
-    [["--wiring", "star", "--ranks", "4"], ["--server", "mi300x-8gpu"], ["--server", "dgx-a100", "--algo", "ring"]],
+    [["--topology", "star", "--ranks", "4"], ["--server", "mi300x-8gpu"], ["--server", "dgx-a100", "--algo", "ring"]],
 )
 def test_where_it_does_not_run_or_is_not_asked_for_the_table_says_that_it_is_idealised(capsys, words):
     out = run(capsys, "collective", "all-reduce", *words, "-e", "1M")

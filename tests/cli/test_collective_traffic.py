@@ -7,8 +7,8 @@ import pytest
 from simperf.cli import main
 from simperf.collectives.effort import Effort
 
-RING = ["collective", "all-reduce", "--wiring", "ring", "--ranks", "4", "-b", "4M", "-e", "4M"]
-STAR = ["collective", "all-reduce", "--wiring", "star", "--ranks", "8", "-b", "1M", "-e", "1M"]
+RING = ["collective", "all-reduce", "--topology", "ring", "--ranks", "4", "-b", "4M", "-e", "4M"]
+STAR = ["collective", "all-reduce", "--topology", "star", "--ranks", "8", "-b", "1M", "-e", "1M"]
 
 
 def run(capsys, *words):

@@ -20,7 +20,7 @@ ELSEWHERE = (
     *("calibrate", "lesson open", "trace", "zoo make", "accuracy", "zoo show net.json", "run scenario.toml"),
     *(
         "collective all-reduce --best",
-        "collective all-reduce --wiring star --ranks 64 --map",
+        "collective all-reduce --topology star --ranks 64 --map",
         "limits d2l/async --flip",
     ),
 )

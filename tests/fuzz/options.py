@@ -21,7 +21,7 @@ LINES = {
     ("collective",): (
         "all-reduce --server dgx-a100 -b 1M -e 16M",
         "all-gather --cluster dgx-a100 --nodes 2 -b 1M -e 4M",
-        "broadcast --wiring ring --ranks 4 -b 1M -e 1M",
+        "broadcast --topology ring --ranks 4 -b 1M -e 1M",
         "all-to-all --server dgx-1v -b 1M -e 1M",
     ),
     ("schema",): ("scenario", "part"),

@@ -144,7 +144,7 @@ def test_a_sweep_a_plan_and_a_collective(tmp_path, capsys):
     assert main(["sweep", "d2l/async", *vary, "--no-cache", "--report", str(out["sweep"])]) == 0
     some = ["-b", "1M", "-e", "4M", "-f", "2", "--report"]
     assert main(["collective", "all-reduce", "--server", "dgx-1v", "--algo", "all", *some, str(out["collective"])]) == 0
-    plain = ["--ranks", "4", "--wiring", "ring", "--bandwidth", "1 GB/s", "--latency", "1 us"]
+    plain = ["--ranks", "4", "--topology", "ring", "--bandwidth", "1 GB/s", "--latency", "1 us"]
     assert main(["collective", "all-reduce", *plain, *some, str(out["wiring"])]) == 0
     pages = {name: checked(path.read_text("utf-8")) for name, path in out.items()}
     assert "No winner" in pages["sweep"]

@@ -139,7 +139,7 @@ def test_configurations_from_a_file(tmp_path):
         ({"hidden_act": "silux"}, "hidden_act: no such activation"),
         ({"attention_bias": True}, "attention_bias: biases in one half"),
         ({"model_type": "mistral", "sliding_window": 1024}, "window of 1024 tokens"),
-        ({"num_key_value_heads": 5}, "config.json.*kv_heads"),
+        ({"num_key_value_heads": 5}, "config.json:1: num_key_value_heads: 32 query heads"),
     ],
 )
 def test_configurations_of_other_models_are_refused(change, message, tmp_path):
@@ -163,3 +163,27 @@ def test_files_that_are_no_configuration(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(InputError, match="hidden_size: is missing"):
         read_config(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "key", "words"),
+    [
+        ({"num_attention_heads": 7}, "num_attention_heads", "hidden_size = 64 is not a multiple"),
+        ({"num_key_value_heads": 3}, "num_key_value_heads", "a divisor of num_attention_heads"),
+        ({"vocab_size": 0}, "vocab_size", "a whole number, 1 or more"),
+        ({"hidden_size": "64"}, "hidden_size", "a whole number is expected"),
+        ({"num_experts": 4, "num_experts_per_tok": 5}, "num_experts_per_tok", "1 to num_experts"),
+        ({"sliding_window": "all", "use_sliding_window": True}, "sliding_window", "a whole number is expected"),
+    ],
+)
+def test_what_is_wrong_with_a_configuration_is_told_by_its_own_keys(tmp_path, change, key, words):
+    config = {"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4}
+    config |= {"intermediate_size": 128, "vocab_size": 100, "max_position_embeddings": 16, **change}
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(config, indent=1))
+    with pytest.raises(InputError) as caught:
+        read_config(file)
+    (problem,) = caught.value.problems
+    assert (problem.file, problem.key) == (str(file), key)
+    assert problem.line == list(config).index(key) + 2
+    assert words in str(problem)

@@ -60,6 +60,11 @@ class FitSet:
     fits: tuple[SeriesFit, ...]
     skipped: tuple[ModelChoice, ...]
 
+    @property
+    def holds_out(self) -> bool:
+        """Whether points were held out of any fit."""
+        return any(one.held_out is not None for one in self.fits)
+
     def __getitem__(self, name: str) -> SeriesFit:
         return next(one for one in self.fits if one.fit.model.name == name)
 

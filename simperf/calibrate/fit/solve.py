@@ -13,7 +13,7 @@ from simperf.calibrate.fit.model import Array, Columns, Data, Model
 from simperf.calibrate.fit.quantity import quantity
 from simperf.errors import InputError, Problem, SimperfError
 
-__all__ = ["DRAWS", "Fit", "Fitted", "best_of", "fit"]
+__all__ = ["DRAWS", "NO_INTERVAL", "Fit", "Fitted", "best_of", "fit"]
 
 #: joint draws that are kept of each fit
 DRAWS = 64
@@ -28,6 +28,8 @@ _PASSES = 8
 _STEP = 1e-6
 #: difference of the strict criterion that says nothing
 _EQUAL = 2.0
+#: note of constants that are single readings
+NO_INTERVAL = "one reading a point, which tells no interval"
 
 
 @dataclass(frozen=True)
@@ -130,17 +132,19 @@ class Fit:
             "[[Variables]]",
         ]
         width = max(len(name) for name in self.constants)
+        unknown = all(one.note == NO_INTERVAL for one in self.constants.values())
         for name, one in self.constants.items():
             share = f" ({one.stderr / abs(one.value):.2%})" if one.value and not one.note else ""
             low, high = quantity(one.low, one.unit), quantity(one.high, one.unit)
             value, spread = quantity(one.value, one.unit), quantity(one.stderr, one.unit)
             text = f"    {name + ':':<{width + 1}} {value} +/- {spread}{share}"
-            lines.append(f"{text}, 90 %: {low} to {high}")
+            lines.append(f"    {name + ':':<{width + 1}} {value}" if unknown else f"{text}, 90 %: {low} to {high}")
         strong = sorted(self.correlations.items(), key=lambda row: -abs(row[1]))
         if strong:
             lines.append("[[Correlations]] (unreported correlations are < 0.100)")
             lines += [f"    C({b}, {a}) = {value:+.4f}" for (a, b), value in strong]
-        lines += [f"    ## warning: {text}" for text in self.warnings]
+        warnings = [f"all: {NO_INTERVAL}"] if unknown else self.warnings
+        lines += [f"    ## warning: {text}" for text in warnings]
         return "\n".join(lines)
 
 
@@ -194,6 +198,8 @@ def fit(model: Model, data: Data, *, seed: int = 0, draws: int = DRAWS) -> Fit:
 
 def _told(model: Model, data: Data, values: dict[str, float], *, seed: int, draws: int) -> Fit:
     """Constants that the points say themselves; they are as sure as readings of one point are close."""
+    # where there is one reading a point, nothing says how close another one would be
+    note = "" if any(len(each) > 1 for each in data.samples) else NO_INTERVAL
     own = [np.log(each / np.median(each)) for each in data.samples if len(each) > 1]
     spread = float(np.sqrt(np.mean(np.concatenate(own) ** 2))) if own else 0.0
     rng = np.random.default_rng([seed, len(data), len(values)])
@@ -202,7 +208,7 @@ def _told(model: Model, data: Data, values: dict[str, float], *, seed: int, draw
         value, width = values[one.name], float(np.exp(NORMAL * spread))
         factors = np.exp(spread * rng.standard_normal(draws)) if spread else np.ones(0)
         constants[one.name] = Fitted(
-            value, spread * value, value / width, value * width, one.unit, tuple(value * factors)
+            value, spread * value, value / width, value * width, one.unit, tuple(value * factors), note
         )
     return Fit(model, data, constants, _deviation(log_residual(model, data, values)), 1)
 

@@ -110,7 +110,7 @@ class AlgorithmComparison:
         from simperf.analysis.scaling import Scaled, Scaling
         from simperf.study.scaling import halvings
 
-        by_server = not self.choice.wiring and self.choice.nodes > 1
+        by_server = not self.choice.topology and self.choice.nodes > 1
         points = {
             name: [Scaled(len(self.built.ranks), row.time, row.floor) for row in rows if row.nbytes == size]
             for name, rows in tables.items()
@@ -135,7 +135,7 @@ class AlgorithmComparison:
             An option that a map has no place for.
         """
         ideal = self._mapped()
-        wired = bool(self.choice.wiring)
+        wired = bool(self.choice.topology)
         most = len(self.built.ranks) if wired else self.choice.nodes
         counts = sorted({min(2**power, most) for power in range(1 if wired else 0, most.bit_length() + 1)})
         winners: dict[int, list[Row]] = {}
@@ -152,7 +152,7 @@ class AlgorithmComparison:
             if tables:
                 best = best_rows(tables)
                 winners[len(built.ranks)] = [replace(row, algorithm=row.choice or row.algorithm) for row in best]
-        where = f"a {self.choice.wiring}" if wired else self.choice.server or self.choice.cluster
+        where = f"a {self.choice.topology}" if wired else self.choice.server or self.choice.cluster
         what = f"What NCCL chooses for {self.collective}"
         if ideal:
             what = f"Fastest {self.collective}, idealised (wires only, no library),"

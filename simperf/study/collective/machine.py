@@ -13,7 +13,7 @@ from simperf.study.collective.timing import calibrated
 
 __all__ = ["BuiltMachine", "MachineChoice"]
 
-#: ranks of a wiring, and servers of a cluster, beyond which nobody waits for the answer
+#: ranks of a topology, and servers of a cluster, beyond which nobody waits for the answer
 MOST_RANKS = 1 << 20
 MOST_NODES = 1 << 14
 
@@ -31,12 +31,12 @@ class BuiltMachine(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineChoice:
-    """A server, a cluster or a plain wiring; errors name the options of `simperf collective`.
+    """A server, a cluster or a regular topology; errors name the options of `simperf collective`.
 
     Parameters
     ----------
-    server, cluster, wiring : str
-        One of them: a name of the catalogue, or a kind of wiring.
+    server, cluster, topology : str
+        One of them: a name of the catalogue, or a kind of topology.
     nodes : int
         Servers, of a machine that is made of them.
     fabric, link : str
@@ -50,16 +50,16 @@ class MachineChoice:
     ranks : int, optional
         How many take part; all if left out.
     bandwidth, latency : float
-        Of each link of a wiring [B/s], [s].
+        Of each link of a topology [B/s], [s].
     dedicated : int
-        Servers of a wiring beside its ranks.
+        Servers of a topology beside its ranks.
     profile : ProfilePart, optional
         Whose constants the parts take.
     """
 
     server: str = ""
     cluster: str = ""
-    wiring: str = ""
+    topology: str = ""
     nodes: int = 1
     fabric: str = "star"
     link: str = ""
@@ -87,13 +87,13 @@ class MachineChoice:
         ]
         if too_many:
             raise InputError(too_many)
-        given = [key for key in ("wiring", "server", "cluster") if getattr(self, key)]
+        given = [key for key in ("topology", "server", "cluster") if getattr(self, key)]
         if len(given) != 1:
             message = "name one machine" if not given else f"--{given[0]} and --{given[1]} name two machines"
-            expected = "--server NAME [--nodes N], --cluster NAME, or --wiring KIND --ranks N"
+            expected = "--server NAME [--nodes N], --cluster NAME, or --topology KIND --ranks N"
             raise InputError(Problem(message, expected=expected))
         changed: dict[str, set[str]] = {}
-        if self.wiring:
+        if self.topology:
             wired = self._wired()
             return BuiltMachine(wired, wired.gpus, changed)
         machine = self._machine(changed)
@@ -106,13 +106,13 @@ class MachineChoice:
 
     def _wired(self) -> Machine:
         if self.ranks is None:
-            raise InputError(Problem("a wiring needs the number of its ranks", key="--ranks", expected="--ranks 8"))
+            raise InputError(Problem("a topology needs the number of its ranks", key="--ranks", expected="--ranks 8"))
         return build_topology(
-            self.wiring,  # type: ignore[arg-type]  # a kind that is unknown is refused there
+            self.topology,  # type: ignore[arg-type]  # a kind that is unknown is refused there
             self.ranks,
             bandwidth=self.bandwidth,
             latency=self.latency,
-            nservers=0 if self.wiring == "ring" else max(1, self.dedicated),
+            nservers=0 if self.topology == "ring" else max(1, self.dedicated),
         )
 
     def _machine(self, changed: dict[str, set[str]]) -> Machine:
@@ -136,10 +136,10 @@ class MachineChoice:
         InputError
             With every one of `given` that belongs to another kind of machine.
         """
-        if self.wiring:
-            unread = dict.fromkeys(("nodes", "folder", *_NETWORK), "it belongs to --server; a wiring has none")
+        if self.topology:
+            unread = dict.fromkeys(("nodes", "folder", *_NETWORK), "it belongs to --server; a topology has none")
         else:
-            unread = dict.fromkeys(("bandwidth", "latency"), "it belongs to --wiring; a machine has its own")
+            unread = dict.fromkeys(("bandwidth", "latency"), "it belongs to --topology; a machine has its own")
             if self.cluster:
                 unread |= dict.fromkeys(("nodes", *_NETWORK), "it belongs to --server; a cluster has its own")
             elif self.nodes == 1:

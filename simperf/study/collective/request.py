@@ -64,7 +64,7 @@ class CollectiveRequest:
     ----------
     collective : str
     machine : MachineChoice
-        Without the rates of a wiring.
+        Without the rates of a topology.
     algorithms : str
         Names with commas between, ``"all"``, or empty for the default.
     options : mapping
@@ -72,7 +72,7 @@ class CollectiveRequest:
     protocol : str
         Protocol variant, empty for none.
     bandwidth, latency : str
-        Of each link of a wiring.
+        Of each link of a topology.
     step_latency, reduce_rate : str
         Of an idealised algorithm's sends; an empty rate is infinite.
     exact : bool
@@ -173,7 +173,7 @@ def _named(
     names = [find_algorithm(collective, name.strip()) for name in algo.split(",")]
     for name in names:
         if name in NCCL and not machine.servers:
-            message = "NCCL runs on the GPUs of a machine, and a wiring has none"
+            message = "NCCL runs on the GPUs of a machine, and a topology has none"
             raise InputError(
                 Problem(message, key="--algo", value=name, expected="an idealised algorithm, such as ring")
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,28 @@ _UNLIKE: dict[str, tuple[Any, ...]] = {
     "mlp_only_layers": (None, []),
     "moe_layer_freq": (None, 1),
     "add_cross_attention": (None, False),
+}
+#: fields of a `Transformer` -> keys of a configuration that say them, of which a model has one
+_KEYS: dict[str, tuple[str, ...]] = {
+    "layers": ("num_hidden_layers", "n_layer"),
+    "hidden": ("hidden_size", "n_embd", "n_embed"),
+    "heads": ("num_attention_heads", "n_head"),
+    "kv_heads": ("num_key_value_heads",),
+    "head_dim": ("qk_nope_head_dim", "head_dim"),
+    "ffn": ("intermediate_size", "n_inner"),
+    "vocabulary": ("vocab_size",),
+    "sequence": ("max_position_embeddings", "n_positions", "seq_length"),
+    "window": ("sliding_window",),
+    "kv_rank": ("kv_lora_rank",),
+    "q_rank": ("q_lora_rank",),
+    "rope_dim": ("qk_rope_head_dim",),
+    "value_dim": ("v_head_dim",),
+    "experts": ("n_routed_experts", "num_local_experts", "num_experts"),
+    "experts_per_token": ("num_experts_per_tok",),
+    "expert_ffn": ("moe_intermediate_size",),
+    "shared_experts": ("n_shared_experts",),
+    "dense_layers": ("first_k_dense_replace",),
+    "mtp": ("num_nextn_predict_layers",),
 }
 #: models with latent attention, and the keys that are theirs alone
 _LATENT = ("deepseek_v2", "deepseek_v3", "kimi_k2")
@@ -47,8 +70,13 @@ def read_config(path: str | os.PathLike[str], *, sequence: int = 0) -> Transform
     file = Path(path) / "config.json" if Path(path).is_dir() else Path(path)
     name = os.fspath(file)
     expected = "the config.json of a Hugging Face model"
-    data = read_json(name, what="not the configuration of a transformer", expected=expected).data
-    return from_config(data, file=name, sequence=sequence)
+    read = read_json(name, what="not the configuration of a transformer", expected=expected)
+    try:
+        return from_config(read.data, file=name, sequence=sequence)
+    except InputError as error:
+        at = [one.key in read.data if isinstance(read.data, Mapping) else False for one in error.problems]
+        lines = [read.line((one.key,)) if found else 0 for one, found in zip(error.problems, at, strict=True)]
+        raise InputError([replace(one, line=n) for one, n in zip(error.problems, lines, strict=True)]) from None
 
 
 def from_config(data: Any, *, file: str = "", sequence: int = 0) -> Transformer:
@@ -72,12 +100,28 @@ def from_config(data: Any, *, file: str = "", sequence: int = 0) -> Transformer:
         raise InputError(
             [Problem("a kind of layer that is not known", file=file, key=key, value=str(data[key])) for key in odd]
         )
+    numbers = [key for keys in _KEYS.values() for key in keys if data.get(key) is not None]
+    wrong = [key for key in numbers if not isinstance(data[key], int) or isinstance(data[key], bool)]
+    if wrong:
+        message = "a whole number is expected"
+        raise InputError([Problem(message, file=file, key=key, value=repr(data[key])) for key in wrong])
     try:
         return MODEL_TYPES[kind](data, sequence)
     except KeyError as error:
         raise InputError(Problem("is missing", file=file, key=str(error.args[0]))) from None
     except InputError as error:
-        raise InputError([replace(one, file=file) for one in error.problems]) from None
+        raise InputError([_in_its_words(one, data, sequence, file) for one in error.problems]) from None
+
+
+def _in_its_words(problem: Problem, data: Mapping[str, Any], sequence: int, file: str) -> Problem:
+    """A problem of a `Transformer` that names the keys of the configuration."""
+    named = {ours: next((key for key in keys if key in data), keys[-1]) for ours, keys in _KEYS.items()}
+    if sequence:  # which the scenario says
+        del named["sequence"]
+    words = re.compile(rf"\b({'|'.join(named)})\b")
+    message = re.sub(r"\b(\w+)(?= = )|(?<=without )(\w+)", lambda one: named.get(one[0], one[0]), problem.message)
+    expected = words.sub(lambda one: named[one[0]], problem.expected)
+    return Problem(message, file=file, key=named.get(problem.key, problem.key), value=problem.value, expected=expected)
 
 
 def _llama(data: Mapping[str, Any], sequence: int) -> Transformer:
