@@ -74,8 +74,8 @@ class Checked:
 class Summary:
     """Errors of several points: mean and median size, worst and median signed one (bias), coverage of the intervals.
 
-    `coverage` is of points that have an interval, None without any. `plain` is the mean error of a model of two constants, if it says
-    something of all the points.
+    `coverage` is of points that have an interval, None without any. `plain` is the mean error of a model of two
+    constants, if it says something of all the points.
     """
 
     name: str
