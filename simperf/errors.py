@@ -16,6 +16,7 @@ from typing import Any
 __all__ = [
     "DeadlockError",
     "DeviceMemoryError",
+    "EngineError",
     "FloorError",
     "InputError",
     "MachineError",
@@ -216,6 +217,12 @@ def _alike(name: str, known: Sequence[str]) -> list[str]:
         return ratio.ratio() >= 0.6
 
     return [other for other in close if not other.startswith(folder + slash) or spelt(other)][:3]
+
+
+class EngineError(SimperfError):
+    """An engine that does no more tasks: its processes do not start, or its scheduler or all workers are gone."""
+
+    exit_code = 1
 
 
 class WorkerDiedError(SimperfError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
@@ -10,7 +11,10 @@ from pydantic import ValidationError
 from simperf.errors import Problem, nearest
 from simperf.files import TomlFile
 
-__all__ = ["explain", "problems_of"]
+__all__ = ["explain", "key_of", "problems_of"]
+
+#: what pydantic calls a choice of types, such as list[str], which is no key
+_CHOICE = re.compile(r"^[a-z][\w-]*\[.*\]$|^constrained-")
 
 _EXPECTED = {
     "string": 'a text in quotes, such as "eager"',
@@ -22,6 +26,18 @@ _EXPECTED = {
     "dict": "a table in { }",
     "model": "a table",
 }
+
+
+def key_of(row: Mapping[str, Any], *types: str) -> tuple[str | int, ...]:
+    """Key path of an error of pydantic, without the choices of types that it tells, `types` among them.
+
+    A key that is unknown or missing is the last of a path, however it is called.
+    """
+    loc: tuple[str | int, ...] = row["loc"]
+    last = loc[-1:] if row["type"] in ("extra_forbidden", "missing") else ()
+    rest = loc[: len(loc) - len(last)]
+    kept = (part for part in rest if isinstance(part, int) or not (_CHOICE.search(part) or part in types))
+    return (*kept, *last)
 
 
 def explain(row: Mapping[str, Any], toml: TomlFile, key: tuple[str | int, ...], known: list[str]) -> Problem:
@@ -53,7 +69,7 @@ def problems_of(
 ) -> Iterator[Problem]:
     """Say what pydantic found wrong with the value at key path `at`, whose keys are `known`."""
     for row in error.errors(include_url=False):
-        # what pydantic calls a choice of types, such as list[str], is no key
-        loc = tuple(part for part in row["loc"] if isinstance(part, int) or "[" not in part)
+        one = cast(Mapping[str, Any], row)
+        loc = key_of(one)
         loc = loc[:-1] if row["type"] == "string_type" and loc[-1:] == ("str",) else loc
-        yield explain(cast(Mapping[str, Any], row), toml, (*at, *loc), known)
+        yield explain(one, toml, (*at, *loc), known)

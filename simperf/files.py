@@ -319,7 +319,7 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         The folder does not exist or cannot be written.
     """
     if is_special(path):
-        with Path(path).open("wb") as stream:
+        with _naming(path), Path(path).open("wb") as stream:
             yield stream
         return
     target = Path(os.path.realpath(path))
@@ -328,13 +328,8 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     except OSError as error:
         raise InputError(Problem(f"cannot be written: {error.strerror}", file=str(target))) from None
     try:
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                yield stream
-        except OSError as error:
-            if error.filename is not None:  # of another file
-                raise
-            raise InputError(Problem(f"cannot be written: {error.strerror}", file=str(target))) from None
+        with _naming(target), os.fdopen(handle, "wb") as stream:
+            yield stream
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(temporary, 0o666 & ~mask)
@@ -345,6 +340,19 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     finally:
         if os.path.exists(temporary):
             os.unlink(temporary)
+
+
+@contextmanager
+def _naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Errors of the disk are those of writing this file, unless they name another one; whoever stops reading may."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise InputError(Problem(f"cannot be written: {error.strerror}", file=os.fspath(path))) from None
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, cast
@@ -12,7 +11,7 @@ from typing import Any, TypeVar, cast
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from simperf.errors import InputError, Problem
-from simperf.file_problems import explain
+from simperf.file_problems import explain, key_of
 from simperf.files import TomlFile, dotted
 
 __all__ = ["FORMAT", "JsonTable", "json_text", "read_format"]
@@ -20,8 +19,6 @@ __all__ = ["FORMAT", "JsonTable", "json_text", "read_format"]
 #: format of results and plans that this version writes, and the only one that it reads; raised when a key changes its
 #: meaning or is removed
 FORMAT = 1
-#: what pydantic calls a choice of types, which is no key
-_CHOICE = re.compile(r"\[|^constrained-|^(int|float)$")
 #: problems that are told of one file
 _MOST = 10
 
@@ -87,8 +84,9 @@ def _problems(error: ValidationError, what: str, file: TomlFile) -> list[Problem
     """What pydantic found wrong, a problem for each key."""
     told: dict[tuple[str | int, ...], Problem] = {}
     for row in error.errors(include_url=False):
-        loc = tuple(part for part in row["loc"] if isinstance(part, int) or not _CHOICE.search(part))
-        found = explain(cast(Mapping[str, Any], row), file, loc, [])
+        one = cast(Mapping[str, Any], row)
+        loc = key_of(one, "int", "float")
+        found = explain(one, file, loc, [])
         told[loc] = replace(found, message=f"{what}: {dotted(loc)}: {found.message}", key="")
         if len(told) == _MOST:
             break

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from concurrent.futures import wait as wait_for
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, TypeVar
 
-from simperf.errors import InputError, Problem
+from simperf.errors import EngineError, InputError, Problem
 from simperf.study.processes import deaf_children
 
 __all__ = ["DaskCluster"]
@@ -17,8 +21,12 @@ T = TypeVar("T")
 
 _distributed: Any = import_module("distributed")  # its functions have no types
 
-#: how long the scheduler may take to answer [s]
+#: how long a scheduler may take to answer at first [s]
 _PATIENCE = 20.0
+#: how long a scheduler may take to answer later, and how long it may have no worker [s]; a busy computer is slow
+_GRACE = 300.0
+#: how long processes may take to end [s]
+_ENDING = 60.0
 
 
 class DaskCluster(Executor):
@@ -35,11 +43,17 @@ class DaskCluster(Executor):
     ------
     InputError
         Nothing answers at the address.
+    EngineError
+        The workers of this computer did not start in time.
     """
 
     def __init__(self, workers: int = 0, *, address: str = "") -> None:
         self.client: Any
         self.cluster: Any = None
+        self._name = f"dask:{address or workers}"
+        self._seen = time.monotonic()  # when there was a worker
+        self._pending: set[Future[Any]] = set()
+        self._open = True
         if address:
             try:
                 self.client = _distributed.Client(address, timeout=_PATIENCE)
@@ -48,7 +62,8 @@ class DaskCluster(Executor):
                 raise InputError(
                     Problem(f"no scheduler answers: {error}", key="--engine", value=address, expected=expected)
                 ) from None
-        else:
+            return
+        try:
             with deaf_children():
                 self.cluster = _distributed.LocalCluster(
                     n_workers=workers,
@@ -58,24 +73,97 @@ class DaskCluster(Executor):
                     silence_logs=logging.CRITICAL + 1,  # a scheduler that is stopped tells of connections that break
                     # a scheduler listens for browsers even without a dashboard: here, and where nobody else does
                     scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+                    death_timeout=_GRACE,
                 )
-            self.client = _distributed.Client(self.cluster, timeout=_PATIENCE)
-        self._inner = self.client.get_executor(pure=False)
+            self.client = _distributed.Client(self.cluster, timeout=_GRACE)
+        except Exception as error:  # dask has many
+            self._close_cluster()
+            why = f"{type(error).__name__} {error}".rstrip()
+            raise self._lost(f"its {workers} processes did not start within {_GRACE:g} s: {why}") from None
 
     @property
     def workers(self) -> int:
         """Threads of all workers that are there now, 1 at least."""
-        return max(1, int(sum(self.client.nthreads().values())))
+        return max(1, sum(self._threads().values()))
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Have ``fn(*args, **kwargs)`` done by a worker."""
-        return self._inner.submit(fn, *args, **kwargs)  # type: ignore[no-any-return]
+        """Have ``fn(*args, **kwargs)`` done by a worker.
+
+        Raises
+        ------
+        RuntimeError
+            The executor is shut down.
+        """
+        if not self._open:
+            raise RuntimeError("the executor is shut down")
+        outcome: Future[T] = Future()
+        self._pending.add(outcome)
+        outcome.add_done_callback(self._pending.discard)
+        self.client.loop.add_callback(self._settle, self.client.submit(fn, *args, pure=False, **kwargs), outcome)
+        return outcome
+
+    async def _settle(self, remote: Any, outcome: Future[Any]) -> None:
+        """Give `outcome` whatever becomes of dask's future `remote`; one that is never set is waited for without an end.
+
+        The result of a task that is done may be lost with its worker while it is fetched.
+        """
+        result: Any = None
+        wrong: BaseException | None = None
+        try:
+            result = await remote
+        except (asyncio.CancelledError, _distributed.CancelledError):
+            wrong = self._lost("the connection to its scheduler was lost")
+        except BaseException as error:
+            wrong = error
+        if not outcome.set_running_or_notify_cancel():
+            return
+        if wrong is None:
+            outcome.set_result(result)
+        else:
+            outcome.set_exception(wrong)
+
+    def check(self) -> None:
+        """Refuse to wait any longer where nothing can come.
+
+        Raises
+        ------
+        EngineError
+            The scheduler does not answer, or has had no worker for a while.
+        """
+        found, now = self._threads(), time.monotonic()
+        if found:
+            self._seen = now
+        elif now - self._seen > _GRACE:
+            raise self._lost(f"its scheduler had no worker for {now - self._seen:.0f} s")
+
+    def _threads(self) -> dict[str, int]:
+        """Threads of each worker, as the scheduler says."""
+        began = time.monotonic()
+        asked = asyncio.run_coroutine_threadsafe(self.client.scheduler.ncores(), self.client.loop.asyncio_loop)
+        try:
+            return dict(asked.result(_GRACE))
+        except OSError as error:  # a time-out is one
+            asked.cancel()
+            waited = time.monotonic() - began
+            raise self._lost(f"its scheduler did not answer for {waited:.0f} s {error}".rstrip()) from None
+
+    def _lost(self, what: str) -> EngineError:
+        expected = "a scheduler that runs and has workers, or another engine, such as local"
+        return EngineError(str(Problem(what, key="--engine", value=self._name, expected=expected)))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more tasks, and end the cluster if it was made here."""
-        if cancel_futures:
-            wait = False
-        self._inner.shutdown(wait=wait)
-        self.client.close()
+        self._open = False
+        if wait and not cancel_futures:
+            wait_for(list(self._pending))
+        for outcome in list(self._pending):
+            outcome.cancel()
+        with suppress(TimeoutError):
+            self.client.close()
+        self._close_cluster()
+
+    def _close_cluster(self) -> None:
+        """End the processes; those that do not hear end with this one, which they watch."""
         if self.cluster is not None:
-            self.cluster.close()
+            with suppress(TimeoutError):
+                self.cluster.close(timeout=_ENDING)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from simperf.answer import Answer
-from simperf.errors import InputError, Problem, SimperfError, refuse_removed
+from simperf.errors import EngineError, InputError, Problem, SimperfError, refuse_removed
 from simperf.scenario import Scenario, load_scenario
 from simperf.study.axes import OPTION, Axis, Design, make_axes, make_points
 from simperf.study.cache import Cache, cache_folder, folder_hash, point_key
@@ -27,6 +27,8 @@ __all__ = ["Progress", "answer_of", "journal_of", "run_tasks", "sweep"]
 
 #: tasks handed to the engine for each of its workers
 _AHEAD = 4
+#: time without a result after which an engine is asked whether one can come [s]
+_LOOK = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,11 +258,15 @@ def _identity(tasks: Sequence[Task]) -> str:
 def _work(
     tasks: Sequence[Task], engine: str | Executor, work: Callable[[Task], Row], stack: ExitStack
 ) -> Iterator[tuple[Task, Row, bool]]:
-    """Tasks with their rows as they come, and whether the row is the task's own doing (no worker died)."""
+    """Tasks with their rows as they come, and whether the row is the task's own doing (no worker died).
+
+    An engine may have `check`, a method without arguments that raises an error where no result can come any more.
+    """
     pool = stack.enter_context(using(engine))
     ahead = workers_of(pool) * _AHEAD if workers_of(pool) > 1 else 1
     coming = iter(tasks)
     running: dict[Future[Row], Task] = {}
+    check = getattr(pool, "check", None)
     while True:
         for task in coming:
             running[pool.submit(work, task)] = task
@@ -268,13 +274,15 @@ def _work(
                 break
         if not running:
             return
-        done, _ = wait(running, return_when=FIRST_COMPLETED)
+        done, _ = wait(running, _LOOK if check else None, return_when=FIRST_COMPLETED)
+        if check and not done:
+            check()
         for future in sorted(done, key=lambda one: int(running[one]["point"])):
             task = running.pop(future)
             error = future.exception()
             if error is None:
                 yield task, future.result(), True
-            elif isinstance(error, Exception):
+            elif isinstance(error, Exception) and not isinstance(error, EngineError):
                 yield task, failed_row(task, f"{type(error).__name__}: {error}"), False
             else:
                 raise error

@@ -32,6 +32,13 @@ def test_a_file_that_cannot_be_written_whole_is_named_and_the_old_one_stays(tmp_
     assert os.listdir(tmp_path) == ["result.json"]
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+def test_a_device_that_is_full_is_named(capsys):
+    for option in ("--trace", "--plot"):
+        assert main(["run", "d2l/async", option, "/dev/full", *(["--format", "json"] * (option == "--trace"))]) == 2
+        assert "/dev/full" in capsys.readouterr().err
+
+
 def test_an_error_of_another_file_is_told_as_that(tmp_path):
     with pytest.raises(FileNotFoundError, match="other"), atomic_writer(tmp_path / "result.json"):
         (tmp_path / "other").read_bytes()

@@ -106,6 +106,8 @@ def test_files_that_unpack_to_gigabytes(here, refused, name):
         (lambda d: d["spans"].__setitem__(0, d["spans"][0][:2]), "spans[0]"),
         (lambda d: d["spans"][0].__setitem__(2, "a"), "spans[0][2]"),
         (lambda d: d["resources"].update(x=3), "resources.x"),
+        (lambda d: d.update({"spans[": d.pop("spans")}), "spans["),
+        (lambda d: d["metrics"].update({"a[": {"value": "x"}}), "metrics.a[.value"),
         (lambda d: d["resources"].update(x={"kind": "x", "capacity": 1, "work": 1}), "resources.x.kind"),
     ],
 )

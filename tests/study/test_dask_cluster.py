@@ -1,0 +1,68 @@
+"""An engine of dask that can do no more: every future ends, and whoever waits is told."""
+
+import asyncio
+from concurrent.futures import Future
+
+import pytest
+
+from simperf.errors import EngineError
+from simperf.study import sweep as studies
+
+module = pytest.importorskip("simperf.study.dask_cluster", exc_type=ImportError)
+distributed = pytest.importorskip("distributed")
+VARY = {"program.n": [10, 11, 12]}
+
+
+@pytest.fixture
+def lonely():
+    """The address of a scheduler that has no worker."""
+    with distributed.LocalCluster(
+        n_workers=0, processes=False, dashboard_address=None, protocol="tcp", host="127.0.0.1"
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+@pytest.mark.parametrize(
+    ("lost", "told"),
+    [
+        (OSError("the worker that had the result is gone"), OSError),
+        (distributed.CancelledError("x"), EngineError),
+        (asyncio.CancelledError(), EngineError),
+    ],
+)
+def test_a_future_ends_whatever_goes_wrong_while_its_result_is_fetched(lost, told):
+    cluster, outcome = object.__new__(module.DaskCluster), Future()
+    cluster._name = "dask:2"
+
+    async def fetch():
+        raise lost
+
+    async def settle():
+        await cluster._settle(fetch(), outcome)
+
+    asyncio.run(settle())
+    assert isinstance(outcome.exception(0), told)
+
+
+def test_a_scheduler_without_workers_is_not_waited_for_without_an_end(lonely, monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "_GRACE", 0.5)
+    monkeypatch.setattr(studies, "_LOOK", 0.2)
+    table = tmp_path / "t.jsonl"
+    with pytest.raises(EngineError, match=f"--engine: its scheduler had no worker for .*dask:{lonely}"):
+        studies.sweep("d2l/async", VARY, engine=f"dask:{lonely}", cache=False, output=table)
+    assert not table.exists()
+
+
+def test_workers_that_do_not_start_in_time_are_told(monkeypatch):
+    monkeypatch.setattr(module, "_GRACE", 0.01)
+    with pytest.raises(EngineError, match=r"its 2 processes did not start within 0\.01 s"):
+        module.DaskCluster(2)
+
+
+def test_a_task_that_waits_is_let_go_and_nothing_is_taken_afterwards(lonely):
+    cluster = module.DaskCluster(address=lonely)
+    waiting = cluster.submit(abs, -3)
+    cluster.shutdown(cancel_futures=True)
+    assert waiting.cancelled()
+    with pytest.raises(RuntimeError, match="shut down"):
+        cluster.submit(abs, -3)
