@@ -172,6 +172,9 @@ def collective(
     exact: Annotated[
         bool, typer.Option("--exact", help="An event a send, whatever the symmetry and however many.")
     ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Play what would be refused as too many sends, and what a table leaves out.")
+    ] = False,
     best: Annotated[bool, typer.Option("--best", help="The fastest idealised algorithm of each size.")] = False,
     map_file: Annotated[
         Path | None,
@@ -265,6 +268,7 @@ def collective(
         step_latency=step_latency,
         reduce_rate=reduce_rate,
         exact=exact,
+        force=force,
         late=late or (),
         background=background or (),
         given=typed,

@@ -50,9 +50,9 @@ def limits(
     from simperf.report.limits import limits_output, plot_limits
     from simperf.scenario import load_scenario
     from simperf.scenario.load import pick_variant
-    from simperf.study.crossover import flips
+    from simperf.study.crossover import flip_search
     from simperf.study.limits import limits as find_limits
-    from simperf.study.sensitivity import sensitivity
+    from simperf.study.sensitivity import screening
 
     refuse_alone(context, {"by": "flip", "method": "vary", "trajectories": "vary"})
     verify_outputs(plot=plot)
@@ -60,9 +60,11 @@ def limits(
     scenario = load_scenario(file, forced(changes, force), seed=seed)
     if variant:
         scenario = pick_variant(scenario, variant, option="--variant")
+    search = flip_search(scenario, flip, by=by, faster=faster) if flip else None
+    screened = screening(scenario, vary, method=method, samples=trajectories) if vary else None
     found = find_limits(scenario, faster=faster, samples=samples, engine=engine, play=play)
-    turns = flips(scenario, flip, by=by, faster=faster, engine=engine) if flip else None
-    influences = sensitivity(scenario, vary, method=method, samples=trajectories, engine=engine) if vary else None
+    turns = search.play(engine=engine) if search else None
+    influences = screened.play(engine=engine) if screened else None
     typer.echo(limits_output(found, output, flips=turns, influences=influences, all_rows=everything))
     if plot is not None:
         plot_limits(found, plot)

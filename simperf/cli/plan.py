@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from simperf.cli.options import Engine, Format, Report, Samples
+from simperf.cli.options import Engine, Force, Format, Report, Samples
 
 __all__ = ["plan"]
 
@@ -19,6 +19,7 @@ def plan(
     ] = 0,
     engine: Engine = "serial",
     samples: Samples = 0,
+    force: Force = False,
     everything: Annotated[bool, typer.Option("--all", help="List every candidate.")] = False,
     output: Format = "table",
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw time and cost.")] = None,
@@ -32,12 +33,13 @@ def plan(
     from simperf.report.limits import format_limits
     from simperf.report.plans import format_candidate, plan_output, plot_plan
     from simperf.study.limits import limits
+    from simperf.study.planning import load_request
     from simperf.study.planning import plan as make_plan
 
     verify_outputs(plot=plot, report=report)
     shown = Shown()
     try:
-        found = make_plan(file, engine=engine, samples=samples, cache=cache, progress=shown)
+        found = make_plan(load_request(file, force=force), engine=engine, samples=samples, cache=cache, progress=shown)
     finally:
         shown.end()
     if explain:

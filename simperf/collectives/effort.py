@@ -33,16 +33,23 @@ class Effort:
         Sends of a pipelined plan that chunks chosen unasked may make, roughly.
     memory : float
         Most that the step-exact executor may take for sends that it knows at one time [B].
+    refuse : bool
+        Refuse plans beyond the bounds; without, the bounds only limit chunks that are chosen unasked.
     """
 
     events: int = 2_000_000
     crossings: int = 20_000_000
     sends: int = 65_536
     memory: float = 8e9
+    refuse: bool = True
 
     def shared(self, sizes: int) -> Effort:
         """The part of the crossings that each of so many sizes may take, where together they may take these."""
         return replace(self, crossings=self.crossings // max(1, sizes))
+
+    def forced(self) -> Effort:
+        """The same, that refuses nothing: chunks are chosen as before."""
+        return replace(self, refuse=False)
 
     def check(self, plan: Plan, placement: Placement) -> None:
         """Refuse a plan that is too large to be laid out.
@@ -52,7 +59,7 @@ class Effort:
         EffortError
             Its sends cross more than `crossings` links.
         """
-        if crossings(plan, placement, most=self.crossings) > self.crossings:
+        if self.refuse and crossings(plan, placement, most=self.crossings) > self.crossings:
             message = f"its sends over {plan.nranks:,} ranks cross more than {self.crossings:,} links in all"
             raise EffortError(Problem(message, expected="fewer ranks or chunks, or another algorithm"))
 
@@ -65,7 +72,7 @@ class Effort:
             More than `events` sends.
         """
         sends = plan.nsends
-        if sends > self.events:
+        if self.refuse and sends > self.events:
             message = f"its sends share links with others, so that each of {sends:,} (more than {self.events:,})"
             expected = "fewer ranks or chunks, another algorithm, or the step-exact executor by name"
             raise EffortError(Problem(f"{message} has to be simulated", expected=expected))
@@ -78,6 +85,8 @@ class Effort:
         EffortError
             The sends that are known at one time need more than `memory`.
         """
+        if not self.refuse:
+            return
         pipelined, most = 0, 0
         for channel in plan.channels:
             for phase in channel.phases:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from simperf.answer import Answer
@@ -19,7 +20,7 @@ from simperf.study.points import Task, make_tasks, point_scenario, refuse_unused
 from simperf.study.sweep import answer_of, check_axes, run_tasks
 from simperf.study.virtual import resources
 
-__all__ = ["BY", "By", "Flip", "flips"]
+__all__ = ["BY", "By", "Flip", "FlipSearch", "flip_search", "flips"]
 
 By = Literal["resource", "regime", "busiest"]
 #: what is asked of a run: what would help it most, its regime, or what rests least
@@ -52,6 +53,45 @@ class Flip:
 
     def __str__(self) -> str:
         return f"{self.key} = {self.text}: from {self.before or 'nothing'} to {self.after or 'nothing'}"
+
+
+@dataclass(frozen=True, slots=True)
+class FlipSearch:
+    """A search for flips whose range was checked; `flip_search` makes it, and the parameters are those of `flips`.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    axis : Axis
+        The range.
+    by : {"resource", "regime", "busiest"}
+    faster : float
+        [1].
+    scan : int
+    tolerance : float
+        [1].
+    """
+
+    scenario: Scenario
+    axis: Axis
+    by: By
+    faster: float
+    scan: int
+    tolerance: float
+
+    def play(self, *, engine: str | Executor = "serial", cache: bool = True) -> list[Flip]:
+        """Run it; the parameters are those of `flips`."""
+        axis = self.axis
+        values = list(dict.fromkeys(_number(axis, axis.at(index / (self.scan - 1))) for index in range(self.scan)))
+        with using(engine) as pool:
+            work = partial(run_tasks, engine=pool, cache=cache)
+            asked = _Asked(self.scenario, axis, self.by, self.faster, work)
+            labels = asked(values)
+            return [
+                _bisect(asked, axis, (low, high), (before, after), self.tolerance)
+                for low, high, before, after in zip(values, values[1:], labels, labels[1:], strict=False)
+                if before != after
+            ]
 
 
 def flips(
@@ -88,6 +128,26 @@ def flips(
     InputError
         No range, or a point of it cannot be run.
     """
+    search = flip_search(scenario, vary, by=by, faster=faster, scan=scan, tolerance=tolerance)
+    return search.play(engine=engine, cache=cache)
+
+
+def flip_search(
+    scenario: Scenario,
+    vary: str,
+    *,
+    by: By = "resource",
+    faster: float = FASTER,
+    scan: int = 9,
+    tolerance: float = 1e-6,
+) -> FlipSearch:
+    """Make the search of `flips`, and refuse what is wrong with its range before anything is run.
+
+    Raises
+    ------
+    InputError
+        No range, or what is wrong with its ends.
+    """
     with _called("--flip"):
         (axis,) = make_axes([vary])
     problems = []
@@ -104,16 +164,7 @@ def flips(
     ends = make_tasks(scenario, [{axis.key: axis.at(0.0)}, {axis.key: axis.at(1.0)}], record=False)
     with _called("--flip"):
         check_axes(scenario, [axis], ends)
-    values = list(dict.fromkeys(_number(axis, axis.at(index / (scan - 1))) for index in range(scan)))
-    with using(engine) as pool:
-        asked = _Asked(scenario, axis, by, faster, lambda tasks: run_tasks(tasks, engine=pool, cache=cache))
-        labels = asked(values)
-        found = [
-            _bisect(asked, axis, (low, high), (before, after), tolerance)
-            for low, high, before, after in zip(values, values[1:], labels, labels[1:], strict=False)
-            if before != after
-        ]
-    return found
+    return FlipSearch(scenario, axis, by, faster, scan, tolerance)
 
 
 @contextmanager

@@ -103,7 +103,7 @@ class DaskCluster(Executor):
         return outcome
 
     async def _settle(self, remote: Any, outcome: Future[Any]) -> None:
-        """Give `outcome` whatever becomes of dask's future `remote`; one that is never set is waited for without an end.
+        """Give `outcome` whatever becomes of dask's future `remote`: one that is never set is waited for.
 
         The result of a task that is done may be lost with its worker while it is fetched.
         """

@@ -21,6 +21,9 @@ __all__ = ["EXECUTORS", "Serial", "check_engine", "cores", "executor", "using", 
 T = TypeVar("T")
 Maker = Callable[[str], Executor]
 
+#: processes that an engine may have
+_MOST = 4096
+
 #: Makers of executors by the engine's name; each takes what stands behind the colon, "" if nothing does.
 EXECUTORS: Registry[Maker] = Registry("engine", package="simperf.study.executors", group="simperf.executors")
 
@@ -48,20 +51,31 @@ def executor(engine: str = "serial") -> Executor:
     ...     engine.submit(abs, -3).result()
     3
     """
+    check_engine(engine)
     name, _, argument = engine.partition(":")
     return EXECUTORS[name](argument)
 
 
 def check_engine(engine: str | Executor) -> None:
-    """Refuse an engine that there is not, also where all that it would do is known already.
+    """Refuse an engine that there is not, before anything is done and also where all that it would do is known already.
 
     Raises
     ------
     UnknownNameError
         No such engine.
+    InputError
+        Its argument says nothing to it.
     """
-    if isinstance(engine, str):
-        EXECUTORS[engine.partition(":")[0]]
+    if not isinstance(engine, str):
+        return
+    name, _, argument = engine.partition(":")
+    EXECUTORS[name]
+    if name == "serial" and argument:
+        raise _bad(name, argument, name)
+    counted = name == "local" or (name == "dask" and argument.isdecimal())
+    digits = argument.isdecimal() and len(argument) <= len(str(_MOST))
+    if counted and argument and not (digits and 1 <= int(argument) <= _MOST):
+        raise _bad(name, argument, f"a number of processes, such as {name}:4")
 
 
 @contextmanager
@@ -111,8 +125,6 @@ class Serial(Executor):
 
 @EXECUTORS.register("serial")
 def _serial(argument: str) -> Executor:
-    if argument:
-        raise _bad("serial", argument, "serial")
     return Serial()
 
 
@@ -120,7 +132,7 @@ def _serial(argument: str) -> Executor:
 def _local(argument: str) -> Executor:
     from simperf.study.processes import Processes
 
-    return Processes(_count("local", argument) if argument else cores())
+    return Processes(int(argument) if argument else cores())
 
 
 @EXECUTORS.register("dask")
@@ -130,15 +142,9 @@ def _dask(argument: str) -> Executor:
     except ImportError:
         expected = 'pip install "simperf[dask]"'
         raise InputError(Problem("dask.distributed is not installed", key="dask", expected=expected)) from None
-    if argument and not argument.isdigit():
+    if argument and not argument.isdecimal():
         return DaskCluster(address=argument)
-    return DaskCluster(_count("dask", argument) if argument else cores())
-
-
-def _count(name: str, argument: str) -> int:
-    if not argument.isdigit() or not 1 <= int(argument) <= 4096:
-        raise _bad(name, argument, f"a number of processes, such as {name}:4")
-    return int(argument)
+    return DaskCluster(int(argument) if argument else cores())
 
 
 def _bad(name: str, argument: str, expected: str) -> InputError:

@@ -61,6 +61,7 @@ def _plan() -> Schema:
         "deadline": quantity("s"),
         "budget": quantity("USD"),
         "objective": {"enum": ["auto", "time", "cost"]},
+        "force": {"type": "boolean"},
     }
     candidates = {
         "instances": {"type": "array", "items": text, "minItems": 1},

@@ -22,6 +22,7 @@ from simperf.outputs import data_frame, drawn, html_table, report_module
 from simperf.results import Result
 from simperf.run import run
 from simperf.scenario import Scenario, load_scenario
+from simperf.study.executors import check_engine
 from simperf.study.points import Task, make_tasks
 from simperf.study.sweep import Progress, run_tasks
 from simperf.study.virtual import Resource, resources
@@ -225,15 +226,16 @@ def limits(
     Raises
     ------
     InputError
-        A factor that makes nothing faster.
+        A factor that makes nothing faster, too many draws, or an engine that there is not.
     """
     if not 1.0 < faster <= 1e6:
         raise InputError(Problem("a factor above 1 is expected", key="--faster", value=f"{faster:g}"))
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(scenario)
-    result = play(scenario)
+    check_engine(engine)
     found = resources(scenario)
     tasks = speed_tasks(scenario, found, faster, samples=samples)
+    result = play(scenario)
     if samples:
         tasks.append({**make_tasks(scenario, [{}], samples=samples, record=False)[0], "seed": scenario.seed})
     tasks = [{**task, "point": number} for number, task in enumerate(tasks)]

@@ -39,8 +39,8 @@ def refuse_points(count: float, *, expected: str, force: bool = False, option: s
         raise InputError(Problem(message, file=option, expected=told))
 
 
-def refuse_draws(samples: int, *, force: bool = False) -> None:
-    """Refuse too many draws of constants; the parameters are those of `refuse_points`.
+def refuse_draws(samples: int, *, force: bool = False, key: str = "run.force") -> None:
+    """Refuse too many draws of constants; the parameters are those of `refuse_points`, and `key` is that of `force`.
 
     Raises
     ------
@@ -49,20 +49,21 @@ def refuse_draws(samples: int, *, force: bool = False) -> None:
     """
     if samples > MOST_DRAWS and not force:
         message = f"{samples:,} draws, a run each, are more than {MOST_DRAWS:,}"
-        told = "100, which settle an interval of 90 % to a tenth of its width; or --force (run.force = true)"
+        told = f"100, which settle an interval of 90 % to a tenth of its width; or --force ({key} = true)"
         raise InputError(Problem(message, file="--samples", value=str(samples), expected=told))
 
 
-def refuse_runs(points: int, samples: int, *, force: bool = False) -> None:
-    """Refuse a study whose points and draws are too many together; the parameters are those of `refuse_points`.
+def refuse_runs(points: int, samples: int, *, force: bool = False, key: str = "run.force") -> None:
+    """Refuse a study whose points and draws are too many together; the parameters are those of `refuse_draws`.
 
     Raises
     ------
     InputError
         With the number, and what to change.
     """
-    refuse_draws(samples, force=force)
+    refuse_draws(samples, force=force, key=key)
     runs = points * (1 + samples)
     if runs > MOST_RUNS and not force:
         message = f"{points:,} points of {samples:,} draws are {runs:,} runs, more than {MOST_RUNS:,}"
-        raise InputError(Problem(message, file="--samples", expected="fewer of both; or --force (run.force = true)"))
+        expected = f"fewer of both; or --force ({key} = true)"
+        raise InputError(Problem(message, file="--samples", expected=expected))

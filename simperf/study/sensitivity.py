@@ -18,13 +18,13 @@ from simperf.answer import TIME
 from simperf.errors import InputError, Problem, SimperfError
 from simperf.outputs import html_table
 from simperf.scenario import Scenario
-from simperf.study.axes import make_axes
-from simperf.study.points import Row, make_tasks, refuse_unused_in
+from simperf.study.axes import Axis, make_axes
+from simperf.study.points import Row, Task, make_tasks, refuse_unused_in
 from simperf.study.preflight import refuse_points
 from simperf.study.sweep import Progress, answer_of, check_axes, run_tasks
 from simperf.units import format_quantity
 
-__all__ = ["METHODS", "Influence", "Sensitivity", "sensitivity"]
+__all__ = ["METHODS", "Influence", "Screening", "Sensitivity", "screening", "sensitivity"]
 
 Method = Literal["morris", "sobol"]
 METHODS: tuple[Method, ...] = ("morris", "sobol")
@@ -79,6 +79,109 @@ class Sensitivity:
         return html_table(*self.rows(), caption=f"{self.metric}: {self.method}, {self.runs} runs")
 
 
+@dataclass(frozen=True, slots=True)
+class Screening:
+    """Points at which parameters are varied together, checked and ready to be run; `screening` makes it.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    axes : sequence of Axis
+    method : {"morris", "sobol"}
+    grid : numpy.ndarray, shape (points, axes)
+        Shares of each range [1].
+    tasks : sequence of Task
+        A point each.
+    """
+
+    scenario: Scenario
+    axes: Sequence[Axis]
+    method: Method
+    grid: np.ndarray[Any, Any]
+    tasks: Sequence[Task]
+
+    def play(
+        self,
+        *,
+        metric: str = "",
+        engine: str | Executor = "serial",
+        cache: bool = True,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> Sensitivity:
+        """Run the points; the parameters are those of `sensitivity`."""
+        from SALib.analyze import morris as morris_indices
+        from SALib.analyze import sobol as sobol_indices
+
+        rows = run_tasks(self.tasks, engine=engine, cache=cache, progress=progress)
+        refuse_unused_in(rows)
+        asked = answer_of(self.scenario, rows)
+        metric = metric or (asked.metric if asked is not None else TIME)
+        values, unit = _values(rows, metric)
+        problem = _problem(self.axes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a number that never changes has no variance to share
+            if self.method == "morris":
+                found = morris_indices.analyze(problem, self.grid, values, num_levels=_LEVELS, seed=0)
+                columns = found["mu_star"], found["sigma"], found["mu_star_conf"]
+            else:
+                found = sobol_indices.analyze(problem, values, calc_second_order=False, seed=0)
+                columns = found["ST"], found["S1"], found["ST_conf"]
+        clean = [[float(value) if np.isfinite(value) else 0.0 for value in column] for column in columns]
+        made = [Influence(axis.key, *row) for axis, *row in zip(self.axes, *clean, strict=True)]
+        made.sort(key=lambda one: (-one.total, one.key))
+        return Sensitivity(self.method, metric, unit, len(rows), tuple(made))
+
+
+def screening(
+    scenario: Scenario, vary: Mapping[str, Any] | Sequence[str], *, method: Method = "morris", samples: int = 16
+) -> Screening:
+    """Make the points of `sensitivity`, and refuse what is wrong with them before anything is run.
+
+    Raises
+    ------
+    InputError
+        Something that is no range, a sample size that the method cannot take, too many of them, or SALib is missing.
+    """
+    try:
+        from SALib.sample import morris as morris_points
+        from SALib.sample import sobol as sobol_points
+    except ImportError:
+        message = "SALib is not installed, which screening needs"
+        raise InputError(Problem(message, expected='pip install "simperf[sensitivity]"')) from None
+    axes = make_axes(vary)
+    problems = [
+        Problem("a range is expected", file="--vary", key=axis.key, expected='"program.nbytes=1..100 MB"')
+        for axis in axes
+        if not axis.is_range
+    ]
+    if method not in METHODS:
+        problems.append(Problem("no such method", key="--method", value=str(method), expected=" or ".join(METHODS)))
+    if len(axes) < 2:
+        problems.append(Problem("two ranges or more are expected", file="--vary", value=str(len(axes))))
+    if samples < 2 or (method == "sobol" and samples & (samples - 1)):
+        message = "2 or more, for sobol a power of 2"
+        problems.append(Problem(message, key="--trajectories", value=str(samples)))
+    if problems:
+        raise InputError(problems)
+    count = samples * (len(axes) + (1 if method == "morris" else 2))
+    refuse_points(count, force=scenario.force, expected="fewer", option="--trajectories")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # SALib's own, on deprecated calls
+        if method == "morris":
+            grid = morris_points.sample(_problem(axes), samples, num_levels=_LEVELS, seed=scenario.seed % 2**32)
+        else:
+            grid = sobol_points.sample(_problem(axes), samples, calc_second_order=False, seed=scenario.seed % 2**32)
+    points = [{axis.key: axis.at(float(x)) for axis, x in zip(axes, row, strict=True)} for row in grid]
+    tasks = [{**task, "seed": scenario.seed} for task in make_tasks(scenario, points, record=False)]
+    check_axes(scenario, axes, tasks)
+    return Screening(scenario, axes, method, np.asarray(grid), tasks)
+
+
+def _problem(axes: Sequence[Axis]) -> dict[str, Any]:
+    """The axes as SALib has them."""
+    return {"num_vars": len(axes), "names": [axis.key for axis in axes], "bounds": [[0.0, 1.0]] * len(axes)}
+
+
 def sensitivity(
     scenario: Scenario,
     vary: Mapping[str, Any] | Sequence[str],
@@ -111,57 +214,8 @@ def sensitivity(
     InputError
         Something that is no range, a sample size that the method cannot take, too many of them, or SALib is missing.
     """
-    try:
-        from SALib.analyze import morris as morris_indices
-        from SALib.analyze import sobol as sobol_indices
-        from SALib.sample import morris as morris_points
-        from SALib.sample import sobol as sobol_points
-    except ImportError:
-        message = "SALib is not installed, which screening needs"
-        raise InputError(Problem(message, expected='pip install "simperf[sensitivity]"')) from None
-    axes = make_axes(vary)
-    problems = [
-        Problem("a range is expected", file="--vary", key=axis.key, expected='"program.nbytes=1..100 MB"')
-        for axis in axes
-        if not axis.is_range
-    ]
-    if method not in METHODS:
-        problems.append(Problem("no such method", key="--method", value=str(method), expected=" or ".join(METHODS)))
-    if len(axes) < 2:
-        problems.append(Problem("two ranges or more are expected", file="--vary", value=str(len(axes))))
-    if samples < 2 or (method == "sobol" and samples & (samples - 1)):
-        problems.append(Problem("2 or more, for sobol a power of 2", key="--samples", value=str(samples)))
-    if problems:
-        raise InputError(problems)
-    count = samples * (len(axes) + (1 if method == "morris" else 2))
-    refuse_points(count, force=scenario.force, expected="fewer", option="--trajectories")
-    problem = {"num_vars": len(axes), "names": [axis.key for axis in axes], "bounds": [[0.0, 1.0]] * len(axes)}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # SALib's own, on deprecated calls
-        if method == "morris":
-            grid = morris_points.sample(problem, samples, num_levels=_LEVELS, seed=scenario.seed % 2**32)
-        else:
-            grid = sobol_points.sample(problem, samples, calc_second_order=False, seed=scenario.seed % 2**32)
-    points = [{axis.key: axis.at(float(x)) for axis, x in zip(axes, row, strict=True)} for row in grid]
-    tasks = [{**task, "seed": scenario.seed} for task in make_tasks(scenario, points, record=False)]
-    check_axes(scenario, axes, tasks)
-    rows = run_tasks(tasks, engine=engine, cache=cache, progress=progress)
-    refuse_unused_in(rows)
-    asked = answer_of(scenario, rows)
-    metric = metric or (asked.metric if asked is not None else TIME)
-    values, unit = _values(rows, metric)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a number that never changes has no variance to share
-        if method == "morris":
-            found = morris_indices.analyze(problem, np.asarray(grid), values, num_levels=_LEVELS, seed=0)
-            columns = found["mu_star"], found["sigma"], found["mu_star_conf"]
-        else:
-            found = sobol_indices.analyze(problem, values, calc_second_order=False, seed=0)
-            columns = found["ST"], found["S1"], found["ST_conf"]
-    clean = [[float(value) if np.isfinite(value) else 0.0 for value in column] for column in columns]
-    made = [Influence(axis.key, *row) for axis, *row in zip(axes, *clean, strict=True)]
-    made.sort(key=lambda one: (-one.total, one.key))
-    return Sensitivity(method, metric, unit, len(rows), tuple(made))
+    made = screening(scenario, vary, method=method, samples=samples)
+    return made.play(metric=metric, engine=engine, cache=cache, progress=progress)
 
 
 def _values(rows: Sequence[Row], metric: str) -> tuple[Any, str]:

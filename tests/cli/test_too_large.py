@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 import simperf
+from simperf.collectives.effort import Effort
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, ProgramError
 from simperf.programs import PROGRAMS
@@ -111,6 +112,102 @@ def test_force_plays_it_and_checks_what_the_file_expects(simperf, monkeypatch):
     code, out, err = simperf("run", "d2l/async", "--force")
     assert code == 0
     assert "ok  time is as expected" in out
+
+
+PLAN = """\
+[plan]
+model = "lenet"
+samples = 100_000
+deadline = "20 h"
+[candidates]
+instances = ["p3-2xlarge"]
+nodes = [1]
+batch_per_gpu = [32]
+"""
+
+
+@pytest.fixture
+def plan(tmp_path, monkeypatch):
+    """Writes a plan's file, with changes, into the folder of the test."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(text="", **changes):
+        whole = PLAN
+        for old, new in changes.items():
+            whole = whole.replace(old, new)
+        (tmp_path / "plan.toml").write_text(whole + text)
+        return "plan.toml"
+
+    return write
+
+
+def test_a_plan_says_the_number_before_it_begins(plan, simperf, monkeypatch):
+    monkeypatch.setattr("simperf.study.planning.planner.run_tasks", None)
+    many = plan(batch_per_gpu=f"batch_per_gpu = {[*range(1, 400)]}\n#", nodes=f"nodes = {[*range(1, 400)]}\n#")
+    code, _, err = simperf("plan", many)
+    assert code == 2
+    assert "plan.toml:5: candidates: 159,201 candidates are more than 100,000" in err
+    assert "--force (plan.force = true)" in err
+    code, _, err = simperf("plan", plan(), "--samples", "1000000000")
+    assert (code, "--samples: 1,000,000,000 draws" in err, "(plan.force = true)" in err) == (2, True, True)
+    often = plan('[failures]\nnode_mtbf = "1000 h"\nruns = 1000000000\n')
+    code, _, err = simperf("plan", often)
+    assert code == 2
+    assert "plan.toml:11: failures.runs: histories of about" in err
+    assert "at most" in err
+
+
+def test_force_plays_candidates_of_a_plan_however_many_events_they_have(plan, simperf, monkeypatch):
+    monkeypatch.setattr(RUN, "MOST_EVENTS", 10)
+    code, _, err = simperf("plan", plan(), "--no-cache")
+    assert code == 2
+    assert "events" in err
+    assert "--force" in err
+    code, out, err = simperf("plan", plan(), "--no-cache", "--force", "--explain", "1")
+    assert (code, "p3-2xlarge" in out) == (0, True), err
+    head = plan(deadline="force = true\ndeadline")
+    assert simperf("plan", head, "--no-cache")[0] == 0
+    code, _, err = simperf("plan", plan(deadline='force = "x"\ndeadline'), "--no-cache")
+    assert "plan.force: true or false is expected" in err
+
+
+def test_force_plays_a_collective_of_too_many_sends(simperf, monkeypatch):
+    small = Effort(crossings=50, events=10, memory=1.0)
+    monkeypatch.setattr("simperf.study.collective.comparison.ASKED", small)
+    monkeypatch.setattr("simperf.study.collective.comparison.SURVEY", small)
+    words = ["collective", "all-reduce", "--wiring", "star", "--ranks", "8", "-b", "1M", "-e", "1M"]
+    words += ["--background", "r0>r1=0.1 GB/s", "--algo"]  # without it a round is played once
+    code, _, err = simperf(*words, "sharded")
+    assert code == 2
+    assert "--algo: " in err
+    assert "or --force, which plays it all the same" in err
+    code, out, _ = simperf(*words, "sharded", "--force")
+    assert (code, "sharded" in out) == (0, True)
+    code, out, err = simperf(*words, "all")
+    assert "--algo sharded grants it more, and --force all" in out + err
+    code, out, err = simperf(*words, "all", "--force")
+    assert "--force" not in out + err
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        ("--vary speed.zzz=1..:3", "--vary: speed.zzz"),
+        ("--vary program.zzz=1..5 --vary program.n=1..5", "--vary: program.zzz"),
+        ("--vary program.n=1..5", "--vary: two ranges or more are expected"),
+        ("--flip program.zzz=1..5", "--flip: program.zzz"),
+        ("--flip program.n=1,2", "--flip: program.n: a range is expected"),
+        ("--engine abacus:3", "--engine: unknown engine 'abacus'"),
+        ("--engine local:0", "--engine: the engine cannot be read"),
+        ("--samples 1000000", "--samples: 1,000,000 draws"),
+        ("--faster 0.5", "--faster: a factor above 1 is expected"),
+    ],
+)
+def test_what_limits_is_not_asked_before_all_is_known_to_be_right(words, place, simperf, monkeypatch):
+    monkeypatch.setattr("simperf.cli.terminal.play", None)
+    code, out, err = simperf("limits", "d2l/async", *words.split())
+    assert (code, out) == (2, "")
+    assert place in err
 
 
 def test_what_no_estimate_tells_ends_at_the_limit(monkeypatch):

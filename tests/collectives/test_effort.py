@@ -52,6 +52,24 @@ def test_a_plan_beyond_the_effort_is_refused_unless_it_is_forced():
     assert measure(Call(star, "all-reduce", "ring", **given)).method == "collapsed"
 
 
+def test_an_effort_that_refuses_nothing_gives_the_same_times():
+    star = build_topology("star", 8, bandwidth=1e9, changed={"r3>": 5e8})
+    given = {"nbytes": 1e6, "ranks": star.gpus}
+    forced = measure(Call(star, "all-reduce", "sharded", effort=Effort(crossings=50).forced(), **given))
+    assert forced.time == measure(Call(star, "all-reduce", "sharded", **given)).time
+    plan = make_plan("all-reduce", "ring", nranks=8)
+    small = Effort(events=1, memory=1.0)
+    for check in ("check_events", "check_memory"):
+        with pytest.raises(EffortError):
+            getattr(small, check)(plan)
+        getattr(small.forced(), check)(plan)
+    big = build_topology("star", 1_024, bandwidth=50e9, latency=250e-9)
+    for chain in (True, False):
+        few = Effort(crossings=50_000, sends=5_000)
+        chosen = [suitable_chunks(big, big.gpus, 1 << 30, chain=chain, effort=one) for one in (few, few.forced())]
+        assert chosen[0] == chosen[1]
+
+
 def test_background_traffic_does_not_go_round_the_bound():
     star, plan = build_topology("star", 8, bandwidth=1e9), make_plan("all-reduce", "ring", nranks=8)
     with pytest.raises(EffortError, match="each of 112"):

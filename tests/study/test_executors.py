@@ -133,7 +133,7 @@ def test_ctrl_c_reaches_every_process_and_only_the_first_answers(tmp_path, engin
     assert err.rstrip().endswith("KeyboardInterrupt")
 
 
-@pytest.mark.parametrize("engine", ["local:0", "local:x", "local:-1", "serial:2", "local:99999"])
+@pytest.mark.parametrize("engine", ["local:0", "local:x", "local:-1", "serial:2", "local:99999", "dask:0"])
 def test_arguments_that_say_nothing(engine):
     with pytest.raises(InputError, match="the engine cannot be read"):
         executor(engine)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simperf.collectives import Transport
 from simperf.collectives.bench import Row, best_rows
-from simperf.collectives.effort import ASKED, MAP, SURVEY, EffortError
+from simperf.collectives.effort import ASKED, MAP, SURVEY, Effort, EffortError
 from simperf.collectives.settings import NCCL
 from simperf.errors import InputError, MachineError, Problem, SimperfError, UnknownNameError
 from simperf.study.collective.disturbances import background_traffic, entry_times
@@ -57,6 +57,8 @@ class AlgorithmComparison:
         Without the protocol's part.
     exact : bool
         Force the step-exact executor.
+    force : bool
+        Play what would be refused as too large.
     named : bool
         The algorithms were named, and not just all of them.
     late, background : tuple of str
@@ -71,6 +73,7 @@ class AlgorithmComparison:
     protocol: str
     transport: Transport
     exact: bool
+    force: bool
     named: bool
     late: tuple[str, ...]
     background: tuple[str, ...]
@@ -86,7 +89,7 @@ class AlgorithmComparison:
         disturbed = {
             "entry_times": entry_times(self.late, self.built.ranks),
             "background": background_traffic(self.background, self.built.machine),
-            "effort": ASKED if self.named else SURVEY.shared(len(sizes)),
+            "effort": self._effort(ASKED if self.named else SURVEY.shared(len(sizes))),
         }
         tables: dict[str, list[Row]] = {}
         refusals: list[str] = []
@@ -95,7 +98,7 @@ class AlgorithmComparison:
                 tables[name] = self._rows(self.built, name, sizes, disturbed)
             except (InputError, MachineError, UnknownNameError) as error:
                 if self.named:
-                    raise
+                    raise _with_force(error) from None
                 refusals.append(_refusal(name, name, error))
         self._refuse_unused(tables)
         return AlgorithmTables(tables, tuple(dict.fromkeys(refusals)))
@@ -181,13 +184,17 @@ class AlgorithmComparison:
     def _column(self, built: BuiltMachine, name: str, sizes: Sequence[int], refusals: list[str]) -> list[Row]:
         """A column of the map; left out where it is too large even if the algorithm was named."""
         try:
-            return self._rows(built, name, sizes, {"effort": MAP})
+            return self._rows(built, name, sizes, {"effort": self._effort(MAP)})
         except (InputError, MachineError, UnknownNameError) as error:
             if self.named and not isinstance(error, EffortError):
                 raise
             what = f"{name} over {len(built.ranks)}" if isinstance(error, EffortError) else name
             refusals.append(_refusal(what, name, error))
             return []
+
+    def _effort(self, bounds: Effort) -> Effort:
+        """The bounds, or none where they are not wanted."""
+        return bounds.forced() if self.force else bounds
 
     def _rows(self, built: BuiltMachine, name: str, sizes: Sequence[int], disturbed: Mapping[str, Any]) -> list[Row]:
         """Rows by size."""
@@ -227,9 +234,17 @@ class AlgorithmComparison:
             raise wrong[0]
 
 
+def _with_force(error: Exception) -> Exception:
+    """An error of what is too large says which option plays it all the same."""
+    if not isinstance(error, EffortError):
+        return error
+    told = "; or --force, which plays it all the same"
+    return EffortError([replace(one, key="--algo", expected=one.expected + told) for one in error.problems])
+
+
 def _refusal(what: str, name: str, error: Exception) -> str:
     """Why something is left out, in one line."""
-    force = f"; --algo {name} grants it more, and --exact all" if isinstance(error, EffortError) else ""
+    force = f"; --algo {name} grants it more, and --force all" if isinstance(error, EffortError) else ""
     said = "; ".join(_line(problem) for problem in getattr(error, "problems", (error,)))
     return f"{what}: {said}{force}"
 

@@ -77,6 +77,8 @@ class CollectiveRequest:
         Of an idealised algorithm's sends; an empty rate is infinite.
     exact : bool
         Force the step-exact executor.
+    force : bool
+        Play what would be refused as too large.
     late, background : sequence of str
         As `simperf.study.collective.disturbances` reads them.
     given : collection of str
@@ -93,6 +95,7 @@ class CollectiveRequest:
     step_latency: str = "0 s"
     reduce_rate: str = ""
     exact: bool = False
+    force: bool = False
     late: Sequence[str] = ()
     background: Sequence[str] = ()
     given: Collection[str] = ()
@@ -143,6 +146,7 @@ class CollectiveRequest:
             protocol=self.protocol,
             transport=transport,
             exact=self.exact,
+            force=self.force,
             named=named,
             late=tuple(self.late),
             background=tuple(self.background),

@@ -14,6 +14,7 @@ from simperf.errors import InputError
 from simperf.hardware import Catalog
 from simperf.hardware.processors import GpuPart
 from simperf.study.planning.request import Request
+from simperf.study.preflight import MOST_POINTS
 from simperf.training.strategies import ONE_PROCESS, STRATEGIES, has_option
 from simperf.units import format_quantity
 from simperf.workload.model import TracedModel
@@ -63,7 +64,18 @@ class CandidateBound:
 
 
 def choices(request: Request) -> list[Configuration]:
-    """Every combination, in the order of the file."""
+    """Every combination, in the order of the file.
+
+    Raises
+    ------
+    InputError
+        Too many, without ``plan.force``.
+    """
+    count = math.prod(map(len, (request.instances, request.nodes, request.strategies, request.batches)))
+    if count > MOST_POINTS and not request.force:
+        message = f"{count:,} candidates are more than {MOST_POINTS:,}: instances, nodes, strategies and batches"
+        expected = "fewer of them; or --force (plan.force = true), which looks at all"
+        raise InputError(request.toml.problem(("candidates",), message, expected=expected))
     found = []
     for instance, nodes, strategy, batch in itertools.product(
         request.instances, request.nodes, request.strategies, request.batches
@@ -211,6 +223,8 @@ def scenario_data(request: Request, choice: Configuration) -> Mapping[str, Any]:
         "frontend": {"use": request.frontend},
         "program": program,
     }
+    if request.force:
+        data["run"] = {"force": True}
     if request.calibration:
         data["calibration"] = {"use": request.calibration}
     return data

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from simperf.engine.simulation import Simulation
-from simperf.study.planning.request import Request
+from simperf.errors import InputError
+from simperf.study.planning.request import Failures, Request
 from simperf.training.failures.causes import Cause
 from simperf.training.failures.checkpoint import Checkpoint, young
 from simperf.training.failures.goodput import goodput
 from simperf.training.failures.recovery import FailingRun, Recovery
 from simperf.training.jitter import Constant, Exponential
 
-__all__ = ["Lifetime", "lifetime"]
+__all__ = ["Lifetime", "lifetime", "refuse_histories"]
 
 #: checkpoints of a history that are played; what is longer goes on at the same goodput
 _CHECKPOINTS = 400
@@ -30,6 +32,47 @@ class Lifetime:
     high: float
 
 
+def refuse_histories(request: Request, candidates: Iterable[tuple[int, float]], most: float) -> None:
+    """Refuse histories of more events than `most` a candidate, without ``plan.force``.
+
+    Parameters
+    ----------
+    request : Request
+    candidates : iterable of (int, float)
+        Nodes, and the least time that the job trains [s].
+    most : float
+        Events.
+
+    Raises
+    ------
+    InputError
+        The number, and how many histories would do.
+    """
+    said = request.failures
+    if said is None or request.force:
+        return
+    each = [4.0 * (1.0 + _played(request, said, nodes, work)[2] * nodes / said.node_mtbf) for nodes, work in candidates]
+    events = said.runs * max(each, default=0.0)
+    if events > most:
+        message = f"histories of about {events:.3g} events a candidate would be played, more than {most:.3g}"
+        fewer = int(most / max(each))
+        instead = f"at most {fewer:,}" if fewer else "a longer node_mtbf"
+        expected = f"{instead}; or --force (plan.force = true), which plays them all"
+        key = ("failures", "runs" if fewer else "node_mtbf")
+        raise InputError(request.toml.problem(key, message, value=said.runs if fewer else "", expected=expected))
+
+
+def _played(request: Request, said: Failures, nodes: int, work: float) -> tuple[float, float, float]:
+    """Size of a checkpoint [B], the time between two of them [s], and the time of training that is played [s]."""
+    memory = request.model.memory(1, request.precision, optimizer=request.optimizer)
+    size = memory["weights"] + memory["master"] + memory["optimizer"] + memory["buffers"]
+    mtbf = said.node_mtbf / nodes
+    pause = size / said.bandwidth
+    # Young's formula has no answer for a checkpoint that costs nothing: it is taken all the time
+    interval = said.interval or (young(pause, mtbf) if pause > 0 else mtbf / _CHECKPOINTS)
+    return size, interval, min(work, _CHECKPOINTS * interval)
+
+
 def lifetime(request: Request, nodes: int, work: float) -> Lifetime:
     """Play a job of `work` [s] on `nodes` nodes through its failures, many times.
 
@@ -37,13 +80,7 @@ def lifetime(request: Request, nodes: int, work: float) -> Lifetime:
     """
     said = request.failures
     assert said is not None
-    memory = request.model.memory(1, request.precision, optimizer=request.optimizer)
-    size = memory["weights"] + memory["master"] + memory["optimizer"] + memory["buffers"]
-    mtbf = said.node_mtbf / nodes
-    pause = size / said.bandwidth
-    # Young's formula has no answer for a checkpoint that costs nothing: it is taken all the time
-    interval = said.interval or (young(pause, mtbf) if pause > 0 else mtbf / _CHECKPOINTS)
-    played = min(work, _CHECKPOINTS * interval)
+    size, interval, played = _played(request, said, nodes, work)
     checkpoint = Checkpoint(min(interval, played), nbytes=size, bandwidth=said.bandwidth)
     cause = Cause("node", Exponential(said.node_mtbf), silent=False)
     job = FailingRun(

@@ -16,14 +16,16 @@ from simperf.files import write_packed
 from simperf.json_file import read_json
 from simperf.json_format import FORMAT
 from simperf.outputs import DATA, PAGE, check_name, data_frame, drawn, html_table, report_module
-from simperf.run import run
+from simperf.run import MOST_EVENTS, run
 from simperf.scenario import Scenario, make_scenario
+from simperf.study.executors import check_engine
 from simperf.study.pareto import pareto_front
 from simperf.study.planning.candidates import CandidateBound, Configuration, bound_of, choices, hours, scenario_data
-from simperf.study.planning.lifetime import Lifetime, lifetime
+from simperf.study.planning.lifetime import Lifetime, lifetime, refuse_histories
 from simperf.study.planning.plan_file import CandidateRow, read_plan
 from simperf.study.planning.request import Request, load_request, make_request
 from simperf.study.points import Row, Task, refuse_unused_in
+from simperf.study.preflight import refuse_runs
 from simperf.study.run_point import run_task
 from simperf.study.sweep import Progress, run_tasks
 from simperf.units import format_quantity
@@ -228,8 +230,10 @@ def plan(
     Raises
     ------
     InputError
-        The file is wrong, or nothing is feasible: then the nearest candidate is named, and what would have to give.
+        The file is wrong; too many candidates or draws, without ``plan.force``; or nothing is feasible: then the
+        nearest candidate is named, and what would have to give.
     """
+    check_engine(engine)
     if isinstance(request, Mapping):
         request = make_request(request)
     elif not isinstance(request, Request):
@@ -237,13 +241,17 @@ def plan(
     made = [(choice, bound_of(request, choice)) for choice in choices(request)]
     kept = [(choice, verdict) for choice, verdict in made if not verdict.reason]
     pruned = [_pruned(request, choice, verdict) for choice, verdict in made if verdict.reason]
+    refuse_runs(len(kept), samples, force=request.force, key="plan.force")
+    refuse_histories(request, [(choice.nodes, verdict.time) for choice, verdict in kept], MOST_EVENTS)
     tasks = [_task(request, index, choice, samples) for index, (choice, _) in enumerate(kept)]
     rows = run_tasks(tasks, engine=engine, cache=cache, progress=progress, work=run_candidate)
     refuse_unused_in(rows)
     simulated = []
     for (choice, verdict), row in zip(kept, rows, strict=True):
         if row["error"] is not None:
-            pruned.append(_pruned(request, choice, replace(verdict, reason=str(row["error"]).splitlines()[0])))
+            reason = str(row["error"]).splitlines()[0]
+            reason += "; --force plays it" if "--force" in row["error"] and "--force" not in reason else ""
+            pruned.append(_pruned(request, choice, replace(verdict, reason=reason)))
         else:
             simulated.append(_candidate(request, choice, row))
     if not any(one.feasible for one in simulated):

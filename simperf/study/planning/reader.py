@@ -86,6 +86,13 @@ class RequestTable:
             self.wrong((key,), "whole numbers above 0 are expected, such as [1, 2, 4]", value=given)
         return tuple(dict.fromkeys(good)) or tuple(default)
 
+    def flag(self, key: str) -> bool:
+        """True or false; false if it is not there."""
+        value = self.data.get(key, False)
+        if not isinstance(value, bool):
+            self.wrong((key,), "true or false is expected", value=value)
+        return value is True
+
     def text(self, key: str, default: str = "") -> str:
         """A text."""
         value = self.data.get(key, default)

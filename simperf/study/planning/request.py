@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ __all__ = ["TABLES", "Failures", "Request", "load_request", "make_request"]
 TABLES = {
     "plan": (
         "title", "model", "precision", "optimizer", "samples", "epochs", "tokens", "deadline", "budget", "objective",
+        "force",
     ),
     "candidates": (
         "instances", "nodes", "strategies", "batch_per_gpu", "batch", "algorithm", "folder", "fabric", "frontend",
@@ -97,6 +98,10 @@ class Request:
     failures : Failures or None
     catalog : Catalog
     toml : TomlFile
+    calibration : str
+        A profile's name or file.
+    force : bool
+        Play candidates however many events they have, and however many they are.
     """
 
     title: str
@@ -122,6 +127,7 @@ class Request:
     catalog: Catalog
     toml: TomlFile
     calibration: str = ""
+    force: bool = False
 
     @property
     def folder(self) -> str:
@@ -129,8 +135,8 @@ class Request:
         return str(Path(self.toml.path).absolute().parent) if self.toml.path else str(Path.cwd())
 
 
-def load_request(path: str | os.PathLike[str]) -> Request:
-    """Read a plan's file.
+def load_request(path: str | os.PathLike[str], *, force: bool = False) -> Request:
+    """Read a plan's file, with ``plan.force`` if `force` says so.
 
     Raises
     ------
@@ -144,6 +150,9 @@ def load_request(path: str | os.PathLike[str]) -> Request:
     toml = read_toml(path)
     refuse_other(toml, "plan")
     refuse_format(toml)
+    head = toml.data.get("plan", {})
+    if force and isinstance(head, dict):
+        toml = replace(toml, data={**toml.data, "plan": {**head, "force": True}})
     return _read(toml)
 
 
@@ -224,6 +233,7 @@ def _read(toml: TomlFile) -> Request:
         catalog,
         toml,
         calibration.text("use"),
+        head.flag("force"),
     )
     if problems:
         unique = dict.fromkeys(problems)
