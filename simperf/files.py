@@ -110,9 +110,10 @@ def _shown(value: object) -> str:
 
 
 def dotted(key: tuple[str | int, ...]) -> str:
-    """Write a key path as ``machine.link[2].bandwidth``."""
+    """Write a key path as ``machine.link[2].bandwidth``; a key without a name is ``""``."""
     text = ""
-    for part in key:
+    for given in key:
+        part = '""' if given == "" else given
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
 

@@ -23,6 +23,8 @@ _DEBUG = "--debug"
 #: packages that commands import, and one that typer does from some version on
 _NEEDED = ("simpy", "numpy", "networkx", "matplotlib", "pydantic", "typer", "rich", "tomli_w", "quantiphy")
 _NEEDED_BY_THEM = ("click", "annotated_types", "typing_extensions")
+#: characters of a file's name that a message repeats
+_LONGEST = 120
 #: commands that a message names where none is near to what was typed
 _FEW = 6
 
@@ -151,8 +153,9 @@ def _report(error: Exception, debug: bool, words: Sequence[str]) -> int:
         _say(lacks)
         return 2
     if isinstance(error, OSError):
-        where = f": {error.filename}" if error.filename else ""
-        _say(f"error: {error.strerror or error}{where}")
+        file = str(error.filename or "")
+        named = file if len(file) <= _LONGEST else f"{file[:_LONGEST]}..."
+        _say(": ".join(one for one in ("error", _option_of(file, words), named, error.strerror or str(error)) if one))
         return 2
     if isinstance(error, MemoryError):
         _say("error: this computer has not enough memory for the simulation; try a smaller scenario")

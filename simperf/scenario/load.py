@@ -326,7 +326,9 @@ class _Loader:
 def _unknown_table(key: str, value: Any, toml: TomlFile) -> Problem:
     hint = nearest(key, TABLES)
     expected = (
-        "" if isinstance(value, dict) or "mean" in hint else f"[program] {key} = ..., on the command line program.{key}"
+        ""
+        if not key or isinstance(value, dict) or "mean" in hint
+        else f"[program] {key} = ..., on the command line program.{key}"
     )
     return toml.problem((key,), f"unknown table{hint}", expected=expected)
 

@@ -29,7 +29,7 @@ def raising(monkeypatch, error):
         (typer.Exit(3), 3, ""),
         (DeviceMemoryError("gpu0 is full"), 2, "error: gpu0 is full\n"),
         (InputError([Problem("a"), Problem("b", file="f", line=3)]), 2, "error: a\nerror: f:3: b\n"),
-        (PermissionError(13, "Permission denied", "out.json"), 2, "error: Permission denied: out.json\n"),
+        (PermissionError(13, "Permission denied", "out.json"), 2, "error: out.json: Permission denied\n"),
         (MemoryError(), 2, "error: this computer has not enough memory"),
         (ZeroDivisionError("division by zero"), 2, "error: ZeroDivisionError: division by zero\nThis is a defect"),
     ],

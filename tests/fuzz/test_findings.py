@@ -308,3 +308,27 @@ def test_ctrl_c_while_packages_are_imported(delay):
     assert "defect" not in err
     # Python ends itself by SIGINT where an interrupt has passed through its exec(), as in a dataclass's definition
     assert process.returncode in (0, 130, -signal.SIGINT), err
+
+
+@pytest.mark.parametrize("option", ["--save", "--trace", "--plot", "--report"])
+def test_a_name_that_is_too_long_is_told_by_its_option(refused, option):
+    err = refused("run", "d2l/async", option, "x" * 5000)
+    assert f"error: {option}: xxx" in err
+    assert "File name too long" in err
+    assert len(err) < 500
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [({"num_hidden_layers": True}, "num_hidden_layers: a whole number"), ({"vocab_size": -1}, "vocab_size: a whole")],
+)
+def test_a_configuration_is_blamed_by_its_own_keys_and_lines(here, refused, change, place):
+    data = {**sources.CONFIG, **change}
+    (here / "config.json").write_text(json.dumps(data, indent=1))
+    (here / "s.toml").write_text(sources.MODEL % 'config = "config.json"')
+    assert f"config.json:{2 + list(data).index(*change)}: {place}" in refused("run", "s.toml")
+
+
+def test_a_key_without_a_name_is_shown(here, refused):
+    (here / "s.toml").write_text('"" = 1\n[program]\nuse = "async-chain"\n')
+    assert 's.toml:1: "": unknown table' in refused("check", "s.toml")
