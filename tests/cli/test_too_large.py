@@ -155,6 +155,7 @@ def test_a_plan_says_the_number_before_it_begins(plan, simperf, monkeypatch):
     assert code == 2
     assert "plan.toml:11: failures.runs: histories of about" in err
     assert "at most" in err
+    assert simperf("plan", plan('[failures]\nnode_mtbf = "1000 h"\nruns = 320000\n'))[0] == 2
 
 
 def test_force_plays_candidates_of_a_plan_however_many_events_they_have(plan, simperf, monkeypatch):

@@ -14,6 +14,7 @@ from simperf.study.planning.request import Failures, Request
 from simperf.training.failures.causes import Cause
 from simperf.training.failures.checkpoint import Checkpoint, young
 from simperf.training.failures.goodput import goodput
+from simperf.training.failures.history import events_of_history
 from simperf.training.failures.recovery import FailingRun, Recovery
 from simperf.training.jitter import Constant, Exponential
 
@@ -33,7 +34,7 @@ class Lifetime:
 
 
 def refuse_histories(request: Request, candidates: Iterable[tuple[int, float]], most: float) -> None:
-    """Refuse histories of more events than `most` a candidate, without ``plan.force``.
+    """Refuse histories of more events than `most` in all, without ``plan.force``.
 
     Parameters
     ----------
@@ -51,12 +52,14 @@ def refuse_histories(request: Request, candidates: Iterable[tuple[int, float]], 
     said = request.failures
     if said is None or request.force:
         return
-    each = [4.0 * (1.0 + _played(request, said, nodes, work)[2] * nodes / said.node_mtbf) for nodes, work in candidates]
-    events = said.runs * max(each, default=0.0)
+    each = [
+        events_of_history(_played(request, said, nodes, work)[2] * nodes / said.node_mtbf) for nodes, work in candidates
+    ]
+    events = said.runs * math.fsum(each)
     if events > most:
-        message = f"histories of about {events:.3g} events a candidate would be played, more than {most:.3g}"
-        fewer = int(most / max(each))
-        instead = f"at most {fewer:,}" if fewer else "a longer node_mtbf"
+        message = f"histories of about {events:.3g} events would be played, more than {most:.3g}"
+        fewer = int(most / math.fsum(each))
+        instead = f"at most {fewer:,}" if fewer else "a longer node_mtbf, or fewer candidates"
         expected = f"{instead}; or --force (plan.force = true), which plays them all"
         key = ("failures", "runs" if fewer else "node_mtbf")
         raise InputError(request.toml.problem(key, message, value=said.runs if fewer else "", expected=expected))

@@ -50,6 +50,11 @@ def begin(m: Session, run: FailingRun, failures: Failures, *, detailed: bool = F
     return new_life(run, m.rng, trace=at_times(times) if times else None, detailed=detailed)
 
 
+def events_of_history(failures: float) -> float:
+    """Events of which one history of a job takes about as long, by the failures that are expected in it [1]."""
+    return 10.0 + 4.0 * failures
+
+
 def _refuse_excess(run: FailingRun, failures: Failures, most: float | None, *, detailed: bool) -> None:
     """Refuse histories of more periods than a run may play events.
 
@@ -63,7 +68,7 @@ def _refuse_excess(run: FailingRun, failures: Failures, most: float | None, *, d
     spacing = run.checkpoint.spacing(run.nodes)
     wall = min(run.work * (1.0 + run.checkpoint.pause(run.nodes) / spacing), run.horizon)
     pool = run.nodes + run.recovery.spares
-    each = 4.0 * (1.0 + wall * job_rate(run.causes, run.nodes))
+    each = events_of_history(wall * job_rate(run.causes, run.nodes))
     histories = 1 + failures.runs * (1 + _SEARCHED * failures.search)
     shown = 2.0 * min(run.work, run.horizon) / spacing if detailed else 0.0
     events = each * histories + shown + pool
