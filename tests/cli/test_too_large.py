@@ -176,7 +176,7 @@ def test_force_plays_a_collective_of_too_many_sends(simperf, monkeypatch):
     small = Effort(crossings=50, events=10, memory=1.0)
     monkeypatch.setattr("simperf.study.collective.comparison.ASKED", small)
     monkeypatch.setattr("simperf.study.collective.comparison.SURVEY", small)
-    words = ["collective", "all-reduce", "--wiring", "star", "--ranks", "8", "-b", "1M", "-e", "1M"]
+    words = ["collective", "all-reduce", "--topology", "star", "--ranks", "8", "-b", "1M", "-e", "1M"]
     words += ["--background", "r0>r1=0.1 GB/s", "--algo"]  # without it a round is played once
     code, _, err = simperf(*words, "sharded")
     assert code == 2
