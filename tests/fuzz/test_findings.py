@@ -13,6 +13,7 @@ import tomli_w
 
 from simperf.cli import main
 from tests.fuzz import sources
+from tests.fuzz.limits import play
 
 BRACKETS = "[" * 200_000
 #: readers of files, by the name of a file that they take
@@ -332,3 +333,32 @@ def test_a_configuration_is_blamed_by_its_own_keys_and_lines(here, refused, chan
 def test_a_key_without_a_name_is_shown(here, refused):
     (here / "s.toml").write_text('"" = 1\n[program]\nuse = "async-chain"\n')
     assert 's.toml:1: "": unknown table' in refused("check", "s.toml")
+
+
+def test_check_and_show_run_no_code(here, capsys):
+    ran, inner = here / "ran", here / "inner"
+    inner.mkdir()
+    code = f"from pathlib import Path\nPath({str(ran)!r}).touch()\ndef work(m):\n    yield m.sleep(1e-3)\n"
+    (here / "outside.py").write_text(code)
+    toml = inner / "s.toml"
+    toml.write_text('[machine]\nuse = "p3-2xlarge"\n[program]\npython = "../outside.py:work"\n')
+    saved = json.loads(sources.results()[0])
+    saved["scenario"] = {"program": {"python": "../outside.py:work"}}
+    (inner / "r.json").write_text(json.dumps(saved))
+    for words in (["check", str(toml)], ["show", str(inner / "r.json")]):
+        assert main(words) == 0, capsys.readouterr().err
+        assert not ran.exists(), words
+    capsys.readouterr()
+    for words in (["run", str(toml)], ["check", "--run", str(toml)]):
+        ran.unlink(missing_ok=True)
+        main(words)
+        assert ran.exists(), words
+        assert "outside.py" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="limits of POSIX")
+def test_the_fastest_of_many_ranks_is_answered_within_the_limits_of_a_case(here):
+    words = ["broadcast", "--topology", "fully-connected", "--ranks", "50000", "--best", "-b", "1M", "-e", "1M"]
+    outcome = play(lambda: main(["collective", *words]), here)
+    assert outcome.code == 0, outcome
+    assert "left out: ring" in outcome.err

@@ -67,6 +67,13 @@ def _changed(data, path, value):
     return copy
 
 
+def test_most_scenarios_have_quantities_of_each_kind():
+    """The next test would hold of files without any."""
+    found = {name: [one[2] for one in _quantities(_data(name))] for name in QUICK}
+    assert sum(map(bool, found.values())) > 0.8 * len(QUICK)
+    assert {unit for units in found.values() for unit in units} == {"s", "B", "B/s"}
+
+
 @pytest.mark.parametrize("name", QUICK)
 def test_another_unit_changes_nothing(name):
     """Each quantity of the file in units that it was not written in."""
