@@ -91,7 +91,7 @@ def measure(
     from simperf.calibrate.measure.clock import FULL, QUICK, TRAINING
     from simperf.calibrate.measure.facts import busy
     from simperf.calibrate.measure.session import NO_TIME
-    from simperf.calibrate.measure.stolen import disturbed, taken_away
+    from simperf.calibrate.measure.steal_time import disturbed, taken_away
     from simperf.calibrate.measure.task import check_families
 
     budget = Budget(_seconds(minutes))  # torch is still to be loaded, which takes its time too

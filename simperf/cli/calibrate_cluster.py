@@ -75,8 +75,8 @@ def cluster(
             typer.echo(f"measured with hosts of {priority_of(recorded)} priority{unsaid}\n")
             _show(recorded, points=points, samples=samples, beside=others)
         return
-    from simperf.calibrate.cluster.needs import check
-    from simperf.calibrate.measure.stolen import disturbed
+    from simperf.calibrate.cluster.requirements import check
+    from simperf.calibrate.measure.steal_time import disturbed
     from simperf.cli import interruptible
     from simperf.cli.outputs import verify_outputs
     from simperf.cli.terminal import note

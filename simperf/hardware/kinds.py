@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import cast
 
-from simperf.hardware.lazy import LazyMapping
+from simperf.hardware.lazy_mapping import LazyMapping
 from simperf.hardware.part import Part
 
 __all__ = ["PART_KINDS"]

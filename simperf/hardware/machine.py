@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from simperf.errors import MachineError, UnknownNameError
 from simperf.hardware.blueprint import Blueprint, Edge, Node, Route, node_capacities
-from simperf.hardware.doors import Choices
 from simperf.hardware.fabric import Fabric, ServerSlot
-from simperf.hardware.lazy import LazyMapping
+from simperf.hardware.lazy_mapping import LazyMapping
 from simperf.hardware.netstack import Hosting
+from simperf.hardware.ports import Choices
 from simperf.hardware.processors import CpuPart
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from simperf.errors import Problem, nearest
 from simperf.file_problems import explain
 from simperf.files import TomlFile
 from simperf.hardware.kinds import PART_KINDS
-from simperf.hardware.lazy import LazyMapping
+from simperf.hardware.lazy_mapping import LazyMapping
 from simperf.hardware.netstack import NetworkStackPart
 from simperf.hardware.quantity import REQUIRED, InFile
 

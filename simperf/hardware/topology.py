@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.hardware.blueprint import Edge, Node
-from simperf.hardware.lazy import LazyMapping
+from simperf.hardware.lazy_mapping import LazyMapping
 
 __all__ = ["TOPOLOGIES", "Topology"]
 

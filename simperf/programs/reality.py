@@ -11,7 +11,7 @@ from simperf.execution.session import Session
 from simperf.programs.failure_options import failure_rules
 from simperf.programs.registry import program
 from simperf.training.failures.history import begin, tell_failures
-from simperf.training.failures.life import Part
+from simperf.training.failures.job_events import Part
 from simperf.training.failures.options import Failures
 from simperf.training.failures.recovery import FailingRun
 from simperf.units import Seconds

@@ -163,7 +163,7 @@ MODULES = {
     "operations": "regimes",
     "additions": "regimes",
     "decoder-forward": "regimes",
-    "servers-or-ring": "rivals",
+    "servers-or-ring": "servers_or_ring",
     "parameter-server": "servers",
     "training-step": "step",
     "all-reduce": "synchronisation",

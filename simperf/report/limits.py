@@ -8,10 +8,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 from simperf.json_format import json_text
+from simperf.report.phrases import answer_note, answer_words
 from simperf.report.rows import rows_text
 from simperf.report.style import COLORS, figure, heading, save
 from simperf.report.terminal import bar, to_text, unicode_output
-from simperf.report.words import answer_note, answer_words
 from simperf.study.crossover import Flip
 from simperf.study.limits import Limits
 from simperf.study.sensitivity import Sensitivity

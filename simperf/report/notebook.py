@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simperf.analysis.breakdown import breakdown
 from simperf.outputs import html_table
-from simperf.report.words import answer_words, limit_words
+from simperf.report.phrases import answer_words, limit_words
 from simperf.results import Result
 from simperf.units import format_quantity
 

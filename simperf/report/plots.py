@@ -17,6 +17,7 @@ from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.report.counters import draw_memory, draw_queue, series
 from simperf.report.data import FailedRun
 from simperf.report.gantt import draw_gantt, gantt_rows, link_rates
+from simperf.report.phrases import multiple
 from simperf.report.roofline import draw_roofline
 from simperf.report.style import (
     COLORS,
@@ -30,7 +31,6 @@ from simperf.report.style import (
     time_scale,
     written,
 )
-from simperf.report.words import multiple
 from simperf.results import Result
 
 __all__ = ["KINDS", "draw", "draw_comparison", "plot", "plot_comparison"]

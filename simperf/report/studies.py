@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from simperf.report.phrases import numbers
 from simperf.report.terminal import to_text
-from simperf.report.words import numbers
 from simperf.study.table import Table
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from simperf.analysis.limits import busiest, utilisation
 from simperf.analysis.regime import regime
 from simperf.answer import TIME
 from simperf.report.data import FailedRun, comparison_document, result_document, to_csv, to_json
+from simperf.report.phrases import against, answer_note, answer_words, limit_words
 from simperf.report.terminal import bar, columns, to_text, unicode_output
-from simperf.report.words import against, answer_note, answer_words, limit_words
 from simperf.results import Result
 from simperf.units import format_quantity
 

@@ -13,7 +13,7 @@ from simperf.training.data.ddp import ddp
 from simperf.training.data.group import Group
 from simperf.training.data.naive import naive
 from simperf.training.data.symmetry import make_replicas
-from simperf.training.feeding import Feeding, attach
+from simperf.training.data_loaders import Feeding, attach
 from simperf.training.outcome import step_time
 from simperf.training.step import ReplicaStep
 

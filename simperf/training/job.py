@@ -8,8 +8,8 @@ from typing import Literal
 
 from simperf.errors import InputError, Problem
 from simperf.layout import Layout
+from simperf.training.data_loaders import Feeding
 from simperf.training.failures.options import Failures
-from simperf.training.feeding import Feeding
 from simperf.training.field_types import refuse_types
 from simperf.training.jitter import Constant, Distribution, Family, distribution
 from simperf.training.replica import Workload

@@ -22,7 +22,7 @@ from simperf.units import Bytes, Ratio, Seconds
 from simperf.workload.mixed import training_precision
 
 if TYPE_CHECKING:
-    from simperf.training.feeding import Feed
+    from simperf.training.data_loaders import Feed
     from simperf.workload.model import TracedModel
 
 __all__ = ["Layers", "Passes", "Replica", "Traced", "Workload", "faster", "training_step"]

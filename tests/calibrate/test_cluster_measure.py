@@ -13,7 +13,7 @@ from simperf.calibrate.cluster.network import BoxError
 from simperf.calibrate.cluster.priority import COMPUTING, ORDINARY, VARIABLE, promptly
 from simperf.calibrate.cluster.shape import Shape, read_rate, read_size
 from simperf.calibrate.dataset import Dataset
-from simperf.calibrate.measure import again
+from simperf.calibrate.measure import remeasure
 from simperf.errors import InputError
 
 RATE = 25e6
@@ -295,13 +295,13 @@ def test_the_end_of_a_disturbance_is_waited_for(shares, monkeypatch):
     slept, looks, now = [], iter((False, False, True)), iter(range(10_000))
     monkeypatch.setattr(measuring.time, "monotonic", lambda: float(next(now)))
     monkeypatch.setattr(measuring, "AGAIN", 10.0)
-    monkeypatch.setattr(again.time, "sleep", slept.append)
-    monkeypatch.setattr(again, "calm_now", lambda: next(looks))
+    monkeypatch.setattr(remeasure.time, "sleep", slept.append)
+    monkeypatch.setattr(remeasure, "calm_now", lambda: next(looks))
     told = []
     wanted = list(points(2, Shape(RATE), only=("ddp",), quick=True))
     Shares.said = (0.3, 0.3, 0.3, 0.0, 0.0)
     data = measure(3, Shape(RATE), wanted, progress=lambda done, of, what: told.append((done, of, what)))
-    assert slept == [again.PAUSE] * 2
+    assert slept == [remeasure.PAUSE] * 2
     assert (1, 2, "the host of this machine is elsewhere: waiting") in told
     assert not any(point.warnings for point in data)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from simperf.calibrate.cluster import needs, network
+from simperf.calibrate.cluster import network, requirements
 from simperf.calibrate.cluster.box import Box
 from simperf.calibrate.cluster.network import BoxError, Network, remove_stale
 from simperf.calibrate.cluster.shape import Shape
@@ -22,7 +22,7 @@ RATE = 25e6
 
 
 def lacking():
-    found = [problem for problem in needs.missing() if "torch" not in problem.message]
+    found = [problem for problem in requirements.missing() if "torch" not in problem.message]
     return found[0].message if found else ""
 
 
@@ -128,14 +128,14 @@ def test_torch_on_two_hosts_takes_what_the_link_allows():
 
 
 def test_what_is_missing_is_said(monkeypatch):
-    monkeypatch.setattr(needs.os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(needs.shutil, "which", lambda tool: None if tool == "tc" else f"/sbin/{tool}")
-    monkeypatch.setattr(needs, "find_spec", lambda name: None)
-    messages = " ".join(problem.message for problem in needs.missing())
+    monkeypatch.setattr(requirements.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(requirements.shutil, "which", lambda tool: None if tool == "tc" else f"/sbin/{tool}")
+    monkeypatch.setattr(requirements, "find_spec", lambda name: None)
+    messages = " ".join(problem.message for problem in requirements.missing())
     assert "root" in messages
     assert "commands are missing: tc" in messages
     assert "torch" in messages
-    monkeypatch.setattr(needs.sys, "platform", "darwin")
-    assert [problem.message for problem in needs.missing()] == [
+    monkeypatch.setattr(requirements.sys, "platform", "darwin")
+    assert [problem.message for problem in requirements.missing()] == [
         "a boxed cluster needs Linux: its hosts are network namespaces"
     ]

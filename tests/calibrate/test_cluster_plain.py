@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simperf.calibrate.cluster.accuracy import hold_against, summaries
-from simperf.calibrate.cluster.plain import Plain
+from simperf.calibrate.cluster.baseline import Plain
 from simperf.calibrate.cluster.scenarios import Compute
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.report.cluster import cluster_markdown

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from simperf.calibrate.cluster import box as boxes
-from simperf.calibrate.cluster import needs, network
+from simperf.calibrate.cluster import network, requirements
 from simperf.calibrate.cluster.box import Box
 from simperf.calibrate.cluster.network import BoxError, Network, others, remove_stale
 from simperf.calibrate.cluster.shape import Shape
@@ -115,8 +115,8 @@ def test_a_kernel_without_a_part_says_which_and_keeps_nothing(word, said, monkey
         refused = word in words
         return subprocess.CompletedProcess(words, int(refused), "", "Error: Specified qdisc kind is unknown.")
 
-    monkeypatch.setattr(needs.subprocess, "run", run)
-    (problem,) = needs._kernel()
+    monkeypatch.setattr(requirements.subprocess, "run", run)
+    (problem,) = requirements._kernel()
     assert said in problem.message
     assert "unknown" in str(problem.value)
     assert not names

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simperf.calibrate.dataset import Dataset, Measurement
-from simperf.calibrate.measure.amounts import amounts
+from simperf.calibrate.measure.conditions import amounts
 from simperf.cost.processor import processor_time
 from simperf.workload.kinds import unary
 from tests.calibrate.left_out import OPERATIONS, left_out, lines

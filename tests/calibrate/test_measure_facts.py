@@ -9,7 +9,7 @@ import pytest
 from simperf.calibrate.dataset import Measurement
 from simperf.calibrate.measure import facts
 from simperf.calibrate.measure.allocator import keep_memory
-from simperf.calibrate.measure.amounts import amounts, op_of
+from simperf.calibrate.measure.conditions import amounts, op_of
 from simperf.calibrate.measure.queue import depth_of
 from simperf.calibrate.measure.shapes import conv_shapes, gemm_shapes, sizes
 from simperf.calibrate.measure.update import update_op

@@ -11,9 +11,9 @@ import pytest
 torch = pytest.importorskip("torch", reason="measuring runs torch, which is not installed")
 
 from simperf.calibrate.dataset import Dataset, Measurement  # noqa: E402
-from simperf.calibrate.measure.amounts import op_of  # noqa: E402
 from simperf.calibrate.measure.bench import Bench  # noqa: E402
 from simperf.calibrate.measure.clock import Care  # noqa: E402
+from simperf.calibrate.measure.conditions import op_of  # noqa: E402
 from simperf.calibrate.measure.task import FAMILIES, Task, tasks  # noqa: E402
 from simperf.errors import InputError  # noqa: E402
 from simperf.workload import zoo  # noqa: E402

@@ -11,9 +11,9 @@ torch = pytest.importorskip("torch", reason="measuring runs torch, which is not 
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 from simperf.calibrate.dataset import Dataset, Measurement  # noqa: E402
-from simperf.calibrate.measure.amounts import op_of  # noqa: E402
 from simperf.calibrate.measure.bench import LEAST_UNCACHED, Bench  # noqa: E402
 from simperf.calibrate.measure.clock import Care  # noqa: E402
+from simperf.calibrate.measure.conditions import op_of  # noqa: E402
 from simperf.calibrate.measure.session import MeasuringSession  # noqa: E402
 from simperf.calibrate.measure.task import Task  # noqa: E402
 from simperf.calibrate.measure.training import (  # noqa: E402

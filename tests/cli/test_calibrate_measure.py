@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from simperf.calibrate.dataset import Dataset
-from simperf.calibrate.measure import again, allocator, bench, clock, facts, session, task
+from simperf.calibrate.measure import allocator, bench, clock, facts, session, task
 from simperf.cli import main
 from simperf.cli.calibrate_measure import measure
 
@@ -44,7 +44,7 @@ def machine(monkeypatch, tmp_path):
     monkeypatch.setattr(allocator, "keep_memory", lambda: True)
     monkeypatch.setattr(task, "tasks", made.tasks)
     monkeypatch.setattr(session, "Stolen", lambda: made)
-    monkeypatch.setattr(again, "calm_now", lambda: True)
+    monkeypatch.setattr(remeasure, "calm_now", lambda: True)
     monkeypatch.chdir(tmp_path)
     return made
 

@@ -8,7 +8,7 @@ import pytest
 from simperf.calibrate.dataset import Measurement
 from simperf.calibrate.fit.processor import memory_rate, processor_models
 from simperf.calibrate.fit.solve import fit
-from simperf.calibrate.measure.amounts import amounts
+from simperf.calibrate.measure.conditions import amounts
 from simperf.cost import FittedRoofline, OpCost
 from simperf.cost.cores import (
     GRAIN,

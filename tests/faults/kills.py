@@ -69,7 +69,7 @@ class Target:
         if self.needs and find_spec(self.needs) is None:
             return f"{self.needs} is not installed"
         if self.words[:2] == ("calibrate", "cluster"):
-            from simperf.calibrate.cluster.needs import missing
+            from simperf.calibrate.cluster.requirements import missing
 
             return "; ".join(map(str, missing()))
         return ""

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from simperf.calibrate.cluster import needs
+from simperf.calibrate.cluster import requirements
 from simperf.cli import main
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
@@ -27,11 +27,11 @@ def test_the_namespace_of_the_trial_does_not_stay(name, code, step, monkeypatch,
             there.remove(words[-1])
         return subprocess.CompletedProcess(words, 0, "", "")
 
-    monkeypatch.setattr(needs.subprocess, "run", run)
-    monkeypatch.setattr(needs, "find_spec", lambda name: True)
-    monkeypatch.setattr(needs.os, "geteuid", lambda: 0, raising=False)
-    monkeypatch.setattr(needs.shutil, "which", lambda tool: tool)
-    monkeypatch.setattr(needs.sys, "platform", "linux")
+    monkeypatch.setattr(requirements.subprocess, "run", run)
+    monkeypatch.setattr(requirements, "find_spec", lambda name: True)
+    monkeypatch.setattr(requirements.os, "geteuid", lambda: 0, raising=False)
+    monkeypatch.setattr(requirements.shutil, "which", lambda tool: tool)
+    monkeypatch.setattr(requirements.sys, "platform", "linux")
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         assert main(["calibrate", "cluster", "-o", str(tmp_path / "recording.json")]) == code

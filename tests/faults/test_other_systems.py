@@ -73,6 +73,6 @@ def test_a_command_works(words, tmp_path):
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 def test_what_needs_linux_says_so(tmp_path):
-    code = "\nsys.platform = 'win32'\nfrom simperf.calibrate.cluster.needs import missing\nprint(*missing())"
+    code = "\nsys.platform = 'win32'\nfrom simperf.calibrate.cluster.requirements import missing\nprint(*missing())"
     done = _without(code)
     assert "a boxed cluster needs Linux" in done.stdout, done.stderr[-3000:]

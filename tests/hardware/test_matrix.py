@@ -40,7 +40,7 @@ def test_hybrid_cube_mesh_as_published(name):
         ("dgx-a100", "gpu0", "nic0", "PIX"),
     ],
 )
-def test_words(name, a, b, word):
+def test_phrases(name, a, b, word):
     assert connection(CATALOG.machine(name), a, b) == word
 
 

@@ -5,10 +5,10 @@ import pytest
 from simperf import limits, make_scenario
 from simperf.errors import InputError, UnknownNameError
 from simperf.report.limits import draw_limits, format_limits
+from simperf.report.phrases import numbers
 from simperf.report.plans import draw_plan, format_plan
 from simperf.report.studies import format_table
 from simperf.report.sweeps import draw_table
-from simperf.report.words import numbers
 from simperf.study.pareto import pareto_front
 from simperf.study.planning import make_request, plan
 from simperf.study.table import Table, check_output

@@ -12,7 +12,7 @@ from simperf.errors import InputError, ProgramError
 from simperf.training.failures.causes import Cause, at_times
 from simperf.training.failures.checkpoint import Checkpoint
 from simperf.training.failures.goodput import goodput, run_job
-from simperf.training.failures.life import PARTS
+from simperf.training.failures.job_events import PARTS
 from simperf.training.failures.recovery import FailingRun, Recovery
 from simperf.training.jitter import Constant, Exponential, Weibull
 

@@ -8,7 +8,7 @@ from simperf.errors import InputError
 from simperf.execution.session import Session
 from simperf.hardware import build_cluster
 from simperf.training.servers.multi_machine import make_routes
-from simperf.training.servers.sites import Courier, Lane, Site
+from simperf.training.servers.transfers import Courier, Lane, Site
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from simperf.hardware import build_cluster, build_machine
 from simperf.run import run
 from simperf.scenario import make_scenario
 from simperf.training.servers.shard_server import ServerWork, ShardServer
-from simperf.training.servers.sites import CPU_STREAM
+from simperf.training.servers.transfers import CPU_STREAM
 
 S = 104857600.0
 B = 50e9

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from simperf.calibrate.cluster.baseline import Plain
 from simperf.calibrate.cluster.fitting import fit_constants, fitted_points
-from simperf.calibrate.cluster.plain import Plain
 from simperf.calibrate.cluster.predict import predict
 from simperf.calibrate.cluster.resampling import draws
 from simperf.calibrate.cluster.scenarios import compute_of, predictable
 from simperf.calibrate.dataset import Dataset, Measurement, Value
-from simperf.calibrate.measure.stolen import taken_away
+from simperf.calibrate.measure.steal_time import taken_away
 
 __all__ = ["SATURATED", "SMALL", "GroupErrors", "PredictedPoint", "calm", "conditions", "hold_against", "summaries"]
 
@@ -39,7 +39,7 @@ class PredictedPoint:
     interval : tuple of float, optional
         In which nine of ten predictions lie, if constants were drawn.
     plain : float, optional
-        What a model of two constants says, in the point's unit; see `simperf.calibrate.cluster.plain`.
+        What a model of two constants says, in the point's unit; see `simperf.calibrate.cluster.baseline`.
     """
 
     point: Measurement

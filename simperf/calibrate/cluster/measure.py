@@ -1,7 +1,7 @@
 """Measuring a boxed cluster: goes through the points and keeps the raw readings.
 
 Points are taken in several goes, from the beginning to the end of a session, and their readings joined. What was
-disturbed is measured again when all else is done (`simperf.calibrate.measure.again`).
+disturbed is measured again when all else is done (`simperf.calibrate.measure.remeasure`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from simperf.calibrate.cluster.experiments import Point, in_order
 from simperf.calibrate.cluster.priority import REAL_TIME
 from simperf.calibrate.cluster.shape import Shape
 from simperf.calibrate.dataset import Dataset, Measurement, Value
-from simperf.calibrate.measure.again import AGAIN, calmer, repeat
 from simperf.calibrate.measure.facts import machine_facts, version_facts
-from simperf.calibrate.measure.stolen import Stolen, taken_away
+from simperf.calibrate.measure.remeasure import AGAIN, calmer, repeat
+from simperf.calibrate.measure.steal_time import Stolen, taken_away
 from simperf.errors import InputError, Problem
 
 __all__ = ["goes_on", "measure", "of_box", "priority_of", "read"]

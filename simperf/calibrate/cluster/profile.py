@@ -23,9 +23,9 @@ from multiprocessing import get_context
 import numpy as np
 
 from simperf.calibrate.cluster.accuracy import PredictedPoint
+from simperf.calibrate.cluster.baseline import Plain
 from simperf.calibrate.cluster.experiments import MODEL, Point
 from simperf.calibrate.cluster.fitting import fit_constants, fitted_points
-from simperf.calibrate.cluster.plain import Plain
 from simperf.calibrate.cluster.predict import predict
 from simperf.calibrate.cluster.resampling import Draw, draws
 from simperf.calibrate.cluster.scatter import Scores, disturbance, span

@@ -18,7 +18,7 @@ from simperf.calibrate.fit.processor import PRIVATE, late_model, memory_rate, pr
 from simperf.calibrate.fit.products import product_columns, product_models
 from simperf.calibrate.fit.sizes import size_data, size_model
 from simperf.calibrate.fit.waiting import constant_model
-from simperf.calibrate.measure.amounts import op_of
+from simperf.calibrate.measure.conditions import op_of
 from simperf.cost import Device
 from simperf.cost.rows import AGAIN
 from simperf.workload.op import MATRIX_FAMILIES, Gemm

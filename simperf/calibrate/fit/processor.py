@@ -8,7 +8,7 @@ import numpy as np
 
 from simperf.calibrate.dataset import Measurement
 from simperf.calibrate.fit.model import Array, Columns, Constant, Data, Model
-from simperf.calibrate.measure.amounts import op_of
+from simperf.calibrate.measure.conditions import op_of
 from simperf.cost.cores import (
     ConvConstants,
     ProductConstants,

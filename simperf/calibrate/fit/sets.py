@@ -10,7 +10,7 @@ import numpy as np
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.fit.between import Spread, misses, spreads
 from simperf.calibrate.fit.choose import ModelChoice, choose
-from simperf.calibrate.fit.longer import longer_runs
+from simperf.calibrate.fit.interruptions import longer_runs
 from simperf.calibrate.fit.model import Data, Model
 from simperf.calibrate.fit.solve import DRAWS, Fit, best_of
 from simperf.cost import Device

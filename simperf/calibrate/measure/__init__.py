@@ -9,7 +9,7 @@ Series and their conditions (every quantity in SI units; readings in s unless `M
     A call in a step of many layers, after `touched` bytes went through the caches; `pass` as above, or ``"update"``
     (all of it).
 ``op/<kernel family>`` (t2)
-    One operation alone; its amounts are those of `simperf.workload.Op`, see `simperf.calibrate.measure.amounts`.
+    One operation alone; its amounts are those of `simperf.workload.Op`, see `simperf.calibrate.measure.conditions`.
     `cache` says whether its operands were used just before (``"warm"``) or must come from memory (``"cold"``).
 ``sync/synchronize``, ``sync/item`` (t3)
     Waiting for a device that is idle; and fetching one number from it.
@@ -34,9 +34,9 @@ Series and their conditions (every quantity in SI units; readings in s unless `M
     other conditions are the parameters of `simperf.calibrate.programs`. Held out.
 """
 
-from simperf.calibrate.measure.amounts import amounts, op_of
 from simperf.calibrate.measure.bench import Bench
 from simperf.calibrate.measure.clock import FULL, QUICK, Care, doubts, sample
+from simperf.calibrate.measure.conditions import amounts, op_of
 from simperf.calibrate.measure.facts import machine_facts, version_facts
 from simperf.calibrate.measure.session import Interrupted, MeasuringSession, measure
 from simperf.calibrate.measure.task import FAMILIES, Task, tasks

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from simperf.calibrate.dataset import Value
-from simperf.calibrate.measure.amounts import amounts
 from simperf.calibrate.measure.clock import FULL, Care, sample
+from simperf.calibrate.measure.conditions import amounts
 from simperf.errors import InputError, Problem, SimperfError
 from simperf.workload.op import Gemm, Op
 

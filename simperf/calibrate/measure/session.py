@@ -14,12 +14,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from simperf.calibrate.dataset import Dataset, Measurement, Value
-from simperf.calibrate.measure.again import AGAIN, calmer, repeat
 from simperf.calibrate.measure.budget import Budget, OutOfTime, time_limit
 from simperf.calibrate.measure.facts import anonymous
 from simperf.calibrate.measure.identity import refuse_another
+from simperf.calibrate.measure.remeasure import AGAIN, calmer, repeat
 from simperf.calibrate.measure.sensors import Sensors, throttled
-from simperf.calibrate.measure.stolen import Stolen, taken_away
+from simperf.calibrate.measure.steal_time import Stolen, taken_away
 from simperf.calibrate.measure.task import Task, note_text
 
 __all__ = ["NO_TIME", "Interrupted", "MeasuringSession", "measure"]

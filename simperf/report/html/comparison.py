@@ -19,8 +19,8 @@ from simperf.report.html.picture import on_page
 from simperf.report.html.result import inputs, interval, result_sections, shares, sources
 from simperf.report.html.scaling import scaling_part
 from simperf.report.html.timeline import MOST
+from simperf.report.phrases import against, answer_words
 from simperf.report.plots import draw_comparison
-from simperf.report.words import against, answer_words
 from simperf.results import Result
 from simperf.study.scaling import of_results
 from simperf.units import format_quantity

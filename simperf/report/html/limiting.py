@@ -5,7 +5,7 @@ from __future__ import annotations
 from simperf.analysis.critical import critical_path
 from simperf.analysis.limits import utilisation
 from simperf.report.html.page import definitions, table
-from simperf.report.words import limit_words
+from simperf.report.phrases import limit_words
 from simperf.results import Result
 from simperf.units import format_quantity
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from simperf.errors import InputError, Problem
 from simperf.files import write_text
-from simperf.report.words import numbers
+from simperf.report.phrases import numbers
 
 __all__ = ["PageSection", "definitions", "numeric", "page", "paragraphs", "save_page", "table"]
 

@@ -20,10 +20,10 @@ from simperf.report.html.page import PageSection, definitions, page, paragraphs,
 from simperf.report.html.picture import on_page, printed
 from simperf.report.html.scaling import scaling_part
 from simperf.report.html.timeline import MOST, timeline
+from simperf.report.phrases import answer_words
 from simperf.report.plots import draw
 from simperf.report.staleness import ages, draw_staleness
 from simperf.report.style import COLORS, HATCHES
-from simperf.report.words import answer_words
 from simperf.results import Result
 from simperf.scenario.tables import TableReader
 from simperf.units import format_quantity

@@ -22,7 +22,7 @@ from simperf.training.data.heterogeneous import even_split, proportional_split
 from simperf.training.data.local_sgd import local_sgd
 from simperf.training.data.naive import naive
 from simperf.training.data.symmetry import make_replicas
-from simperf.training.feeding import attach, tell_feeds
+from simperf.training.data_loaders import attach, tell_feeds
 from simperf.training.jitter import jittered, stream
 from simperf.training.job import Job
 from simperf.training.outcome import spread, step_time, tell

@@ -14,7 +14,7 @@ import numpy as np
 
 from simperf.errors import InputError, Problem
 from simperf.training.failures.causes import Failure, Random, failures
-from simperf.training.failures.life import PARTS, Life, Part
+from simperf.training.failures.job_events import PARTS, Life, Part
 from simperf.training.failures.recovery import FailingRun
 from simperf.training.jitter import stream
 
@@ -30,7 +30,7 @@ class RunHistory:
     wall : float
         How long it was [s].
     parts : mapping of str to float
-        Where the time went (`simperf.training.failures.life`); adds up to `wall` [s].
+        Where the time went (`simperf.training.failures.job_events`); adds up to `wall` [s].
     interruptions : mapping of str to int
         By cause; those that struck while the job was down included.
     checkpoints : int

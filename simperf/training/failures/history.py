@@ -12,7 +12,7 @@ from simperf.training.failures.causes import at_times, job_rate
 from simperf.training.failures.checkpoint import daly, young
 from simperf.training.failures.goodput import Goodput, goodput, new_life
 from simperf.training.failures.interval import best_interval
-from simperf.training.failures.life import PARTS, Life
+from simperf.training.failures.job_events import PARTS, Life
 
 if TYPE_CHECKING:
     from simperf.execution.session import Session

@@ -34,9 +34,9 @@ from simperf.training.servers.placement import Shard, place_keys
 from simperf.training.servers.requests import Buffers
 from simperf.training.servers.ring_team import RingTeam, ring_groups
 from simperf.training.servers.shard_server import ServerWork, ShardServer
-from simperf.training.servers.sites import Courier, Lane, Site, Then
 from simperf.training.servers.staleness import Consistency, Staleness
 from simperf.training.servers.symmetry import sharers
+from simperf.training.servers.transfers import Courier, Lane, Site, Then
 from simperf.training.stack import ServerTransport, Serving, Stack
 from simperf.training.strategies import Servers
 

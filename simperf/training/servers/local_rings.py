@@ -18,7 +18,7 @@ from simperf.collectives.execute import Context, start
 from simperf.collectives.settings import NcclSettings
 from simperf.errors import InputError, Problem
 from simperf.execution.session import Session
-from simperf.training.servers.sites import Then, after
+from simperf.training.servers.transfers import Then, after
 
 __all__ = ["GROUPED", "LocalRings"]
 

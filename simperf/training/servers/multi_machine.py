@@ -20,7 +20,7 @@ from simperf.training.servers.compression import Codec
 from simperf.training.servers.placement import Shard
 from simperf.training.servers.requests import Buffers, Requests
 from simperf.training.servers.shard_server import ShardServer
-from simperf.training.servers.sites import Courier, Lane, Site, Then
+from simperf.training.servers.transfers import Courier, Lane, Site, Then
 
 __all__ = ["AROUND", "REDUCTIONS", "Team", "TeamOptions", "TeamRoute", "make_routes"]
 

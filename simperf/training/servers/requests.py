@@ -12,7 +12,7 @@ from functools import partial
 
 import simpy
 
-from simperf.training.servers.sites import Then, after
+from simperf.training.servers.transfers import Then, after
 
 __all__ = ["Buffers", "Requests"]
 

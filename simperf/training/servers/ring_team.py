@@ -17,7 +17,7 @@ from simperf.hardware import Machine
 from simperf.training.servers.local_rings import LocalRings
 from simperf.training.servers.multi_machine import Team, TeamOptions, TeamRoute
 from simperf.training.servers.placement import Shard
-from simperf.training.servers.sites import Courier
+from simperf.training.servers.transfers import Courier
 
 __all__ = ["RingTeam", "ring_groups"]
 

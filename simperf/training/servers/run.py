@@ -14,7 +14,7 @@ from simperf.execution import Program, wait
 from simperf.execution.session import Session
 from simperf.memory import Holding, hold
 from simperf.training.alone import time_alone
-from simperf.training.feeding import Feeding
+from simperf.training.data_loaders import Feeding
 from simperf.training.jitter import Constant
 from simperf.training.job import Devices, Input, Job
 from simperf.training.outcome import tell_cost, tell_memory, tell_use

@@ -12,8 +12,8 @@ from functools import partial
 
 from simperf.errors import InputError, Problem
 from simperf.training.servers.placement import Shard
-from simperf.training.servers.sites import Site
 from simperf.training.servers.staleness import Clocks, Consistency, Staleness
+from simperf.training.servers.transfers import Site
 
 __all__ = ["ServerWork", "ShardServer"]
 

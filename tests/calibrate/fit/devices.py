@@ -9,7 +9,7 @@ from simperf.calibrate.fit.datasheet import efficiency_models, energy_scale
 from simperf.calibrate.fit.kernels import pooled_row_model
 from simperf.calibrate.fit.processor import late_model, processor_models
 from simperf.calibrate.fit.products import limited_model, matrix_model
-from simperf.calibrate.measure.amounts import amounts
+from simperf.calibrate.measure.conditions import amounts
 from simperf.hardware import Catalog
 from simperf.workload.kinds import matmul, unary
 from tests.calibrate.fit.truths import Truth, grid, products

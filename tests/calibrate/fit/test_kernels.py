@@ -6,7 +6,7 @@ import pytest
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.calibrate.fit import fit_dataset
 from simperf.calibrate.fit.kernels import row_columns
-from simperf.calibrate.measure.amounts import amounts
+from simperf.calibrate.measure.conditions import amounts
 from simperf.calibrate.profile import write_profile
 from simperf.calibrate.validate import validate
 from simperf.cost import FittedRoofline

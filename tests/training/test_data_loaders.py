@@ -1,4 +1,4 @@
-"""Data loaders of uneven speed: a step waits for the slowest of them (simperf.training.feeding)."""
+"""Data loaders of uneven speed: a step waits for the slowest of them (simperf.training.data_loaders)."""
 
 from itertools import islice
 
@@ -10,8 +10,8 @@ from simperf.engine.simulation import Simulation
 from simperf.errors import InputError
 from simperf.execution.session import Session
 from simperf.results import Result
+from simperf.training.data_loaders import Feeding
 from simperf.training.driver import train
-from simperf.training.feeding import Feeding
 from simperf.training.jitter import Exponential, Gamma, stream
 from tests.training.strategies import CATALOG, job, layers, metric, run, star
 

@@ -3,10 +3,10 @@
 import pytest
 
 from simperf.calibrate.dataset import Dataset, Measurement
-from simperf.calibrate.measure import again, session
-from simperf.calibrate.measure.again import AGAIN, PAUSE, ROUNDS, calmer, repeat
+from simperf.calibrate.measure import remeasure, session
+from simperf.calibrate.measure.remeasure import AGAIN, PAUSE, ROUNDS, calmer, repeat
 from simperf.calibrate.measure.session import LEAST, WAITING, Interrupted, MeasuringSession
-from simperf.calibrate.measure.stolen import STOLEN
+from simperf.calibrate.measure.steal_time import STOLEN
 from simperf.calibrate.measure.task import Task, point
 
 
@@ -48,8 +48,8 @@ class World:
 def world(monkeypatch):
     made = World()
     monkeypatch.setattr(session, "Stolen", lambda: made)
-    monkeypatch.setattr(again, "calm_now", made.calm_now)
-    monkeypatch.setattr(again.time, "sleep", made.sleep)
+    monkeypatch.setattr(remeasure, "calm_now", made.calm_now)
+    monkeypatch.setattr(remeasure.time, "sleep", made.sleep)
     return made
 
 

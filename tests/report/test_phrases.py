@@ -2,8 +2,8 @@
 
 from simperf import load_scenario, run
 from simperf.report.html.limiting import limits
+from simperf.report.phrases import limit_words
 from simperf.report.tables import format_result
-from simperf.report.words import limit_words
 
 
 def test_a_terminal_and_a_page_say_the_same():

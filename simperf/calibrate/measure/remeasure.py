@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from simperf.calibrate.dataset import Measurement
-from simperf.calibrate.measure.stolen import STOLEN, calm_now
+from simperf.calibrate.measure.steal_time import STOLEN, calm_now
 
 __all__ = ["AGAIN", "PAUSE", "ROUNDS", "await_calm", "calmer", "repeat"]
 

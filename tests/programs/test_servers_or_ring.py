@@ -1,4 +1,4 @@
-"""`simperf.programs.rivals`: servers and a ring on the same machines, each as the program that runs it alone."""
+"""`simperf.programs.servers_or_ring`: servers and a ring, each as the program that runs it alone."""
 
 from dataclasses import replace
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from simperf.calibrate.dataset import Dataset, Measurement
-from simperf.calibrate.measure.stolen import STOLEN, Stolen, calm_now, disturbed, taken_away
+from simperf.calibrate.measure.steal_time import STOLEN, Stolen, calm_now, disturbed, taken_away
 from simperf.errors import InputError
 
 
