@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from simperf.calibrate.cluster import measure, needs
+from simperf.calibrate.cluster import measure, requirements
 from simperf.calibrate.dataset import Dataset, Measurement
 from simperf.cli.calibrate import app
 from simperf.cli.calibrate_cluster import cluster
@@ -34,7 +34,7 @@ def call(*arguments):
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_set_up(arguments, message, monkeypatch):
-    monkeypatch.setattr(needs, "check", lambda: pytest.fail("the machine was looked at"))
+    monkeypatch.setattr(requirements, "check", lambda: pytest.fail("the machine was looked at"))
     found = call(*arguments).exception
     assert isinstance(found, SimperfError)
     assert found.exit_code == 2
@@ -42,7 +42,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_set_up(arguments, mes
 
 
 def test_what_is_missing_is_said(monkeypatch):
-    monkeypatch.setattr(needs, "missing", lambda: [Problem("network namespaces need root")])
+    monkeypatch.setattr(requirements, "missing", lambda: [Problem("network namespaces need root")])
     found = call("--quick").exception
     assert isinstance(found, InputError)
     assert "root" in str(found)
@@ -105,7 +105,7 @@ def machine(monkeypatch):
         points = (Measurement("add", {"nbytes": 4}, (1.0,), warnings=("unsteady",)),)
         return Dataset("pretended", measurements=points)
 
-    monkeypatch.setattr(needs, "missing", list)
+    monkeypatch.setattr(requirements, "missing", list)
     monkeypatch.setattr(measure, "measure", pretend)
     monkeypatch.setattr(measure, "_facts", lambda: ({"cpu": "Test CPU 1"}, {"torch": "2.9.0"}))
     return asked

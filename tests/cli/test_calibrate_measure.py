@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from simperf.calibrate.dataset import Dataset
-from simperf.calibrate.measure import allocator, bench, clock, facts, session, task
+from simperf.calibrate.measure import allocator, bench, clock, facts, remeasure, session, task
 from simperf.cli import main
 from simperf.cli.calibrate_measure import measure
 
