@@ -29,7 +29,7 @@ from simperf.workload.traced import (
     TracedOp,
 )
 
-__all__ = ["FORMAT", "check_name", "document", "from_document", "read_model", "write_model"]
+__all__ = ["FORMAT", "built_from", "check_name", "document", "from_document", "read_model", "write_model"]
 
 FORMAT = "simperf-model-1"
 #: weights of a model; the largest that were trained have 1e12 to 1e13
@@ -119,7 +119,7 @@ def from_document(data: dict[str, Any], *, file: str | TomlFile = "") -> TracedM
     problems = _references(data, place)
     if problems:
         raise InputError(problems[:20])
-    model = _build(data)
+    model = built_from(data)
     problems = [place.problem(key, text) for key, text in _faults(model)]
     if problems:
         raise InputError(problems[:20])
@@ -148,7 +148,8 @@ def _references(data: dict[str, Any], place: TomlFile) -> list[Problem]:
     return [place.problem(key, f"not a traced model: {text}") for key, text in found]
 
 
-def _build(data: dict[str, Any]) -> TracedModel:
+def built_from(data: dict[str, Any]) -> TracedModel:
+    """The model of a file's content that has been checked already, such as that of a model that comes with simperf."""
     storages = tuple(
         Storage(_amount(row[0]), row[1], ROLES[row[2]], row[3], row[4], row[5] if len(row) > 5 else "")
         for row in data["storages"]

@@ -81,3 +81,8 @@ def test_names_are_checked_before_the_work(tmp_path):
     for path, message in ((tmp_path / "no" / "m.json", "no folder"), (tmp_path / "d.json", "directory")):
         with pytest.raises(InputError, match=message):
             check_name(path)
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_models_that_come_with_simperf_stand_the_checks_of_files(name):
+    assert document(read_model(zoo._files()[name])) == document(zoo.load(name))
