@@ -26,9 +26,12 @@ def wait_until(condition, what, *, within=60.0):
     raise AssertionError(what)
 
 
-#: a module as a program that listens to Ctrl-C, which a shell's jobs in the background ignore
+#: a module as a program that listens to Ctrl-C, which a shell's jobs in the background ignore, and to SIGHUP, which
+#: those of nohup do
 _HEAR = (
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); import runpy, sys; "
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "signal.signal(getattr(signal, 'SIGHUP', signal.SIGINT), signal.SIG_DFL if hasattr(signal, 'SIGHUP') else "
+    "signal.default_int_handler); import runpy, sys; "
     "sys.argv[:] = sys.argv[1:]; runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
 )
 
