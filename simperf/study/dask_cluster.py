@@ -105,7 +105,7 @@ class DaskCluster(Executor):
     async def _settle(self, remote: Any, outcome: Future[Any]) -> None:
         """Give `outcome` whatever becomes of dask's future `remote`: one that is never set is waited for.
 
-        The result of a task that is done may be lost with its worker while it is fetched.
+        The result of a task that is done may be lost with the scheduler while it is fetched.
         """
         result: Any = None
         wrong: BaseException | None = None
@@ -114,7 +114,8 @@ class DaskCluster(Executor):
         except (asyncio.CancelledError, _distributed.CancelledError):
             wrong = self._lost("the connection to its scheduler was lost")
         except BaseException as error:
-            wrong = error
+            raised = remote.status == "error"  # by the task; else its result did not come
+            wrong = error if raised else self._lost(f"the connection to its scheduler was lost: {error}")
         if not outcome.set_running_or_notify_cancel():
             return
         if wrong is None:

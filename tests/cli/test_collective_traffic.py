@@ -80,9 +80,9 @@ def test_what_is_too_large_is_left_out_and_said(capsys, monkeypatch):
     assert code == 0
     assert "sharded at 1M" in out
     assert "left out: halving-doubling: its sends over 8 ranks cross more than 90 links" in err
-    assert "--algo halving-doubling grants it more, and --exact all" in err
+    assert "--algo halving-doubling grants it more, and --force all" in err
     assert run(capsys, *STAR, "--algo", "halving-doubling")[0] == 0
-    code, out, err = run(capsys, *STAR, "--best", "--exact")
+    code, out, err = run(capsys, *STAR, "--best", "--force")
     assert "sharded at 1M" in out
     assert "cross more than" not in err
 

@@ -7,18 +7,19 @@ import sys
 
 import pytest
 
-from simperf.calibrate.measure.bench import Bench
 from simperf.calibrate.measure.clock import Care
 from simperf.calibrate.measure.session import MeasuringSession
-from simperf.calibrate.measure.training import training_tasks
-from tests.calibrate.played_cuda import PART, played_cuda
-from tests.calibrate.small_training import small_shapes
 
 __all__ = ["measure"]
 
 
 def measure(path):
-    """Measure products and attention into a file, which is continued if it is there."""
+    """Measure products and attention into a file, which is continued if it is there; needs torch."""
+    from simperf.calibrate.measure.bench import Bench
+    from simperf.calibrate.measure.training import training_tasks
+    from tests.calibrate.played_cuda import PART, played_cuda
+    from tests.calibrate.small_training import small_shapes
+
     care = Care(budget=0.05, block=1e-3, least=2, most=2, few=2)
     given = {
         "empty_cache": lambda: None,

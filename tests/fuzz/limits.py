@@ -62,6 +62,12 @@ def _state(process):
         return "R"
 
 
+def _data():
+    """Memory for data that this process has [B]: a fork has that of its parent, which is not the case's own."""
+    status = Path("/proc/self/status").read_text("utf-8")
+    return 1024 * int(status.partition("VmData:")[2].split()[0])
+
+
 def _play(work, folder):
     """The child: never comes back."""
     code = 70
@@ -72,7 +78,7 @@ def _play(work, folder):
             handle = os.open(name, os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             os.dup2(handle, number)
         sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, mode) for number, mode in ((0, "r"), (1, "w"), (2, "w")))
-        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_DATA, (most := MEMORY + _data(), most))
         resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 2))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (10**9, 10**9))

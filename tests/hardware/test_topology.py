@@ -59,7 +59,7 @@ def test_a_mesh_of_thousands_costs_nothing_until_it_is_used():
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"kind": "tree"}, "no such wiring"),
+        ({"kind": "tree"}, "no such topology"),
         ({"nranks": 0}, "at least one rank"),
         ({"bandwidth": 0.0}, "above 0"),
         ({"bandwidth": float("nan")}, "above 0"),

@@ -22,23 +22,32 @@ def lonely():
         yield cluster.scheduler_address
 
 
+class Remote:
+    """A future of dask whose result does not come."""
+
+    def __init__(self, status, error):
+        self.status, self.error = status, error
+
+    def __await__(self):
+        raise self.error
+        yield
+
+
 @pytest.mark.parametrize(
-    ("lost", "told"),
+    ("status", "lost", "told"),
     [
-        (OSError("the worker that had the result is gone"), OSError),
-        (distributed.CancelledError("x"), EngineError),
-        (asyncio.CancelledError(), EngineError),
+        ("error", OSError("by the task"), OSError),
+        ("finished", OSError("the connection is closed"), EngineError),
+        ("cancelled", distributed.CancelledError("x"), EngineError),
+        ("cancelled", asyncio.CancelledError(), EngineError),
     ],
 )
-def test_a_future_ends_whatever_goes_wrong_while_its_result_is_fetched(lost, told):
+def test_a_future_ends_whatever_goes_wrong_while_its_result_is_fetched(status, lost, told):
     cluster, outcome = object.__new__(module.DaskCluster), Future()
     cluster._name = "dask:2"
 
-    async def fetch():
-        raise lost
-
     async def settle():
-        await cluster._settle(fetch(), outcome)
+        await cluster._settle(Remote(status, lost), outcome)
 
     asyncio.run(settle())
     assert isinstance(outcome.exception(0), told)
