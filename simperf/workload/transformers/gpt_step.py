@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.traced import Affine
+from simperf.workload.transformers.arithmetic import DIVIDE, DROP, GELU, GELU_BACK, LAYER_NORM, LAYER_NORM_BACK
 from simperf.workload.transformers.attention import Attended
 from simperf.workload.transformers.dimensions import Transformer, Weight
 from simperf.workload.transformers.tape import Part
@@ -19,7 +20,7 @@ from simperf.workload.transformers.training_pass import BACK, TrainingPass
 __all__ = ["GptStep"]
 
 #: FLOP an element
-GELU, GELU_BACK, NORM, NORM_BACK, DROP, DIVIDE, ROOT = 12, 25, 7, 14, 2, 4, 8
+ROOT = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +176,7 @@ class GptStep(TrainingPass):
         if not self.kernels.fuses_norm("layer"):
             return self._norm_written(name, x)
         weights = [self.weights[f"{name}.{part}"][0] for part in ("weight", "bias")]
-        flops = Affine(0, NORM * self.wide.slope)
+        flops = Affine(0, LAYER_NORM * self.wide.slope)
         sizes = [self.wide, self.rows, self.rows]
         h, mean, root = self.tape.add(
             f"{name}.layernorm", "layernorm", "normalization", [x, *weights], sizes, flops=flops
@@ -196,7 +197,7 @@ class GptStep(TrainingPass):
             "normalization",
             parts,
             [self.wide, size, size],
-            flops=Affine(0, NORM_BACK * self.wide.slope),
+            flops=Affine(0, LAYER_NORM_BACK * self.wide.slope),
         )
         if plus is not None:
             x = self.pointwise(f"{name}.add.back", [plus, x], self.wide)

@@ -89,6 +89,11 @@ class LayerPasses:
         Most that tensors which live inside of the pass hold at a time, beside `kept` [B].
     weights : tuple of Weight
         Weights of this rank; their gradients are ready at the end of the backward pass.
+    replicated : tuple of Weight
+        Those of `weights` that every tensor-parallel rank has as a whole.
+    placeholders : tuple of Kept
+        Tensors by shape that the first backward pass allocates and that stay: all layers of a stage share those of one
+        name.
     """
 
     name: str
@@ -100,6 +105,8 @@ class LayerPasses:
     temporary_forward: float
     temporary_backward: float
     weights: tuple[Weight, ...]
+    replicated: tuple[Weight, ...] = ()
+    placeholders: tuple[Kept, ...] = ()
 
     @property
     def activations(self) -> float:
