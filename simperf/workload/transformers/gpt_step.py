@@ -11,11 +11,19 @@ from dataclasses import dataclass
 
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.traced import Affine
-from simperf.workload.transformers.arithmetic import DIVIDE, DROP, GELU, GELU_BACK, LAYER_NORM, LAYER_NORM_BACK
+from simperf.workload.transformers.arithmetic import (
+    ATTENTION_BACK,
+    DIVIDE,
+    DROP,
+    GELU,
+    GELU_BACK,
+    LAYER_NORM,
+    LAYER_NORM_BACK,
+)
 from simperf.workload.transformers.attention import Attended
 from simperf.workload.transformers.dimensions import Transformer, Weight
 from simperf.workload.transformers.tape import Part
-from simperf.workload.transformers.training_pass import BACK, TrainingPass
+from simperf.workload.transformers.training_pass import TrainingPass
 
 __all__ = ["GptStep"]
 
@@ -140,7 +148,7 @@ class GptStep(TrainingPass):
             (v,) = self.tape.add("copy.back", "copy", "copy", [v], [self.keys])
             (q,) = self.tape.add("copy.back", "copy", "copy", [q], [self.queries])
             return q, k, v
-        products, flops = self.attention(2 * BACK)
+        products, flops = self.attention(2 * ATTENTION_BACK)
         return self.tape.add(
             f"{name}.attention_backward",
             "attention_backward",

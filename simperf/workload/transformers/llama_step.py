@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.traced import Affine
-from simperf.workload.transformers.arithmetic import DIVIDE, RMS_NORM, RMS_NORM_BACK, SILU, SILU_BACK
+from simperf.workload.transformers.arithmetic import ATTENTION_BACK, DIVIDE, RMS_NORM, RMS_NORM_BACK, SILU, SILU_BACK
 from simperf.workload.transformers.attention import Attended
 from simperf.workload.transformers.dimensions import Transformer
-from simperf.workload.transformers.training_pass import BACK, TrainingPass
+from simperf.workload.transformers.training_pass import TrainingPass
 
 __all__ = ["LlamaStep"]
 
@@ -133,7 +133,7 @@ class LlamaStep(TrainingPass):
         """Gradients of queries, keys and values."""
         if self.written is not None and block.written is not None:
             return self.written.backward(name, g, block.written)
-        products, flops = self.attention(2 * BACK)
+        products, flops = self.attention(2 * ATTENTION_BACK)
         return self.tape.add(
             f"{name}.attention_backward",
             "attention_backward",
