@@ -210,11 +210,12 @@ class Block:
             op = each(f"{model.activation}_backward", n, flops=flops, read=read, written=width, dtype=sizes.precision)
             record.op(op, "activation.gradient", makes=held, frees=(gradient, "up.output"))
         else:
-            each_half = {"elements": n / 2, "written": width, "dtype": sizes.precision}
+            dtype = sizes.precision
             for half in ("gate", "up"):
-                record.op(each("mul", read=2 * width, **each_half), f"activation.{half}.gradient")
-                record.hold(f"activation.{half}.gradient", width * n / 2)
-            silu = each("silu_backward", flops=arithmetic.SILU_BACK, read=2 * width, **each_half)
+                product = each("mul", n / 2, read=2 * width, written=width, dtype=dtype)
+                held_half = [Kept(f"activation.{half}.gradient", width * n / 2)]
+                record.op(product, f"activation.{half}.gradient", makes=held_half)
+            silu = each("silu_backward", n / 2, flops=arithmetic.SILU_BACK, read=2 * width, written=width, dtype=dtype)
             record.op(silu, "activation.gradient")
             halves = ("activation.gate.gradient", "activation.up.gradient")
             join = each("cat", n, flops=0.0, read=width, written=width, dtype=sizes.precision, family="copy")

@@ -128,8 +128,9 @@ class Linear:
         record.wait(f"{name}.gather.back", weights=True)
         reduces = sizes.tp > 1 and not self.row
         if reduces:
-            how = "reduce-scatter" if gathers else "all-reduce"
-            record.sync(how, self.input, f"{name}.reduce.back", waits=not beside)
+            record.sync(
+                "reduce-scatter" if gathers else "all-reduce", self.input, f"{name}.reduce.back", waits=not beside
+            )
             if gathers:
                 record.hold(f"{name}.input.gradient.reduced", self.input / sizes.tp)
                 behind.append(found)
