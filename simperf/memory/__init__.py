@@ -6,6 +6,7 @@ from simperf.public_names import public_names
 
 if TYPE_CHECKING:
     from simperf.memory.allocator import allocated
+    from simperf.memory.context import DRIVER, communicator, workspace
     from simperf.memory.fit import largest_batch
     from simperf.memory.holding import Holding, hold
     from simperf.memory.pool import MemoryPool
@@ -17,6 +18,7 @@ else:
         __name__,
         {
             "allocator": ("allocated",),
+            "context": ("DRIVER", "communicator", "workspace"),
             "fit": ("largest_batch",),
             "holding": ("Holding", "hold"),
             "pool": ("MemoryPool",),
@@ -27,6 +29,7 @@ else:
     )
 
 __all__ = [
+    "DRIVER",
     "KINDS",
     "ChunkMemory",
     "Holding",
@@ -38,9 +41,11 @@ __all__ = [
     "Tensor",
     "TensorKind",
     "allocated",
+    "communicator",
     "held",
     "hold",
     "largest_batch",
     "stage_memory",
     "state_memory",
+    "workspace",
 ]
