@@ -60,7 +60,16 @@ class Attention:
     def kept(self) -> tuple[str, ...]:
         """Tensors that its backward pass reads, and the output projection's."""
         norms = [f"{one.name}.{what}" for one in self._normed for what in ("unnormalised", "statistics")]
-        return (*norms, "q", "k", "v", *self.core, "attention.output")
+        return (*norms, "q", *self._keys_and_values, *self.core, "attention.output")
+
+    @property
+    def _repeated(self) -> bool:
+        """Whether products over all query heads need keys and values for each of them."""
+        return self.kernels.attention != "flash" and self.sizes.kv_heads != self.sizes.heads
+
+    @property
+    def _keys_and_values(self) -> tuple[str, str]:
+        return ("k.repeated", "v.repeated") if self._repeated else ("k", "v")
 
     @property
     def _turned(self) -> bool:
@@ -92,6 +101,12 @@ class Attention:
             elif part.name == "v" and (self._turned or self._normed):
                 record.op(copy(sizes.tokens * part.width, dtype=sizes.precision), "v.copy")
         record.free(qkv)
+        if self._repeated:
+            for name in self._keys_and_values:
+                made = Kept(name, width * sizes.tokens * sizes.queries)
+                record.op(
+                    copy(sizes.tokens * sizes.queries, dtype=sizes.precision), name, makes=[made], frees=[name[0]]
+                )
         self.core_forward(record)
         record.hold("attention.output", width * sizes.tokens * sizes.queries)
         if self.kernels.attention != "flash":
@@ -106,16 +121,14 @@ class Attention:
             return
         sizes, width, scores = self.sizes, self.sizes.width, self._scores
         fused = self.kernels.attention == "fused-softmax"
-        if sizes.kv_heads != sizes.heads:
-            for name in ("k", "v"):
-                record.op(copy(sizes.tokens * sizes.queries, dtype=sizes.precision), f"{name}.repeat")
         record.op(self._product(self._tokens, self._tokens, sizes.model.head_width), "attention.scores")
         record.hold("attention.scores", width * scores)
         for kind in () if fused else ("mul", "masked_fill"):
             record.op(self._each(kind), f"attention.{kind}")
         record.hold("attention.softmax", width * scores)
-        row = 0.0 if fused else float(self._tokens)  # Megatron's kernel has a row in registers
-        softmax = self._each("softmax", arithmetic.SOFTMAX, family="normalization", row=row)
+        # Megatron's kernel has a row in registers, and reads what the mask leaves
+        row, unread = (0.0, 0.5 * width) if fused else (float(self._tokens), 0.0)
+        softmax = self._each("softmax", arithmetic.SOFTMAX, read=-unread, family="normalization", row=row)
         record.op(softmax, "attention.softmax", frees=("attention.scores",))
         if sizes.model.dropout:
             drop = each("dropout", scores, flops=arithmetic.DROP, read=width, written=width + 1, dtype=sizes.precision)
@@ -141,7 +154,7 @@ class Attention:
             record.op(attention_back(self._flash()), "attention.gradient", makes=made)
         else:
             self._written_back(record, made)
-        record.free(gradient, *self.core, "q", "k", "v")
+        record.free(gradient, *self.core, "q", *self._keys_and_values)
         if "attention.output" in record.tensors:
             record.free("attention.output")
         for part in self._queries_and_keys:
@@ -205,9 +218,14 @@ class Attention:
         record.op(self._product(n, n, d), "attention.softmax.gradient", makes=[Kept("attention.back", width * scores)])
         if sizes.model.dropout:
             record.op(self._each("dropout_backward", arithmetic.DROP, read=1.0), "attention.dropout.back")
-        softmax = self._each("softmax_backward", arithmetic.SOFTMAX_BACK, read=width, family="normalization")
-        record.op(softmax, "attention.softmax.back", makes=[Kept("attention.scores.back", width * scores)])
-        record.free("attention.back")
+        softmax = self._each(
+            "softmax_backward", arithmetic.SOFTMAX_BACK, read=0.0 if fused else width, family="normalization"
+        )
+        if fused:  # in place, from what the mask leaves of both
+            record.op(softmax, "attention.softmax.back")
+        else:
+            back = [Kept("attention.scores.back", width * scores)]
+            record.op(softmax, "attention.softmax.back", makes=back, frees=("attention.back",))
         for kind in () if fused else ("masked_fill", "mul"):
             record.op(self._each(kind), f"attention.{kind}.back")
         record.op(self._product(n, d, n), "q.gradient", makes=made[:1])
@@ -215,12 +233,12 @@ class Attention:
         for name in ("q", "k") if fused else ():
             scaled = each("mul", sizes.tokens * sizes.queries, read=width, written=width, dtype=sizes.precision)
             record.op(scaled, f"{name}.scale.back")
-        if sizes.kv_heads != sizes.heads:
+        if self._repeated:
             for name in ("k", "v"):
                 whole, part = sizes.tokens * sizes.queries, sizes.keys / sizes.queries
                 total = each("sum", whole, read=width, written=width * part, dtype=sizes.precision, family="reduction")
                 record.op(total, f"{name}.repeat.back")
-        record.free("attention.scores.back")
+        record.free("attention.back" if fused else "attention.scores.back")
 
     def _turn(self, record: PassRecord, part: _Part, *, back: bool) -> None:
         """Rotate by position: x cos + (-x2, x1) sin, in one kernel or five, backward in seven."""
