@@ -45,14 +45,15 @@ class LayerKernels:
     bias : str
         of queries, keys and values: added by the matrix product, or by a kernel of its own
     cross_entropy : str
-        three kernels and two all-reduces over the vocabulary, or a kernel for each operation and three all-reduces
+        over the vocabulary: three kernels and two all-reduces; two kernels and a gather, which leave the gradient in
+        place of the logits, as in Transformer Engine; or a kernel for each operation and three all-reduces
     gradients : str
         precision of the buffer that the gradients of all micro-batches are added up in
     gradient_accumulation : str
         the matrix product adds to that buffer, or a kernel of its own does
     placeholders : str
-        memory in place of the gradients of matrices whose product adds to the buffer: none, or as Transformer Engine
-        one tensor for each shape, kept for all layers, and one for the head as long as its backward pass takes
+        memory in place of the gradients of matrices whose product adds to the buffer: none, or as in Transformer Engine
+        a tensor for each shape, kept for all layers
     gradient_overlap : str
         backward: a tensor-parallel collective runs beside the matrix product that does not need it, or alone
     """
@@ -65,7 +66,7 @@ class LayerKernels:
     activation: Literal["fused", "unfused"] = "unfused"
     residual: Literal["fused", "unfused"] = "unfused"
     bias: Literal["fused", "unfused"] = "fused"
-    cross_entropy: Literal["fused", "unfused"] = "unfused"
+    cross_entropy: Literal["fused", "in-place", "unfused"] = "unfused"
     gradients: Literal["as-weights", "fp32"] = "as-weights"
     gradient_accumulation: Literal["fused", "unfused"] = "unfused"
     placeholders: Literal["none", "by-shape"] = "none"

@@ -38,7 +38,7 @@ FUSED = LayerKernels(
     gradient_accumulation="fused",
     placeholders="by-shape",
 )
-WRITTEN = replace(FUSED, attention="fused-softmax")
+WRITTEN = replace(FUSED, attention="fused-softmax", cross_entropy="in-place")
 EAGER = LayerKernels(norm="fused", attention="unfused", bias="unfused", gradient_overlap="alone")
 KERNELS = {"fused": FUSED, "fused-softmax": WRITTEN, "unfused": EAGER}
 MODELS = {"llama": LLAMA, "gpt": GPT}
@@ -137,6 +137,9 @@ def test_the_ends_reduce_the_embedding_and_the_loss():
     assert collectives(passes.embedding.backward) == []
     assert collectives(passes.head.forward) == [("all-reduce", rows), ("all-reduce", 2 * rows)]
     assert collectives(passes.head.backward) == [("all-reduce", whole)]
+    online = made(split="2", kernels=WRITTEN)
+    assert collectives(online.head.forward) == [("all-gather", 2 * 3 * rows)]
+    assert collectives(online.head.backward) == collectives(passes.head.backward)
     passes = made(split="2s", kernels=EAGER)
     assert collectives(passes.embedding.forward) == [("reduce-scatter", whole)]
     assert collectives(passes.embedding.backward) == [("all-gather", whole)]
@@ -183,6 +186,22 @@ def test_what_runs_beside_a_collective():
     alone = made(split="2s", kernels=replace(FUSED, gradient_overlap="alone")).block.backward
     assert all(one.waits for one in alone if isinstance(one, Sync))
     assert not [one for one in alone if isinstance(one, Await)]
+
+
+def test_traffic_of_the_loss_by_hand():
+    """Of an element: in fp32 once written, twice read and written, and read; in place read, twice read and written."""
+    elements = 128 * 1024
+
+    def traffic(kernels):
+        head = made(kernels=kernels).head
+        ops = [one for one in (*head.forward, *head.backward) if isinstance(one, Op) and one.elements == elements]
+        return sum(one.nbytes for one in ops if one.family != "gemm") / elements
+
+    assert traffic(FUSED) == (2 + 4) + (4 + 4) + (4 + 4) + (4 + 2)
+    assert traffic(WRITTEN) == 2 + (2 + 2) + (2 + 2)
+    kept = {one.name: one.nbytes for one in made(kernels=WRITTEN).head.kept}
+    assert kept["head.output"] == 2 * elements
+    assert {one.name: one.nbytes for one in made().head.kept}["softmax"] == 4 * elements
 
 
 def test_products_of_a_layer_by_hand():

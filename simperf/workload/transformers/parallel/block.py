@@ -98,7 +98,6 @@ class Block:
         assert len(backward.tensors) == 1, backward.tensors  # the gradient of its input
         weights = tuple(sizes.model.block_weights("block"))
         held = sum(one.nbytes for one in kept)
-        shared = self.kernels.placeholders == "by-shape" and self.kernels.gradient_accumulation == "fused"
         return LayerPasses(
             name="block",
             forward=tuple(forward.items),
@@ -110,7 +109,7 @@ class Block:
             temporary_backward=backward.peak - held,
             weights=tuple(sizes.weight(one) for one in weights),
             replicated=tuple(one for one in weights if sizes.is_whole(one)),
-            placeholders=tuple(dict.fromkeys(one.placeholder for one in self._matrices)) if shared else (),
+            placeholders=tuple(dict.fromkeys(held for one in self._matrices for held in one.placeholders)),
         )
 
     @property

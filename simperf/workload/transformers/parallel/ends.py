@@ -167,7 +167,7 @@ class Head:
         forward = PassRecord(held=[Kept("input", sizes.local), Kept("targets", _TOKEN * sizes.tokens)])
         self._forward(forward)
         peak = forward.peak
-        kept = forward.kept(("input", *self._norm.kept, "targets", "target.mask", "softmax"))
+        kept = forward.kept(("input", *self._norm.kept, "targets", "target.mask", self._probabilities))
         backward = PassRecord(held=kept)
         self._backward(backward)
         assert len(backward.tensors) == 1, backward.tensors  # the gradient of its input
@@ -186,11 +186,17 @@ class Head:
             temporary_backward=backward.peak - held,
             weights=tuple(sizes.weight(one) for one in last),
             replicated=tuple(one for one in last if sizes.is_whole(one)),
+            placeholders=self._matrix.placeholders,
         )
 
     @property
     def _norm(self) -> NormStep:
         return NormStep("norm", self.sizes, self.kernels)
+
+    @property
+    def _probabilities(self) -> str:
+        """What the loss keeps of the logits: probabilities in fp32, or their gradient, which has taken their place."""
+        return "head.output" if self.kernels.cross_entropy == "in-place" else "softmax"
 
     @property
     def _matrix(self) -> Linear:
@@ -201,9 +207,27 @@ class Head:
         return self.sizes.tokens * self.sizes.vocabulary
 
     def _forward(self, record: PassRecord) -> None:
-        """Operations from ``input`` to the loss, which leave the probabilities."""
-        sizes, fused = self.sizes, self.kernels.cross_entropy == "fused"
+        """Operations from ``input`` to the loss."""
         self._matrix.forward(record, self._norm.forward(record))
+        if self.kernels.cross_entropy == "in-place":
+            self._in_place(record)
+        else:
+            self._written(record)
+        loss = each("loss", self.sizes.tokens, flops=arithmetic.LOG + 2, read=3 * SINGLE, written=SINGLE, dtype="fp32")
+        record.op(loss, "loss")
+
+    def _in_place(self, record: PassRecord) -> None:
+        """Cross-entropy by an online softmax: a largest logit, a sum and the target's logit for each row."""
+        sizes, width = self.sizes, self.sizes.width
+        self._each(record, "max", 2.0 + arithmetic.EXPONENTIAL, read=width, family="normalization")
+        if sizes.tp > 1:
+            record.sync("all-gather", 3 * SINGLE * sizes.tokens * sizes.tp, "loss.max.gather")
+        flops = 1.0 + arithmetic.EXPONENTIAL + arithmetic.DIVIDE
+        self._each(record, "exp", flops, read=width, written=width, family="normalization")
+
+    def _written(self, record: PassRecord) -> None:
+        """Cross-entropy that writes probabilities in fp32."""
+        sizes, fused = self.sizes, self.kernels.cross_entropy == "fused"
         rows, width = SINGLE * sizes.tokens, sizes.width
         record.hold("softmax", SINGLE * self._logits)
         if fused:
@@ -226,28 +250,24 @@ class Head:
             self._reduce(record, rows, "target")
             self._reduce(record, rows, "sum")
         self._each(record, "div", arithmetic.DIVIDE, read=SINGLE, written=SINGLE)
-        loss = each("loss", sizes.tokens, flops=arithmetic.LOG + 2, read=3 * SINGLE, written=SINGLE, dtype="fp32")
-        record.op(loss, "loss")
 
     def _backward(self, record: PassRecord) -> None:
         """Operations from the loss to the gradient of ``input``."""
         sizes, matrix = self.sizes, self._matrix
         record.op(fill(sizes.tokens, dtype="fp32"), "loss.gradient")
-        held = Kept("logits.gradient", matrix.output)
-        if self.kernels.cross_entropy == "fused" or sizes.width == SINGLE:
-            self._each(record, "logits.gradient", 2.0, read=SINGLE, written=sizes.width)
-            record.hold(*held)
+        width, gradient = sizes.width, "logits.gradient"
+        if self.kernels.cross_entropy == "in-place":
+            gradient = "head.output"
+            self._each(record, "logits.gradient", 1.0, read=width, written=width)
+            record.free("targets")
         else:
-            self._each(record, "logits.gradient", 2.0, read=SINGLE, written=SINGLE)
-            record.hold(*held)
-            self._each(record, "cast.back", 0.0, read=SINGLE, written=sizes.width)
-        record.free("softmax", "target.mask", "targets")
-        shared = self.kernels.placeholders == "by-shape" and self.kernels.gradient_accumulation == "fused"
-        if shared:
-            record.hold(*matrix.placeholder)
-        found = matrix.backward(record, "logits.gradient", self._norm.kept[0])
-        if shared:
-            record.free(matrix.placeholder.name)
+            narrows = self.kernels.cross_entropy == "unfused" and width != SINGLE
+            self._each(record, "logits.gradient", 2.0, read=SINGLE, written=SINGLE if narrows else width)
+            record.hold(gradient, matrix.output)
+            if narrows:
+                self._each(record, "cast.back", 0.0, read=SINGLE, written=width)
+            record.free("softmax", "target.mask", "targets")
+        found = matrix.backward(record, gradient, self._norm.kept[0])
         self._norm.backward(record, found, "input")
 
     def _each(

@@ -57,10 +57,12 @@ class Linear:
         return self.sizes.width * self.sizes.tokens * self.fan_out
 
     @property
-    def placeholder(self) -> Kept:
-        """Memory in place of its gradient."""
+    def placeholders(self) -> tuple[Kept, ...]:
+        """Memory in place of its gradient, named by its shape."""
+        if self.kernels.placeholders == "none" or self.kernels.gradient_accumulation != "fused":
+            return ()
         name = f"gradient {self.fan_out} x {self.fan_in}"
-        return Kept(name, self.sizes.width * self.fan_in * self.fan_out)
+        return (Kept(name, self.sizes.width * self.fan_in * self.fan_out),)
 
     def forward(self, record: PassRecord, x: str, *, frees: tuple[str, ...] = ()) -> str:
         """Collectives and the product; the name of what it makes, with all tokens, or of a row with this rank's.
