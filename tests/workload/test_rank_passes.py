@@ -13,6 +13,7 @@ from simperf.workload.transformers import Transformer
 from simperf.workload.transformers.flops import step_flops
 from simperf.workload.transformers.parallel import rank_passes
 from simperf.workload.transformers.passes import Await, Sync
+from simperf.workload.transformers.shipped import shipped_transformers
 from simperf.workload.transformers.step import training_model
 
 LLAMA = Transformer(layers=3, hidden=256, heads=8, kv_heads=4, ffn=512, vocabulary=1024, sequence=128)
@@ -106,6 +107,30 @@ def test_weights_of_all_ranks_are_those_of_the_model(model, split):
     for part, count in zip(parts(passes), (1, model.layers, 1), strict=True):
         total += count * (tp * part.parameters - (tp - 1) * sum(one.elements for one in part.replicated))
     assert total == model.parameters
+
+
+NOT_YET = ("experts", "kv_rank", "window", "mtp", "sinks")
+DENSE = {
+    name: model for name, model in shipped_transformers().items() if not any(getattr(model, key) for key in NOT_YET)
+}
+
+
+@pytest.mark.parametrize("name", DENSE)
+def test_shipped_models_on_eight_ranks(name):
+    """Weights but for the padding of the vocabulary, and the arithmetic of the blocks."""
+    model = DENSE[name]
+    tp = math.gcd(8, model.heads)
+    passes = rank_passes(model, FUSED, tp=tp, sequence_parallel=True, recompute="full")
+    total = 0
+    for part, count in zip(parts(passes), (1, model.layers, 1), strict=True):
+        total += count * (tp * part.parameters - (tp - 1) * sum(one.elements for one in part.replicated))
+    ends = 1 if model.tied else 2
+    if model.tied:
+        total -= tp * passes.sizes.vocabulary * model.hidden
+    assert total - ends * passes.sizes.padding * model.hidden == model.parameters
+    head = 3 * 2.0 * model.sequence * model.vocabulary * model.hidden
+    blocks = tp * model.layers * products((*passes.block.forward, *passes.block.backward))
+    assert blocks == pytest.approx(step_flops(model, causal=True, recompute="full") - head, rel=1e-12)
 
 
 def test_tied_weights_are_counted_by_both_ends_and_told():

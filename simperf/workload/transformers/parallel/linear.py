@@ -18,7 +18,7 @@ from simperf.workload.transformers.parallel.record import PassRecord
 from simperf.workload.transformers.parallel.sizes import RankSizes
 from simperf.workload.transformers.passes import Kept
 
-__all__ = ["Linear", "accumulated"]
+__all__ = ["Linear", "accumulated", "gradient_width"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,16 @@ from simperf.workload.precision import element_size
 from simperf.workload.transformers import arithmetic
 from simperf.workload.transformers.dimensions import Norm
 
-__all__ = ["attention_back", "attention_forward", "each", "norm_back", "norm_forward", "weight_product"]
+__all__ = [
+    "SINGLE",
+    "attention_back",
+    "attention_forward",
+    "each",
+    "norm_back",
+    "norm_forward",
+    "statistics",
+    "weight_product",
+]
 
 #: bytes of a number of 32 bits: what norms and attention keep of a row
 SINGLE = 4.0

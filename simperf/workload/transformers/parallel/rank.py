@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from simperf.errors import InputError, Problem, nearest
 from simperf.workload.layer_kernels import LayerKernels
@@ -83,15 +83,15 @@ class RankPasses:
         op = each("copy", elements, flops=0.0, read=width, written=width, dtype="fp32", family="copy")
         nbytes = width * elements
         return (
-            _named(op, "replicated.flatten"),
+            replace(op, name="replicated.flatten"),
             Sync("all-reduce", "tp", nbytes, "replicated"),
-            _named(op, "replicated.unflatten"),
+            replace(op, name="replicated.unflatten"),
         )
 
     def clear_gradients(self, elements: int) -> Op:
         """Zeros in the buffer of so many gradients, before a step."""
         op = each("fill", elements, flops=0.0, read=0.0, written=self.gradient_width, dtype="fp32")
-        return _named(op, "gradients.clear")
+        return replace(op, name="gradients.clear")
 
     def clipping(self, elements: int, over: tuple[str, ...] = ()) -> tuple[Item, ...]:
         """The norm of all gradients: the sum of squares of the so many that this rank owns, and all-reduces of it.
@@ -107,7 +107,7 @@ class RankPasses:
         width = self.gradient_width
         total = each("norm", elements, flops=2.0, read=width, written=0.0, dtype="fp32", family="reduction")
         syncs = [Sync("all-reduce", name, _SINGLE, f"clip.{name}") for name in over]
-        return (_named(total, "clip.norm"), *syncs)
+        return (replace(total, name="clip.norm"), *syncs)
 
     def update(self, elements: int) -> tuple[Op, ...]:
         """Adam over so many weights that this rank owns, in one kernel; and the copy of fp32 weights to narrower ones.
@@ -128,11 +128,11 @@ class RankPasses:
             family="optimizer",
         )
         if dtype == "fp32":
-            return (_named(wide, "adam"),)
+            return (replace(wide, name="adam"),)
         narrow = each(
             "copy", elements, flops=0.0, read=_SINGLE, written=element_size(dtype), dtype="fp32", family="copy"
         )
-        return (_named(wide, "adam"), _named(narrow, "weights.copy"))
+        return (replace(wide, name="adam"), replace(narrow, name="weights.copy"))
 
 
 def rank_passes(
@@ -212,7 +212,3 @@ def rank_passes(
         tied=model.tied,
         sizes=sizes,
     )
-
-
-def _named(op: Op, name: str) -> Op:
-    return op.named(name)
