@@ -110,29 +110,35 @@ class RankPasses:
         return (replace(total, name="clip.norm"), *syncs)
 
     def update(self, elements: int) -> tuple[Op, ...]:
-        """Adam over so many weights that this rank owns, in one kernel; and the copy of fp32 weights to narrower ones.
+        """Adam over so many weights that this rank owns, and what goes before and behind it.
+
+        Gradients narrower than fp32 are copied to fp32; with fp16 they are divided by the scale of the loss and checked
+        (NVIDIA/Megatron-LM at 23e00ed0, megatron/core/optimizer/optimizer.py). Adam is one kernel over all weights;
+        weights narrower than fp32 are copied from those that it has updated.
 
         Parameters
         ----------
         elements : int
             With optimizer states divided over data-parallel ranks the part of one.
         """
-        gradient, dtype = self.gradient_width, self.sizes.precision
-        wide = each(
-            "adam",
-            elements,
-            flops=_ADAM,
-            read=gradient + 3 * _SINGLE,
-            written=3 * _SINGLE,
-            dtype="fp32",
-            family="optimizer",
+        weights, gradients = self.weight_width, self.gradient_width
+        steps = [("gradients.copy", "copy", 0.0, gradients, _SINGLE, "copy")] if gradients < _SINGLE else []
+        if self.sizes.precision == "fp16":
+            steps.append(("gradients.unscale", "mul", 2.0, _SINGLE, _SINGLE, "elementwise"))
+        steps.append(("adam", "adam", _ADAM, 4 * _SINGLE, 3 * _SINGLE, "optimizer"))
+        if weights < _SINGLE:
+            steps.append(("weights.copy", "copy", 0.0, _SINGLE, weights, "copy"))
+        return tuple(
+            replace(
+                each(kind, elements, flops=flops, read=read, written=written, dtype="fp32", family=family), name=name
+            )
+            for name, kind, flops, read, written, family in steps
         )
-        if dtype == "fp32":
-            return (replace(wide, name="adam"),)
-        narrow = each(
-            "copy", elements, flops=0.0, read=_SINGLE, written=element_size(dtype), dtype="fp32", family="copy"
-        )
-        return (replace(wide, name="adam"), replace(narrow, name="weights.copy"))
+
+    @property
+    def update_width(self) -> float:
+        """Of an element, what the update holds beside gradients and states: gradients in fp32, if narrower [B]."""
+        return _SINGLE if self.gradient_width < _SINGLE else 0.0
 
 
 def rank_passes(
