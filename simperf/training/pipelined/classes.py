@@ -3,9 +3,10 @@
 Ranks, communicators and links are coloured by what they are, and then again and again by the colours of what they are
 joined with, until no colour splits any more (colour refinement, Weisfeiler and Leman, 1968). In the partition that is
 left, every flow of a class of communicators crosses as many links of each class of links as every other one, and every
-link of a class carries as many flows of each class of communicators as every other one. Ranks of a class begin like
-work at the same time. So flows of a class have one rate, and links of a class are shared out alike: the rate is that
-of one flow which draws on a link as often as all flows of its class together do.
+link of a class carries as many flows of each class of communicators as every other one. (Where the norm of the
+gradients is added up, all that moves has arrived: its few bytes share links with each other only.) Ranks of a class
+begin like work at the same time. So flows of a class have one rate, and links of a class are shared out alike: the rate
+is that of one flow which draws on a link as often as all flows of its class together do.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import TypeAlias
 
 from simperf.collectives.channels import ChannelFlow, ChannelSet
 from simperf.collectives.execute import PlacedPlan
@@ -25,13 +27,17 @@ __all__ = ["Classes", "refine"]
 DIGITS = 12
 
 
+#: whether the norm is added up, and a link
+_Name: TypeAlias = tuple[bool, str]
+
+
 @dataclass(frozen=True, slots=True)
 class _Lane:
     """Links on which some channels of a communicator draw alike."""
 
     communicator: int
     number: int
-    links: Sequence[str]
+    links: Sequence[_Name]
     counts: tuple[int, ...]
 
 
@@ -74,12 +80,12 @@ def refine(
         What tells each rank apart by itself: its stage, its device, its speed.
     communicators : sequence of Communicator
     placed : sequence of mapping
-        All that each of them does, as channels; nothing of those that are alone.
+        All that each of them does, as channels.
     marks : mapping of str to hashable, optional
         What tells links apart beside their capacities.
     """
-    lanes, capacity = _lanes(placed)
-    crossing: dict[str, list[_Lane]] = {name: [] for name in capacity}
+    lanes, capacity = _lanes(communicators, placed)
+    crossing: dict[_Name, list[_Lane]] = {name: [] for name in capacity}
     own: list[list[_Lane]] = [[] for _ in communicators]
     for lane in lanes:
         own[lane.communicator].append(lane)
@@ -92,7 +98,9 @@ def refine(
     marked = marks or {}
     ranks = _numbered(looks)
     groups = _numbered([(one.dimension, _flows(all_of)) for one, all_of in zip(communicators, placed, strict=True)])
-    links = dict(zip(capacity, _numbered([(rate, marked.get(name)) for name, rate in capacity.items()]), strict=True))
+    links = dict(
+        zip(capacity, _numbered([(rate, marked.get(name[1])) for name, rate in capacity.items()]), strict=True)
+    )
     known = 0
     while (found := len(set(ranks)) + len(set(groups)) + len(set(links.values()))) > known:
         known = found
@@ -140,27 +148,31 @@ def _structures(placed: Mapping[Payload, PlacedPlan]) -> dict[int, tuple[int, tu
     return found
 
 
-def _lanes(placed: Sequence[Mapping[Payload, PlacedPlan]]) -> tuple[list[_Lane], dict[str, float]]:
+def _lanes(
+    communicators: Sequence[Communicator], placed: Sequence[Mapping[Payload, PlacedPlan]]
+) -> tuple[list[_Lane], dict[_Name, float]]:
     """What all communicators draw on, and the capacity of each link [B/s]."""
     lanes: list[_Lane] = []
-    capacity: dict[str, float] = {}
-    for index, one in enumerate(placed):
+    capacity: dict[_Name, float] = {}
+    for index, (communicator, one) in enumerate(zip(communicators, placed, strict=True)):
+        last = communicator.dimension == "norm"
         for number, classes in _structures(one).values():
             for each in classes:
-                lanes.append(_Lane(index, number, tuple(each.names), each.counts))
-                capacity.update(dict.fromkeys(each.names, each.capacity))
+                names = [(last, name) for name in each.names]
+                lanes.append(_Lane(index, number, names, each.counts))
+                capacity.update(dict.fromkeys(names, each.capacity))
     return lanes, capacity
 
 
 def _merged(
     groups: Sequence[int],
     placed: Sequence[Mapping[Payload, PlacedPlan]],
-    crossing: Mapping[str, Sequence[_Lane]],
-    links: Mapping[str, int],
-    capacity: Mapping[str, float],
+    crossing: Mapping[_Name, Sequence[_Lane]],
+    links: Mapping[_Name, int],
+    capacity: Mapping[_Name, float],
 ) -> Iterator[dict[Payload, ChannelSet]]:
     """Channels of the first communicator of each class, with the links of all of its class."""
-    names: dict[int, list[str]] = {}
+    names: dict[int, list[_Name]] = {}
     for name, colour in links.items():
         names.setdefault(colour, []).append(name)
     drawn: dict[tuple[int, int], list[LinkClass]] = {}  # by class and structure
@@ -171,7 +183,7 @@ def _merged(
             before = total.get(key, (0,) * len(lane.counts))
             total[key] = tuple(a + b for a, b in zip(before, lane.counts, strict=True))
         for key, counts in total.items():
-            drawn.setdefault(key, []).append(LinkClass(tuple(same), counts, capacity[same[0]]))
+            drawn.setdefault(key, []).append(LinkClass(tuple(name for _, name in same), counts, capacity[same[0]]))
     for number, first in enumerate(_firsts(groups)):
         one = placed[first]
         merged = {key: tuple(drawn.get((number, structure), ())) for key, (structure, _) in _structures(one).items()}

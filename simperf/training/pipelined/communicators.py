@@ -49,14 +49,11 @@ class Communicator:
         In ascending order; of messages, the sender and the receiver.
     payloads : tuple of Payload
         All that is done among them.
-    alone : bool
-        Whether nothing else moves then: it is of all ranks, and each waits for it.
     """
 
     dimension: Dimension
     ranks: tuple[int, ...]
     payloads: tuple[Payload, ...]
-    alone: bool = False
 
     @property
     def directed(self) -> bool:
@@ -120,8 +117,7 @@ def communicators(
 
     def add(key: Key, dimension: Dimension, ranks: tuple[int, ...], payloads: Iterable[Payload]) -> None:
         if len(ranks) > 1 and (done := tuple(dict.fromkeys(payloads))):
-            alone = dimension == "norm" and len(ranks) == layout.ranks
-            found.append(Joined(key, Communicator(dimension, ranks, done, alone)))
+            found.append(Joined(key, Communicator(dimension, ranks, done)))
 
     for ranks in mesh.groups("tp"):
         add("tp", "tp", ranks, (Payload(one.name, one.nbytes) for one in work.syncs(mesh.coordinates(ranks[0])["pp"])))

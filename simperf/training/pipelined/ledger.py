@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import simpy
@@ -35,8 +36,8 @@ class Reading:
     time: float
     kernels: float
     waiting: float
-    exposed: Counter[str]
-    moving: Counter[str]
+    exposed: Mapping[str, float]
+    moving: Mapping[str, float]
 
 
 @dataclass(eq=False, slots=True)
@@ -49,9 +50,9 @@ class Ledger:
         Of all kernels that were launched [s].
     waiting : float
         For work of other ranks [s].
-    exposed : Counter of str
+    exposed : dict of str to float
         For bytes that moved, by dimension [s].
-    moving : Counter of str
+    moving : dict of str to float
         Of all communication, by dimension [s].
     readings : list of Reading
         At the end of each step.
@@ -59,8 +60,8 @@ class Ledger:
 
     kernels: float = 0.0
     waiting: float = 0.0
-    exposed: Counter[str] = field(default_factory=Counter)
-    moving: Counter[str] = field(default_factory=Counter)
+    exposed: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    moving: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     readings: list[Reading] = field(default_factory=list)
 
     def watch(self, work: Communication, dimension: Dimension) -> None:
@@ -86,7 +87,7 @@ class Ledger:
 
         def read(event: simpy.Event) -> None:
             now = float(event.value or 0.0)
-            self.readings.append(Reading(now, kernels, self.waiting, Counter(self.exposed), Counter(self.moving)))
+            self.readings.append(Reading(now, kernels, self.waiting, dict(self.exposed), dict(self.moving)))
 
         marker.done.callbacks.append(read)
 

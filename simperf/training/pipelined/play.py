@@ -151,9 +151,7 @@ class Pipeline:
             return Classes(tuple(range(len(self.nodes))), tuple(range(len(groups))), tuple(each))
         nodes = m.machine.nodes
         looks = [(self.stage(rank), id(nodes[node].part), self.speed(rank)) for rank, node in enumerate(self.nodes)]
-        placed = [
-            {} if one.alone else place(m, one, [self.nodes[rank] for rank in one.ranks], self.options) for one in groups
-        ]
+        placed = [place(m, one, [self.nodes[rank] for rank in one.ranks], self.options) for one in groups]
         return refine(looks, groups, placed, marks=self.marks)
 
     def _group(

@@ -165,7 +165,7 @@ class StageProcess:
     def _collective(self, dimension: Dimension, name: str, nbytes: float) -> Generator[Any, Any, Communication]:
         """Begin a collective on its dimension's stream, after what the compute stream has been given."""
         group, stream = self.groups[dimension], STREAMS[dimension]
-        work = yield collective(group, name, nbytes, async_op=True, stream=stream, device=self.device)
+        work: Communication = yield collective(group, name, nbytes, async_op=True, stream=stream, device=self.device)
         self.ledger.watch(work, dimension)
         return work
 
@@ -176,7 +176,7 @@ class StageProcess:
         if edge is None:
             return None
         group = self.groups[edge]
-        work = yield irecv(self.work.message, 0, group=group, stream=edge.stream, device=self.device)
+        work: Communication = yield irecv(self.work.message, 0, group=group, stream=edge.stream, device=self.device)
         self.ledger.watch(work, "pp")
         return work
 
