@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from simperf.collectives.channels import ChannelSet
+from simperf.collectives.channels import ChannelBytes, ChannelSet
 from simperf.collectives.execute import PlacedPlan
+from simperf.collectives.moved import add_up
 from simperf.engine.device import Device
 from simperf.execution.process_group import Member, ProcessGroup
 from simperf.execution.session import Session
@@ -60,6 +62,7 @@ class ClassGroup(ProcessGroup):
     ) -> None:
         super().__init__(m, nodes, members, **options)
         self._channels = channels
+        self._added: Counter[Payload] = Counter()
 
     def placed(self, name: str, nbytes: float) -> PlacedPlan:
         """How a collective of a size [B] is carried out."""
@@ -72,6 +75,22 @@ class ClassGroup(ProcessGroup):
     def message(self, source: int, target: int, nbytes: float) -> PlacedPlan:
         """How a send from rank to rank is carried out."""
         return self._with_all(super().message(source, target, nbytes), Payload(MESSAGE, nbytes))
+
+    def again(self, m: Session, members: Sequence[Member]) -> ClassGroup:
+        """The same communicator in another session."""
+        return ClassGroup(m, self.nodes, members, channels=self._channels, options=self.settings)
+
+    def add(self, payloads: Mapping[Payload, int]) -> None:
+        """Count collectives that were played elsewhere, for `settle`."""
+        self._added.update(payloads)
+
+    def settle(self) -> None:
+        """Count the bytes of collectives that were computed as a whole on the links that they went over."""
+        super().settle()
+        sets = {payload: self.placed(*payload).channels for payload in self._added}
+        moved = ((ChannelBytes(found), self._added[payload]) for payload, found in sets.items() if found is not None)
+        self.m.simulation.network.count(add_up(moved))
+        self._added.clear()
 
     def _with_all(self, placed: PlacedPlan, payload: Payload) -> PlacedPlan:
         found = self._channels.get(payload)

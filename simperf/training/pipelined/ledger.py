@@ -14,7 +14,7 @@ from simperf.engine.recorder import Category
 from simperf.execution.process_group import Communication
 from simperf.training.pipelined.communicators import Dimension
 
-__all__ = ["Hold", "Ledger", "Reading"]
+__all__ = ["Hold", "Ledger", "Reading", "StepMark"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,10 @@ class Ledger:
 
     Parameters
     ----------
+    launched : float
+        Of kernels that were launched one by one [s].
     kernels : float
-        Of all kernels that were launched [s].
+        Of those of closed layers, when the device comes to them [s].
     waiting : float
         For work of other ranks [s].
     exposed : dict of str to float
@@ -58,11 +60,20 @@ class Ledger:
         At the end of each step.
     """
 
+    launched: float = 0.0
     kernels: float = 0.0
     waiting: float = 0.0
     exposed: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     moving: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     readings: list[Reading] = field(default_factory=list)
+
+    def add(self, other: Ledger) -> None:
+        """Count what another ledger has, too."""
+        self.kernels += other.launched + other.kernels
+        self.waiting += other.waiting
+        for mine, others in ((self.exposed, other.exposed), (self.moving, other.moving)):
+            for dimension, time in others.items():
+                mine[dimension] += time
 
     def watch(self, work: Communication, dimension: Dimension) -> None:
         """Count the time for which the bytes of a communication move."""
@@ -80,16 +91,27 @@ class Ledger:
         self.waiting += began - since
         self.exposed[dimension] += now - began
 
-    def mark(self, marker: Marker) -> None:
-        """Take a reading when the device comes to `marker`; kernels are counted as they are launched."""
-        kernels = self.kernels
-        assert marker.done.callbacks is not None
+    def read(self, now: float, launched: float) -> None:
+        """Take a reading at a time [s], when kernels of some time [s] had been launched one by one."""
+        kernels = launched + self.kernels
+        self.readings.append(Reading(now, kernels, self.waiting, dict(self.exposed), dict(self.moving)))
 
-        def read(event: simpy.Event) -> None:
-            now = float(event.value or 0.0)
-            self.readings.append(Reading(now, kernels, self.waiting, dict(self.exposed), dict(self.moving)))
 
-        marker.done.callbacks.append(read)
+class StepMark(Marker):
+    """The end of a step on a compute stream: takes a reading of a ledger."""
+
+    __slots__ = ("launched", "ledger")
+
+    launch: float | None = 0.0
+
+    def __init__(self, env: simpy.Environment, ledger: Ledger) -> None:
+        super().__init__(env, "step done")
+        self.ledger, self.launched = ledger, ledger.launched
+
+    def start(self, stream: Stream) -> None:
+        """Say that all before it is done; takes no time."""
+        self.ledger.read(float(stream.device.env.now), self.launched)
+        super().start(stream)
 
 
 class Hold:

@@ -17,6 +17,7 @@ from simperf.execution.session import Session
 from simperf.layout import Layout
 from simperf.time_use import RankClass
 from simperf.training.pipelined.classes import Classes, refine
+from simperf.training.pipelined.closing import apart, close_layers
 from simperf.training.pipelined.communicators import Communicator, Dimension, Key, communicators, place
 from simperf.training.pipelined.groups import ClassGroup, ClassMember
 from simperf.training.pipelined.stage import Pacing, StageProcess
@@ -76,7 +77,7 @@ class Pipeline:
                 return f"{ranks} processes share the {machine.cores(host)} cores of {host}"
         return ""
 
-    def processes(self, m: Session, *, exact: bool, steps: int) -> list[StageProcess]:
+    def processes(self, m: Session, *, exact: bool, steps: int, reuse: bool = True) -> list[StageProcess]:
         """The processes that are to be played: of one rank of each class, or of every rank.
 
         Parameters
@@ -84,8 +85,10 @@ class Pipeline:
         m : Session
             Is told which ranks each device stands for.
         exact : bool
-            Every rank is a class of its own.
+            Every rank is a class of its own, and every kernel is played.
         steps : int
+        reuse : bool
+            Layers that nothing outside touches are played once.
         """
         work = self.work
         size = self.bucket if self.pacing.gradients else float("inf")
@@ -134,7 +137,19 @@ class Pipeline:
             }
             m.ranks[device.name] = RankClass(tuple(self.nodes[one] for one in members[colour]), stage=stage)
             kernel = partial(self._kernel, m, device, self.speed(rank))
-            found.append(StageProcess(rank, device, stage, work, own, buckets[stage], self.pacing, kernel, steps))
+            found.append(
+                StageProcess(
+                    rank, device, stage, work, own, buckets[stage], self.pacing, kernel, self.speed(rank), steps
+                )
+            )
+        if reuse and not exact:
+            free = apart(classes, groups, tuple(map(str, self.marks)))
+
+            def closed(one: StageProcess) -> bool:
+                own = keys[one.rank].get("tp")
+                return own is None or classes.communicators[own] in free
+
+            close_layers(m, found, closed)
         return found
 
     def play(self, m: Session, processes: Sequence[StageProcess]) -> Program:

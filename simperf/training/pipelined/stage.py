@@ -15,11 +15,13 @@ from typing import Any, TypeAlias
 
 from simperf.engine.device import Device
 from simperf.engine.kernel import Kernel
-from simperf.execution import Program, collective, irecv, isend, item, launch, record, synchronize, wait
+from simperf.execution import Program, collective, irecv, isend, item, launch, synchronize, wait
 from simperf.execution.process_group import Communication, ProcessGroup
 from simperf.schedules import Pass
+from simperf.training.pipelined.closed import Block, ClosedLayer, in_blocks, launch_block
 from simperf.training.pipelined.communicators import NORM, Dimension
-from simperf.training.pipelined.ledger import Hold, Ledger
+from simperf.training.pipelined.groups import ClassGroup
+from simperf.training.pipelined.ledger import Hold, Ledger, StepMark
 from simperf.training.pipelined.work import Bucket, Edge, StepWork
 from simperf.workload.op import Op
 from simperf.workload.transformers.passes import Await, Item, Sync
@@ -31,6 +33,11 @@ STREAMS: Mapping[Dimension, str] = {"tp": "tensor", "dp": "data", "pp": "pipelin
 
 Launched: TypeAlias = Kernel | Sync | Await
 Steps: TypeAlias = Generator[Any, Any, None]
+
+
+def never_closed(items: tuple[Item, ...], within: str) -> ClosedLayer | None:
+    """No layer is closed."""
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +83,11 @@ class StageProcess:
     pacing : Pacing
     kernel : callable
         The kernel of an operation within a pass.
+    speed : float
+        How many times as fast the device is [1].
     steps : int
+    close : callable, optional
+        The closed pass over a layer, of its items and what they are within; None where it is open.
     """
 
     rank: int
@@ -87,12 +98,15 @@ class StageProcess:
     buckets: Sequence[Bucket]
     pacing: Pacing
     kernel: Callable[[Op, str], Kernel]
+    speed: float
     steps: int
+    close: Callable[[tuple[Item, ...], str], ClosedLayer | None] = never_closed
     ledger: Ledger = field(default_factory=Ledger)
-    _launched: dict[tuple[int, str], tuple[Launched, ...]] = field(default_factory=dict)
-    _running: dict[str, Communication] = field(default_factory=dict)
-    _gathered: dict[tuple[int, int], Communication] = field(default_factory=dict)
-    _reduced: list[Communication] = field(default_factory=list)
+    _closed: list[ClosedLayer] = field(default_factory=list, init=False)
+    _launched: dict[tuple[int, str], tuple[Launched, ...]] = field(default_factory=dict, init=False)
+    _running: dict[str, Communication] = field(default_factory=dict, init=False)
+    _gathered: dict[tuple[int, int], Communication] = field(default_factory=dict, init=False)
+    _reduced: list[Communication] = field(default_factory=list, init=False)
 
     def program(self) -> Program:
         """The process."""
@@ -113,8 +127,12 @@ class StageProcess:
                 if ahead is not None and not self.pacing.messages:
                     coming = yield from self._receive(ahead)
             yield from self._end()
-            self.ledger.mark((yield record(self.device, "step done")))
+            yield launch(StepMark(self.device.env, self.ledger), self.device)
         yield synchronize(self.device)
+
+    def layer(self, items: tuple[Item, ...], within: str) -> Steps:
+        """A pass over a layer, kernel by kernel."""
+        return self._items(items, within)
 
     # Passes ----------------------------------------------------------------------------
 
@@ -124,22 +142,43 @@ class StageProcess:
         if one.kind == "F":
             for index, layer in enumerate(layers):
                 if (weights := self._gathered.pop((one.chunk, index), None)) is not None:
+                    yield from self._flush(str(one))
                     yield from self._hold([weights], "dp")
-                yield from self._items(layer.forward, "forward")
+                yield from self._over(layer.forward, "forward", str(one))
+            yield from self._flush(str(one))
             return
         ready = {bucket.ready: bucket for bucket in self.buckets if bucket.chunk == one.chunk} if final else {}
         split = self.work.plan.split
         for index in reversed(range(len(layers))):
             layer = layers[index]
             whole = layer.input_gradients if split and one.kind == "B" else layer.backward
-            yield from self._items(layer.weight_gradients if one.kind == "W" else whole, "backward")
+            yield from self._over(layer.weight_gradients if one.kind == "W" else whole, "backward", str(one))
             if self.pacing.gradients and index in ready:
+                yield from self._flush(str(one))
                 yield from self._reduce(ready[index])
+        yield from self._flush(str(one))
+
+    def _over(self, items: tuple[Item, ...], within: str, name: str) -> Steps:
+        """A pass over a layer: put off until `_flush` if it is closed."""
+        closed = self.close(items, within)
+        if closed is not None:
+            self._closed.append(closed)
+            return
+        yield from self._flush(name)
+        yield from self._items(items, within)
+
+    def _flush(self, name: str) -> Steps:
+        """Launch the closed layers that were put off."""
+        stream, group = self.device.stream(), self.groups.get("tp")
+        assert group is None or isinstance(group, ClassGroup)
+        for layers in in_blocks(self._closed, stream.depth):
+            yield from launch_block(Block(name, layers, 0.0, self.ledger, group), stream)
+        self._closed.clear()
 
     def _items(self, items: tuple[Item, ...], within: str) -> Steps:
         for one in self._kernels(items, within):
             if isinstance(one, Kernel):
-                self.ledger.kernels += one.time
+                self.ledger.launched += one.time
                 yield launch(one, self.device)
             elif isinstance(one, Await):
                 yield launch(Hold(self._running.pop(one.label), self.ledger, "tp"), self.device)

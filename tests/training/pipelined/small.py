@@ -1,6 +1,9 @@
 """Small models of hand-made layers, and pipelines of them."""
 
+from dataclasses import replace
+
 from simperf.engine.simulation import Simulation
+from simperf.execution.profile import FREE
 from simperf.execution.session import Session
 from simperf.hardware import Catalog, build_machine
 from simperf.layout import Layout
@@ -53,17 +56,34 @@ def clipped():
     return StepEnd(norm=(op("norm", 0.05e-3),), update=(op("adam", 0.4e-3),))
 
 
-def session(machine):
-    """A session on a machine of the catalogue."""
-    return Session(Simulation(build_machine({"name": machine}, Catalog.load())))
+def session(machine, *, launch=0.0, depth=1024):
+    """A session on a machine of the catalogue, whose hosts take a time for each launch."""
+    profile = replace(FREE, launch=launch, collective=2 * launch, result=launch)
+    return Session(Simulation(build_machine({"name": machine}, Catalog.load()), depth=depth), profile=profile)
 
 
-def played(machine, of, *, tp=1, pp=1, dp=1, exact=False, steps=2, pacing=None, bucket=40e6, order=None, speeds=()):
+def played(
+    machine,
+    of,
+    *,
+    tp=1,
+    pp=1,
+    dp=1,
+    exact=False,
+    reuse=True,
+    steps=2,
+    pacing=None,
+    bucket=40e6,
+    order=None,
+    speeds=(),
+    launch=0.0,
+    depth=1024,
+):
     """The session, and the processes after their end."""
-    m = session(machine)
+    m = session(machine, launch=launch, depth=depth)
     layout = Layout(tp=tp, pp=pp, dp=dp, **({"order": order} if order else {}))
     pipeline = Pipeline(layout, m.machine.workers[: layout.ranks], of, pacing or Pacing(), bucket, speeds)
-    processes = pipeline.processes(m, exact=exact, steps=steps)
+    processes = pipeline.processes(m, exact=exact, steps=steps, reuse=reuse)
     m.play(pipeline.play(m, processes))
     return m, processes
 
