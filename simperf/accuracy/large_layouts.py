@@ -8,6 +8,7 @@ from typing import Any
 
 from simperf.layout import Layout
 from simperf.layout.layout import Sharding
+from simperf.schedules import SCHEDULES
 from simperf.workload.transformers.flops import Recomputation
 
 __all__ = ["LargeLayout", "large_layout"]
@@ -24,7 +25,7 @@ _SHARDING: Mapping[str, Sharding] = {"0": "none", "1": "zero-1", "2": "zero-2", 
 #: precision of a case -> of weights and activations
 _PRECISION = {"bf16": "bf16", "fp16": "fp16", "fp32": "fp32", "fp16/bf16 mixed": "fp16", "amp_bf16": "bf16"}
 #: schedule of a case -> of a job; the others are called alike
-_SCHEDULES = {"1f1b-interleaved": "interleaved", "zero-bubble": "zb-h1"}
+_SCHEDULES = {"1f1b-interleaved": "interleaved", "interleaved 1f1b": "interleaved", "zero-bubble": "zb-h1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,14 @@ class LargeLayout:
         Precision that gradients are added up in; empty if it is not printed.
     overlap : bool, optional
         Whether gradients are reduced while the backward pass runs; None if it is not printed.
+    tensor_overlap : bool, optional
+        Whether tensor-parallel collectives run beside matrix products; None if it is not printed.
+    fused_loss : bool, optional
+        Whether cross-entropy is one kernel each way; None if it is not printed.
     framework : str
         As the case has it.
+    stage_layers : tuple of int
+        Layers of each part of the pipeline, where they are not even.
     """
 
     layout: Layout
@@ -62,7 +69,10 @@ class LargeLayout:
     sequence_parallel: bool | None
     gradients: str
     overlap: bool | None
+    tensor_overlap: bool | None
+    fused_loss: bool | None
     framework: str
+    stage_layers: tuple[int, ...] = ()
 
     @property
     def microbatches(self) -> int:
@@ -115,7 +125,6 @@ def large_layout(
         raise ValueError(f"the layout has {layout.ranks} ranks for {gpus} GPUs")
     batch, microbatch = _batch(how, dp)
     chunks = int(how.get("vpp") or 1)
-    _whole_stages(how, shape, layout.pp * chunks)
     return LargeLayout(
         layout,
         batch,
@@ -124,11 +133,19 @@ def large_layout(
         _schedule(how, chunks),
         _recompute(how, assumed),
         *_precision(how, assumed)[:1],
-        how.get("sequence_parallel") if isinstance(how.get("sequence_parallel"), bool) else None,
+        _choice(how, "sequence_parallel"),
         _precision(how, [])[1],
-        how.get("overlap_dp") if isinstance(how.get("overlap_dp"), bool) else None,
+        _choice(how, "overlap_dp"),
+        _choice(how, "overlap_tp"),
+        _choice(how, "ce_fusion"),
         str(how.get("framework") or ""),
+        _stage_layers(how, shape, layout.pp * chunks, assumed),
     )
+
+
+def _choice(how: Mapping[str, Any], key: str) -> bool | None:
+    """A choice, or None where it is not printed."""
+    return how[key] if isinstance(how.get(key), bool) else None
 
 
 def _batch(how: Mapping[str, Any], dp: int) -> tuple[int, int]:
@@ -144,21 +161,29 @@ def _batch(how: Mapping[str, Any], dp: int) -> tuple[int, int]:
     return int(batch), int(microbatch)
 
 
-def _whole_stages(how: Mapping[str, Any], shape: Mapping[str, Any], parts: int) -> None:
-    """Refuse layers that the parts of a pipeline do not share evenly."""
-    if how.get("pp_partition") and not str(how["pp_partition"]).startswith("uniform"):
-        raise ValueError(f"stages of unequal layers ({how['pp_partition']})")
-    layers = shape.get("layers")
-    if layers and int(layers) % parts:
-        more = "; with embedding and loss counted as layers they do" if (int(layers) + 2) % parts == 0 else ""
-        raise ValueError(f"{layers} layers do not divide into {parts} parts of a pipeline{more}")
+def _stage_layers(how: Mapping[str, Any], shape: Mapping[str, Any], parts: int, assumed: list[str]) -> tuple[int, ...]:
+    """Layers of each part of a pipeline; none where they are even."""
+    layers, printed = int(shape.get("layers") or 0), str(how.get("pp_partition") or "")
+    if not layers % parts and (not printed or printed.startswith("uniform")):
+        return ()
+    if (layers + 2) % parts or "uniform" in printed:
+        raise ValueError(f"{layers} layers do not divide into {parts} parts of a pipeline")
+    if not printed:
+        assumed.append("embedding and loss count as layers")
+    elif "layers+2" not in printed:
+        raise ValueError(f"stages of unequal layers ({printed})")
+    each = (layers + 2) // parts
+    return (each - 1, *[each] * (parts - 2), each - 1) if parts > 1 else ()
 
 
 def _schedule(how: Mapping[str, Any], chunks: int) -> str:
     printed = str(how.get("schedule") or "").lower().split("(")[0].strip()
     if printed in ("", "1f1b", "none"):
         return "interleaved" if chunks > 1 else "1f1b"
-    return _SCHEDULES.get(printed, printed)
+    found = _SCHEDULES.get(printed, printed)
+    if found not in SCHEDULES:
+        raise ValueError(f"schedule {how['schedule']!r}")
+    return found
 
 
 def _recompute(how: Mapping[str, Any], assumed: list[str]) -> Recomputation:

@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 __all__ = ["Counter", "MeasuredMemory", "measured_memory"]
 
-#: of PyTorch's allocator: allocated or reserved at most; of nvidia-smi, with caches and contexts; or not said
-Counter = Literal["allocated", "reserved", "device"]
+#: of PyTorch's allocator: allocated or reserved at most; of nvidia-smi, with caches and contexts; activations of the
+#: first stage alone
+Counter = Literal["allocated", "reserved", "device", "activations"]
 
 #: metric of a case -> what was read
 _COUNTERS: Mapping[str, Counter] = {
@@ -18,6 +19,7 @@ _COUNTERS: Mapping[str, Counter] = {
     "gpu_memory": "device",
     "max_memory": "device",
     "peak_memory": "allocated",
+    "activation_memory_first_stage": "activations",
 }
 _UNITS = {"GiB": 2.0**30, "GB": 1e9, "MiB": 2.0**20, "MB": 1e6}
 

@@ -31,7 +31,19 @@ _OTHERS = {
 #: what tells a shipped model's architecture, whatever its number of layers, heads and tokens are
 _WIDTHS = ("hidden", "inner_width", "vocabulary", "gated")
 #: what of it a case's model takes over
-_KIND = ("activation", "norm", "norm_bias", "positions", "tied", "bias", "qkv_bias", "qk_norm", "embed_norm", "sinks")
+_KIND = (
+    "activation",
+    "norm",
+    "norm_bias",
+    "positions",
+    "tied",
+    "bias",
+    "qkv_bias",
+    "qk_norm",
+    "embed_norm",
+    "sinks",
+    "dropout",
+)
 
 
 def large_model(shape: Mapping[str, Any], assumed: list[str]) -> Transformer:
@@ -75,11 +87,9 @@ def large_model(shape: Mapping[str, Any], assumed: list[str]) -> Transformer:
         assumed.append("a gated feed-forward network")
     kind: dict[str, Any] = {"activation": "swiglu" if gated else "gelu"}
     if not gated:
-        kind |= {"norm": "layer", "positions": "learned", "bias": True, "tied": True}
+        kind |= {"norm": "layer", "positions": "learned", "bias": True, "tied": True, "dropout": True}
     model = Transformer(**needed, **others, **kind, name=str(shape.get("name", "model")))
     model = replace(model, **(_as_shipped(model, assumed) | _printed(shape)))
-    if not model.gated and not shape.get("learned_pos_emb"):
-        assumed.append("no dropout")
     return model
 
 
@@ -90,7 +100,7 @@ def _as_shipped(model: Transformer, assumed: list[str]) -> dict[str, Any]:
         if [getattr(one, name) for name in _WIDTHS] == widths:
             return {name: getattr(one, name) for name in _KIND}
     named = "Llama" if model.gated else "GPT"
-    assumed.append(f"norms, positions and biases as of {named}")
+    assumed.append(f"norms, positions, biases and dropout as of {named}")
     return {}
 
 

@@ -63,7 +63,7 @@ def test_a_case_becomes_types(tmp_path):
     assert str(one.layout.layout) == "dp=4 tp=2 pp=2 zero-1"
     assert (one.layout.microbatches, one.layout.recompute, one.layout.precision) == (8, "full", "bf16")
     assert (one.time, one.memory, one.peer_time) == (2.5, None, None)
-    assert one.assumed == ("norms, positions and biases as of Llama",)
+    assert one.assumed == ("norms, positions, biases and dropout as of Llama",)
 
 
 def test_tokens_a_second_become_a_time(tmp_path):
@@ -106,10 +106,7 @@ def test_widths_of_a_shipped_model_bring_its_layers(tmp_path):
         ({"hardware": {"n_gpus": 32}}, "the layout has 16 ranks for 32 GPUs"),
         ({"model": {"layers": None}}, "model.layers is not printed"),
         ({"model": {"layers": 9}}, "9 layers do not divide into 2 parts of a pipeline"),
-        (
-            {"model": {"layers": 126}, "parallelism": {"vpp": 4}},
-            "126 layers do not divide into 8 parts of a pipeline; with embedding and loss counted as layers they do",
-        ),
+        ({"parallelism": {"pp_partition": "by size"}, "model": {"layers": 6}}, "stages of unequal layers (by size)"),
         ({"parallelism": {"precision": "MXFP8"}}, "precision MXFP8"),
         ({"parallelism": {"recompute": "selective (SAC per-op)"}}, "recomputation 'selective (SAC per-op)'"),
         ({"parallelism": {"micro_batch": None}}, "parallelism.micro_batch is not printed"),
@@ -123,6 +120,12 @@ def test_what_cannot_be_expressed_is_left_out_with_its_reason(tmp_path, tables, 
     found, (left,) = read(tmp_path, with_(**tables))
     assert found == []
     assert reason in left.reasons
+
+
+def test_embedding_and_loss_may_count_as_layers(tmp_path):
+    (one,), _ = read(tmp_path, with_(model={"layers": 126}, parallelism={"vpp": 4}))
+    assert one.layout.stage_layers == (15, 16, 16, 16, 16, 16, 16, 15)
+    assert "embedding and loss count as layers" in one.assumed
 
 
 def test_a_network_that_no_server_has_leaves_the_memory(tmp_path):

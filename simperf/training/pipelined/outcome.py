@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simperf.execution.session import Session
+from simperf.memory import StageMemory
 from simperf.training.job import Job
 from simperf.training.outcome import tell_cost, tell_use
 from simperf.training.pipelined.ledger import Reading
@@ -20,7 +21,13 @@ __all__ = ["tell"]
 DIMENSIONS = {"tp": "tensor", "pp": "pipeline", "dp": "data", "norm": "norm"}
 
 
-def tell(m: Session, job: Job, pipeline: Pipeline, processes: Sequence[StageProcess]) -> None:
+def tell(
+    m: Session,
+    job: Job,
+    pipeline: Pipeline,
+    processes: Sequence[StageProcess],
+    memory: Sequence[StageMemory],
+) -> None:
     """Report the metrics of a run.
 
     Parameters
@@ -30,6 +37,8 @@ def tell(m: Session, job: Job, pipeline: Pipeline, processes: Sequence[StageProc
     pipeline : Pipeline
     processes : sequence of StageProcess
         After the run.
+    memory : sequence of StageMemory
+        Of each stage.
     """
     model, ranks = job.model, pipeline.layout.ranks
     assert isinstance(model, Dimensions)
@@ -49,7 +58,10 @@ def tell(m: Session, job: Job, pipeline: Pipeline, processes: Sequence[StageProc
     if time and peak:
         m.metric("model FLOP utilisation", flops / time / peak)
     tell_cost(m, time, rate)
+    m.metric("memory", max(one.peak.total for one in memory), "B")
     _tell_stages(m, processes, time, first)
+    for stage, one in enumerate(memory):
+        m.metric(f"memory of stage {stage}", one.peak.total, "B")
     tell_use(m, [one.device for one in processes])
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program
 from simperf.execution.session import Session
 from simperf.layout import Layout
+from simperf.memory import StageMemory
 from simperf.training.job import Job
 from simperf.training.pipelined.division import divide
+from simperf.training.pipelined.fitting_changes import Divided, refuse_what_does_not_fit
 from simperf.training.pipelined.outcome import tell
 from simperf.training.pipelined.play import Pipeline
 from simperf.training.pipelined.stage import Pacing
@@ -74,12 +78,26 @@ def train_divided(m: Session, job: Job) -> Program:
     if why and asked == "auto":
         m.notes.append(f"every rank is simulated: {why}")
     exact = bool(why) or asked == "yes"
+    memory = _memory(m, job, pipeline)
     processes = pipeline.processes(m, exact=exact, steps=job.steps)
     if not exact and len(processes) < len(pipeline.nodes):
         m.notes.append(f"{len(processes)} of {len(pipeline.nodes)} ranks are played, one of each class of like ranks")
     change_links(m.simulation, job.disturbances.changes)
     yield from pipeline.play(m, processes)
-    tell(m, job, pipeline, processes)
+    tell(m, job, pipeline, processes, memory)
+
+
+def _memory(m: Session, job: Job, pipeline: Pipeline) -> tuple[StageMemory, ...]:
+    """Memory of each stage, which the GPU with least of it has to hold."""
+    parts = {m.machine.nodes[node].part: node for node in reversed(pipeline.nodes)}
+    capacity, node, architecture = min(
+        (getattr(part, "memory_capacity", math.inf), node, getattr(part, "architecture", ""))
+        for part, node in parts.items()
+    )
+    assert isinstance(job.model, Dimensions)
+    assert isinstance(job.strategy, ModelParallel)
+    divided = Divided(job.model, pipeline.layout, job.strategy, job.batch, architecture)
+    return refuse_what_does_not_fit(divided, capacity, name=node)
 
 
 def _nodes(m: Session, job: Job, layout: Layout) -> tuple[str, ...]:

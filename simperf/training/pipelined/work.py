@@ -140,9 +140,13 @@ class StepWork:
         """Stages of the pipeline."""
         return len(self.plan.stages)
 
+    def part(self, stage: int, chunk: int) -> int:
+        """The part of the model that a chunk of a stage is."""
+        return self._places[stage, chunk][1]
+
     def layers(self, stage: int, chunk: int) -> tuple[LayerPasses, ...]:
         """Layers of a chunk of a stage."""
-        return self.parts[self._places[stage, chunk][1]]
+        return self.parts[self.part(stage, chunk)]
 
     def chunks(self, stage: int) -> list[int]:
         """Chunks of a stage."""
