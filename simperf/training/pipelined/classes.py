@@ -11,14 +11,13 @@ is that of one flow which draws on a link as often as all flows of its class tog
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TypeAlias
 
 from simperf.collectives.channels import ChannelFlow, ChannelSet
-from simperf.collectives.execute import PlacedPlan
 from simperf.engine.link_table import LinkClass
+from simperf.training.pipelined.channels import Channels
 from simperf.training.pipelined.communicators import Communicator, Payload
 
 __all__ = ["Classes", "refine"]
@@ -33,10 +32,11 @@ _Name: TypeAlias = tuple[bool, str]
 
 @dataclass(frozen=True, slots=True)
 class _Lane:
-    """Links on which some channels of a communicator draw alike."""
+    """Links on which some channels of a communicator draw alike; `kind` numbers what it is drawn on by and how often."""
 
     communicator: int
     number: int
+    kind: int
     links: Sequence[_Name]
     counts: tuple[int, ...]
 
@@ -68,7 +68,7 @@ class Classes:
 def refine(
     looks: Sequence[Hashable],
     communicators: Sequence[Communicator],
-    placed: Sequence[Mapping[Payload, PlacedPlan]],
+    placed: Sequence[Channels],
     *,
     marks: Mapping[str, Hashable] | None = None,
 ) -> Classes:
@@ -80,7 +80,7 @@ def refine(
         What tells each rank apart by itself: its stage, its device, its speed.
     communicators : sequence of Communicator
     placed : sequence of mapping
-        All that each of them does, as channels.
+        Channels of all that each of them does.
     marks : mapping of str to hashable, optional
         What tells links apart beside their capacities.
     """
@@ -101,18 +101,16 @@ def refine(
     links = dict(
         zip(capacity, _numbered([(rate, marked.get(name[1])) for name, rate in capacity.items()]), strict=True)
     )
-    known = 0
+    known, kinds = 0, max((lane.kind for lane in lanes), default=0) + 1
     while (found := len(set(ranks)) + len(set(groups)) + len(set(links.values()))) > known:
         known = found
-        drawn = [
-            [(lane.number, lane.counts, _counted(links[name] for name in lane.links)) for lane in each] for each in own
-        ]
+        drawn = [[(lane.kind, *sorted([links[name] for name in lane.links])) for lane in each] for each in own]
         joined = [_of_ranks(one, ranks) for one in communicators]
         groups = _numbered(list(zip(groups, joined, map(tuple, drawn), strict=True)))
         met = [tuple(sorted((groups[index], sends) for index, sends in each)) for each in at]
         ranks = _numbered(list(zip(ranks, met, strict=True)))
         crossed = [
-            (links[name], _counted((groups[lane.communicator], lane.number, lane.counts) for lane in each))
+            (links[name], *sorted([groups[lane.communicator] * kinds + lane.kind for lane in each]))
             for name, each in crossing.items()
         ]
         links = dict(zip(crossing, _numbered(crossed), strict=True))
@@ -121,52 +119,48 @@ def refine(
 
 def _of_ranks(one: Communicator, ranks: Sequence[int]) -> Hashable:
     """Classes of a communicator's ranks: of sender and receiver, or how many there are of each."""
-    return tuple(ranks[rank] for rank in one.ranks) if one.directed else _counted(ranks[rank] for rank in one.ranks)
+    found = [ranks[rank] for rank in one.ranks]
+    return tuple(found if one.directed else sorted(found))
 
 
-def _flows(placed: Mapping[Payload, PlacedPlan]) -> Hashable:
+def _flows(placed: Channels) -> Hashable:
     """Times and bytes of all channels of a communicator."""
 
     def rounded(flow: ChannelFlow) -> tuple[float, ...]:
         return tuple(float(f"{getattr(flow, key):.{DIGITS}g}") for key in _FLOW)
 
-    return tuple(
-        (payload, tuple(map(rounded, one.channels.flows)), one.channels.last, one.channels.least)
-        for payload, one in placed.items()
-        if one.channels is not None
-    )
+    return tuple((payload, tuple(map(rounded, one.flows)), one.last, one.least) for payload, one in placed.items())
 
 
-def _structures(placed: Mapping[Payload, PlacedPlan]) -> dict[int, tuple[int, tuple[LinkClass, ...]]]:
+def _structures(placed: Channels) -> dict[int, tuple[int, tuple[LinkClass, ...]]]:
     """Different sets of links that a communicator's channels draw on, by identity, with their numbers."""
     found: dict[int, tuple[int, tuple[LinkClass, ...]]] = {}
     for one in placed.values():
-        if one.channels is not None:
-            for classes in (one.channels.classes, one.channels.drains):
-                if classes:
-                    found.setdefault(id(classes), (len(found), classes))
+        for classes in (one.classes, one.drains):
+            if classes:
+                found.setdefault(id(classes), (len(found), classes))
     return found
 
 
-def _lanes(
-    communicators: Sequence[Communicator], placed: Sequence[Mapping[Payload, PlacedPlan]]
-) -> tuple[list[_Lane], dict[_Name, float]]:
+def _lanes(communicators: Sequence[Communicator], placed: Sequence[Channels]) -> tuple[list[_Lane], dict[_Name, float]]:
     """What all communicators draw on, and the capacity of each link [B/s]."""
     lanes: list[_Lane] = []
+    kinds: dict[tuple[int, tuple[int, ...]], int] = {}
     capacity: dict[_Name, float] = {}
     for index, (communicator, one) in enumerate(zip(communicators, placed, strict=True)):
         last = communicator.dimension == "norm"
         for number, classes in _structures(one).values():
             for each in classes:
                 names = [(last, name) for name in each.names]
-                lanes.append(_Lane(index, number, names, each.counts))
+                kind = kinds.setdefault((number, each.counts), len(kinds))
+                lanes.append(_Lane(index, number, kind, names, each.counts))
                 capacity.update(dict.fromkeys(names, each.capacity))
     return lanes, capacity
 
 
 def _merged(
     groups: Sequence[int],
-    placed: Sequence[Mapping[Payload, PlacedPlan]],
+    placed: Sequence[Channels],
     crossing: Mapping[_Name, Sequence[_Lane]],
     links: Mapping[_Name, int],
     capacity: Mapping[_Name, float],
@@ -188,22 +182,13 @@ def _merged(
         one = placed[first]
         merged = {key: tuple(drawn.get((number, structure), ())) for key, (structure, _) in _structures(one).items()}
         yield {
-            payload: replace(
-                each.channels,
-                classes=merged.get(id(each.channels.classes), ()),
-                drains=merged.get(id(each.channels.drains), ()),
-            )
+            payload: replace(each, classes=merged.get(id(each.classes), ()), drains=merged.get(id(each.drains), ()))
             for payload, each in one.items()
-            if each.channels is not None
         }
 
 
 #: numbers of a channel's flow
 _FLOW = tuple(one.name for one in fields(ChannelFlow))
-
-
-def _counted(items: Iterable[Hashable]) -> frozenset[tuple[Hashable, int]]:
-    return frozenset(Counter(items).items())
 
 
 def _firsts(numbers: Sequence[int]) -> tuple[int, ...]:

@@ -1,22 +1,15 @@
-"""Communicators of a job: which ranks communicate, what they do together, and on which links of the machine."""
+"""Communicators of a job: which ranks communicate, and what they do together."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
 
-from simperf.collectives.channels import ChannelFlow, ChannelSet
-from simperf.collectives.execute import PlacedPlan
-from simperf.engine.link_table import LinkClass
-from simperf.execution.process_group import ProcessGroup
-from simperf.execution.ranks import Rank
-from simperf.execution.session import Session
 from simperf.layout import Layout
 from simperf.training.pipelined.work import Bucket, StepEnd, StepWork
 
-__all__ = ["MESSAGE", "NORM", "Communicator", "Dimension", "Joined", "Key", "Payload", "communicators", "place"]
+__all__ = ["MESSAGE", "NORM", "Communicator", "Dimension", "Joined", "Key", "Payload", "communicators"]
 
 #: what its time counts for: a dimension of the layout, or the norm of the gradients, which all ranks add up
 Dimension: TypeAlias = Literal["tp", "pp", "dp", "norm"]
@@ -66,37 +59,6 @@ class Joined(NamedTuple):
 
     key: Key
     communicator: Communicator
-
-
-def place(m: Session, one: Communicator, nodes: Sequence[str], options: Mapping[str, Any]) -> dict[Payload, PlacedPlan]:
-    """All that a communicator does, placed on the machine.
-
-    Parameters
-    ----------
-    m : Session
-    one : Communicator
-    nodes : sequence of str
-        Of its ranks.
-    options : mapping
-        Of NCCL.
-    """
-    members = [Rank(rank, m.simulation.device(node)) for rank, node in enumerate(nodes)]
-    group = ProcessGroup(m, nodes, members, options=options)
-    return {
-        payload: as_channel(group.message(0, 1, payload.nbytes), payload.nbytes)
-        if payload.name == MESSAGE
-        else group.placed(*payload)
-        for payload in one.payloads
-    }
-
-
-def as_channel(placed: PlacedPlan, nbytes: float) -> PlacedPlan:
-    """A message of a payload [B] as one channel, which takes as long and draws on the same links."""
-    hop, transport = placed.placement.hop(0, 1), placed.transport
-    flow = ChannelFlow(transport.start + transport.latency(hop), nbytes / transport.efficiency, transport.most(hop, 0))
-    capacity = placed.placement.machine.resources
-    links = tuple(LinkClass((name,), (count,), float(capacity[name])) for name, count in Counter(hop.resources).items())
-    return replace(placed, channels=ChannelSet((flow,), links, ()))
 
 
 def communicators(

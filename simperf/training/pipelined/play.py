@@ -16,9 +16,10 @@ from simperf.execution.process_group import ProcessGroup
 from simperf.execution.session import Session
 from simperf.layout import Layout
 from simperf.time_use import RankClass
+from simperf.training.pipelined.channels import Placer
 from simperf.training.pipelined.classes import Classes, refine
 from simperf.training.pipelined.closing import apart, close_layers
-from simperf.training.pipelined.communicators import Communicator, Dimension, Key, communicators, place
+from simperf.training.pipelined.communicators import Communicator, Dimension, Key, communicators
 from simperf.training.pipelined.groups import ClassGroup, ClassMember
 from simperf.training.pipelined.stage import Pacing, StageProcess
 from simperf.training.pipelined.work import Edge, StepWork, assign_buckets
@@ -166,8 +167,8 @@ class Pipeline:
             return Classes(tuple(range(len(self.nodes))), tuple(range(len(groups))), tuple(each))
         nodes = m.machine.nodes
         looks = [(self.stage(rank), id(nodes[node].part), self.speed(rank)) for rank, node in enumerate(self.nodes)]
-        placed = [place(m, one, [self.nodes[rank] for rank in one.ranks], self.options) for one in groups]
-        return refine(looks, groups, placed, marks=self.marks)
+        placer = Placer(m, self.nodes, self.options)
+        return refine(looks, groups, [placer.place(one) for one in groups], marks=self.marks)
 
     def _group(
         self, m: Session, one: Communicator, classes: Classes, colour: int, devices: Mapping[int, Device]
