@@ -86,6 +86,8 @@ def grade(
     cases: Sequence[LargeCase],
     time: Callable[[LargeCase], float] | None,
     memory: Callable[[LargeCase], Sequence[float]] | None,
+    *,
+    among: Sequence[LargeCase] = (),
 ) -> Iterator[LargeGrade | LeftOut]:
     """Grades of all cases, one after the other; or why one has none.
 
@@ -96,8 +98,10 @@ def grade(
         Predicted time of an iteration [s]; none is asked for without it.
     memory : callable, optional
         Predicted peak of each stage, by the counter that was read [B].
+    among : sequence of LargeCase
+        All cases, of which the simple model is made; those that are graded if none are given.
     """
-    simple = baseline(cases) if time is not None else {}
+    simple = baseline(among or cases) if time is not None else {}
     seen: set[tuple[object, ...]] = set()
     for one in cases:
         reasons = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from simperf.accuracy.large_cases import LargeCase
-from simperf.accuracy.large_stacks import stack_of
+from simperf.accuracy.large_stacks import profile_of, stack_of
 from simperf.errors import InputError, Problem
 from simperf.hardware import Catalog, NicPart
 from simperf.layout.layout_file import layout_table
@@ -29,8 +29,14 @@ _BUCKET = 160e6
 _CHANNELS_A_LINK = 2
 
 
-def case_scenario(case: LargeCase) -> Scenario:
+def case_scenario(case: LargeCase, *, profiled: bool = True) -> Scenario:
     """The scenario of a case.
+
+    Parameters
+    ----------
+    case : LargeCase
+    profiled : bool
+        Whether isolated kernels count that its source measured on its machine; else the catalogue alone.
 
     Raises
     ------
@@ -39,7 +45,8 @@ def case_scenario(case: LargeCase) -> Scenario:
     """
     if case.machine.why_not:
         raise InputError(Problem(case.machine.why_not, key="machine"))
-    return _scenario(case, {"machine": _machine(case)})
+    profile = profile_of(case) if profiled else ""
+    return _scenario(case, {"machine": _machine(case), **({"calibration": {"use": profile}} if profile else {})})
 
 
 def _scenario(case: LargeCase, machine: dict[str, Any]) -> Scenario:
@@ -105,15 +112,21 @@ def _machine(case: LargeCase) -> dict[str, Any]:
     }
 
 
-def case_time(case: LargeCase) -> float:
+def case_time(case: LargeCase, *, profiled: bool = True) -> float:
     """Time of an iteration as `simperf.run` plays it [s].
+
+    Parameters
+    ----------
+    case : LargeCase
+    profiled : bool
+        As for `case_scenario`.
 
     Raises
     ------
     SimperfError
         What cannot be played.
     """
-    return float(run(case_scenario(case), record=False).metrics["time per step"].value)
+    return float(run(case_scenario(case, profiled=profiled), record=False).metrics["time per step"].value)
 
 
 def case_memory(case: LargeCase) -> tuple[StageMemory, ...]:

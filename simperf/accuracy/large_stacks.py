@@ -11,7 +11,7 @@ from simperf.accuracy.large_cases import LargeCase
 from simperf.errors import InputError, Problem
 from simperf.files import read_toml
 
-__all__ = ["stack_of"]
+__all__ = ["profile_of", "stack_of"]
 
 _DATA = Path(__file__).parent / "data" / "large_stacks.toml"
 
@@ -24,12 +24,19 @@ def stack_of(case: LargeCase) -> str:
     InputError
         Its framework is not played.
     """
-    for entry in _entries():
-        if _matches(entry, case):
-            if "use" in entry:
-                return str(entry["use"])
-            raise InputError(Problem(str(entry["source"]), key="framework", value=case.layout.framework or case.family))
-    raise AssertionError("the last entry matches all")
+    entry = _entry(case)
+    if "use" in entry:
+        return str(entry["use"])
+    raise InputError(Problem(str(entry["source"]), key="framework", value=case.layout.framework or case.family))
+
+
+def profile_of(case: LargeCase) -> str:
+    """Profile of isolated kernels of a case's machine; empty where nobody measured any."""
+    return str(_entry(case).get("profile", ""))
+
+
+def _entry(case: LargeCase) -> Mapping[str, Any]:
+    return next(entry for entry in _entries() if _matches(entry, case))
 
 
 def _matches(entry: Mapping[str, Any], case: LargeCase) -> bool:

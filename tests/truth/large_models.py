@@ -1,4 +1,4 @@
-"""Large models beside published cases: ``python -m tests.truth.large_models [FAMILY...] [--memory] [--time]``.
+"""Large models beside published cases: ``python -m tests.truth.large_models [FAMILY...] [--memory|--time]``.
 
 Every case of the folder ``llm`` of measured data is read (data: SIMPERF_TRUTH); what can be expressed is predicted by
 what `simperf.run` plays, and stands beside the simple model of one rate and the peer's figure. Nothing is fitted to any
@@ -8,6 +8,8 @@ of them. With ``--cases FOLDER`` another folder of such files is read. What is l
 import argparse
 import math
 import sys
+from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 
 from simperf.accuracy.large_cases import LeftOut, read_large_cases
@@ -32,13 +34,16 @@ def row_of(one):
     return f"| {one.case.family} | {one.row} | {one.quantity} | {numbers} | {simple} | {peer} |"
 
 
-def lines(folder, families=(), *, time=True, memory=True):
+def lines(folder, families=(), *, time=True, memory=True, only="*", profiled=True):
     """Lines of the table, one after the other, then medians by family and what is left out."""
     cases, left = read_large_cases(folder, tuple(families))
+    chosen = [one for one in cases if fnmatch(one.name, only)]
     found = []
     yield "| family | case | quantity | measured | predicted | error | one rate | peer |"
     yield "|---|---|---|--:|--:|--:|--:|--:|"
-    for one in grade(cases, case_time if time else None, counted_memory if memory else None):
+    for one in grade(
+        chosen, partial(case_time, profiled=profiled) if time else None, counted_memory if memory else None, among=cases
+    ):
         if isinstance(one, LeftOut):
             left.append(one)
         else:
@@ -68,9 +73,12 @@ def main(arguments=None):
     parser.add_argument("--cases", type=Path, help="another folder of such files")
     parser.add_argument("--memory", action="store_true", help="memory alone")
     parser.add_argument("--time", action="store_true", help="times alone")
+    parser.add_argument("--only", default="*", help="cases, as a shell pattern")
+    parser.add_argument("--catalogue", action="store_true", help="without kernels measured on a case's own machine")
     given = parser.parse_args(arguments)
     folder = given.cases or truth_folder() / "llm"
-    for text in lines(folder, given.families, time=not given.memory, memory=not given.time):
+    asked = {"time": not given.memory, "memory": not given.time, "only": given.only}
+    for text in lines(folder, given.families, **asked, profiled=not given.catalogue):
         print(text, flush=True)
     return 0
 
