@@ -32,7 +32,7 @@ _Name: TypeAlias = tuple[bool, str]
 
 @dataclass(frozen=True, slots=True)
 class _Lane:
-    """Links on which some channels of a communicator draw alike; `kind` numbers what it is drawn on by and how often."""
+    """Links on which some channels of a communicator draw alike; `kind` numbers by which, and how often."""
 
     communicator: int
     number: int
