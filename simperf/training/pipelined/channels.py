@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from simperf.collectives.channels import ChannelFlow, ChannelSet
 from simperf.collectives.execute import PlacedPlan
 from simperf.engine.link_table import LinkClass
+from simperf.errors import InputError, Problem
 from simperf.execution.process_group import ProcessGroup
 from simperf.execution.ranks import Rank
 from simperf.execution.session import Session
@@ -19,7 +20,7 @@ from simperf.training.pipelined.communicators import Communicator, Payload
 
 __all__ = ["Channels", "Placer"]
 
-#: channels of all that a communicator does; nothing of what goes send by send
+#: channels of all that a communicator does
 Channels: TypeAlias = Mapping[Payload, ChannelSet]
 
 
@@ -53,7 +54,13 @@ class Placer:
         self._plans = {slot.name: slot.blueprint for slot in self.m.machine.servers}
 
     def place(self, one: Communicator) -> Channels:
-        """Channels of all that a communicator does."""
+        """Channels of all that a communicator does.
+
+        Raises
+        ------
+        InputError
+            A collective that goes send by send.
+        """
         machine = self.m.machine
         nodes = [self.nodes[rank] for rank in one.ranks]
         of = [machine.nodes[node].server for node in nodes]
@@ -77,8 +84,14 @@ class Placer:
         group = ProcessGroup(self.m, nodes, members, options=self.options)
         if one.directed:
             return {each: _as_channel(group.message(0, 1, each.nbytes), each.nbytes) for each in one.payloads}
-        placed = {payload: group.placed(*payload).channels for payload in one.payloads}
-        return {payload: found for payload, found in placed.items() if found is not None}
+        found = {}
+        for payload in one.payloads:
+            channels = group.placed(*payload).channels
+            if channels is None:
+                message = f"{payload.name} goes send by send: ranks cannot be taken together"
+                raise InputError(Problem(message, key="exact", value="auto", expected="yes"))
+            found[payload] = channels
+        return found
 
     def _renamed(self, channels: Channels, servers: Mapping[str, str]) -> Channels | None:
         """The same channels in other servers; None if they are not wired in the same way."""

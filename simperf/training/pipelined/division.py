@@ -69,9 +69,15 @@ def _plan(layout: Layout, strategy: ModelParallel, batch: int) -> Schedule:
             Problem(message, key="chunks", value=str(strategy.chunks), expected='schedule = "interleaved"')
         )
     try:
-        return make_schedule(strategy.schedule, stages=layout.pp, microbatches=batch // each, **chunks)
+        plan = make_schedule(strategy.schedule, stages=layout.pp, microbatches=batch // each, **chunks)
     except UnknownNameError as error:
         raise InputError(Problem(str(error), key="schedule", value=strategy.schedule)) from None
+    if plan.second:
+        message = "gradients of two copies of the model are not yet added up"
+        raise InputError(
+            Problem(message, key="schedule", value=strategy.schedule, expected="1f1b, or another schedule")
+        )
+    return plan
 
 
 def _layers_of_parts(layers: int, parts: int, given: Sequence[int]) -> tuple[int, ...]:

@@ -178,7 +178,9 @@ class Pipeline:
             inside.setdefault(classes.ranks[rank], []).append(number)
         members = [ClassMember(tuple(numbers), devices[own]) for own, numbers in inside.items()]
         nodes = [self.nodes[rank] for rank in one.ranks]
-        return ClassGroup(m, nodes, members, channels=classes.channels[colour], options=self.options)
+        channels = classes.channels[colour]
+        played = bool(self.marks) and not channels  # what is computed as a whole knows no link that changes
+        return ClassGroup(m, nodes, members, channels=channels, options=self.options, exact=played)
 
     @staticmethod
     def _kernel(m: Session, device: Device, speed: float, op: Op, within: str) -> Kernel:

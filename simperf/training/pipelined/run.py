@@ -72,6 +72,9 @@ def pipeline_of(m: Session, job: Job) -> Pipeline:
 def train_divided(m: Session, job: Job) -> Program:
     """Play a job whose model is divided among ranks, and report what came of it."""
     pipeline = pipeline_of(m, job)
+    if m.mode.waits and pipeline.layout.pp > 1:
+        message = "a process that waits for each send would wait for a stage that waits for it"
+        raise InputError(Problem(message, key="execution.mode", value=m.mode.name, expected="eager or scripted"))
     why, asked = pipeline.apart(m), job.devices.exact
     if why and asked == "no":
         raise InputError(Problem(f"ranks cannot be taken together: {why}", key="exact", value="no"))

@@ -11,6 +11,7 @@ from simperf.schedules import make_schedule
 from simperf.training.pipelined.play import Pipeline
 from simperf.training.pipelined.stage import Pacing
 from simperf.training.pipelined.work import StepEnd, StepWork
+from simperf.training.stragglers import change_links
 from simperf.workload.op import Op
 from simperf.workload.transformers.dimensions import Weight
 from simperf.workload.transformers.passes import Await, LayerPasses, Sync
@@ -78,11 +79,22 @@ def played(
     speeds=(),
     launch=0.0,
     depth=1024,
+    slow=None,
 ):
     """The session, and the processes after their end."""
     m = session(machine, launch=launch, depth=depth)
+    if slow is not None:
+        change_links(m.simulation, slow.changes)
     layout = Layout(tp=tp, pp=pp, dp=dp, **({"order": order} if order else {}))
-    pipeline = Pipeline(layout, m.machine.workers[: layout.ranks], of, pacing or Pacing(), bucket, speeds)
+    pipeline = Pipeline(
+        layout,
+        m.machine.workers[: layout.ranks],
+        of,
+        pacing or Pacing(),
+        bucket,
+        speeds,
+        marks={slow.link: 0} if slow else {},
+    )
     processes = pipeline.processes(m, exact=exact, steps=steps, reuse=reuse)
     m.play(pipeline.play(m, processes))
     return m, processes

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from simperf.training.job import SlowLink
 from simperf.training.pipelined.stage import Pacing
 from tests.training.pipelined.small import clipped, last_step, played, work
 
@@ -62,6 +63,17 @@ def test_a_straggler_splits_its_class_and_nothing_else():
     assert 2 < len(few) < len(all_of) == 16
     assert slow.now == pytest.approx(every.now, rel=1e-9)
     assert slow.now > played("dgx-a100-x4", of, tp=4, pp=2, dp=2)[0].now
+
+
+@pytest.mark.parametrize("link", ["n0/nic2>switch0", "n1/gpu1>n1/nvswitch0"])
+def test_a_slow_link_splits_the_classes_that_it_touches(link):
+    slow = SlowLink(link, share=0.2, start=1e-3, end=8e-3)
+    options = {"tp": 8, "pp": 2, "dp": 2, "pacing": Pacing(gradients=True, sharded=True), "slow": slow}
+    one, few = played("dgx-a100-x4", work(2, 4), **options)
+    every, all_of = played("dgx-a100-x4", work(2, 4), exact=True, **options)
+    assert 2 < len(few) < len(all_of) == 32
+    assert one.now == pytest.approx(every.now, rel=1e-9)
+    assert one.now > played("dgx-a100-x4", work(2, 4), **{**options, "slow": None})[0].now
 
 
 def test_groups_that_share_a_nic_slow_each_other():

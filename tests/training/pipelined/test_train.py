@@ -52,6 +52,7 @@ def test_every_rank_played_takes_as_long():
         ({}, {"microbatch": 3}, "6 or 12"),
         ({}, {"chunks": 2}, "interleaved"),
         ({}, {"schedule": "2f2b"}, "2f2b"),
+        ({}, {"schedule": "dualpipe"}, "two copies"),
         ({}, {"stage_layers": (1, 2)}, "make 4"),
         ({}, {"stage_layers": (1, 1, 2)}, "2 numbers"),
         ({}, {"overlap_weights": True}, "zero-1"),
