@@ -61,7 +61,17 @@ if TYPE_CHECKING:
     from simperf.training.job import Devices, Disturbances, Input, Job
     from simperf.training.servers.staleness import Consistency
     from simperf.training.stack import Stack
-    from simperf.training.strategies import DDP, ByHand, Compression, DataParallel, LocalSGD, Servers, ServerUpdate
+    from simperf.training.strategies import (
+        DDP,
+        ByHand,
+        Compression,
+        DataParallel,
+        LocalSGD,
+        ModelParallel,
+        Servers,
+        ServerUpdate,
+        StageMessages,
+    )
     from simperf.units import Bytes, Seconds, format_quantity, parse
     from simperf.version import __version__
     from simperf.workload.transformers import Transformer
@@ -88,6 +98,7 @@ _PUBLIC = {
     "Layout": "layout",
     "LocalSGD": "training.strategies",
     "Machine": "hardware",
+    "ModelParallel": "training.strategies",
     "PROGRAMS": "programs",
     "Recovery": "training.failures.recovery",
     "Repair": "training.failures.options",
@@ -101,6 +112,7 @@ _PUBLIC = {
     "SimperfError": "errors",
     "Simulation": "engine.simulation",
     "Stack": "training.stack",
+    "StageMessages": "training.strategies",
     "Transformer": "workload.transformers",
     "__version__": "version",
     "batch_isend_irecv": "execution",
@@ -166,6 +178,7 @@ __all__ = [
     "Layout",
     "LocalSGD",
     "Machine",
+    "ModelParallel",
     "Recovery",
     "Repair",
     "Result",
@@ -178,6 +191,7 @@ __all__ = [
     "SimperfError",
     "Simulation",
     "Stack",
+    "StageMessages",
     "Transformer",
     "__version__",
     "batch_isend_irecv",

@@ -8,6 +8,7 @@ together in one `InputError`, so that they can be mended in one go.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +28,7 @@ __all__ = [
     "UnknownNameError",
     "WorkerDiedError",
     "nearest",
+    "nearest_divisors",
     "refuse_removed",
 ]
 
@@ -229,3 +231,18 @@ class WorkerDiedError(SimperfError):
     """The process that worked on a task died again and again: killed, or out of memory."""
 
     exit_code = 1
+
+
+def nearest_divisors(whole: int, part: int) -> tuple[int, ...]:
+    """The divisors of `whole` nearest to `part`, from below and from above, if there are any.
+
+    Examples
+    --------
+    >>> nearest_divisors(12, 5), nearest_divisors(12, 100)
+    ((4, 6), (12,))
+    """
+    small = [count for count in range(1, math.isqrt(whole) + 1) if whole % count == 0]
+    divisors = sorted({*small, *(whole // count for count in small)})
+    below = [count for count in divisors if count <= part][-1:]
+    above = [count for count in divisors if count >= part][:1]
+    return tuple(dict.fromkeys((*below, *above)))

@@ -21,13 +21,13 @@ from simperf.scenario.load import change_scenario
 from simperf.scenario.overrides import Changes
 from simperf.training.job import Job
 from simperf.training.stack import Stack
-from simperf.training.strategies import DDP, REPLICATED, Servers, Strategy
+from simperf.training.strategies import DDP, TRAINED, Servers, Strategy
 from simperf.workload.transformers import Transformer, from_config
 from simperf.workload.transformers.transformer_file import transformer_table
 
 __all__ = ["train", "training_scenario"]
 
-_STRATEGY = "a strategy: DDP(...), LocalSGD(...), DataParallel(), ByHand() or Servers(...)"
+_STRATEGY = "a strategy: DDP(...), LocalSGD(...), DataParallel(), ByHand(), ModelParallel(...) or Servers(...)"
 #: what the keys of the scenario are called here
 _ARGUMENTS = {"machine": "on", "machine.use": "on", "model.name": "model", "program.precision": "precision"}
 
@@ -55,11 +55,12 @@ def train(
     on : str or mapping
         A server or cluster of the catalogue, or a ``[machine]`` table.
     layout : Layout or mapping, optional
-        How the model and its batch are divided; ``Layout(dp=8)`` is data parallelism over eight GPUs, which is all
-        that can be played yet. By default over all GPUs of the machine.
+        How the model and its batch are divided; ``Layout(dp=8)`` is data parallelism over eight GPUs. Tensor and
+        pipeline parallelism, and sharded states of the optimizer, are of strategy `ModelParallel`. By default data
+        parallelism over all GPUs of the machine.
     strategy : Strategy, optional
-        `DDP`, `LocalSGD`, `DataParallel`, `ByHand` or `Servers`; `DDP` by default. Quantities are in SI units, or
-        texts such as ``"10 MB"``.
+        `DDP`, `LocalSGD`, `DataParallel`, `ByHand`, `ModelParallel` or `Servers`; `DDP` by default. Quantities are
+        in SI units, or texts such as ``"10 MB"``.
     stack : str or Stack, optional
         What a library brings, such as ``"pytorch-ddp"``: options that the strategy leaves at their defaults.
     precision : str
@@ -132,7 +133,7 @@ def training_scenario(
     spec = PROGRAMS["parameter-server" if isinstance(chosen, Servers) else "train"]
     program: dict[str, Any] = {"use": spec.name}
     if not isinstance(chosen, Servers):
-        program["strategy"] = next(name for name, kind in REPLICATED.items() if isinstance(chosen, kind))
+        program["strategy"] = next(name for name, kind in TRAINED.items() if isinstance(chosen, kind))
     program |= dict(_options(spec, chosen)) | _of_stack(spec, stack)
     program |= {} if precision in (None, "") else {"precision": precision}
     program |= _of_batch(chosen, batch, batch_per_gpu)

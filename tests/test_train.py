@@ -138,7 +138,7 @@ def test_quantities_are_texts_or_numbers_in_si_units():
         ("resnet18", {"strategy": "ddp"}, r"strategy: a strategy is expected, not str (.|\n)*DDP"),
         ("resnet18", {"strategy": DDP(bucket="10 MBB")}, "bucket: 'MBB' is no unit of size"),
         ("resnet18", {"strategy": DDP(accumulate=-1)}, "accumulate: it cannot be negative"),
-        ("resnet18", {"layout": Layout(dp=4, tp=2)}, r"layout\.tp: tensor parallelism cannot be played yet"),
+        ("resnet18", {"layout": Layout(dp=4, tp=2)}, r"layout\.tp: tensor parallelism is of strategy model-parallel"),
         ("resnet18", {"layout": 4}, "layout: a layout is expected, not int"),
         ("resnet18", {"layout": {"dq": 4}}, r"layout\.dq: a layout has no 'dq'"),
         ("resnet18", {"stack": "pytorch"}, "stack: unknown stack 'pytorch'; did you mean 'pytorch-ddp'"),

@@ -59,6 +59,9 @@ class _Capacities(Mapping[str, float]):
         yield from self.more
         yield from self.base
 
+    def __contains__(self, key: object) -> bool:
+        return key in self.more or key in self.base
+
     def __len__(self) -> int:
         return len(self.more) + len(self.base)
 

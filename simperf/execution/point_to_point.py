@@ -23,8 +23,8 @@ class Holder(Protocol):
     def path(self) -> float:
         """Critical path up to its begin [s]."""
 
-    def arrived(self, path: float) -> None:
-        """One of its messages has moved, at the end of a critical `path` [s]."""
+    def arrived(self, began: float, path: float) -> None:
+        """One of its messages has moved since a time [s], at the end of a critical `path` [s]."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -102,7 +102,7 @@ class Pairs:
         self._begin(message, other)
 
     def _begin(self, *sides: Message) -> None:
-        one, left = sides[0], {0, 1}
+        one, left, began = sides[0], {0, 1}, float(self._context.env.now)
         path = max(side.holder.path for side in sides)
 
         def end(ranks: Collection[int]) -> None:
@@ -111,7 +111,7 @@ class Pairs:
                 self._count(run.isolated)
             for side in sides:
                 if (0 if side.sends else 1) in ranks:
-                    side.holder.arrived(path + run.critical)
+                    side.holder.arrived(began, path + run.critical)
 
         run = start(
             self._place(one.source, one.target, one.nbytes),

@@ -67,9 +67,16 @@ class Communication(Marker, ABC):
         The rank.
     name : str
         Such as ``"all-reduce"``.
+
+    Attributes
+    ----------
+    entered : float
+        When the rank's stream came to it [s].
+    began : float
+        When all ranks that take part had come, once it is over [s].
     """
 
-    __slots__ = ("entered", "group", "launch", "member", "result", "stream")
+    __slots__ = ("began", "entered", "group", "launch", "member", "result", "stream")
 
     category: Category = "communication"
 
@@ -78,7 +85,7 @@ class Communication(Marker, ABC):
         self.group, self.member = group, member
         self.launch: float | None = None
         self.result: float | None = None
-        self.entered = 0.0
+        self.entered = self.began = 0.0
         self.stream: Stream | None = None
 
     def start(self, stream: Stream) -> None:
@@ -155,8 +162,9 @@ class SendReceive(Communication):
         for message in self._messages:
             self.group.pairs.post(message)
 
-    def arrived(self, path: float) -> None:
-        """One of its messages has moved, at the end of a critical `path` [s]."""
+    def arrived(self, began: float, path: float) -> None:
+        """One of its messages has moved since a time [s], at the end of a critical `path` [s]."""
+        self.began = max(self.began, began)
         self._longest = max(self._longest, path)
         self._left -= 1
         if not self._left:
@@ -260,7 +268,7 @@ class ProcessGroup:
         self._by_node = {member.device.name: member for member in self.members}
         self._running: dict[int, _Collective] = {}
         self._messages: dict[tuple[int, int, bool], PlacedPlan] = {}
-        self.pairs = Pairs(self.nodes, self.context, self._message, self.count, exact=exact)
+        self.pairs = Pairs(self.nodes, self.context, self.message, self.count, exact=exact)
 
     @property
     def size(self) -> int:
@@ -335,6 +343,7 @@ class ProcessGroup:
     def enter(self, work: Work) -> None:
         """Called by a rank's `Work` when its stream comes to it."""
         if self.size == 1:
+            work.began = work.entered
             work.finish(work.path)
             return
         work.member.device.share.reserve(self.held)
@@ -378,7 +387,9 @@ class ProcessGroup:
             self._close(number)
         for work in over:
             work.member.device.share.reserve(-self.held)
+        began = max(work.entered for work in one.works)
         for work in over:
+            work.began = began
             work.finish(one.path + one.run.critical)
 
     def _close(self, number: int) -> None:
@@ -454,7 +465,7 @@ class ProcessGroup:
         sites = reducing_sites(machine, algorithm, self.nodes, options)
         return PlacedPlan(plan, place(plan, machine, ranks=self.nodes, servers=sites), self.transport)
 
-    def _message(self, source: int, target: int, nbytes: float) -> PlacedPlan:
+    def message(self, source: int, target: int, nbytes: float) -> PlacedPlan:
         """How a send from rank to rank is carried out: as those of an all-to-all of the two."""
         key = source, target, self.settings is not None and direct_protocol(nbytes, 1) == "LL"
         if key not in self._messages:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
-from simperf.errors import InputError, Problem, nearest
+from simperf.errors import InputError, Problem, nearest, nearest_divisors
 from simperf.layout.mesh import Mesh
 
-__all__ = ["DIMENSIONS", "SHARDINGS", "Dimension", "Layout", "Sharding", "nearest_divisors"]
+__all__ = ["DIMENSIONS", "SHARDINGS", "Dimension", "Layout", "Sharding"]
 
 Dimension = Literal["tp", "cp", "ep", "dp", "pp"]
 Sharding = Literal["none", "zero-1", "zero-2", "zero-3"]
@@ -149,18 +148,3 @@ class Layout:
     def __str__(self) -> str:
         parts = [f"{one.name}={getattr(self, one.name)}" for one in fields(self)[:5] if getattr(self, one.name) > 1]
         return " ".join([*(parts or ["dp=1"]), *([self.sharding] if self.sharding != "none" else [])])
-
-
-def nearest_divisors(whole: int, part: int) -> tuple[int, ...]:
-    """The divisors of `whole` nearest to `part`, from below and from above, if there are any.
-
-    Examples
-    --------
-    >>> nearest_divisors(12, 5), nearest_divisors(12, 100)
-    ((4, 6), (12,))
-    """
-    small = [count for count in range(1, math.isqrt(whole) + 1) if whole % count == 0]
-    divisors = sorted({*small, *(whole // count for count in small)})
-    below = [count for count in divisors if count <= part][-1:]
-    above = [count for count in divisors if count >= part][:1]
-    return tuple(dict.fromkeys((*below, *above)))

@@ -5,19 +5,47 @@ from typing import TYPE_CHECKING
 from simperf.public_names import public_names
 
 if TYPE_CHECKING:
+    from simperf.memory.allocator import allocated
+    from simperf.memory.context import DRIVER, communicator, workspace
     from simperf.memory.fit import largest_batch
     from simperf.memory.holding import Holding, hold
     from simperf.memory.pool import MemoryPool
+    from simperf.memory.sharded_states import ParameterBytes, state_memory
+    from simperf.memory.stage import ChunkMemory, LayerMemory, Moment, StageMemory, stage_memory
     from simperf.memory.tensors import KINDS, Tensor, TensorKind, held
 else:
     __getattr__, __dir__ = public_names(
         __name__,
         {
+            "allocator": ("allocated",),
+            "context": ("DRIVER", "communicator", "workspace"),
             "fit": ("largest_batch",),
             "holding": ("Holding", "hold"),
             "pool": ("MemoryPool",),
+            "sharded_states": ("ParameterBytes", "state_memory"),
+            "stage": ("ChunkMemory", "LayerMemory", "Moment", "StageMemory", "stage_memory"),
             "tensors": ("KINDS", "Tensor", "TensorKind", "held"),
         },
     )
 
-__all__ = ["KINDS", "Holding", "MemoryPool", "Tensor", "TensorKind", "held", "hold", "largest_batch"]
+__all__ = [
+    "DRIVER",
+    "KINDS",
+    "ChunkMemory",
+    "Holding",
+    "LayerMemory",
+    "MemoryPool",
+    "Moment",
+    "ParameterBytes",
+    "StageMemory",
+    "Tensor",
+    "TensorKind",
+    "allocated",
+    "communicator",
+    "held",
+    "hold",
+    "largest_batch",
+    "stage_memory",
+    "state_memory",
+    "workspace",
+]

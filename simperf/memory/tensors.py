@@ -22,11 +22,15 @@ TensorKind = Literal[
     "whole batch",
     "gathered outputs",
     "workspace",
+    "messages",
+    "gradient placeholders",
+    "context",
 ]
 
 #: what holds memory: weights, an fp32 copy of them, optimizer states, the model's buffers, gradients, what the forward
 #: pass keeps for the backward pass, what lives shorter, the mini-batch, buckets of gradients, embedding tables, inputs
-#: and outputs of all devices on one, and what a kernel needs beside its operands
+#: and outputs of all devices on one, what a kernel needs beside its operands, what goes between pipeline stages,
+#: tensors that stand for gradients which a kernel has added to a buffer, and what driver and communication library take
 KINDS: tuple[TensorKind, ...] = get_args(TensorKind)
 
 

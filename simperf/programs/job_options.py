@@ -129,6 +129,10 @@ class JobOptions:
         if stack.strategy != strategy:
             message = f"this stack is of strategy {stack.strategy}, and has nothing for {strategy}"
             raise InputError(Problem(message, key="stack", value=stack.name, expected="another stack, or none"))
+        for one in stack.options:
+            if (one.kind, one.field) not in self.names:
+                message = f"strategy {strategy} has no use for {one.field}, which this stack sets"
+                raise InputError(Problem(message, key="stack", value=stack.name, expected="another stack, or none"))
         names = {self.names[one.kind, one.field]: one for one in stack.options}
         added = {name: file_value(one.kind, one.field, one.value) for name, one in names.items() if name not in given}
         whole = values | added

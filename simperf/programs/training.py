@@ -11,6 +11,7 @@ from typing import Any, Literal
 from simperf.errors import InputError, Problem
 from simperf.execution import Program
 from simperf.execution.session import Session
+from simperf.layout import Layout
 from simperf.programs.failure_options import FAILURES_PARAMETER, failures_of
 from simperf.programs.job_options import JobOptions, Section, stack_of
 from simperf.programs.parameters import Parameter, Unless
@@ -18,14 +19,15 @@ from simperf.programs.registry import program
 from simperf.programs.rules import deviates, slows
 from simperf.training.driver import train as play_job
 from simperf.training.job import Devices, Disturbances, Input, Job, SlowLink
-from simperf.training.replica import Layers, Traced, Workload
+from simperf.training.replica import Dimensions, Layers, Traced, Workload
 from simperf.training.stack import Stack
-from simperf.training.strategies import DDP, REPLICATED, ByHand, DataParallel, LocalSGD
+from simperf.training.strategies import DDP, TRAINED, ByHand, DataParallel, LocalSGD, ModelParallel, StageMessages
 from simperf.workload.layer_kernels import LayerKernels
+from simperf.workload.transformers import Transformer
 
 __all__ = ["KERNELS", "OPTIONS", "SLOW_LINK", "chooses_kernels", "slow_links", "train", "workload_of"]
 
-Strategy = Literal["ddp", "data-parallel", "naive", "local-sgd"]
+Strategy = Literal["ddp", "data-parallel", "naive", "local-sgd", "model-parallel"]
 
 _DDP = Section.of(
     DDP,
@@ -33,11 +35,21 @@ _DDP = Section.of(
     *("accumulate", "broadcast", "bucket_view", "watched"),
 )
 _LOCAL_SGD = Section.of(LocalSGD, "algorithm", "options", "every", "accumulate", "watched")
+_MODEL_PARALLEL = Section.of(
+    ModelParallel,
+    *("options", "microbatch", "schedule", "chunks", "stage_layers", "recompute", "recompute_layers"),
+    *("sequence_parallel", "overlap_weights", "clip"),
+    gradient_bucket="bucket",
+)
+_MESSAGES = Section.of(
+    StageMessages, overlap_messages="overlap", synchronous_messages="synchronous", scatter_messages="scattered"
+)
 _STRATEGIES: Mapping[type[Any], Section] = {
     DDP: _DDP,
     LocalSGD: _LOCAL_SGD,
     DataParallel: Section.of(DataParallel, "watched"),
     ByHand: Section.of(ByHand),
+    ModelParallel: _MODEL_PARALLEL,
 }
 _JOB = Section.of(Job, "batch", "batch_per_gpu", "steps", "total")
 _DEVICES = Section.of(Devices, "gpus", "split", "speeds", "exact", "alone", devices="nodes")
@@ -49,6 +61,16 @@ _MODEL = (
 #: kernels of a layer, for a model by its dimensions, the library of attention for any, the format for traced ones
 KERNELS = Section.of(
     LayerKernels, "attention_library", "memory_format", attention_kernels="attention", norm_kernels="norm"
+)
+#: kernels of a layer that a layout divides
+_DIVIDED = Section.of(
+    LayerKernels,
+    *("gradient_accumulation", "placeholders", "gradient_overlap", "cross_entropy"),
+    rotary_kernels="rotary",
+    activation_kernels="activation",
+    residual_kernels="residual",
+    bias_kernels="bias",
+    gradient_precision="gradients",
 )
 _LAYERS = Section.of(
     Layers,
@@ -101,8 +123,20 @@ def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
         ),
         Unless(given["stragglers"] > 0, ("straggler_slowdown",), "no device is slow", "stragglers = 1 or more"),
         slows(given),
+        *_of_layout(given),
         *_of_other_strategies(given["strategy"]),
     )
+
+
+def _of_layout(given: Mapping[str, Any]) -> Iterable[Unless]:
+    """What has an effect only where the model is divided, or where it is not."""
+    divided = given["strategy"] == "model-parallel"
+    expected = 'strategy = "model-parallel"'
+    keys = (*_DIVIDED.keys, *_MESSAGES.keys)
+    yield Unless(divided, keys, "no layout divides the model", expected)
+    yield Unless(divided, ("layout",), "the strategy gives every device the whole model", expected)
+    why = "strategy model-parallel has Adam's update, of the precision"
+    yield Unless(not divided, ("optimizer",), why, "no optimizer")
 
 
 def _events(given: Mapping[str, Any]) -> float:
@@ -131,9 +165,9 @@ def chooses_kernels(given: Mapping[str, Any]) -> Iterable[Unless]:
 
 def _of_other_strategies(strategy: str) -> Iterable[Unless]:
     """Options that the strategy does not have."""
-    own = _STRATEGIES[REPLICATED[strategy]].keys
+    own = _STRATEGIES[TRAINED[strategy]].keys
     for option in dict.fromkeys(key for section in _STRATEGIES.values() for key in section.keys):
-        owners = [name for name, kind in REPLICATED.items() if option in _STRATEGIES[kind].keys]
+        owners = [name for name, kind in TRAINED.items() if option in _STRATEGIES[kind].keys]
         expected = f"{option} with strategy {' or '.join(owners)}"
         yield Unless(option in own, (option,), f"{strategy} has no use for it", expected)
 
@@ -141,14 +175,15 @@ def _of_other_strategies(strategy: str) -> Iterable[Unless]:
 def _job(given: Mapping[str, Any]) -> Job:
     problems: list[Problem] = []
     kinds: dict[str, Any] = {
-        "strategy": _STRATEGIES[REPLICATED[given["strategy"]]],
+        "strategy": _STRATEGIES[TRAINED[given["strategy"]]],
         "devices": _DEVICES,
         "input": _INPUT,
     }
     made: dict[str, Any] = {}
     for name, section in kinds.items():
         try:
-            made[name] = section.made(given)
+            more = {"messages": _MESSAGES.made(given)} if section is _MODEL_PARALLEL else {}
+            made[name] = section.made(given, **more)
         except InputError as error:
             problems += error.problems
     try:
@@ -159,8 +194,13 @@ def _job(given: Mapping[str, Any]) -> Job:
         made["disturbances"] = _DISTURBANCES.made(given, links=slow_links(given))
     except InputError as error:
         problems += error.problems
-    kernels = KERNELS.made(given)
-    model = workload_of(given["model"], given["precision"], given["optimizer"], kernels, layers=_LAYERS.made(given))
+    divided = isinstance(made.get("strategy"), ModelParallel)
+    kernels = _every_kernel(given) if divided else KERNELS.made(given)
+    if divided:
+        made["layout"] = given["layout"] if isinstance(given["layout"], Layout) else None
+        model: Workload = _divided_model(given, kernels)
+    else:
+        model = workload_of(given["model"], given["precision"], given["optimizer"], kernels, layers=_LAYERS.made(given))
     try:
         job: Job = _JOB.made(given, model=model, stack=stack_of(given, kernels=kernels), **made)
     except InputError as error:
@@ -170,17 +210,33 @@ def _job(given: Mapping[str, Any]) -> Job:
     return job
 
 
+def _every_kernel(given: Mapping[str, Any]) -> LayerKernels:
+    """Kernels of a layer that a layout divides."""
+    keys = {**KERNELS.keys, **_DIVIDED.keys}
+    kernels: LayerKernels = Section(LayerKernels, keys).made(given)
+    return kernels
+
+
+def _divided_model(given: Mapping[str, Any], kernels: LayerKernels) -> Workload:
+    """The transformer that a layout divides."""
+    if not isinstance(given["model"], Transformer):
+        message = "a transformer by its dimensions is expected: a layout divides no other model"
+        expected = "[model] with layers, hidden, heads, ..., or the name of a shipped transformer"
+        raise InputError(Problem(message, key="model", value=str(given["model"]), expected=expected))
+    return Dimensions(given["model"], kernels, given["precision"])
+
+
 _PARAMETERS: tuple[Parameter | Section, ...] = (
-    Parameter("strategy", Strategy, "ddp", "DistributedDataParallel, DataParallel, by hand, or local SGD", "Job"),
-    *(_JOB, _DEVICES, *_MODEL, KERNELS, _LAYERS),
+    Parameter("strategy", Strategy, "ddp", "how devices share the work, and how gradients or weights travel", "Job"),
+    Parameter("layout", str, "", "ranks along each dimension of the model's division: the table [layout]", "Job"),
+    *(_JOB, _DEVICES, *_MODEL, KERNELS, _DIVIDED, _LAYERS),
     *_STRATEGIES.values(),
+    _MESSAGES,
     *(_INPUT, _DISTURBANCES, SLOW_LINK, FAILURES_PARAMETER),
 )
 
 #: the parameters of the program, and the job that they make
-OPTIONS = JobOptions(
-    _PARAMETERS, _rules, _job, strategies=tuple(REPLICATED), fields={(Stack, "optimizer"): "optimizer"}
-)
+OPTIONS = JobOptions(_PARAMETERS, _rules, _job, strategies=tuple(TRAINED), fields={(Stack, "optimizer"): "optimizer"})
 
 
 @program("train", rules=_rules, options=OPTIONS, events=_events)

@@ -33,7 +33,14 @@ _MODEL = 'name = "resnet50" (see `simperf zoo list`), config = "config.json", or
 
 
 def add_model(
-    given: Any, spec: ProgramSpec, table: dict[str, Any], toml: TomlFile, folder: Path, problems: list[Problem]
+    given: Any,
+    spec: ProgramSpec,
+    table: dict[str, Any],
+    toml: TomlFile,
+    folder: Path,
+    problems: list[Problem],
+    *,
+    strategy: str = "",
 ) -> dict[str, Any]:
     """Take ``[model]`` into the ``[program]`` table; what cannot stand in a table is returned.
 
@@ -49,6 +56,8 @@ def add_model(
         Folder of the file, where models of its own are looked up.
     problems : list of Problem
         What is wrong is added.
+    strategy : str
+        Of the job, by the name that files give it.
 
     Returns
     -------
@@ -58,7 +67,7 @@ def add_model(
     try:
         model = read_model_table(given, toml, folder)
         if "model" in spec.parameters:
-            return _trained(model, table, toml)
+            return _trained(model, table, toml, divided=strategy == "model-parallel")
         if all(key in spec.parameters for key in _DECODER):
             _forward(model, spec, table, toml)
             return {}
@@ -139,7 +148,7 @@ def _named(name: str, toml: TomlFile, folder: Path) -> str | Transformer:
     return shipped[name]
 
 
-def _trained(model: str | Transformer, table: dict[str, Any], toml: TomlFile) -> dict[str, Any]:
+def _trained(model: str | Transformer, table: dict[str, Any], toml: TomlFile, *, divided: bool) -> dict[str, Any]:
     if "model" in table:
         message = "[model] says which model it is"
         raise InputError(toml.problem(("program", "model"), message, value=table["model"], expected="one of the two"))
@@ -148,7 +157,7 @@ def _trained(model: str | Transformer, table: dict[str, Any], toml: TomlFile) ->
 
         problems = [
             replace(toml.problem(("model", one.key), one.message), value=one.value, expected=one.expected)
-            for one in unknown_kernels(model)
+            for one in (() if divided else unknown_kernels(model))
         ]
         if problems:
             raise InputError(problems)
@@ -200,8 +209,10 @@ def add_layout(
     toml: TomlFile,
     machine: Machine | None,
     problems: list[Problem],
-) -> None:
-    """Take ``[layout]`` into the ``[program]`` table.
+    *,
+    strategy: str = "",
+) -> dict[str, Any]:
+    """Take ``[layout]`` into the ``[program]`` table; what cannot stand in a table is returned.
 
     Parameters
     ----------
@@ -215,42 +226,61 @@ def add_layout(
         Must have as many devices as the layout has ranks.
     problems : list of Problem
         What is wrong is added.
+    strategy : str
+        Of the job, by the name that files give it.
+
+    Returns
+    -------
+    dict
+        Parameters that no table of a file can hold.
     """
     at = ("layout",)
     if not isinstance(given, Mapping):
-        return
+        return {}
     try:
         layout = parse_layout(given, toml, at)
     except InputError as error:
         problems += error.problems
-        return
+        return {}
     if "gpus" not in spec.parameters:
         expected = "a program that trains on several GPUs, such as train"
         problems.append(toml.problem(at, f"the program {spec.name!r} has no layout", expected=expected))
-        return
-    problems += _unplayed(layout, toml)
+        return {}
+    divided = strategy == "model-parallel"
+    problems += [] if divided else _unplayed(layout, toml)
     for key in ("gpus", "devices"):
         if key in table:
             message = "[layout] says how many devices take part"
             problems.append(toml.problem(("program", key), message, value=table[key], expected="one of the two"))
-    there = len(machine.workers) if machine is not None else layout.dp
+    there = len(machine.workers) if machine is not None else layout.ranks
+    if divided:
+        if layout.ranks > there:
+            message = f"the layout has {layout.ranks} ranks, and the machine has {there} devices"
+            problems.append(toml.problem(at, message, value=str(layout), expected=f"at most {there} ranks"))
+        return {"layout": layout}
     if layout.replicated and layout.dp > there:
         message = f"the layout has {layout.dp} ranks, and the machine has {there} devices"
         problems.append(toml.problem((*at, "dp"), message, value=layout.dp, expected=f"at most {there}"))
     if layout.replicated:
         table["gpus"] = layout.dp
+    return {}
 
 
 def _unplayed(layout: Layout, toml: TomlFile) -> list[Problem]:
-    """What a program that trains cannot do yet."""
+    """What a strategy that gives every device the whole model has no use for."""
     what = {"tp": "tensor", "pp": "pipeline", "cp": "context", "ep": "expert"}
     found = [
-        toml.problem(("layout", key), f"{name} parallelism cannot be played yet", value=size, expected=f"{key} = 1")
+        toml.problem(
+            ("layout", key),
+            f"{name} parallelism is of strategy model-parallel",
+            value=size,
+            expected=f'{key} = 1, or strategy = "model-parallel"',
+        )
         for key, name in what.items()
         if (size := getattr(layout, key)) > 1
     ]
     if layout.sharding != "none":
-        message = "sharded data parallelism cannot be played yet"
+        message = "sharded data parallelism is of strategy model-parallel"
         found.append(toml.problem(("layout", "sharding"), message, value=layout.sharding, expected="none"))
     if layout.order != DIMENSIONS:
         message = "has no effect where data parallelism is the only dimension"

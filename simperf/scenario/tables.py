@@ -196,10 +196,11 @@ class TableReader:
         if job_tables:
             from simperf.scenario.model_and_layout import add_layout, add_model
 
+            strategy = _strategy_named(table, job_tables)
             if "layout" in job_tables:
-                add_layout(job_tables["layout"], spec, table, toml, machine, problems)
+                more |= add_layout(job_tables["layout"], spec, table, toml, machine, problems, strategy=strategy)
             if "model" in job_tables:
-                more = add_model(job_tables["model"], spec, table, toml, self.folder, problems)
+                more |= add_model(job_tables["model"], spec, table, toml, self.folder, problems, strategy=strategy)
         own = {name: given for name, given in (job_tables or {}).items() if name not in ("model", "layout")}
         if own or (spec.options is not None and table.get("strategy") == "servers"):
             from simperf.scenario.job_tables import add_job_tables
@@ -229,6 +230,12 @@ class TableReader:
 
             self._programs[reference] = load_program(reference, self.folder)
         return self._programs[reference]
+
+
+def _strategy_named(table: Mapping[str, Any], job_tables: Mapping[str, Any]) -> str:
+    """The strategy's name, by ``[strategy] kind`` or the program's key; empty if there is none."""
+    given = job_tables.get("strategy")
+    return str((given.get("kind") if isinstance(given, Mapping) else None) or table.get("strategy", ""))
 
 
 def _beside_use(key: str) -> str:

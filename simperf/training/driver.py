@@ -12,10 +12,10 @@ from simperf.training.data.run import ReplicatedRun
 from simperf.training.execution_mode import kernel_by_kernel
 from simperf.training.fitting import fit_speed
 from simperf.training.job import Job
-from simperf.training.replica import Traced, faster
+from simperf.training.replica import Dimensions, Traced, faster
 from simperf.training.servers.run import ServedRun
 from simperf.training.step import ReplicaStep
-from simperf.training.strategies import Servers
+from simperf.training.strategies import ModelParallel, Servers
 
 __all__ = ["Run", "train"]
 
@@ -60,6 +60,12 @@ def train(m: Session, job: Job) -> Program:
         A device's memory does not hold its part of the training.
     """
     kernel_by_kernel(m)
+    if isinstance(job.strategy, ModelParallel):
+        from simperf.training.pipelined.run import train_divided
+
+        m.assumed |= _assumed(job)
+        yield train_divided(m, job)
+        return
     run: Run = ServedRun(m, job) if isinstance(job.strategy, Servers) else ReplicatedRun(m, job)
     steps = run.steps()
     if alone := job.devices.alone:
@@ -80,6 +86,10 @@ def _assumed(job: Job) -> dict[str, str]:
     parts: list[Any] = [job.strategy, job.stack.transport, job.stack.serving]
     if isinstance(job.model, Traced):
         parts += [replace(job.stack, optimizer=job.model.optimizer), job.model.model.kernels]
+    if isinstance(job.model, Dimensions):
+        parts += [replace(job.stack, optimizer=job.model.optimizer), job.model.kernels]
+    if isinstance(job.strategy, ModelParallel):
+        parts += [job.strategy.messages]
     if isinstance(job.strategy, Servers):
         parts += [job.strategy.consistency, job.strategy.compression, job.strategy.update]
     return {f"{job.stack.name}: {name}": source for name, source in job.stack.in_use(parts).items()}

@@ -15,7 +15,7 @@ from simperf.training.jitter import Constant, Distribution, Family, distribution
 from simperf.training.replica import Workload
 from simperf.training.stack import ServerTransport, Serving, Stack
 from simperf.training.stragglers import LinkChange, slowed
-from simperf.training.strategies import DDP, STRATEGIES, Servers, Strategy
+from simperf.training.strategies import DDP, STRATEGIES, ModelParallel, Servers, Strategy
 from simperf.units import Bytes, PerSecond, Ratio, Seconds
 
 __all__ = ["BATCH", "Devices", "Disturbances", "Input", "Job", "SlowLink"]
@@ -276,11 +276,14 @@ class Job:
     def _of_layout(self) -> list[Problem]:
         """What of a layout cannot be played, or does not fit the devices."""
         layout, devices = self.layout, self.devices
+        if isinstance(self.strategy, ModelParallel):
+            return self._of_model_parallel(layout)
         if layout is None:
             return []
         if not layout.replicated:
-            message = "only plain data parallelism is played: a strategy gives every device the whole model"
-            return [Problem(message, key="layout", value=str(layout), expected="dp = the number of devices alone")]
+            message = "this strategy gives every device the whole model: it plays plain data parallelism"
+            expected = "dp = the number of devices alone, or strategy model-parallel"
+            return [Problem(message, key="layout", value=str(layout), expected=expected)]
         count = len(devices.nodes) or devices.gpus
         if count and count != layout.dp:
             key = "devices" if devices.nodes else "gpus"
@@ -288,13 +291,46 @@ class Job:
             return [Problem(message, key=key, value=str(count), expected=f"{layout.dp}, as dp, or no {key}")]
         return []
 
+    def _of_model_parallel(self, layout: Layout | None) -> list[Problem]:
+        """What model parallelism does not play, or has no use for."""
+        if layout is None:
+            message, expected = "a layout is needed: ranks along each dimension", "[layout] with tp, pp and dp"
+            return [Problem(message, key="layout", expected=expected)]
+        problems = [
+            Problem(f"{name} parallelism cannot be played yet", key=f"layout.{key}", value=str(size), expected="1")
+            for key, name in (("cp", "context"), ("ep", "expert"))
+            if (size := getattr(layout, key)) > 1
+        ]
+        if layout.sharding not in ("none", "zero-1"):
+            message = "gradients and weights that are divided cannot be played yet"
+            expected = "none, or zero-1 (the distributed optimizer)"
+            problems.append(Problem(message, key="layout.sharding", value=layout.sharding, expected=expected))
+        count, devices = len(self.devices.nodes) or self.devices.gpus, self.devices
+        if count and count != layout.ranks:
+            key, message = "devices" if devices.nodes else "gpus", "the layout has another number of ranks"
+            expected = f"{layout.ranks}, or no {key}"
+            problems.append(Problem(message, key=key, value=str(count), expected=expected))
+        usual = Job(self.model)
+        unused = [
+            (one, getattr(self, one), getattr(usual, one)) for one in ("input", "failures", "batch_per_gpu", "total")
+        ]
+        unused += [(one, getattr(devices, one), getattr(usual.devices, one)) for one in ("split", "alone")]
+        disturbed = ("variation", "jitter", "cv")
+        unused += [(one, getattr(self.disturbances, one), getattr(usual.disturbances, one)) for one in disturbed]
+        problems += [
+            Problem("model parallelism has no use for it", key=key, value=str(value), expected="its default")
+            for key, value, default in unused
+            if value != default
+        ]
+        return problems
+
     def _of_stack(self) -> list[Problem]:
         """A stack of another strategy, of kernels that the model does not run, or for servers where there are none."""
         stack, name = self.stack, type(self.strategy).__name__
         usual, model = Stack(), getattr(self.model, "model", None)
         for key, own in (
             ("optimizer", getattr(self.model, "optimizer", "")),
-            ("kernels", getattr(model, "kernels", None)),
+            ("kernels", getattr(self.model, "kernels", None) or getattr(model, "kernels", None)),
         ):
             value = getattr(stack, key)
             if value not in (getattr(usual, key), own):
@@ -311,7 +347,7 @@ class Job:
     @property
     def gpus(self) -> int:
         """GPUs that take part, 0 for all."""
-        return self.layout.dp if self.layout is not None else self.devices.gpus
+        return self.layout.ranks if self.layout is not None else self.devices.gpus
 
     def samples(self, devices: int) -> int:
         """Samples of one step of the optimizer on so many devices together."""

@@ -19,13 +19,15 @@ from simperf.execution.calls import riding, update_time
 from simperf.execution.session import Session
 from simperf.training.step import Gradient, ReplicaStep, even_step
 from simperf.units import Bytes, Ratio, Seconds
+from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.mixed import training_precision
 
 if TYPE_CHECKING:
     from simperf.training.data_loaders import Feed
     from simperf.workload.model import TracedModel
+    from simperf.workload.transformers.dimensions import Transformer
 
-__all__ = ["Layers", "Passes", "Replica", "Traced", "Workload", "faster", "training_step"]
+__all__ = ["Dimensions", "Layers", "Passes", "Replica", "Traced", "Workload", "faster", "training_step"]
 
 
 @dataclass(eq=False, slots=True)
@@ -273,6 +275,45 @@ class Traced:
     def memory(self, samples: int) -> dict[str, float]:
         """From the lifetimes of the step's tensors [B]."""
         return _parts(self.model.memory(samples, self.precision, optimizer=self.optimizer))
+
+
+@dataclass(frozen=True, slots=True)
+class Dimensions:
+    """A transformer by its dimensions, which a layout may divide; on each device as a whole, it is as if traced.
+
+    Parameters
+    ----------
+    model : Transformer
+    kernels : LayerKernels
+        Of the software stack.
+    precision : str
+        A key of `simperf.workload.mixed.TRAINING_PRECISIONS`.
+    optimizer : str
+        As in `simperf.workload.model.TracedModel.at`.
+    """
+
+    model: Transformer
+    kernels: LayerKernels = field(default_factory=LayerKernels)
+    precision: str = "bf16-master"
+    optimizer: str = ""
+
+    @property
+    def name(self) -> str:
+        """For tables."""
+        return f"transformer of {self.model.layers} layers"
+
+    def step(self, m: Session, device: Device, samples: int) -> ReplicaStep:
+        """One step on `samples` samples, as the device's roofline has it."""
+        return self._whole().step(m, device, samples)
+
+    def memory(self, samples: int) -> dict[str, float]:
+        """From the lifetimes of the step's tensors [B]."""
+        return self._whole().memory(samples)
+
+    def _whole(self) -> Traced:
+        from simperf.workload.transformers.step import training_model
+
+        return Traced(training_model(self.model, self.kernels), self.precision, self.optimizer)
 
 
 def _parts(memory: dict[str, float]) -> dict[str, float]:

@@ -19,6 +19,7 @@ from typing import Any, Literal, TypeAlias
 from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.hardware import Machine
 from simperf.training.data.buckets import BUCKET, FIRST_BUCKET
+from simperf.training.field_types import refuse_types
 from simperf.training.servers.compression import Codec, codec
 from simperf.training.servers.multi_machine import Reduction
 from simperf.training.servers.placement import Placement, Where, worker_gpus
@@ -30,12 +31,15 @@ __all__ = [
     "ONE_PROCESS",
     "REPLICATED",
     "STRATEGIES",
+    "TRAINED",
     "ByHand",
     "Compression",
     "DataParallel",
     "LocalSGD",
+    "ModelParallel",
     "ServerUpdate",
     "Servers",
+    "StageMessages",
     "Strategy",
     "has_option",
     "strategy_type",
@@ -123,6 +127,96 @@ class DataParallel:
 @dataclass(frozen=True, slots=True)
 class ByHand:
     """Data parallelism as taught: one process, parameter by parameter onto device 0 and back; it has no options."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageMessages:
+    """How activations and their gradients go from one stage of a pipeline to the next.
+
+    Parameters
+    ----------
+    overlap : bool
+        the message for a pass is received during the pass before it
+    synchronous : bool
+        the process waits for each message that it receives
+    scattered : bool
+        each tensor-parallel rank sends its part of a message to the next stage, where they gather it
+    """
+
+    overlap: bool = False
+    synchronous: bool = False
+    scattered: bool = False
+
+    def __post_init__(self) -> None:
+        refuse_types(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelParallel:
+    """Tensor, pipeline and data parallelism as Megatron-LM has them: each rank has a part of the layers and matrices.
+
+    How many ranks there are along each dimension, and whether they share the states of the optimizer, is the job's
+    layout.
+
+    Parameters
+    ----------
+    microbatch : int
+        samples of a micro-batch of each data-parallel rank
+    schedule : str
+        order of the passes on each stage of the pipeline, such as 1f1b, interleaved, gpipe or zb-h1
+    chunks : int
+        parts of the model on each stage, of schedule interleaved (virtual stages)
+    stage_layers : tuple of int
+        layers of each part of the model in the order of the forward pass, where they are not even
+    recompute : str
+        what the backward pass computes again: nothing, the inside of attention, or each layer from its input
+    recompute_layers : int
+        layers of each part of the model of which this holds, the first ones; 0 for all
+    sequence_parallel : bool
+        tensor-parallel ranks share the tokens between the matrices
+    messages : StageMessages
+        how activations go from stage to stage
+    bucket : float
+        gradients travel in buckets of this size while the last backward passes go on; 0: together after them [B]
+    overlap_weights : bool
+        the next step begins while weights are gathered, of layouts that share the optimizer's states
+    clip : bool
+        the norm of all gradients is found, and read by every process, before the update
+    options : mapping of str to object
+        of nccl: network, in_network, version, protocol
+    """
+
+    microbatch: int = 1
+    schedule: str = "1f1b"
+    chunks: int = 1
+    stage_layers: tuple[int, ...] = ()
+    recompute: Literal["none", "selective", "full"] = "none"
+    recompute_layers: int = 0
+    sequence_parallel: bool = False
+    messages: StageMessages = field(default_factory=StageMessages)
+    bucket: Bytes = 0.0
+    overlap_weights: bool = False
+    clip: bool = True
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        refuse_types(self)
+        problems = [
+            Problem("a whole number of 1 or more is expected", key=key, value=str(value))
+            for key, value in (("microbatch", self.microbatch), ("chunks", self.chunks))
+            if value < 1
+        ]
+        if self.recompute_layers < 0:
+            message = "a number of layers is expected, or 0 for all"
+            problems.append(Problem(message, key="recompute_layers", value=str(self.recompute_layers)))
+        if self.recompute_layers and self.recompute == "none":
+            message, expected = "nothing is computed again", 'recompute = "full" or "selective"'
+            value = str(self.recompute_layers)
+            problems.append(Problem(message, key="recompute_layers", value=value, expected=expected))
+        if not self.bucket >= 0.0:
+            problems.append(Problem("a size of 0 or more is expected", key="bucket", value=f"{self.bucket:g}"))
+        if problems:
+            raise InputError(problems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +344,7 @@ class Servers:
         return worker_gpus(machine, gpus, servers=count, where=where)
 
 
-Strategy: TypeAlias = DDP | LocalSGD | DataParallel | ByHand | Servers
+Strategy: TypeAlias = DDP | LocalSGD | DataParallel | ByHand | ModelParallel | Servers
 
 #: strategies of which every device has the whole model, by the names that files give them
 REPLICATED: Mapping[str, type[Strategy]] = {
@@ -260,8 +354,11 @@ REPLICATED: Mapping[str, type[Strategy]] = {
     "local-sgd": LocalSGD,
 }
 
+#: strategies without servers
+TRAINED: Mapping[str, type[Strategy]] = {**REPLICATED, "model-parallel": ModelParallel}
+
 #: all strategies by name
-STRATEGIES: Mapping[str, type[Strategy]] = {**REPLICATED, "servers": Servers}
+STRATEGIES: Mapping[str, type[Strategy]] = {**TRAINED, "servers": Servers}
 
 #: strategies of one process, which drives all devices of a server
 ONE_PROCESS = (DataParallel, ByHand)

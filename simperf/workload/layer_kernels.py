@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from typing import Literal, get_args
+
+from simperf.errors import Problem
 
 __all__ = ["ATTENTION_LIBRARIES", "AttentionLibrary", "LayerKernels"]
 
@@ -11,10 +14,16 @@ __all__ = ["ATTENTION_LIBRARIES", "AttentionLibrary", "LayerKernels"]
 AttentionLibrary = Literal["flash-attention", "flash-attention-2", "cudnn", "tensorrt-llm"]
 ATTENTION_LIBRARIES: tuple[str, ...] = get_args(AttentionLibrary)
 
+#: what has an effect on a model that runs whole on each GPU
+_EVERYWHERE = ("attention", "norm", "attention_library", "memory_format")
+
 
 @dataclass(frozen=True, slots=True)
 class LayerKernels:
     """Kernels of layers: of transformers by their dimensions; of a traced model, attention's library and the format.
+
+    All below `memory_format` are for models that a layout divides; a model that runs whole on each GPU has those of
+    eager PyTorch.
 
     Parameters
     ----------
@@ -27,12 +36,41 @@ class LayerKernels:
     memory_format : str
         of images: channels-last (NHWC), which convolutions on matrix units read as it is, or contiguous (NCHW), which a
         kernel converts for each tensor before and after
+    rotary : str
+        rotary positions: one kernel for queries and one for keys, or five kernels each
+    activation : str
+        of the feed-forward network: one kernel with its bias or its gate, or a kernel for each operation
+    residual : str
+        bias, dropout and addition to the residual: one kernel, or a kernel for each
+    bias : str
+        of queries, keys and values: added by the matrix product, or by a kernel of its own
+    cross_entropy : str
+        over the vocabulary: three kernels and two all-reduces; two kernels and a gather, which leave the gradient in
+        place of the logits, as in Transformer Engine; or a kernel for each operation and three all-reduces
+    gradients : str
+        precision of the buffer that the gradients of all micro-batches are added up in
+    gradient_accumulation : str
+        the matrix product adds to that buffer, or a kernel of its own does
+    placeholders : str
+        memory in place of the gradients of matrices whose product adds to the buffer: none, or as in Transformer Engine
+        a tensor for each shape, kept for all layers
+    gradient_overlap : str
+        backward: a tensor-parallel collective runs beside the matrix product that does not need it, or alone
     """
 
     attention: Literal["flash", "fused-softmax", "unfused"] = "flash"
     norm: Literal["auto", "fused", "unfused"] = "auto"
     attention_library: Literal["auto", "flash-attention", "flash-attention-2", "cudnn", "tensorrt-llm"] = "auto"
     memory_format: Literal["channels-last", "contiguous"] = "channels-last"
+    rotary: Literal["fused", "unfused"] = "unfused"
+    activation: Literal["fused", "unfused"] = "unfused"
+    residual: Literal["fused", "unfused"] = "unfused"
+    bias: Literal["fused", "unfused"] = "fused"
+    cross_entropy: Literal["fused", "in-place", "unfused"] = "unfused"
+    gradients: Literal["as-weights", "fp32"] = "as-weights"
+    gradient_accumulation: Literal["fused", "unfused"] = "unfused"
+    placeholders: Literal["none", "by-shape"] = "none"
+    gradient_overlap: Literal["beside", "alone"] = "beside"
 
     @property
     def library(self) -> str:
@@ -48,3 +86,10 @@ class LayerKernels:
         (True, False)
         """
         return kind == "layer" if self.norm == "auto" else self.norm == "fused"
+
+    def without_effect(self) -> Iterator[Problem]:
+        """What is chosen that has no effect on a model that runs whole on each GPU."""
+        for one in fields(self):
+            if one.name not in _EVERYWHERE and (value := getattr(self, one.name)) != one.default:
+                message = "has no effect on a model that runs whole on each GPU"
+                yield Problem(message, key=one.name, value=str(value), expected=f"{one.name} = {one.default}")

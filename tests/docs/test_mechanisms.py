@@ -10,7 +10,14 @@ PAGES = sorted((ROOT / "docs" / "explanation").glob("*.md"))
 TABLES = ROOT / "docs" / "explanation" / "mechanisms.md"
 #: packages whose every module is a mechanism
 PACKAGES = ("engine", "cost", "layout", "memory", "execution")
-PACKAGES += ("training", "training/data", "training/servers", "training/failures", "training/sharded")
+PACKAGES += (
+    "training",
+    "training/data",
+    "training/servers",
+    "training/failures",
+    "training/sharded",
+    "training/pipelined",
+)
 PACKAGES += ("collectives", "collectives/plans", "schedules", "schedules/plans", "analysis", "study")
 PACKAGES += (
     "workload/transformers",

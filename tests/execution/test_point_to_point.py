@@ -17,7 +17,7 @@ class Holder:
     def __init__(self, simulation, path=0.0):
         self.simulation, self.path, self.ends = simulation, path, []
 
-    def arrived(self, path):
+    def arrived(self, began, path):
         self.ends.append((self.simulation.now, path))
 
 

@@ -2,10 +2,9 @@
 
 import pytest
 
-from simperf.errors import InputError
+from simperf.errors import InputError, nearest_divisors
 from simperf.hardware import Catalog, build_cluster
 from simperf.layout import Layout, by_server, server_classes, server_count
-from simperf.layout.layout import nearest_divisors
 
 
 def test_sizes_multiply_to_the_ranks_and_experts_share_them():

@@ -271,3 +271,16 @@ def test_images_that_are_not_channels_last_are_converted_around_each_convolution
 def test_a_format_that_changes_nothing_is_refused(model, change, words):
     with pytest.raises(SimperfError, match=words):
         simperf.run(make_scenario(library_tables(model, **{"memory_format": "contiguous", **change})))
+
+
+def test_kernels_of_a_divided_layer_are_refused_elsewhere(mine):
+    """Of a strategy whose GPUs have the whole model, and of servers, which have no parameter for them."""
+    divided = MINE.replace('norm = "fused"\n', 'norm = "fused"\nrotary = "fused"\n')
+    divided = divided.replace('norm = "its code"', 'norm = "its code"\nrotary = "its code"')
+    with pytest.raises(InputError, match="no layout divides the model, and this stack sets rotary"):
+        make_scenario(tables(), folder=mine(divided))
+    servers = divided.replace('kind = "ddp"', 'kind = "servers"').replace('optimizer = "adamw-fused"\n', "")
+    servers = servers.replace('optimizer = "its code"\n', "")
+    program = {"use": "parameter-server", "model": "lenet", "stack": "mine.toml"}
+    with pytest.raises(InputError, match="strategy servers has no use for rotary, which this stack sets"):
+        make_scenario({"machine": {"use": "p3-8xlarge"}, "program": program}, folder=mine(servers))

@@ -65,8 +65,9 @@ def test_every_value_is_read_as_it_is_written_and_has_a_source(name):
     for one in stack.options:
         spec = PROGRAMS["parameter-server" if stack.strategy == "servers" else "train"]
         parameter = spec.options.names[one.kind, one.field]
-        dimensions = one.kind in (Stack, LayerKernels) or stack.optimizer
-        values = spec.options.completed({"stack": name, **({"model": SMALL} if dimensions else {})})
+        dimensions = one.kind in (Stack, LayerKernels) or stack.optimizer or stack.strategy == "model-parallel"
+        strategy = {} if stack.strategy == "servers" else {"strategy": stack.strategy}
+        values = spec.options.completed({"stack": name, **strategy, **({"model": SMALL} if dimensions else {})})
         assert values[parameter] in (file_value(one.kind, one.field, one.value), spec.parameters[parameter].default)
         assert one.source == data["source"][one.field]
 
@@ -111,6 +112,7 @@ def test_the_frontend_of_a_stack_is_that_of_a_scenario_without_one():
     ("program", "words"),
     [
         ({"use": "train", "stack": "byteps"}, "this stack is of strategy servers, and has nothing for ddp"),
+        ({"use": "train", "stack": "megatron-core"}, "is of strategy model-parallel, and has nothing for ddp"),
         ({"use": "train", "stack": "apex"}, "did you mean 'apex-ddp'"),
         ({"use": "train", "stack": "none.toml"}, "none.toml"),
     ],

@@ -61,8 +61,8 @@ def test_a_forward_pass_by_dimensions():
 @pytest.mark.parametrize(
     ("tables", "message"),
     [
-        ({"layout": {"tp": 2}}, "layout.tp: tensor parallelism cannot be played yet"),
-        ({"layout": {"dp": 2, "sharding": "zero-3"}}, "layout.sharding: sharded data parallelism cannot"),
+        ({"layout": {"tp": 2}}, "layout.tp: tensor parallelism is of strategy model-parallel"),
+        ({"layout": {"dp": 2, "sharding": "zero-3"}}, "layout.sharding: sharded data parallelism is of"),
         ({"layout": {"dp": 2, "order": "dp-tp-cp-ep-pp"}}, "layout.order: has no effect"),
         ({"layout": {"dp": 16}}, "layout.dp: the layout has 16 ranks, and the machine has 8"),
         ({"layout": {"dp": 2}, "program": {"gpus": 2}}, "program.gpus: .layout. says"),

@@ -35,8 +35,8 @@ def test_a_layout_of_data_parallelism_is_a_number_of_gpus():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"layout": Layout(tp=2)}, "layout: only plain data parallelism"),
-        ({"layout": Layout(dp=2, sharding="zero-1")}, "layout: only plain"),
+        ({"layout": Layout(tp=2)}, "layout: this strategy gives every device the whole model"),
+        ({"layout": Layout(dp=2, sharding="zero-1")}, "layout: this strategy gives"),
         ({"layout": Layout(dp=2), "devices": Devices(gpus=4)}, "gpus: the layout has another number of ranks"),
         ({"steps": 0}, "steps"),
         ({"stack": Stack(strategy="servers")}, "stack: this stack is of strategy servers, and has nothing for DDP"),

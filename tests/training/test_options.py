@@ -9,8 +9,9 @@ from simperf.errors import InputError
 from simperf.execution import MODES
 from simperf.execution.session import Session
 from simperf.programs import PROGRAMS
+from simperf.programs.training import OPTIONS
 from simperf.training.driver import train
-from simperf.training.strategies import REPLICATED, has_option, strategy_type
+from simperf.training.strategies import REPLICATED, TRAINED, has_option, strategy_type
 from tests.training.strategies import CATALOG, job, layers, run, star
 
 #: a value of each option that changes a run of a strategy that has it
@@ -52,7 +53,7 @@ def test_an_option_has_an_effect_or_cannot_be_given(strategy, option):
     (problem,) = caught.value.problems
     assert (problem.key, problem.value) == (option, str(value))
     assert problem.message == f"{strategy} has no use for it"
-    owners = [name for name in REPLICATED if has_option(name, option)]
+    owners = [name for name in TRAINED if OPTIONS.names.get((strategy_type(name), option)) == option]
     assert problem.expected == f"{option} with strategy {' or '.join(owners)}, or no {option}"
 
 

@@ -71,6 +71,18 @@ def fit_errors(truth):
                 yield row.section, f"{row.name}: {row.what}, {what}", error
 
 
+def large_errors(truth):
+    """Memory of published cases of large models."""
+    from simperf.accuracy.large_cases import LeftOut, read_large_cases
+    from simperf.accuracy.large_grades import grade
+    from simperf.accuracy.large_jobs import counted_memory
+
+    cases, _ = read_large_cases(truth / "llm")
+    for one in grade(cases, None, counted_memory):
+        if not isinstance(one, LeftOut):
+            yield f"{one.case.family}: {one.quantity}", one.row, one.error()
+
+
 @cache
 def fits(truth):
     """All fits to a folder of measured data; they take a minute."""
@@ -86,6 +98,7 @@ SECTIONS = {
     "kernels": kernel_errors,
     "collectives": collective_errors,
     "fits": fit_errors,
+    "large": large_errors,
 }
 
 

@@ -10,13 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simperf.workload.traced import Affine
+from simperf.workload.transformers.arithmetic import DROP, SOFTMAX, SOFTMAX_BACK
 from simperf.workload.transformers.dimensions import Transformer
 from simperf.workload.transformers.tape import Part, Tape
 
 __all__ = ["Attended", "WrittenAttention"]
-
-#: FLOP an element, as operations of a trace count (`simperf.workload.trace.kinds`)
-SOFTMAX, SOFTMAX_BACK, DROP = 15, 4, 2
 
 
 @dataclass(frozen=True, slots=True)

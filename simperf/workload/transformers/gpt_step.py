@@ -11,15 +11,24 @@ from dataclasses import dataclass
 
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.traced import Affine
+from simperf.workload.transformers.arithmetic import (
+    ATTENTION_BACK,
+    DIVIDE,
+    DROP,
+    GELU,
+    GELU_BACK,
+    LAYER_NORM,
+    LAYER_NORM_BACK,
+)
 from simperf.workload.transformers.attention import Attended
 from simperf.workload.transformers.dimensions import Transformer, Weight
 from simperf.workload.transformers.tape import Part
-from simperf.workload.transformers.training_pass import BACK, TrainingPass
+from simperf.workload.transformers.training_pass import TrainingPass
 
 __all__ = ["GptStep"]
 
 #: FLOP an element
-GELU, GELU_BACK, NORM, NORM_BACK, DROP, DIVIDE, ROOT = 12, 25, 7, 14, 2, 4, 8
+ROOT = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +148,7 @@ class GptStep(TrainingPass):
             (v,) = self.tape.add("copy.back", "copy", "copy", [v], [self.keys])
             (q,) = self.tape.add("copy.back", "copy", "copy", [q], [self.queries])
             return q, k, v
-        products, flops = self.attention(2 * BACK)
+        products, flops = self.attention(2 * ATTENTION_BACK)
         return self.tape.add(
             f"{name}.attention_backward",
             "attention_backward",
@@ -175,7 +184,7 @@ class GptStep(TrainingPass):
         if not self.kernels.fuses_norm("layer"):
             return self._norm_written(name, x)
         weights = [self.weights[f"{name}.{part}"][0] for part in ("weight", "bias")]
-        flops = Affine(0, NORM * self.wide.slope)
+        flops = Affine(0, LAYER_NORM * self.wide.slope)
         sizes = [self.wide, self.rows, self.rows]
         h, mean, root = self.tape.add(
             f"{name}.layernorm", "layernorm", "normalization", [x, *weights], sizes, flops=flops
@@ -196,7 +205,7 @@ class GptStep(TrainingPass):
             "normalization",
             parts,
             [self.wide, size, size],
-            flops=Affine(0, NORM_BACK * self.wide.slope),
+            flops=Affine(0, LAYER_NORM_BACK * self.wide.slope),
         )
         if plus is not None:
             x = self.pointwise(f"{name}.add.back", [plus, x], self.wide)

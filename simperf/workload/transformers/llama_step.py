@@ -10,17 +10,15 @@ from dataclasses import dataclass
 
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.traced import Affine
+from simperf.workload.transformers.arithmetic import ATTENTION_BACK, DIVIDE, RMS_NORM, RMS_NORM_BACK, SILU, SILU_BACK
 from simperf.workload.transformers.attention import Attended
 from simperf.workload.transformers.dimensions import Transformer
-from simperf.workload.transformers.training_pass import BACK, TrainingPass
+from simperf.workload.transformers.training_pass import TrainingPass
 
 __all__ = ["LlamaStep"]
 
 #: FLOP an element
-SILU, SILU_BACK, DIVIDE, ROOT = 15, 19, 4, 8
-#: the same of RMS normalisation in one kernel: a square, its sum, two products; and back two products and a sum,
-#: two products and a difference, two products and a sum for the weights
-NORM, NORM_BACK = 4, 9
+ROOT = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +133,7 @@ class LlamaStep(TrainingPass):
         """Gradients of queries, keys and values."""
         if self.written is not None and block.written is not None:
             return self.written.backward(name, g, block.written)
-        products, flops = self.attention(2 * BACK)
+        products, flops = self.attention(2 * ATTENTION_BACK)
         return self.tape.add(
             f"{name}.attention_backward",
             "attention_backward",
@@ -150,7 +148,7 @@ class LlamaStep(TrainingPass):
         """Root mean square normalisation: six kernels, or one."""
         weight, _ = self.weights[f"{name}.weight"]
         if self.kernels.fuses_norm("rms"):
-            flops = Affine(0, NORM * self.wide.slope)
+            flops = Affine(0, RMS_NORM * self.wide.slope)
             h, root = self.tape.add(
                 f"{name}.rms_norm", "rms_norm", "normalization", [x, weight], [self.wide, self.rows], flops=flops
             )
@@ -194,7 +192,7 @@ class LlamaStep(TrainingPass):
             "normalization",
             [(g, self.wide, 2), (norm.x, self.wide, 2), norm.root, weight],
             [self.wide, Affine(shape[0], 0)],
-            flops=Affine(0, NORM_BACK * self.wide.slope),
+            flops=Affine(0, RMS_NORM_BACK * self.wide.slope),
         )
         if plus is not None:
             x = self.pointwise(f"{name}.add.back", [plus, x], self.wide)

@@ -45,7 +45,8 @@ def training_model(model: Transformer, kernels: LayerKernels = _USUAL) -> Traced
     Raises
     ------
     InputError
-        A model whose kernels are not known: dense ones of the Llama and the GPT family are.
+        A model whose kernels are not known: dense ones of the Llama and the GPT family are. A choice of kernels that
+        only models under a layout have.
 
     Examples
     --------
@@ -53,7 +54,7 @@ def training_model(model: Transformer, kernels: LayerKernels = _USUAL) -> Traced
     >>> training_model(small).parameter_count == small.parameters
     True
     """
-    problems = list(unknown_kernels(model))
+    problems = [*unknown_kernels(model), *kernels.without_effect()]
     if problems:
         raise InputError(problems)
     return (LlamaStep if model.norm == "rms" else GptStep)(model, kernels).made()

@@ -13,10 +13,8 @@ from simperf.workload.transformers.attention import WrittenAttention
 from simperf.workload.transformers.dimensions import Transformer, Weight
 from simperf.workload.transformers.tape import Part, Tape
 
-__all__ = ["BACK", "TrainingPass"]
+__all__ = ["TrainingPass"]
 
-#: gradients of attention over its forward pass [FLOP]: five matrix products for two
-BACK = 2.5
 #: FLOP an element of the logits' log-softmax, as operations of a trace count (`simperf.workload.trace.kinds`)
 LOG_SOFTMAX, LOG_SOFTMAX_BACK = 12, 11
 

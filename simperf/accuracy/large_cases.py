@@ -1,0 +1,194 @@
+"""Published cases of large models: what each trains, where and how, or why that cannot be expressed.
+
+A folder has files of families, ``{"family", "description", "cases": [...]}``; a case has `hardware`, `model`,
+`parallelism`, `measured` and where known `measured_memory` and `peer_prediction`. Models and GPUs are read by their
+dimensions and names, not by their family. What a source does not print is assumed, and told with the case.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from simperf.accuracy.large_hardware import LargeMachine, large_machine
+from simperf.accuracy.large_layouts import LargeLayout, large_layout
+from simperf.accuracy.large_memory import MeasuredMemory, measured_memory
+from simperf.accuracy.large_shapes import large_model
+from simperf.errors import InputError
+from simperf.json_file import read_json
+from simperf.workload.transformers.dimensions import Transformer
+
+__all__ = ["LargeCase", "LeftOut", "read_large_cases"]
+
+#: metrics that give the time of an iteration
+_TIMES = ("iteration_time", "tokens_per_s_per_gpu")
+
+
+class LeftOut(NamedTuple):
+    """A case that is not predicted.
+
+    Parameters
+    ----------
+    family, name : str
+    reasons : tuple of str
+        All that stands against it.
+    """
+
+    family: str
+    name: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LargeCase:
+    """A training job of a source, with what was measured.
+
+    Parameters
+    ----------
+    family, name : str
+        File, and id in it.
+    model : Transformer
+    machine : LargeMachine
+    layout : LargeLayout
+    time : float, optional
+        Of an iteration [s]; None if it was not measured.
+    memory : MeasuredMemory, optional
+        Of a GPU.
+    peer_time, peer_memory : float, optional
+        What another simulator predicts [s], [B].
+    assumed : tuple of str
+        What the source does not print.
+    low_quality : bool
+        Whether the table marks it as doubtful.
+    """
+
+    family: str
+    name: str
+    model: Transformer
+    machine: LargeMachine
+    layout: LargeLayout
+    time: float | None
+    memory: MeasuredMemory | None
+    peer_time: float | None
+    peer_memory: float | None
+    assumed: tuple[str, ...]
+    low_quality: bool
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of the job."""
+        return self.layout.layout.ranks
+
+
+def read_large_cases(
+    folder: str | os.PathLike[str], families: tuple[str, ...] = ()
+) -> tuple[list[LargeCase], list[LeftOut]]:
+    """Read all training cases of a folder, or of some of its files.
+
+    Parameters
+    ----------
+    folder : path
+    families : tuple of str
+        Names of files without ``.json``; all if empty.
+
+    Returns
+    -------
+    (list of LargeCase, list of LeftOut)
+        What can be expressed, and what cannot, with reasons.
+
+    Raises
+    ------
+    InputError
+        A file cannot be read, or is no table of cases.
+    """
+    found: list[LargeCase] = []
+    left: list[LeftOut] = []
+    for path in sorted(Path(folder).glob("*.json")):
+        if families and path.stem not in families:
+            continue
+        for case in _cases_of(path):
+            made = _case(path.stem, case)
+            if isinstance(made, LeftOut):
+                left.append(made)
+            else:
+                found.append(made)
+    return found, left
+
+
+def _cases_of(path: Path) -> Iterator[Mapping[str, Any]]:
+    file = read_json(path, expected="a table of cases", finite=False)
+    cases = file.data.get("cases") if isinstance(file.data, dict) else None
+    if not isinstance(cases, list) or not all(isinstance(case, dict) for case in cases):
+        raise InputError(file.problem(("cases",), "a list of cases is expected"))
+    yield from cases
+
+
+def _case(family: str, case: Mapping[str, Any]) -> LargeCase | LeftOut:
+    name, kind = str(case.get("id", "")), case.get("kind")
+    if kind not in ("training", "memory"):
+        return LeftOut(family, name, (f"a case of {kind}, not of training",))
+    reasons: list[str] = []
+    assumed: list[str] = []
+    tables = [case[key] if isinstance(case.get(key), dict) else {} for key in ("hardware", "model", "parallelism")]
+    hardware, shape, how = tables
+    model = _attempt(reasons, large_model, shape, assumed)
+    machine = _attempt(reasons, large_machine, hardware, assumed)
+    layout = _attempt(reasons, large_layout, how, hardware, shape, assumed)
+    if case.get("inconsistent") is True:
+        reasons.append("the source contradicts itself")
+    if how.get("config_suspect"):
+        reasons.append("the configuration contradicts the batch")
+    time, memory = _time(case, layout, model), measured_memory(case)
+    metric = case.get("measured", {}).get("metric", "nothing")
+    if time is None and memory is None and metric not in _TIMES:
+        reasons.append(f"{metric} is no time and no memory of a GPU")
+    if reasons or model is None or machine is None or layout is None:
+        return LeftOut(family, name, tuple(dict.fromkeys(reasons)))
+    peer = case.get("peer_prediction") or {}
+    peer_gib = peer.get("peak_alloc_gib")
+    return LargeCase(
+        family,
+        name,
+        model,
+        machine,
+        layout,
+        time,
+        memory,
+        _number(peer.get("iteration_time_s")),
+        None if peer_gib is None else float(peer_gib) * 2**30,
+        tuple(dict.fromkeys(assumed)),
+        case.get("quality") == "low",
+    )
+
+
+def _attempt(reasons: list[str], made: Any, *given: Any) -> Any:
+    """What a reader gives, or None with its reasons."""
+    try:
+        return made(*given)
+    except InputError as error:
+        reasons += [f"{one.key}: {one.message}" if one.key else one.message for one in error.problems]
+    except KeyError as error:
+        reasons.append(f"{error.args[0]} is not printed")
+    except ValueError as error:
+        reasons.append(str(error))
+    return None
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None
+
+
+def _time(case: Mapping[str, Any], layout: LargeLayout | None, model: Transformer | None) -> float | None:
+    """Time of an iteration [s], from tokens a second if it is not printed."""
+    measured = case.get("measured", {})
+    value = _number(measured.get("value"))
+    if value is None:
+        return None
+    if measured.get("metric") == "iteration_time":
+        return value
+    if measured.get("metric") == "tokens_per_s_per_gpu" and layout is not None and model is not None:
+        return layout.batch * model.sequence / (value * layout.layout.ranks)
+    return None

@@ -1,0 +1,168 @@
+"""Published cases of large models as scenarios, which `simperf.run` plays, and their memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simperf.accuracy.large_cases import LargeCase
+from simperf.accuracy.large_stacks import profile_of, stack_of
+from simperf.errors import InputError, Problem
+from simperf.hardware import Catalog, NicPart
+from simperf.layout.layout_file import layout_table
+from simperf.memory import DRIVER, StageMemory, communicator
+from simperf.run import run
+from simperf.scenario import Scenario, make_scenario
+from simperf.training.job import Job
+from simperf.training.pipelined.fitting_changes import Divided
+from simperf.training.replica import Dimensions
+from simperf.training.strategies import ModelParallel
+from simperf.workload.transformers.transformer_file import transformer_table
+
+__all__ = ["case_memory", "case_scenario", "case_time", "counted_memory"]
+
+#: steps that are played; all but the first are told
+_STEPS = 2
+#: size of a bucket of gradients: NVIDIA/Megatron-LM, megatron/core/distributed/distributed_data_parallel.py, 40 million
+#: of them in fp32 [B]
+_BUCKET = 160e6
+#: channels of a communicator of rings inside a server, two for each NVLink of a GPU: NVIDIA/nccl, src/graph/search.cc
+_CHANNELS_A_LINK = 2
+
+
+def case_scenario(case: LargeCase, *, profiled: bool = True) -> Scenario:
+    """The scenario of a case.
+
+    Parameters
+    ----------
+    case : LargeCase
+    profiled : bool
+        Whether isolated kernels count that its source measured on its machine; else the catalogue alone.
+
+    Raises
+    ------
+    InputError
+        What cannot be played.
+    """
+    if case.machine.why_not:
+        raise InputError(Problem(case.machine.why_not, key="machine"))
+    profile = profile_of(case) if profiled else ""
+    return _scenario(case, {"machine": _machine(case), **({"calibration": {"use": profile}} if profile else {})})
+
+
+def _scenario(case: LargeCase, machine: dict[str, Any]) -> Scenario:
+    how = case.layout
+    program: dict[str, Any] = {
+        "use": "train",
+        "strategy": "model-parallel",
+        "stack": stack_of(case),
+        "precision": how.precision if how.precision == "fp32" else f"{how.precision}-master",
+        "batch": how.batch,
+        "microbatch": how.microbatch,
+        "schedule": how.schedule,
+        "recompute": how.recompute,
+        "steps": _STEPS,
+    }
+    if how.chunks > 1:
+        program["chunks"] = how.chunks
+    if how.stage_layers:
+        program["stage_layers"] = list(how.stage_layers)
+    if how.layout.tp == 1:
+        program["sequence_parallel"] = False
+    elif how.sequence_parallel is not None:
+        program["sequence_parallel"] = how.sequence_parallel
+    if how.gradients:
+        program["gradient_precision"] = how.gradients
+    if how.overlap:
+        program["gradient_bucket"] = _BUCKET
+    if how.fused_loss:
+        program["cross_entropy"] = "in-place" if "TE" in how.framework else "fused"
+    if how.tensor_overlap is False and how.layout.tp > 1:
+        program["gradient_overlap"] = "alone"
+    return make_scenario(
+        {
+            "scenario": {"title": case.name, "answer": {"metric": "time per step"}},
+            **machine,
+            "model": transformer_table(case.model),
+            "layout": layout_table(how.layout),
+            "program": program,
+            "frontend": {"use": "pytorch"},
+        }
+    )
+
+
+def _machine(case: LargeCase) -> dict[str, Any]:
+    """The ``[machine]`` table: one server, or several on rails of the network that their adapters are of."""
+    machine, catalog = case.machine, Catalog.load()
+    if machine.servers == 1:
+        return {"use": machine.server}
+    nodes = catalog.machine(machine.server).nodes.values()
+    (nic,) = {node.part.name for node in nodes if isinstance(node.part, NicPart)}
+    if nic not in catalog.names("link"):
+        raise InputError(Problem(f"no link of the catalogue is called {nic}, as the adapters are", key="machine"))
+    switch = f"{nic}-switch"
+    return {
+        "kind": "cluster",
+        "server": machine.server,
+        "count": machine.servers,
+        "fabric": {
+            "type": "rail",
+            "link": nic,
+            "switch": switch if switch in catalog.names("switch") else "ethernet-switch",
+        },
+    }
+
+
+def case_time(case: LargeCase, *, profiled: bool = True) -> float:
+    """Time of an iteration as `simperf.run` plays it [s].
+
+    Parameters
+    ----------
+    case : LargeCase
+    profiled : bool
+        As for `case_scenario`.
+
+    Raises
+    ------
+    SimperfError
+        What cannot be played.
+    """
+    return float(run(case_scenario(case, profiled=profiled), record=False).metrics["time per step"].value)
+
+
+def case_memory(case: LargeCase) -> tuple[StageMemory, ...]:
+    """Memory of a rank of each stage.
+
+    Raises
+    ------
+    InputError
+        What cannot be divided.
+    """
+    scenario = _scenario(case, {})
+    assert scenario.program.options is not None
+    job: Job = scenario.program.options.made(scenario.parameters)
+    assert isinstance(job.strategy, ModelParallel)
+    assert isinstance(job.model, Dimensions)
+    assert job.layout is not None
+    return Divided(job.model, job.layout, job.strategy, job.batch, case.machine.gpu.architecture).memory()
+
+
+def counted_memory(case: LargeCase) -> list[float]:
+    """Peak of each stage as the counter of the case has it [B].
+
+    PyTorch's counters have what its allocator gives away, and reserved memory has fragments beside, which are not
+    modelled. The driver's total has contexts and communicators too: one of tensor, of pipeline and of data parallelism.
+
+    Raises
+    ------
+    InputError
+        What cannot be divided.
+    """
+    stages = case_memory(case)
+    counter = case.memory.counter if case.memory is not None else "allocated"
+    if counter == "activations":
+        return [max(one.held.get("activations", 0.0) for one in stage.moments) for stage in stages]
+    beside = 0.0
+    if counter == "device":
+        dimensions = sum(size > 1 for size in (case.layout.layout.tp, case.layout.layout.pp, case.layout.layout.dp))
+        beside = DRIVER + dimensions * communicator(_CHANNELS_A_LINK * (case.machine.gpu.nvlinks or 1))
+    return [stage.peak.total + beside for stage in stages]

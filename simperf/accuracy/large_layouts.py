@@ -1,0 +1,215 @@
+"""How published cases divide a model and its batch, and with what they train it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from simperf.layout import Layout
+from simperf.layout.layout import Sharding
+from simperf.schedules import SCHEDULES
+from simperf.workload.transformers.flops import Recomputation
+
+__all__ = ["LargeLayout", "large_layout"]
+
+#: recomputation of a case -> of a job
+_RECOMPUTE: Mapping[str, Recomputation] = {
+    "none": "none",
+    "none at 8K": "none",
+    "full": "full",
+    "selective": "selective",
+    "selective (attention core)": "selective",
+}
+_SHARDING: Mapping[str, Sharding] = {"0": "none", "1": "zero-1", "2": "zero-2", "3": "zero-3", "None": "none"}
+#: precision of a case -> of weights and activations
+_PRECISION = {"bf16": "bf16", "fp16": "fp16", "fp32": "fp32", "fp16/bf16 mixed": "fp16", "amp_bf16": "bf16"}
+#: schedule of a case -> of a job; the others are called alike
+_SCHEDULES = {"1f1b-interleaved": "interleaved", "interleaved 1f1b": "interleaved", "zero-bubble": "zb-h1"}
+
+
+@dataclass(frozen=True, slots=True)
+class LargeLayout:
+    """Layout, batch, schedule and choices of a case.
+
+    Parameters
+    ----------
+    layout : Layout
+    batch, microbatch : int
+        Sequences of a step and of a micro-batch.
+    chunks : int
+        Chunks of layers on a stage.
+    schedule : str
+    recompute : str
+    precision : str
+        Of weights and activations.
+    sequence_parallel : bool, optional
+        None if it is not printed.
+    gradients : str
+        Precision that gradients are added up in; empty if it is not printed.
+    overlap : bool, optional
+        Whether gradients are reduced while the backward pass runs; None if it is not printed.
+    tensor_overlap : bool, optional
+        Whether tensor-parallel collectives run beside matrix products; None if it is not printed.
+    fused_loss : bool, optional
+        Whether cross-entropy is one kernel each way; None if it is not printed.
+    framework : str
+        As the case has it.
+    stage_layers : tuple of int
+        Layers of each part of the pipeline, where they are not even.
+    """
+
+    layout: Layout
+    batch: int
+    microbatch: int
+    chunks: int
+    schedule: str
+    recompute: Recomputation
+    precision: str
+    sequence_parallel: bool | None
+    gradients: str
+    overlap: bool | None
+    tensor_overlap: bool | None
+    fused_loss: bool | None
+    framework: str
+    stage_layers: tuple[int, ...] = ()
+
+    @property
+    def microbatches(self) -> int:
+        """Micro-batches of a step on each data-parallel rank."""
+        return self.batch // (self.layout.dp * self.microbatch)
+
+
+def large_layout(
+    how: Mapping[str, Any], hardware: Mapping[str, Any], shape: Mapping[str, Any], assumed: list[str]
+) -> LargeLayout:
+    """Layout and choices of a case.
+
+    Parameters
+    ----------
+    how, hardware, shape : mapping
+        Its `parallelism`, `hardware` and `model`.
+    assumed : list of str
+        Gets what is assumed.
+
+    Raises
+    ------
+    KeyError
+        Something needed is not printed.
+    ValueError
+        What no job has, in words.
+    InputError
+        What does not divide.
+    """
+    for name in how.get("inferred", ()):
+        assumed.append(f"parallelism.{name} = {how.get(name)}")
+    if how.get("method") not in (None, "full") or "lora" in str(how.get("task", "")).lower():
+        raise ValueError(f"fine-tuning by {how.get('method') or how['task']}")
+    sizes: dict[str, Any] = {key: int(how.get(key) or 1) for key in ("tp", "pp", "cp", "ep")}
+    if how.get("model_parallel") and "tp" not in how:
+        raise ValueError("only the product of tp, pp and cp is printed")
+    gpus = int(hardware.get("n_gpus") or 0)
+    inside = sizes["tp"] * sizes["pp"] * sizes["cp"]
+    dp = int(how.get("dp") or 0) or gpus // inside
+    if not dp:
+        raise KeyError("parallelism.dp")
+    sharding = _SHARDING.get(str(how.get("zero")))
+    if sharding is None:
+        raise ValueError(f"sharding {how.get('zero')!r}")
+    if how.get("zero") is None:
+        assumed.append("no sharding")
+    if sharding != "none" and how.get("zero_group") not in (None, "all DP") and how["zero_group"] != dp:
+        raise ValueError("sharding over a part of the data-parallel ranks")
+    layout = Layout(dp=dp, **sizes, sharding="none" if dp * sizes["cp"] == 1 else sharding)
+    if gpus and layout.ranks != gpus:
+        raise ValueError(f"the layout has {layout.ranks} ranks for {gpus} GPUs")
+    batch, microbatch = _batch(how, dp)
+    chunks = int(how.get("vpp") or 1)
+    return LargeLayout(
+        layout,
+        batch,
+        microbatch,
+        chunks,
+        _schedule(how, chunks),
+        _recompute(how, assumed),
+        *_precision(how, assumed)[:1],
+        _choice(how, "sequence_parallel"),
+        _precision(how, [])[1],
+        _choice(how, "overlap_dp"),
+        _choice(how, "overlap_tp"),
+        _choice(how, "ce_fusion"),
+        str(how.get("framework") or ""),
+        _stage_layers(how, shape, layout.pp * chunks, assumed),
+    )
+
+
+def _choice(how: Mapping[str, Any], key: str) -> bool | None:
+    """A choice, or None where it is not printed."""
+    return how[key] if isinstance(how.get(key), bool) else None
+
+
+def _batch(how: Mapping[str, Any], dp: int) -> tuple[int, int]:
+    microbatch = how.get("micro_batch")
+    if not microbatch:
+        raise KeyError("parallelism.micro_batch")
+    count = how.get("micro_batch_count") or how.get("grad_accum")
+    batch = how.get("global_batch") or (count and dp * int(microbatch) * int(count))
+    if not batch:
+        raise KeyError("parallelism.global_batch")
+    if int(batch) % (dp * int(microbatch)):
+        raise ValueError(f"{batch} sequences are no multiple of {dp} ranks x {microbatch}")
+    return int(batch), int(microbatch)
+
+
+def _stage_layers(how: Mapping[str, Any], shape: Mapping[str, Any], parts: int, assumed: list[str]) -> tuple[int, ...]:
+    """Layers of each part of a pipeline; none where they are even."""
+    layers, printed = int(shape.get("layers") or 0), str(how.get("pp_partition") or "")
+    if not layers % parts and (not printed or printed.startswith("uniform")):
+        return ()
+    if (layers + 2) % parts or "uniform" in printed:
+        raise ValueError(f"{layers} layers do not divide into {parts} parts of a pipeline")
+    if not printed:
+        assumed.append("embedding and loss count as layers")
+    elif "layers+2" not in printed:
+        raise ValueError(f"stages of unequal layers ({printed})")
+    each = (layers + 2) // parts
+    return (each - 1, *[each] * (parts - 2), each - 1) if parts > 1 else ()
+
+
+def _schedule(how: Mapping[str, Any], chunks: int) -> str:
+    printed = str(how.get("schedule") or "").lower().split("(")[0].strip()
+    if printed in ("", "1f1b", "none"):
+        return "interleaved" if chunks > 1 else "1f1b"
+    found = _SCHEDULES.get(printed, printed)
+    if found not in SCHEDULES:
+        raise ValueError(f"schedule {how['schedule']!r}")
+    return found
+
+
+def _recompute(how: Mapping[str, Any], assumed: list[str]) -> Recomputation:
+    printed = how.get("recompute")
+    if printed is None:
+        assumed.append("no recomputation")
+        return "none"
+    if printed not in _RECOMPUTE:
+        raise ValueError(f"recomputation {printed!r}")
+    return _RECOMPUTE[printed]
+
+
+def _precision(how: Mapping[str, Any], assumed: list[str]) -> tuple[str, str]:
+    """Precision of weights and activations, and of the sum of gradients."""
+    printed = str(how.get("precision") or "").lower()
+    if not printed:
+        assumed.append("bf16")
+        printed = "bf16"
+    kind, _, more = printed.partition(", ")
+    if kind not in _PRECISION:
+        raise ValueError(f"precision {how['precision']}")
+    if kind == "fp16/bf16 mixed":
+        assumed.append("fp16")
+    gradients = str(how.get("grad_reduce_dtype") or "")
+    if "fp32 gradient accumulation" in more:
+        gradients = "fp32"
+    elif more:
+        raise ValueError(f"precision {how['precision']}")
+    return _PRECISION[kind], gradients

@@ -1,0 +1,50 @@
+"""Software stacks of published cases: by the framework that a case names, else by its family, else assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from simperf.accuracy.large_cases import LargeCase
+from simperf.errors import InputError, Problem
+from simperf.files import read_toml
+
+__all__ = ["profile_of", "stack_of"]
+
+_DATA = Path(__file__).parent / "data" / "large_stacks.toml"
+
+
+def stack_of(case: LargeCase) -> str:
+    """Name of the stack of a case.
+
+    Raises
+    ------
+    InputError
+        Its framework is not played.
+    """
+    entry = _entry(case)
+    if "use" in entry:
+        return str(entry["use"])
+    raise InputError(Problem(str(entry["source"]), key="framework", value=case.layout.framework or case.family))
+
+
+def profile_of(case: LargeCase) -> str:
+    """Profile of isolated kernels of a case's machine; empty where nobody measured any."""
+    return str(_entry(case).get("profile", ""))
+
+
+def _entry(case: LargeCase) -> Mapping[str, Any]:
+    return next(entry for entry in _entries() if _matches(entry, case))
+
+
+def _matches(entry: Mapping[str, Any], case: LargeCase) -> bool:
+    if "framework" in entry:
+        return str(entry["framework"]) in case.layout.framework
+    return str(entry.get("family", case.family)) == case.family
+
+
+@cache
+def _entries() -> tuple[Mapping[str, Any], ...]:
+    return tuple(read_toml(_DATA).data["stack"])

@@ -1,0 +1,207 @@
+"""Memory of a pipeline stage over its passes: what is held when, of what, and the most at a time.
+
+The order of passes is the schedule's plan. A forward pass adds what its layers keep, layer by layer; the backward pass
+(or that of the gradients of weights, where a schedule has it apart) gives it back from the last layer to the first.
+What lives inside of a layer's pass comes on top while that layer runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from simperf.memory.tensors import KINDS, TensorKind
+
+__all__ = ["ChunkMemory", "LayerMemory", "Moment", "StageMemory", "stage_memory"]
+
+Bytes = dict[TensorKind, float]
+
+
+class LayerMemory(NamedTuple):
+    """A layer of a chunk for one micro-batch.
+
+    Parameters
+    ----------
+    name : str
+    kept : float
+        From its forward pass to the end of its backward pass [B].
+    forward, backward : float
+        Most that lives inside of these passes only, at a time [B]; backward with the gradient that comes in.
+    weight_gradients : float
+        The same of the pass for the gradients of weights, where a schedule has it apart [B].
+    """
+
+    name: str
+    kept: float
+    forward: float = 0.0
+    backward: float = 0.0
+    weight_gradients: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkMemory:
+    """The layers of one chunk on a stage, and its messages.
+
+    Parameters
+    ----------
+    layers : sequence of LayerMemory
+        In the order of the forward pass.
+    sends : float
+        What its forward pass sends to the next chunk, and its backward pass receives from there [B]; 0 for the last.
+    returns : float
+        What its backward pass sends to the chunk before it [B]; 0 for the first.
+    """
+
+    layers: Sequence[LayerMemory]
+    sends: float = 0.0
+    returns: float = 0.0
+
+    @property
+    def kept(self) -> float:
+        """What a micro-batch keeps of the whole chunk [B]."""
+        return sum(one.kept for one in self.layers)
+
+
+class Moment(NamedTuple):
+    """The moment of a pass at which a stage holds most.
+
+    Parameters
+    ----------
+    name : str
+        The pass, such as ``"F0"`` or ``"B3.1"``, or ``"update"``.
+    layer : str
+        The layer that runs; empty where none does.
+    held : mapping of str to float
+        By kind, one of `simperf.memory.KINDS` [B].
+    after : float
+        What is held when the pass is over [B].
+    """
+
+    name: str
+    layer: str
+    held: Mapping[TensorKind, float]
+    after: float
+
+    @property
+    def total(self) -> float:
+        """All kinds together [B]."""
+        return sum(self.held.values())
+
+
+@dataclass(frozen=True, slots=True)
+class StageMemory:
+    """Memory of one stage over a step.
+
+    Parameters
+    ----------
+    moments : tuple of Moment
+        Of every pass, in order, and of the update.
+    """
+
+    moments: tuple[Moment, ...]
+
+    @property
+    def peak(self) -> Moment:
+        """The first moment at which most is held."""
+        return max(self.moments, key=lambda one: one.total)
+
+    @property
+    def kinds(self) -> tuple[TensorKind, ...]:
+        """What is held at any moment, in the order of `simperf.memory.KINDS`."""
+        found = {kind for one in self.moments for kind in one.held}
+        return tuple(kind for kind in KINDS if kind in found)
+
+
+class _Top(NamedTuple):
+    """Where a pass over a chunk needs most: the layer, and what it holds of what is kept and what is temporary [B]."""
+
+    layer: str
+    kept: float
+    temporary: float
+
+
+def stage_memory(
+    passes: Iterable[tuple[str, int, int]],
+    chunks: Sequence[ChunkMemory],
+    resident: Mapping[TensorKind, float],
+    *,
+    update: float = 0.0,
+) -> StageMemory:
+    """What a stage holds while each of its passes runs.
+
+    A gradient that was sent to the stage before stays until the next backward pass is over, as in Megatron-LM, whose
+    loop keeps a reference to it (megatron/core/pipeline_parallel/schedules.py).
+
+    Parameters
+    ----------
+    passes : iterable of (str, int, int)
+        Kind, micro-batch and chunk in the stage's order, as `simperf.schedules.Schedule.stages` has them.
+    chunks : sequence of ChunkMemory
+        By number.
+    resident : mapping of str to float
+        What is held for the whole step, by kind [B].
+    update : float
+        Temporaries of the optimizer [B].
+
+    Examples
+    --------
+    Two micro-batches in flight, then one after the other comes back:
+
+    >>> layers = [LayerMemory("block", 10.0, 1.0, 4.0)] * 2
+    >>> order = [("F", 0, 0), ("F", 1, 0), ("B", 0, 0), ("B", 1, 0)]
+    >>> found = stage_memory(order, [ChunkMemory(layers)], {"weights": 100.0})
+    >>> [(one.name, one.total, one.after) for one in found.moments]
+    [('F0', 121.0, 120.0), ('F1', 141.0, 140.0), ('B0', 144.0, 120.0), ('B1', 124.0, 100.0), ('update', 100.0, 100.0)]
+    """
+    order = [(kind, microbatch, chunk) for kind, microbatch, chunk in passes]
+    split = any(kind == "W" for kind, _, _ in order)
+    tops = [_tops(one, split=split) for one in chunks]
+    base, kept, sent = dict(resident), 0.0, 0.0
+    fixed = sum(base.values())
+    moments = []
+    for kind, microbatch, number in order:
+        chunk, top = chunks[number], tops[number][kind]
+        own = chunk.kept
+        before = kept if kind == "F" else kept - own  # without what this pass's own chunk keeps
+        messages = sent + (chunk.sends if kind == "B" else 0.0)
+        held = _held(base, activations=before + top.kept, temporaries=top.temporary, messages=messages)
+        if kind == "F":
+            kept += own
+        elif kind == ("W" if split else "B"):
+            kept -= own
+        if kind == "B":
+            sent = chunk.returns
+        name = f"{kind}{microbatch}" + (f".{number}" if number else "")
+        moments.append(Moment(name, top.layer, held, fixed + kept + sent))
+    moments.append(Moment("update", "", _held(base, activations=kept, temporaries=update, messages=0.0), fixed))
+    return StageMemory(tuple(moments))
+
+
+def _held(resident: Bytes, *, activations: float, temporaries: float, messages: float) -> Bytes:
+    held = dict(resident)
+    moving: Bytes = {"activations": activations, "temporaries": temporaries, "messages": messages}
+    for kind, nbytes in moving.items():
+        if nbytes:
+            held[kind] = held.get(kind, 0.0) + nbytes
+    return held
+
+
+def _tops(chunk: ChunkMemory, *, split: bool) -> dict[str, _Top]:
+    """Where each kind of pass over a chunk needs most."""
+    below, forward, backward, weights = 0.0, [], [], []
+    whole = chunk.kept
+    for place, one in enumerate(chunk.layers, 1):
+        below += one.kept
+        forward.append(_Top(one.name, below, one.forward))
+        # the gradient that comes into the last layer is the message, which is counted as such
+        message = chunk.sends if place == len(chunk.layers) else 0.0
+        # where gradients of weights are a pass of their own, nothing is given back before
+        backward.append(_Top(one.name, whole if split else below, max(0.0, one.backward - message)))
+        weights.append(_Top(one.name, below, one.weight_gradients))
+    out = _Top("", whole, chunk.sends)  # the message, made and not yet sent
+    return {"F": _most([*forward, out]), "B": _most(backward[::-1]), "W": _most(weights[::-1])}
+
+
+def _most(tops: Sequence[_Top]) -> _Top:
+    return max(tops, key=lambda one: one.kept + one.temporary, default=_Top("", 0.0, 0.0))

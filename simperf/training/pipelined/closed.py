@@ -1,0 +1,251 @@
+"""Closed layers: passes over a layer that nothing outside touches are played once, and their outcome is used again.
+
+A pass over a layer is closed if the links of its collectives carry nothing else of the job. What it does then depends
+on one thing: the lead of the process, the time by which the device comes to the pass after the process has begun to
+launch it. With a lead of the whole time that launching takes, no kernel waits for its launch; without one, the device
+has been idle. Both are played kernel by kernel, and so is every other lead that comes up, each once.
+
+Layers are closed only where the kernels of each of them take longer than their launches. Then the bounded queue of the
+compute stream, once it is full, keeps the process so far ahead that no kernel waits for its launch before the process
+waits for its device again; how far does not matter.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import simpy
+
+from simperf.engine.device import Stream
+from simperf.engine.kernel import Kernel
+from simperf.engine.recorder import Category, Recorder, Span
+from simperf.engine.simulation import Simulation
+from simperf.execution import launch, record, wait
+from simperf.execution.session import Session
+from simperf.execution.thread import Spend
+from simperf.training.pipelined.communicators import Payload
+from simperf.training.pipelined.groups import ClassGroup
+from simperf.training.pipelined.ledger import Ledger
+
+__all__ = ["Block", "ClosedLayer", "Played", "in_blocks", "launch_block", "play_alone"]
+
+#: digits of a lead, in parts of the time that launching takes, to which two are the same
+DIGITS = 12
+#: part of the queue that the launches of one block fill at most: what is left keeps the process ahead
+SHARE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A pass over a layer with some lead.
+
+    Parameters
+    ----------
+    time : float
+        From when the device comes to it to its end [s].
+    host : float
+        Time that its launches take [s].
+    items : int
+        Items of the compute stream.
+    ledger : Ledger
+        What it went to.
+    work : float
+        Shares of the device that kernels asked for, times their times [s].
+    payloads : mapping of Payload to int
+        Collectives.
+    spans : tuple of Span
+        On the timeline, from when the device comes to it, on tracks of the device.
+    """
+
+    time: float
+    host: float
+    items: int
+    ledger: Ledger
+    work: float
+    payloads: Mapping[Payload, int]
+    spans: tuple[Span, ...]
+
+
+@dataclass(eq=False, slots=True)
+class ClosedLayer:
+    """A pass over a layer.
+
+    Parameters
+    ----------
+    play : callable
+        Plays it with a lead [s] in a session of its own.
+    """
+
+    play: Callable[[float], Played]
+    ahead: Played = field(init=False)
+    _idle: Played = field(init=False)
+    _between: dict[float, Played] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._idle = self.play(0.0)
+        self.ahead = self.play(self._idle.host)
+
+    @property
+    def bound_by_device(self) -> bool:
+        """Whether its kernels take longer than their launches."""
+        return self.ahead.time >= self.ahead.host
+
+    def with_lead(self, lead: float) -> Played:
+        """What it does where the process has a lead [s]."""
+        if lead >= self.ahead.host:
+            return self.ahead
+        if lead <= 0.0:
+            return self._idle
+        key = round(lead / self.ahead.host, DIGITS)
+        if key not in self._between:
+            self._between[key] = self.play(lead)
+        return self._between[key]
+
+
+class Block:
+    """Closed layers one after the other, as one item of a compute stream.
+
+    Parameters
+    ----------
+    name : str
+    layers : sequence of ClosedLayer
+    began : float
+        When the process has begun to launch them [s].
+    ledger : Ledger
+        Of the rank.
+    group : ClassGroup or None
+        Of its collectives.
+    """
+
+    __slots__ = ("began", "group", "layers", "ledger", "name")
+
+    holds = 0.0
+    category: Category = "wait"
+    launch: float | None = 0.0
+    kernels: tuple[Kernel, ...] = ()  # as of a graph, whose parts are on the timeline themselves
+
+    def __init__(
+        self, name: str, layers: Sequence[ClosedLayer], began: float, ledger: Ledger, group: ClassGroup | None
+    ) -> None:
+        self.name, self.layers, self.began, self.ledger, self.group = name, layers, began, ledger, group
+
+    @property
+    def items(self) -> int:
+        """Items of the compute stream that it stands for."""
+        return sum(layer.ahead.items for layer in self.layers)
+
+    @property
+    def host(self) -> float:
+        """Time that its launches take [s]."""
+        return sum(layer.ahead.host for layer in self.layers)
+
+    def start(self, stream: Stream) -> None:
+        """Find out when each layer ends."""
+        env, recorder = stream.device.env, stream.device.recorder
+        since, launched, share = env.now, self.began, stream.device.share
+        for layer in self.layers:
+            done = layer.with_lead(since - launched)
+            self.ledger.add(done.ledger)
+            share.work += done.work
+            if self.group is not None:
+                self.group.add(done.payloads)
+            if recorder is not None:
+                for one in done.spans:
+                    track = f"{stream.device.name}/{one.track}"
+                    recorder.span(track, one.name, since + one.start, since + one.end, one.category)
+            since += done.time
+            launched += layer.ahead.host
+        stream.path += since - env.now
+        end = env.timeout(since - env.now)
+        assert end.callbacks is not None
+
+        def finish(event: Any) -> None:
+            stream.completed += self.items - 1
+            stream.finish(event)
+
+        end.callbacks.append(finish)
+
+
+def launch_block(block: Block, stream: Stream) -> Generator[Any, Any, None]:
+    """Launch a block, when the queue has room for all that it stands for."""
+    env = stream.device.env
+    while stream.outstanding and stream.outstanding + block.items > stream.depth:
+        free: simpy.Event = env.event()
+        stream.when_free(partial(_succeed, free))
+        yield free
+    block.began = float(env.now)
+    yield launch(block, stream)
+    stream.submitted += block.items - 1
+    yield Spend(block.host, f"launch {block.name}", "overhead")
+
+
+def _succeed(event: simpy.Event, _: simpy.Event) -> None:
+    event.succeed()
+
+
+def in_blocks(layers: Sequence[ClosedLayer], depth: float) -> Generator[list[ClosedLayer], None, None]:
+    """Layers in groups whose items fill `SHARE` of a queue of `depth` items at most."""
+    found: list[ClosedLayer] = []
+    items = 0
+    for layer in layers:
+        if found and items + layer.ahead.items > SHARE * depth:
+            yield found
+            found, items = [], 0
+        found.append(layer)
+        items += layer.ahead.items
+    if found:
+        yield found
+
+
+def play_alone(
+    m: Session,
+    device: str,
+    lead: float,
+    process: Callable[[Session], tuple[Ledger, Generator[Any, Any, None]]],
+    payloads: Mapping[Payload, int],
+) -> Played:
+    """Play a pass over a layer in a session of its own.
+
+    Parameters
+    ----------
+    m : Session
+        Whose machine, mode and costs hold.
+    device : str
+        Where it runs.
+    lead : float
+        Time by which the device comes to it after the process [s].
+    process : callable
+        Gives the ledger and the program of the pass in a session.
+    payloads : mapping of Payload to int
+        Collectives that it does.
+    """
+    outer = m.simulation
+    recorder = Recorder() if outer.recorder is not None else None
+    simulation = Simulation(outer.machine, seed=outer.seed, depth=outer.depth, recorder=recorder)
+    single = Session(simulation, mode=m.mode, profile=m.profile, cost=m.cost)
+    gpu = simulation.device(device)
+    ledger, program = process(single)
+    told: dict[str, float] = {}
+
+    def play() -> Generator[Any, Any, None]:
+        stream = gpu.stream()
+        yield launch(Kernel("lead", time=lead, launch=0.0), gpu)
+        before, busy = stream.submitted, gpu.share.work
+        yield from program
+        told["host"], told["items"] = simulation.now, stream.submitted - before
+        yield wait((yield record(gpu, "layer done")))
+        told["end"], told["work"] = simulation.now, gpu.share.work - busy
+
+    single.play(play())
+    head = f"{device}/"
+    spans = tuple(
+        one._replace(track=one.track.removeprefix(head), start=one.start - lead, end=one.end - lead)
+        for one in (recorder.spans if recorder is not None else ())
+        if one.track.startswith(head) and one.name != "lead"
+    )
+    time = told["end"] - lead
+    return Played(time, told["host"], int(told["items"]), ledger, told["work"], Counter(payloads), spans)

@@ -1,0 +1,143 @@
+"""A ledger of one rank's time: what its compute stream does and waits for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import simpy
+
+from simperf.engine.device import Stream
+from simperf.engine.items import Marker
+from simperf.engine.recorder import Category
+from simperf.execution.process_group import Communication
+from simperf.training.pipelined.communicators import Dimension
+
+__all__ = ["Hold", "Ledger", "Reading", "StepMark"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A ledger at the end of a step.
+
+    Parameters
+    ----------
+    time : float
+        The clock [s].
+    kernels : float
+        Time of kernels so far [s].
+    waiting : float
+        Time for which the compute stream has waited for work of other ranks: the bubble [s].
+    exposed, moving : mapping of str to float
+        By dimension, the time for which it has waited for bytes that moved, and the time for which they did [s].
+    """
+
+    time: float
+    kernels: float
+    waiting: float
+    exposed: Mapping[str, float]
+    moving: Mapping[str, float]
+
+
+@dataclass(eq=False, slots=True)
+class Ledger:
+    """What a rank's time went to so far.
+
+    Parameters
+    ----------
+    launched : float
+        Of kernels that were launched one by one [s].
+    kernels : float
+        Of those of closed layers, when the device comes to them [s].
+    waiting : float
+        For work of other ranks [s].
+    exposed : dict of str to float
+        For bytes that moved, by dimension [s].
+    moving : dict of str to float
+        Of all communication, by dimension [s].
+    readings : list of Reading
+        At the end of each step.
+    """
+
+    launched: float = 0.0
+    kernels: float = 0.0
+    waiting: float = 0.0
+    exposed: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    moving: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    readings: list[Reading] = field(default_factory=list)
+
+    def add(self, other: Ledger) -> None:
+        """Count what another ledger has, too."""
+        self.kernels += other.launched + other.kernels
+        self.waiting += other.waiting
+        for mine, others in ((self.exposed, other.exposed), (self.moving, other.moving)):
+            for dimension, time in others.items():
+                mine[dimension] += time
+
+    def watch(self, work: Communication, dimension: Dimension) -> None:
+        """Count the time for which the bytes of a communication move."""
+        assert work.done.callbacks is not None
+
+        def count(event: simpy.Event) -> None:
+            self.moving[dimension] += work.group.env.now - work.began
+
+        work.done.callbacks.append(count)
+
+    def hold(self, since: float, work: Communication, dimension: Dimension) -> None:
+        """The compute stream has waited `since` a time [s] until now, when a communication has ended."""
+        now = work.group.env.now
+        began = min(max(since, work.began), now)
+        self.waiting += began - since
+        self.exposed[dimension] += now - began
+
+    def read(self, now: float, launched: float) -> None:
+        """Take a reading at a time [s], when kernels of some time [s] had been launched one by one."""
+        kernels = launched + self.kernels
+        self.readings.append(Reading(now, kernels, self.waiting, dict(self.exposed), dict(self.moving)))
+
+
+class StepMark(Marker):
+    """The end of a step on a compute stream: takes a reading of a ledger."""
+
+    __slots__ = ("launched", "ledger")
+
+    launch: float | None = 0.0
+
+    def __init__(self, env: simpy.Environment, ledger: Ledger) -> None:
+        super().__init__(env, "step done")
+        self.ledger, self.launched = ledger, ledger.launched
+
+    def start(self, stream: Stream) -> None:
+        """Say that all before it is done; takes no time."""
+        self.ledger.read(float(stream.device.env.now), self.launched)
+        super().start(stream)
+
+
+class Hold:
+    """Holds a stream until a communication is over, and counts the time in a ledger."""
+
+    __slots__ = ("dimension", "ledger", "work")
+
+    holds = 0.0
+    category: Category = "wait"
+    launch: float | None = 0.0
+    name = "wait: communication"
+
+    def __init__(self, work: Communication, ledger: Ledger, dimension: Dimension) -> None:
+        self.work, self.ledger, self.dimension = work, ledger, dimension
+
+    def start(self, stream: Stream) -> None:
+        """Go on at once if it is over, or else when it is."""
+        since = stream.device.env.now
+
+        def proceed(event: simpy.Event) -> None:
+            if stream.device.env.now > since:
+                self.ledger.hold(since, self.work, self.dimension)
+            stream.path = max(stream.path, self.work.path)
+            stream.finish(event)
+
+        if self.work.done.callbacks is None:
+            proceed(self.work.done)
+        else:
+            self.work.done.callbacks.append(proceed)

@@ -1,0 +1,95 @@
+"""What a run of a divided model says about itself: throughput, use of the arithmetic, and each stage's time by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simperf.execution.session import Session
+from simperf.memory import StageMemory
+from simperf.training.job import Job
+from simperf.training.outcome import tell_cost, tell_use
+from simperf.training.pipelined.ledger import Reading
+from simperf.training.pipelined.play import Pipeline
+from simperf.training.pipelined.stage import StageProcess
+from simperf.training.replica import Dimensions
+from simperf.workload.mixed import training_precision
+from simperf.workload.transformers.flops import step_flops
+
+__all__ = ["tell"]
+
+#: dimensions by the words that metrics have
+DIMENSIONS = {"tp": "tensor", "pp": "pipeline", "dp": "data", "norm": "norm"}
+
+
+def tell(
+    m: Session,
+    job: Job,
+    pipeline: Pipeline,
+    processes: Sequence[StageProcess],
+    memory: Sequence[StageMemory],
+) -> None:
+    """Report the metrics of a run.
+
+    Parameters
+    ----------
+    m : Session
+    job : Job
+    pipeline : Pipeline
+    processes : sequence of StageProcess
+        After the run.
+    memory : sequence of StageMemory
+        Of each stage.
+    """
+    model, ranks = job.model, pipeline.layout.ranks
+    assert isinstance(model, Dimensions)
+    ends = [0.0, *(max(one.ledger.readings[step].time for one in processes) for step in range(job.steps))]
+    first = 1 if job.steps > 1 else 0
+    time = (ends[-1] - ends[first]) / (job.steps - first)
+    rate = job.batch / time if time else 0.0
+    tokens = job.batch * model.model.sequence
+    m.rate("samples per second", job.batch, time=time)
+    m.rate("tokens per second", tokens, time=time)
+    m.rate("tokens per second per GPU", tokens / ranks, time=time)
+    m.metric("time per step", time, "s")
+    m.metric("GPUs", ranks)
+    flops = step_flops(model.model) * job.batch / ranks
+    m.rate("model FLOP per second per GPU", flops, "FLOP/s", time=time)
+    peak = _peak(processes[0], model.precision)
+    if time and peak:
+        m.metric("model FLOP utilisation", flops / time / peak)
+    tell_cost(m, time, rate)
+    m.metric("memory", max(one.peak.total for one in memory), "B")
+    _tell_stages(m, processes, time, first)
+    for stage, one in enumerate(memory):
+        m.metric(f"memory of stage {stage}", one.peak.total, "B")
+    tell_use(m, [one.device for one in processes])
+
+
+def _peak(process: StageProcess, precision: str) -> float:
+    """Dense peak of a device in the precision of matrix products [FLOP/s]; 0 if it is not known."""
+    peaks = getattr(process.device.part, "peak", {})
+    return float(peaks.get(training_precision(precision).matrix, 0.0))
+
+
+def _tell_stages(m: Session, processes: Sequence[StageProcess], time: float, first: int) -> None:
+    """Report each stage's time in a step by kind, of the first of its processes; the kinds add up to the step."""
+    told: set[int] = set()
+    for one in sorted(processes, key=lambda each: each.rank):
+        if one.stage in told:
+            continue
+        told.add(one.stage)
+        readings = one.ledger.readings
+        before = readings[first - 1] if first else Reading(0.0, 0.0, 0.0, {}, {})
+        steps, last = len(readings) - first, readings[-1]
+        kinds = {"kernels": (last.kernels - before.kernels) / steps, "bubble": (last.waiting - before.waiting) / steps}
+        for dimension, word in DIMENSIONS.items():
+            exposed, moving = (
+                (of.get(dimension, 0.0) - earlier.get(dimension, 0.0)) / steps
+                for of, earlier in ((last.exposed, before.exposed), (last.moving, before.moving))
+            )
+            if moving:
+                kinds[f"exposed {word}"] = exposed
+                m.metric(f"stage {one.stage}: hidden {word}", max(0.0, moving - exposed), "s")
+        for kind, spent in kinds.items():
+            m.metric(f"stage {one.stage}: {kind}", spent, "s")
+        m.metric(f"stage {one.stage}: idle", max(0.0, time - sum(kinds.values())), "s")

@@ -1,0 +1,188 @@
+"""A pipeline at work: classes of like ranks, a process for each, and what came of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from simperf.collectives.settings import default_algorithm
+from simperf.engine.device import Device
+from simperf.engine.kernel import Kernel
+from simperf.execution import Program, wait
+from simperf.execution.process_group import ProcessGroup
+from simperf.execution.session import Session
+from simperf.layout import Layout
+from simperf.time_use import RankClass
+from simperf.training.pipelined.channels import Placer
+from simperf.training.pipelined.classes import Classes, refine
+from simperf.training.pipelined.closing import apart, close_layers
+from simperf.training.pipelined.communicators import Communicator, Dimension, Key, communicators
+from simperf.training.pipelined.groups import ClassGroup, ClassMember
+from simperf.training.pipelined.stage import Pacing, StageProcess
+from simperf.training.pipelined.work import Edge, StepWork, assign_buckets
+from simperf.workload.op import Op
+
+__all__ = ["Pipeline"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A job of stages on a machine.
+
+    Parameters
+    ----------
+    layout : Layout
+    nodes : tuple of str
+        Node of each rank.
+    work : StepWork
+    pacing : Pacing
+    bucket : float
+        Size at which a bucket of gradients is closed [B].
+    speeds : tuple of float
+        How many times as fast each rank is [1].
+    options : mapping
+        Of NCCL.
+    marks : mapping of str to hashable
+        What tells links apart beside their capacities.
+    """
+
+    layout: Layout
+    nodes: tuple[str, ...]
+    work: StepWork
+    pacing: Pacing = field(default_factory=Pacing)
+    bucket: float = float("inf")
+    speeds: tuple[float, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    marks: Mapping[str, Hashable] = field(default_factory=dict)
+
+    def speed(self, rank: int) -> float:
+        """Speed of a rank [1]."""
+        return self.speeds[rank] if self.speeds else 1.0
+
+    def stage(self, rank: int) -> int:
+        """Stage of a rank."""
+        return self.layout.mesh.coordinates(rank)["pp"]
+
+    def apart(self, m: Session) -> str:
+        """Why every rank has to be played; empty if one of each class will do."""
+        if default_algorithm(m.simulation.machine, self.nodes) != "nccl":
+            return "these devices do not communicate by NCCL"
+        if m.simulation.own_times:
+            return "hosts have network stacks, or links token buckets"
+        machine = m.machine
+        for host, ranks in Counter(str(machine.host_of(node)) for node in self.nodes).items():
+            if ranks > machine.cores(host):
+                return f"{ranks} processes share the {machine.cores(host)} cores of {host}"
+        return ""
+
+    def processes(self, m: Session, *, exact: bool, steps: int, reuse: bool = True) -> list[StageProcess]:
+        """The processes that are to be played: of one rank of each class, or of every rank.
+
+        Parameters
+        ----------
+        m : Session
+            Is told which ranks each device stands for.
+        exact : bool
+            Every rank is a class of its own, and every kernel is played.
+        steps : int
+        reuse : bool
+            Layers that nothing outside touches are played once.
+        """
+        work = self.work
+        size = self.bucket if self.pacing.gradients else float("inf")
+        buckets = [
+            [
+                bucket
+                for chunk in reversed(work.chunks(stage))
+                for bucket in assign_buckets(chunk, work.layers(stage, chunk), size, work.ends[stage].gradient)
+            ]
+            for stage in range(work.stages)
+        ]
+        joined = communicators(self.layout, work, buckets, sharded=self.pacing.sharded)
+        groups = [one.communicator for one in joined]
+        classes = self._classes(m, groups, exact=exact)
+        members: dict[int, list[int]] = {}
+        for rank, colour in enumerate(classes.ranks):
+            members.setdefault(colour, []).append(rank)
+        devices = {colour: m.simulation.device(self.nodes[ranks[0]]) for colour, ranks in members.items()}
+        first = {ranks[0]: colour for colour, ranks in members.items()}
+        keys: dict[int, dict[Key, int]] = {rank: {} for rank in first}
+        for index, one in enumerate(joined):
+            for rank in one.communicator.ranks:
+                if rank in first:
+                    keys[rank][one.key] = index
+        made: dict[tuple[int, Edge | None], ProcessGroup] = {}
+
+        def group(index: int, edge: Edge | None = None) -> ProcessGroup:
+            """The process group of a communicator's class."""
+            colour = classes.communicators[index]
+            if (colour, edge) not in made:
+                one = groups[classes.communicators.index(colour)]
+                made[colour, edge] = self._group(m, one, classes, colour, devices)
+                m.groups["pipeline", colour, edge] = made[colour, edge]
+            return made[colour, edge]
+
+        found = []
+        for rank, colour in first.items():
+            device, stage = devices[colour], self.stage(rank)
+            own: dict[Dimension | Edge, ProcessGroup] = {
+                key: group(index) for key, index in keys[rank].items() if isinstance(key, str)
+            }
+            own |= {
+                edge: group(keys[rank][here, there], edge)
+                for edge, here, there in work.edges()
+                if stage in (here, there)
+            }
+            m.ranks[device.name] = RankClass(tuple(self.nodes[one] for one in members[colour]), stage=stage)
+            kernel = partial(self._kernel, m, device, self.speed(rank))
+            found.append(
+                StageProcess(
+                    rank, device, stage, work, own, buckets[stage], self.pacing, kernel, self.speed(rank), steps
+                )
+            )
+        if reuse and not exact:
+            free = apart(classes, groups, tuple(map(str, self.marks)))
+
+            def closed(one: StageProcess) -> bool:
+                own = keys[one.rank].get("tp")
+                return own is None or classes.communicators[own] in free
+
+            close_layers(m, found, closed)
+        return found
+
+    def play(self, m: Session, processes: Sequence[StageProcess]) -> Program:
+        """Play the processes to their end."""
+        threads = [
+            m.spawn(one.program(), f"rank{one.rank}", host=str(m.machine.host_of(one.device.name))) for one in processes
+        ]
+        for thread in threads:
+            yield wait(thread.done, why="wait: ranks")
+
+    def _classes(self, m: Session, groups: Sequence[Communicator], *, exact: bool) -> Classes:
+        if exact:
+            each: list[dict[Any, Any]] = [{} for _ in groups]
+            return Classes(tuple(range(len(self.nodes))), tuple(range(len(groups))), tuple(each))
+        nodes = m.machine.nodes
+        looks = [(self.stage(rank), id(nodes[node].part), self.speed(rank)) for rank, node in enumerate(self.nodes)]
+        placer = Placer(m, self.nodes, self.options)
+        return refine(looks, groups, [placer.place(one) for one in groups], marks=self.marks)
+
+    def _group(
+        self, m: Session, one: Communicator, classes: Classes, colour: int, devices: Mapping[int, Device]
+    ) -> ProcessGroup:
+        inside: dict[int, list[int]] = {}
+        for number, rank in enumerate(one.ranks):
+            inside.setdefault(classes.ranks[rank], []).append(number)
+        members = [ClassMember(tuple(numbers), devices[own]) for own, numbers in inside.items()]
+        nodes = [self.nodes[rank] for rank in one.ranks]
+        channels = classes.channels[colour]
+        played = bool(self.marks) and not channels  # what is computed as a whole knows no link that changes
+        return ClassGroup(m, nodes, members, channels=channels, options=self.options, exact=played)
+
+    @staticmethod
+    def _kernel(m: Session, device: Device, speed: float, op: Op, within: str) -> Kernel:
+        found = m.kernel(op, device, within=within)
+        return found if speed == 1.0 else replace(found, time=found.time / speed)

@@ -1,0 +1,131 @@
+"""A job whose model is divided among ranks: it is set up, played, and told."""
+
+from __future__ import annotations
+
+import math
+
+from simperf.errors import InputError, Problem, ProgramError
+from simperf.execution import Program
+from simperf.execution.session import Session
+from simperf.layout import Layout
+from simperf.memory import StageMemory
+from simperf.training.job import Job
+from simperf.training.pipelined.division import divide
+from simperf.training.pipelined.fitting_changes import Divided, refuse_what_does_not_fit
+from simperf.training.pipelined.outcome import tell
+from simperf.training.pipelined.play import Pipeline
+from simperf.training.pipelined.stage import Pacing
+from simperf.training.replica import Dimensions
+from simperf.training.stragglers import change_links
+from simperf.training.strategies import ModelParallel
+
+__all__ = ["pipeline_of", "train_divided"]
+
+
+def pipeline_of(m: Session, job: Job) -> Pipeline:
+    """The pipeline of a job.
+
+    Parameters
+    ----------
+    m : Session
+    job : Job
+        Of strategy `ModelParallel` and a model by its dimensions.
+
+    Raises
+    ------
+    InputError
+        All that has no meaning, or does not divide.
+    """
+    strategy, layout, model = job.strategy, job.layout, job.model
+    assert isinstance(strategy, ModelParallel)
+    assert isinstance(layout, Layout)
+    if not isinstance(model, Dimensions):
+        message = "a transformer by its dimensions is expected: a layout divides no other model"
+        expected = "layers, hidden, heads, ..., or a shipped transformer"
+        raise InputError(Problem(message, key="model", value=model.name, expected=expected))
+    sharded = layout.sharding != "none"
+    if strategy.overlap_weights and not sharded:
+        message, expected = "every rank updates all of its weights", 'layout.sharding = "zero-1"'
+        raise InputError(Problem(message, key="overlap_weights", value="true", expected=expected))
+    nodes = _nodes(m, job, layout)
+    disturbances = job.disturbances
+    speeds = _speeds(job, len(nodes))
+    marks = {change.resource: index for index, change in enumerate(disturbances.changes)}
+    return Pipeline(
+        layout,
+        nodes,
+        divide(model, layout, strategy, job.batch),
+        Pacing(
+            gradients=strategy.bucket > 0.0,
+            weights=strategy.overlap_weights,
+            messages=strategy.messages.overlap,
+            synchronous=strategy.messages.synchronous,
+            sharded=sharded,
+        ),
+        strategy.bucket,
+        speeds,
+        strategy.options,
+        marks,
+    )
+
+
+def train_divided(m: Session, job: Job) -> Program:
+    """Play a job whose model is divided among ranks, and report what came of it."""
+    pipeline = pipeline_of(m, job)
+    if m.mode.waits and pipeline.layout.pp > 1:
+        message = "a process that waits for each send would wait for a stage that waits for it"
+        raise InputError(Problem(message, key="execution.mode", value=m.mode.name, expected="eager or scripted"))
+    why, asked = pipeline.apart(m), job.devices.exact
+    if why and asked == "no":
+        raise InputError(Problem(f"ranks cannot be taken together: {why}", key="exact", value="no"))
+    if why and asked == "auto":
+        m.notes.append(f"every rank is simulated: {why}")
+    exact = bool(why) or asked == "yes"
+    memory = _memory(m, job, pipeline)
+    processes = pipeline.processes(m, exact=exact, steps=job.steps)
+    if not exact and len(processes) < len(pipeline.nodes):
+        m.notes.append(f"{len(processes)} of {len(pipeline.nodes)} ranks are played, one of each class of like ranks")
+    change_links(m.simulation, job.disturbances.changes)
+    yield from pipeline.play(m, processes)
+    tell(m, job, pipeline, processes, memory)
+
+
+def _memory(m: Session, job: Job, pipeline: Pipeline) -> tuple[StageMemory, ...]:
+    """Memory of each stage, which the GPU with least of it has to hold."""
+    parts = {m.machine.nodes[node].part: node for node in reversed(pipeline.nodes)}
+    capacity, node, architecture = min(
+        (getattr(part, "memory_capacity", math.inf), node, getattr(part, "architecture", ""))
+        for part, node in parts.items()
+    )
+    assert isinstance(job.model, Dimensions)
+    assert isinstance(job.strategy, ModelParallel)
+    divided = Divided(job.model, pipeline.layout, job.strategy, job.batch, architecture)
+    return refuse_what_does_not_fit(divided, capacity, name=node)
+
+
+def _nodes(m: Session, job: Job, layout: Layout) -> tuple[str, ...]:
+    """Node of each rank."""
+    if job.devices.nodes:
+        return job.devices.nodes
+    there: tuple[str, ...] = m.machine.workers
+    if not there:
+        raise ProgramError("the machine has no GPU to train on; name the nodes that take part as devices")
+    if layout.ranks > len(there):
+        message = f"the layout has {layout.ranks} ranks, and the machine has {len(there)} devices"
+        raise InputError(Problem(message, key="layout", value=str(layout), expected=f"at most {len(there)} ranks"))
+    return there[: layout.ranks]
+
+
+def _speeds(job: Job, ranks: int) -> tuple[float, ...]:
+    """Speed of each rank [1]; none where all are equal."""
+    given, count = job.devices.speeds, job.disturbances.stragglers
+    if len(given) > ranks:
+        raise InputError(Problem(f"there are more speeds than {ranks} devices", key="speeds", value=str(len(given))))
+    if count > ranks:
+        raise InputError(Problem(f"there are {ranks} devices", key="stragglers", value=str(count)))
+    if any(not 0.0 < speed < float("inf") for speed in given):
+        raise InputError(Problem("a device's speed is a factor above 0", key="speeds", value=str(list(given))))
+    speeds = [*given, *[1.0] * (ranks - len(given))]
+    for rank in range(ranks - count, ranks):
+        speeds[rank] /= job.disturbances.slowdown
+    return tuple(speeds) if set(speeds) != {1.0} else ()

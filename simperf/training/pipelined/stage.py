@@ -1,0 +1,275 @@
+"""The process of a rank of a pipeline: its passes in the order of the schedule, with what goes between them.
+
+Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM", SC 2021. Each
+dimension communicates on a stream of its own: collectives between operations of a layer on ``"tensor"``, those of
+gradients and weights on ``"data"``, messages between stages on one for each pair of neighbouring parts.
+
+Not modelled: tokens that come from the host, and the loss that goes there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from simperf.engine.device import Device
+from simperf.engine.kernel import Kernel
+from simperf.execution import Program, collective, irecv, isend, item, launch, synchronize, wait
+from simperf.execution.process_group import Communication, ProcessGroup
+from simperf.schedules import Pass
+from simperf.training.pipelined.closed import Block, ClosedLayer, in_blocks, launch_block
+from simperf.training.pipelined.communicators import NORM, Dimension
+from simperf.training.pipelined.groups import ClassGroup
+from simperf.training.pipelined.ledger import Hold, Ledger, StepMark
+from simperf.training.pipelined.work import Bucket, Edge, StepWork
+from simperf.workload.op import Op
+from simperf.workload.transformers.passes import Await, Item, Sync
+
+__all__ = ["Pacing", "StageProcess"]
+
+#: streams of the collectives along each dimension
+STREAMS: Mapping[Dimension, str] = {"tp": "tensor", "dp": "data", "pp": "pipeline", "norm": "data"}
+
+Launched: TypeAlias = Kernel | Sync | Await
+Steps: TypeAlias = Generator[Any, Any, None]
+
+
+def never_closed(items: tuple[Item, ...], within: str) -> ClosedLayer | None:
+    """No layer is closed."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Pacing:
+    """What a rank overlaps, and what its process waits for.
+
+    Parameters
+    ----------
+    gradients : bool
+        Buckets of gradients travel while the backward pass goes on.
+    weights : bool
+        The next step begins while weights are gathered.
+    messages : bool
+        The message for a pass is received during the pass before it.
+    synchronous : bool
+        The process waits for each message that it receives.
+    sharded : bool
+        Each data-parallel rank updates a part of the weights, and gathers the others.
+    """
+
+    gradients: bool = False
+    weights: bool = False
+    messages: bool = False
+    synchronous: bool = False
+    sharded: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class StageProcess:
+    """A rank of a pipeline.
+
+    Parameters
+    ----------
+    rank : int
+        The first of all that it is played for.
+    device : Device
+    stage : int
+    work : StepWork
+    groups : mapping of Dimension or Edge to ProcessGroup
+        That it communicates in; none where it is the only rank.
+    buckets : sequence of Bucket
+        Of its gradients.
+    pacing : Pacing
+    kernel : callable
+        The kernel of an operation within a pass.
+    speed : float
+        How many times as fast the device is [1].
+    steps : int
+    close : callable, optional
+        The closed pass over a layer, of its items and what they are within; None where it is open.
+    """
+
+    rank: int
+    device: Device
+    stage: int
+    work: StepWork
+    groups: Mapping[Dimension | Edge, ProcessGroup]
+    buckets: Sequence[Bucket]
+    pacing: Pacing
+    kernel: Callable[[Op, str], Kernel]
+    speed: float
+    steps: int
+    close: Callable[[tuple[Item, ...], str], ClosedLayer | None] = never_closed
+    ledger: Ledger = field(default_factory=Ledger)
+    _closed: list[ClosedLayer] = field(default_factory=list, init=False)
+    _launched: dict[tuple[int, str], tuple[Launched, ...]] = field(default_factory=dict, init=False)
+    _running: dict[str, Communication] = field(default_factory=dict, init=False)
+    _gathered: dict[tuple[int, int], Communication] = field(default_factory=dict, init=False)
+    _reduced: list[Communication] = field(default_factory=list, init=False)
+
+    def program(self) -> Program:
+        """The process."""
+        passes = self.work.plan.stages[self.stage]
+        last = {(one.kind, one.chunk): index for index, one in enumerate(passes)}
+        for _ in range(self.steps):
+            yield from self._items(self.work.ends[self.stage].begin, "update")
+            coming = yield from self._receive(passes[0])
+            for index, one in enumerate(passes):
+                now, coming = coming, None
+                ahead = passes[index + 1] if index + 1 < len(passes) else None
+                if ahead is not None and self.pacing.messages:
+                    coming = yield from self._receive(ahead)
+                yield from self._await(now)
+                final = last[one.kind, one.chunk] == index and one.kind == ("W" if self.work.plan.split else "B")
+                yield from self._play(one, final=final)
+                yield from self._send(one)
+                if ahead is not None and not self.pacing.messages:
+                    coming = yield from self._receive(ahead)
+            yield from self._end()
+            yield launch(StepMark(self.device.env, self.ledger), self.device)
+        yield synchronize(self.device)
+
+    def layer(self, items: tuple[Item, ...], within: str) -> Steps:
+        """A pass over a layer, kernel by kernel."""
+        return self._items(items, within)
+
+    # Passes ----------------------------------------------------------------------------
+
+    def _play(self, one: Pass, *, final: bool) -> Steps:
+        """A pass over the layers of a chunk; after the `final` one gradients of a layer are ready."""
+        layers = self.work.layers(self.stage, one.chunk)
+        if one.kind == "F":
+            for index, layer in enumerate(layers):
+                if (weights := self._gathered.pop((one.chunk, index), None)) is not None:
+                    yield from self._flush(str(one))
+                    yield from self._hold([weights], "dp")
+                yield from self._over(layer.forward, "forward", str(one))
+            yield from self._flush(str(one))
+            return
+        ready = {bucket.ready: bucket for bucket in self.buckets if bucket.chunk == one.chunk} if final else {}
+        split = self.work.plan.split
+        for index in reversed(range(len(layers))):
+            layer = layers[index]
+            whole = layer.input_gradients if split and one.kind == "B" else layer.backward
+            yield from self._over(layer.weight_gradients if one.kind == "W" else whole, "backward", str(one))
+            if self.pacing.gradients and index in ready:
+                yield from self._flush(str(one))
+                yield from self._reduce(ready[index])
+        yield from self._flush(str(one))
+
+    def _over(self, items: tuple[Item, ...], within: str, name: str) -> Steps:
+        """A pass over a layer: put off until `_flush` if it is closed."""
+        closed = self.close(items, within)
+        if closed is not None:
+            self._closed.append(closed)
+            return
+        yield from self._flush(name)
+        yield from self._items(items, within)
+
+    def _flush(self, name: str) -> Steps:
+        """Launch the closed layers that were put off."""
+        stream, group = self.device.stream(), self.groups.get("tp")
+        assert group is None or isinstance(group, ClassGroup)
+        for layers in in_blocks(self._closed, stream.depth):
+            yield from launch_block(Block(name, layers, 0.0, self.ledger, group), stream)
+        self._closed.clear()
+
+    def _items(self, items: tuple[Item, ...], within: str) -> Steps:
+        for one in self._kernels(items, within):
+            if isinstance(one, Kernel):
+                self.ledger.launched += one.time
+                yield launch(one, self.device)
+            elif isinstance(one, Await):
+                yield launch(Hold(self._running.pop(one.label), self.ledger, "tp"), self.device)
+            else:
+                work = yield from self._collective("tp", one.name, one.nbytes)
+                if one.waits:
+                    yield from self._hold([work], "tp")
+                else:
+                    self._running[one.label] = work
+
+    def _kernels(self, items: tuple[Item, ...], within: str) -> tuple[Launched, ...]:
+        """Items with kernels for operations, without collectives of one rank."""
+        key = (id(items), within)
+        if key not in self._launched:
+            several = "tp" in self.groups
+            self._launched[key] = tuple(
+                self.kernel(one, within) if isinstance(one, Op) else one
+                for one in items
+                if isinstance(one, Op) or several
+            )
+        return self._launched[key]
+
+    def _collective(self, dimension: Dimension, name: str, nbytes: float) -> Generator[Any, Any, Communication]:
+        """Begin a collective on its dimension's stream, after what the compute stream has been given."""
+        group, stream = self.groups[dimension], STREAMS[dimension]
+        work: Communication = yield collective(group, name, nbytes, async_op=True, stream=stream, device=self.device)
+        self.ledger.watch(work, dimension)
+        return work
+
+    # Messages --------------------------------------------------------------------------
+
+    def _receive(self, one: Pass) -> Generator[Any, Any, Communication | None]:
+        edge = self.work.place(self.stage, one).receives
+        if edge is None:
+            return None
+        group = self.groups[edge]
+        work: Communication = yield irecv(self.work.message, 0, group=group, stream=edge.stream, device=self.device)
+        self.ledger.watch(work, "pp")
+        return work
+
+    def _await(self, message: Communication | None) -> Steps:
+        if message is not None:
+            yield from self._hold([message], "pp")
+            if self.pacing.synchronous:
+                yield wait(message, why="wait: message")
+            yield from self._items(self.work.received, "forward")
+
+    def _send(self, one: Pass) -> Steps:
+        edge = self.work.place(self.stage, one).sends
+        if edge is not None:
+            yield isend(self.work.message, 1, group=self.groups[edge], stream=edge.stream, device=self.device)
+
+    # The end of a step -----------------------------------------------------------------
+
+    def _reduce(self, bucket: Bucket) -> Steps:
+        """Add up the gradients of a bucket over the data-parallel ranks."""
+        if "dp" in self.groups:
+            name = "reduce-scatter" if self.pacing.sharded else "all-reduce"
+            nbytes = bucket.weights * self.work.ends[self.stage].gradient
+            self._reduced.append((yield from self._collective("dp", name, nbytes)))
+
+    def _end(self) -> Steps:
+        """Add up gradients, find their norm, update the weights and gather them."""
+        end = self.work.ends[self.stage]
+        if not self.pacing.gradients:
+            for bucket in self.buckets:
+                yield from self._reduce(bucket)
+        yield from self._hold(self._reduced, "dp")
+        self._reduced.clear()
+        yield from self._items(end.replicated, "update")
+        if "pp" in self.groups:  # the embedding that is the head too
+            yield from self._hold([(yield from self._collective("pp", "all-reduce", self.work.tied))], "pp")
+        yield from self._items(end.norm, "update")
+        if end.norm and "norm" in self.groups:
+            yield from self._hold([(yield from self._collective("norm", "all-reduce", NORM))], "norm")
+        if end.norm:
+            yield item(self.device)  # total_norm.item()
+        yield from self._items(end.update, "update")
+        if self.pacing.sharded and "dp" in self.groups:
+            yield from self._gather(end.weight)
+
+    def _gather(self, nbytes: float) -> Steps:
+        """Gather the weights that the other data-parallel ranks have updated."""
+        for bucket in reversed(self.buckets):
+            work = yield from self._collective("dp", "all-gather", bucket.weights * nbytes)
+            if self.pacing.weights:
+                self._gathered |= {(bucket.chunk, index): work for index in bucket.layers}
+            else:
+                yield from self._hold([work], "dp")
+
+    def _hold(self, works: Iterable[Communication], dimension: Dimension) -> Steps:
+        """Let the compute stream wait for communication."""
+        for work in works:
+            yield launch(Hold(work, self.ledger, dimension), self.device)

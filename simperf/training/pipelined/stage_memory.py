@@ -1,0 +1,94 @@
+"""Memory of each stage of a divided model: from what its layers keep and its rank holds to its peak."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from simperf.layout import Layout
+from simperf.memory import (
+    ChunkMemory,
+    LayerMemory,
+    ParameterBytes,
+    StageMemory,
+    TensorKind,
+    allocated,
+    stage_memory,
+    state_memory,
+    workspace,
+)
+from simperf.training.pipelined.work import StepWork
+from simperf.workload.layer_kernels import LayerKernels
+from simperf.workload.precision import element_size
+from simperf.workload.transformers.passes import LayerPasses
+
+__all__ = ["Library", "libraries_of", "work_memory"]
+
+Library: TypeAlias = Literal["torch", "transformer-engine"]
+_SINGLE = element_size("fp32")
+#: states of Adam in fp32, for each weight
+_ADAM = 2
+
+
+def libraries_of(kernels: LayerKernels) -> tuple[Library, ...]:
+    """Libraries of the blocks' matrix products; Transformer Engine is known by its placeholders."""
+    return ("transformer-engine",) if kernels.placeholders == "by-shape" else ("torch",)
+
+
+def work_memory(
+    work: StepWork, layout: Layout, *, libraries: Sequence[Library] = (), architecture: str = ""
+) -> tuple[StageMemory, ...]:
+    """Memory of a rank of each stage over a step.
+
+    Parameters
+    ----------
+    work : StepWork
+        Layers of each part of the model, the schedule, and bytes of messages, weights and gradients.
+    layout : Layout
+        Sharding, and the ranks that share.
+    libraries : sequence of str
+        Whose matrix products keep a workspace, beside that of PyTorch for the head: see `simperf.memory.workspace`.
+    architecture : str
+        Of the GPU.
+    """
+    found: dict[object, StageMemory] = {}
+    stages = []
+    for stage, order in enumerate(work.plan.stages):
+        numbers = work.chunks(stage)
+        own = [work.layers(stage, number) for number in numbers]
+        chunks = tuple(_chunk(work, stage, number) for number in numbers)
+        if (order, chunks) not in found:
+            layers = [layer for chunk in own for layer in chunk]
+            resident = _resident(layers, work, stage, layout)
+            head = any(layer.name == "head" for layer in layers)
+            products: set[Library] = {*libraries, "torch"} if head else {*libraries}
+            if products:
+                resident["workspace"] = sum(allocated(workspace(one, architecture)) for one in products)
+            found[order, chunks] = stage_memory(order, chunks, resident)
+        stages.append(found[order, chunks])
+    return tuple(stages)
+
+
+def _chunk(work: StepWork, stage: int, number: int) -> ChunkMemory:
+    part = work.part(stage, number)
+    sends, returns = part < len(work.parts) - 1, part > 0
+    layers = tuple(_layer(one) for one in work.layers(stage, number))
+    return ChunkMemory(layers, work.message if sends else 0.0, work.message if returns else 0.0)
+
+
+def _layer(one: LayerPasses) -> LayerMemory:
+    kept = sum(allocated(tensor.nbytes) for tensor in one.kept)
+    return LayerMemory(one.name, kept, one.temporary_forward, one.temporary_backward)
+
+
+def _resident(layers: Sequence[LayerPasses], work: StepWork, stage: int, layout: Layout) -> dict[TensorKind, float]:
+    """What a rank of a stage holds for the whole step, by kind [B]."""
+    end = work.ends[stage]
+    master = _SINGLE if end.weight < _SINGLE else 0.0
+    each = ParameterBytes(end.weight, end.gradient, master, _ADAM * _SINGLE)
+    weights = sum(layer.parameters for layer in layers)
+    found = state_memory(weights, each, sharding=layout.sharding, over=layout.dp * layout.cp)
+    placeholders = {one.name: one.nbytes for layer in layers for one in layer.placeholders}
+    if placeholders:
+        found["gradient placeholders"] = sum(map(allocated, placeholders.values()))
+    return found

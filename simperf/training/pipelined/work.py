@@ -1,0 +1,217 @@
+"""The work of a pipeline's stages: layers of each part of the model, messages between parts, buckets of gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
+
+from simperf.schedules import Pass, Schedule
+from simperf.workload.transformers.passes import Item, LayerPasses, Sync
+
+__all__ = ["Bucket", "Edge", "Place", "StepEnd", "StepWork", "assign_buckets"]
+
+
+class Edge(NamedTuple):
+    """Neighbouring parts of a model between which messages go: activations forward, their gradients backward.
+
+    Parameters
+    ----------
+    backward : bool
+        Whether gradients go.
+    copy : int
+        Copy of the model, 0 or 1.
+    part : int
+        The earlier one of the two parts.
+    """
+
+    backward: bool
+    copy: int
+    part: int
+
+    @property
+    def stream(self) -> str:
+        """Stream on which its messages run."""
+        second = "'" if self.copy else ""
+        return f"pipeline {'B' if self.backward else 'F'}{self.part}{second}"
+
+
+class Place(NamedTuple):
+    """Where a pass is in the model.
+
+    Parameters
+    ----------
+    part : int
+        Of the model, counted along its way.
+    receives, sends : Edge or None
+        Messages before and after it; None where the neighbour is on the same stage, or there is none.
+    """
+
+    part: int
+    receives: Edge | None
+    sends: Edge | None
+
+
+class Bucket(NamedTuple):
+    """Gradients of layers of one part that travel together.
+
+    Parameters
+    ----------
+    chunk : int
+        Of the stage.
+    ready : int
+        Index of the layer whose backward pass completes it.
+    layers : tuple of int
+        Indices of its layers.
+    weights : int
+        Number of weights.
+    """
+
+    chunk: int
+    ready: int
+    layers: tuple[int, ...]
+    weights: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnd:
+    """What a rank does before the passes of a step, and after them.
+
+    Parameters
+    ----------
+    begin : tuple of Item
+        Before the first pass.
+    replicated : tuple of Item
+        The sum of gradients of weights that each tensor-parallel rank has, after those of data-parallel ranks.
+    norm : tuple of Item
+        The norm of its gradients; empty without clipping.
+    update : tuple of Item
+        Clipping and the optimizer.
+    gradient : float
+        Bytes of a gradient as it travels [B].
+    weight : float
+        Bytes of a weight as it is gathered [B].
+    """
+
+    begin: tuple[Item, ...] = ()
+    replicated: tuple[Item, ...] = ()
+    norm: tuple[Item, ...] = ()
+    update: tuple[Item, ...] = ()
+    gradient: float = 4.0
+    weight: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class StepWork:
+    """The work of a step on all stages.
+
+    Parameters
+    ----------
+    plan : Schedule
+    parts : tuple of tuple of LayerPasses
+        Layers of each part of the model, in the order of the forward pass; the first has the embedding, the last the
+        head.
+    message : float
+        Of the activations of a micro-batch between two parts, for one rank [B].
+    ends : tuple of StepEnd
+        Of each stage.
+    tied : float
+        Gradients that the first and the last stage add up, of an embedding that is the head too [B].
+    received : tuple of Item
+        What a rank does with a message before it computes.
+    """
+
+    plan: Schedule
+    parts: tuple[tuple[LayerPasses, ...], ...]
+    message: float
+    ends: tuple[StepEnd, ...]
+    tied: float = 0.0
+    received: tuple[Item, ...] = ()
+    _places: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        for copy, (path, _) in enumerate(self.plan.paths):
+            for part, at in enumerate(path):
+                self._places[at] = copy, part
+
+    @property
+    def stages(self) -> int:
+        """Stages of the pipeline."""
+        return len(self.plan.stages)
+
+    def part(self, stage: int, chunk: int) -> int:
+        """The part of the model that a chunk of a stage is."""
+        return self._places[stage, chunk][1]
+
+    def layers(self, stage: int, chunk: int) -> tuple[LayerPasses, ...]:
+        """Layers of a chunk of a stage."""
+        return self.parts[self.part(stage, chunk)]
+
+    def chunks(self, stage: int) -> list[int]:
+        """Chunks of a stage."""
+        return sorted(chunk for at, chunk in self._places if at == stage)
+
+    def place(self, stage: int, one: Pass) -> Place:
+        """Where a pass of a stage is in the model."""
+        copy, part = self._places[stage, one.chunk]
+        path = self.plan.paths[copy][0]
+
+        def edge(backward: bool, earlier: int) -> Edge | None:
+            inside = 0 <= earlier < len(path) - 1
+            return Edge(backward, copy, earlier) if inside and path[earlier][0] != path[earlier + 1][0] else None
+
+        if one.kind == "F":
+            return Place(part, edge(False, part - 1), edge(False, part))
+        if one.kind == "B":
+            return Place(part, edge(True, part), edge(True, part - 1))
+        return Place(part, None, None)
+
+    def edges(self) -> Iterator[tuple[Edge, int, int]]:
+        """All edges with the stages of sender and receiver."""
+        for copy, (path, _) in enumerate(self.plan.paths):
+            for part, ((here, _), (there, _)) in enumerate(pairwise(path)):
+                if here != there:
+                    yield Edge(False, copy, part), here, there
+                    yield Edge(True, copy, part), there, here
+
+    def syncs(self, stage: int) -> Iterator[Sync]:
+        """All collectives in the passes of a stage."""
+        for chunk in self.chunks(stage):
+            for layer in self.layers(stage, chunk):
+                for items in (layer.forward, layer.backward, layer.input_gradients, layer.weight_gradients):
+                    yield from (item for item in items if isinstance(item, Sync))
+        end = self.ends[stage]
+        for items in (end.begin, end.replicated, end.norm, end.update, self.received):
+            yield from (item for item in items if isinstance(item, Sync))
+
+
+def assign_buckets(chunk: int, layers: Sequence[LayerPasses], size: float, gradient: float) -> list[Bucket]:
+    """Buckets of gradients, the first one ready first: layers from the last one on, until a bucket is full.
+
+    Parameters
+    ----------
+    chunk : int
+    layers : sequence of LayerPasses
+    size : float
+        At which a bucket is closed [B]; infinite for one bucket.
+    gradient : float
+        Bytes of a gradient [B].
+
+    Examples
+    --------
+    >>> from simperf.workload.transformers.dimensions import Weight
+    >>> layers = [LayerPasses("block", (), (), (), (), (), 0.0, 0.0, (Weight("w", (10,)),))] * 3
+    >>> [(one.ready, one.layers) for one in assign_buckets(0, layers, 80.0, 4.0)]
+    [(1, (2, 1)), (0, (0,))]
+    """
+    found: list[Bucket] = []
+    inside: list[int] = []
+    weights = 0
+    for index in reversed(range(len(layers))):
+        inside.append(index)
+        weights += layers[index].parameters
+        if weights and (weights * gradient >= size or index == 0):
+            found.append(Bucket(chunk, index, tuple(inside), weights))
+            inside, weights = [], 0
+    return found

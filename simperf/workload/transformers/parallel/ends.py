@@ -1,0 +1,306 @@
+"""The passes of the embedding, and of the head with its loss, on one rank: the vocabulary is divided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from simperf.workload.kinds.memory import copy, embedding, fill
+from simperf.workload.layer_kernels import LayerKernels
+from simperf.workload.transformers import arithmetic
+from simperf.workload.transformers.dimensions import Weight
+from simperf.workload.transformers.parallel.block import NormStep
+from simperf.workload.transformers.parallel.linear import Linear, accumulated
+from simperf.workload.transformers.parallel.operations import SINGLE, each
+from simperf.workload.transformers.parallel.record import PassRecord
+from simperf.workload.transformers.parallel.sizes import RankSizes
+from simperf.workload.transformers.passes import Kept, LayerPasses
+
+__all__ = ["Embedding", "Head"]
+
+#: bytes of a token's number
+_TOKEN = 8.0
+#: kinds of kernels of the loss that are not named by their arithmetic
+_KINDS = {"exp": "cross_entropy", "logits.gradient": "cross_entropy_backward"}
+
+
+@dataclass(frozen=True, slots=True)
+class Embedding:
+    """The embedding of tokens, and of places if those are learned.
+
+    Parameters
+    ----------
+    sizes : RankSizes
+    kernels : LayerKernels
+    """
+
+    sizes: RankSizes
+    kernels: LayerKernels
+
+    def passes(self) -> LayerPasses:
+        """Passes of the embedding."""
+        sizes = self.sizes
+        forward = PassRecord(held=[Kept("tokens", _TOKEN * sizes.tokens)])
+        self._forward(forward)
+        peak = forward.peak
+        kept = forward.kept(("tokens", "embedded", "embed_norm.statistics", "mask"))
+        backward = PassRecord(held=kept)
+        backward.hold("output.gradient", sizes.local)
+        self._backward(backward)
+        assert backward.tensors == ("tokens",), backward.tensors
+        held = sum(one.nbytes for one in kept)
+        first = [one for one in _ends(sizes) if not one.name.startswith(("norm.", "head."))]
+        return LayerPasses(
+            name="embedding",
+            forward=tuple(forward.items),
+            backward=tuple(backward.items),
+            input_gradients=tuple(backward.items),
+            weight_gradients=(),
+            kept=kept,
+            temporary_forward=peak - held,
+            temporary_backward=backward.peak - held,
+            weights=tuple(sizes.weight(one) for one in first),
+            replicated=tuple(one for one in first if sizes.is_whole(one)),
+        )
+
+    def _forward(self, record: PassRecord) -> None:
+        sizes, model, width = self.sizes, self.sizes.model, self.sizes.width
+        n, dtype = sizes.tokens * sizes.hidden, sizes.precision
+        others = 1.0 - 1.0 / sizes.tp
+        if sizes.tp > 1:
+            mask = each("mask", sizes.tokens, flops=4, read=2 * _TOKEN, written=_TOKEN + 1, dtype="fp32")
+            record.op(mask, "embed.mask")
+        record.op(embedding(sizes.tokens, sizes.hidden, dtype=dtype), "embed", makes=[Kept("found", sizes.whole)])
+        if sizes.tp > 1:
+            record.op(each("masked_fill", n, flops=0.0, read=0.0, written=width * others, dtype=dtype), "embed.zero")
+        scatters = sizes.sequence_parallel and model.positions != "learned"
+        if sizes.microbatch > 1 and scatters:
+            record.op(copy(n, dtype=dtype), "embed.transpose")
+        if scatters:
+            record.sync("reduce-scatter", sizes.whole, "embed.reduce")
+            record.hold("scattered", sizes.local)
+            record.free("found")
+        elif sizes.tp > 1:
+            record.sync("all-reduce", sizes.whole, "embed.reduce")
+        x = "scattered" if scatters else "found"
+        if model.positions == "learned":
+            places = embedding(model.sequence, sizes.hidden, dtype=dtype)
+            record.op(places, "position", makes=[Kept("places", sizes.whole / sizes.microbatch)])
+            added = each("add", n, read=(1 + 1 / sizes.microbatch) * width, written=width, dtype=dtype)
+            record.op(added, "position.add", makes=[Kept("sum", sizes.whole)], frees=(x, "places"))
+            x = "sum"
+        if sizes.microbatch > 1 and not scatters:
+            record.op(copy(n, dtype=dtype), "embed.transpose")
+        if sizes.sequence_parallel and not scatters:
+            record.op(copy(n // sizes.tp, dtype=dtype), "embed.split", makes=[Kept("split", sizes.local)], frees=(x,))
+            x = "split"
+        if model.embed_norm:
+            record.hold("embedded", sizes.local)
+            record.free(x)
+            x = self._norm.forward(record)
+        if model.dropout:
+            local = sizes.local_tokens * sizes.hidden
+            drop = each("dropout", local, flops=arithmetic.DROP, read=width, written=width + 1, dtype=dtype)
+            record.op(
+                drop, "embed.dropout", makes=[Kept("output", sizes.local), Kept("mask", float(local))], frees=(x,)
+            )
+
+    def _backward(self, record: PassRecord) -> None:
+        sizes, model, width = self.sizes, self.sizes.model, self.sizes.width
+        n, dtype, gradient = sizes.tokens * sizes.hidden, sizes.precision, "output.gradient"
+        if model.dropout:
+            local = sizes.local_tokens * sizes.hidden
+            back = each("dropout_backward", local, read=width + 1, written=width, dtype=dtype)
+            made = [Kept("dropped.gradient", sizes.local)]
+            record.op(back, "embed.dropout.gradient", makes=made, frees=(gradient, "mask"))
+            gradient = "dropped.gradient"
+        if model.embed_norm:
+            gradient = self._norm.backward(record, gradient, "embedded")
+        if sizes.sequence_parallel:
+            record.sync("all-gather", sizes.whole, "embed.gather")
+            record.hold("gathered", sizes.whole)
+            record.free(gradient)
+            gradient = "gathered"
+        if sizes.microbatch > 1:
+            record.op(copy(n, dtype=dtype), "embed.transpose.back")
+        if model.positions == "learned":
+            places = model.sequence * sizes.hidden
+            if sizes.microbatch > 1:
+                total = each("sum", n, read=width, written=width / sizes.microbatch, dtype=dtype, family="reduction")
+                record.op(total, "position.sum")
+            self._table(record, "position", places, places)
+        if sizes.tp > 1:
+            zeros = each("masked_fill", n, flops=0.0, read=0.0, written=width * (1.0 - 1.0 / sizes.tp), dtype=dtype)
+            record.op(zeros, "embed.zero.back")
+        self._table(record, "embed", sizes.vocabulary * sizes.hidden, n)
+        record.free(gradient)
+
+    @property
+    def _norm(self) -> NormStep:
+        return NormStep("embed_norm", self.sizes, self.kernels)
+
+    def _table(self, record: PassRecord, name: str, elements: int, n: int) -> None:
+        """Gradient of a table: all zero but for the rows that were looked up."""
+        sizes, width = self.sizes, self.sizes.width
+        op = embedding(n // sizes.hidden, sizes.hidden, dtype=sizes.precision)
+        op = replace(op, kind="embedding_dense_backward", nbytes_written=width * elements, holds=width * elements)
+        record.op(op, f"{name}.gradient", makes=[Kept(f"{name}.gradient", width * elements)])
+        accumulated(record, name, elements, self.kernels, sizes)
+        record.free(f"{name}.gradient")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The last normalisation, the logits, and their cross-entropy.
+
+    Parameters
+    ----------
+    sizes : RankSizes
+    kernels : LayerKernels
+    """
+
+    sizes: RankSizes
+    kernels: LayerKernels
+
+    def passes(self) -> LayerPasses:
+        """Passes of the head."""
+        sizes = self.sizes
+        forward = PassRecord(held=[Kept("input", sizes.local), Kept("targets", _TOKEN * sizes.tokens)])
+        self._forward(forward)
+        peak = forward.peak
+        kept = forward.kept(("input", *self._norm.kept, "targets", "target.mask", self._probabilities))
+        backward = PassRecord(held=kept)
+        self._backward(backward)
+        assert len(backward.tensors) == 1, backward.tensors  # the gradient of its input
+        held = sum(one.nbytes for one in kept)
+        last = [one for one in _ends(sizes) if one.name.startswith(("norm.", "head."))]
+        if sizes.model.tied:
+            last.append(Weight("embed.weight", (sizes.model.vocabulary, sizes.hidden)))
+        return LayerPasses(
+            name="head",
+            forward=tuple(forward.items),
+            backward=tuple(backward.items),
+            input_gradients=backward.inputs,
+            weight_gradients=backward.weights,
+            kept=kept,
+            temporary_forward=peak - held,
+            temporary_backward=backward.peak - held,
+            weights=tuple(sizes.weight(one) for one in last),
+            replicated=tuple(one for one in last if sizes.is_whole(one)),
+            placeholders=self._matrix.placeholders,
+        )
+
+    @property
+    def _norm(self) -> NormStep:
+        return NormStep("norm", self.sizes, self.kernels)
+
+    @property
+    def _probabilities(self) -> str:
+        """What the loss keeps of the logits: probabilities in fp32, or their gradient, which has taken their place."""
+        return "head.output" if self.kernels.cross_entropy == "in-place" else "softmax"
+
+    @property
+    def _matrix(self) -> Linear:
+        return Linear("head", self.sizes.hidden, self.sizes.vocabulary, self.sizes, self.kernels)
+
+    @property
+    def _logits(self) -> int:
+        return self.sizes.tokens * self.sizes.vocabulary
+
+    def _forward(self, record: PassRecord) -> None:
+        """Operations from ``input`` to the loss."""
+        self._matrix.forward(record, self._norm.forward(record))
+        if self.kernels.cross_entropy == "in-place":
+            self._in_place(record)
+        else:
+            self._written(record)
+        loss = each("loss", self.sizes.tokens, flops=arithmetic.LOG + 2, read=3 * SINGLE, written=SINGLE, dtype="fp32")
+        record.op(loss, "loss")
+
+    def _in_place(self, record: PassRecord) -> None:
+        """Cross-entropy by an online softmax: a largest logit, a sum and the target's logit for each row."""
+        sizes, width = self.sizes, self.sizes.width
+        self._each(record, "max", 2.0 + arithmetic.EXPONENTIAL, read=width, family="normalization")
+        if sizes.tp > 1:
+            record.sync("all-gather", 3 * SINGLE * sizes.tokens * sizes.tp, "loss.max.gather")
+        flops = 1.0 + arithmetic.EXPONENTIAL + arithmetic.DIVIDE
+        self._each(record, "exp", flops, read=width, written=width, family="normalization")
+
+    def _written(self, record: PassRecord) -> None:
+        """Cross-entropy that writes probabilities in fp32."""
+        sizes, fused = self.sizes, self.kernels.cross_entropy == "fused"
+        rows, width = SINGLE * sizes.tokens, sizes.width
+        record.hold("softmax", SINGLE * self._logits)
+        if fused:
+            self._each(record, "max", 1.0, read=width, written=SINGLE)
+        else:
+            if width != SINGLE:
+                self._each(record, "cast", 0.0, read=width, written=SINGLE)
+            self._each(record, "max", 1.0, read=SINGLE, family="reduction")
+        record.free("head.output")
+        self._reduce(record, rows, "max")
+        record.hold("target.mask", sizes.tokens * (1.0 + _TOKEN))
+        if fused:
+            flops = 2.0 + arithmetic.EXPONENTIAL
+            self._each(record, "exp", flops, read=SINGLE, written=SINGLE, family="normalization")
+            self._reduce(record, 2 * rows, "sum")
+        else:
+            self._each(record, "sub", 1.0, read=SINGLE, written=SINGLE)
+            self._each(record, "exp", arithmetic.EXPONENTIAL, read=SINGLE, written=SINGLE)
+            self._each(record, "sum", 1.0, read=SINGLE, family="reduction")
+            self._reduce(record, rows, "target")
+            self._reduce(record, rows, "sum")
+        self._each(record, "div", arithmetic.DIVIDE, read=SINGLE, written=SINGLE)
+
+    def _backward(self, record: PassRecord) -> None:
+        """Operations from the loss to the gradient of ``input``."""
+        sizes, matrix = self.sizes, self._matrix
+        record.op(fill(sizes.tokens, dtype="fp32"), "loss.gradient")
+        width, gradient = sizes.width, "logits.gradient"
+        if self.kernels.cross_entropy == "in-place":
+            gradient = "head.output"
+            self._each(record, "logits.gradient", 1.0, read=width, written=width)
+            record.free("targets")
+        else:
+            narrows = self.kernels.cross_entropy == "unfused" and width != SINGLE
+            self._each(record, "logits.gradient", 2.0, read=SINGLE, written=SINGLE if narrows else width)
+            record.hold(gradient, matrix.output)
+            if narrows:
+                self._each(record, "cast.back", 0.0, read=SINGLE, written=width)
+            record.free("softmax", "target.mask", "targets")
+        found = matrix.backward(record, gradient, self._norm.kept[0])
+        self._norm.backward(record, found, "input")
+
+    def _each(
+        self,
+        record: PassRecord,
+        name: str,
+        flops: float,
+        *,
+        read: float,
+        written: float = 0.0,
+        family: str = "elementwise",
+    ) -> None:
+        """A kernel over all logits of this rank."""
+        op = each(
+            _KINDS.get(name, name.partition(".")[0]),
+            self._logits,
+            flops=flops,
+            read=read,
+            written=written,
+            dtype="fp32",
+            family=family,
+            row=float(self.sizes.vocabulary),
+        )
+        record.op(op, f"loss.{name}")
+
+    def _reduce(self, record: PassRecord, nbytes: float, name: str) -> None:
+        """An all-reduce of so many bytes over the ranks that share the vocabulary."""
+        if self.sizes.tp > 1:
+            record.sync("all-reduce", nbytes, f"loss.{name}.reduce")
+
+
+def _ends(sizes: RankSizes) -> list[Weight]:
+    """Weights of the model before and behind the blocks."""
+    model = sizes.model
+    single = replace(model, layers=1, window_layers=0, dense_layers=0)
+    return [one for one in single.weights() if not one.name.startswith(("blocks.", "mtp."))]

@@ -1,0 +1,181 @@
+"""Matrices that tensor-parallel ranks share, by their outputs or their inputs, as in Megatron-LM.
+
+Shoeybi et al., "Megatron-LM: Training Multi-Billion Parameter Language Models Using Model Parallelism", 2019; with the
+tokens shared between matrices Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models",
+MLSys 2023. The order of collectives is that of Megatron-Core and Transformer Engine: backward, the input is gathered
+again beside the input's gradient, whose reduction runs beside the weight's gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simperf.workload.kinds.dense import linear, matmul
+from simperf.workload.layer_kernels import LayerKernels
+from simperf.workload.precision import element_size
+from simperf.workload.transformers.parallel.operations import each, weight_product
+from simperf.workload.transformers.parallel.record import PassRecord
+from simperf.workload.transformers.parallel.sizes import RankSizes
+from simperf.workload.transformers.passes import Kept
+
+__all__ = ["Linear", "accumulated", "gradient_width"]
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A rank's part of a matrix.
+
+    Parameters
+    ----------
+    name : str
+    fan_in, fan_out : int
+        Of this rank.
+    sizes : RankSizes
+    kernels : LayerKernels
+    row : bool
+        Whether ranks share its inputs, and add up what each makes; otherwise they share its outputs.
+    bias : bool
+        Whether it has a bias that is added to what it makes: a row's is added later.
+    """
+
+    name: str
+    fan_in: int
+    fan_out: int
+    sizes: RankSizes
+    kernels: LayerKernels
+    row: bool = False
+    bias: bool = False
+
+    @property
+    def input(self) -> float:
+        """What the product reads beside the weight [B]."""
+        return self.sizes.width * self.sizes.tokens * self.fan_in
+
+    @property
+    def output(self) -> float:
+        """What it makes [B]."""
+        return self.sizes.width * self.sizes.tokens * self.fan_out
+
+    @property
+    def placeholders(self) -> tuple[Kept, ...]:
+        """Memory in place of its gradient, named by its shape."""
+        if self.kernels.placeholders == "none" or self.kernels.gradient_accumulation != "fused":
+            return ()
+        name = f"gradient {self.fan_out} x {self.fan_in}"
+        return (Kept(name, self.sizes.width * self.fan_in * self.fan_out),)
+
+    def forward(self, record: PassRecord, x: str, *, frees: tuple[str, ...] = ()) -> str:
+        """Collectives and the product; the name of what it makes, with all tokens, or of a row with this rank's.
+
+        Parameters
+        ----------
+        record : PassRecord
+        x : str
+            What it reads.
+        frees : tuple of str
+            What nothing reads behind it.
+        """
+        name, sizes, made = self.name, self.sizes, f"{self.name}.output"
+        gathers = sizes.sequence_parallel and not self.row
+        if gathers:
+            record.sync("all-gather", self.input, f"{name}.gather")
+            record.hold(f"{name}.gathered", self.input)
+        fused = self.bias and self.kernels.bias == "fused"
+        op = linear(sizes.tokens, self.fan_in, fan_out=self.fan_out, bias=fused, dtype=sizes.precision)
+        gathered = (f"{name}.gathered",) if gathers else ()
+        record.op(op, name, makes=[Kept(made, self.output)], frees=(*frees, *gathered))
+        if self.bias and not fused:
+            elements, width = sizes.tokens * self.fan_out, sizes.width
+            added = each("add", elements, read=width, written=width, dtype=sizes.precision)
+            record.hold(f"{name}.sum", self.output)
+            record.op(added, f"{name}.bias", frees=(made,))
+            made = f"{name}.sum"
+        if not self.row or sizes.tp == 1:
+            return made
+        if not sizes.sequence_parallel:
+            record.sync("all-reduce", self.output, f"{name}.reduce")
+            return made
+        record.sync("reduce-scatter", self.output, f"{name}.reduce")
+        record.hold(f"{name}.reduced", self.output / sizes.tp)
+        record.free(made)
+        return f"{name}.reduced"
+
+    def backward(self, record: PassRecord, gradient: str, x: str, *, last: bool = True) -> str:
+        """Gradients of what it reads, and of the weight; the name of the former.
+
+        Parameters
+        ----------
+        record : PassRecord
+        gradient : str
+            Of what it makes; of a row with this rank's tokens.
+        x : str
+            What it read, to be freed behind it; empty for what something else frees.
+        last : bool
+            Whether nothing behind it reads `gradient`.
+        """
+        name, sizes, found = self.name, self.sizes, f"{self.name}.input.gradient"
+        beside = self.kernels.gradient_overlap == "beside"
+        gathers = sizes.sequence_parallel
+        behind = [x] if x else []
+        if gathers and self.row:
+            record.sync("all-gather", self.output, f"{name}.gradient.gather")
+            record.hold(f"{name}.gradient.gathered", self.output)
+            behind.append(f"{name}.gradient.gathered")
+        elif gathers:
+            record.sync("all-gather", self.input, f"{name}.gather.back", waits=not beside, weights=True)
+            record.hold(f"{name}.gathered", self.input)
+            behind.append(f"{name}.gathered")
+        op = matmul(sizes.tokens, self.fan_in, k=self.fan_out, dtype=sizes.precision)
+        record.op(op, f"{name}.input.gradient", makes=[Kept(found, self.input)])
+        record.wait(f"{name}.gather.back", weights=True)
+        reduces = sizes.tp > 1 and not self.row
+        if reduces:
+            record.sync(
+                "reduce-scatter" if gathers else "all-reduce", self.input, f"{name}.reduce.back", waits=not beside
+            )
+            if gathers:
+                record.hold(f"{name}.input.gradient.reduced", self.input / sizes.tp)
+                behind.append(found)
+                found = f"{name}.input.gradient.reduced"
+        self._weight(record)
+        if self.bias and self.kernels.bias != "fused":
+            self.bias_gradient(record, sizes.tokens)
+        elif self.bias:
+            accumulated(record, f"{name}.bias", self.fan_out, self.kernels, sizes)
+        record.wait(f"{name}.reduce.back")
+        record.free(*behind, *((gradient,) if last else ()))
+        return found
+
+    def bias_gradient(self, record: PassRecord, tokens: int) -> None:
+        """The gradient of its bias: a sum over tokens."""
+        size, width = tokens * self.fan_out, self.sizes.width
+        total = each("sum", size, read=width, written=0.0, dtype=self.sizes.precision, family="reduction")
+        record.op(total, f"{self.name}.bias.gradient", weights=True)
+        accumulated(record, f"{self.name}.bias", self.fan_out, self.kernels, self.sizes)
+
+    def _weight(self, record: PassRecord) -> None:
+        """The gradient of the weight, added up over micro-batches."""
+        fused = self.kernels.gradient_accumulation == "fused"
+        name, sizes = f"{self.name}.weight", self.sizes
+        into = gradient_width(self.kernels, sizes) if fused else sizes.width
+        tokens, precision = sizes.tokens, sizes.precision
+        op = weight_product(self.fan_out, self.fan_in, k=tokens, dtype=precision, into=into, adds=fused)
+        if fused:
+            record.op(op, f"{name}.gradient", weights=True)
+            return
+        elements = self.fan_in * self.fan_out
+        record.op(op, f"{name}.gradient", makes=[Kept(f"{name}.gradient", sizes.width * elements)], weights=True)
+        accumulated(record, name, elements, self.kernels, sizes)
+        record.free(f"{name}.gradient")
+
+
+def accumulated(record: PassRecord, name: str, elements: int, kernels: LayerKernels, sizes: RankSizes) -> None:
+    """The kernel that adds a gradient to that of the micro-batches before."""
+    into = gradient_width(kernels, sizes)
+    op = each("add", elements, read=sizes.width + into, written=into, dtype="fp32" if into == 4 else sizes.precision)
+    record.op(op, f"{name}.accumulate", weights=True)
+
+
+def gradient_width(kernels: LayerKernels, sizes: RankSizes) -> float:
+    """Bytes of an element of the buffer that gradients are added up in."""
+    return element_size("fp32") if kernels.gradients == "fp32" else sizes.width

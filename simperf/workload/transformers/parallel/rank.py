@@ -1,0 +1,220 @@
+"""What one rank computes of a dense transformer under tensor and sequence parallelism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from simperf.errors import InputError, Problem, nearest
+from simperf.workload.layer_kernels import LayerKernels
+from simperf.workload.op import Op
+from simperf.workload.precision import element_size
+from simperf.workload.transformers.dimensions import Transformer
+from simperf.workload.transformers.flops import RECOMPUTATIONS, Recomputation
+from simperf.workload.transformers.parallel.block import Block
+from simperf.workload.transformers.parallel.ends import Embedding, Head
+from simperf.workload.transformers.parallel.linear import gradient_width
+from simperf.workload.transformers.parallel.operations import each
+from simperf.workload.transformers.parallel.sizes import RankSizes
+from simperf.workload.transformers.passes import Item, LayerPasses, Sync
+
+__all__ = ["RankPasses", "rank_passes"]
+
+#: arithmetic of Adam with decay of weights for each weight [FLOP]
+_ADAM = 21.0
+_SINGLE = element_size("fp32")
+
+
+@dataclass(frozen=True, slots=True)
+class RankPasses:
+    """The passes of one rank, and what it does with gradients and weights.
+
+    Parameters
+    ----------
+    embedding, block, head : LayerPasses
+    message_nbytes : float
+        what a stage sends to the next for a micro-batch, and gets back as its gradient [B]
+    received : tuple of Item
+        What a rank does with such a message before it computes.
+    weight_width, gradient_width, state_width : float
+        of an element: the weight; its gradient, added up over micro-batches; what the optimizer keeps, with a copy of
+        the weight in fp32 where weights are narrower [B]
+    tied : bool
+        Whether the head has the embedding's weights: the stages that have one of both add their gradients up.
+    sizes : RankSizes
+        What all of this is made of.
+    """
+
+    embedding: LayerPasses
+    block: LayerPasses
+    head: LayerPasses
+    message_nbytes: float
+    received: tuple[Item, ...]
+    weight_width: float
+    gradient_width: float
+    state_width: float
+    tied: bool
+    sizes: RankSizes
+
+    @property
+    def tied_nbytes(self) -> float:
+        """Gradient that the first and the last of several stages add up [B]; 0 if they share no weights."""
+        return self.gradient_width * self.sizes.vocabulary * self.sizes.hidden if self.tied else 0.0
+
+    def replicated_gradients(self, blocks: int, *, embedding: bool, head: bool) -> tuple[Item, ...]:
+        """The sum over tensor-parallel ranks of gradients of weights that each of them has, in one all-reduce.
+
+        With sequence parallelism each rank knows these gradients of its own tokens only (Megatron-Core,
+        finalize_model_grads.py); without, of all.
+
+        Parameters
+        ----------
+        blocks : int
+            Of the stage.
+        embedding, head : bool
+            Whether the stage has them.
+        """
+        if not self.sizes.sequence_parallel:
+            return ()
+        parts = [(self.block, blocks), (self.embedding, int(embedding)), (self.head, int(head))]
+        elements = sum(count * sum(one.elements for one in part.replicated) for part, count in parts)
+        if not elements:
+            return ()
+        width = self.gradient_width
+        op = each("copy", elements, flops=0.0, read=width, written=width, dtype="fp32", family="copy")
+        nbytes = width * elements
+        return (
+            replace(op, name="replicated.flatten"),
+            Sync("all-reduce", "tp", nbytes, "replicated"),
+            replace(op, name="replicated.unflatten"),
+        )
+
+    def clear_gradients(self, elements: int) -> Op:
+        """Zeros in the buffer of so many gradients, before a step."""
+        op = each("fill", elements, flops=0.0, read=0.0, written=self.gradient_width, dtype="fp32")
+        return replace(op, name="gradients.clear")
+
+    def clipping(self, elements: int, over: tuple[str, ...] = ()) -> tuple[Item, ...]:
+        """The norm of all gradients: the sum of squares of the so many that this rank owns, and all-reduces of it.
+
+        Gradients are scaled if it is too large, which it rarely is: that is not counted.
+
+        Parameters
+        ----------
+        elements : int
+        over : tuple of str
+            Dimensions of the layout whose ranks own different ones.
+        """
+        width = self.gradient_width
+        total = each("norm", elements, flops=2.0, read=width, written=0.0, dtype="fp32", family="reduction")
+        syncs = [Sync("all-reduce", name, _SINGLE, f"clip.{name}") for name in over]
+        return (replace(total, name="clip.norm"), *syncs)
+
+    def update(self, elements: int) -> tuple[Op, ...]:
+        """Adam over so many weights that this rank owns, and what goes before and behind it.
+
+        Gradients narrower than fp32 are copied to fp32; with fp16 they are divided by the scale of the loss and checked
+        (NVIDIA/Megatron-LM at 23e00ed0, megatron/core/optimizer/optimizer.py). Adam is one kernel over all weights;
+        weights narrower than fp32 are copied from those that it has updated.
+
+        Parameters
+        ----------
+        elements : int
+            With optimizer states divided over data-parallel ranks the part of one.
+        """
+        weights, gradients = self.weight_width, self.gradient_width
+        steps = [("gradients.copy", "copy", 0.0, gradients, _SINGLE, "copy")] if gradients < _SINGLE else []
+        if self.sizes.precision == "fp16":
+            steps.append(("gradients.unscale", "mul", 2.0, _SINGLE, _SINGLE, "elementwise"))
+        steps.append(("adam", "adam", _ADAM, 4 * _SINGLE, 3 * _SINGLE, "optimizer"))
+        if weights < _SINGLE:
+            steps.append(("weights.copy", "copy", 0.0, _SINGLE, weights, "copy"))
+        return tuple(
+            replace(
+                each(kind, elements, flops=flops, read=read, written=written, dtype="fp32", family=family), name=name
+            )
+            for name, kind, flops, read, written, family in steps
+        )
+
+    @property
+    def update_width(self) -> float:
+        """Of an element, what the update holds beside gradients and states: gradients in fp32, if narrower [B]."""
+        return _SINGLE if self.gradient_width < _SINGLE else 0.0
+
+
+def rank_passes(
+    model: Transformer,
+    kernels: LayerKernels,
+    *,
+    tp: int = 1,
+    sequence_parallel: bool = False,
+    microbatch: int = 1,
+    recompute: Recomputation = "none",
+    precision: str = "bf16",
+    scattered: bool = False,
+) -> RankPasses:
+    """What one of `tp` ranks computes of a dense model, the same on each.
+
+    Parameters
+    ----------
+    model : Transformer
+    kernels : LayerKernels
+        Of the software stack.
+    tp : int
+        Tensor parallelism: ranks that share each matrix.
+    sequence_parallel : bool
+        Whether they share the tokens between the matrices.
+    microbatch : int
+        Sequences.
+    recompute : str
+        What the backward pass computes again: nothing, the inside of attention (``"selective"``), or each layer from
+        its input (``"full"``).
+    precision : str
+        Of weights and activations.
+    scattered : bool
+        Whether each rank sends its part of a message to the next stage, where they gather it. With sequence parallelism
+        each rank has a part only.
+
+    Raises
+    ------
+    InputError
+        All that does not divide, an unknown recomputation, and models and kernels that are not yet played with a
+        layout.
+
+    Examples
+    --------
+    >>> small = Transformer(layers=2, hidden=64, heads=4, vocabulary=1024, sequence=16)
+    >>> passes = rank_passes(small, LayerKernels(norm="fused"), tp=2)
+    >>> [item.label for item in passes.block.forward if isinstance(item, Sync)]
+    ['projection.reduce', 'down.reduce']
+    >>> passes.block.parameters * 2 - 2 * 64 == sum(one.elements for one in small.block_weights("block"))
+    True
+    """
+    problems = []
+    if recompute not in RECOMPUTATIONS:
+        message = f"no such recomputation{nearest(str(recompute), RECOMPUTATIONS)}"
+        expected = ", ".join(RECOMPUTATIONS)
+        problems.append(Problem(message, key="recompute", value=str(recompute), expected=expected))
+    if not kernels.fuses_norm(model.norm):
+        message = f"{model.norm} normalization of several kernels is not yet played with a layout"
+        problems.append(Problem(message, key="norm", value=kernels.norm, expected='norm = "fused"'))
+    if scattered and (sequence_parallel or tp == 1):
+        message = "has no effect: each rank has " + ("a part of a message only" if sequence_parallel else "all of it")
+        problems.append(Problem(message, key="scattered", value="true", expected="false"))
+    if problems:
+        raise InputError(problems)
+    sizes = RankSizes(
+        model=model, tp=tp, sequence_parallel=sequence_parallel, microbatch=microbatch, precision=precision
+    )
+    gathers = (Sync("all-gather", "tp", sizes.whole, "message.gather"),) if scattered else ()
+    return RankPasses(
+        embedding=Embedding(sizes, kernels).passes(),
+        block=Block(sizes, kernels, recompute).passes(),
+        head=Head(sizes, kernels).passes(),
+        message_nbytes=sizes.whole / tp if scattered else sizes.local,
+        received=gathers,
+        weight_width=sizes.width,
+        gradient_width=gradient_width(kernels, sizes),
+        state_width=(2 if precision == "fp32" else 3) * _SINGLE,
+        tied=model.tied,
+        sizes=sizes,
+    )

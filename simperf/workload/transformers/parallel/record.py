@@ -1,0 +1,115 @@
+"""A pass of a layer as it is written down: its operations and collectives, and the memory that its tensors hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from simperf.workload.op import Op
+from simperf.workload.transformers.passes import Await, CollectiveName, Item, Kept, Sync
+
+__all__ = ["PassRecord"]
+
+
+class PassRecord:
+    """Items of a pass in the order in which they are launched.
+
+    A tensor counts from the item that makes it to the one behind which it is freed.
+
+    Parameters
+    ----------
+    dimension : str
+        Whose ranks its collectives are among.
+    held : iterable of Kept
+        Tensors that exist when it begins.
+    """
+
+    def __init__(self, dimension: str = "tp", held: Iterable[Kept] = ()) -> None:
+        self.dimension = dimension
+        self.items: list[Item] = []
+        self._weights: list[bool] = []
+        self._tensors: dict[str, float] = {}
+        self._now = self._peak = 0.0
+        self._prefix = ""
+        for one in held:
+            self.hold(one.name, one.nbytes)
+
+    def op(
+        self, op: Op, name: str, *, makes: Iterable[Kept] = (), frees: Iterable[str] = (), weights: bool = False
+    ) -> None:
+        """Add an operation.
+
+        Parameters
+        ----------
+        op : Op
+        name : str
+            Unique in the pass.
+        makes : iterable of Kept
+            Tensors that it makes.
+        frees : iterable of str
+            Tensors that nothing behind it reads.
+        weights : bool
+            Whether it belongs to the gradients of weights.
+        """
+        self._add(replace(op, name=self._prefix + name), weights=weights)
+        for one in makes:
+            self.hold(one.name, one.nbytes)
+        self.free(*frees)
+
+    def sync(
+        self, name: CollectiveName, nbytes: float, label: str, *, waits: bool = True, weights: bool = False
+    ) -> None:
+        """Add a collective."""
+        self._add(Sync(name, self.dimension, float(nbytes), self._prefix + label, waits), weights=weights)
+
+    def wait(self, label: str, *, weights: bool = False) -> None:
+        """Wait for a collective, unless it was waited for."""
+        label = self._prefix + label
+        if any(isinstance(one, Sync) and one.label == label and not one.waits for one in self.items):
+            self._add(Await(label), weights=weights)
+
+    def again(self, prefix: str) -> None:
+        """Names of what follows begin with `prefix`: it is computed again."""
+        self._prefix = prefix
+
+    def hold(self, name: str, nbytes: float) -> None:
+        """A tensor exists from here on."""
+        assert name not in self._tensors, name
+        self._tensors[name] = float(nbytes)
+        self._now += nbytes
+        self._peak = max(self._peak, self._now)
+
+    def free(self, *names: str) -> None:
+        """Tensors exist no longer."""
+        for name in names:
+            self._now -= self._tensors.pop(name)
+
+    def kept(self, names: Iterable[str]) -> tuple[Kept, ...]:
+        """Of all tensors that exist those of these names; the others are freed."""
+        found = tuple(Kept(name, self._tensors[name]) for name in names if name in self._tensors)
+        self.free(*(set(self._tensors) - {one.name for one in found}))
+        return found
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """Names of all tensors that exist."""
+        return tuple(self._tensors)
+
+    @property
+    def peak(self) -> float:
+        """Most memory that its tensors hold at a time [B]."""
+        return self._peak
+
+    @property
+    def inputs(self) -> tuple[Item, ...]:
+        """Items but those of the gradients of weights."""
+        return tuple(item for item, weights in zip(self.items, self._weights, strict=True) if not weights)
+
+    @property
+    def weights(self) -> tuple[Item, ...]:
+        """Items of the gradients of weights."""
+        return tuple(item for item, weights in zip(self.items, self._weights, strict=True) if weights)
+
+    def _add(self, item: Item, *, weights: bool) -> None:
+        self.items.append(item)
+        self._weights.append(weights)

@@ -1,0 +1,187 @@
+"""Sizes of what one tensor-parallel rank has of a transformer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from simperf.errors import InputError, Problem, nearest_divisors
+from simperf.workload.precision import element_size
+from simperf.workload.transformers.dimensions import Transformer, Weight
+
+__all__ = ["VOCABULARY_MULTIPLE", "RankSizes"]
+
+#: Megatron pads the vocabulary to a multiple of this on every rank (NVIDIA/Megatron-LM, arguments.py:
+#: make_vocab_size_divisible_by, 128 by default)
+VOCABULARY_MULTIPLE = 128
+#: precisions that weights and activations have
+_PRECISIONS = ("bf16", "fp16", "fp32")
+#: what no layout divides yet
+_NOT_YET = ("experts", "kv_rank", "window", "mtp", "sinks")
+#: matrices whose input is divided; of all others the output is
+_ROW = (".o.weight", ".down.weight")
+#: weights that every rank has as a whole
+_WHOLE = (".o.bias", ".down.bias", "norm1.", "norm2.", "_norm.", "position.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankSizes:
+    """Sizes of one rank's part of a model for one micro-batch.
+
+    Parameters
+    ----------
+    model : Transformer
+    tp : int
+        Ranks that share each matrix.
+    sequence_parallel : bool
+        Whether they share the tokens between the matrices, too (Korthikanti et al., "Reducing Activation Recomputation
+        in Large Transformer Models", MLSys 2023).
+    microbatch : int
+        Sequences.
+    precision : str
+        Of weights and activations: ``"bf16"``, ``"fp16"`` or ``"fp32"``.
+
+    Raises
+    ------
+    InputError
+        All that does not divide, and what no layout divides yet.
+
+    Examples
+    --------
+    >>> llama = Transformer(layers=32, hidden=4096, heads=32, ffn=11008, vocabulary=32000, sequence=4096)
+    >>> sizes = RankSizes(model=llama, tp=4, sequence_parallel=True)
+    >>> sizes.heads, sizes.ffn, sizes.local_tokens, sizes.vocabulary, sizes.padding
+    (8, 2752, 1024, 8064, 256)
+    """
+
+    model: Transformer
+    tp: int = 1
+    sequence_parallel: bool = False
+    microbatch: int = 1
+    precision: str = "bf16"
+
+    def __post_init__(self) -> None:
+        problems = [
+            Problem("a whole number, 1 or more, is expected", key=key, value=repr(value))
+            for key in ("tp", "microbatch")
+            if isinstance(value := getattr(self, key), bool) or not isinstance(value, int) or value < 1
+        ]
+        if self.precision not in _PRECISIONS:
+            message = "weights and activations under a layout have no such precision"
+            expected = ", ".join(_PRECISIONS)
+            problems.append(Problem(message, key="precision", value=str(self.precision), expected=expected))
+        for key in _NOT_YET:
+            if value := getattr(self.model, key):
+                message = "such a model is not yet played with a layout"
+                problems.append(Problem(message, key=key, value=str(value).lower(), expected="a dense model without"))
+        if not problems:
+            problems += self._indivisible()
+        if problems:
+            raise InputError(problems)
+
+    def _indivisible(self) -> Iterator[Problem]:
+        """What tensor parallelism does not divide."""
+        model, tp = self.model, self.tp
+        if self.sequence_parallel and tp == 1:
+            message = "has no effect: there is one rank, which has all tokens"
+            yield Problem(message, key="sequence_parallel", value="true", expected="false, or tp above 1")
+        kv_heads = model.kv_heads or model.heads
+        wholes = [("heads", model.heads), ("ffn", model.inner_width)]
+        if self.sequence_parallel:
+            wholes.append(("sequence", model.sequence))
+        if kv_heads >= tp:
+            wholes.append(("kv_heads", kv_heads))
+        elif tp % kv_heads:
+            message = f"{tp} ranks do not share {kv_heads} key and value heads evenly"
+            yield Problem(
+                message, key="kv_heads", value=str(kv_heads), expected=f"a divisor or a multiple of tp = {tp}"
+            )
+        for key, whole in wholes:
+            if whole % tp:
+                message = f"tp = {tp} does not divide {key} = {whole}"
+                expected = " or ".join(f"tp = {one}" for one in nearest_divisors(whole, tp))
+                yield Problem(message, key="tp", value=str(tp), expected=expected)
+
+    @property
+    def width(self) -> float:
+        """Bytes of an element of a weight or an activation."""
+        return element_size(self.precision)
+
+    @property
+    def hidden(self) -> int:
+        """Width of the residual stream."""
+        return self.model.hidden
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the micro-batch: rows of each matrix product."""
+        return self.microbatch * self.model.sequence
+
+    @property
+    def local_tokens(self) -> int:
+        """Tokens of this rank between the matrices."""
+        return self.tokens // self.tp if self.sequence_parallel else self.tokens
+
+    @property
+    def heads(self) -> int:
+        """Query heads of this rank."""
+        return self.model.heads // self.tp
+
+    @property
+    def kv_heads(self) -> int:
+        """Key and value heads of this rank: one at least, which several ranks then have."""
+        return max(1, (self.model.kv_heads or self.model.heads) // self.tp)
+
+    @property
+    def queries(self) -> int:
+        """Width of this rank's query heads."""
+        return self.heads * self.model.head_width
+
+    @property
+    def keys(self) -> int:
+        """Width of this rank's key heads; its value heads have the same."""
+        return self.kv_heads * self.model.head_width
+
+    @property
+    def ffn(self) -> int:
+        """Width of this rank's part of the feed-forward network."""
+        return self.model.inner_width // self.tp
+
+    @property
+    def vocabulary(self) -> int:
+        """Tokens of the vocabulary on this rank, padded."""
+        multiple = VOCABULARY_MULTIPLE * self.tp
+        return math.ceil(self.model.vocabulary / multiple) * VOCABULARY_MULTIPLE
+
+    @property
+    def padding(self) -> int:
+        """Tokens that the vocabulary of all ranks is padded with."""
+        return self.vocabulary * self.tp - self.model.vocabulary
+
+    @property
+    def local(self) -> float:
+        """A tensor of the residual stream on this rank [B]."""
+        return self.width * self.local_tokens * self.hidden
+
+    @property
+    def whole(self) -> float:
+        """A tensor of the residual stream with the tokens of all ranks [B]."""
+        return self.width * self.tokens * self.hidden
+
+    def weight(self, one: Weight) -> Weight:
+        """Part of a weight of the model that this rank has."""
+        if self.is_whole(one):
+            return one
+        first, *rest = one.shape
+        if one.name in ("embed.weight", "head.weight"):
+            return Weight(one.name, (self.vocabulary, *rest))
+        if one.name.endswith(_ROW):
+            return Weight(one.name, (first, rest[0] // self.tp))
+        if one.name.split(".")[-2] in ("k", "v"):
+            return Weight(one.name, (self.keys, *rest))
+        return Weight(one.name, (first // self.tp, *rest))
+
+    def is_whole(self, one: Weight) -> bool:
+        """Whether every rank has all of a weight of the model."""
+        return one.name.startswith("norm.") or any(part in one.name for part in _WHOLE)

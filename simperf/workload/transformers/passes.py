@@ -1,0 +1,119 @@
+"""What one rank computes of a transformer, layer by layer: operations, and collectives between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+from simperf.workload.op import Op
+from simperf.workload.transformers.dimensions import Weight
+
+__all__ = ["Await", "Item", "Kept", "LayerPasses", "Sync"]
+
+CollectiveName = Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """A collective that a layer does with the ranks along one dimension of its layout.
+
+    Parameters
+    ----------
+    name : str
+        ``"all-reduce"``, ``"all-gather"``, ``"reduce-scatter"`` or ``"all-to-all"``.
+    dimension : str
+        One of `simperf.layout.DIMENSIONS`, such as ``"tp"``.
+    nbytes : float
+        payload as nccl-tests counts it: of an all-gather what is gathered, of a reduce-scatter what is reduced [B]
+    label : str
+        Unique in its pass.
+    waits : bool
+        Whether what follows reads its result. If not, it runs beside what follows, up to the `Await` of its label.
+    """
+
+    name: CollectiveName
+    dimension: str
+    nbytes: float
+    label: str
+    waits: bool = True
+
+
+class Await(NamedTuple):
+    """Here the result of a `Sync` is read that did not wait.
+
+    Parameters
+    ----------
+    label : str
+        Of the `Sync`.
+    """
+
+    label: str
+
+
+#: what a pass consists of, in the order in which it is launched
+Item: TypeAlias = Op | Sync | Await
+
+
+class Kept(NamedTuple):
+    """A tensor that the forward pass keeps for the backward pass.
+
+    Parameters
+    ----------
+    name : str
+        The operation that makes it, and what it is.
+    nbytes : float
+        Size on this rank [B].
+    """
+
+    name: str
+    nbytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class LayerPasses:
+    """The passes of a block, of the embedding, or of the head with its loss, for one micro-batch on one rank.
+
+    Parameters
+    ----------
+    name : str
+        ``"embedding"``, ``"block"``, ``"head"``, or another kind of block.
+    forward : tuple of Item
+        The forward pass.
+    backward : tuple of Item
+        The whole backward pass, with what is computed again first.
+    input_gradients, weight_gradients : tuple of Item
+        The same in two passes, where a schedule has them apart: together they have the operations of `backward`.
+    kept : tuple of Kept
+        From the forward pass to the end of the backward pass.
+    temporary_forward, temporary_backward : float
+        Most that tensors which live inside of the pass hold at a time, beside `kept` [B].
+    weights : tuple of Weight
+        Weights of this rank; their gradients are ready at the end of the backward pass.
+    replicated : tuple of Weight
+        Those of `weights` that every tensor-parallel rank has as a whole.
+    placeholders : tuple of Kept
+        Tensors by shape that the first backward pass allocates and that stay: all layers of a stage share those of one
+        name.
+    """
+
+    name: str
+    forward: tuple[Item, ...]
+    backward: tuple[Item, ...]
+    input_gradients: tuple[Item, ...]
+    weight_gradients: tuple[Item, ...]
+    kept: tuple[Kept, ...]
+    temporary_forward: float
+    temporary_backward: float
+    weights: tuple[Weight, ...]
+    replicated: tuple[Weight, ...] = ()
+    placeholders: tuple[Kept, ...] = ()
+
+    @property
+    def activations(self) -> float:
+        """Memory of all that is kept [B]."""
+        return sum(one.nbytes for one in self.kept)
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights on this rank."""
+        return sum(one.elements for one in self.weights)

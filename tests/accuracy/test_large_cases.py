@@ -1,0 +1,164 @@
+"""Reader of published cases of large models: other models, GPUs and layouts than the shipped tables have."""
+
+import json
+
+import pytest
+
+from simperf.accuracy.large_cases import LargeCase, read_large_cases
+from simperf.accuracy.large_hardware import find_gpu, network_rate
+from simperf.errors import InputError
+
+LLAMA = {
+    "layers": 8,
+    "hidden": 2048,
+    "heads": 16,
+    "kv_heads": 4,
+    "ffn": 5632,
+    "vocab": 32000,
+    "seq": 4096,
+    "gated": True,
+}
+HOW = {
+    "tp": 2,
+    "pp": 2,
+    "dp": 4,
+    "zero": 1,
+    "recompute": "full",
+    "micro_batch": 2,
+    "global_batch": 64,
+    "precision": "BF16",
+}
+CASE = {
+    "id": "one",
+    "kind": "training",
+    "hardware": {"gpu": "NVIDIA H100-SXM5-80GB", "n_gpus": 16, "gpus_per_node": 8, "inter": "400 Gb/s per GPU (CX-7)"},
+    "model": LLAMA,
+    "parallelism": HOW,
+    "measured": {"metric": "iteration_time", "unit": "s", "value": 2.5},
+}
+
+
+def read(tmp_path, *cases):
+    """Cases of a family that nobody knows."""
+    (tmp_path / "new_family.json").write_text(json.dumps({"family": "new", "cases": cases}), "utf-8")
+    found, left = read_large_cases(tmp_path)
+    assert all(one.family == "new_family" for one in (*found, *left))
+    return found, left
+
+
+def with_(**tables):
+    """The case with other entries of its tables; None takes one away."""
+    changed = json.loads(json.dumps(CASE))
+    for name, entries in tables.items():
+        changed[name] = {key: value for key, value in {**changed[name], **entries}.items() if value is not None}
+    return changed
+
+
+def test_a_case_becomes_types(tmp_path):
+    (one,), left = read(tmp_path, CASE)
+    assert isinstance(one, LargeCase)
+    assert left == []
+    assert (one.model.layers, one.model.kv_heads, one.model.vocabulary, one.model.gated) == (8, 4, 32000, True)
+    assert (one.machine.server, one.machine.servers, one.machine.gpu.name) == ("dgx-h100", 2, "h100-sxm5-80gb")
+    assert str(one.layout.layout) == "dp=4 tp=2 pp=2 zero-1"
+    assert (one.layout.microbatches, one.layout.recompute, one.layout.precision) == (8, "full", "bf16")
+    assert (one.time, one.memory, one.peer_time) == (2.5, None, None)
+    assert one.assumed == ("norms, positions, biases and dropout as of Llama",)
+
+
+def test_tokens_a_second_become_a_time(tmp_path):
+    rate = {"metric": "tokens_per_s_per_gpu", "value": 1000, "unit": "tok/s/GPU"}
+    (one,), _ = read(tmp_path, {**CASE, "measured": rate})
+    assert one.time == 64 * 4096 / (1000 * 16)
+
+
+def test_units_and_counters_of_memory(tmp_path):
+    gib = {
+        "metric": "peak_allocated_max_over_ranks",
+        "value": 10,
+        "unit": "GiB",
+        "per_rank_max_allocated_mb": {"0": 5.0},
+    }
+    total = {"metric": "gpu_memory", "value": 10, "unit": "GB"}
+    found, _ = read(tmp_path, {**CASE, "measured_memory": gib}, {**CASE, "measured_memory": total})
+    assert [(one.memory.counter, one.memory.nbytes) for one in found] == [("allocated", 10 * 2**30), ("device", 10e9)]
+    assert found[0].memory.by_rank == {0: 5 * 2**20}
+
+
+def test_what_is_not_printed_is_assumed_and_told(tmp_path):
+    (one,), _ = read(tmp_path, with_(parallelism={"recompute": None, "zero": None, "dp": None}))
+    assert {"no recomputation", "no sharding"} <= set(one.assumed)
+    assert one.layout.layout.dp == 4
+    assert one.layout.sequence_parallel is None, "unknown is not false"
+
+
+def test_widths_of_a_shipped_model_bring_its_layers(tmp_path):
+    shape = {"hidden": 14336, "heads": 112, "kv_heads": None, "ffn": 57344, "vocab": 250880, "gated": False}
+    (one,), _ = read(tmp_path, with_(model=shape))
+    assert (one.model.positions, one.model.embed_norm, one.model.tied) == ("alibi", True, True)
+
+
+@pytest.mark.parametrize(
+    ("tables", "reason"),
+    [
+        ({"hardware": {"gpu": "TPU-v5p"}}, "the catalogue has no GPU 'TPU-v5p'"),
+        ({"hardware": {"gpu": "H100-SXM5 96GB HBM2e"}}, "the catalogue has no GPU 'H100-SXM5 96GB HBM2e'"),
+        ({"hardware": {"n_gpus": 32}}, "the layout has 16 ranks for 32 GPUs"),
+        ({"model": {"layers": None}}, "model.layers is not printed"),
+        ({"model": {"layers": 9}}, "9 layers do not divide into 2 parts of a pipeline"),
+        ({"parallelism": {"pp_partition": "by size"}, "model": {"layers": 6}}, "stages of unequal layers (by size)"),
+        ({"parallelism": {"precision": "MXFP8"}}, "precision MXFP8"),
+        ({"parallelism": {"recompute": "selective (SAC per-op)"}}, "recomputation 'selective (SAC per-op)'"),
+        ({"parallelism": {"micro_batch": None}}, "parallelism.micro_batch is not printed"),
+        ({"parallelism": {"global_batch": 62}}, "62 sequences are no multiple of 4 ranks x 2"),
+        ({"parallelism": {"task": "LoRA fine-tuning"}}, "fine-tuning by LoRA fine-tuning"),
+        ({"parallelism": {"zero": 1, "zero_group": 2}}, "sharding over a part of the data-parallel ranks"),
+        ({"measured": {"metric": "mfu"}}, "mfu is no time and no memory of a GPU"),
+    ],
+)
+def test_what_cannot_be_expressed_is_left_out_with_its_reason(tmp_path, tables, reason):
+    found, (left,) = read(tmp_path, with_(**tables))
+    assert found == []
+    assert reason in left.reasons
+
+
+def test_embedding_and_loss_may_count_as_layers(tmp_path):
+    (one,), _ = read(tmp_path, with_(model={"layers": 126}, parallelism={"vpp": 4}))
+    assert one.layout.stage_layers == (15, 16, 16, 16, 16, 16, 16, 15)
+    assert "embedding and loss count as layers" in one.assumed
+
+
+def test_a_network_that_no_server_has_leaves_the_memory(tmp_path):
+    (one,), _ = read(tmp_path, with_(hardware={"inter": "4 x 100 Gb/s RoCE per node"}))
+    assert one.machine.server == ""
+    assert one.machine.why_not == "no server of the catalogue has 8 x h100-sxm5-80gb and a network of 400 Gbit/s"
+
+
+def test_other_kinds_are_left_out(tmp_path):
+    _, (left,) = read(tmp_path, {"id": "x", "kind": "inference"})
+    assert left.reasons == ("a case of inference, not of training",)
+
+
+def test_a_file_without_cases_is_refused(tmp_path):
+    (tmp_path / "bad.json").write_text('{"family": "x"}', "utf-8")
+    with pytest.raises(InputError, match="a list of cases is expected"):
+        read_large_cases(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("NVIDIA Blackwell GPU (B200-SXM-180GB)", "b200-sxm-180gb"),
+        ("NVIDIA H200-SXM5-141GB", "h200-sxm-141gb"),
+        ("A100-SXM4-40GB", "a100-sxm4-40gb"),
+        ("A10G-24GB", "a10g"),
+        ("MI300X-192GB", "mi300x"),
+    ],
+)
+def test_names_of_gpus(name, part):
+    assert find_gpu(name, []).name == part
+
+
+def test_rates_of_networks():
+    texts = ("1600 Gb/s per node (8x200 RoCE)", "4 x Omni-Path 100 Gb/s per node", "200 Gb/s per GPU (HDR)", "unknown")
+    assert [8e-9 * network_rate(text, 8) for text in texts] == [1600, 400, 1600, 0]

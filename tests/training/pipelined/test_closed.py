@@ -1,0 +1,87 @@
+"""Closed layers: played once and used again, they give what playing every kernel gives."""
+
+import pytest
+
+from simperf import Layout, ModelParallel, Transformer, train
+from simperf.training.pipelined.stage import Pacing, never_closed
+from tests.training.pipelined.small import clipped, played, work
+
+
+def both(machine="dgx-a100-x4", *, of, **options):
+    """With closed layers, and kernel by kernel."""
+    return [played(machine, of(), reuse=reuse, **options) for reuse in (True, False)]
+
+
+def same(one, other):
+    assert one[0].now == pytest.approx(other[0].now, rel=1e-9)
+    for mine, others in zip(one[1], other[1], strict=True):
+        for reading, every in zip(mine.ledger.readings, others.ledger.readings, strict=True):
+            assert (reading.time, reading.kernels, reading.waiting) == pytest.approx(
+                (every.time, every.kernels, every.waiting), rel=1e-9, abs=1e-12
+            )
+            assert reading.exposed == pytest.approx(every.exposed, rel=1e-9, abs=1e-12)
+            assert reading.moving == pytest.approx(every.moving, rel=1e-9, abs=1e-12)
+    moved, all_moved = (each[0].simulation.network.moved for each in (one, other))
+    for name, nbytes in all_moved.items():
+        if ":" not in name:
+            assert moved[name] == pytest.approx(nbytes, rel=1e-9, abs=1.0), name
+
+
+def closed(processes):
+    return [one.close is not never_closed for one in processes]
+
+
+@pytest.mark.parametrize("launch", [0.0, 20e-6], ids=["no host", "host"])
+@pytest.mark.parametrize("overlaps", [False, True], ids=["waits", "overlaps"])
+@pytest.mark.parametrize("schedule", ["1f1b", "interleaved", "zb-h1"])
+def test_closed_layers_give_what_every_kernel_gives(launch, overlaps, schedule):
+    def of():
+        return work(2, 6, schedule, blocks=3, end=clipped(), overlaps=overlaps)
+
+    pacing = Pacing(gradients=True, weights=True, sharded=True)
+    one, other = both(of=of, tp=8, pp=2, dp=2, pacing=pacing, launch=launch, steps=3)
+    assert closed(one[1]) == [True, True]
+    assert closed(other[1]) == [False, False]
+    same(one, other)
+
+
+def test_a_full_queue_changes_nothing():
+    def of():
+        return work(2, 16, blocks=8, nbytes=1e6, end=clipped())
+
+    one, other = both(of=of, tp=8, pp=2, launch=20e-6, depth=256)
+    assert closed(one[1]) == [True, True]
+    same(one, other)
+
+
+def test_layers_are_open_where_something_shares_their_links_or_their_launches_take_longer():
+    def of():
+        return work(2, 4)
+
+    assert closed(both(of=of, tp=4, pp=2)[0][1]) == [False, False]  # messages between stages go over NVLink, too
+    assert closed(both(of=of, tp=8, pp=2, launch=1e-3)[0][1]) == [False, False]
+    assert closed(both(of=of, pp=2)[0][1]) == [True, True]
+
+
+def test_a_timeline_has_every_kernel_of_closed_layers():
+    model = Transformer(layers=4, hidden=4096, heads=32, vocabulary=32000, sequence=2048, norm="layer")
+
+    def run(**more):
+        return train(
+            model,
+            on="dgx-a100-x4",
+            layout=Layout(tp=8, pp=2),
+            strategy=ModelParallel(),
+            precision="bf16-master",
+            batch=4,
+            set={"program.steps": 2, **more},
+        )
+
+    one, every = run(), run(**{"program.exact": "yes"})
+    names = [
+        sorted((span.name, round(span.end - span.start, 9)) for span in each.spans if span.track == "n0/gpu0/stream0")
+        for each in (one, every)
+    ]
+    kernels = [[name for name in each if not name[0].startswith("wait")] for each in names]
+    assert kernels[0] == kernels[1]
+    assert one.metrics["time per step"].value == pytest.approx(every.metrics["time per step"].value, rel=1e-9)

@@ -1,0 +1,132 @@
+"""Memory of a divided model, and the changes that make it fit."""
+
+from dataclasses import replace
+
+import pytest
+
+from simperf.errors import DeviceMemoryError, InputError
+from simperf.layout import Layout
+from simperf.memory import allocated
+from simperf.training.pipelined.division import divide
+from simperf.training.pipelined.fitting_changes import Divided, changes_that_fit, refuse_what_does_not_fit
+from simperf.training.replica import Dimensions
+from simperf.training.strategies import ModelParallel
+from simperf.workload.layer_kernels import LayerKernels
+from simperf.workload.transformers import Transformer
+
+FUSED = LayerKernels(norm="fused", rotary="fused", activation="fused", gradients="fp32", gradient_accumulation="fused")
+SMALL = Transformer(layers=8, hidden=1024, heads=16, ffn=4096, vocabulary=32000, sequence=1024)
+GPT = replace(SMALL, activation="gelu", norm="layer", positions="learned", bias=True, tied=True)
+
+
+def divided(model=SMALL, layout=None, *, batch=16, **strategy):
+    """A job on eight GPUs by default."""
+    shared = Layout(dp=2, tp=2, pp=2, sharding="zero-1")
+    options = ModelParallel(**{"microbatch": 2, **strategy})
+    return Divided(Dimensions(model, FUSED), shared if layout is None else layout, options, batch)
+
+
+def changed(job, **strategy):
+    """The job with other options of its strategy."""
+    return replace(job, strategy=replace(job.strategy, **strategy))
+
+
+@pytest.mark.parametrize("model", [SMALL, GPT])
+def test_states_of_all_ranks_are_those_of_the_model(model):
+    """Sharded states of all ranks together are whole; a tied embedding is on the first and the last stage."""
+    held = [one.peak.held for one in divided(model, Layout(dp=4, pp=2, sharding="zero-1")).memory()]
+    weights = model.parameters + (model.vocabulary * model.hidden if model.tied else 0)
+    states = sum(4 * (one["master"] + one["optimizer"]) for one in held)
+    assert states == pytest.approx(12 * weights, rel=0.01)  # the vocabulary is padded
+    assert sum(one["gradients"] for one in held) == pytest.approx(4 * weights, rel=0.01)
+
+
+def test_a_tied_head_on_the_embeddings_stage_has_no_weights_of_its_own():
+    (one,) = divided(GPT, Layout(dp=8)).memory()
+    assert one.peak.held["weights"] == pytest.approx(2 * GPT.parameters, rel=0.01)
+
+
+def test_1f1b_keeps_fewer_micro_batches_on_later_stages():
+    job = divided(layout=Layout(pp=4), microbatch=1)
+    kept = [max(one.held["activations"] for one in stage.moments if one.name[0] == "F") for stage in job.memory()]
+    parts = divide(job.model, job.layout, job.strategy, job.batch).parts
+    own = [sum(allocated(one.nbytes) for layer in part for one in layer.kept) for part in parts]
+    assert kept == [4 * own[0], 3 * own[1], 2 * own[2], own[3]]
+
+
+def test_full_recomputation_keeps_the_input_of_each_layer():
+    job = divided(layout=Layout(dp=4, pp=2), batch=8, microbatch=1, recompute="full")
+    first, _ = job.memory()
+    wide, tokens = 2 * SMALL.sequence * SMALL.hidden, 8 * SMALL.sequence
+    assert first.moments[0].after - first.moments[-1].total == 4 * wide + tokens
+    assert first.peak.total < changed(job, recompute="none").memory()[0].peak.total
+
+
+def test_sharding_sequence_parallelism_and_recomputation_need_less():
+    job = divided(layout=Layout(dp=2, tp=2, pp=2))
+    less = [
+        replace(job, layout=Layout(dp=2, tp=2, pp=2, sharding="zero-1")),
+        changed(job, sequence_parallel=True),
+        changed(job, recompute="full"),
+        changed(job, microbatch=1),
+    ]
+    assert all(one.peak() < job.peak() for one in less)
+
+
+def test_the_peak_is_that_of_all_micro_batches():
+    for job in (divided(batch=16 * 40), divided(batch=16 * 40, schedule="interleaved", chunks=2)):
+        assert job.peak() == max(one.peak.total for one in job.memory())
+
+
+def test_stages_that_are_alike_have_one_memory():
+    first, *middle, last = divided(layout=Layout(pp=8), microbatch=1).memory()
+    assert len({id(one) for one in (first, last)}) == 2
+    assert [one.peak.total for one in middle] == sorted((one.peak.total for one in middle), reverse=True)
+
+
+def test_what_does_not_fit_is_told_with_changes_that_do():
+    job = divided(layout=Layout(dp=4, tp=2), batch=32, microbatch=8)
+    need = job.peak()
+    assert refuse_what_does_not_fit(job, need + 400e6) == job.memory()
+    with pytest.raises(DeviceMemoryError) as caught:
+        refuse_what_does_not_fit(job, 0.8 * need, name="gpu0")
+    (problem,) = caught.value.problems
+    assert problem.message.startswith("gpu0 is out of memory: stage 0 needs")
+    assert "in pass B0" in problem.message
+    found = changes_that_fit(job, 0.8 * need - 300e6)
+    assert problem.expected.startswith(found[0].text)
+    for one in found:
+        assert one.divided.peak() == one.peak <= 0.8 * need - 300e6
+        assert one.divided.layout.ranks == 8
+
+
+def test_pairs_are_tried_where_no_change_is_enough():
+    job = divided(layout=Layout(dp=8), batch=32, microbatch=4)
+    capacity = job.peak()
+    while any(" and " not in one.text for one in changes_that_fit(job, capacity)):
+        capacity *= 0.95
+    found = changes_that_fit(job, capacity)
+    assert found
+    assert all(" and " in one.text and one.peak <= capacity for one in found)
+    assert changes_that_fit(job, 1e6) == []
+
+
+def test_where_nothing_fits_more_gpus_are_asked_for():
+    with pytest.raises(InputError) as caught:
+        refuse_what_does_not_fit(divided(), 400e6)
+    assert caught.value.problems[0].expected == "more GPUs with more tensor or pipeline parallelism"
+
+
+def test_a_run_tells_its_memory_and_refuses_what_does_not_fit():
+    import simperf
+
+    given = {"on": "dgx-a100", "strategy": ModelParallel(microbatch=2), "precision": "bf16-master", "batch": 16}
+    result = simperf.train(SMALL, layout=Layout(dp=2, tp=2, pp=2), set={"program.norm_kernels": "fused"}, **given)
+    metrics = {name: one.value for name, one in result.metrics.items()}
+    stages = [metrics["memory of stage 0"], metrics["memory of stage 1"]]
+    assert metrics["memory"] == max(stages)
+    assert min(stages) > 0
+    large = replace(SMALL, layers=64, hidden=8192, ffn=28672)
+    with pytest.raises(DeviceMemoryError, match="gpu0 is out of memory: stage 0 needs") as caught:
+        simperf.train(large, layout=Layout(dp=2, tp=2, pp=2), set={"program.norm_kernels": "fused"}, **given)
+    assert caught.value.problems[0].key == "layout"

@@ -1,0 +1,78 @@
+"""Jobs whose model is divided among ranks: as calls, as files, and what is refused."""
+
+import pytest
+
+from simperf import Layout, ModelParallel, StageMessages, Transformer, train
+from simperf.errors import InputError
+
+MODEL = Transformer(layers=4, hidden=1024, heads=16, vocabulary=32000, sequence=1024, tied=True, norm="layer")
+
+
+def run(layout=None, *, model=MODEL, batch=8, set=None, on="dgx-a100-x4", **options):
+    layout = Layout(**{"tp": 2, "pp": 2, "dp": 2, **(layout or {})})
+    more = {"program.steps": 2, **(set or {})}
+    strategy = ModelParallel(**options)
+    return train(model, on=on, layout=layout, strategy=strategy, precision="bf16-master", batch=batch, set=more)
+
+
+def test_a_job_tells_throughput_and_where_each_stage_spends_its_step():
+    result = run({"sharding": "zero-1"}, bucket=4e6, overlap_weights=True, sequence_parallel=True)
+    metrics = {name: one.value for name, one in result.metrics.items()}
+    time = metrics["time per step"]
+    assert metrics["tokens per second per GPU"] == pytest.approx(8 * 1024 / time / 8)
+    assert 0.0 < metrics["model FLOP utilisation"] < 1.0
+    for stage in (0, 1):
+        own = {name: value for name, value in metrics.items() if name.startswith(f"stage {stage}: ")}
+        parts = [value for name, value in own.items() if ": hidden" not in name]
+        assert sum(parts) == pytest.approx(time, rel=1e-6)
+        assert own[f"stage {stage}: bubble"] > 0.0
+
+
+def test_a_file_says_the_same_as_a_call():
+    from simperf import make_scenario
+    from simperf import run as run_scenario
+
+    result = run()
+    again = run_scenario(make_scenario(result.scenario))
+    assert again.metrics["time per step"].value == result.metrics["time per step"].value
+
+
+def test_every_rank_played_takes_as_long():
+    few, every = run(), run(set={"program.exact": "yes"})
+    assert few.metrics["time per step"].value == pytest.approx(every.metrics["time per step"].value, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("layout", "options", "words"),
+    [
+        ({"pp": 3, "tp": 1}, {}, "stage_layers"),
+        ({"tp": 3}, {}, "tp = 3 does not divide"),
+        ({"cp": 2}, {}, "context parallelism"),
+        ({"sharding": "zero-3"}, {}, "zero-1"),
+        ({}, {"microbatch": 3}, "6 or 12"),
+        ({}, {"chunks": 2}, "interleaved"),
+        ({}, {"schedule": "2f2b"}, "2f2b"),
+        ({}, {"schedule": "dualpipe"}, "two copies"),
+        ({}, {"stage_layers": (1, 2)}, "make 4"),
+        ({}, {"stage_layers": (1, 1, 2)}, "2 numbers"),
+        ({}, {"overlap_weights": True}, "zero-1"),
+        ({}, {"messages": StageMessages(scattered=True), "sequence_parallel": True}, "scattered"),
+        ({"dp": 64}, {}, "at most 32"),
+    ],
+)
+def test_what_does_not_divide_is_refused_with_what_would(layout, options, words):
+    with pytest.raises(InputError, match=words):
+        run(layout, **options)
+
+
+def test_layers_of_each_part_may_be_given():
+    uneven = run({"dp": 1}, batch=4, stage_layers=(1, 3))
+    stages = [uneven.metrics[f"stage {stage}: kernels"].value for stage in (0, 1)]
+    assert stages[1] > 1.5 * stages[0]
+
+
+def test_recomputation_takes_time():
+    times = [run({"dp": 1}, recompute=one).metrics["time per step"].value for one in ("none", "selective", "full")]
+    some = run({"dp": 1}, recompute="full", recompute_layers=1).metrics["time per step"].value
+    assert times[0] <= times[1] < times[2]
+    assert times[0] < some < times[2]

@@ -1,0 +1,31 @@
+"""The command of large models on cases of one's own, and the table of products of another machine."""
+
+import json
+
+import pytest
+
+from tests.accuracy.test_large_cases import CASE
+from tests.truth.large_models import main
+from tests.truth.simumax_products import rows
+
+
+def test_the_command_prints_rows_medians_and_what_is_left_out(tmp_path, capsys):
+    memory = {"metric": "peak_allocated_max_over_ranks", "value": 10, "unit": "GiB"}
+    unknown = {**CASE, "id": "two", "hardware": {**CASE["hardware"], "gpu": "TPU-v5p"}}
+    cases = [{**CASE, "measured_memory": memory}, unknown]
+    (tmp_path / "mine.json").write_text(json.dumps({"family": "mine", "cases": cases}), "utf-8")
+    assert main(["--cases", str(tmp_path), "--memory"]) == 0
+    told = capsys.readouterr().out
+    assert "| mine | one | memory | 10 |" in told
+    assert "| mine | memory | 1 |" in told
+    assert "assumed: mine: norms, positions, biases and dropout as of Llama (1 cases)" in told
+    assert "left out: mine: the catalogue has no GPU 'TPU-v5p' (1 cases)" in told
+
+
+def test_shares_of_the_peak_become_times_and_layouts_a_median():
+    sizes = "b=1, m=4096, k=8192, n=1024, layout="
+    factors = {f"{sizes}TN, accumulate=False": 0.5, f"{sizes}NN, accumulate=False": 0.25, "b=2, m=1, k=1, n=1": 1.0}
+    ((shape, time),) = rows(factors).items()
+    assert shape == (4096, 1024, 8192)
+    alone = 2e3 * 4096 * 1024 * 8192 / 2250e12
+    assert time == pytest.approx((2 * alone + 4 * alone) / 2)
