@@ -102,11 +102,15 @@ class StageProcess:
     steps: int
     close: Callable[[tuple[Item, ...], str], ClosedLayer | None] = never_closed
     ledger: Ledger = field(default_factory=Ledger)
+    _split: bool = field(init=False)
     _closed: list[ClosedLayer] = field(default_factory=list, init=False)
     _launched: dict[tuple[int, str], tuple[Launched, ...]] = field(default_factory=dict, init=False)
     _running: dict[str, Communication] = field(default_factory=dict, init=False)
     _gathered: dict[tuple[int, int], Communication] = field(default_factory=dict, init=False)
     _reduced: list[Communication] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        self._split = self.work.plan.split
 
     def program(self) -> Program:
         """The process."""
@@ -121,7 +125,7 @@ class StageProcess:
                 if ahead is not None and self.pacing.messages:
                     coming = yield from self._receive(ahead)
                 yield from self._await(now)
-                final = last[one.kind, one.chunk] == index and one.kind == ("W" if self.work.plan.split else "B")
+                final = last[one.kind, one.chunk] == index and one.kind == ("W" if self._split else "B")
                 yield from self._play(one, final=final)
                 yield from self._send(one)
                 if ahead is not None and not self.pacing.messages:
@@ -148,10 +152,9 @@ class StageProcess:
             yield from self._flush(str(one))
             return
         ready = {bucket.ready: bucket for bucket in self.buckets if bucket.chunk == one.chunk} if final else {}
-        split = self.work.plan.split
         for index in reversed(range(len(layers))):
             layer = layers[index]
-            whole = layer.input_gradients if split and one.kind == "B" else layer.backward
+            whole = layer.input_gradients if self._split and one.kind == "B" else layer.backward
             yield from self._over(layer.weight_gradients if one.kind == "W" else whole, "backward", str(one))
             if self.pacing.gradients and index in ready:
                 yield from self._flush(str(one))

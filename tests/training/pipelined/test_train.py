@@ -76,3 +76,20 @@ def test_recomputation_takes_time():
     some = run({"dp": 1}, recompute="full", recompute_layers=1).metrics["time per step"].value
     assert times[0] <= times[1] < times[2]
     assert times[0] < some < times[2]
+
+
+def test_every_rank_is_played_where_classes_are_not_exact():
+    result = run(on="mi300x-8gpu")
+    assert any("every rank is simulated: these devices do not communicate by NCCL" in note for note in result.notes)
+    with pytest.raises(InputError, match="exact"):
+        run(on="mi300x-8gpu", set={"program.exact": "no"})
+
+
+def test_a_stage_does_not_wait_for_each_launch():
+    with pytest.raises(InputError, match="eager"):
+        run(set={"execution.mode": "synchronous"})
+
+
+def test_a_straggler_slows_the_whole_job():
+    usual, slow = run(), run(set={"program.stragglers": 1, "program.straggler_slowdown": 2.0})
+    assert slow.metrics["time per step"].value > 1.2 * usual.metrics["time per step"].value
