@@ -13,7 +13,7 @@ from tests.truth.runs import attempts
 class Played(NamedTuple):
     """What a scenario's runs gave: summaries and checks of expectations by variant, and the ranking of all variants.
 
-    Timelines are not kept; measured scenarios are played without them.
+    Timelines are not kept; measured scenarios and large ones are played without them.
     """
 
     summaries: dict
@@ -26,7 +26,7 @@ class Played(NamedTuple):
 def played(name):
     """Play all variants of a shipped scenario."""
     scenario = load_scenario(shipped_scenarios()[name])
-    recorded = not name.startswith("measured/")
+    recorded = not name.startswith(("measured/", "large/"))
     summaries, checks, results = {}, {}, {}
     for attempt in run_variants(scenario) if recorded else attempts(name):
         summaries[attempt.name] = summarise(attempt)
