@@ -10,6 +10,7 @@ from concurrent.futures import Executor, Future
 from concurrent.futures import wait as wait_for
 from contextlib import suppress
 from importlib import import_module
+from multiprocessing import active_children
 from typing import Any, TypeVar
 
 from simperf.errors import EngineError, InputError, Problem
@@ -63,6 +64,7 @@ class DaskCluster(Executor):
                     Problem(f"no scheduler answers: {error}", key="--engine", value=address, expected=expected)
                 ) from None
             return
+        others = set(active_children())
         try:
             with deaf_children():
                 self.cluster = _distributed.LocalCluster(
@@ -78,6 +80,9 @@ class DaskCluster(Executor):
             self.client = _distributed.Client(self.cluster, timeout=_GRACE)
         except Exception as error:  # dask has many
             self._close_cluster()
+            for child in set(active_children()) - others:  # of a cluster that was never whole
+                child.terminate()
+                child.join(_ENDING)
             why = f"{type(error).__name__} {error}".rstrip()
             raise self._lost(f"its {workers} processes did not start within {_GRACE:g} s: {why}") from None
 
@@ -115,7 +120,7 @@ class DaskCluster(Executor):
             wrong = self._lost("the connection to its scheduler was lost")
         except BaseException as error:
             raised = remote.status == "error"  # by the task; else its result did not come
-            wrong = error if raised else self._lost(f"the connection to its scheduler was lost: {error}")
+            wrong = error if raised else self._lost("the connection to its scheduler was lost")
         if not outcome.set_running_or_notify_cancel():
             return
         if wrong is None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from concurrent.futures import Future
+from multiprocessing import active_children
 
 import pytest
 
@@ -62,10 +63,12 @@ def test_a_scheduler_without_workers_is_not_waited_for_without_an_end(lonely, mo
     assert not table.exists()
 
 
-def test_workers_that_do_not_start_in_time_are_told(monkeypatch):
+def test_workers_that_do_not_start_in_time_are_told_and_ended(monkeypatch):
+    before = set(active_children())
     monkeypatch.setattr(module, "_GRACE", 0.01)
     with pytest.raises(EngineError, match=r"its 2 processes did not start within 0\.01 s"):
         module.DaskCluster(2)
+    assert not set(active_children()) - before
 
 
 def test_a_task_that_waits_is_let_go_and_nothing_is_taken_afterwards(lonely):
