@@ -48,7 +48,7 @@ def _placed(error: SimperfError, scenario: Scenario) -> list[Problem]:
         key = problem.key if problem.key.partition(".")[0] in TABLES else _parameter(problem.key, scenario)
         said = key == problem.key or key.rpartition(".")[2] == problem.key.rpartition(".")[2] or not problem.key
         message = problem.message if said else f"{problem.key}: {problem.message}"
-        path = parse_path(key)
+        path = _path(key)
         if path[0] == "program" and len(path) > 1 and _of_file(path, scenario.data) is None:
             path = job_place(str(path[1]), scenario.data, scenario.program, toml) or path
             key = dotted(path)
@@ -61,6 +61,16 @@ def _placed(error: SimperfError, scenario: Scenario) -> list[Problem]:
         place = (option, 0) if option else (toml.path, toml.line(origin))
         placed.append(replace(problem, message=message, file=place[0], line=place[1], key=key, value=value))
     return placed
+
+
+def _path(key: str) -> tuple[str | int, ...]:
+    """The path of a key, or of the table around it where its name is none without quotes."""
+    while key:
+        try:
+            return parse_path(key)
+        except ValueError:
+            key = key.rpartition(".")[0]
+    return ("program",)
 
 
 def _origin(path: tuple[str | int, ...], data: Mapping[str, Any], scenario: Scenario) -> tuple[str | int, ...]:

@@ -362,3 +362,14 @@ def test_the_fastest_of_many_ranks_is_answered_within_the_limits_of_a_case(here)
     outcome = play(lambda: main(["collective", *words]), here)
     assert outcome.code == 0, outcome
     assert "left out: ring" in outcome.err
+
+
+def test_an_option_of_an_operation_without_a_name_is_told(here, capsys):
+    (here / "s.toml").write_text(
+        '[program]\nuse = "operations"\nops = [{ op = "cos", elements = 8, "" = 1 }]\n', "utf-8"
+    )
+    assert main(["run", "s.toml"]) == 2
+    err = capsys.readouterr().err
+    assert "s.toml:3: program.ops[0].: cos has" in err
+    assert "has no parameter ''" in err
+    assert "defect" not in err
