@@ -83,6 +83,9 @@ class _RankClass(JsonTable):
     members: tuple[Text, ...]
     dimension: Text = ""
     stage: Annotated[int, Field(strict=True, ge=0)] = 0
+    streams: Annotated[
+        tuple[tuple[Text, Text], ...], Field(description="stream, and the dimension along which it communicates")
+    ] = ()
 
 
 class ResultFile(JsonTable):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from simperf.engine.recorder import CATEGORIES, Category, Span
-from simperf.engine.tracks import owner
+from simperf.engine.tracks import owner, split_track
 
 __all__ = ["RankClass", "TimeUse", "time_use"]
 
@@ -17,19 +17,22 @@ _KERNELS: tuple[Category, ...] = ("compute", "memory")
 _DIGITS = 9
 
 Intervals = list[tuple[float, float]]
-_Rows = tuple[tuple[Category, float, float], ...]
+#: activity, dimension, time and exposed time
+_Rows = tuple[tuple[Category, str, float, float], ...]
 
 
 class RankClass(NamedTuple):
     """Ranks that one simulated rank stands for.
 
     `members` are their devices; `dimension` is that of the layout along which they communicate (``"dp"``, ``"tp"``,
-    ...), empty if it is not known; `stage` that of their pipeline, 0 without one.
+    ...), empty if it is not known; `stage` that of their pipeline, 0 without one; `streams` are pairs of a stream and
+    the dimension along which it communicates, where they have several.
     """
 
     members: tuple[str, ...]
     dimension: str = ""
     stage: int = 0
+    streams: tuple[tuple[str, str], ...] = ()
 
 
 class TimeUse(NamedTuple):
@@ -67,32 +70,40 @@ def time_use(spans: Iterable[Span], ranks: Mapping[str, RankClass] | None = None
     dp ('gpu0', 'gpu1') communication 2.0 1.0
     """
     known = ranks or {}
-    busy: dict[str, dict[Category, Intervals]] = defaultdict(lambda: defaultdict(list))
+    busy: dict[str, dict[tuple[Category, str], Intervals]] = defaultdict(lambda: defaultdict(list))
     for span in spans:
         if span.end > span.start:
-            busy[owner(span)][span.category].append((span.start, span.end))
-    classes: dict[tuple[int, str, _Rows], tuple[_Rows, list[str]]] = {}
+            name = owner(span)
+            dimension = _dimension(span, known[name]) if name in known else ""
+            busy[name][span.category, dimension].append((span.start, span.end))
+    classes: dict[tuple[int, _Rows], tuple[_Rows, list[str]]] = {}
     for name, activities in busy.items():
         rows = tuple(_activities(activities))
         one = known.get(name, RankClass((name,)))
-        told = tuple((activity, _rounded(time), _rounded(exposed)) for activity, time, exposed in rows)
-        classes.setdefault((one.stage, one.dimension, told), (rows, []))[1].extend(one.members)
+        told = tuple((what, along, _rounded(time), _rounded(exposed)) for what, along, time, exposed in rows)
+        classes.setdefault((one.stage, told), (rows, []))[1].extend(one.members)
     return tuple(
-        TimeUse(stage, dimension if activity == "communication" else "", tuple(members), activity, time, exposed)
-        for (stage, dimension, _), (rows, members) in classes.items()
-        for activity, time, exposed in rows
+        TimeUse(stage, dimension, tuple(members), activity, time, exposed)
+        for (stage, _), (rows, members) in classes.items()
+        for activity, dimension, time, exposed in rows
     )
 
 
-def _activities(busy: Mapping[Category, Intervals]) -> Iterator[tuple[Category, float, float]]:
-    """Time and exposed time of each activity of one owner, in the order of `CATEGORIES`."""
-    kernels = _union([one for category in _KERNELS for one in busy.get(category, ())])
-    for category in CATEGORIES:
-        if category in busy:
-            mine = _union(busy[category])
-            time = sum(end - start for start, end in mine)
-            hidden = 0.0 if category in _KERNELS else _common(mine, kernels)
-            yield category, time, max(0.0, time - hidden)
+def _dimension(span: Span, ranks: RankClass) -> str:
+    """The dimension along which a span communicates; empty for other activities."""
+    if span.category != "communication":
+        return ""
+    return dict(ranks.streams).get(split_track(span.track)[1], ranks.dimension)
+
+
+def _activities(busy: Mapping[tuple[Category, str], Intervals]) -> Iterator[tuple[Category, str, float, float]]:
+    """Time and exposed time of each activity of one owner, in the order of `CATEGORIES`, and by dimension."""
+    kernels = _union([one for (category, _), found in busy.items() if category in _KERNELS for one in found])
+    for category, dimension in sorted(busy, key=lambda key: (CATEGORIES.index(key[0]), key[1])):
+        mine = _union(busy[category, dimension])
+        time = sum(end - start for start, end in mine)
+        hidden = 0.0 if category in _KERNELS else _common(mine, kernels)
+        yield category, dimension, time, max(0.0, time - hidden)
 
 
 def _union(intervals: Sequence[tuple[float, float]]) -> Intervals:

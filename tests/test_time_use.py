@@ -90,6 +90,19 @@ def test_those_that_did_the_same_are_one_class():
     assert (second.ranks, second.stage) == (("gpu2",), 1)
 
 
+def test_streams_of_a_rank_communicate_along_dimensions_of_their_own():
+    """Two collectives at a time count for their dimensions each; under the kernel both are hidden."""
+    found = [Span("gpu0/stream0", "f", 0.0, 2.0, "compute")]
+    found += [Span(f"gpu0/{stream}", "send", 1.0, 4.0, "communication") for stream in ("a", "b", "c")]
+    ranks = {"gpu0": RankClass(("gpu0", "gpu1"), "dp", 1, (("a", "tp"), ("b", "pp")))}
+    _, *sent = time_use(found, ranks)
+    assert [(one.dimension, one.stage, one.time, one.exposed) for one in sent] == [
+        ("dp", 1, 3.0, 2.0),
+        ("pp", 1, 3.0, 2.0),
+        ("tp", 1, 3.0, 2.0),
+    ]
+
+
 def test_what_workers_send_to_servers_is_data_parallel():
     result = simperf.run("training/ps-servers")
     (sent,) = [row for row in result.times if row.activity == "communication" and "gpu0" in row.ranks]

@@ -194,7 +194,9 @@ def _job(given: Mapping[str, Any]) -> Job:
         made["disturbances"] = _DISTURBANCES.made(given, links=slow_links(given))
     except InputError as error:
         problems += error.problems
-    divided = isinstance(made.get("strategy"), ModelParallel)
+    if "strategy" not in made:  # what the model and the stack have to be depends on it
+        raise InputError(problems)
+    divided = isinstance(made["strategy"], ModelParallel)
     kernels = _every_kernel(given) if divided else KERNELS.made(given)
     if divided:
         made["layout"] = given["layout"] if isinstance(given["layout"], Layout) else None

@@ -14,7 +14,7 @@ from simperf.files import TomlFile, read_toml, refuse_format, refuse_other
 from simperf.hardware import Catalog
 from simperf.study.planning.prices import PriceList, read_prices
 from simperf.study.planning.reader import RequestTable
-from simperf.training.strategies import REPLICATED
+from simperf.training.strategies import REPLICATED, STRATEGIES
 from simperf.workload.mixed import TRAINING_PRECISIONS
 from simperf.workload.model import TracedModel
 
@@ -183,7 +183,10 @@ def _read(toml: TomlFile) -> Request:
     precision = head.choice("precision", tuple(TRAINING_PRECISIONS), "fp32")
     strategies = candidates.texts("strategies", ("ddp",))
     for name in strategies:
-        if name not in REPLICATED:
+        if name in STRATEGIES and name not in REPLICATED:
+            message = "candidates have no layout and no servers: every GPU has the whole model"
+            candidates.wrong(("strategies",), message, value=name, expected=", ".join(REPLICATED))
+        elif name not in REPLICATED:
             candidates.wrong(("strategies",), str(UnknownNameError("strategy", name, REPLICATED)))
     instances = candidates.texts("instances")
     if not instances and "instances" not in candidates:

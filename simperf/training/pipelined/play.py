@@ -21,7 +21,7 @@ from simperf.training.pipelined.classes import Classes, refine
 from simperf.training.pipelined.closing import apart, close_layers
 from simperf.training.pipelined.communicators import Communicator, Dimension, Key, communicators
 from simperf.training.pipelined.groups import ClassGroup, ClassMember
-from simperf.training.pipelined.stage import Pacing, StageProcess
+from simperf.training.pipelined.stage import Pacing, StageProcess, dimensions_of_streams
 from simperf.training.pipelined.work import Edge, StepWork, assign_buckets
 from simperf.workload.op import Op
 
@@ -136,7 +136,8 @@ class Pipeline:
                 for edge, here, there in work.edges()
                 if stage in (here, there)
             }
-            m.ranks[device.name] = RankClass(tuple(self.nodes[one] for one in members[colour]), stage=stage)
+            like = tuple(self.nodes[one] for one in members[colour])
+            m.ranks[device.name] = RankClass(like, stage=stage, streams=dimensions_of_streams(own))
             kernel = partial(self._kernel, m, device, self.speed(rank))
             found.append(
                 StageProcess(

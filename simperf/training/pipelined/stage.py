@@ -9,7 +9,7 @@ Not modelled: tokens that come from the host, and the loss that goes there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -26,13 +26,22 @@ from simperf.training.pipelined.work import Bucket, Edge, StepWork
 from simperf.workload.op import Op
 from simperf.workload.transformers.passes import Await, Item, Sync
 
-__all__ = ["Pacing", "StageProcess"]
+__all__ = ["Pacing", "StageProcess", "dimensions_of_streams"]
 
 #: streams of the collectives along each dimension
 STREAMS: Mapping[Dimension, str] = {"tp": "tensor", "dp": "data", "pp": "pipeline", "norm": "data"}
 
 Launched: TypeAlias = Kernel | Sync | Await
 Steps: TypeAlias = Generator[Any, Any, None]
+
+
+def dimensions_of_streams(groups: Collection[Dimension | Edge]) -> tuple[tuple[str, str], ...]:
+    """Streams of a rank that has these groups, each with the dimension along which it communicates.
+
+    The norm of the gradients has the stream of data parallelism, and counts for it.
+    """
+    found = {STREAMS[one]: str(one) for one in groups if isinstance(one, str) and one != "norm"}
+    return tuple((found | {one.stream: "pp" for one in groups if isinstance(one, Edge)}).items())
 
 
 def never_closed(items: tuple[Item, ...], within: str) -> ClosedLayer | None:
