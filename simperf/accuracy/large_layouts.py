@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from simperf.layout import Layout
 from simperf.layout.layout import Sharding
 from simperf.schedules import SCHEDULES
+from simperf.workload.routing import Routing
 from simperf.workload.transformers.flops import Recomputation
 
 __all__ = ["LargeLayout", "large_layout"]
@@ -57,6 +58,8 @@ class LargeLayout:
         As the case has it.
     stage_layers : tuple of int
         Layers of each part of the pipeline, where they are not even.
+    routing : Routing
+        Of tokens to experts.
     """
 
     layout: Layout
@@ -73,6 +76,7 @@ class LargeLayout:
     fused_loss: bool | None
     framework: str
     stage_layers: tuple[int, ...] = ()
+    routing: Routing = field(default_factory=Routing)
 
     @property
     def microbatches(self) -> int:
@@ -120,6 +124,8 @@ def large_layout(
         assumed.append("no sharding")
     if sharding != "none" and how.get("zero_group") not in (None, "all DP") and how["zero_group"] != dp:
         raise ValueError("sharding over a part of the data-parallel ranks")
+    if shape.get("experts"):
+        sizes["etp"] = int(how.get("etp") or 1)
     layout = Layout(dp=dp, **sizes, sharding="none" if dp * sizes["cp"] == 1 else sharding)
     if gpus and layout.ranks != gpus:
         raise ValueError(f"the layout has {layout.ranks} ranks for {gpus} GPUs")
@@ -140,12 +146,21 @@ def large_layout(
         _choice(how, "ce_fusion"),
         str(how.get("framework") or ""),
         _stage_layers(how, shape, layout.pp * chunks, assumed),
+        _routing(how, shape, assumed),
     )
 
 
 def _choice(how: Mapping[str, Any], key: str) -> bool | None:
     """A choice, or None where it is not printed."""
     return how[key] if isinstance(how.get(key), bool) else None
+
+
+def _routing(how: Mapping[str, Any], shape: Mapping[str, Any], assumed: list[str]) -> Routing:
+    """Routing of tokens to experts."""
+    capacity = float(how.get("moe_capacity_factor") or 0.0)
+    if shape.get("experts") and not capacity:
+        assumed.append("even loads of experts")
+    return Routing(capacity=capacity, padded=bool(how.get("moe_pad_to_capacity")))
 
 
 def _batch(how: Mapping[str, Any], dp: int) -> tuple[int, int]:

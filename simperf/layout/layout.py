@@ -19,13 +19,16 @@ DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 #: what data-parallel ranks keep a part of instead of a copy: nothing; optimizer states; and gradients; and weights
 SHARDINGS: tuple[Sharding, ...] = get_args(Sharding)
 
+#: dimension of the experts -> of their mesh
+_OF_EXPERTS = {"ep": "ep", "etp": "tp", "edp": "dp"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
     """A division of a model and its mini-batch among ranks; plain data parallelism over n ranks is ``Layout(dp=n)``.
 
-    The layout has dp x tp x pp x cp ranks. Expert parallelism adds none: the experts of a layer are spread over `ep` of
-    the ranks that data and context parallelism give, as in Megatron-LM.
+    The layout has dp x tp x pp x cp ranks. Expert parallelism adds none, as in Megatron-LM: of the dp x cp x tp ranks
+    of a stage, ep x etp have all experts of a layer together, and the others have copies of them.
 
     Parameters
     ----------
@@ -39,6 +42,8 @@ class Layout:
         Context parallelism: ranks that share each sequence.
     ep : int
         Expert parallelism: ranks that the experts of a layer are spread over.
+    etp : int
+        Tensor parallelism of the experts: ranks that share each expert's matrices; 0 for `tp`.
     sharding : str
         ``"none"``: every data-parallel rank has a whole copy. ``"zero-1"``, ``"zero-2"``, ``"zero-3"``: it keeps a part
         of the optimizer states; of gradients too; of weights too (fully sharded data parallelism). Rajbhandari et al.,
@@ -49,8 +54,8 @@ class Layout:
     Raises
     ------
     InputError
-        All sizes below 1, an `ep` that does not divide dp x cp, sharding over one rank, an unknown sharding, or an
-        order that is none of all dimensions.
+        All sizes below 1, an `ep` that does not divide dp x cp x tp / etp, sharding over one rank, an unknown sharding,
+        or an order that is none of all dimensions.
 
     Examples
     --------
@@ -66,6 +71,7 @@ class Layout:
     pp: int = 1
     cp: int = 1
     ep: int = 1
+    etp: int = 0
     sharding: Sharding = "none"
     order: tuple[Dimension, ...] = DIMENSIONS
 
@@ -75,6 +81,9 @@ class Layout:
             for name in DIMENSIONS
             if isinstance(size := getattr(self, name), bool) or not isinstance(size, int) or size < 1
         ]
+        if isinstance(self.etp, bool) or not isinstance(self.etp, int) or self.etp < 0:
+            message = "a whole number of ranks is expected, or 0 for as many as tp"
+            problems.append(Problem(message, key="etp", value=repr(self.etp)))
         if self.sharding not in SHARDINGS:
             message = f"no such sharding{nearest(str(self.sharding), SHARDINGS)}"
             problems.append(Problem(message, key="sharding", value=str(self.sharding), expected=", ".join(SHARDINGS)))
@@ -85,10 +94,7 @@ class Layout:
             problems.append(Problem(message, key="order", value="-".join(names), expected=expected))
         if not problems:
             shared = self.dp * self.cp
-            if shared % self.ep:
-                message = f"experts are spread over groups of dp x cp = {shared} ranks, which {self.ep} does not divide"
-                expected = " or ".join(map(str, nearest_divisors(shared, self.ep)))
-                problems.append(Problem(message, key="ep", value=str(self.ep), expected=expected))
+            problems += self._of_experts()
             if self.sharding != "none" and shared == 1:
                 message = "has no effect: there is one data-parallel rank, which keeps everything"
                 problems.append(Problem(message, key="sharding", value=self.sharding, expected="none, or dp above 1"))
@@ -110,11 +116,50 @@ class Layout:
     def expert_mesh(self) -> Mesh:
         """Ranks by tensor, expert, data and pipeline parallelism: what the experts are divided by.
 
-        Its ``dp`` counts the copies of an expert, dp x cp / ep.
+        Its ``tp`` counts the ranks that share an expert, and its ``dp`` the copies of an expert, dp x cp x tp / (ep x
+        etp).
         """
-        sizes = {"tp": self.tp, "ep": self.ep, "dp": self.dp * self.cp // self.ep, "pp": self.pp}
+        sizes = {"tp": self.expert_tp, "ep": self.ep, "dp": self.expert_dp, "pp": self.pp}
         names = tuple(name for name in self.order if name != "cp")
         return Mesh(names, tuple(sizes[name] for name in names))
+
+    @property
+    def expert_tp(self) -> int:
+        """Ranks that share each expert's matrices."""
+        return self.etp or self.tp
+
+    @property
+    def expert_dp(self) -> int:
+        """Copies of each expert."""
+        return self.dp * self.cp * self.tp // (self.ep * self.expert_tp)
+
+    def groups(self, dimension: str) -> tuple[tuple[int, ...], ...]:
+        """Process groups along a dimension; ``"etp"`` and ``"edp"`` are tensor and data parallelism of the experts.
+
+        Examples
+        --------
+        >>> layout = Layout(dp=4, tp=2, ep=4, etp=1)
+        >>> layout.groups("ep")[0], layout.groups("edp")[0], layout.groups("tp")[0]
+        ((0, 1, 2, 3), (0, 4), (0, 1))
+        """
+        if dimension in _OF_EXPERTS:
+            return self.expert_mesh.groups(_OF_EXPERTS[dimension])
+        return self.mesh.groups(dimension)
+
+    def _of_experts(self) -> list[Problem]:
+        """Why the experts cannot be spread over the ranks of a stage."""
+        shared, what = self.dp * self.cp * self.tp, "dp x cp x tp"
+        if shared % self.expert_tp:
+            message = f"an expert's matrices are shared inside groups of {what} = {shared} ranks"
+            expected = " or ".join(map(str, nearest_divisors(shared, self.expert_tp)))
+            return [Problem(message, key="etp", value=str(self.etp), expected=expected)]
+        copies = shared // self.expert_tp
+        if copies % self.ep:
+            what = "dp x cp" if self.expert_tp == self.tp else f"{what} / etp"
+            message = f"experts are spread over groups of {what} = {copies} ranks, which {self.ep} does not divide"
+            expected = " or ".join(map(str, nearest_divisors(copies, self.ep)))
+            return [Problem(message, key="ep", value=str(self.ep), expected=expected)]
+        return []
 
     @property
     def replicated(self) -> bool:
@@ -147,4 +192,5 @@ class Layout:
 
     def __str__(self) -> str:
         parts = [f"{one.name}={getattr(self, one.name)}" for one in fields(self)[:5] if getattr(self, one.name) > 1]
+        parts += [f"etp={self.etp}"] if self.etp else []
         return " ".join([*(parts or ["dp=1"]), *([self.sharding] if self.sharding != "none" else [])])

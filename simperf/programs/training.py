@@ -23,6 +23,7 @@ from simperf.training.replica import Dimensions, Layers, Traced, Workload
 from simperf.training.stack import Stack
 from simperf.training.strategies import DDP, TRAINED, ByHand, DataParallel, LocalSGD, ModelParallel, StageMessages
 from simperf.workload.layer_kernels import LayerKernels
+from simperf.workload.routing import Routing
 from simperf.workload.transformers import Transformer
 
 __all__ = ["KERNELS", "OPTIONS", "SLOW_LINK", "chooses_kernels", "slow_links", "train", "workload_of"]
@@ -43,6 +44,9 @@ _MODEL_PARALLEL = Section.of(
 )
 _MESSAGES = Section.of(
     StageMessages, overlap_messages="overlap", synchronous_messages="synchronous", scatter_messages="scattered"
+)
+_ROUTING = Section.of(
+    Routing, expert_load="load", expert_shares="shares", expert_capacity="capacity", pad_experts="padded"
 )
 _STRATEGIES: Mapping[type[Any], Section] = {
     DDP: _DDP,
@@ -132,7 +136,7 @@ def _of_layout(given: Mapping[str, Any]) -> Iterable[Unless]:
     """What has an effect only where the model is divided, or where it is not."""
     divided = given["strategy"] == "model-parallel"
     expected = 'strategy = "model-parallel"'
-    keys = (*_DIVIDED.keys, *_MESSAGES.keys)
+    keys = (*_DIVIDED.keys, *_MESSAGES.keys, *_ROUTING.keys)
     yield Unless(divided, keys, "no layout divides the model", expected)
     yield Unless(divided, ("layout",), "the strategy gives every device the whole model", expected)
     why = "strategy model-parallel has Adam's update, of the precision"
@@ -182,7 +186,8 @@ def _job(given: Mapping[str, Any]) -> Job:
     made: dict[str, Any] = {}
     for name, section in kinds.items():
         try:
-            more = {"messages": _MESSAGES.made(given)} if section is _MODEL_PARALLEL else {}
+            divides = section is _MODEL_PARALLEL
+            more = {"messages": _MESSAGES.made(given), "routing": _ROUTING.made(given)} if divides else {}
             made[name] = section.made(given, **more)
         except InputError as error:
             problems += error.problems
@@ -233,7 +238,7 @@ _PARAMETERS: tuple[Parameter | Section, ...] = (
     Parameter("layout", str, "", "ranks along each dimension of the model's division: the table [layout]", "Job"),
     *(_JOB, _DEVICES, *_MODEL, KERNELS, _DIVIDED, _LAYERS),
     *_STRATEGIES.values(),
-    _MESSAGES,
+    *(_MESSAGES, _ROUTING),
     *(_INPUT, _DISTURBANCES, SLOW_LINK, FAILURES_PARAMETER),
 )
 

@@ -298,7 +298,7 @@ class Job:
             return [Problem(message, key="layout", expected=expected)]
         problems = [
             Problem(f"{name} parallelism cannot be played yet", key=f"layout.{key}", value=str(size), expected="1")
-            for key, name in (("cp", "context"), ("ep", "expert"))
+            for key, name in (("cp", "context"),)
             if (size := getattr(layout, key)) > 1
         ]
         if layout.sharding not in ("none", "zero-1"):

@@ -25,6 +25,7 @@ from simperf.training.servers.multi_machine import Reduction
 from simperf.training.servers.placement import Placement, Where, worker_gpus
 from simperf.training.servers.staleness import Consistency
 from simperf.units import Bytes, Ratio
+from simperf.workload.routing import Routing
 
 __all__ = [
     "DDP",
@@ -182,6 +183,8 @@ class ModelParallel:
         the next step begins while weights are gathered, of layouts that share the optimizer's states
     clip : bool
         the norm of all gradients is found, and read by every process, before the update
+    routing : Routing
+        of tokens to experts
     options : mapping of str to object
         of nccl: network, in_network, version, protocol
     """
@@ -197,6 +200,7 @@ class ModelParallel:
     bucket: Bytes = 0.0
     overlap_weights: bool = False
     clip: bool = True
+    routing: Routing = field(default_factory=Routing)
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from simperf.errors import InputError, Problem
 
-__all__ = ["BALANCED", "EXPERT_PRECISIONS", "ExpertPrecision", "expert_loads", "rank_rows"]
+__all__ = ["BALANCED", "EXPERT_PRECISIONS", "ExpertPrecision", "expert_loads", "rank_rows", "shared_loads"]
 
 #: load of experts that all get the same number of rows, and beginning of the name of one by a power law
 BALANCED, _POWER_LAW = "balanced", "power-law-"
@@ -117,6 +117,30 @@ def expert_loads(tokens: int, experts: int, top_k: int, *, ranks: int = 1, load:
     if problems:
         raise InputError(problems)
     return _balanced(tokens, experts, top_k) if law is None else _drawn(tokens, experts, top_k, ranks, law)
+
+
+def shared_loads(tokens: int, top_k: int, shares: Sequence[float]) -> Loads:
+    """Rows of each expert by their shares: `tokens` times `top_k` in all, none more than `tokens`.
+
+    Parameters
+    ----------
+    tokens, top_k : int
+        Each token goes to `top_k` experts.
+    shares : sequence of float
+        Of each expert, in any unit.
+
+    Examples
+    --------
+    >>> shared_loads(100, 2, [1, 1, 2, 6]).tolist()
+    [30, 30, 40, 100]
+    """
+    total = tokens * top_k
+    exact = np.array(shares, dtype=float) / sum(shares) * total
+    rows = np.floor(exact).astype(np.int64)
+    rest = total - int(rows.sum())
+    rows[np.argsort(rows - exact, kind="stable")[:rest]] += 1
+    most = np.minimum(rows, tokens)
+    return _filled(most.reshape(1, -1), total - int(most.sum()), tokens).ravel()
 
 
 def _law(load: str) -> tuple[float, int] | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from simperf.collectives.channels import ChannelFlow, ChannelSet
+from simperf.collectives.exchange import EXCHANGES
 from simperf.collectives.execute import PlacedPlan
 from simperf.engine.link_table import LinkClass
 from simperf.errors import InputError, Problem
@@ -17,6 +18,7 @@ from simperf.execution.ranks import Rank
 from simperf.execution.session import Session
 from simperf.layout import local_name
 from simperf.training.pipelined.communicators import Communicator, Payload
+from simperf.training.pipelined.groups import exchanged
 
 __all__ = ["Channels", "Placer"]
 
@@ -69,7 +71,7 @@ class Placer:
             return self._found(one, nodes)
         order = {server: place for place, server in enumerate(servers)}
         looks = tuple((order[server], local_name(node)) for server, node in zip(of, nodes, strict=True))
-        key = (looks, tuple(id(self._plans[server]) for server in servers), one.payloads)
+        key = (looks, tuple(id(self._plans[server]) for server in servers), one.payloads, one.rows)
         if key in self._known:
             others, known = self._known[key]
             again = self._renamed(known, dict(zip(others, servers, strict=True)))
@@ -86,7 +88,11 @@ class Placer:
             return {each: _as_channel(group.message(0, 1, each.nbytes), each.nbytes) for each in one.payloads}
         found = {}
         for payload in one.payloads:
-            channels = group.placed(*payload).channels
+            if payload.name in EXCHANGES:
+                placed = exchanged(group, payload, one.rows)
+            else:
+                placed = group.placed(*payload)
+            channels = placed.channels
             if channels is None:
                 message = f"{payload.name} goes send by send: ranks cannot be taken together"
                 raise InputError(Problem(message, key="exact", value="auto", expected="yes"))

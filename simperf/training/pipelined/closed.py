@@ -12,11 +12,10 @@ waits for its device again; how far does not matter.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import simpy
 
@@ -27,11 +26,14 @@ from simperf.engine.simulation import Simulation
 from simperf.execution import launch, record, wait
 from simperf.execution.session import Session
 from simperf.execution.thread import Spend
-from simperf.training.pipelined.communicators import Payload
+from simperf.training.pipelined.communicators import Dimension, Payload
 from simperf.training.pipelined.groups import ClassGroup
 from simperf.training.pipelined.ledger import Ledger
 
-__all__ = ["Block", "ClosedLayer", "Played", "in_blocks", "launch_block", "play_alone"]
+__all__ = ["Block", "ClosedLayer", "Payloads", "Played", "in_blocks", "launch_block", "play_alone"]
+
+#: collectives by dimension, and how many of each there are
+Payloads: TypeAlias = Mapping[Dimension, Mapping[Payload, int]]
 
 #: digits of a lead, in parts of the time that launching takes, to which two are the same
 DIGITS = 12
@@ -55,8 +57,8 @@ class Played:
         What it went to.
     work : float
         Shares of the device that kernels asked for, times their times [s].
-    payloads : mapping of Payload to int
-        Collectives.
+    payloads : mapping of str to mapping of Payload to int
+        Collectives by dimension.
     spans : tuple of Span
         On the timeline, from when the device comes to it, on tracks of the device.
     """
@@ -66,7 +68,7 @@ class Played:
     items: int
     ledger: Ledger
     work: float
-    payloads: Mapping[Payload, int]
+    payloads: Payloads
     spans: tuple[Span, ...]
 
 
@@ -117,11 +119,11 @@ class Block:
         When the process has begun to launch them [s].
     ledger : Ledger
         Of the rank.
-    group : ClassGroup or None
+    groups : mapping of str to ClassGroup
         Of its collectives.
     """
 
-    __slots__ = ("began", "group", "layers", "ledger", "name")
+    __slots__ = ("began", "groups", "layers", "ledger", "name")
 
     holds = 0.0
     category: Category = "wait"
@@ -129,9 +131,14 @@ class Block:
     kernels: tuple[Kernel, ...] = ()  # as of a graph, whose parts are on the timeline themselves
 
     def __init__(
-        self, name: str, layers: Sequence[ClosedLayer], began: float, ledger: Ledger, group: ClassGroup | None
+        self,
+        name: str,
+        layers: Sequence[ClosedLayer],
+        began: float,
+        ledger: Ledger,
+        groups: Mapping[Dimension, ClassGroup],
     ) -> None:
-        self.name, self.layers, self.began, self.ledger, self.group = name, layers, began, ledger, group
+        self.name, self.layers, self.began, self.ledger, self.groups = name, layers, began, ledger, groups
 
     @property
     def items(self) -> int:
@@ -151,8 +158,8 @@ class Block:
             done = layer.with_lead(since - launched)
             self.ledger.add(done.ledger)
             share.work += done.work
-            if self.group is not None:
-                self.group.add(done.payloads)
+            for dimension, payloads in done.payloads.items():
+                self.groups[dimension].add(payloads)
             if recorder is not None:
                 for one in done.spans:
                     track = f"{stream.device.name}/{one.track}"
@@ -206,7 +213,7 @@ def play_alone(
     device: str,
     lead: float,
     process: Callable[[Session], tuple[Ledger, Generator[Any, Any, None]]],
-    payloads: Mapping[Payload, int],
+    payloads: Payloads,
 ) -> Played:
     """Play a pass over a layer in a session of its own.
 
@@ -220,8 +227,8 @@ def play_alone(
         Time by which the device comes to it after the process [s].
     process : callable
         Gives the ledger and the program of the pass in a session.
-    payloads : mapping of Payload to int
-        Collectives that it does.
+    payloads : mapping of str to mapping of Payload to int
+        Collectives that it does, by dimension.
     """
     outer = m.simulation
     recorder = Recorder() if outer.recorder is not None else None
@@ -248,4 +255,4 @@ def play_alone(
         if one.track.startswith(head) and one.name != "lead"
     )
     time = told["end"] - lead
-    return Played(time, told["host"], int(told["items"]), ledger, told["work"], Counter(payloads), spans)
+    return Played(time, told["host"], int(told["items"]), ledger, told["work"], payloads, spans)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,17 +12,20 @@ from simperf.execution.process_group import ProcessGroup
 from simperf.execution.session import Session
 from simperf.training.pipelined.classes import Classes
 from simperf.training.pipelined.closed import ClosedLayer, Played, play_alone
-from simperf.training.pipelined.communicators import Communicator, Payload
-from simperf.training.pipelined.groups import ClassGroup, ClassMember
+from simperf.training.pipelined.communicators import Communicator, Dimension, Payload
+from simperf.training.pipelined.groups import ClassMember
 from simperf.training.pipelined.ledger import Ledger
 from simperf.training.pipelined.stage import StageProcess, never_closed
 from simperf.workload.transformers.passes import Item, Sync
 
-__all__ = ["apart", "close_layers"]
+__all__ = ["Links", "close_layers"]
+
+#: whatever is no communicator
+_OTHER = -1
 
 
-def apart(classes: Classes, communicators: Sequence[Communicator], changed: Sequence[str]) -> frozenset[int]:
-    """Classes of tensor-parallel communicators whose links carry nothing else while layers run.
+class Links:
+    """Links of classes of communicators, and who draws on each of them while layers run.
 
     Parameters
     ----------
@@ -31,20 +34,21 @@ def apart(classes: Classes, communicators: Sequence[Communicator], changed: Sequ
     changed : sequence of str
         Links whose capacities change.
     """
-    links: dict[int, frozenset[str]] = {}
-    for colour, own in enumerate(classes.channels):
-        sets = (each for one in own.values() for each in (*one.classes, *one.drains))
-        links[colour] = frozenset(name for each in sets for name in each.names)
-    first = {colour: index for index, colour in reversed(list(enumerate(classes.communicators)))}
-    used = Counter(
-        name for colour, names in links.items() if communicators[first[colour]].dimension != "norm" for name in names
-    )
-    used.update(changed)
-    return frozenset(
-        colour
-        for colour, names in links.items()
-        if communicators[first[colour]].dimension == "tp" and all(used[name] == 1 for name in names)
-    )
+
+    def __init__(self, classes: Classes, communicators: Sequence[Communicator], changed: Sequence[str]) -> None:
+        first = {colour: index for index, colour in reversed(list(enumerate(classes.communicators)))}
+        self._of: dict[int, frozenset[str]] = {}
+        self._users: dict[str, set[int]] = {name: {_OTHER} for name in changed}
+        for colour, own in enumerate(classes.channels):
+            sets = (each for one in own.values() for each in (*one.classes, *one.drains))
+            names = self._of[colour] = frozenset(name for each in sets for name in each.names)
+            if communicators[first[colour]].dimension != "norm":
+                for name in names:
+                    self._users.setdefault(name, set()).add(colour)
+
+    def carry_only(self, own: Collection[int]) -> bool:
+        """Whether the links of some classes of communicators carry nothing but what these do."""
+        return all(self._users[name].issubset(own) for colour in own for name in self._of[colour])
 
 
 def close_layers(m: Session, processes: Sequence[StageProcess], closed: Callable[[StageProcess], bool]) -> None:
@@ -62,8 +66,7 @@ def close_layers(m: Session, processes: Sequence[StageProcess], closed: Callable
     known: dict[Hashable, ClosedLayer] = {}
     found: list[tuple[StageProcess, dict[tuple[int, str], ClosedLayer]]] = []
     for one in processes:
-        group = one.groups.get("tp")
-        if not closed(one) or (group is not None and len(group.members) > 1):
+        if not closed(one) or any(len(group.members) > 1 for group in one.inside.values()):
             continue
         own: dict[tuple[int, str], ClosedLayer] = {}
         for items, within in passes(one):
@@ -94,20 +97,26 @@ def _known(own: dict[tuple[int, str], ClosedLayer], items: tuple[Item, ...], wit
     return own.get((id(items), within))
 
 
-def _payloads(items: Sequence[Item]) -> Counter[Payload]:
-    """Collectives of a pass."""
-    return Counter(Payload(one.name, one.nbytes) for one in items if isinstance(one, Sync))
+def _payloads(process: StageProcess, items: Sequence[Item]) -> dict[Dimension, Counter[Payload]]:
+    """Collectives of a pass among several ranks, by dimension."""
+    syncs = [one for one in items if isinstance(one, Sync)]
+    return {
+        dimension: Counter(Payload(one.name, one.nbytes) for one in syncs if one.dimension == dimension)
+        for dimension in process.inside
+    }
 
 
 def _look(process: StageProcess, items: Sequence[Item]) -> Hashable:
     """What the outcome of a pass depends on beside its items: the device, and the channels of its collectives."""
-    group, found = process.groups.get("tp"), list[Hashable]()
-    for payload in _payloads(items) if group is not None else ():
-        channels = group.placed(*payload).channels if group is not None else None
-        if channels is not None:
-            links = Counter((each.counts, each.capacity) for each in channels.classes)
-            drains = Counter((each.counts, each.capacity) for each in channels.drains)
-            found.append((payload, channels.flows, channels.last, channels.least, *map(_frozen, (links, drains))))
+    found = list[Hashable]()
+    for dimension, payloads in _payloads(process, items).items():
+        for payload in payloads:
+            channels = process.inside[dimension].placed(*payload).channels
+            if channels is not None:
+                links = Counter((each.counts, each.capacity) for each in channels.classes)
+                drains = Counter((each.counts, each.capacity) for each in channels.drains)
+                times = channels.flows, channels.last, channels.least
+                found.append((dimension, payload, *times, *map(_frozen, (links, drains))))
     return id(process.device.part), process.speed, tuple(found)
 
 
@@ -120,12 +129,10 @@ def _play(m: Session, process: StageProcess, items: tuple[Item, ...], within: st
 
     def alone(single: Session) -> tuple[Ledger, Generator[Any, Any, None]]:
         device, groups = single.simulation.device(process.device.name), dict[Any, ProcessGroup]()
-        group = process.groups.get("tp")
-        if isinstance(group, ClassGroup):
+        for dimension, group in process.inside.items():
             (member,) = group.members
-            groups["tp"] = group.again(single, [ClassMember(member.members, device)])
+            groups[dimension] = group.again(single, [ClassMember(member.members, device)])
         one = replace(process, device=device, groups=groups, close=never_closed, ledger=Ledger())
         return one.ledger, one.layer(items, within)
 
-    payloads = _payloads(items) if "tp" in process.groups else Counter()
-    return play_alone(m, process.device.name, lead, alone, payloads)
+    return play_alone(m, process.device.name, lead, alone, _payloads(process, items))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from simperf.layout import Layout
 from simperf.training.pipelined.work import Bucket, StepEnd, StepWork
 
-__all__ = ["MESSAGE", "NORM", "Communicator", "Dimension", "Joined", "Key", "Payload", "communicators"]
+__all__ = ["INSIDE", "MESSAGE", "NORM", "Communicator", "Dimension", "Joined", "Key", "Payload", "communicators"]
 
-#: what its time counts for: a dimension of the layout, or the norm of the gradients, which all ranks add up
-Dimension: TypeAlias = Literal["tp", "pp", "dp", "norm"]
+#: what its time counts for: a dimension of the layout (``"etp"`` and ``"edp"`` are tensor and data parallelism of the
+#: experts), or the norm of the gradients, which all ranks add up
+Dimension: TypeAlias = Literal["tp", "cp", "ep", "etp", "pp", "dp", "edp", "norm"]
+
+#: dimensions whose ranks communicate inside of layers
+INSIDE: tuple[Dimension, ...] = ("tp", "cp", "ep", "etp")
 
 #: what a rank finds a communicator by: its dimension, or the stages of sender and receiver
 Key: TypeAlias = Dimension | tuple[int, int]
@@ -42,11 +46,14 @@ class Communicator:
         In ascending order; of messages, the sender and the receiver.
     payloads : tuple of Payload
         All that is done among them.
+    rows : tuple of int
+        What each of them gets in exchanges of unequal amounts; none where they are equal.
     """
 
     dimension: Dimension
     ranks: tuple[int, ...]
     payloads: tuple[Payload, ...]
+    rows: tuple[int, ...] = ()
 
     @property
     def directed(self) -> bool:
@@ -77,15 +84,29 @@ def communicators(
     """
     mesh, found = layout.mesh, list[Joined]()
 
-    def add(key: Key, dimension: Dimension, ranks: tuple[int, ...], payloads: Iterable[Payload]) -> None:
+    def add(
+        key: Key, dimension: Dimension, ranks: tuple[int, ...], payloads: Iterable[Payload], rows: tuple[int, ...] = ()
+    ) -> None:
         if len(ranks) > 1 and (done := tuple(dict.fromkeys(payloads))):
-            found.append(Joined(key, Communicator(dimension, ranks, done)))
+            found.append(Joined(key, Communicator(dimension, ranks, done, rows)))
 
-    for ranks in mesh.groups("tp"):
-        add("tp", "tp", ranks, (Payload(one.name, one.nbytes) for one in work.syncs(mesh.coordinates(ranks[0])["pp"])))
+    payloads: dict[tuple[int, int], dict[str, list[Payload]]] = {}  # by stage and place of a rank's experts
+    for stage in range(work.stages):
+        for place in range(1 + len(work.others)):
+            inside = payloads[stage, place] = {}
+            for one in work.at(place).syncs(stage):
+                inside.setdefault(one.dimension, []).append(Payload(one.name, one.nbytes))
+    for dimension in INSIDE:
+        for ranks in layout.groups(dimension):
+            stage = mesh.coordinates(ranks[0])["pp"]
+            place = layout.expert_mesh.coordinates(ranks[0])["ep"] if work.others else 0
+            rows = work.rows if dimension == "ep" else ()
+            add(dimension, dimension, ranks, payloads[stage, place].get(dimension, ()), rows)
+    of_buckets = [_of_buckets(own, work.ends[stage], sharded) for stage, own in enumerate(buckets)]
     for ranks in mesh.groups("dp", "cp"):
-        stage = mesh.coordinates(ranks[0])["pp"]
-        add("dp", "dp", ranks, _of_buckets(buckets[stage], work.ends[stage], sharded))
+        add("dp", "dp", ranks, of_buckets[mesh.coordinates(ranks[0])["pp"]]["dp"])
+    for ranks in layout.groups("edp"):
+        add("edp", "edp", ranks, of_buckets[mesh.coordinates(ranks[0])["pp"]]["edp"])
     ways = dict.fromkeys((here, there) for _, here, there in work.edges())
     last = work.plan.path[-1][0]
     for ranks in mesh.groups("pp"):
@@ -94,13 +115,18 @@ def communicators(
         if work.tied and last:
             add("pp", "pp", (ranks[0], ranks[last]), [Payload("all-reduce", work.tied)])
     if any(end.norm for end in work.ends):
-        for ranks in mesh.groups(*mesh.dimensions) if sharded else mesh.groups("tp", "pp"):
+        whole = sharded or layout.ep > 1  # ranks own different gradients everywhere
+        for ranks in mesh.groups(*mesh.dimensions) if whole else mesh.groups("tp", "pp"):
             add("norm", "norm", ranks, [Payload("all-reduce", NORM)])
     return found
 
 
-def _of_buckets(buckets: Iterable[Bucket], end: StepEnd, sharded: bool) -> Iterator[Payload]:
+def _of_buckets(buckets: Iterable[Bucket], end: StepEnd, sharded: bool) -> dict[str, list[Payload]]:
+    """What is done with the buckets of a stage, by the dimension along which they travel."""
+    found: dict[str, list[Payload]] = {"dp": [], "edp": []}
     for bucket in buckets:
-        yield Payload("reduce-scatter" if sharded else "all-reduce", bucket.weights * end.gradient)
+        own = found[bucket.dimension]
+        own.append(Payload("reduce-scatter" if sharded else "all-reduce", bucket.weights * end.gradient))
         if sharded:
-            yield Payload("all-gather", bucket.weights * end.weight)
+            own.append(Payload("all-gather", bucket.weights * end.weight))
+    return found

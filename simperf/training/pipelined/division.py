@@ -12,7 +12,7 @@ from simperf.training.pipelined.work import StepEnd, StepWork
 from simperf.training.replica import Dimensions
 from simperf.training.strategies import ModelParallel
 from simperf.workload.mixed import TRAINING_PRECISIONS, training_precision
-from simperf.workload.transformers.parallel import RankPasses, rank_passes
+from simperf.workload.transformers.parallel import RankPasses, Spread, rank_passes
 from simperf.workload.transformers.passes import LayerPasses
 
 __all__ = ["divide"]
@@ -38,20 +38,71 @@ def divide(model: Dimensions, layout: Layout, strategy: ModelParallel, batch: in
         All that does not divide, with what would.
     """
     plan = _plan(layout, strategy, batch)
-    parts = _layers_of_parts(model.model.layers, len(plan.path), strategy.stage_layers)
+    counts = _layers_of_parts(model.model.layers, len(plan.path), strategy.stage_layers)
+    _refuse_scattered_experts(model, layout)
     made = _passes(model, layout, strategy, again=True)
     first = strategy.recompute_layers
-    plain = _passes(model, layout, strategy, again=False).block if first else made.block
-    blocks = [(made.block,) * (min(first, count) if first else count) for count in parts]
-    rest = [(plain,) * (count - len(own)) for count, own in zip(parts, blocks, strict=True)]
-    layers = [[*own, *more] for own, more in zip(blocks, rest, strict=True)]
-    layers[0].insert(0, made.embedding)
     shares = plan.path[0][0] == plan.path[-1][0]  # whether the first and the last part are on one stage
-    layers[-1].append(_without(made.head, _TIED) if made.tied and shares else made.head)
-    work = StepWork(plan, tuple(map(tuple, layers)), made.message_nbytes, (), 0.0, made.received)
-    sharing = layout.dp * layout.cp if layout.sharding != "none" else 1
-    ends = tuple(_end(work, stage, made, strategy, sharing) for stage in range(len(plan.stages)))
-    return replace(work, ends=ends, tied=0.0 if shares else made.tied_nbytes)
+    experts = made.sizes.experts
+    uneven = model.model.experts > 0 and experts.uneven
+
+    def on(place: int) -> tuple[tuple[LayerPasses, ...], ...]:
+        """Layers of all parts on the rank of a place among those that the experts are spread over."""
+        own = _passes(model, layout, strategy, again=True, place=place) if place else made
+        plain = _passes(model, layout, strategy, again=False, place=place) if first else own
+        return _parts(own, plain, counts, first, whole=made.tied and shares)
+
+    work = StepWork(plan, on(0), made.message_nbytes, (), 0.0, made.received)
+    ends = tuple(_end(work, stage, made, strategy, layout) for stage in range(len(plan.stages)))
+    return replace(
+        work,
+        ends=ends,
+        tied=0.0 if shares else made.tied_nbytes,
+        rows=experts.of_places if uneven else (),
+        others=tuple(on(place) for place in range(1, layout.ep)) if uneven else (),
+    )
+
+
+def _parts(
+    made: RankPasses, plain: RankPasses, counts: Sequence[int], first: int, *, whole: bool
+) -> tuple[tuple[LayerPasses, ...], ...]:
+    """Layers of each part of the model.
+
+    Parameters
+    ----------
+    made, plain : RankPasses
+        Of the layers that are computed again, and of the others.
+    counts : sequence of int
+        Blocks of each part.
+    first : int
+        How many of a part are computed again; 0 for all.
+    whole : bool
+        Whether the head leaves out the embedding's weights, which its stage has.
+    """
+    layers: list[list[LayerPasses]] = []
+    number = 0
+    for count in counts:
+        part = []
+        for index in range(count):
+            own = made if not first or index < first else plain
+            dense = own.dense is not None and number < own.sizes.model.dense_layers
+            part.append(own.dense if dense and own.dense is not None else own.block)
+            number += 1
+        layers.append(part)
+    layers[0].insert(0, made.embedding)
+    layers[-1].append(_without(made.head, _TIED) if whole else made.head)
+    return tuple(map(tuple, layers))
+
+
+def _refuse_scattered_experts(model: Dimensions, layout: Layout) -> None:
+    """Refuse an order of ranks in which those that experts are spread over are of several stages."""
+    if model.model.experts and layout.mesh.group(0, "pp") != layout.expert_mesh.group(0, "pp"):
+        message = "ranks that experts are spread over would be of several stages"
+        told = "-".join(layout.order)
+        raise InputError(Problem(message, key="layout.order", value=told, expected="an order with pp at its end"))
+    if layout.etp and not model.model.experts:
+        message, told = "has no effect: the model has no experts", str(layout.etp)
+        raise InputError(Problem(message, key="layout.etp", value=told, expected="0, or a model with experts"))
 
 
 def _plan(layout: Layout, strategy: ModelParallel, batch: int) -> Schedule:
@@ -99,7 +150,7 @@ def _layers_of_parts(layers: int, parts: int, given: Sequence[int]) -> tuple[int
     return (layers // parts,) * parts
 
 
-def _passes(model: Dimensions, layout: Layout, strategy: ModelParallel, *, again: bool) -> RankPasses:
+def _passes(model: Dimensions, layout: Layout, strategy: ModelParallel, *, again: bool, place: int = 0) -> RankPasses:
     """Passes of one rank; `again` says whether layers are computed again as the strategy has it."""
     precision = training_precision(model.precision)
     if not precision.master and model.precision != "fp32":
@@ -115,20 +166,20 @@ def _passes(model: Dimensions, layout: Layout, strategy: ModelParallel, *, again
         recompute=strategy.recompute if again else "none",
         precision=precision.matrix,
         scattered=strategy.messages.scattered,
+        spread=Spread(layout.ep, layout.etp, strategy.routing, place),
     )
 
 
-def _end(work: StepWork, stage: int, made: RankPasses, strategy: ModelParallel, sharing: int) -> StepEnd:
-    """What a rank of a stage does around its passes, where `sharing` ranks divide the states of its optimizer."""
+def _end(work: StepWork, stage: int, made: RankPasses, strategy: ModelParallel, layout: Layout) -> StepEnd:
+    """What a rank of a stage does around its passes."""
     layers = [layer for chunk in work.chunks(stage) for layer in work.layers(stage, chunk)]
-    names = [layer.name for layer in layers]
-    weights = sum(layer.parameters for layer in layers)
-    own = -(-weights // sharing)
-    embedding, head = made.embedding.name in names, made.head.name in names
-    blocks = len(layers) - embedding - head
+    weights, experts = sum(layer.parameters for layer in layers), sum(layer.of_experts for layer in layers)
+    sharded = layout.sharding != "none"
+    own = -(-(weights - experts) // (layout.dp * layout.cp if sharded else 1))
+    own += -(-experts // (layout.expert_dp if sharded else 1))
     return StepEnd(
         begin=(made.clear_gradients(weights),),
-        replicated=made.replicated_gradients(blocks, embedding=embedding, head=head),
+        replicated=made.replicated_gradients(layers),
         norm=made.clipping(own) if strategy.clip else (),
         update=made.update(own),
         gradient=made.gradient_width,

@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from simperf.collectives.channels import ChannelBytes, ChannelSet
+from simperf.collectives.exchange import EXCHANGES, exchange_channels
 from simperf.collectives.execute import PlacedPlan
 from simperf.collectives.moved import add_up
 from simperf.engine.device import Device
-from simperf.execution.process_group import Member, ProcessGroup
+from simperf.execution.process_group import Member, ProcessGroup, Work
 from simperf.execution.session import Session
 from simperf.training.pipelined.communicators import MESSAGE, Payload
 
-__all__ = ["ClassGroup", "ClassMember"]
+__all__ = ["ClassGroup", "ClassMember", "exchanged"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -39,6 +40,27 @@ class ClassMember:
         return self.members[0]
 
 
+def exchanged(
+    group: ProcessGroup, payload: Payload, rows: tuple[int, ...], channels: ChannelSet | None = None
+) -> PlacedPlan:
+    """How an exchange is carried out: by the transport of an all-to-all of its ranks.
+
+    Parameters
+    ----------
+    group : ProcessGroup
+    payload : Payload
+        Name and size of the exchange.
+    rows : tuple of int
+        What each rank gets; equal amounts if there are none.
+    channels : ChannelSet, optional
+        Found before.
+    """
+    whole = group.size if payload.name == "send-recv" else 1
+    placed = ProcessGroup.placed(group, "all-to-all", whole * payload.nbytes)
+    found = channels or exchange_channels(placed, payload.name, payload.nbytes, rows)
+    return replace(placed, channels=found)
+
+
 class ClassGroup(ProcessGroup):
     """A communicator, and all others that do the same at the same time beside it on the links of the machine.
 
@@ -49,6 +71,8 @@ class ClassGroup(ProcessGroup):
     channels : mapping of Payload to ChannelSet
         Channels of each payload, with the links that those of all communicators of the class draw on. None that a
         payload has makes it go as in any other group.
+    rows : tuple of int
+        What each rank gets in exchanges of unequal amounts (`simperf.collectives.exchange`).
     """
 
     def __init__(
@@ -58,19 +82,30 @@ class ClassGroup(ProcessGroup):
         members: Sequence[Member],
         *,
         channels: Mapping[Payload, ChannelSet],
+        rows: tuple[int, ...] = (),
         **options: Any,
     ) -> None:
         super().__init__(m, nodes, members, **options)
-        self._channels = channels
+        self._channels, self._rows = channels, rows
+        self._exchanges: dict[Payload, PlacedPlan] = {}
         self._added: Counter[Payload] = Counter()
 
     def placed(self, name: str, nbytes: float) -> PlacedPlan:
         """How a collective of a size [B] is carried out."""
-        key = (name, nbytes)
-        if key not in self._plans:
-            placed = super().placed(name, nbytes)
-            self._plans[key] = self._with_all(placed, Payload(name, nbytes))
-        return self._plans[key]
+        payload = Payload(name, nbytes)
+        if name in EXCHANGES:
+            if payload not in self._exchanges:
+                self._exchanges[payload] = exchanged(self, payload, self._rows, self._channels.get(payload))
+            return self._exchanges[payload]
+        if payload not in self._plans:
+            self._plans[payload] = self._with_all(super().placed(name, nbytes), payload)
+        return self._plans[payload]
+
+    def collective(self, member: Member, name: str, nbytes: float) -> Work:
+        """A rank's part in a collective or an exchange, to be launched on a stream."""
+        if name in EXCHANGES:
+            return Work(self, member, name, nbytes)
+        return super().collective(member, name, nbytes)
 
     def message(self, source: int, target: int, nbytes: float) -> PlacedPlan:
         """How a send from rank to rank is carried out."""
@@ -78,7 +113,7 @@ class ClassGroup(ProcessGroup):
 
     def again(self, m: Session, members: Sequence[Member]) -> ClassGroup:
         """The same communicator in another session."""
-        return ClassGroup(m, self.nodes, members, channels=self._channels, options=self.settings)
+        return ClassGroup(m, self.nodes, members, channels=self._channels, rows=self._rows, options=self.settings)
 
     def add(self, payloads: Mapping[Payload, int]) -> None:
         """Count collectives that were played elsewhere, for `settle`."""

@@ -18,7 +18,16 @@ from simperf.workload.transformers.flops import step_flops
 __all__ = ["tell"]
 
 #: dimensions by the words that metrics have
-DIMENSIONS = {"tp": "tensor", "pp": "pipeline", "dp": "data", "norm": "norm"}
+DIMENSIONS = {
+    "tp": "tensor",
+    "cp": "context",
+    "ep": "expert",
+    "etp": "expert tensor",
+    "pp": "pipeline",
+    "dp": "data",
+    "edp": "expert data",
+    "norm": "norm",
+}
 
 
 def tell(

@@ -18,8 +18,8 @@ from simperf.layout import Layout
 from simperf.time_use import RankClass
 from simperf.training.pipelined.channels import Placer
 from simperf.training.pipelined.classes import Classes, refine
-from simperf.training.pipelined.closing import apart, close_layers
-from simperf.training.pipelined.communicators import Communicator, Dimension, Key, communicators
+from simperf.training.pipelined.closing import Links, close_layers
+from simperf.training.pipelined.communicators import INSIDE, Communicator, Dimension, Key, communicators
 from simperf.training.pipelined.groups import ClassGroup, ClassMember
 from simperf.training.pipelined.stage import Pacing, StageProcess, dimensions_of_streams
 from simperf.training.pipelined.work import Edge, StepWork, assign_buckets
@@ -61,6 +61,10 @@ class Pipeline:
     def speed(self, rank: int) -> float:
         """Speed of a rank [1]."""
         return self.speeds[rank] if self.speeds else 1.0
+
+    def place(self, rank: int) -> int:
+        """Place of a rank among those that the experts are spread over, where these get unequal rows; else 0."""
+        return self.layout.expert_mesh.coordinates(rank)["ep"] if self.work.others else 0
 
     def stage(self, rank: int) -> int:
         """Stage of a rank."""
@@ -125,7 +129,7 @@ class Pipeline:
                 m.groups["pipeline", colour, edge] = made[colour, edge]
             return made[colour, edge]
 
-        found = []
+        found, works = [], [work.at(place) for place in range(1 + len(work.others))]
         for rank, colour in first.items():
             device, stage = devices[colour], self.stage(rank)
             own: dict[Dimension | Edge, ProcessGroup] = {
@@ -141,15 +145,24 @@ class Pipeline:
             kernel = partial(self._kernel, m, device, self.speed(rank))
             found.append(
                 StageProcess(
-                    rank, device, stage, work, own, buckets[stage], self.pacing, kernel, self.speed(rank), steps
+                    rank,
+                    device,
+                    stage,
+                    works[self.place(rank)],
+                    own,
+                    buckets[stage],
+                    self.pacing,
+                    kernel,
+                    self.speed(rank),
+                    steps,
                 )
             )
         if reuse and not exact:
-            free = apart(classes, groups, tuple(map(str, self.marks)))
+            links = Links(classes, groups, tuple(map(str, self.marks)))
 
             def closed(one: StageProcess) -> bool:
-                own = keys[one.rank].get("tp")
-                return own is None or classes.communicators[own] in free
+                own = keys[one.rank]
+                return links.carry_only({classes.communicators[own[key]] for key in INSIDE if key in own})
 
             close_layers(m, found, closed)
         return found
@@ -167,7 +180,10 @@ class Pipeline:
             each: list[dict[Any, Any]] = [{} for _ in groups]
             return Classes(tuple(range(len(self.nodes))), tuple(range(len(groups))), tuple(each))
         nodes = m.machine.nodes
-        looks = [(self.stage(rank), id(nodes[node].part), self.speed(rank)) for rank, node in enumerate(self.nodes)]
+        looks = [
+            (self.stage(rank), id(nodes[node].part), self.speed(rank), self.place(rank))
+            for rank, node in enumerate(self.nodes)
+        ]
         placer = Placer(m, self.nodes, self.options)
         return refine(looks, groups, [placer.place(one) for one in groups], marks=self.marks)
 
@@ -181,7 +197,7 @@ class Pipeline:
         nodes = [self.nodes[rank] for rank in one.ranks]
         channels = classes.channels[colour]
         played = bool(self.marks) and not channels  # what is computed as a whole knows no link that changes
-        return ClassGroup(m, nodes, members, channels=channels, options=self.options, exact=played)
+        return ClassGroup(m, nodes, members, channels=channels, rows=one.rows, options=self.options, exact=played)
 
     @staticmethod
     def _kernel(m: Session, device: Device, speed: float, op: Op, within: str) -> Kernel:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from simperf.engine.device import Device
 from simperf.engine.kernel import Kernel
@@ -19,7 +19,7 @@ from simperf.execution import Program, collective, irecv, isend, item, launch, s
 from simperf.execution.process_group import Communication, ProcessGroup
 from simperf.schedules import Pass
 from simperf.training.pipelined.closed import Block, ClosedLayer, in_blocks, launch_block
-from simperf.training.pipelined.communicators import NORM, Dimension
+from simperf.training.pipelined.communicators import INSIDE, NORM, Dimension
 from simperf.training.pipelined.groups import ClassGroup
 from simperf.training.pipelined.ledger import Hold, Ledger, StepMark
 from simperf.training.pipelined.work import Bucket, Edge, StepWork
@@ -29,7 +29,16 @@ from simperf.workload.transformers.passes import Await, Item, Sync
 __all__ = ["Pacing", "StageProcess", "dimensions_of_streams"]
 
 #: streams of the collectives along each dimension
-STREAMS: Mapping[Dimension, str] = {"tp": "tensor", "dp": "data", "pp": "pipeline", "norm": "data"}
+STREAMS: Mapping[Dimension, str] = {
+    "tp": "tensor",
+    "cp": "context",
+    "ep": "expert",
+    "etp": "expert tensor",
+    "pp": "pipeline",
+    "dp": "data",
+    "edp": "expert data",
+    "norm": "data",
+}
 
 Launched: TypeAlias = Kernel | Sync | Await
 Steps: TypeAlias = Generator[Any, Any, None]
@@ -114,9 +123,9 @@ class StageProcess:
     _split: bool = field(init=False)
     _closed: list[ClosedLayer] = field(default_factory=list, init=False)
     _launched: dict[tuple[int, str], tuple[Launched, ...]] = field(default_factory=dict, init=False)
-    _running: dict[str, Communication] = field(default_factory=dict, init=False)
-    _gathered: dict[tuple[int, int], Communication] = field(default_factory=dict, init=False)
-    _reduced: list[Communication] = field(default_factory=list, init=False)
+    _running: dict[str, tuple[Communication, Ledger, Dimension]] = field(default_factory=dict, init=False)
+    _gathered: dict[tuple[int, int], list[tuple[Communication, Dimension]]] = field(default_factory=dict, init=False)
+    _reduced: list[tuple[Communication, Dimension]] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         self._split = self.work.plan.split
@@ -147,6 +156,12 @@ class StageProcess:
         """A pass over a layer, kernel by kernel."""
         return self._items(items, within)
 
+    @property
+    def inside(self) -> dict[Dimension, ClassGroup]:
+        """Groups in which layers communicate."""
+        found = {dimension: self.groups.get(dimension) for dimension in INSIDE}
+        return {dimension: group for dimension, group in found.items() if isinstance(group, ClassGroup)}
+
     # Passes ----------------------------------------------------------------------------
 
     def _play(self, one: Pass, *, final: bool) -> Steps:
@@ -154,20 +169,21 @@ class StageProcess:
         layers = self.work.layers(self.stage, one.chunk)
         if one.kind == "F":
             for index, layer in enumerate(layers):
-                if (weights := self._gathered.pop((one.chunk, index), None)) is not None:
+                for weights, dimension in self._gathered.pop((one.chunk, index), ()):
                     yield from self._flush(str(one))
-                    yield from self._hold([weights], "dp")
+                    yield from self._hold([weights], dimension)
                 yield from self._over(layer.forward, "forward", str(one))
             yield from self._flush(str(one))
             return
-        ready = {bucket.ready: bucket for bucket in self.buckets if bucket.chunk == one.chunk} if final else {}
+        ready = [bucket for bucket in self.buckets if bucket.chunk == one.chunk] if final else []
         for index in reversed(range(len(layers))):
             layer = layers[index]
             whole = layer.input_gradients if self._split and one.kind == "B" else layer.backward
             yield from self._over(layer.weight_gradients if one.kind == "W" else whole, "backward", str(one))
-            if self.pacing.gradients and index in ready:
-                yield from self._flush(str(one))
-                yield from self._reduce(ready[index])
+            for bucket in ready if self.pacing.gradients else ():
+                if bucket.ready == index:
+                    yield from self._flush(str(one))
+                    yield from self._reduce(bucket)
         yield from self._flush(str(one))
 
     def _over(self, items: tuple[Item, ...], within: str, name: str) -> Steps:
@@ -181,10 +197,9 @@ class StageProcess:
 
     def _flush(self, name: str) -> Steps:
         """Launch the closed layers that were put off."""
-        stream, group = self.device.stream(), self.groups.get("tp")
-        assert group is None or isinstance(group, ClassGroup)
+        stream = self.device.stream()
         for layers in in_blocks(self._closed, stream.depth):
-            yield from launch_block(Block(name, layers, 0.0, self.ledger, group), stream)
+            yield from launch_block(Block(name, layers, 0.0, self.ledger, self.inside), stream)
         self._closed.clear()
 
     def _items(self, items: tuple[Item, ...], within: str) -> Steps:
@@ -193,23 +208,24 @@ class StageProcess:
                 self.ledger.launched += one.time
                 yield launch(one, self.device)
             elif isinstance(one, Await):
-                yield launch(Hold(self._running.pop(one.label), self.ledger, "tp"), self.device)
+                yield launch(Hold(*self._running.pop(one.label)), self.device)
             else:
-                work = yield from self._collective("tp", one.name, one.nbytes)
+                dimension = cast(Dimension, one.dimension)
+                work = yield from self._collective(dimension, one.name, one.nbytes)
                 if one.waits:
-                    yield from self._hold([work], "tp")
+                    yield from self._hold([work], dimension)
                 else:
-                    self._running[one.label] = work
+                    self._running[one.label] = work, self.ledger, dimension
 
     def _kernels(self, items: tuple[Item, ...], within: str) -> tuple[Launched, ...]:
         """Items with kernels for operations, without collectives of one rank."""
         key = (id(items), within)
         if key not in self._launched:
-            several = "tp" in self.groups
+            alone = {one.label for one in items if isinstance(one, Sync) and one.dimension not in self.groups}
             self._launched[key] = tuple(
                 self.kernel(one, within) if isinstance(one, Op) else one
                 for one in items
-                if isinstance(one, Op) or several
+                if isinstance(one, Op) or one.label not in alone
             )
         return self._launched[key]
 
@@ -246,11 +262,12 @@ class StageProcess:
     # The end of a step -----------------------------------------------------------------
 
     def _reduce(self, bucket: Bucket) -> Steps:
-        """Add up the gradients of a bucket over the data-parallel ranks."""
-        if "dp" in self.groups:
+        """Add up the gradients of a bucket over the ranks that have copies of its weights."""
+        dimension: Dimension = bucket.dimension
+        if dimension in self.groups:
             name = "reduce-scatter" if self.pacing.sharded else "all-reduce"
             nbytes = bucket.weights * self.work.ends[self.stage].gradient
-            self._reduced.append((yield from self._collective("dp", name, nbytes)))
+            self._reduced.append(((yield from self._collective(dimension, name, nbytes)), dimension))
 
     def _end(self) -> Steps:
         """Add up gradients, find their norm, update the weights and gather them."""
@@ -258,7 +275,8 @@ class StageProcess:
         if not self.pacing.gradients:
             for bucket in self.buckets:
                 yield from self._reduce(bucket)
-        yield from self._hold(self._reduced, "dp")
+        for work, dimension in self._reduced:
+            yield from self._hold([work], dimension)
         self._reduced.clear()
         yield from self._items(end.replicated, "update")
         if "pp" in self.groups:  # the embedding that is the head too
@@ -269,17 +287,21 @@ class StageProcess:
         if end.norm:
             yield item(self.device)  # total_norm.item()
         yield from self._items(end.update, "update")
-        if self.pacing.sharded and "dp" in self.groups:
+        if self.pacing.sharded:
             yield from self._gather(end.weight)
 
     def _gather(self, nbytes: float) -> Steps:
         """Gather the weights that the other data-parallel ranks have updated."""
         for bucket in reversed(self.buckets):
-            work = yield from self._collective("dp", "all-gather", bucket.weights * nbytes)
+            dimension: Dimension = bucket.dimension
+            if dimension not in self.groups:
+                continue
+            work = yield from self._collective(dimension, "all-gather", bucket.weights * nbytes)
             if self.pacing.weights:
-                self._gathered |= {(bucket.chunk, index): work for index in bucket.layers}
+                for index in bucket.layers:
+                    self._gathered.setdefault((bucket.chunk, index), []).append((work, dimension))
             else:
-                yield from self._hold([work], "dp")
+                yield from self._hold([work], dimension)
 
     def _hold(self, works: Iterable[Communication], dimension: Dimension) -> Steps:
         """Let the compute stream wait for communication."""

@@ -38,7 +38,7 @@ def libraries_of(kernels: LayerKernels) -> tuple[Library, ...]:
 def work_memory(
     work: StepWork, layout: Layout, *, libraries: Sequence[Library] = (), architecture: str = ""
 ) -> tuple[StageMemory, ...]:
-    """Memory of a rank of each stage over a step.
+    """Memory of a rank of each stage over a step, of that whose experts get most rows.
 
     Parameters
     ----------
@@ -51,6 +51,8 @@ def work_memory(
     architecture : str
         Of the GPU.
     """
+    if work.rows:
+        work = work.at(work.rows.index(max(work.rows)))
     found: dict[object, StageMemory] = {}
     stages = []
     for stage, order in enumerate(work.plan.stages):
@@ -86,8 +88,11 @@ def _resident(layers: Sequence[LayerPasses], work: StepWork, stage: int, layout:
     end = work.ends[stage]
     master = _SINGLE if end.weight < _SINGLE else 0.0
     each = ParameterBytes(end.weight, end.gradient, master, _ADAM * _SINGLE)
-    weights = sum(layer.parameters for layer in layers)
-    found = state_memory(weights, each, sharding=layout.sharding, over=layout.dp * layout.cp)
+    weights, experts = sum(layer.parameters for layer in layers), sum(layer.of_experts for layer in layers)
+    found = state_memory(weights - experts, each, sharding=layout.sharding, over=layout.dp * layout.cp)
+    if experts:
+        for kind, nbytes in state_memory(experts, each, sharding=layout.sharding, over=layout.expert_dp).items():
+            found[kind] += nbytes
     placeholders = {one.name: one.nbytes for layer in layers for one in layer.placeholders}
     if placeholders:
         found["gradient placeholders"] = sum(map(allocated, placeholders.values()))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from simperf.schedules import Pass, Schedule
 from simperf.workload.transformers.passes import Item, LayerPasses, Sync
@@ -66,12 +66,20 @@ class Bucket(NamedTuple):
         Indices of its layers.
     weights : int
         Number of weights.
+    experts : bool
+        Whether they are those of experts, whose copies are on fewer ranks.
     """
 
     chunk: int
     ready: int
     layers: tuple[int, ...]
     weights: int
+    experts: bool = False
+
+    @property
+    def dimension(self) -> Literal["dp", "edp"]:
+        """Along which they are added up."""
+        return "edp" if self.experts else "dp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +128,10 @@ class StepWork:
         Gradients that the first and the last stage add up, of an embedding that is the head too [B].
     received : tuple of Item
         What a rank does with a message before it computes.
+    rows : tuple of int
+        Rows that the experts of each rank get that they are spread over; none where all get as many.
+    others : tuple of tuple of tuple of LayerPasses
+        Parts on the ranks behind the first of those that the experts are spread over, where rows are unequal.
     """
 
     plan: Schedule
@@ -128,6 +140,8 @@ class StepWork:
     ends: tuple[StepEnd, ...]
     tied: float = 0.0
     received: tuple[Item, ...] = ()
+    rows: tuple[int, ...] = ()
+    others: tuple[tuple[tuple[LayerPasses, ...], ...], ...] = ()
     _places: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -151,6 +165,10 @@ class StepWork:
     def chunks(self, stage: int) -> list[int]:
         """Chunks of a stage."""
         return sorted(chunk for at, chunk in self._places if at == stage)
+
+    def at(self, place: int) -> StepWork:
+        """The work of the rank of a place among those that the experts are spread over."""
+        return replace(self, parts=self.others[place - 1]) if place and self.others else self
 
     def place(self, stage: int, one: Pass) -> Place:
         """Where a pass of a stage is in the model."""
@@ -189,6 +207,8 @@ class StepWork:
 def assign_buckets(chunk: int, layers: Sequence[LayerPasses], size: float, gradient: float) -> list[Bucket]:
     """Buckets of gradients, the first one ready first: layers from the last one on, until a bucket is full.
 
+    Gradients of experts have buckets of their own.
+
     Parameters
     ----------
     chunk : int
@@ -206,12 +226,14 @@ def assign_buckets(chunk: int, layers: Sequence[LayerPasses], size: float, gradi
     [(1, (2, 1)), (0, (0,))]
     """
     found: list[Bucket] = []
-    inside: list[int] = []
-    weights = 0
-    for index in reversed(range(len(layers))):
-        inside.append(index)
-        weights += layers[index].parameters
-        if weights and (weights * gradient >= size or index == 0):
-            found.append(Bucket(chunk, index, tuple(inside), weights))
-            inside, weights = [], 0
-    return found
+    for experts in (False, True):
+        inside: list[int] = []
+        weights = 0
+        for index in reversed(range(len(layers))):
+            inside.append(index)
+            one = layers[index]
+            weights += one.of_experts if experts else one.parameters - one.of_experts
+            if weights and (weights * gradient >= size or index == 0):
+                found.append(Bucket(chunk, index, tuple(inside), weights, experts))
+                inside, weights = [], 0
+    return sorted(found, key=lambda one: -one.ready)

@@ -10,7 +10,7 @@ from simperf.workload.transformers.dimensions import Weight
 
 __all__ = ["Await", "Item", "Kept", "LayerPasses", "Sync"]
 
-CollectiveName = Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all"]
+CollectiveName = Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "dispatch", "combine", "send-recv"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +20,13 @@ class Sync:
     Parameters
     ----------
     name : str
-        ``"all-reduce"``, ``"all-gather"``, ``"reduce-scatter"`` or ``"all-to-all"``.
+        ``"all-reduce"``, ``"all-gather"``, ``"reduce-scatter"``, ``"all-to-all"``, that of unequal parts to experts
+        (``"dispatch"``) or back from them (``"combine"``), or a send to the next rank of a ring (``"send-recv"``).
     dimension : str
-        One of `simperf.layout.DIMENSIONS`, such as ``"tp"``.
+        ``"tp"``, ``"cp"``, ``"ep"``, or ``"etp"``: tensor parallelism of the experts.
     nbytes : float
-        payload as nccl-tests counts it: of an all-gather what is gathered, of a reduce-scatter what is reduced [B]
+        payload as nccl-tests counts it: of an all-gather what is gathered, of a reduce-scatter what is reduced, of an
+        all-to-all what a rank sends, with what stays there; of one of unequal parts the mean [B]
     label : str
         Unique in its pass.
     waits : bool
@@ -94,6 +96,8 @@ class LayerPasses:
     placeholders : tuple of Kept
         Tensors by shape that the first backward pass allocates and that stay: all layers of a stage share those of one
         name.
+    experts : tuple of Weight
+        Those of `weights` that belong to experts: their copies are on fewer ranks.
     """
 
     name: str
@@ -107,6 +111,7 @@ class LayerPasses:
     weights: tuple[Weight, ...]
     replicated: tuple[Weight, ...] = ()
     placeholders: tuple[Kept, ...] = ()
+    experts: tuple[Weight, ...] = ()
 
     @property
     def activations(self) -> float:
@@ -117,3 +122,8 @@ class LayerPasses:
     def parameters(self) -> int:
         """Number of weights on this rank."""
         return sum(one.elements for one in self.weights)
+
+    @property
+    def of_experts(self) -> int:
+        """Number of the experts' weights on this rank."""
+        return sum(one.elements for one in self.experts)

@@ -1,6 +1,8 @@
-"""One rank's part of a transformer under tensor and sequence parallelism: operations, collectives, memory."""
+"""One rank's part of a transformer under tensor, sequence and expert parallelism: operations, collectives, memory."""
 
-from simperf.workload.transformers.parallel.rank import RankPasses, rank_passes
+from simperf.workload.routing import Routing
+from simperf.workload.transformers.parallel.expert_sizes import ExpertSizes
+from simperf.workload.transformers.parallel.rank import RankPasses, Spread, rank_passes
 from simperf.workload.transformers.parallel.sizes import RankSizes
 
-__all__ = ["RankPasses", "RankSizes", "rank_passes"]
+__all__ = ["ExpertSizes", "RankPasses", "RankSizes", "Routing", "Spread", "rank_passes"]

@@ -10,7 +10,7 @@ from simperf.workload.kinds.memory import copy
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.op import Op
 from simperf.workload.transformers import arithmetic
-from simperf.workload.transformers.parallel.linear import accumulated
+from simperf.workload.transformers.parallel.linear import Linear, accumulated
 from simperf.workload.transformers.parallel.operations import (
     SINGLE,
     attention_back,
@@ -84,9 +84,17 @@ class Attention:
     def _normed(self) -> tuple[_Part, ...]:
         return self._queries_and_keys if self.sizes.model.qk_norm else ()
 
-    def forward(self, record: PassRecord, qkv: str) -> None:
-        """Operations from the product's output to ``attention.output``."""
+    @property
+    def matrices(self) -> tuple[Linear]:
+        """Of queries, keys and values together."""
+        sizes, model = self.sizes, self.sizes.model
+        whole = sizes.queries + 2 * sizes.keys
+        return (Linear("qkv", sizes.hidden, whole, sizes, self.kernels, bias=model.bias or model.qkv_bias),)
+
+    def forward(self, record: PassRecord, x: str) -> None:
+        """Operations from the norm's output to ``attention.output``."""
         sizes, width = self.sizes, self.sizes.width
+        qkv = self.matrices[0].forward(record, x)
         parts = (*self._queries_and_keys, _Part("v", sizes.kv_heads, sizes.keys))
         # queries and keys are made anew if they are rotated or normalised, values if the kernel wants them in one piece
         for part in parts:
@@ -143,8 +151,8 @@ class Attention:
         if self.kernels.attention != "flash":
             record.free("attention.heads")
 
-    def backward(self, record: PassRecord, gradient: str) -> str:
-        """Gradients down to that of the product's output, whose name it returns."""
+    def backward(self, record: PassRecord, gradient: str, x: str) -> str:
+        """Gradients down to that of the norm's output `x`, which is freed; its name."""
         sizes, width = self.sizes, self.sizes.width
         made = [
             Kept(f"{name}.gradient", width * sizes.tokens * size)
@@ -172,7 +180,7 @@ class Attention:
             makes=[Kept("qkv.gradient", width * sizes.tokens * whole)],
             frees=[one.name for one in made],
         )
-        return "qkv.gradient"
+        return self.matrices[0].backward(record, "qkv.gradient", x)
 
     @property
     def _tokens(self) -> int:

@@ -9,7 +9,10 @@ from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.transformers import arithmetic
 from simperf.workload.transformers.flops import Recomputation
 from simperf.workload.transformers.parallel.attention import Attention
+from simperf.workload.transformers.parallel.experts import Mixture
+from simperf.workload.transformers.parallel.latent import LatentAttention
 from simperf.workload.transformers.parallel.linear import Linear, accumulated
+from simperf.workload.transformers.parallel.network import FeedForward
 from simperf.workload.transformers.parallel.operations import each, norm_back, norm_forward, statistics
 from simperf.workload.transformers.parallel.record import PassRecord
 from simperf.workload.transformers.parallel.sizes import RankSizes
@@ -73,11 +76,14 @@ class Block:
     kernels : LayerKernels
     recompute : str
         One of `simperf.workload.transformers.flops.RECOMPUTATIONS`.
+    dense : bool
+        Whether it has no experts in a model that has.
     """
 
     sizes: RankSizes
     kernels: LayerKernels
     recompute: Recomputation = "none"
+    dense: bool = False
 
     def passes(self) -> LayerPasses:
         """Passes of the block."""
@@ -96,10 +102,12 @@ class Block:
             backward.again("")
         self._backward(backward, gradient)
         assert len(backward.tensors) == 1, backward.tensors  # the gradient of its input
-        weights = tuple(sizes.model.block_weights("block"))
+        every = tuple(sizes.model.block_weights("block", dense=self.dense))
+        shared = tuple(one for one in every if ".experts." not in one.name)
+        experts = network.weights("block") if isinstance(network := self._network, Mixture) else ()
         held = sum(one.nbytes for one in kept)
         return LayerPasses(
-            name="block",
+            name="dense block" if self.dense else "block",
             forward=tuple(forward.items),
             backward=tuple(backward.items),
             input_gradients=backward.inputs,
@@ -107,30 +115,32 @@ class Block:
             kept=kept,
             temporary_forward=peak - held,
             temporary_backward=backward.peak - held,
-            weights=tuple(sizes.weight(one) for one in weights),
-            replicated=tuple(one for one in weights if sizes.is_whole(one)),
-            placeholders=tuple(dict.fromkeys(held for one in self._matrices for held in one.placeholders)),
+            weights=(*(sizes.weight(one) for one in shared), *experts),
+            replicated=tuple(one for one in shared if sizes.is_whole(one)),
+            placeholders=self._placeholders,
+            experts=experts,
         )
 
     @property
-    def _attention(self) -> Attention:
-        return Attention(self.sizes, self.kernels)
+    def _attention(self) -> Attention | LatentAttention:
+        return (LatentAttention if self.sizes.model.kv_rank else Attention)(self.sizes, self.kernels)
 
     @property
     def _norms(self) -> tuple[NormStep, NormStep]:
         return NormStep("norm1", self.sizes, self.kernels), NormStep("norm2", self.sizes, self.kernels)
 
     @property
-    def _matrices(self) -> tuple[Linear, Linear, Linear, Linear]:
-        """Of queries, keys and values; of the output; up, with the gate; down."""
-        sizes, model, kernels = self.sizes, self.sizes.model, self.kernels
-        whole, inner = sizes.queries + 2 * sizes.keys, sizes.ffn * (2 if model.gated else 1)
-        return (
-            Linear("qkv", sizes.hidden, whole, sizes, kernels, bias=model.bias or model.qkv_bias),
-            Linear("projection", sizes.queries, sizes.hidden, sizes, kernels, row=True),
-            Linear("up", sizes.hidden, inner, sizes, kernels),
-            Linear("down", sizes.ffn, sizes.hidden, sizes, kernels, row=True),
-        )
+    def _network(self) -> FeedForward | Mixture:
+        """What is between the second norm and its addition to the residual."""
+        if self.sizes.model.experts and not self.dense:
+            return Mixture(self.sizes, self.kernels)
+        return FeedForward(self.sizes, self.kernels, self.sizes.ffn)
+
+    @property
+    def _projection(self) -> Linear:
+        """The matrix of attention's output."""
+        sizes = self.sizes
+        return Linear("projection", sizes.attended, sizes.hidden, sizes, self.kernels, row=True)
 
     @property
     def _kept(self) -> tuple[str, ...]:
@@ -140,32 +150,28 @@ class Block:
         first, second = self._norms
         inside = [one for one in self._attention.kept if self.recompute == "none" or one not in self._attention.core]
         masks = ("residual1.mask", "residual2.mask") if self.sizes.model.dropout else ("", "")
-        network = [*second.kept, "up.output", *self._activation_kept, masks[1]]
+        network = [*second.kept, *self._network.kept, masks[1]]
         return tuple(one for one in ("input", *first.kept, *inside, masks[0], "middle", *network) if one)
 
     @property
-    def _activation_kept(self) -> tuple[str, ...]:
-        gate = self.sizes.model.gated and self.kernels.activation == "unfused"
-        return ("activation.gate", "activation.output") if gate else ("activation.output",)
+    def _placeholders(self) -> tuple[Kept, ...]:
+        matrices = [*self._attention.matrices, self._projection]
+        found = [one for matrix in matrices for one in matrix.placeholders] + list(self._network.placeholders)
+        return tuple(dict.fromkeys(found))
 
     def _forward(self, record: PassRecord) -> None:
         """Operations from ``input`` to ``output``."""
         first, second = self._norms
-        qkv, projection, up, down = self._matrices
-        self._attention.forward(record, qkv.forward(record, first.forward(record)))
-        self._residual(record, 1, projection.forward(record, "attention.output"), "middle")
-        up.forward(record, second.forward(record))
-        self._activation(record)
-        self._residual(record, 2, down.forward(record, "activation.output"), "output")
+        self._attention.forward(record, first.forward(record))
+        self._residual(record, 1, self._projection.forward(record, "attention.output"), "middle")
+        self._residual(record, 2, self._network.forward(record, second.forward(record)), "output")
 
     def _backward(self, record: PassRecord, gradient: str) -> None:
         """Operations from the gradient of ``output`` to that of ``input``."""
         first, second = self._norms
-        qkv, projection, up, down = self._matrices
-        inside = self._residual_back(record, 2, gradient, down)
-        inner = down.backward(record, inside, "activation.output", last=inside != gradient)
-        inner = self._activation_back(record, inner)
-        found = up.backward(record, inner, second.kept[0])
+        network, projection = self._network, self._projection
+        inside = self._residual_back(record, 2, gradient, network.last)
+        found = network.backward(record, inside, second.kept[0], last=inside != gradient)
         gradient = second.backward(record, found, "middle", plus=gradient)
         inside = self._residual_back(record, 1, gradient, projection)
         # attention in one kernel reads its result again
@@ -175,53 +181,8 @@ class Block:
             record.again("again.")
             self._attention.core_again(record)
             record.again("")
-        whole = self._attention.backward(record, attended)
-        first.backward(record, qkv.backward(record, whole, first.kept[0]), "input", plus=gradient)
-
-    def _activation(self, record: PassRecord) -> None:
-        """The activation, with the bias before it or its gate."""
-        sizes, model, width, fused = self.sizes, self.sizes.model, self.sizes.width, self.kernels.activation == "fused"
-        n, flops = sizes.tokens * sizes.ffn, arithmetic.ACTIVATION[model.activation][0]
-        made = [Kept("activation.output", width * n)]
-        if fused or not model.gated:
-            if model.bias and not fused:
-                added = each("add", n, read=width, written=width, dtype=sizes.precision)
-                record.op(added, "up.bias")
-            read = 2 * width if model.gated else width
-            op = each(model.activation, n, flops=flops, read=read, written=width, dtype=sizes.precision)
-            record.op(op, "activation", makes=made)
-            return
-        for half in ("gate", "up") if model.bias else ():
-            record.op(each("add", n, read=width, written=width, dtype=sizes.precision), f"{half}.bias")
-        gate = each("silu", n, flops=flops - 1, read=width, written=width, dtype=sizes.precision)
-        record.op(gate, "activation.gate", makes=[Kept("activation.gate", width * n)])
-        record.op(each("mul", n, read=2 * width, written=width, dtype=sizes.precision), "activation", makes=made)
-
-    def _activation_back(self, record: PassRecord, gradient: str) -> str:
-        """Gradient of what the first matrix of the network makes; its name."""
-        sizes, model, width, fused = self.sizes, self.sizes.model, self.sizes.width, self.kernels.activation == "fused"
-        inner = sizes.ffn * (2 if model.gated else 1)
-        n, made = sizes.tokens * inner, "up.gradient"
-        flops = arithmetic.ACTIVATION[model.activation][1]
-        held = [Kept(made, width * n)]
-        if fused or not model.gated:
-            read = width * (1.5 if model.gated else 2.0)
-            op = each(f"{model.activation}_backward", n, flops=flops, read=read, written=width, dtype=sizes.precision)
-            record.op(op, "activation.gradient", makes=held, frees=(gradient, "up.output"))
-        else:
-            dtype = sizes.precision
-            for half in ("gate", "up"):
-                product = each("mul", n / 2, read=2 * width, written=width, dtype=dtype)
-                held_half = [Kept(f"activation.{half}.gradient", width * n / 2)]
-                record.op(product, f"activation.{half}.gradient", makes=held_half)
-            silu = each("silu_backward", n / 2, flops=arithmetic.SILU_BACK, read=2 * width, written=width, dtype=dtype)
-            record.op(silu, "activation.gradient")
-            halves = ("activation.gate.gradient", "activation.up.gradient")
-            join = each("cat", n, flops=0.0, read=width, written=width, dtype=sizes.precision, family="copy")
-            record.op(join, "activation.join", makes=held, frees=(gradient, *halves, "up.output", "activation.gate"))
-        if model.bias:
-            self._matrices[2].bias_gradient(record, sizes.tokens)
-        return made
+        found = self._attention.backward(record, attended, first.kept[0])
+        first.backward(record, found, "input", plus=gradient)
 
     def _residual(self, record: PassRecord, number: int, x: str, makes: str) -> None:
         """Bias and dropout of a branch, and its addition to the residual."""
@@ -247,8 +208,8 @@ class Block:
             yield "dropout", arithmetic.DROP, 1.0, width + 1
         yield "add", 1.0, 2.0, width
 
-    def _residual_back(self, record: PassRecord, number: int, gradient: str, matrix: Linear) -> str:
-        """Gradient of a branch from that of the sum; its name."""
+    def _residual_back(self, record: PassRecord, number: int, gradient: str, matrix: Linear | None) -> str:
+        """Gradient of a branch from that of the sum, and of the bias of its last matrix; its name."""
         sizes, width, found = self.sizes, self.sizes.width, f"residual{number}.gradient"
         if sizes.model.dropout:
             n = sizes.local_tokens * sizes.hidden
@@ -256,6 +217,6 @@ class Block:
             record.op(op, found, makes=[Kept(found, sizes.local)], frees=(f"residual{number}.mask",))
         else:
             found = gradient
-        if sizes.model.bias:
+        if sizes.model.bias and matrix is not None:
             matrix.bias_gradient(record, sizes.local_tokens)
         return found

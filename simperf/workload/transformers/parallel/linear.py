@@ -36,6 +36,8 @@ class Linear:
         Whether ranks share its inputs, and add up what each makes; otherwise they share its outputs.
     bias : bool
         Whether it has a bias that is added to what it makes: a row's is added later.
+    divided : bool
+        Whether ranks share it; otherwise each has all of it, for its own tokens.
     """
 
     name: str
@@ -45,16 +47,26 @@ class Linear:
     kernels: LayerKernels
     row: bool = False
     bias: bool = False
+    divided: bool = True
+
+    @property
+    def tokens(self) -> int:
+        """Rows of the product."""
+        return self.sizes.tokens if self.divided else self.sizes.local_tokens
 
     @property
     def input(self) -> float:
         """What the product reads beside the weight [B]."""
-        return self.sizes.width * self.sizes.tokens * self.fan_in
+        return self.sizes.width * self.tokens * self.fan_in
 
     @property
     def output(self) -> float:
         """What it makes [B]."""
-        return self.sizes.width * self.sizes.tokens * self.fan_out
+        return self.sizes.width * self.tokens * self.fan_out
+
+    @property
+    def _gathers(self) -> bool:
+        return self.divided and self.sizes.sequence_parallel
 
     @property
     def placeholders(self) -> tuple[Kept, ...]:
@@ -76,16 +88,16 @@ class Linear:
             What nothing reads behind it.
         """
         name, sizes, made = self.name, self.sizes, f"{self.name}.output"
-        gathers = sizes.sequence_parallel and not self.row
+        gathers = self._gathers and not self.row
         if gathers:
             record.sync("all-gather", self.input, f"{name}.gather")
             record.hold(f"{name}.gathered", self.input)
         fused = self.bias and self.kernels.bias == "fused"
-        op = linear(sizes.tokens, self.fan_in, fan_out=self.fan_out, bias=fused, dtype=sizes.precision)
+        op = linear(self.tokens, self.fan_in, fan_out=self.fan_out, bias=fused, dtype=sizes.precision)
         gathered = (f"{name}.gathered",) if gathers else ()
         record.op(op, name, makes=[Kept(made, self.output)], frees=(*frees, *gathered))
         if self.bias and not fused:
-            elements, width = sizes.tokens * self.fan_out, sizes.width
+            elements, width = self.tokens * self.fan_out, sizes.width
             added = each("add", elements, read=width, written=width, dtype=sizes.precision)
             record.hold(f"{name}.sum", self.output)
             record.op(added, f"{name}.bias", frees=(made,))
@@ -115,7 +127,7 @@ class Linear:
         """
         name, sizes, found = self.name, self.sizes, f"{self.name}.input.gradient"
         beside = self.kernels.gradient_overlap == "beside"
-        gathers = sizes.sequence_parallel
+        gathers = self._gathers
         behind = [x] if x else []
         if gathers and self.row:
             record.sync("all-gather", self.output, f"{name}.gradient.gather")
@@ -125,10 +137,10 @@ class Linear:
             record.sync("all-gather", self.input, f"{name}.gather.back", waits=not beside, weights=True)
             record.hold(f"{name}.gathered", self.input)
             behind.append(f"{name}.gathered")
-        op = matmul(sizes.tokens, self.fan_in, k=self.fan_out, dtype=sizes.precision)
+        op = matmul(self.tokens, self.fan_in, k=self.fan_out, dtype=sizes.precision)
         record.op(op, f"{name}.input.gradient", makes=[Kept(found, self.input)])
         record.wait(f"{name}.gather.back", weights=True)
-        reduces = sizes.tp > 1 and not self.row
+        reduces = sizes.tp > 1 and not self.row and self.divided
         if reduces:
             record.sync(
                 "reduce-scatter" if gathers else "all-reduce", self.input, f"{name}.reduce.back", waits=not beside
@@ -139,7 +151,7 @@ class Linear:
                 found = f"{name}.input.gradient.reduced"
         self._weight(record)
         if self.bias and self.kernels.bias != "fused":
-            self.bias_gradient(record, sizes.tokens)
+            self.bias_gradient(record, self.tokens)
         elif self.bias:
             accumulated(record, f"{name}.bias", self.fan_out, self.kernels, sizes)
         record.wait(f"{name}.reduce.back")
@@ -158,7 +170,7 @@ class Linear:
         fused = self.kernels.gradient_accumulation == "fused"
         name, sizes = f"{self.name}.weight", self.sizes
         into = gradient_width(self.kernels, sizes) if fused else sizes.width
-        tokens, precision = sizes.tokens, sizes.precision
+        tokens, precision = self.tokens, sizes.precision
         op = weight_product(self.fan_out, self.fan_in, k=tokens, dtype=precision, into=into, adds=fused)
         if fused:
             record.op(op, f"{name}.gradient", weights=True)

@@ -20,6 +20,7 @@ __all__ = [
     "norm_forward",
     "statistics",
     "weight_product",
+    "with_sums",
 ]
 
 #: bytes of a number of 32 bits: what norms and attention keep of a row
@@ -128,7 +129,14 @@ def attention_forward(
     op = attention(
         batch, heads, queries=tokens, head_dim=width, kv_heads=kv_heads, causal=True, library=library, dtype=dtype
     )
-    sums = SINGLE * batch * heads * tokens
+    return with_sums(op)
+
+
+def with_sums(op: Op) -> Op:
+    """An attention that writes the logarithm of each query's sum, too."""
+    shape = op.attention
+    assert shape is not None
+    sums = SINGLE * shape.batch * shape.heads * shape.queries
     return replace(op, nbytes_written=op.nbytes_written + sums, holds=op.nbytes_written + sums)
 
 

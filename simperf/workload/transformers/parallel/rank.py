@@ -1,13 +1,15 @@
-"""What one rank computes of a dense transformer under tensor and sequence parallelism."""
+"""What one rank computes of a transformer under tensor, sequence and expert parallelism."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 from simperf.errors import InputError, Problem, nearest
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.op import Op
 from simperf.workload.precision import element_size
+from simperf.workload.routing import Routing
 from simperf.workload.transformers.dimensions import Transformer
 from simperf.workload.transformers.flops import RECOMPUTATIONS, Recomputation
 from simperf.workload.transformers.parallel.block import Block
@@ -17,7 +19,7 @@ from simperf.workload.transformers.parallel.operations import each
 from simperf.workload.transformers.parallel.sizes import RankSizes
 from simperf.workload.transformers.passes import Item, LayerPasses, Sync
 
-__all__ = ["RankPasses", "rank_passes"]
+__all__ = ["RankPasses", "Spread", "rank_passes"]
 
 #: arithmetic of Adam with decay of weights for each weight [FLOP]
 _ADAM = 21.0
@@ -31,6 +33,8 @@ class RankPasses:
     Parameters
     ----------
     embedding, block, head : LayerPasses
+    dense : LayerPasses or None
+        A block without experts, of models whose first ones have none.
     message_nbytes : float
         what a stage sends to the next for a micro-batch, and gets back as its gradient [B]
     received : tuple of Item
@@ -54,13 +58,14 @@ class RankPasses:
     state_width: float
     tied: bool
     sizes: RankSizes
+    dense: LayerPasses | None = None
 
     @property
     def tied_nbytes(self) -> float:
         """Gradient that the first and the last of several stages add up [B]; 0 if they share no weights."""
         return self.gradient_width * self.sizes.vocabulary * self.sizes.hidden if self.tied else 0.0
 
-    def replicated_gradients(self, blocks: int, *, embedding: bool, head: bool) -> tuple[Item, ...]:
+    def replicated_gradients(self, layers: Iterable[LayerPasses]) -> tuple[Item, ...]:
         """The sum over tensor-parallel ranks of gradients of weights that each of them has, in one all-reduce.
 
         With sequence parallelism each rank knows these gradients of its own tokens only (Megatron-Core,
@@ -68,15 +73,12 @@ class RankPasses:
 
         Parameters
         ----------
-        blocks : int
+        layers : iterable of LayerPasses
             Of the stage.
-        embedding, head : bool
-            Whether the stage has them.
         """
         if not self.sizes.sequence_parallel:
             return ()
-        parts = [(self.block, blocks), (self.embedding, int(embedding)), (self.head, int(head))]
-        elements = sum(count * sum(one.elements for one in part.replicated) for part, count in parts)
+        elements = sum(one.elements for layer in layers for one in layer.replicated)
         if not elements:
             return ()
         width = self.gradient_width
@@ -141,6 +143,22 @@ class RankPasses:
         return _SINGLE if self.gradient_width < _SINGLE else 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The spread of experts over ranks, and of tokens over experts, as one rank sees it.
+
+    Parameters
+    ----------
+    ep, etp, routing, place
+        As of `RankSizes`.
+    """
+
+    ep: int = 1
+    etp: int = 0
+    routing: Routing = field(default_factory=Routing)
+    place: int = 0
+
+
 def rank_passes(
     model: Transformer,
     kernels: LayerKernels,
@@ -151,8 +169,9 @@ def rank_passes(
     recompute: Recomputation = "none",
     precision: str = "bf16",
     scattered: bool = False,
+    spread: Spread | None = None,
 ) -> RankPasses:
-    """What one of `tp` ranks computes of a dense model, the same on each.
+    """What one of `tp` ranks computes of a model, the same on each.
 
     Parameters
     ----------
@@ -173,6 +192,8 @@ def rank_passes(
     scattered : bool
         Whether each rank sends its part of a message to the next stage, where they gather it. With sequence parallelism
         each rank has a part only.
+    spread : Spread, optional
+        Of experts over ranks, and of tokens over experts; each rank has all experts by default.
 
     Raises
     ------
@@ -202,9 +223,21 @@ def rank_passes(
         problems.append(Problem(message, key="scattered", value="true", expected="false"))
     if problems:
         raise InputError(problems)
+    over = spread or Spread()
     sizes = RankSizes(
-        model=model, tp=tp, sequence_parallel=sequence_parallel, microbatch=microbatch, precision=precision
+        model=model,
+        tp=tp,
+        sequence_parallel=sequence_parallel,
+        microbatch=microbatch,
+        precision=precision,
+        ep=over.ep,
+        etp=over.etp,
+        routing=over.routing,
+        place=over.place,
     )
+    if model.kv_rank and kernels.attention != "flash":
+        message = "latent attention is played in one kernel"
+        raise InputError(Problem(message, key="attention", value=kernels.attention, expected="flash"))
     gathers = (Sync("all-gather", "tp", sizes.whole, "message.gather"),) if scattered else ()
     return RankPasses(
         embedding=Embedding(sizes, kernels).passes(),
@@ -217,4 +250,5 @@ def rank_passes(
         state_width=(2 if precision == "fp32" else 3) * _SINGLE,
         tied=model.tied,
         sizes=sizes,
+        dense=Block(sizes, kernels, recompute, dense=True).passes() if model.dense_layers else None,
     )

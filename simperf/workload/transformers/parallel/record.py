@@ -57,10 +57,18 @@ class PassRecord:
         self.free(*frees)
 
     def sync(
-        self, name: CollectiveName, nbytes: float, label: str, *, waits: bool = True, weights: bool = False
+        self,
+        name: CollectiveName,
+        nbytes: float,
+        label: str,
+        *,
+        dimension: str = "",
+        waits: bool = True,
+        weights: bool = False,
     ) -> None:
-        """Add a collective."""
-        self._add(Sync(name, self.dimension, float(nbytes), self._prefix + label, waits), weights=weights)
+        """Add a collective, among the ranks along another dimension if one is named."""
+        of = dimension or self.dimension
+        self._add(Sync(name, of, float(nbytes), self._prefix + label, waits), weights=weights)
 
     def wait(self, label: str, *, weights: bool = False) -> None:
         """Wait for a collective, unless it was waited for."""
@@ -83,6 +91,11 @@ class PassRecord:
         """Tensors exist no longer."""
         for name in names:
             self._now -= self._tensors.pop(name)
+
+    def rename(self, name: str, to: str) -> None:
+        """Call a tensor by another name."""
+        assert to not in self._tensors, to
+        self._tensors[to] = self._tensors.pop(name)
 
     def kept(self, names: Iterable[str]) -> tuple[Kept, ...]:
         """Of all tensors that exist those of these names; the others are freed."""

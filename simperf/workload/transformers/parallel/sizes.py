@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from simperf.errors import InputError, Problem, nearest_divisors
 from simperf.workload.precision import element_size
+from simperf.workload.routing import Routing
 from simperf.workload.transformers.dimensions import Transformer, Weight
+from simperf.workload.transformers.parallel.expert_sizes import ExpertSizes, expert_sizes
 
 __all__ = ["VOCABULARY_MULTIPLE", "RankSizes"]
 
@@ -18,11 +20,11 @@ VOCABULARY_MULTIPLE = 128
 #: precisions that weights and activations have
 _PRECISIONS = ("bf16", "fp16", "fp32")
 #: what no layout divides yet
-_NOT_YET = ("experts", "kv_rank", "window", "mtp", "sinks")
+_NOT_YET = ("window", "mtp", "sinks")
 #: matrices whose input is divided; of all others the output is
 _ROW = (".o.weight", ".down.weight")
 #: weights that every rank has as a whole
-_WHOLE = (".o.bias", ".down.bias", "norm1.", "norm2.", "_norm.", "position.")
+_WHOLE = (".o.bias", ".down.bias", "norm1.", "norm2.", "_norm.", "position.", ".q_down.", ".kv_down.", ".router.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,12 @@ class RankSizes:
         Sequences.
     precision : str
         Of weights and activations: ``"bf16"``, ``"fp16"`` or ``"fp32"``.
+    ep, etp : int
+        Ranks that the experts of a layer are spread over, and that share each of them; `etp` is 0 for `tp`.
+    routing : Routing
+        Of tokens to experts.
+    place : int
+        Of the rank among those that the experts are spread over.
 
     Raises
     ------
@@ -60,6 +68,10 @@ class RankSizes:
     sequence_parallel: bool = False
     microbatch: int = 1
     precision: str = "bf16"
+    ep: int = 1
+    etp: int = 0
+    routing: Routing = field(default_factory=Routing)
+    place: int = 0
 
     def __post_init__(self) -> None:
         problems = [
@@ -77,8 +89,12 @@ class RankSizes:
                 problems.append(Problem(message, key=key, value=str(value).lower(), expected="a dense model without"))
         if not problems:
             problems += self._indivisible()
+        if self.model.experts and self.tp > 1 and not self.sequence_parallel:
+            message = "tensor-parallel ranks would send the same tokens to the experts"
+            problems.append(Problem(message, key="sequence_parallel", value="false", expected="true, or tp = 1"))
         if problems:
             raise InputError(problems)
+        _ = self.experts  # refuses what cannot be spread
 
     def _indivisible(self) -> Iterator[Problem]:
         """What tensor parallelism does not divide."""
@@ -87,7 +103,11 @@ class RankSizes:
             message = "has no effect: there is one rank, which has all tokens"
             yield Problem(message, key="sequence_parallel", value="true", expected="false, or tp above 1")
         kv_heads = model.kv_heads or model.heads
-        wholes = [("heads", model.heads), ("ffn", model.inner_width)]
+        wholes = [("heads", model.heads)]
+        if not model.experts or model.dense_layers:
+            wholes.append(("ffn", model.ffn or 4 * model.hidden))
+        if model.shared_experts:
+            wholes.append(("shared_experts x expert_ffn", model.shared_experts * model.inner_width))
         if self.sequence_parallel:
             wholes.append(("sequence", model.sequence))
         if kv_heads >= tp:
@@ -139,14 +159,24 @@ class RankSizes:
         return self.heads * self.model.head_width
 
     @property
+    def attended(self) -> int:
+        """Width of what attention gives on this rank."""
+        return self.model.attended_width // self.tp
+
+    @property
     def keys(self) -> int:
         """Width of this rank's key heads; its value heads have the same."""
         return self.kv_heads * self.model.head_width
 
     @property
     def ffn(self) -> int:
-        """Width of this rank's part of the feed-forward network."""
-        return self.model.inner_width // self.tp
+        """Width of this rank's part of a feed-forward network without experts."""
+        return (self.model.ffn or 4 * self.model.hidden) // self.tp
+
+    @property
+    def experts(self) -> ExpertSizes:
+        """The experts of a layer on this rank."""
+        return expert_sizes(self.model, self.local_tokens, self.ep, self.etp or self.tp, self.routing).at(self.place)
 
     @property
     def vocabulary(self) -> int:

@@ -1,0 +1,161 @@
+"""Sizes of a mixture of experts on one rank: rows that its experts compute, and rows that go between ranks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+
+from simperf.errors import InputError, Problem, nearest_divisors
+from simperf.workload.expert_loads import expert_loads, shared_loads
+from simperf.workload.routing import Routing
+from simperf.workload.transformers.dimensions import Transformer
+
+__all__ = ["ExpertSizes", "expert_sizes"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpertSizes:
+    """The experts of a layer on one of the ranks that they are spread over.
+
+    Parameters
+    ----------
+    model : Transformer
+    tokens : int
+        Of the residual stream on each rank.
+    ep, etp : int
+        Ranks that the experts are spread over, and that share each of them.
+    routing : Routing
+    place : int
+        Of the rank among those that the experts are spread over.
+
+    Raises
+    ------
+    InputError
+        Experts that cannot be spread, and all that has no effect without experts.
+
+    Examples
+    --------
+    >>> mixture = Transformer(
+    ...     layers=2, hidden=64, heads=4, vocabulary=256, sequence=16, experts=8, experts_per_token=2
+    ... )
+    >>> sizes = ExpertSizes(model=mixture, tokens=16, ep=4)
+    >>> sizes.sent, sizes.rows, sizes.count, sizes.uneven
+    (32, 32, 2, False)
+    >>> skewed = ExpertSizes(model=mixture, tokens=16, ep=4, routing=Routing("power-law-1.2"))
+    >>> skewed.of_places, sum(skewed.of_places) == 4 * skewed.sent
+    ((77, 4, 16, 31), True)
+    """
+
+    model: Transformer
+    tokens: int
+    ep: int = 1
+    etp: int = 1
+    routing: Routing = field(default_factory=Routing)
+    place: int = 0
+
+    def __post_init__(self) -> None:
+        if problems := list(self._problems()):
+            raise InputError(problems)
+
+    def _problems(self) -> Iterator[Problem]:
+        model, routing = self.model, self.routing
+        if not model.experts:
+            message = "has no effect: the model has no experts"
+            if self.ep > 1:
+                yield Problem(message, key="ep", value=str(self.ep), expected="1, or a model with experts")
+            if routing != Routing():
+                expected = "the default, or a model with experts"
+                yield Problem(message, key="expert_load", value=str(routing), expected=expected)
+            return
+        if model.experts % self.ep:
+            fewer = "fewer experts than ranks" if model.experts < self.ep else "it does not divide the experts"
+            message = f"the {model.experts} experts of a layer are spread over {self.ep} ranks: {fewer}"
+            expected = " or ".join(f"ep = {one}" for one in nearest_divisors(model.experts, self.ep))
+            yield Problem(message, key="ep", value=str(self.ep), expected=expected)
+        if model.inner_width % self.etp:
+            message = f"etp = {self.etp} does not divide the experts' width, {model.inner_width}"
+            expected = " or ".join(f"etp = {one}" for one in nearest_divisors(model.inner_width, self.etp))
+            yield Problem(message, key="etp", value=str(self.etp), expected=expected)
+        if routing.shares and len(routing.shares) != model.experts:
+            message = f"there are {model.experts} experts"
+            value = f"{len(routing.shares)} shares"
+            yield Problem(message, key="expert_shares", value=value, expected=f"{model.experts} numbers")
+
+    @property
+    def count(self) -> int:
+        """Experts on this rank."""
+        return self.model.experts // self.ep
+
+    @property
+    def width(self) -> int:
+        """Width of each on this rank."""
+        return self.model.inner_width // self.etp
+
+    @property
+    def limit(self) -> int:
+        """Rows that an expert takes from one rank at most; 0 for any number."""
+        even = self.tokens * self.model.experts_per_token / self.model.experts
+        return math.ceil(even * self.routing.capacity)
+
+    @cached_property
+    def loads(self) -> tuple[int, ...]:
+        """Rows of every expert, of all ranks that share the experts."""
+        model, routing, group = self.model, self.routing, self.ep * self.etp
+        tokens, chosen = self.tokens * group, model.experts_per_token
+        if routing.padded:
+            return (self.limit * group,) * model.experts
+        if routing.shares:
+            loads = shared_loads(tokens, chosen, routing.shares)
+        else:
+            loads = expert_loads(tokens, model.experts, chosen, ranks=self.ep, load=routing.load)
+        found = tuple(loads.tolist())
+        return tuple(min(rows, self.limit * group) for rows in found) if routing.capacity else found
+
+    @cached_property
+    def of_places(self) -> tuple[int, ...]:
+        """Rows of the experts of each rank that they are spread over."""
+        each = self.count
+        return tuple(sum(self.loads[place * each : (place + 1) * each]) for place in range(self.ep))
+
+    @property
+    def uneven(self) -> bool:
+        """Whether ranks get unequal rows."""
+        return len(set(self.of_places)) > 1
+
+    @property
+    def rows(self) -> int:
+        """Rows that this rank's experts compute."""
+        return self.of_places[self.place]
+
+    @property
+    def active(self) -> int:
+        """Experts of this rank that get any row."""
+        each = self.count
+        return sum(rows > 0 for rows in self.loads[self.place * each : (self.place + 1) * each])
+
+    @property
+    def sent(self) -> float:
+        """Rows that each rank sends to all experts, those on itself counted."""
+        found = sum(self.of_places) / (self.ep * self.etp)
+        return int(found) if found.is_integer() else found
+
+    @property
+    def received(self) -> float:
+        """Rows that this rank gets from the ranks that the experts are spread over, before those of `etp` ranks."""
+        return self.rows / self.etp
+
+    def at(self, place: int) -> ExpertSizes:
+        """The same on the rank of another place."""
+        if place == self.place:
+            return self
+        found = replace(self, place=place)
+        found.__dict__["loads"] = self.loads
+        return found
+
+
+@lru_cache(maxsize=256)
+def expert_sizes(model: Transformer, tokens: int, ep: int, etp: int, routing: Routing) -> ExpertSizes:
+    """The experts on the first of the ranks that they are spread over; parameters are those of `ExpertSizes`."""
+    return ExpertSizes(model=model, tokens=tokens, ep=ep, etp=etp, routing=routing)

@@ -1,0 +1,340 @@
+"""The experts of a block on one rank: router, rows to the experts' ranks and back, grouped products.
+
+The order is that of Megatron-Core's dispatcher by all-to-all (megatron/core/transformer/moe/token_dispatcher.py): each
+rank chooses experts for its tokens, copies a row for each of them, and sends the rows to the ranks of their experts;
+there they are sorted by expert, and what the products make goes the same way back. The score of an expert multiplies
+its rows in the activation. Lepikhin et al., "GShard", ICLR 2021; Fedus et al., "Switch Transformers", JMLR 2022.
+
+Experts of a rank are multiplied in one kernel, whose rows are those of all of them. Not modelled: that the process
+waits for the numbers of rows where experts take any number, sorts inside of the router, and losses for even loads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from simperf.workload.kinds.dense import linear, matmul
+from simperf.workload.layer_kernels import LayerKernels
+from simperf.workload.op import Gemm, Op
+from simperf.workload.transformers import arithmetic
+from simperf.workload.transformers.dimensions import Weight
+from simperf.workload.transformers.parallel.activation import Activation
+from simperf.workload.transformers.parallel.expert_sizes import ExpertSizes
+from simperf.workload.transformers.parallel.linear import accumulated, gradient_width
+from simperf.workload.transformers.parallel.network import FeedForward
+from simperf.workload.transformers.parallel.operations import SINGLE, each, weight_product
+from simperf.workload.transformers.parallel.record import PassRecord
+from simperf.workload.transformers.parallel.sizes import RankSizes
+from simperf.workload.transformers.passes import CollectiveName, Kept
+
+__all__ = ["Mixture"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Grouped:
+    """A matrix of each expert of the rank, multiplied with the expert's rows in one kernel."""
+
+    name: str
+    fan_in: int
+    fan_out: int
+    sizes: RankSizes
+    kernels: LayerKernels
+    experts: ExpertSizes
+
+    @property
+    def placeholders(self) -> tuple[Kept, ...]:
+        """Memory in place of its gradient, named by the shape of an expert's."""
+        if self.kernels.placeholders == "none" or self.kernels.gradient_accumulation != "fused":
+            return ()
+        size = self.sizes.width * self.fan_in * self.fan_out
+        return (Kept(f"gradient {self.fan_out} x {self.fan_in}", size),)
+
+    def forward(self, record: PassRecord, x: str, made: str) -> None:
+        op = self._product(linear(1, self.fan_in, fan_out=self.fan_out, bias=False, dtype=self.sizes.precision))
+        record.op(op, self.name, makes=[Kept(made, self.sizes.width * self.experts.rows * self.fan_out)])
+
+    def backward(self, record: PassRecord, gradient: str, x: str) -> str:
+        """Gradients of what it read and of the weights; the name of the former."""
+        sizes, experts, made = self.sizes, self.experts, f"{self.name}.input.gradient"
+        op = self._product(matmul(1, self.fan_in, k=self.fan_out, dtype=sizes.precision))
+        record.op(op, made, makes=[Kept(made, sizes.width * experts.rows * self.fan_in)])
+        fused, elements = self.kernels.gradient_accumulation == "fused", self.fan_in * self.fan_out
+        into = gradient_width(self.kernels, sizes) if fused else sizes.width
+        mean = max(1, round(experts.rows / max(1, experts.active)))
+        one = weight_product(self.fan_out, self.fan_in, k=mean, dtype=sizes.precision, into=into, adds=fused)
+        scale, rows = experts.active, experts.rows
+        product = replace(
+            one,
+            flops=2.0 * rows * elements,
+            nbytes_read=scale * one.nbytes_read,
+            nbytes_written=scale * one.nbytes_written,
+            holds=scale * one.holds,
+            elements=scale * one.elements,
+            gemm=Gemm(max(1, scale), self.fan_out, self.fan_in, mean),
+        )
+        name, held = f"{self.name}.weight", [Kept(f"{self.name}.weight.gradient", sizes.width * elements * scale)]
+        record.op(product, f"{name}.gradient", makes=() if fused else held, weights=True)
+        if not fused:
+            accumulated(record, name, elements * experts.count, self.kernels, sizes)
+            record.free(f"{name}.gradient")
+        record.free(gradient, x)
+        return made
+
+    def _product(self, one: Op) -> Op:
+        """The product of one row with one expert's matrix, for all rows and experts."""
+        experts, gemm, width = self.experts, one.gemm, self.sizes.width
+        assert gemm is not None
+        rows, active = experts.rows, max(1, experts.active)
+        return replace(
+            one,
+            flops=2.0 * rows * gemm.n * gemm.k,
+            nbytes_read=width * (rows * gemm.k + experts.active * gemm.n * gemm.k),
+            nbytes_written=width * rows * gemm.n,
+            holds=width * rows * gemm.n,
+            elements=float(rows * gemm.n),
+            gemm=Gemm(active, max(1, round(rows / active)), gemm.n, gemm.k),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """Experts in place of a block's feed-forward network.
+
+    Parameters
+    ----------
+    sizes : RankSizes
+    kernels : LayerKernels
+    """
+
+    sizes: RankSizes
+    kernels: LayerKernels
+
+    #: no matrix has a bias that the residual adds
+    last: ClassVar[None] = None
+
+    @property
+    def placeholders(self) -> Iterator[Kept]:
+        """Memory in place of gradients."""
+        for one in self._matrices:
+            yield from one.placeholders
+        if self._shared is not None:
+            yield from self._shared.placeholders
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Tensors that its backward pass reads, but its input."""
+        shared = self._shared.kept if self._shared is not None else ()
+        router = ("router.scores", "router.map", "permute.map", "scores")
+        return (*router, "rows.sorted", "experts.up.output", *self._activation.kept, *shared)
+
+    def weights(self, name: str) -> tuple[Weight, ...]:
+        """Weights of this rank's experts, as those of the block `name` are called."""
+        experts, hidden, width = self.sizes.experts, self.sizes.hidden, self.sizes.experts.width
+        parts = ("gate", "up") if self.sizes.model.gated else ("up",)
+        found = []
+        for number in range(experts.count):
+            at = f"{name}.experts.{number}"
+            found += [Weight(f"{at}.{part}.weight", (width, hidden)) for part in parts]
+            found.append(Weight(f"{at}.down.weight", (hidden, width)))
+            if self.sizes.model.bias:
+                found += [Weight(f"{at}.{part}.bias", (width,)) for part in parts]
+                found.append(Weight(f"{at}.down.bias", (hidden,)))
+        return tuple(found)
+
+    def forward(self, record: PassRecord, x: str) -> str:
+        """Operations from its input; the name of what it makes."""
+        sizes, experts, width = self.sizes, self.sizes.experts, self.sizes.width
+        self._route(record)
+        row = width * sizes.hidden
+        moved = self._copy(experts.sent)
+        record.op(
+            moved, "permute", makes=[Kept("rows", row * experts.sent), Kept("rows.scores", SINGLE * experts.sent)]
+        )
+        self._exchange(record, "dispatch", "rows", "rows.arrived", back=False)
+        self._exchange(record, "dispatch", "rows.scores", "scores", back=False)
+        self._sort(record, "rows.arrived", "rows.sorted")
+        up, down = self._matrices
+        up.forward(record, "rows.sorted", "experts.up.output")
+        self._activation.forward(record)
+        down.forward(record, "experts.activation.output", "experts.down.output")
+        self._sort(record, "experts.down.output", "rows.made", back=True)
+        self._exchange(record, "combine", "rows.made", "rows.back", back=True)
+        made = [Kept("experts.output", sizes.local)]
+        record.op(self._gathered("unpermute"), "unpermute", makes=made, frees=("rows.back",))
+        if self._shared is None:
+            return "experts.output"
+        found = self._shared.forward(record, x)
+        elements = sizes.local_tokens * sizes.hidden
+        added = each("add", elements, read=2 * width, written=width, dtype=sizes.precision)
+        made = [Kept("mixture.output", sizes.local)]
+        record.op(added, "shared.add", makes=made, frees=("experts.output", found))
+        return "mixture.output"
+
+    def backward(self, record: PassRecord, gradient: str, x: str, *, last: bool = True) -> str:
+        """Gradient of its input `x`, which is freed; its name.
+
+        Parameters
+        ----------
+        record : PassRecord
+        gradient : str
+            Of what it makes.
+        x : str
+        last : bool
+            Whether nothing behind it reads `gradient`.
+        """
+        sizes, experts, width = self.sizes, self.sizes.experts, self.sizes.width
+        row, shared = width * sizes.hidden, ""
+        if self._shared is not None:
+            shared = self._shared.backward(record, gradient, "", last=False)
+        moved = self._copy(experts.sent)
+        made = [Kept("rows.back.gradient", row * experts.sent)]
+        record.op(moved, "unpermute.gradient", makes=made, frees=(gradient,) if last else ())
+        self._exchange(record, "dispatch", "rows.back.gradient", "rows.made.gradient", back=False)
+        self._sort(record, "rows.made.gradient", "experts.down.gradient")
+        up, down = self._matrices
+        inner = down.backward(record, "experts.down.gradient", "experts.activation.output")
+        inner = self._activation.backward(record, inner)
+        record.free("scores")
+        record.hold("scores.gradient", SINGLE * experts.rows)
+        inner = up.backward(record, inner, "rows.sorted")
+        self._sort(record, inner, "rows.arrived.gradient", back=True)
+        self._exchange(record, "combine", "rows.arrived.gradient", "rows.gradient", back=True)
+        self._exchange(record, "combine", "scores.gradient", "rows.scores.gradient", back=True)
+        made = [Kept("permute.input.gradient", sizes.local)]
+        frees = ("rows.gradient", "permute.map")
+        record.op(self._gathered("permute_backward"), "permute.gradient", makes=made, frees=frees)
+        found = self._route_back(record, x)
+        for number, other in enumerate(["permute.input.gradient", *([shared] if shared else [])]):
+            added = each("add", sizes.local_tokens * sizes.hidden, read=2 * width, written=width, dtype=sizes.precision)
+            total = f"mixture.gradient.{number}"
+            record.op(added, total, makes=[Kept(total, sizes.local)], frees=(found, other))
+            found = total
+        return found
+
+    @property
+    def _matrices(self) -> tuple[_Grouped, _Grouped]:
+        sizes, kernels, experts = self.sizes, self.kernels, self.sizes.experts
+        inner = experts.width * (2 if sizes.model.gated else 1)
+        return (
+            _Grouped("experts.up", sizes.hidden, inner, sizes, kernels, experts),
+            _Grouped("experts.down", experts.width, sizes.hidden, sizes, kernels, experts),
+        )
+
+    @property
+    def _activation(self) -> Activation:
+        experts = self.sizes.experts
+        return Activation(self.sizes, self.kernels, experts.rows, experts.width, "experts.", weighted=True)
+
+    @property
+    def _shared(self) -> FeedForward | None:
+        model, sizes = self.sizes.model, self.sizes
+        if not model.shared_experts:
+            return None
+        return FeedForward(sizes, self.kernels, model.shared_experts * model.inner_width // sizes.tp, "shared.")
+
+    def _route(self, record: PassRecord) -> None:
+        """Scores of all experts for each token, and which of them it goes to."""
+        sizes, model, n = self.sizes, self.sizes.model, self.sizes.local_tokens
+        scores, width, dtype = n * model.experts, self.sizes.width, self.sizes.precision
+        product = linear(n, sizes.hidden, fan_out=model.experts, bias=model.bias, dtype=dtype)
+        record.op(product, "router", makes=[Kept("router.output", width * scores)])
+        softmax = each(
+            "softmax",
+            scores,
+            flops=arithmetic.SOFTMAX,
+            read=width,
+            written=SINGLE,
+            dtype="fp32",
+            family="normalization",
+            row=float(model.experts),
+        )
+        record.op(softmax, "router.softmax", makes=[Kept("router.scores", SINGLE * scores)], frees=("router.output",))
+        chosen = each(
+            "top_k",
+            scores,
+            flops=2.0,
+            read=SINGLE,
+            written=0.0,
+            dtype="fp32",
+            family="reduction",
+            row=float(model.experts),
+        )
+        record.op(chosen, "router.top_k")
+        spread = each("scatter", scores, flops=0.0, read=0.0, written=SINGLE + 1.0, dtype="fp32")
+        # the map of tokens to experts, and for each row the token that it is of
+        made = [Kept("router.map", float(scores)), Kept("permute.map", SINGLE * scores)]
+        record.op(spread, "router.scatter", makes=made)
+
+    def _route_back(self, record: PassRecord, x: str) -> str:
+        """Gradients of the router's matrix and of what it reads; the name of the latter."""
+        sizes, model, n = self.sizes, self.sizes.model, self.sizes.local_tokens
+        scores, width, dtype = n * model.experts, self.sizes.width, self.sizes.precision
+        softmax = each(
+            "softmax_backward",
+            scores,
+            flops=arithmetic.SOFTMAX_BACK,
+            read=3 * SINGLE,
+            written=width,
+            dtype="fp32",
+            family="normalization",
+            row=float(model.experts),
+        )
+        frees = ("rows.scores.gradient", "router.scores", "router.map")
+        record.op(softmax, "router.softmax.gradient", makes=[Kept("router.gradient", width * scores)], frees=frees)
+        found = "router.input.gradient"
+        op = matmul(n, sizes.hidden, k=model.experts, dtype=dtype)
+        record.op(op, found, makes=[Kept(found, sizes.local)])
+        elements = model.experts * sizes.hidden
+        op = weight_product(model.experts, sizes.hidden, k=n, dtype=dtype, into=width, adds=False)
+        made = [Kept("router.weight.gradient", width * elements)]
+        record.op(op, "router.weight.gradient", makes=made, weights=True)
+        accumulated(record, "router.weight", elements, self.kernels, sizes)
+        record.free("router.weight.gradient", "router.gradient", *([x] if x else []))
+        return found
+
+    def _exchange(
+        self, record: PassRecord, name: Literal["dispatch", "combine"], x: str, made: str, *, back: bool
+    ) -> None:
+        """Rows go to their experts' ranks, or back from there; etp ranks have all rows of each other's tokens there."""
+        experts, size = self.sizes.experts, SINGLE if "scores" in x else self.sizes.width * self.sizes.hidden
+        sent, rows = size * experts.sent, size * experts.rows
+        kind: CollectiveName = name if experts.uneven else "all-to-all"
+        over = (kind, "ep", sent, sent if back else size * experts.received)
+        steps: list[tuple[CollectiveName, str, float, float]] = [over] if experts.ep > 1 else []  # with what they make
+        if experts.etp > 1 and back:
+            steps.insert(0, ("reduce-scatter", "etp", rows, rows / experts.etp))
+        elif experts.etp > 1:
+            steps.append(("all-gather", "etp", rows, rows))
+        for collective, dimension, nbytes, result in steps:
+            record.sync(collective, nbytes, f"{x}.{collective}", dimension=dimension)
+            record.hold(f"{made}.{collective}", result)
+            record.free(x)
+            x = f"{made}.{collective}"
+        record.free(x)
+        record.hold(made, sent if back else rows)
+
+    def _sort(self, record: PassRecord, x: str, made: str, *, back: bool = False) -> None:
+        """Rows of several experts in the order of the experts, or of the ranks again."""
+        sizes, experts = self.sizes, self.sizes.experts
+        size = sizes.width * sizes.hidden * experts.rows
+        if experts.count > 1:
+            op = self._copy(experts.rows)
+            record.op(op, f"{x}.sort{'.back' if back else ''}", makes=[Kept(made, size)], frees=(x,))
+        else:
+            record.free(x)
+            record.hold(made, size)
+
+    def _copy(self, rows: float) -> Op:
+        """A kernel that copies rows."""
+        width, dtype = self.sizes.width, self.sizes.precision
+        elements = rows * self.sizes.hidden
+        return each("copy", elements, flops=0.0, read=width, written=width, dtype=dtype, family="copy")
+
+    def _gathered(self, kind: str) -> Op:
+        """A kernel that adds up the rows of each token."""
+        sizes, experts = self.sizes, self.sizes.experts
+        n = sizes.local_tokens * sizes.hidden
+        read = sizes.width * experts.sent / sizes.local_tokens
+        return each(kind, n, flops=experts.sent / sizes.local_tokens, read=read, written=sizes.width, dtype="fp32")

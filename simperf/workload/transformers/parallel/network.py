@@ -1,0 +1,88 @@
+"""A feed-forward network that every token meets, on one rank: a block's own, or the shared experts of a mixture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from simperf.workload.layer_kernels import LayerKernels
+from simperf.workload.transformers.parallel.activation import Activation
+from simperf.workload.transformers.parallel.linear import Linear
+from simperf.workload.transformers.parallel.record import PassRecord
+from simperf.workload.transformers.parallel.sizes import RankSizes
+from simperf.workload.transformers.passes import Kept
+
+__all__ = ["FeedForward"]
+
+
+@dataclass(frozen=True, slots=True)
+class FeedForward:
+    """Up, with the gate, activation, and down.
+
+    Parameters
+    ----------
+    sizes : RankSizes
+    kernels : LayerKernels
+    ffn : int
+        Width on this rank.
+    at : str
+        Beginning of all names.
+    """
+
+    sizes: RankSizes
+    kernels: LayerKernels
+    ffn: int
+    at: str = ""
+
+    @property
+    def matrices(self) -> tuple[Linear, Linear]:
+        """Up and down."""
+        sizes, kernels, inner = self.sizes, self.kernels, self.ffn * (2 if self.sizes.model.gated else 1)
+        return (
+            Linear(f"{self.at}up", sizes.hidden, inner, sizes, kernels),
+            Linear(f"{self.at}down", self.ffn, sizes.hidden, sizes, kernels, row=True),
+        )
+
+    @property
+    def last(self) -> Linear:
+        """The matrix whose bias the residual adds."""
+        return self.matrices[1]
+
+    @property
+    def placeholders(self) -> Iterator[Kept]:
+        """Memory in place of gradients."""
+        for one in self.matrices:
+            yield from one.placeholders
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Tensors that its backward pass reads, but its input."""
+        return f"{self.at}up.output", *self._activation.kept
+
+    def forward(self, record: PassRecord, x: str) -> str:
+        """Operations from its input; the name of what it makes."""
+        up, down = self.matrices
+        up.forward(record, x)
+        self._activation.forward(record)
+        return down.forward(record, f"{self.at}activation.output")
+
+    def backward(self, record: PassRecord, gradient: str, x: str, *, last: bool = True) -> str:
+        """Gradient of its input `x`, which is freed if a name is given; its name.
+
+        Parameters
+        ----------
+        record : PassRecord
+        gradient : str
+            Of what it makes.
+        x : str
+        last : bool
+            Whether nothing behind it reads `gradient`.
+        """
+        up, down = self.matrices
+        inner = down.backward(record, gradient, f"{self.at}activation.output", last=last)
+        inner = self._activation.backward(record, inner, up)
+        return up.backward(record, inner, x)
+
+    @property
+    def _activation(self) -> Activation:
+        return Activation(self.sizes, self.kernels, self.sizes.tokens, self.ffn, self.at)

@@ -1,0 +1,125 @@
+"""Jobs with experts: every rank played takes as long, the fullest rank gates, and what cannot be spread is refused."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import simperf
+from simperf.errors import InputError
+from simperf.training.strategies import ModelParallel
+from simperf.workload.routing import Routing
+from simperf.workload.transformers import Transformer
+
+MIXTURE = Transformer(
+    layers=2,
+    hidden=256,
+    heads=8,
+    ffn=512,
+    vocabulary=1024,
+    sequence=256,
+    experts=8,
+    experts_per_token=2,
+    expert_ffn=256,
+    shared_experts=1,
+    dense_layers=1,
+)
+
+
+def run(layout, *, on="dgx-a100-80gb", batch=8, model=MIXTURE, set=None, **options):
+    strategy = ModelParallel(**{"sequence_parallel": layout.get("tp", 1) > 1, **options})
+    return simperf.train(
+        model,
+        on=on,
+        layout=layout,
+        strategy=strategy,
+        stack="megatron-core",
+        precision="bf16-master",
+        batch=batch,
+        set={"program.steps": 2, **(set or {})},
+    )
+
+
+def time(result):
+    return result.metrics["time per step"].value
+
+
+@settings(max_examples=6)
+@given(
+    sizes=st.sampled_from(
+        [
+            {"dp": 8, "ep": 4},
+            {"dp": 4, "ep": 4, "pp": 2},
+            {"dp": 4, "tp": 2, "ep": 8, "etp": 1},
+            {"dp": 4, "tp": 2, "ep": 4},
+            {"dp": 4, "ep": 2, "pp": 2},
+        ]
+    ),
+    load=st.sampled_from(["balanced", "power-law-1.2", "power-law-1.2/3", "power-law-1.9/1"]),
+    capacity=st.sampled_from([0.0, 1.25]),
+    bucket=st.sampled_from([0.0, 1e6]),
+    sharded=st.booleans(),
+)
+def test_every_rank_played_takes_as_long(sizes, load, capacity, bucket, sharded):
+    layout = {**sizes, "sharding": "zero-1" if sharded else "none"}
+    options = {"routing": Routing(load, capacity=capacity), "bucket": bucket}
+    few, every = run(layout, **options), run(layout, set={"program.exact": "yes"}, **options)
+    assert time(few) == pytest.approx(time(every), rel=1e-9)
+
+
+def test_experts_over_servers_take_as_long_with_every_rank_played():
+    fabric = {"type": "rail", "link": "infiniband-hdr", "switch": "infiniband-hdr-switch"}
+    cluster = {"kind": "cluster", "server": "dgx-a100-80gb", "count": 2, "fabric": fabric}
+    for routing in (Routing(), Routing("power-law-1.2")):
+        few, every = (
+            run({"dp": 16, "ep": 8}, on=cluster, batch=32, routing=routing, set=set)
+            for set in ({}, {"program.exact": "yes"})
+        )
+        assert time(few) == pytest.approx(time(every), rel=1e-9)
+
+
+def test_the_fullest_rank_gates_and_the_others_wait():
+    even, uneven = run({"dp": 8, "ep": 8}), run({"dp": 8, "ep": 8}, routing=Routing("power-law-1.2"))
+    assert time(uneven) > time(even)
+    assert even.metrics["stage 0: exposed expert"].value > 0.0
+    given = run({"dp": 8, "ep": 8}, routing=Routing(shares=(1.0,) * 8))
+    assert time(given) == time(even)
+
+
+def test_a_step_with_experts_is_kernels_waits_and_exposed_communication():
+    result = run({"dp": 4, "ep": 4, "pp": 2}, routing=Routing("power-law-1.2"))
+    metrics = {name: one.value for name, one in result.metrics.items()}
+    for stage in (0, 1):
+        parts = [
+            value for name, value in metrics.items() if name.startswith(f"stage {stage}: ") and "hidden" not in name
+        ]
+        assert sum(parts) == pytest.approx(time(result), rel=1e-6)
+
+
+def test_optimizer_states_of_experts_are_shared_by_their_copies():
+    def memory(**sizes):
+        return run({"dp": 8, "sharding": "zero-1", **sizes}).metrics["memory"].value
+
+    experts, each = 8 * 3 * 256 * 256, 2 + 4
+    assert memory(ep=1) - memory(ep=8) == pytest.approx(experts * (each + 12 / 8) - experts / 8 * (each + 12), rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("layout", "options", "words"),
+    [
+        ({"dp": 8, "ep": 3}, {}, "4"),
+        ({"dp": 16, "ep": 16}, {"on": "dgx-a100-80gb"}, "at most 8|fewer experts"),
+        ({"dp": 4, "tp": 2, "ep": 4, "etp": 3}, {}, "etp"),
+        ({"dp": 4, "tp": 2, "ep": 2}, {"sequence_parallel": False}, "sequence_parallel"),
+        ({"dp": 4, "ep": 4, "pp": 2, "tp": 1, "order": "tp-cp-ep-pp-dp"}, {"words": ""}, "several stages"),
+    ],
+)
+def test_what_cannot_be_spread_is_refused_with_what_would(layout, options, words):
+    options = {key: value for key, value in options.items() if key != "words"}
+    with pytest.raises(InputError, match=words):
+        run(layout, **options)
+
+
+def test_a_file_says_the_same_as_a_call():
+    result = run({"dp": 8, "ep": 4}, routing=Routing(capacity=1.0, padded=True))
+    again = simperf.run(simperf.make_scenario(result.scenario))
+    assert time(again) == time(result)
