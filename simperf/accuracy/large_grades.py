@@ -15,7 +15,7 @@ from simperf.accuracy.large_cases import LargeCase, LeftOut
 from simperf.errors import SimperfError
 from simperf.workload.transformers.flops import step_flops
 
-__all__ = ["LargeGrade", "Summary", "baseline", "grade", "summaries"]
+__all__ = ["FamilySummary", "LargeGrade", "baseline", "grade", "summaries"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def _of_memory(one: LargeCase, predicted: Sequence[float]) -> Iterator[LargeGrad
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class FamilySummary:
     """Errors of a family's quantity.
 
     Parameters
@@ -175,7 +175,7 @@ class Summary:
     beside_peer: float
 
 
-def summaries(grades: Iterable[LargeGrade]) -> list[Summary]:
+def summaries(grades: Iterable[LargeGrade]) -> list[FamilySummary]:
     """Medians by family and quantity, in the order of the grades."""
     groups: dict[tuple[str, str], list[LargeGrade]] = {}
     for one in grades:
@@ -183,11 +183,11 @@ def summaries(grades: Iterable[LargeGrade]) -> list[Summary]:
     return [_summary(*key, rows) for key, rows in groups.items()]
 
 
-def _summary(family: str, quantity: str, rows: Sequence[LargeGrade]) -> Summary:
+def _summary(family: str, quantity: str, rows: Sequence[LargeGrade]) -> FamilySummary:
     signed = [one.error() for one in rows]
     errors = sorted(map(abs, signed))
     with_peer = [one for one in rows if not math.isnan(one.peer)]
-    return Summary(
+    return FamilySummary(
         family,
         quantity,
         len(rows),

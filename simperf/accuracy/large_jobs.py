@@ -9,7 +9,7 @@ from simperf.accuracy.large_stacks import profile_of, stack_of
 from simperf.errors import InputError, Problem
 from simperf.hardware import Catalog, NicPart
 from simperf.layout.layout_file import layout_table
-from simperf.memory import DRIVER, StageMemory, communicator
+from simperf.memory import DRIVER, StageMemory, communicator_buffers
 from simperf.run import run
 from simperf.scenario import Scenario, make_scenario
 from simperf.training.job import Job
@@ -166,5 +166,5 @@ def counted_memory(case: LargeCase) -> list[float]:
     beside = 0.0
     if counter == "device":
         dimensions = sum(size > 1 for size in (case.layout.layout.tp, case.layout.layout.pp, case.layout.layout.dp))
-        beside = DRIVER + dimensions * communicator(_CHANNELS_A_LINK * (case.machine.gpu.nvlinks or 1))
+        beside = DRIVER + dimensions * communicator_buffers(_CHANNELS_A_LINK * (case.machine.gpu.nvlinks or 1))
     return [stage.peak.total + beside for stage in stages]

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["Counter", "MeasuredMemory", "measured_memory"]
+__all__ = ["MeasuredMemory", "MemoryCounter", "measured_memory"]
 
 #: of PyTorch's allocator: allocated or reserved at most; of nvidia-smi, with caches and contexts; activations of the
 #: first stage alone
-Counter = Literal["allocated", "reserved", "device", "activations"]
+MemoryCounter = Literal["allocated", "reserved", "device", "activations"]
 
 #: metric of a case -> what was read
-_COUNTERS: Mapping[str, Counter] = {
+_COUNTERS: Mapping[str, MemoryCounter] = {
     "peak_allocated_max_over_ranks": "allocated",
     "peak_memory_max_over_gpus": "reserved",
     "gpu_memory": "device",
@@ -38,7 +38,7 @@ class MeasuredMemory:
         The same of each rank, where it is printed [B].
     """
 
-    counter: Counter
+    counter: MemoryCounter
     nbytes: float
     by_rank: Mapping[int, float]
 

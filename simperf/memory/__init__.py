@@ -6,7 +6,7 @@ from simperf.public_names import public_names
 
 if TYPE_CHECKING:
     from simperf.memory.allocator import allocated
-    from simperf.memory.context import DRIVER, communicator, workspace
+    from simperf.memory.context import DRIVER, communicator_buffers, workspace
     from simperf.memory.fit import largest_batch
     from simperf.memory.holding import Holding, hold
     from simperf.memory.pool import MemoryPool
@@ -18,7 +18,7 @@ else:
         __name__,
         {
             "allocator": ("allocated",),
-            "context": ("DRIVER", "communicator", "workspace"),
+            "context": ("DRIVER", "communicator_buffers", "workspace"),
             "fit": ("largest_batch",),
             "holding": ("Holding", "hold"),
             "pool": ("MemoryPool",),
@@ -41,7 +41,7 @@ __all__ = [
     "Tensor",
     "TensorKind",
     "allocated",
-    "communicator",
+    "communicator_buffers",
     "held",
     "hold",
     "largest_batch",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-__all__ = ["DRIVER", "communicator", "workspace"]
+__all__ = ["DRIVER", "communicator_buffers", "workspace"]
 
 #: context of the driver and kernels that a process loads as it needs them (CUDA 11.7 and newer; older ones load all and
 #: take more than 1 GB): pytorch/pytorch, issue 107667 [B]
@@ -20,7 +20,14 @@ _MATRIX_GENERATIONS = ("hopper", "blackwell")
 
 
 def workspace(library: Literal["torch", "transformer-engine"], architecture: str) -> float:
-    """What a library keeps for its matrix products on a stream [B].
+    """Workspace that a library keeps for its matrix products on a stream [B].
+
+    Parameters
+    ----------
+    library : str
+        ``"torch"`` (cuBLAS's products in PyTorch itself) or ``"transformer-engine"``.
+    architecture : str
+        Of the GPU, such as ``"hopper"``; 32 MiB on Hopper and Blackwell, less on any other.
 
     Sources: pytorch/pytorch, aten/src/ATen/cuda/CublasHandlePool.cpp (`CUBLAS_WORKSPACE_CONFIG` by default);
     NVIDIA/TransformerEngine, transformer_engine/pytorch/module/base.py (`get_cublas_workspace_size_bytes`).
@@ -35,12 +42,17 @@ def workspace(library: Literal["torch", "transformer-engine"], architecture: str
     return float(8320 << 10) if library == "torch" else float(4 << 20)
 
 
-def communicator(channels: int) -> float:
-    """Buffers of a communicator of rings with so many channels [B].
+def communicator_buffers(channels: int) -> float:
+    """Buffers of a communicator of rings [B].
+
+    Parameters
+    ----------
+    channels : int
+        Channels of its rings, each with a buffer at the receiver and at the sender.
 
     Examples
     --------
-    >>> communicator(24) / 2**20
+    >>> communicator_buffers(24) / 2**20
     288.0
     """
     return float(channels * (_RECEIVER + _SENDER))

@@ -15,7 +15,7 @@ from simperf.memory.tensors import KINDS, TensorKind
 
 __all__ = ["ChunkMemory", "LayerMemory", "Moment", "StageMemory", "stage_memory"]
 
-Bytes = dict[TensorKind, float]
+BytesByKind = dict[TensorKind, float]
 
 
 class LayerMemory(NamedTuple):
@@ -178,9 +178,9 @@ def stage_memory(
     return StageMemory(tuple(moments))
 
 
-def _held(resident: Bytes, *, activations: float, temporaries: float, messages: float) -> Bytes:
+def _held(resident: BytesByKind, *, activations: float, temporaries: float, messages: float) -> BytesByKind:
     held = dict(resident)
-    moving: Bytes = {"activations": activations, "temporaries": temporaries, "messages": messages}
+    moving: BytesByKind = {"activations": activations, "temporaries": temporaries, "messages": messages}
     for kind, nbytes in moving.items():
         if nbytes:
             held[kind] = held.get(kind, 0.0) + nbytes

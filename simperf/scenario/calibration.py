@@ -83,7 +83,7 @@ def measured_collectives(profiles: Sequence[ProfilePart], draw: int = 0) -> Meas
 
 @lru_cache(maxsize=1)
 def unseen_profile() -> ProfilePart:
-    """What GPUs were missed by that were left out."""
+    """The profile of leave-one-architecture-out errors."""
     return Catalog.load().profile(UNSEEN)
 
 

@@ -1,6 +1,6 @@
 """Pipeline schedules: pure plans of which stage does which pass of which micro-batch, and their conformance check.
 
-The built-in ones are in `plans`, one a file. No run plays a schedule yet.
+The built-in ones are in `plans`, one a file. `simperf.ModelParallel` plays them.
 """
 
 from simperf.schedules.interpret import count_in_flight, order_of, problems_of

@@ -1,8 +1,8 @@
 """V-shaped schedules: two chunks a stage, down the stages and up again, from a block that is repeated.
 
 Stage s has parts s and 2p - 1 - s of the model. A block says when one micro-batch's passes begin on each stage, in
-units of one pass; every six units the next micro-batch follows. Its steps decide how long activations live, and so the
-memory: a stage keeps p / 6 chunks for each unit of the sum of the four steps. Qi, Wan, Amar and Lin, "Pipeline
+units of one pass; every six units the next micro-batch follows. Its offsets decide how long activations live, and so
+the memory: a stage keeps p / 6 chunks for each unit of the sum of the four offsets. Qi, Wan, Amar and Lin, "Pipeline
 Parallelism with Controllable Memory", NeurIPS 2024, sections 3 and 4.
 """
 
@@ -14,14 +14,14 @@ from itertools import product
 
 from simperf.schedules.schedule import Pass, Schedule
 
-__all__ = ["Steps", "v_shaped"]
+__all__ = ["Offsets", "v_shaped"]
 
 #: passes of a micro-batch on a stage: F, B and W of two chunks, each taken to be one unit long
 PERIOD = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class Offsets:
     """Units from a pass on one stage to the same pass on the next.
 
     Parameters
@@ -44,8 +44,8 @@ class _Block:
     kept: int
 
 
-def v_shaped(name: str, stages: int, microbatches: int, steps: Steps, *, early: bool = False) -> Schedule:
-    """Repeat the block of some steps, without what waits for nothing.
+def v_shaped(name: str, stages: int, microbatches: int, offsets: Offsets, *, early: bool = False) -> Schedule:
+    """The schedule that repeats a block, without its waits where nothing has to be waited for.
 
     A pass begins as soon as what it needs is done, in the order of the blocks; gradients of weights fill what is left,
     and go first where a stage keeps all the activations that its block does.
@@ -54,11 +54,11 @@ def v_shaped(name: str, stages: int, microbatches: int, steps: Steps, *, early: 
     ----------
     name : str
     stages, microbatches : int
-    steps : Steps
+    offsets : Offsets
     early : bool
         A stage that has nothing else to do begins later micro-batches, while it keeps fewer chunks than its block does.
     """
-    blocks = _blocks(stages, steps)
+    blocks = _blocks(stages, offsets)
     path = (*((stage, 0) for stage in range(stages)), *((stage, 1) for stage in reversed(range(stages))))
     draft = Schedule(name, microbatches, ((),) * stages, path, (0,) * stages)
     waiting = [deque(_in_order(block, microbatches)) for block in blocks]
@@ -101,30 +101,30 @@ def _in_order(block: _Block, microbatches: int) -> list[Pass]:
     return [one for _, one in sorted(found, key=lambda item: item[0])]
 
 
-def _blocks(stages: int, steps: Steps) -> list[_Block]:
+def _blocks(stages: int, offsets: Offsets) -> list[_Block]:
     """The block on each stage, with pauses at its turns with which no two passes of a stage meet.
 
     Of those, the pauses with which a stage keeps the fewest chunks, and the shortest.
     """
     found = []
     for pauses in product(range(PERIOD), repeat=3):
-        begins = [_begins(stages, stage, steps, pauses) for stage in range(stages)]
+        begins = [_begins(stages, stage, offsets, pauses) for stage in range(stages)]
         if all(len({begin % PERIOD for begin in one.values()}) == len(one) for one in begins):
             blocks = [_with_gradients(one) for one in begins]
             found.append((max(block.kept for block in blocks), sum(pauses), pauses, blocks))
     return min(found, key=lambda one: one[:3])[3]
 
 
-def _begins(stages: int, stage: int, steps: Steps, pauses: tuple[int, ...]) -> dict[tuple[str, int], int]:
+def _begins(stages: int, stage: int, offsets: Offsets, pauses: tuple[int, ...]) -> dict[tuple[str, int], int]:
     last, above = stages - 1, stages - 1 - stage
-    turn = steps.forward_down * last + 1 + pauses[0]
-    loss = turn + steps.forward_up * last + 1 + pauses[1]
-    again = loss + steps.backward_down * last + 1 + pauses[2]
+    turn = offsets.forward_down * last + 1 + pauses[0]
+    loss = turn + offsets.forward_up * last + 1 + pauses[1]
+    again = loss + offsets.backward_down * last + 1 + pauses[2]
     return {
-        ("F", 0): steps.forward_down * stage,
-        ("F", 1): turn + steps.forward_up * above,
-        ("B", 1): loss + steps.backward_down * stage,
-        ("B", 0): again + steps.backward_up * above,
+        ("F", 0): offsets.forward_down * stage,
+        ("F", 1): turn + offsets.forward_up * above,
+        ("B", 1): loss + offsets.backward_down * stage,
+        ("B", 0): again + offsets.backward_up * above,
     }
 
 

@@ -30,10 +30,10 @@ from simperf.study.preflight import refuse_draws
 __all__ = ["drawn", "predict"]
 
 #: what is said of GPUs without a profile of their own, and of a model's training steps on them
-_UNSEEN = "kernels of {}: drawn from what GPUs were missed by whose architecture was left out (profile unseen-gpus)"
+_UNSEEN = "kernels of {}: drawn from leave-one-architecture-out errors (profile unseen-gpus)"
 _STEPS = (
-    "; beside them, what frameworks and libraries make of a whole step, from {} measured steps of {} architectures: "
-    "the interval is about these, not about the prediction"
+    "; whole steps: drawn from the errors of {} measured steps of {} architectures. "
+    "The interval is centred on the bias-corrected estimate"
 )
 
 

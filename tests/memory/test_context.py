@@ -2,7 +2,7 @@
 
 import pytest
 
-from simperf.memory import communicator, workspace
+from simperf.memory import communicator_buffers, workspace
 
 
 @pytest.mark.parametrize("library", ["torch", "transformer-engine"])
@@ -13,4 +13,4 @@ def test_newer_generations_keep_32_mib(library):
 
 def test_buffers_of_an_all_to_all_as_nccl_counts_them():
     """NVIDIA/nccl, issue 1685: 8 x H100, 32 channels to and from each of 7 others, 3.28 GB beside the rest."""
-    assert communicator(32 * 7) == pytest.approx(3.28e9, rel=0.15)
+    assert communicator_buffers(32 * 7) == pytest.approx(3.28e9, rel=0.15)

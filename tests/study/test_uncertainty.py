@@ -118,9 +118,9 @@ def test_a_gpu_without_a_profile_has_the_interval_of_gpus_that_were_left_out():
     assert low < 0.99 * found.time < found.time < 1.5 * found.time < high
     assert found.time == run(scenario).time
     assert found.draws == predict(scenario, samples=20).draws == predict(replace(scenario, seed=9), samples=20).draws
-    (note,) = [one for one in found.notes if "left out" in one]
+    (note,) = [one for one in found.notes if "leave-one-architecture-out" in one]
     assert note.startswith(f"kernels of {scenario.machine.nodes['gpu0'].part.name}: ")
-    assert not any("left out" in one for one in run(scenario).notes)
+    assert not any("leave-one-architecture-out" in one for one in run(scenario).notes)
 
 
 def test_an_efficiency_that_is_stated_leaves_no_interval_and_the_textbook_has_none():
@@ -143,10 +143,10 @@ def test_constants_that_were_fitted_to_the_gpu_go_before():
     own = replace(make_scenario(CATALOGUE), cost=CostSettings(kernels=kernels))
     found = predict(own, samples=4)
     assert found.intervals["time"] == pytest.approx((found.time, found.time))
-    assert not any("left out" in note for note in found.notes)
+    assert not any("leave-one-architecture-out" in note for note in found.notes)
     other = predict(replace(own, cost=CostSettings(kernels=kernels, gpu="t4")), samples=4)
     assert other.intervals["time"][0] < other.intervals["time"][1]
-    assert any("left out" in note for note in other.notes)
+    assert any("leave-one-architecture-out" in note for note in other.notes)
 
 
 TRAINED = {
@@ -171,7 +171,7 @@ def test_a_step_of_a_model_has_what_whole_steps_missed_and_kernels_alone_do_not(
     found = predict(scenario, samples=20)
     assert found.draws == predict(replace(scenario, seed=9), samples=20).draws
     assert found.time == run(scenario).time
-    (note,) = [one for one in found.notes if "left out" in one]
+    (note,) = [one for one in found.notes if "leave-one-architecture-out" in one]
     assert "101 measured steps of 6 architectures" in note
     told = predict(make_scenario({**TRAINED, "program": {**TRAINED["program"], "alone": "300 1/s"}}), samples=2)
     assert not any("whole step" in one for one in told.notes)

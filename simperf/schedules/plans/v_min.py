@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simperf.schedules.registry import schedule
 from simperf.schedules.schedule import Schedule
-from simperf.schedules.v_shape import Steps, v_shaped
+from simperf.schedules.v_shape import Offsets, v_shaped
 
 __all__ = ["v_min"]
 
@@ -12,4 +12,4 @@ __all__ = ["v_min"]
 @schedule("v-min")
 def v_min(stages: int, microbatches: int) -> Schedule:
     """Two chunks a stage; activations live for four units a stage in all; two thirds of the bubble of 1F1B."""
-    return v_shaped("v-min", stages, microbatches, Steps(1, 1, 1, 1))
+    return v_shaped("v-min", stages, microbatches, Offsets(1, 1, 1, 1))
