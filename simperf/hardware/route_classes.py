@@ -128,6 +128,11 @@ class RouteClasses:
         found = np.flatnonzero(used)[1:] - 1
         return (found // forms << FORM_BITS) + found % forms, (np.cumsum(used) - 1)[dense]
 
+    @property
+    def texts(self) -> Sequence[str]:
+        """Names of links in their server, whose own name is a null character."""
+        return self._form_names
+
     def name(self, number: int) -> str:
         """Name of a link."""
         slot, form = number >> FORM_BITS, number & ((1 << FORM_BITS) - 1)
@@ -217,6 +222,14 @@ class LinkNames(Sequence[str]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return tuple, (tuple(self),)
+
+    def parts(self) -> tuple[IntArray, Sequence[str]]:
+        """Server and form of each link, and the forms' texts, in which the server's name is a null character.
+
+        The number of a link of the fabric is that of all servers.
+        """
+        forms = self._numbers & ((1 << FORM_BITS) - 1)
+        return np.stack((self._numbers >> FORM_BITS, forms)), self._classes.texts
 
     def take(self, places: IntArray) -> LinkNames:
         """Those at some places."""

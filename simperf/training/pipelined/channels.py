@@ -1,12 +1,18 @@
-"""Channels of communicators on the machine: what each of them draws on, found once for those that are placed alike."""
+"""Channels of communicators on the machine: what each of them draws on, found once for those that are placed alike.
+
+Two communicators are placed alike if their ranks have the same places in servers of the same kind, which hang on
+switches that are joined alike. What one draws on is then what the other does, with servers and switches exchanged.
+"""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from itertools import permutations
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 from simperf.collectives.channels import ChannelFlow, ChannelSet
 from simperf.collectives.exchange import EXCHANGES
@@ -14,28 +20,149 @@ from simperf.collectives.execute import PlacedPlan
 from simperf.engine.link_table import LinkClass
 from simperf.errors import InputError, Problem
 from simperf.execution.process_group import ProcessGroup
-from simperf.execution.ranks import Rank
 from simperf.execution.session import Session
-from simperf.layout import local_name
+from simperf.hardware import Edge, ServerSlot
 from simperf.training.pipelined.communicators import Communicator, Payload
-from simperf.training.pipelined.groups import exchanged
+from simperf.training.pipelined.groups import ClassMember, exchanged
+from simperf.training.pipelined.link_numbers import IntArray, LinkNumbers
 
-__all__ = ["Channels", "Placer"]
+__all__ = ["Pattern", "Placed", "Placer", "Plans", "structures"]
 
-#: channels of all that a communicator does
-Channels: TypeAlias = Mapping[Payload, ChannelSet]
+#: switches of a communicator's servers up to which the ways between all of them are compared with those of others
+MOST_SWITCHES = 32
+
+#: how all that a communicator does is carried out, each plan with its channels
+Plans: TypeAlias = Mapping[Payload, PlacedPlan]
 
 
-#: server in the name of a link, at the beginning or behind what joins two ends
-_SERVER = re.compile(r"(^|[>=+])([^/>=+:]+)/")
+class Placed(NamedTuple):
+    """Where a communicator is.
+
+    Parameters
+    ----------
+    pattern : Pattern
+        Of all that are placed alike.
+    servers : tuple of int
+        Numbers of its servers, in the order in which its ranks meet them.
+    switches : tuple of str
+        Switches that they hang on, likewise.
+    """
+
+    pattern: Pattern
+    servers: tuple[int, ...]
+    switches: tuple[str, ...]
+
+
+class Pattern:
+    """Channels of a communicator, as others that are placed alike have them in other servers.
+
+    Parameters
+    ----------
+    plans : mapping of Payload to PlacedPlan
+        Of the communicator.
+    links : LinkNumbers
+    servers, switches : tuple
+        As in `Placed`.
+
+    Attributes
+    ----------
+    servers : tuple of int
+        Those that were given, and others whose links it draws on.
+    shared : bool
+        Whether others may have it.
+    structure, kind : numpy.ndarray of int64, shape (entries,)
+        Of each link that a set of channels draws on: the number of the set, and that of how often each channel does.
+    counts : list of tuple of int
+        How often each channel does, by kind.
+    capacity : numpy.ndarray of float64, shape (entries,)
+        Of the link [B/s].
+    """
+
+    def __init__(
+        self, plans: Plans, links: LinkNumbers, servers: tuple[int, ...] = (), switches: tuple[str, ...] = ()
+    ) -> None:
+        self.plans, self.links, self.switches, self.shared = plans, links, switches, True
+        self.counts: list[tuple[int, ...]] = []
+        kinds: dict[tuple[int, ...], int] = {}
+        owners, forms, structure, kind, capacity = ([np.zeros(0, dtype=np.int64)] for _ in range(5))
+        for number, classes in structures(plans).values():
+            for each in classes:
+                read, size = links.read(each.names), len(each.names)
+                if read is None:
+                    self.shared = False
+                    read = np.full(size, links.nowhere), np.array([links.form(name) for name in each.names])
+                if each.counts not in kinds:
+                    kinds[each.counts] = len(self.counts)
+                    self.counts.append(each.counts)
+                owners.append(read[0])
+                forms.append(read[1])
+                structure.append(np.full(size, number))
+                kind.append(np.full(size, kinds[each.counts]))
+                capacity.append(np.full(size, each.capacity))
+        self.structure, self.kind = np.concatenate(structure), np.concatenate(kind)
+        self.capacity = np.concatenate(capacity)
+        whose = np.concatenate(owners)
+        others = sorted(set(whose.tolist()) - {*servers, links.nowhere})
+        self.servers = (*servers, *others)
+        self.shared &= not others
+        place = np.full(links.nowhere + 1, len(self.servers))
+        place[list(self.servers)] = np.arange(len(self.servers))
+        self._owner = place[whose]
+        self._forms = {switches: np.concatenate(forms)}
+
+    def numbers(self, servers: IntArray, switches: tuple[str, ...]) -> IntArray:
+        """Numbers of the links of communicators, one a row, of the servers of each in a row."""
+        if switches not in self._forms:
+            nodes = dict(zip(self.switches, switches, strict=True))
+            self._forms[switches] = self.links.changed(self._forms[self.switches], nodes)
+        nowhere = np.full((len(servers), 1), self.links.nowhere)
+        return self.links.number(np.hstack((servers, nowhere))[:, self._owner], self._forms[switches])
+
+
+def structures(plans: Plans) -> dict[int, tuple[int, tuple[LinkClass, ...]]]:
+    """Different sets of links that a communicator's channels draw on, by identity, with their numbers."""
+    found: dict[int, tuple[int, tuple[LinkClass, ...]]] = {}
+    for plan in plans.values():
+        assert plan.channels is not None
+        for classes in (plan.channels.classes, plan.channels.drains):
+            if classes:
+                found.setdefault(id(classes), (len(found), classes))
+    return found
+
+
+class _Slot(NamedTuple):
+    """A server: its number, what makes others equal to it, and the switches that it hangs on."""
+
+    number: int
+    look: Hashable
+    switches: tuple[str, ...]
+
+
+class _Seats(NamedTuple):
+    """Where the ranks of a communicator are.
+
+    Attributes
+    ----------
+    look : hashable
+        What it has in common with all that are placed alike.
+    """
+
+    look: Hashable
+    servers: tuple[int, ...]
+    switches: tuple[str, ...]
+
+
+class _First(NamedTuple):
+    """The first of all communicators that are placed alike."""
+
+    seats: _Seats
+    group: ProcessGroup
+    plans: dict[Payload, PlacedPlan]
 
 
 @dataclass(eq=False, slots=True)
 class Placer:
     """Finds the channels of communicators.
-
-    Channels of one that has the same places in servers of the same kind are those of another with the servers' names
-    changed, if all links of these names are there, as wide and as long.
 
     Parameters
     ----------
@@ -44,93 +171,139 @@ class Placer:
         Node of each rank.
     options : mapping
         Of NCCL.
+
+    Attributes
+    ----------
+    links : LinkNumbers
+        Of the machine.
     """
 
     m: Session
     nodes: Sequence[str]
     options: Mapping[str, Any]
-    _plans: dict[str, Any] = field(init=False)
-    _known: dict[tuple[Any, ...], tuple[tuple[str, ...], Channels]] = field(default_factory=dict, init=False)
+    links: LinkNumbers = field(init=False)
+    _places: list[tuple[_Slot, str] | None] = field(init=False)
+    _firsts: dict[Hashable, _First] = field(default_factory=dict, init=False)
+    _patterns: dict[Hashable, Pattern] = field(default_factory=dict, init=False)
+    _ways: dict[tuple[str, ...], Hashable] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self._plans = {slot.name: slot.blueprint for slot in self.m.machine.servers}
+        machine = self.m.machine
+        self.links = LinkNumbers(machine)
+        wired: dict[int, tuple[Hashable, tuple[str, ...]]] = {}
+        slots: dict[str, _Slot] = {}
+        for number, slot in enumerate(machine.servers if machine.fabric is not None else ()):
+            if id(slot.ports) not in wired:
+                wired[id(slot.ports)] = _wiring(slot)
+            look, switches = wired[id(slot.ports)]
+            slots[slot.name] = _Slot(number, (id(slot.blueprint), look), switches)
+        self._places = []
+        for node in self.nodes:
+            server, _, local = node.partition("/")
+            slot_of = slots.get(server) if local else None
+            self._places.append(None if slot_of is None else (slot_of, local))
 
-    def place(self, one: Communicator) -> Channels:
-        """Channels of all that a communicator does.
+    def place(self, one: Communicator) -> Placed:
+        """Where a communicator is, and what it draws on.
 
         Raises
         ------
         InputError
             A collective that goes send by send.
         """
-        machine = self.m.machine
-        nodes = [self.nodes[rank] for rank in one.ranks]
-        of = [machine.nodes[node].server for node in nodes]
-        servers = tuple(dict.fromkeys(of))
-        if machine.fabric is None or any(server not in self._plans for server in servers):
-            return self._found(one, nodes)
-        order = {server: place for place, server in enumerate(servers)}
-        looks = tuple((order[server], local_name(node)) for server, node in zip(of, nodes, strict=True))
-        key = (looks, tuple(id(self._plans[server]) for server in servers), one.payloads, one.rows)
-        if key in self._known:
-            others, known = self._known[key]
-            again = self._renamed(known, dict(zip(others, servers, strict=True)))
-            if again is not None:
-                return again
-        found = self._found(one, nodes)
-        self._known.setdefault(key, (servers, found))
-        return found
+        seats = self._seats(one)
+        if seats is None:
+            return self._alone(one)
+        key = seats.look, one.payloads
+        if key not in self._patterns:
+            if seats.look not in self._firsts:
+                self._firsts[seats.look] = _First(seats, self._group(one), {})
+            first = self._firsts[seats.look]
+            plans = self._plans(one, first.group, first.plans)
+            self._patterns[key] = Pattern(plans, self.links, first.seats.servers, first.seats.switches)
+        pattern = self._patterns[key]
+        return Placed(pattern, seats.servers, seats.switches) if pattern.shared else self._alone(one)
 
-    def _found(self, one: Communicator, nodes: Sequence[str]) -> Channels:
-        members = [Rank(rank, self.m.simulation.device(node)) for rank, node in enumerate(nodes)]
-        group = ProcessGroup(self.m, nodes, members, options=self.options)
-        if one.directed:
-            return {each: _as_channel(group.message(0, 1, each.nbytes), each.nbytes) for each in one.payloads}
-        found = {}
+    def _alone(self, one: Communicator) -> Placed:
+        """A communicator whose links are looked at for it alone."""
+        pattern = Pattern(self._plans(one, self._group(one), {}), self.links)
+        return Placed(pattern, pattern.servers, ())
+
+    def _seats(self, one: Communicator) -> _Seats | None:
+        """Where its ranks are; None where others that are placed alike may draw on other links."""
+        order: dict[int, int] = {}
+        slots: list[_Slot] = []
+        looks: list[tuple[int, str]] = []
+        for rank in one.ranks:
+            place = self._places[rank]
+            if place is None:
+                return None
+            slot, local = place
+            index = order.setdefault(slot.number, len(order))
+            if index == len(slots):
+                slots.append(slot)
+            looks.append((index, local))
+        switches = tuple(dict.fromkeys(name for slot in slots for name in slot.switches)) if len(slots) > 1 else ()
+        by_name = bool(switches and self.m.machine.fabric.lanes)  # which way a flow goes
+        if len(switches) > MOST_SWITCHES or (by_name and not one.directed):
+            return None
+        at = {name: index for index, name in enumerate(switches)}
+        hung = tuple((slot.look, *(at.get(name) for name in slot.switches)) for slot in slots)
+        flow = ">".join(self.nodes[rank] for rank in one.ranks) if by_name else ""
+        look = one.directed, one.rows, tuple(looks), hung, self._way(switches, flow)
+        return _Seats(look, tuple(order), switches)
+
+    def _way(self, switches: tuple[str, ...], flow: str) -> Hashable:
+        """How switches are joined, whatever their names are."""
+        key = (*switches, flow)
+        if key not in self._ways:
+            fabric, number = self.m.machine.fabric, {name: index for index, name in enumerate(switches)}
+            paths = [fabric.path(*pair, key=flow) or () for pair in permutations(switches, 2)]
+            joined = [
+                [(_end(edge.src, number), _end(edge.dst, number), _look(edge)) for edge in path] for path in paths
+            ]
+            self._ways[key] = tuple(id(fabric.nodes[name].part) for name in switches), tuple(map(tuple, joined))
+        return self._ways[key]
+
+    def _group(self, one: Communicator) -> ProcessGroup:
+        member = ClassMember(tuple(range(len(one.ranks))), self.m.simulation.device(self.nodes[0]))
+        return ProcessGroup(self.m, [self.nodes[rank] for rank in one.ranks], [member], options=self.options)
+
+    @staticmethod
+    def _plans(one: Communicator, group: ProcessGroup, known: dict[Payload, PlacedPlan]) -> Plans:
+        """How all that a communicator does is carried out by a group that is placed alike."""
         for payload in one.payloads:
-            if payload.name in EXCHANGES:
-                placed = exchanged(group, payload, one.rows)
+            if payload in known:
+                continue
+            if one.directed:
+                plan = group.message(0, 1, payload.nbytes)
+                plan = replace(plan, channels=_as_channel(plan, payload.nbytes))
+            elif payload.name in EXCHANGES:
+                plan = exchanged(group, payload, one.rows)
             else:
-                placed = group.placed(*payload)
-            channels = placed.channels
-            if channels is None:
+                plan = group.placed(*payload)
+            if plan.channels is None:
                 message = f"{payload.name} goes send by send: ranks cannot be taken together"
                 raise InputError(Problem(message, key="exact", value="auto", expected="yes"))
-            found[payload] = channels
-        return found
+            known[payload] = plan
+        return {payload: known[payload] for payload in one.payloads}
 
-    def _renamed(self, channels: Channels, servers: Mapping[str, str]) -> Channels | None:
-        """The same channels in other servers; None if they are not wired in the same way."""
-        made: dict[int, tuple[LinkClass, ...]] = {}
 
-        def other(match: re.Match[str]) -> str:
-            return f"{match[1]}{servers.get(match[2], match[2])}/"
+def _wiring(slot: ServerSlot) -> tuple[Hashable, tuple[str, ...]]:
+    """How a server hangs on the fabric, and on which switches."""
+    look = tuple(
+        (one.local, one.bandwidth, one.up, one.down, one.part, one.count, one.flow_limit, one.technology)
+        for one in slot.ports
+    )
+    return look, tuple(one.switch for one in slot.ports)
 
-        for one in channels.values():
-            for classes in (one.classes, one.drains):
-                if id(classes) in made:
-                    continue
-                again = []
-                for each in classes:
-                    names = [(name, _SERVER.sub(other, name)) for name in each.names]
-                    if not all(self._alike(*pair) for pair in names):
-                        return None
-                    again.append(LinkClass(tuple(name for _, name in names), each.counts, each.capacity))
-                made[id(classes)] = tuple(again)
-        return {
-            payload: replace(one, classes=made[id(one.classes)], drains=made[id(one.drains)])
-            for payload, one in channels.items()
-        }
 
-    def _alike(self, one: str, other: str) -> bool:
-        """Whether two links are there that are as wide and as long as each other."""
-        if one == other:  # a link of the fabric, over which others may not go
-            return False
-        edges = self.m.machine.edges
-        mine, others = edges.get(one), edges.get(other)
-        if mine is None or others is None:
-            return False
-        return (mine.bandwidth, mine.latency, mine.flow_limit) == (others.bandwidth, others.latency, others.flow_limit)
+def _end(node: str, number: Mapping[str, int]) -> Hashable:
+    return number.get(node, node)
+
+
+def _look(edge: Edge) -> Hashable:
+    return edge.bandwidth, edge.latency, edge.part, edge.count, edge.flow_limit, edge.technology
 
 
 def _as_channel(placed: PlacedPlan, nbytes: float) -> ChannelSet:

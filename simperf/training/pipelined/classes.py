@@ -11,34 +11,27 @@ is that of one flow which draws on a link as often as all flows of its class tog
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TypeAlias
 
-from simperf.collectives.channels import ChannelFlow, ChannelSet
+import numpy as np
+import numpy.typing as npt
+
+from simperf.collectives.channels import ChannelFlow
+from simperf.collectives.execute import PlacedPlan
 from simperf.engine.link_table import LinkClass
-from simperf.training.pipelined.channels import Channels
+from simperf.layout.distinct import distinct
+from simperf.layout.flow_classes import float_words, mix_words
+from simperf.training.pipelined.channels import Pattern, Placed, Plans, structures
 from simperf.training.pipelined.communicators import Communicator, Payload
+from simperf.training.pipelined.link_numbers import IntArray, LinkNumbers, NumberedNames
 
 __all__ = ["Classes", "refine"]
 
 #: digits to which times and bytes of like flows agree
 DIGITS = 12
 
-
-#: whether the norm is added up, and a link
-_Name: TypeAlias = tuple[bool, str]
-
-
-@dataclass(frozen=True, slots=True)
-class _Lane:
-    """Links on which some channels of a communicator draw alike; `kind` numbers by which, and how often."""
-
-    communicator: int
-    number: int
-    kind: int
-    links: Sequence[_Name]
-    counts: tuple[int, ...]
+Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -51,24 +44,55 @@ class Classes:
         Class of each rank, numbered by their first ranks.
     communicators : tuple of int
         Class of each communicator, numbered by the first ones.
-    channels : tuple of mapping of Payload to ChannelSet
-        Of the first communicator of each class: its channels, with the links of all communicators of the class.
+    plans : tuple of mapping of Payload to PlacedPlan
+        Of the first communicator of each class: its plans, whose channels draw on the links of all communicators of
+        the class.
     """
 
     ranks: tuple[int, ...]
     communicators: tuple[int, ...]
-    channels: tuple[Mapping[Payload, ChannelSet], ...]
+    plans: tuple[Plans, ...]
 
     @property
     def representatives(self) -> tuple[int, ...]:
         """The first rank of each class."""
-        return _firsts(self.ranks)
+        return tuple(_firsts(self.ranks))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Draws:
+    """What communicators draw on: an entry for each link of each set of channels, in the order of the communicators.
+
+    Parameters
+    ----------
+    communicator, structure : numpy.ndarray of int64, shape (entries,)
+        Whose entry it is, and of which of its sets of channels.
+    kind : numpy.ndarray of int64, shape (entries,)
+        Numbers by which channels, and how often.
+    link : numpy.ndarray of int64, shape (entries,)
+        Index of the link, in the order in which they are met.
+    names : numpy.ndarray of int64, shape (links,)
+        Number of each link.
+    capacity : numpy.ndarray of float64, shape (links,)
+        Of each link [B/s].
+    counts : sequence of tuple of int
+        How often each channel of a set draws on a link, by kind.
+    """
+
+    communicator: IntArray
+    structure: IntArray
+    kind: IntArray
+    link: IntArray
+    names: IntArray
+    capacity: npt.NDArray[np.float64]
+    counts: Sequence[tuple[int, ...]]
 
 
 def refine(
     looks: Sequence[Hashable],
     communicators: Sequence[Communicator],
-    placed: Sequence[Channels],
+    placed: Sequence[Placed],
+    links: LinkNumbers,
     *,
     marks: Mapping[str, Hashable] | None = None,
 ) -> Classes:
@@ -79,124 +103,167 @@ def refine(
     looks : sequence of hashable
         What tells each rank apart by itself: its stage, its device, its speed.
     communicators : sequence of Communicator
-    placed : sequence of mapping
-        Channels of all that each of them does.
+    placed : sequence of Placed
+        Where each of them is.
+    links : LinkNumbers
+        That they draw on.
     marks : mapping of str to hashable, optional
         What tells links apart beside their capacities.
     """
-    lanes, capacity = _lanes(communicators, placed)
-    crossing: dict[_Name, list[_Lane]] = {name: [] for name in capacity}
-    own: list[list[_Lane]] = [[] for _ in communicators]
-    for lane in lanes:
-        own[lane.communicator].append(lane)
-        for name in lane.links:
-            crossing[name].append(lane)
-    at: list[list[tuple[int, bool]]] = [[] for _ in looks]  # communicators of each rank, and whether it sends there
-    for index, one in enumerate(communicators):
-        for rank in one.ranks:
-            at[rank].append((index, one.directed and rank == one.ranks[0]))
-    marked = marks or {}
-    ranks = _numbered(looks)
-    groups = _numbered([(one.dimension, _flows(all_of)) for one, all_of in zip(communicators, placed, strict=True)])
-    links = dict(
-        zip(capacity, _numbered([(rate, marked.get(name[1])) for name, rate in capacity.items()]), strict=True)
-    )
-    known, kinds = 0, max((lane.kind for lane in lanes), default=0) + 1
-    while (found := len(set(ranks)) + len(set(groups)) + len(set(links.values()))) > known:
+    draws = _draws(communicators, placed)
+    sizes = [len(one.ranks) for one in communicators]
+    member = np.fromiter((rank for one in communicators for rank in one.ranks), dtype=np.int64, count=sum(sizes))
+    joined = np.repeat(np.arange(len(sizes)), sizes)
+    role = np.zeros(len(member), dtype=np.uint64)  # of a sender, and of a receiver
+    ways = np.flatnonzero(np.repeat(np.array([one.directed for one in communicators], dtype=bool), sizes))
+    role[ways[::2]], role[ways[1::2]] = 1, 2
+    kind = mix_words(draws.kind.astype(np.uint64))
+    ranks = mix_words(np.array(_numbered(looks), dtype=np.uint64))
+    groups = mix_words(np.array(_looks(communicators, placed), dtype=np.uint64))
+    own = mix_words(float_words(draws.capacity) + mix_words(_marked(draws.names, links, marks or {})))
+    known = 0
+    while (found := sum(len(np.unique(words)) for words in (ranks, groups, own))) > known:
         known = found
-        drawn = [[(lane.kind, *sorted([links[name] for name in lane.links])) for lane in each] for each in own]
-        joined = [_of_ranks(one, ranks) for one in communicators]
-        groups = _numbered(list(zip(groups, joined, map(tuple, drawn), strict=True)))
-        met = [tuple(sorted((groups[index], sends) for index, sends in each)) for each in at]
-        ranks = _numbered(list(zip(ranks, met, strict=True)))
-        crossed = [
-            (links[name], *sorted([groups[lane.communicator] * kinds + lane.kind for lane in each]))
-            for name, each in crossing.items()
-        ]
-        links = dict(zip(crossing, _numbered(crossed), strict=True))
-    return Classes(tuple(ranks), tuple(groups), tuple(_merged(groups, placed, crossing, links, capacity)))
+        drawn = _sums(draws.communicator, mix_words(own[draws.link] + kind), len(groups))
+        met = _sums(joined, mix_words(ranks[member] + role), len(groups))
+        groups = mix_words(mix_words(groups + mix_words(drawn)) + met)
+        ranks = mix_words(ranks + _sums(member, mix_words(groups[joined] + role), len(ranks)))
+        own = mix_words(own + _sums(draws.link, mix_words(groups[draws.communicator] + kind), len(own)))
+    classes = _in_order(groups)
+    plans = _merged(classes, placed, draws, _in_order(own), links)
+    return Classes(tuple(_in_order(ranks).tolist()), tuple(classes.tolist()), tuple(plans))
 
 
-def _of_ranks(one: Communicator, ranks: Sequence[int]) -> Hashable:
-    """Classes of a communicator's ranks: of sender and receiver, or how many there are of each."""
-    found = [ranks[rank] for rank in one.ranks]
-    return tuple(found if one.directed else sorted(found))
+def _draws(communicators: Sequence[Communicator], placed: Sequence[Placed]) -> _Draws:
+    """What all communicators draw on; links of those of the norm are others, though they may have the same names."""
+    alike: dict[tuple[int, tuple[str, ...], bool], list[int]] = {}
+    for index, (one, at) in enumerate(zip(communicators, placed, strict=True)):
+        alike.setdefault((id(at.pattern), at.switches, one.dimension == "norm"), []).append(index)
+    kinds: dict[tuple[int, ...], int] = {}
+    columns: list[list[IntArray]] = [[np.zeros(0, dtype=np.int64)] for _ in range(4)]
+    rates = [np.zeros(0)]
+    for (_, switches, last), several in alike.items():
+        pattern: Pattern = placed[several[0]].pattern
+        rows = np.array([placed[index].servers for index in several], dtype=np.int64).reshape(len(several), -1)
+        numbers = 2 * pattern.numbers(rows, switches) + last
+        own = np.array([kinds.setdefault(counts, len(kinds)) for counts in pattern.counts], dtype=np.int64)
+        each = pattern.structure, own[pattern.kind] if len(own) else pattern.kind
+        found = np.repeat(several, len(pattern.kind)), numbers.ravel(), *(np.tile(one, len(several)) for one in each)
+        for column, values in zip(columns, found, strict=True):
+            column.append(values)
+        rates.append(np.tile(pattern.capacity, len(several)))
+    communicator, numbers, structure, kind = (np.concatenate(column) for column in columns)
+    capacity = np.concatenate(rates)
+    order = np.argsort(communicator, kind="stable")
+    names, first, link = np.unique(numbers[order], return_index=True, return_inverse=True)
+    met = np.argsort(first)
+    place = np.empty_like(met)
+    place[met] = np.arange(len(met))
+    of_kind = kind[order] + len(kinds) * structure[order]
+    return _Draws(
+        communicator[order],
+        structure[order],
+        of_kind,
+        place[link],
+        names[met],
+        capacity[order][first[met]],
+        list(kinds),
+    )
 
 
-def _flows(placed: Channels) -> Hashable:
+def _looks(communicators: Sequence[Communicator], placed: Sequence[Placed]) -> list[int]:
+    """Numbers of what communicators do, wherever they are."""
+    flows: dict[int, Hashable] = {}
+    for at in placed:
+        if id(at.pattern) not in flows:
+            flows[id(at.pattern)] = _flows(at.pattern.plans)
+    number = dict(zip(flows, _numbered(flows.values()), strict=True))
+    return _numbered((one.dimension, number[id(at.pattern)]) for one, at in zip(communicators, placed, strict=True))
+
+
+def _flows(plans: Plans) -> Hashable:
     """Times and bytes of all channels of a communicator."""
 
     def rounded(flow: ChannelFlow) -> tuple[float, ...]:
         return tuple(float(f"{getattr(flow, key):.{DIGITS}g}") for key in _FLOW)
 
-    return tuple((payload, tuple(map(rounded, one.flows)), one.last, one.least) for payload, one in placed.items())
+    sets = [(payload, plan.channels) for payload, plan in plans.items() if plan.channels is not None]
+    return tuple((payload, tuple(map(rounded, one.flows)), one.last, one.least) for payload, one in sets)
 
 
-def _structures(placed: Channels) -> dict[int, tuple[int, tuple[LinkClass, ...]]]:
-    """Different sets of links that a communicator's channels draw on, by identity, with their numbers."""
-    found: dict[int, tuple[int, tuple[LinkClass, ...]]] = {}
-    for one in placed.values():
-        for classes in (one.classes, one.drains):
-            if classes:
-                found.setdefault(id(classes), (len(found), classes))
+def _marked(names: IntArray, links: LinkNumbers, marks: Mapping[str, Hashable]) -> Words:
+    """What tells links apart beside their capacities, by the numbers of their names."""
+    found = np.zeros(len(names), dtype=np.uint64)
+    if marks:
+        number = dict(zip(marks, _numbered(marks.values()), strict=True))
+        for index, name in enumerate((names >> 1).tolist()):
+            found[index] = 1 + number.get(links.name(name), -1)
     return found
 
 
-def _lanes(communicators: Sequence[Communicator], placed: Sequence[Channels]) -> tuple[list[_Lane], dict[_Name, float]]:
-    """What all communicators draw on, and the capacity of each link [B/s]."""
-    lanes: list[_Lane] = []
-    kinds: dict[tuple[int, tuple[int, ...]], int] = {}
-    capacity: dict[_Name, float] = {}
-    for index, (communicator, one) in enumerate(zip(communicators, placed, strict=True)):
-        last = communicator.dimension == "norm"
-        for number, classes in _structures(one).values():
-            for each in classes:
-                names = [(last, name) for name in each.names]
-                kind = kinds.setdefault((number, each.counts), len(kinds))
-                lanes.append(_Lane(index, number, kind, names, each.counts))
-                capacity.update(dict.fromkeys(names, each.capacity))
-    return lanes, capacity
-
-
 def _merged(
-    groups: Sequence[int],
-    placed: Sequence[Channels],
-    crossing: Mapping[_Name, Sequence[_Lane]],
-    links: Mapping[_Name, int],
-    capacity: Mapping[_Name, float],
-) -> Iterator[dict[Payload, ChannelSet]]:
-    """Channels of the first communicator of each class, with the links of all of its class."""
-    names: dict[int, list[_Name]] = {}
-    for name, colour in links.items():
-        names.setdefault(colour, []).append(name)
-    drawn: dict[tuple[int, int], list[LinkClass]] = {}  # by class and structure
-    for same in names.values():
-        total: dict[tuple[int, int], tuple[int, ...]] = {}
-        for lane in crossing[same[0]]:
-            key = groups[lane.communicator], lane.number
-            before = total.get(key, (0,) * len(lane.counts))
-            total[key] = tuple(a + b for a, b in zip(before, lane.counts, strict=True))
-        for key, counts in total.items():
-            drawn.setdefault(key, []).append(LinkClass(tuple(name for _, name in same), counts, capacity[same[0]]))
-    for number, first in enumerate(_firsts(groups)):
-        one = placed[first]
-        merged = {key: tuple(drawn.get((number, structure), ())) for key, (structure, _) in _structures(one).items()}
-        yield {
-            payload: replace(each, classes=merged.get(id(each.classes), ()), drains=merged.get(id(each.drains), ()))
-            for payload, each in one.items()
+    classes: IntArray, placed: Sequence[Placed], draws: _Draws, colours: IntArray, links: LinkNumbers
+) -> list[dict[Payload, PlacedPlan]]:
+    """Plans of the first communicator of each class, with the links of all of its class."""
+    firsts = np.array(_firsts(colours.tolist()), dtype=np.int64)
+    order = np.argsort(colours, kind="stable")
+    several = np.split(draws.names[order] >> 1, np.cumsum(np.bincount(colours, minlength=len(firsts)))[:-1])
+    names = [NumberedNames(links, numbers) for numbers in several]
+    drawn: dict[tuple[int, int], dict[int, tuple[int, ...]]] = {}  # by class and structure: draws on each colour
+    of_first = np.flatnonzero(firsts[colours[draws.link]] == draws.link)
+    rows = colours[draws.link[of_first]], classes[draws.communicator[of_first]]
+    entries = zip(*(row.tolist() for row in (*rows, draws.structure[of_first], draws.kind[of_first])), strict=True)
+    for colour, group, structure, kind in sorted(entries):
+        counts, own = draws.counts[kind % len(draws.counts)], drawn.setdefault((group, structure), {})
+        before = own.get(colour, (0,) * len(counts))
+        own[colour] = tuple(a + b for a, b in zip(before, counts, strict=True))
+    capacity = draws.capacity[firsts].tolist()
+    found = []
+    for number, first in enumerate(_firsts(classes.tolist())):
+        plans = placed[first].pattern.plans
+        merged = {
+            key: tuple(LinkClass(names[c], n, capacity[c]) for c, n in drawn.get((number, structure), {}).items())
+            for key, (structure, _) in structures(plans).items()
         }
+        found.append({payload: _drawing(plan, merged) for payload, plan in plans.items()})
+    return found
+
+
+def _drawing(plan: PlacedPlan, merged: Mapping[int, tuple[LinkClass, ...]]) -> PlacedPlan:
+    """The plan with other links in place of its sets of links, by the identity of these."""
+    one = plan.channels
+    assert one is not None
+    own, drains = merged.get(id(one.classes), ()), merged.get(id(one.drains), ())
+    return replace(plan, channels=replace(one, classes=own, drains=drains))
 
 
 #: numbers of a channel's flow
 _FLOW = tuple(one.name for one in fields(ChannelFlow))
 
 
-def _firsts(numbers: Sequence[int]) -> tuple[int, ...]:
+def _sums(index: IntArray, words: Words, size: int) -> Words:
+    """Sums of words by index, whatever their order is."""
+    found = np.zeros(size, dtype=np.uint64)
+    np.add.at(found, index, words)
+    return found
+
+
+def _in_order(words: Words) -> IntArray:
+    """A number for each different word, the first is 0, the next different one 1, and so on."""
+    if not len(words):
+        return np.zeros(0, dtype=np.int64)
+    _, first, of = distinct(words)
+    place = np.empty(len(first), dtype=np.int64)
+    place[np.argsort(first)] = np.arange(len(first))
+    return place[of]
+
+
+def _firsts(numbers: Sequence[int]) -> list[int]:
     """Where each number stands first."""
     first: dict[int, int] = {}
     for index, number in enumerate(numbers):
         first.setdefault(number, index)
-    return tuple(first.values())
+    return list(first.values())
 
 
 def _numbered(marks: Iterable[Hashable]) -> list[int]:

@@ -37,14 +37,20 @@ class Links:
 
     def __init__(self, classes: Classes, communicators: Sequence[Communicator], changed: Sequence[str]) -> None:
         first = {colour: index for index, colour in reversed(list(enumerate(classes.communicators)))}
-        self._of: dict[int, frozenset[str]] = {}
-        self._users: dict[str, set[int]] = {name: {_OTHER} for name in changed}
-        for colour, own in enumerate(classes.channels):
-            sets = (each for one in own.values() for each in (*one.classes, *one.drains))
-            names = self._of[colour] = frozenset(name for each in sets for name in each.names)
-            if communicators[first[colour]].dimension != "norm":
-                for name in names:
-                    self._users.setdefault(name, set()).add(colour)
+        self._of: dict[int, frozenset[int]] = {}  # classes of links, by the identity of their names
+        self._users: dict[int, set[int]] = {}
+        touched = frozenset(changed)
+        for colour, own in enumerate(classes.plans):
+            sets = [one.channels for one in own.values() if one.channels is not None]
+            names = {id(each.names): each.names for one in sets for each in (*one.classes, *one.drains)}
+            self._of[colour] = frozenset(names)
+            if communicators[first[colour]].dimension == "norm":
+                continue
+            for key, each in names.items():
+                users = self._users.setdefault(key, set())
+                users.add(colour)
+                if touched and not touched.isdisjoint(each):
+                    users.add(_OTHER)
 
     def carry_only(self, own: Collection[int]) -> bool:
         """Whether the links of some classes of communicators carry nothing but what these do."""

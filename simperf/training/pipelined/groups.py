@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from simperf.collectives.channels import ChannelBytes, ChannelSet
+from simperf.collectives.channels import ChannelBytes
 from simperf.collectives.exchange import EXCHANGES, exchange_channels
 from simperf.collectives.execute import PlacedPlan
 from simperf.collectives.moved import add_up
@@ -40,9 +40,7 @@ class ClassMember:
         return self.members[0]
 
 
-def exchanged(
-    group: ProcessGroup, payload: Payload, rows: tuple[int, ...], channels: ChannelSet | None = None
-) -> PlacedPlan:
+def exchanged(group: ProcessGroup, payload: Payload, rows: tuple[int, ...]) -> PlacedPlan:
     """How an exchange is carried out: by the transport of an all-to-all of its ranks.
 
     Parameters
@@ -52,13 +50,10 @@ def exchanged(
         Name and size of the exchange.
     rows : tuple of int
         What each rank gets; equal amounts if there are none.
-    channels : ChannelSet, optional
-        Found before.
     """
     whole = group.size if payload.name == "send-recv" else 1
     placed = ProcessGroup.placed(group, "all-to-all", whole * payload.nbytes)
-    found = channels or exchange_channels(placed, payload.name, payload.nbytes, rows)
-    return replace(placed, channels=found)
+    return replace(placed, channels=exchange_channels(placed, payload.name, payload.nbytes, rows))
 
 
 class ClassGroup(ProcessGroup):
@@ -68,9 +63,9 @@ class ClassGroup(ProcessGroup):
     ----------
     m, nodes, members, options
         As for `simperf.execution.process_group.ProcessGroup`.
-    channels : mapping of Payload to ChannelSet
-        Channels of each payload, with the links that those of all communicators of the class draw on. None that a
-        payload has makes it go as in any other group.
+    plans : mapping of Payload to PlacedPlan
+        How each payload is carried out, with the links that the channels of all communicators of the class draw on.
+        One that is not there goes as in any other group.
     rows : tuple of int
         What each rank gets in exchanges of unequal amounts (`simperf.collectives.exchange`).
     """
@@ -81,25 +76,22 @@ class ClassGroup(ProcessGroup):
         nodes: Sequence[str],
         members: Sequence[Member],
         *,
-        channels: Mapping[Payload, ChannelSet],
+        plans: Mapping[Payload, PlacedPlan],
         rows: tuple[int, ...] = (),
         **options: Any,
     ) -> None:
         super().__init__(m, nodes, members, **options)
-        self._channels, self._rows = channels, rows
-        self._exchanges: dict[Payload, PlacedPlan] = {}
+        self._known, self._rows = dict(plans), rows
         self._added: Counter[Payload] = Counter()
 
     def placed(self, name: str, nbytes: float) -> PlacedPlan:
         """How a collective of a size [B] is carried out."""
         payload = Payload(name, nbytes)
-        if name in EXCHANGES:
-            if payload not in self._exchanges:
-                self._exchanges[payload] = exchanged(self, payload, self._rows, self._channels.get(payload))
-            return self._exchanges[payload]
-        if payload not in self._plans:
-            self._plans[payload] = self._with_all(super().placed(name, nbytes), payload)
-        return self._plans[payload]
+        if payload not in self._known:
+            if name not in EXCHANGES:
+                return super().placed(name, nbytes)
+            self._known[payload] = exchanged(self, payload, self._rows)
+        return self._known[payload]
 
     def collective(self, member: Member, name: str, nbytes: float) -> Work:
         """A rank's part in a collective or an exchange, to be launched on a stream."""
@@ -109,11 +101,11 @@ class ClassGroup(ProcessGroup):
 
     def message(self, source: int, target: int, nbytes: float) -> PlacedPlan:
         """How a send from rank to rank is carried out."""
-        return self._with_all(super().message(source, target, nbytes), Payload(MESSAGE, nbytes))
+        return self._known.get(Payload(MESSAGE, nbytes)) or super().message(source, target, nbytes)
 
     def again(self, m: Session, members: Sequence[Member]) -> ClassGroup:
         """The same communicator in another session."""
-        return ClassGroup(m, self.nodes, members, channels=self._channels, rows=self._rows, options=self.settings)
+        return ClassGroup(m, self.nodes, members, plans=self._known, rows=self._rows, options=self.settings)
 
     def add(self, payloads: Mapping[Payload, int]) -> None:
         """Count collectives that were played elsewhere, for `settle`."""
@@ -126,7 +118,3 @@ class ClassGroup(ProcessGroup):
         moved = ((ChannelBytes(found), self._added[payload]) for payload, found in sets.items() if found is not None)
         self.m.simulation.network.count(add_up(moved))
         self._added.clear()
-
-    def _with_all(self, placed: PlacedPlan, payload: Payload) -> PlacedPlan:
-        found = self._channels.get(payload)
-        return placed if found is None else replace(placed, channels=found)

@@ -185,7 +185,7 @@ class Pipeline:
             for rank, node in enumerate(self.nodes)
         ]
         placer = Placer(m, self.nodes, self.options)
-        return refine(looks, groups, [placer.place(one) for one in groups], marks=self.marks)
+        return refine(looks, groups, [placer.place(one) for one in groups], placer.links, marks=self.marks)
 
     def _group(
         self, m: Session, one: Communicator, classes: Classes, colour: int, devices: Mapping[int, Device]
@@ -195,9 +195,9 @@ class Pipeline:
             inside.setdefault(classes.ranks[rank], []).append(number)
         members = [ClassMember(tuple(numbers), devices[own]) for own, numbers in inside.items()]
         nodes = [self.nodes[rank] for rank in one.ranks]
-        channels = classes.channels[colour]
-        played = bool(self.marks) and not channels  # what is computed as a whole knows no link that changes
-        return ClassGroup(m, nodes, members, channels=channels, rows=one.rows, options=self.options, exact=played)
+        plans = classes.plans[colour]
+        played = bool(self.marks) and not plans  # what is computed as a whole knows no link that changes
+        return ClassGroup(m, nodes, members, plans=plans, rows=one.rows, options=self.options, exact=played)
 
     @staticmethod
     def _kernel(m: Session, device: Device, speed: float, op: Op, within: str) -> Kernel:
