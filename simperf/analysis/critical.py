@@ -5,8 +5,9 @@ there and let it begin: the launch that an arrow leads from, what ran before it 
 what ended at that instant. Waits are no causes; where nothing was at work the gap is named by the wait that covers it.
 Each step of the walk begins where the next one ends, so that the parts add up to the run's time exactly.
 
-Where several things end at the same instant each of them may be the cause; the walk then prefers
-the same track, the arrow, a device, in that order, and does not know better.
+Where several things end at the same instant each of them may be the cause; the walk then prefers the same track, the
+arrow, the node that the arrow leads from (without one, the same node), a device, in that order, and knows no better.
+Communication begins when the last rank has come, and an arrow leads from that rank: the path goes on there.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import NamedTuple
 
 from simperf.analysis.breakdown import IDLE, PRIORITY
 from simperf.engine.recorder import Span
-from simperf.engine.tracks import owner
+from simperf.engine.tracks import owner, split_track
 from simperf.results import Result
 
 __all__ = ["CriticalPath", "PathPart", "Segment", "critical_path"]
@@ -151,9 +152,11 @@ class _Walk:
     def _cause(self, ended: Sequence[Span], last: Span | None) -> Span:
         track = last.track if last is not None else ""
         arrow = self.causes.get((track, last.start), "") if last is not None else ""
+        node = split_track(arrow or track)[0]
 
-        def rank(span: Span) -> tuple[bool, bool, int, str]:
-            return span.track != track, span.track != arrow, PRIORITY.index(span.category), span.track
+        def rank(span: Span) -> tuple[bool, bool, bool, int, str]:
+            away = owner(span) != node
+            return span.track != track, span.track != arrow, away, PRIORITY.index(span.category), span.track
 
         return min(ended, key=rank)
 

@@ -257,7 +257,11 @@ class Stream:
             return
         recorder.counter(self.track, "queue length", now, self.submitted - self.completed)
         if now > self._started and not hasattr(item, "kernels"):  # a graph records its own kernels
-            recorder.span(self.track, item.name, self._started, now, item.category)
+            began = max(self._started, getattr(item, "began", 0.0))  # of communication, when all ranks had come
+            if began > self._started:
+                recorder.span(self.track, f"wait: {item.name}", self._started, began, "wait")
+            if now > began:
+                recorder.span(self.track, item.name, began, now, item.category)
         if origin is not None and item.category != "wait":
             recorder.arrow(item.name, origin[0], origin[1], self.track, self._started)
 

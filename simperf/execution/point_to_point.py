@@ -23,8 +23,15 @@ class Holder(Protocol):
     def path(self) -> float:
         """Critical path up to its begin [s]."""
 
-    def arrived(self, began: float, path: float) -> None:
-        """One of its messages has moved since a time [s], at the end of a critical `path` [s]."""
+    @property
+    def track(self) -> str:
+        """Of the stream that it is on."""
+
+    def arrived(self, began: float, path: float, last: str) -> None:
+        """One of its messages has moved since a time [s], at the end of a critical `path` [s].
+
+        `last` is the track of the side that came last.
+        """
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -103,7 +110,7 @@ class Pairs:
 
     def _begin(self, *sides: Message) -> None:
         one, left, began = sides[0], {0, 1}, float(self._context.env.now)
-        path = max(side.holder.path for side in sides)
+        path, last = max(side.holder.path for side in sides), one.holder.track
 
         def end(ranks: Collection[int]) -> None:
             left.difference_update(ranks)
@@ -111,7 +118,7 @@ class Pairs:
                 self._count(run.isolated)
             for side in sides:
                 if (0 if side.sends else 1) in ranks:
-                    side.holder.arrived(began, path + run.critical)
+                    side.holder.arrived(began, path + run.critical, last)
 
         run = start(
             self._place(one.source, one.target, one.nbytes),

@@ -73,10 +73,12 @@ class Communication(Marker, ABC):
     entered : float
         When the rank's stream came to it [s].
     began : float
-        When all ranks that take part had come, once it is over [s].
+        When all ranks that take part had come, once it is over [s]. Before that, a rank waits for the others.
+    last : str
+        Track of the stream of the rank that came last, once it is over.
     """
 
-    __slots__ = ("began", "entered", "group", "launch", "member", "result", "stream")
+    __slots__ = ("began", "entered", "group", "last", "launch", "member", "result", "stream")
 
     category: Category = "communication"
 
@@ -86,7 +88,13 @@ class Communication(Marker, ABC):
         self.launch: float | None = None
         self.result: float | None = None
         self.entered = self.began = 0.0
+        self.last = ""
         self.stream: Stream | None = None
+
+    @property
+    def track(self) -> str:
+        """Of its stream; empty before the stream comes to it."""
+        return self.stream.track if self.stream is not None else ""
 
     def start(self, stream: Stream) -> None:
         """The rank takes part from now on."""
@@ -101,6 +109,9 @@ class Communication(Marker, ABC):
         """It is over on this rank, at the end of a critical `path` [s]."""
         assert self.stream is not None
         self.path = self.stream.path = path
+        recorder = self.stream.device.recorder
+        if recorder is not None and self.began > self.entered and self.last != self.track:
+            recorder.arrow(self.name, self.last, self.began, self.track, self.began)
         self.done.succeed(self.group.env.now)
         self.stream.finish(self.done)
 
@@ -162,9 +173,10 @@ class SendReceive(Communication):
         for message in self._messages:
             self.group.pairs.post(message)
 
-    def arrived(self, began: float, path: float) -> None:
-        """One of its messages has moved since a time [s], at the end of a critical `path` [s]."""
-        self.began = max(self.began, began)
+    def arrived(self, began: float, path: float, last: str) -> None:
+        """One of its messages has moved since a time [s], when `last` had come, at the end of a critical `path` [s]."""
+        if began >= self.began:
+            self.began, self.last = began, last
         self._longest = max(self._longest, path)
         self._left -= 1
         if not self._left:
@@ -343,7 +355,7 @@ class ProcessGroup:
     def enter(self, work: Work) -> None:
         """Called by a rank's `Work` when its stream comes to it."""
         if self.size == 1:
-            work.began = work.entered
+            work.began, work.last = work.entered, work.track
             work.finish(work.path)
             return
         work.member.device.share.reserve(self.held)
@@ -381,20 +393,20 @@ class ProcessGroup:
                 self.keep(now - one.first.setdefault(work, now))
         over = [work for work in done if not one.left[work]]
         if len(over) > 1:  # in the order of their last ranks
-            last = {work: index for index, work in enumerate(owners)}
-            over.sort(key=last.__getitem__)
+            place = {work: index for index, work in enumerate(owners)}
+            over.sort(key=place.__getitem__)
         if over and len(one.owners) == self.size and not any(one.left.values()):
             self._close(number)
         for work in over:
             work.member.device.share.reserve(-self.held)
-        began = max(work.entered for work in one.works)
+        last = one.works[-1]
         for work in over:
-            work.began = began
+            work.began, work.last = last.entered, last.track
             work.finish(one.path + one.run.critical)
 
     def _close(self, number: int) -> None:
         one = self._running.pop(number)
-        self.busy += self.env.now - max(work.entered for work in one.works)
+        self.busy += self.env.now - one.works[-1].entered
         self.moved += one.nbytes
         if one.run.isolated is not None:
             self.count(one.run.isolated)

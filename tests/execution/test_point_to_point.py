@@ -16,8 +16,10 @@ class Holder:
 
     def __init__(self, simulation, path=0.0):
         self.simulation, self.path, self.ends = simulation, path, []
+        self.track, self.last = "gpu0/stream0", ""
 
-    def arrived(self, began, path):
+    def arrived(self, began, path, last):
+        self.last = last
         self.ends.append((self.simulation.now, path))
 
 

@@ -7,7 +7,8 @@ has been idle. Both are played kernel by kernel, and so is every other lead that
 
 Layers are closed only where the kernels of each of them take longer than their launches. Then the bounded queue of the
 compute stream, once it is full, keeps the process so far ahead that no kernel waits for its launch before the process
-waits for its device again; how far does not matter.
+waits for its device again; how far does not matter. A queue that a few layers fill does not: there every kernel is
+played, since it is the end of each of them that lets the process go on.
 """
 
 from __future__ import annotations
@@ -95,6 +96,10 @@ class ClosedLayer:
     def bound_by_device(self) -> bool:
         """Whether its kernels take longer than their launches."""
         return self.ahead.time >= self.ahead.host
+
+    def fits(self, depth: float) -> bool:
+        """Whether a queue of a depth holds so much more than its items that they may leave it together."""
+        return self.ahead.items <= SHARE * depth
 
     def with_lead(self, lead: float) -> Played:
         """What it does where the process has a lead [s]."""

@@ -58,7 +58,7 @@ class Links:
 
 
 def close_layers(m: Session, processes: Sequence[StageProcess], closed: Callable[[StageProcess], bool]) -> None:
-    """Have processes use closed layers, if all layers of the job's that are closed are bound by the device.
+    """Have processes use closed layers, if the device bounds all of them, and none fills its queue.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def close_layers(m: Session, processes: Sequence[StageProcess], closed: Callable
             key = (_look(one, items), id(items), within)
             if key not in known:
                 known[key] = ClosedLayer(partial(_play, m, one, items, within))
-            if not known[key].bound_by_device:
+            if not (known[key].bound_by_device and known[key].fits(one.device.depth)):
                 return
             own[id(items), within] = known[key]
         found.append((one, own))

@@ -54,6 +54,16 @@ def test_a_full_queue_changes_nothing():
     same(one, other)
 
 
+def test_layers_that_fill_a_short_queue_are_open():
+    def of():
+        return work(2, 4, blocks=6, nbytes=1e6, end=clipped())
+
+    for depth, whether in ((16, False), (64, True)):
+        one, other = both(of=of, tp=8, pp=2, launch=20e-6, depth=depth)
+        assert closed(one[1]) == [whether, whether]
+        same(one, other)
+
+
 def test_layers_are_open_where_something_shares_their_links_or_their_launches_take_longer():
     def of():
         return work(2, 4)
