@@ -28,9 +28,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from simperf.engine.device import Device
+from simperf.engine.items import Marker
 from simperf.errors import ProgramError
 from simperf.execution.thread import Thread, Verb
-from simperf.execution.verbs import launch, wait_stream
+from simperf.execution.verbs import launch, wait, wait_stream
 
 if TYPE_CHECKING:
     from simperf.execution.process_group import Communication, Member, ProcessGroup
@@ -48,6 +49,7 @@ class _Caller:
     group: ProcessGroup | None
     device: Device | None
     stream: str
+    after: Marker | None = None
 
     def find(self, frontend: Thread, what: str) -> tuple[ProcessGroup, Member]:
         """The group, and the rank that calls."""
@@ -63,11 +65,11 @@ class _Caller:
         return group, group.member(self.device if self.device is not None else rank.device)
 
     def issue(self, frontend: Thread, work: Communication, *, blocks: bool) -> Generator[Any, Any, None]:
-        """Launch it, after what the default stream has been given."""
+        """Launch it, after what the default stream has been given, or after an event."""
         device = work.member.device
         work.launch = frontend.profile.collective
         current, side = device.stream(), device.stream(self.stream)
-        yield wait_stream(side, current)
+        yield wait_stream(side, current) if self.after is None else wait(self.after, side)
         yield launch(work, side)
         if blocks and (device.part is None or side is not current):
             yield work.wait()
@@ -95,6 +97,7 @@ def collective(
     async_op: bool = False,
     stream: str = COMMUNICATION,
     device: Device | None = None,
+    after: Marker | None = None,
 ) -> Verb:
     """Take part in a collective: ``dist.all_reduce(x, group=group, async_op=True)``.
 
@@ -114,9 +117,11 @@ def collective(
         Stream that it runs on.
     device : Device, optional
         Whose rank calls, where a process drives several devices.
+    after : Marker, optional
+        An event that its stream waits for in place of all that the default stream has been given.
     """
     _check(name, nbytes)
-    return _Collective(_Caller(group, device, stream), name, nbytes, async_op)
+    return _Collective(_Caller(group, device, stream, after), name, nbytes, async_op)
 
 
 @dataclass(frozen=True, slots=True)

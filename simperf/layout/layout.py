@@ -48,14 +48,17 @@ class Layout:
         ``"none"``: every data-parallel rank has a whole copy. ``"zero-1"``, ``"zero-2"``, ``"zero-3"``: it keeps a part
         of the optimizer states; of gradients too; of weights too (fully sharded data parallelism). Rajbhandari et al.,
         "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", SC 2020.
+    dp_replicate : int
+        Copies of what `sharding` divides: dp / dp_replicate neighbouring data-parallel ranks share one (hybrid sharded
+        data parallelism).
     order : tuple of str
         All of `DIMENSIONS`, that of neighbouring ranks first; Megatron-LM's ``tp-cp-ep-dp-pp`` if left out.
 
     Raises
     ------
     InputError
-        All sizes below 1, an `ep` that does not divide dp x cp x tp / etp, sharding over one rank, an unknown sharding,
-        or an order that is none of all dimensions.
+        All sizes below 1, an `ep` that does not divide dp x cp x tp / etp, sharding over one rank, copies that do not
+        divide dp, an unknown sharding, or an order that is none of all dimensions.
 
     Examples
     --------
@@ -73,12 +76,13 @@ class Layout:
     ep: int = 1
     etp: int = 0
     sharding: Sharding = "none"
+    dp_replicate: int = 1
     order: tuple[Dimension, ...] = DIMENSIONS
 
     def __post_init__(self) -> None:
         problems = [
             Problem("a whole number of ranks, 1 or more, is expected", key=name, value=repr(size))
-            for name in DIMENSIONS
+            for name in (*DIMENSIONS, "dp_replicate")
             if isinstance(size := getattr(self, name), bool) or not isinstance(size, int) or size < 1
         ]
         if isinstance(self.etp, bool) or not isinstance(self.etp, int) or self.etp < 0:
@@ -98,6 +102,7 @@ class Layout:
             if self.sharding != "none" and shared == 1:
                 message = "has no effect: there is one data-parallel rank, which keeps everything"
                 problems.append(Problem(message, key="sharding", value=self.sharding, expected="none, or dp above 1"))
+            problems += self._of_copies()
         if problems:
             raise InputError(problems)
 
@@ -111,6 +116,41 @@ class Layout:
         """Ranks by tensor, context, data and pipeline parallelism: what the layers without experts are divided by."""
         names = tuple(name for name in self.order if name != "ep")
         return Mesh(names, tuple(getattr(self, name) for name in names))
+
+    @property
+    def dp_shard(self) -> int:
+        """Data-parallel ranks that share one copy of what `sharding` divides."""
+        return self.dp // self.dp_replicate
+
+    @property
+    def sharding_mesh(self) -> Mesh:
+        """The ranks of `mesh` with ``"dp_shard"`` and ``"dp_replicate"`` in place of ``"dp"``.
+
+        Examples
+        --------
+        >>> mesh = Layout(dp=4, sharding="zero-3", dp_replicate=2).sharding_mesh
+        >>> mesh.groups("dp_shard"), mesh.groups("dp_replicate")
+        (((0, 1), (2, 3)), ((0, 2), (1, 3)))
+        """
+        names: list[str] = []
+        for name in self.mesh.dimensions:
+            names += ["dp_shard", "dp_replicate"] if name == "dp" else [name]
+        return Mesh(tuple(names), tuple(getattr(self, name) for name in names))
+
+    def _of_copies(self) -> list[Problem]:
+        """What is wrong with the number of copies."""
+        copies, key = self.dp_replicate, "dp_replicate"
+        if self.dp % copies:
+            expected = " or ".join(map(str, nearest_divisors(self.dp, copies)))
+            return [Problem(f"does not divide dp = {self.dp}", key=key, value=str(copies), expected=expected)]
+        if copies > 1 and self.sharding == "none":
+            message = "has no effect: every data-parallel rank has a copy"
+            return [Problem(message, key=key, value=str(copies), expected='1, or sharding = "zero-3"')]
+        if copies > 1 and self.dp_shard * self.cp == 1:
+            message = "no rank is left to share a copy with"
+            expected = f'less than {self.dp}, or sharding = "none"'
+            return [Problem(message, key=key, value=str(copies), expected=expected)]
+        return []
 
     @property
     def expert_mesh(self) -> Mesh:
@@ -127,6 +167,11 @@ class Layout:
     def expert_tp(self) -> int:
         """Ranks that share each expert's matrices."""
         return self.etp or self.tp
+
+    @property
+    def spreads_experts(self) -> bool:
+        """Whether ranks have different experts, or parts of them other than of all matrices."""
+        return self.ep > 1 or self.expert_tp != self.tp
 
     @property
     def expert_dp(self) -> int:
@@ -193,4 +238,5 @@ class Layout:
     def __str__(self) -> str:
         parts = [f"{one.name}={getattr(self, one.name)}" for one in fields(self)[:5] if getattr(self, one.name) > 1]
         parts += [f"etp={self.etp}"] if self.etp else []
-        return " ".join([*(parts or ["dp=1"]), *([self.sharding] if self.sharding != "none" else [])])
+        copies = [f"dp_replicate={self.dp_replicate}"] if self.dp_replicate > 1 else []
+        return " ".join([*(parts or ["dp=1"]), *([self.sharding] if self.sharding != "none" else []), *copies])

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from simperf.memory.tensors import KINDS, TensorKind
 
 __all__ = ["ChunkMemory", "LayerMemory", "Moment", "StageMemory", "stage_memory"]
 
 BytesByKind = dict[TensorKind, float]
+Beside: TypeAlias = tuple[tuple[TensorKind, float], ...]
 
 
 class LayerMemory(NamedTuple):
@@ -30,6 +31,10 @@ class LayerMemory(NamedTuple):
         Most that lives inside of these passes only, at a time [B]; backward with the gradient that comes in.
     weight_gradients : float
         The same of the pass for the gradients of weights, where a schedule has it apart [B].
+    forward_beside, backward_beside : tuple of (str, float)
+        By kind, what is held beside all of this while these passes run [B].
+    gradient : float
+        Of its weights: it is there from its first backward pass of a step on [B].
     """
 
     name: str
@@ -37,6 +42,9 @@ class LayerMemory(NamedTuple):
     forward: float = 0.0
     backward: float = 0.0
     weight_gradients: float = 0.0
+    forward_beside: Beside = ()
+    backward_beside: Beside = ()
+    gradient: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,11 @@ class ChunkMemory:
     def kept(self) -> float:
         """What a micro-batch keeps of the whole chunk [B]."""
         return sum(one.kept for one in self.layers)
+
+    @property
+    def gradient(self) -> float:
+        """Of all its layers' weights, as far as it comes and goes in a step [B]."""
+        return sum(one.gradient for one in self.layers)
 
 
 class Moment(NamedTuple):
@@ -97,14 +110,27 @@ class StageMemory:
     ----------
     moments : tuple of Moment
         Of every pass, in order, and of the update.
+    apart : tuple of str
+        Kinds whose tensors are allocated on a stream of their own.
     """
 
     moments: tuple[Moment, ...]
+    apart: tuple[TensorKind, ...] = ()
 
     @property
     def peak(self) -> Moment:
         """The first moment at which most is held."""
         return max(self.moments, key=lambda one: one.total)
+
+    @property
+    def reserved(self) -> float:
+        """What PyTorch's allocator has taken from the device: it has a pool for each stream, which never shrinks [B].
+
+        Not modelled: fragments of a pool.
+        """
+        own = [max(one.held.get(kind, 0.0) for one in self.moments) for kind in self.apart]
+        rest = (sum(size for kind, size in one.held.items() if kind not in self.apart) for one in self.moments)
+        return max(rest) + sum(own)
 
     @property
     def kinds(self) -> tuple[TensorKind, ...]:
@@ -114,11 +140,21 @@ class StageMemory:
 
 
 class _Top(NamedTuple):
-    """Where a pass over a chunk needs most: the layer, and what it holds of what is kept and what is temporary [B]."""
+    """Where a pass over a chunk needs most: the layer, and what it holds.
+
+    Of what is kept, of what is temporary, of gradients that other layers have made in this pass, and beside [B].
+    """
 
     layer: str
     kept: float
     temporary: float
+    gradients: float = 0.0
+    beside: Beside = ()
+
+    @property
+    def total(self) -> float:
+        """All together [B]."""
+        return self.kept + self.temporary + self.gradients + sum(size for _, size in self.beside)
 
 
 def stage_memory(
@@ -127,6 +163,7 @@ def stage_memory(
     resident: Mapping[TensorKind, float],
     *,
     update: float = 0.0,
+    apart: tuple[TensorKind, ...] = (),
 ) -> StageMemory:
     """What a stage holds while each of its passes runs.
 
@@ -143,6 +180,8 @@ def stage_memory(
         What is held for the whole step, by kind [B].
     update : float
         Temporaries of the optimizer [B].
+    apart : tuple of str
+        As of `StageMemory`.
 
     Examples
     --------
@@ -156,52 +195,69 @@ def stage_memory(
     """
     order = [(kind, microbatch, chunk) for kind, microbatch, chunk in passes]
     split = any(kind == "W" for kind, _, _ in order)
-    tops = [_tops(one, split=split) for one in chunks]
-    base, kept, sent = dict(resident), 0.0, 0.0
+    last = "W" if split else "B"
+    tops = [[_tops(one, split=split, fresh=fresh) for fresh in (False, True)] for one in chunks]
+    base, kept, sent, made = dict(resident), 0.0, 0.0, set[int]()
     fixed = sum(base.values())
     moments = []
     for kind, microbatch, number in order:
-        chunk, top = chunks[number], tops[number][kind]
+        chunk, top = chunks[number], tops[number][number not in made][kind]
         own = chunk.kept
         before = kept if kind == "F" else kept - own  # without what this pass's own chunk keeps
         messages = sent + (chunk.sends if kind == "B" else 0.0)
-        held = _held(base, activations=before + top.kept, temporaries=top.temporary, messages=messages)
+        gradients = top.gradients + sum(chunks[one].gradient for one in made)
+        held = _held(
+            base,
+            (
+                ("activations", before + top.kept),
+                ("temporaries", top.temporary),
+                ("messages", messages),
+                ("gradients", gradients),
+                *top.beside,
+            ),
+        )
         if kind == "F":
             kept += own
-        elif kind == ("W" if split else "B"):
+        elif kind == last:
             kept -= own
+            made.add(number)
         if kind == "B":
             sent = chunk.returns
         name = f"{kind}{microbatch}" + (f".{number}" if number else "")
-        moments.append(Moment(name, top.layer, held, fixed + kept + sent))
-    moments.append(Moment("update", "", _held(base, activations=kept, temporaries=update, messages=0.0), fixed))
-    return StageMemory(tuple(moments))
+        after = fixed + kept + sent + sum(chunks[one].gradient for one in made)
+        moments.append(Moment(name, top.layer, held, after))
+    gradients = sum(one.gradient for one in chunks)
+    held = _held(base, (("activations", kept), ("temporaries", update), ("gradients", gradients)))
+    moments.append(Moment("update", "", held, fixed + gradients))
+    return StageMemory(tuple(moments), apart)
 
 
-def _held(resident: BytesByKind, *, activations: float, temporaries: float, messages: float) -> BytesByKind:
+def _held(resident: BytesByKind, moving: Beside) -> BytesByKind:
     held = dict(resident)
-    moving: BytesByKind = {"activations": activations, "temporaries": temporaries, "messages": messages}
-    for kind, nbytes in moving.items():
+    for kind, nbytes in moving:
         if nbytes:
             held[kind] = held.get(kind, 0.0) + nbytes
     return held
 
 
-def _tops(chunk: ChunkMemory, *, split: bool) -> dict[str, _Top]:
-    """Where each kind of pass over a chunk needs most."""
+def _tops(chunk: ChunkMemory, *, split: bool, fresh: bool) -> dict[str, _Top]:
+    """Where each kind of pass over a chunk needs most; `fresh`: no backward pass has made gradients yet."""
     below, forward, backward, weights = 0.0, [], [], []
-    whole = chunk.kept
+    whole, above = chunk.kept, chunk.gradient
     for place, one in enumerate(chunk.layers, 1):
         below += one.kept
-        forward.append(_Top(one.name, below, one.forward))
+        above -= one.gradient
+        made = above if fresh else 0.0
+        forward.append(_Top(one.name, below, one.forward, 0.0, one.forward_beside))
         # the gradient that comes into the last layer is the message, which is counted as such
         message = chunk.sends if place == len(chunk.layers) else 0.0
         # where gradients of weights are a pass of their own, nothing is given back before
-        backward.append(_Top(one.name, whole if split else below, max(0.0, one.backward - message)))
-        weights.append(_Top(one.name, below, one.weight_gradients))
+        kept, inside = whole if split else below, max(0.0, one.backward - message)
+        backward.append(_Top(one.name, kept, inside, 0.0 if split else made, one.backward_beside))
+        weights.append(_Top(one.name, below, one.weight_gradients, made, one.backward_beside))
     out = _Top("", whole, chunk.sends)  # the message, made and not yet sent
     return {"F": _most([*forward, out]), "B": _most(backward[::-1]), "W": _most(weights[::-1])}
 
 
 def _most(tops: Sequence[_Top]) -> _Top:
-    return max(tops, key=lambda one: one.kept + one.temporary, default=_Top("", 0.0, 0.0))
+    return max(tops, key=lambda one: one.total, default=_Top("", 0.0, 0.0))

@@ -24,13 +24,16 @@ TensorKind = Literal[
     "workspace",
     "messages",
     "gradient placeholders",
+    "unsharded weights",
+    "gathered weights",
     "context",
 ]
 
 #: what holds memory: weights, an fp32 copy of them, optimizer states, the model's buffers, gradients, what the forward
 #: pass keeps for the backward pass, what lives shorter, the mini-batch, buckets of gradients, embedding tables, inputs
 #: and outputs of all devices on one, what a kernel needs beside its operands, what goes between pipeline stages,
-#: tensors that stand for gradients which a kernel has added to a buffer, and what driver and communication library take
+#: tensors that stand for gradients which a kernel has added to a buffer, weights of which each rank keeps a part while
+#: they are needed as a whole, the buffers that they are gathered in, and what driver and communication library take
 KINDS: tuple[TensorKind, ...] = get_args(TensorKind)
 
 

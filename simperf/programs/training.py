@@ -21,7 +21,16 @@ from simperf.training.driver import train as play_job
 from simperf.training.job import Devices, Disturbances, Input, Job, SlowLink
 from simperf.training.replica import Dimensions, Layers, Traced, Workload
 from simperf.training.stack import Stack
-from simperf.training.strategies import DDP, TRAINED, ByHand, DataParallel, LocalSGD, ModelParallel, StageMessages
+from simperf.training.strategies import (
+    DDP,
+    TRAINED,
+    ByHand,
+    DataExchange,
+    DataParallel,
+    LocalSGD,
+    ModelParallel,
+    StageMessages,
+)
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.routing import Routing
 from simperf.workload.transformers import Transformer
@@ -39,8 +48,7 @@ _LOCAL_SGD = Section.of(LocalSGD, "algorithm", "options", "every", "accumulate",
 _MODEL_PARALLEL = Section.of(
     ModelParallel,
     *("options", "microbatch", "schedule", "chunks", "stage_layers", "recompute", "recompute_layers"),
-    *("sequence_parallel", "overlap_weights", "clip"),
-    gradient_bucket="bucket",
+    *("sequence_parallel", "clip"),
 )
 _MESSAGES = Section.of(
     StageMessages, overlap_messages="overlap", synchronous_messages="synchronous", scatter_messages="scattered"
@@ -48,6 +56,17 @@ _MESSAGES = Section.of(
 _ROUTING = Section.of(
     Routing, expert_load="load", expert_shares="shares", expert_capacity="capacity", pad_experts="padded"
 )
+_EXCHANGE = Section.of(
+    DataExchange,
+    "overlap_weights",
+    gradient_bucket="bucket",
+    reshard_weights="reshard",
+    prefetch_weights="prefetch",
+    reduce_gradients="reduce",
+    gathered_precision="gathered",
+)
+#: of them what has an effect whether weights are sharded or not
+_DATA = ("gradient_bucket", "overlap_weights")
 _STRATEGIES: Mapping[type[Any], Section] = {
     DDP: _DDP,
     LocalSGD: _LOCAL_SGD,
@@ -136,8 +155,12 @@ def _of_layout(given: Mapping[str, Any]) -> Iterable[Unless]:
     """What has an effect only where the model is divided, or where it is not."""
     divided = given["strategy"] == "model-parallel"
     expected = 'strategy = "model-parallel"'
-    keys = (*_DIVIDED.keys, *_MESSAGES.keys, *_ROUTING.keys)
+    keys = (*_DIVIDED.keys, *_MESSAGES.keys, *_ROUTING.keys, *_DATA)
     yield Unless(divided, keys, "no layout divides the model", expected)
+    layout = given["layout"]
+    fully = divided and isinstance(layout, Layout) and layout.sharding == "zero-3"
+    why, other = "every rank has all weights of its part of the model", 'layout.sharding = "zero-3"'
+    yield Unless(fully, tuple(key for key in _EXCHANGE.keys if key not in _DATA), why, other)
     yield Unless(divided, ("layout",), "the strategy gives every device the whole model", expected)
     why = "strategy model-parallel has Adam's update, of the precision"
     yield Unless(not divided, ("optimizer",), why, "no optimizer")
@@ -186,8 +209,10 @@ def _job(given: Mapping[str, Any]) -> Job:
     made: dict[str, Any] = {}
     for name, section in kinds.items():
         try:
-            divides = section is _MODEL_PARALLEL
-            more = {"messages": _MESSAGES.made(given), "routing": _ROUTING.made(given)} if divides else {}
+            more = {}
+            if section is _MODEL_PARALLEL:
+                own = {"messages": _MESSAGES, "routing": _ROUTING, "exchange": _EXCHANGE}
+                more = {key: each.made(given) for key, each in own.items()}
             made[name] = section.made(given, **more)
         except InputError as error:
             problems += error.problems
@@ -238,7 +263,7 @@ _PARAMETERS: tuple[Parameter | Section, ...] = (
     Parameter("layout", str, "", "ranks along each dimension of the model's division: the table [layout]", "Job"),
     *(_JOB, _DEVICES, *_MODEL, KERNELS, _DIVIDED, _LAYERS),
     *_STRATEGIES.values(),
-    *(_MESSAGES, _ROUTING),
+    *(_MESSAGES, _ROUTING, _EXCHANGE),
     *(_INPUT, _DISTURBANCES, SLOW_LINK, FAILURES_PARAMETER),
 )
 

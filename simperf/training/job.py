@@ -301,10 +301,6 @@ class Job:
             for key, name in (("cp", "context"),)
             if (size := getattr(layout, key)) > 1
         ]
-        if layout.sharding not in ("none", "zero-1"):
-            message = "gradients and weights that are divided cannot be played yet"
-            expected = "none, or zero-1 (the distributed optimizer)"
-            problems.append(Problem(message, key="layout.sharding", value=layout.sharding, expected=expected))
         count, devices = len(self.devices.nodes) or self.devices.gpus, self.devices
         if count and count != layout.ranks:
             key, message = "devices" if devices.nodes else "gpus", "the layout has another number of ranks"

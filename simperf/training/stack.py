@@ -14,7 +14,7 @@ from typing import Any, cast
 from simperf.errors import InputError, Problem
 from simperf.training.servers.local_rings import GROUPED
 from simperf.training.servers.staleness import Consistency
-from simperf.training.strategies import STRATEGIES, Compression, ServerUpdate, StageMessages, Strategy
+from simperf.training.strategies import STRATEGIES, Compression, DataExchange, ServerUpdate, StageMessages, Strategy
 from simperf.units import Bytes, BytesPerSecond, Ratio, Seconds
 from simperf.workload.layer_kernels import LayerKernels
 
@@ -229,7 +229,7 @@ class Stack:
         """
         kind = STRATEGIES[self.strategy]
         inner: dict[str, Any] = {"compression": Compression, "consistency": Consistency, "update": ServerUpdate}
-        inner["messages"] = StageMessages
+        inner |= {"messages": StageMessages, "exchange": DataExchange}
         given = {name: part(**_of(part, self.options)) for name, part in inner.items() if _of(part, self.options)}
         return kind(**{**_of(kind, self.options), **given, **options})
 

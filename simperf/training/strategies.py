@@ -35,6 +35,7 @@ __all__ = [
     "TRAINED",
     "ByHand",
     "Compression",
+    "DataExchange",
     "DataParallel",
     "LocalSGD",
     "ModelParallel",
@@ -153,6 +154,51 @@ class StageMessages:
 
 
 @dataclass(frozen=True, slots=True)
+class DataExchange:
+    """How data-parallel ranks send each other gradients and weights.
+
+    All but the first two options are of ``zero-3``, fully sharded data parallelism. There each layer is a unit that is
+    gathered as a whole; the embedding and the head are one unit, as the root module of PyTorch's ``fully_shard``, whose
+    weights stay from the forward to the backward pass.
+
+    Parameters
+    ----------
+    bucket : float
+        gradients travel in buckets of this size while the last backward passes go on; 0: together after them [B]
+    overlap_weights : bool
+        of zero-1 and zero-2: the next step begins while weights are gathered
+    reshard : str
+        a layer's weights are given back after its forward pass and gathered again; never: they stay up to its last
+        backward pass of a step; auto: always but for the last layer, and never where a pipeline has several stages
+    prefetch : int
+        layers ahead of the one that runs whose weights are gathered meanwhile
+    reduce : str
+        gradients are reduced after each backward pass, or after the last one of a step, up to which they are added up
+        whole; auto: each, and last where a pipeline has several stages
+    gathered : str
+        precision in which weights are gathered
+    """
+
+    bucket: Bytes = 0.0
+    overlap_weights: bool = False
+    reshard: Literal["auto", "always", "never"] = "auto"
+    prefetch: int = 1
+    reduce: Literal["auto", "each", "last"] = "auto"
+    gathered: Literal["as-products", "fp32"] = "as-products"
+
+    def __post_init__(self) -> None:
+        refuse_types(self)
+        problems = []
+        if not self.bucket >= 0.0:
+            problems.append(Problem("a size of 0 or more is expected", key="bucket", value=f"{self.bucket:g}"))
+        if self.prefetch < 0:
+            message = "a number of layers is expected, 0 or more"
+            problems.append(Problem(message, key="prefetch", value=str(self.prefetch)))
+        if problems:
+            raise InputError(problems)
+
+
+@dataclass(frozen=True, slots=True)
 class ModelParallel:
     """Tensor, pipeline and data parallelism as Megatron-LM has them: each rank has a part of the layers and matrices.
 
@@ -177,14 +223,12 @@ class ModelParallel:
         tensor-parallel ranks share the tokens between the matrices
     messages : StageMessages
         how activations go from stage to stage
-    bucket : float
-        gradients travel in buckets of this size while the last backward passes go on; 0: together after them [B]
-    overlap_weights : bool
-        the next step begins while weights are gathered, of layouts that share the optimizer's states
     clip : bool
         the norm of all gradients is found, and read by every process, before the update
     routing : Routing
         of tokens to experts
+    exchange : DataExchange
+        how data-parallel ranks send each other gradients and weights
     options : mapping of str to object
         of nccl: network, in_network, version, protocol
     """
@@ -197,10 +241,9 @@ class ModelParallel:
     recompute_layers: int = 0
     sequence_parallel: bool = False
     messages: StageMessages = field(default_factory=StageMessages)
-    bucket: Bytes = 0.0
-    overlap_weights: bool = False
     clip: bool = True
     routing: Routing = field(default_factory=Routing)
+    exchange: DataExchange = field(default_factory=DataExchange)
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -217,8 +260,6 @@ class ModelParallel:
             message, expected = "nothing is computed again", 'recompute = "full" or "selective"'
             value = str(self.recompute_layers)
             problems.append(Problem(message, key="recompute_layers", value=value, expected=expected))
-        if not self.bucket >= 0.0:
-            problems.append(Problem("a size of 0 or more is expected", key="bucket", value=f"{self.bucket:g}"))
         if problems:
             raise InputError(problems)
 

@@ -6,7 +6,7 @@
   a step; normalizations, softmax and losses run in fp32.
 - ``fp16-master`` and ``bf16-master``: weights, activations and gradients in half precision, with fp32
   master weights that the optimizer updates (P. Micikevicius and others, "Mixed Precision Training", ICLR
-  2018). With Adam 16 bytes a parameter (S. Rajbhandari and others, "ZeRO", SC 2020).
+  2018). With Adam 16 bytes a parameter (S. Rajbhandari and others, "DataExchange", SC 2020).
 - ``fp16-pure`` and ``bf16-pure``: everything in half precision.
 """
 

@@ -24,12 +24,26 @@ def test_sizes_multiply_to_the_ranks_and_experts_share_them():
         ({"dp": 6, "ep": 4}, r"which 4 does not divide(?s:.*)3 or 6"),
         ({"dp": 2, "sharding": "zero-4"}, r"did you mean"),
         ({"tp": 8, "sharding": "zero-3"}, "has no effect"),
+        ({"dp": 6, "sharding": "zero-3", "dp_replicate": 4}, r"does not divide dp = 6(?s:.*)3 or 6"),
+        ({"dp": 4, "dp_replicate": 2}, "every data-parallel rank has a copy"),
+        ({"dp": 4, "sharding": "zero-3", "dp_replicate": 4}, "no rank is left"),
+        ({"dp": 4, "sharding": "zero-3", "dp_replicate": 0}, r"dp_replicate: .*1 or more"),
         ({"order": ("tp", "dp")}, "not an order of dimensions"),
     ],
 )
 def test_what_makes_no_sense_is_refused(given, message):
     with pytest.raises(InputError, match=message):
         Layout(**given)
+
+
+def test_copies_cut_data_parallelism_in_two():
+    layout = Layout(dp=4, tp=2, cp=2, sharding="zero-3", dp_replicate=2)
+    mesh = layout.sharding_mesh
+    assert (layout.dp_shard, mesh.size) == (2, layout.ranks)
+    assert mesh.groups("cp", "dp_shard")[0] == (0, 2, 4, 6)
+    assert mesh.groups("dp_replicate")[0] == (0, 8)
+    assert sorted(mesh.groups("dp_shard", "dp_replicate")) == sorted(layout.mesh.groups("dp"))
+    assert str(layout) == "dp=4 tp=2 cp=2 zero-3 dp_replicate=2"
 
 
 def test_another_number_of_gpus_names_the_dp_that_fits():

@@ -9,7 +9,18 @@ from typing import Literal, NamedTuple, TypeAlias
 from simperf.layout import Layout
 from simperf.training.pipelined.work import Bucket, StepEnd, StepWork
 
-__all__ = ["INSIDE", "MESSAGE", "NORM", "Communicator", "Dimension", "Joined", "Key", "Payload", "communicators"]
+__all__ = [
+    "INSIDE",
+    "MESSAGE",
+    "NORM",
+    "Communicator",
+    "Dimension",
+    "Joined",
+    "Key",
+    "Payload",
+    "Place",
+    "communicators",
+]
 
 #: what its time counts for: a dimension of the layout (``"etp"`` and ``"edp"`` are tensor and data parallelism of the
 #: experts), or the norm of the gradients, which all ranks add up
@@ -18,8 +29,11 @@ Dimension: TypeAlias = Literal["tp", "cp", "ep", "etp", "pp", "dp", "edp", "norm
 #: dimensions whose ranks communicate inside of layers
 INSIDE: tuple[Dimension, ...] = ("tp", "cp", "ep", "etp")
 
-#: what a rank finds a communicator by: its dimension, or the stages of sender and receiver
-Key: TypeAlias = Dimension | tuple[int, int]
+#: what a rank finds its process group by: the dimension, or copies of what data-parallel ranks share
+Key: TypeAlias = Dimension | Literal["replicas"]
+
+#: what a rank finds a communicator by: that, or the stages of sender and receiver
+Place: TypeAlias = Key | tuple[int, int]
 
 #: name of what one rank sends to another
 MESSAGE = "send"
@@ -64,7 +78,7 @@ class Communicator:
 class Joined(NamedTuple):
     """A communicator, and what its ranks find it by."""
 
-    key: Key
+    key: Place
     communicator: Communicator
 
 
@@ -82,10 +96,14 @@ def communicators(
     sharded : bool
         Whether data-parallel ranks update a part of the weights each.
     """
-    mesh, found = layout.mesh, list[Joined]()
+    mesh, shards, found = layout.mesh, layout.sharding_mesh, list[Joined]()
 
     def add(
-        key: Key, dimension: Dimension, ranks: tuple[int, ...], payloads: Iterable[Payload], rows: tuple[int, ...] = ()
+        key: Place,
+        dimension: Dimension,
+        ranks: tuple[int, ...],
+        payloads: Iterable[Payload],
+        rows: tuple[int, ...] = (),
     ) -> None:
         if len(ranks) > 1 and (done := tuple(dict.fromkeys(payloads))):
             found.append(Joined(key, Communicator(dimension, ranks, done, rows)))
@@ -103,10 +121,14 @@ def communicators(
             rows = work.rows if dimension == "ep" else ()
             add(dimension, dimension, ranks, payloads[stage, place].get(dimension, ()), rows)
     of_buckets = [_of_buckets(own, work.ends[stage], sharded) for stage, own in enumerate(buckets)]
-    for ranks in mesh.groups("dp", "cp"):
+    for ranks in shards.groups("dp_shard", "cp") if sharded else mesh.groups("dp", "cp"):
         add("dp", "dp", ranks, of_buckets[mesh.coordinates(ranks[0])["pp"]]["dp"])
     for ranks in layout.groups("edp"):
         add("edp", "edp", ranks, of_buckets[mesh.coordinates(ranks[0])["pp"]]["edp"])
+    for ranks in shards.groups("dp_replicate"):
+        stage, shared = mesh.coordinates(ranks[0])["pp"], layout.dp_shard * layout.cp
+        nbytes = (bucket.weights * work.ends[stage].gradient / shared for bucket in buckets[stage])
+        add("replicas", "dp", ranks, (Payload("all-reduce", one) for one in nbytes))
     ways = dict.fromkeys((here, there) for _, here, there in work.edges())
     last = work.plan.path[-1][0]
     for ranks in mesh.groups("pp"):
@@ -115,8 +137,8 @@ def communicators(
         if work.tied and last:
             add("pp", "pp", (ranks[0], ranks[last]), [Payload("all-reduce", work.tied)])
     if any(end.norm for end in work.ends):
-        whole = sharded or layout.ep > 1  # ranks own different gradients everywhere
-        for ranks in mesh.groups(*mesh.dimensions) if whole else mesh.groups("tp", "pp"):
+        whole = sharded or layout.ep > 1  # ranks own different gradients everywhere, but for copies
+        for ranks in shards.groups("tp", "cp", "dp_shard", "pp") if whole else mesh.groups("tp", "pp"):
             add("norm", "norm", ranks, [Payload("all-reduce", NORM)])
     return found
 

@@ -8,14 +8,17 @@ from dataclasses import replace
 from simperf.errors import InputError, Problem, UnknownNameError, nearest_divisors
 from simperf.layout import Layout
 from simperf.schedules import Schedule, make_schedule
-from simperf.training.pipelined.work import StepEnd, StepWork
+from simperf.training.pipelined.stage import Pacing
+from simperf.training.pipelined.weight_units import UnitBytes, weight_units
+from simperf.training.pipelined.work import StepEnd, StepWork, WeightUnit
 from simperf.training.replica import Dimensions
 from simperf.training.strategies import ModelParallel
 from simperf.workload.mixed import TRAINING_PRECISIONS, training_precision
+from simperf.workload.precision import element_size
 from simperf.workload.transformers.parallel import RankPasses, Spread, rank_passes
 from simperf.workload.transformers.passes import LayerPasses
 
-__all__ = ["divide"]
+__all__ = ["divide", "pacing_of"]
 
 #: weights of the embedding, which the head has too where both are one
 _TIED = "embed.weight"
@@ -60,6 +63,7 @@ def divide(model: Dimensions, layout: Layout, strategy: ModelParallel, batch: in
         tied=0.0 if shares else made.tied_nbytes,
         rows=experts.of_places if uneven else (),
         others=tuple(on(place) for place in range(1, layout.ep)) if uneven else (),
+        units=_units(work, made, strategy) if layout.sharding == "zero-3" else (),
     )
 
 
@@ -100,9 +104,35 @@ def _refuse_scattered_experts(model: Dimensions, layout: Layout) -> None:
         message = "ranks that experts are spread over would be of several stages"
         told = "-".join(layout.order)
         raise InputError(Problem(message, key="layout.order", value=told, expected="an order with pp at its end"))
+    if model.model.experts and (layout.dp_replicate > 1 or layout.sharding == "zero-3") and layout.spreads_experts:
+        message = "experts that ranks share beside this are not played yet"
+        key = "layout.dp_replicate" if layout.dp_replicate > 1 else "layout.sharding"
+        told = str(layout.dp_replicate) if layout.dp_replicate > 1 else layout.sharding
+        raise InputError(Problem(message, key=key, value=told, expected='ep = 1, or sharding = "zero-1"'))
     if layout.etp and not model.model.experts:
         message, told = "has no effect: the model has no experts", str(layout.etp)
         raise InputError(Problem(message, key="layout.etp", value=told, expected="0, or a model with experts"))
+
+
+def pacing_of(layout: Layout, strategy: ModelParallel) -> Pacing:
+    """What ranks of a job overlap, and what their processes wait for."""
+    return Pacing(
+        gradients=strategy.exchange.bucket > 0.0 or layout.sharding == "zero-3",
+        weights=strategy.exchange.overlap_weights,
+        messages=strategy.messages.overlap,
+        synchronous=strategy.messages.synchronous,
+        sharded=layout.sharding != "none",
+        each=_reduces_each(layout, strategy),
+        prefetch=strategy.exchange.prefetch,
+        stays=strategy.exchange.reshard == "never" or layout.pp > 1,
+    )
+
+
+def _reduces_each(layout: Layout, strategy: ModelParallel) -> bool:
+    """Whether gradients are reduced after the backward pass of each micro-batch."""
+    chosen = strategy.exchange.reduce
+    fully = layout.sharding == "zero-3" and (chosen == "each" or (chosen == "auto" and layout.pp == 1))
+    return fully or layout.sharding == "zero-2"
 
 
 def _plan(layout: Layout, strategy: ModelParallel, batch: int) -> Schedule:
@@ -167,6 +197,7 @@ def _passes(model: Dimensions, layout: Layout, strategy: ModelParallel, *, again
         precision=precision.matrix,
         scattered=strategy.messages.scattered,
         spread=Spread(layout.ep, layout.etp, strategy.routing, place),
+        fresh_gradients=_reduces_each(layout, strategy),
     )
 
 
@@ -175,15 +206,36 @@ def _end(work: StepWork, stage: int, made: RankPasses, strategy: ModelParallel, 
     layers = [layer for chunk in work.chunks(stage) for layer in work.layers(stage, chunk)]
     weights, experts = sum(layer.parameters for layer in layers), sum(layer.of_experts for layer in layers)
     sharded = layout.sharding != "none"
-    own = -(-(weights - experts) // (layout.dp * layout.cp if sharded else 1))
+    own = -(-(weights - experts) // (layout.dp_shard * layout.cp if sharded else 1))
     own += -(-experts // (layout.expert_dp if sharded else 1))
+    fully, fresh = layout.sharding == "zero-3", _reduces_each(layout, strategy)
     return StepEnd(
-        begin=(made.clear_gradients(weights),),
+        begin=() if fresh else (made.clear_gradients(weights),),
         replicated=made.replicated_gradients(layers),
         norm=made.clipping(own) if strategy.clip else (),
-        update=made.update(own),
+        update=made.update(own, copies=not fully),
         gradient=made.gradient_width,
-        weight=made.weight_width,
+        weight=_gathered(made, strategy) if fully else made.weight_width,
+    )
+
+
+def _gathered(made: RankPasses, strategy: ModelParallel) -> float:
+    """Bytes of a weight as fully sharded ones are gathered."""
+    return element_size("fp32") if strategy.exchange.gathered == "fp32" else made.weight_width
+
+
+def _units(work: StepWork, made: RankPasses, strategy: ModelParallel) -> tuple[tuple[WeightUnit, ...], ...]:
+    """Units of each stage."""
+    options, stages = strategy.exchange, len(work.plan.stages)
+    product = made.sizes.width if made.sizes.fresh_gradients else made.gradient_width
+    nbytes = UnitBytes(_gathered(made, strategy), product, made.gradient_width)
+    return tuple(
+        tuple(
+            unit
+            for chunk in work.chunks(stage)
+            for unit in weight_units(chunk, work.layers(stage, chunk), options, nbytes, stages=stages)
+        )
+        for stage in range(stages)
     )
 
 

@@ -12,7 +12,7 @@ from simperf.errors import DeviceMemoryError, InputError, Problem
 from simperf.layout import Layout
 from simperf.layout.layout import Sharding
 from simperf.memory import DRIVER, StageMemory
-from simperf.training.pipelined.division import divide
+from simperf.training.pipelined.division import divide, pacing_of
 from simperf.training.pipelined.stage_memory import libraries_of, work_memory
 from simperf.training.replica import Dimensions
 from simperf.training.strategies import ModelParallel
@@ -58,7 +58,8 @@ class Divided:
         """
         work = divide(self.model, self.layout, self.strategy, self.batch)
         libraries = libraries_of(self.model.kernels)
-        return work_memory(work, self.layout, libraries=libraries, architecture=self.architecture)
+        pacing = pacing_of(self.layout, self.strategy)
+        return work_memory(work, self.layout, pacing, libraries=libraries, architecture=self.architecture)
 
     def peak(self) -> float:
         """Most that a rank of any stage holds [B]."""

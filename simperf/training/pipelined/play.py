@@ -19,10 +19,11 @@ from simperf.time_use import RankClass
 from simperf.training.pipelined.channels import Placer
 from simperf.training.pipelined.classes import Classes, refine
 from simperf.training.pipelined.closing import Links, close_layers
-from simperf.training.pipelined.communicators import INSIDE, Communicator, Dimension, Key, communicators
+from simperf.training.pipelined.communicators import INSIDE, Communicator, Key, Place, communicators
 from simperf.training.pipelined.groups import ClassGroup, ClassMember
+from simperf.training.pipelined.sharded_stage import ShardedStage
 from simperf.training.pipelined.stage import Pacing, StageProcess, dimensions_of_streams
-from simperf.training.pipelined.work import Edge, StepWork, assign_buckets
+from simperf.training.pipelined.work import Bucket, Edge, StepWork, assign_buckets
 from simperf.workload.op import Op
 
 __all__ = ["Pipeline"]
@@ -96,15 +97,7 @@ class Pipeline:
             Layers that nothing outside touches are played once.
         """
         work = self.work
-        size = self.bucket if self.pacing.gradients else float("inf")
-        buckets = [
-            [
-                bucket
-                for chunk in reversed(work.chunks(stage))
-                for bucket in assign_buckets(chunk, work.layers(stage, chunk), size, work.ends[stage].gradient)
-            ]
-            for stage in range(work.stages)
-        ]
+        buckets = [self._buckets(stage) for stage in range(work.stages)]
         joined = communicators(self.layout, work, buckets, sharded=self.pacing.sharded)
         groups = [one.communicator for one in joined]
         classes = self._classes(m, groups, exact=exact)
@@ -113,7 +106,7 @@ class Pipeline:
             members.setdefault(colour, []).append(rank)
         devices = {colour: m.simulation.device(self.nodes[ranks[0]]) for colour, ranks in members.items()}
         first = {ranks[0]: colour for colour, ranks in members.items()}
-        keys: dict[int, dict[Key, int]] = {rank: {} for rank in first}
+        keys: dict[int, dict[Place, int]] = {rank: {} for rank in first}
         for index, one in enumerate(joined):
             for rank in one.communicator.ranks:
                 if rank in first:
@@ -132,7 +125,7 @@ class Pipeline:
         found, works = [], [work.at(place) for place in range(1 + len(work.others))]
         for rank, colour in first.items():
             device, stage = devices[colour], self.stage(rank)
-            own: dict[Dimension | Edge, ProcessGroup] = {
+            own: dict[Key | Edge, ProcessGroup] = {
                 key: group(index) for key, index in keys[rank].items() if isinstance(key, str)
             }
             own |= {
@@ -142,21 +135,10 @@ class Pipeline:
             }
             like = tuple(self.nodes[one] for one in members[colour])
             m.ranks[device.name] = RankClass(like, stage=stage, streams=dimensions_of_streams(own))
-            kernel = partial(self._kernel, m, device, self.speed(rank))
-            found.append(
-                StageProcess(
-                    rank,
-                    device,
-                    stage,
-                    works[self.place(rank)],
-                    own,
-                    buckets[stage],
-                    self.pacing,
-                    kernel,
-                    self.speed(rank),
-                    steps,
-                )
-            )
+            kernel, speed = partial(self._kernel, m, device, self.speed(rank)), self.speed(rank)
+            mine = works[self.place(rank)]
+            given = (rank, device, stage, mine, own, buckets[stage], self.pacing, kernel, speed, steps)
+            found.append(ShardedStage(*given) if work.units else StageProcess(*given))
         if reuse and not exact:
             links = Links(classes, groups, tuple(map(str, self.marks)))
 
@@ -166,6 +148,18 @@ class Pipeline:
 
             close_layers(m, found, closed)
         return found
+
+    def _buckets(self, stage: int) -> list[Bucket]:
+        """Buckets of a stage's gradients."""
+        work = self.work
+        if work.units:
+            return [unit.bucket for unit in reversed(work.units[stage])]
+        size = self.bucket if self.pacing.gradients else float("inf")
+        return [
+            bucket
+            for chunk in reversed(work.chunks(stage))
+            for bucket in assign_buckets(chunk, work.layers(stage, chunk), size, work.ends[stage].gradient)
+        ]
 
     def play(self, m: Session, processes: Sequence[StageProcess]) -> Program:
         """Play the processes to their end."""

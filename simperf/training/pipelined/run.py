@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program
@@ -10,14 +11,13 @@ from simperf.execution.session import Session
 from simperf.layout import Layout
 from simperf.memory import StageMemory
 from simperf.training.job import Job
-from simperf.training.pipelined.division import divide
+from simperf.training.pipelined.division import divide, pacing_of
 from simperf.training.pipelined.fitting_changes import Divided, refuse_what_does_not_fit
 from simperf.training.pipelined.outcome import tell
 from simperf.training.pipelined.play import Pipeline
-from simperf.training.pipelined.stage import Pacing
 from simperf.training.replica import Dimensions
 from simperf.training.stragglers import change_links
-from simperf.training.strategies import ModelParallel
+from simperf.training.strategies import DataExchange, ModelParallel
 
 __all__ = ["pipeline_of", "train_divided"]
 
@@ -43,10 +43,7 @@ def pipeline_of(m: Session, job: Job) -> Pipeline:
         message = "a transformer by its dimensions is expected: a layout divides no other model"
         expected = "layers, hidden, heads, ..., or a shipped transformer"
         raise InputError(Problem(message, key="model", value=model.name, expected=expected))
-    sharded = layout.sharding != "none"
-    if strategy.overlap_weights and not sharded:
-        message, expected = "every rank updates all of its weights", 'layout.sharding = "zero-1"'
-        raise InputError(Problem(message, key="overlap_weights", value="true", expected=expected))
+    _refuse_shards(layout, strategy)
     nodes = _nodes(m, job, layout)
     disturbances = job.disturbances
     speeds = _speeds(job, len(nodes))
@@ -55,18 +52,41 @@ def pipeline_of(m: Session, job: Job) -> Pipeline:
         layout,
         nodes,
         divide(model, layout, strategy, job.batch),
-        Pacing(
-            gradients=strategy.bucket > 0.0,
-            weights=strategy.overlap_weights,
-            messages=strategy.messages.overlap,
-            synchronous=strategy.messages.synchronous,
-            sharded=sharded,
-        ),
-        strategy.bucket,
+        pacing_of(layout, strategy),
+        strategy.exchange.bucket,
         speeds,
         strategy.options,
         marks,
     )
+
+
+def _refuse_shards(layout: Layout, strategy: ModelParallel) -> None:
+    """Refuse options without effect on what data-parallel ranks share.
+
+    Raises
+    ------
+    InputError
+        All of them.
+    """
+    problems = []
+    sharding, fully = layout.sharding, layout.sharding == "zero-3"
+    if strategy.exchange.overlap_weights and sharding not in ("zero-1", "zero-2"):
+        message = (
+            "every rank updates all of its weights" if sharding == "none" else "weights are gathered layer by layer"
+        )
+        expected = 'layout.sharding = "zero-1"' if sharding == "none" else "false"
+        problems.append(Problem(message, key="overlap_weights", value="true", expected=expected))
+    if fully and strategy.exchange.bucket:
+        message = "gradients are reduced layer by layer"
+        problems.append(Problem(message, key="bucket", value=f"{strategy.exchange.bucket:g}", expected="0"))
+    if sharding == "zero-2" and not strategy.exchange.bucket:
+        message = "a rank keeps its part of gradients that are reduced as they become ready"
+        problems.append(Problem(message, key="bucket", value="0", expected="the size of a bucket, such as 160 MB"))
+    if not fully and replace(strategy.exchange, bucket=0.0, overlap_weights=False) != DataExchange():
+        message, expected = "every rank has all weights of its stage", 'layout.sharding = "zero-3"'
+        problems.append(Problem(message, key="exchange", value=str(strategy.exchange), expected=expected))
+    if problems:
+        raise InputError(problems)
 
 
 def train_divided(m: Session, job: Job) -> Program:

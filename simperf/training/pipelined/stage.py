@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 from simperf.engine.device import Device
+from simperf.engine.items import Marker
 from simperf.engine.kernel import Kernel
 from simperf.execution import Program, collective, irecv, isend, item, launch, synchronize, wait
 from simperf.execution.process_group import Communication, ProcessGroup
 from simperf.schedules import Pass
 from simperf.training.pipelined.closed import Block, ClosedLayer, in_blocks, launch_block
-from simperf.training.pipelined.communicators import INSIDE, NORM, Dimension
+from simperf.training.pipelined.communicators import INSIDE, NORM, Dimension, Key
 from simperf.training.pipelined.groups import ClassGroup
 from simperf.training.pipelined.ledger import Hold, Ledger, StepMark
 from simperf.training.pipelined.work import Bucket, Edge, StepWork
@@ -29,7 +30,7 @@ from simperf.workload.transformers.passes import Await, Item, Sync
 __all__ = ["Pacing", "StageProcess", "dimensions_of_streams"]
 
 #: streams of the collectives along each dimension
-STREAMS: Mapping[Dimension, str] = {
+STREAMS: Mapping[Key, str] = {
     "tp": "tensor",
     "cp": "context",
     "ep": "expert",
@@ -37,6 +38,7 @@ STREAMS: Mapping[Dimension, str] = {
     "pp": "pipeline",
     "dp": "data",
     "edp": "expert data",
+    "replicas": "replicas",
     "norm": "data",
 }
 
@@ -44,13 +46,18 @@ Launched: TypeAlias = Kernel | Sync | Await
 Steps: TypeAlias = Generator[Any, Any, None]
 
 
-def dimensions_of_streams(groups: Collection[Dimension | Edge]) -> tuple[tuple[str, str], ...]:
+def dimensions_of_streams(groups: Collection[Key | Edge]) -> tuple[tuple[str, str], ...]:
     """Streams of a rank that has these groups, each with the dimension along which it communicates.
 
     The norm of the gradients has the stream of data parallelism, and counts for it.
     """
-    found = {STREAMS[one]: str(one) for one in groups if isinstance(one, str) and one != "norm"}
+    found = {STREAMS[one]: counted(one) for one in groups if isinstance(one, str) and one != "norm"}
     return tuple((found | {one.stream: "pp" for one in groups if isinstance(one, Edge)}).items())
+
+
+def counted(key: Key) -> Dimension:
+    """The dimension that the time of a collective counts for."""
+    return "dp" if key == "replicas" else key
 
 
 def never_closed(items: tuple[Item, ...], within: str) -> ClosedLayer | None:
@@ -74,6 +81,12 @@ class Pacing:
         The process waits for each message that it receives.
     sharded : bool
         Each data-parallel rank updates a part of the weights, and gathers the others.
+    each : bool
+        Gradients are reduced after the backward pass of each micro-batch, not of the last one.
+    prefetch : int
+        Of weights that are gathered as they are needed: layers ahead of the one that runs.
+    stays : bool
+        Those that are not given back after a forward pass stay up to the last backward pass of the step.
     """
 
     gradients: bool = False
@@ -81,6 +94,9 @@ class Pacing:
     messages: bool = False
     synchronous: bool = False
     sharded: bool = False
+    each: bool = False
+    prefetch: int = 1
+    stays: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -94,7 +110,7 @@ class StageProcess:
     device : Device
     stage : int
     work : StepWork
-    groups : mapping of Dimension or Edge to ProcessGroup
+    groups : mapping of Key or Edge to ProcessGroup
         That it communicates in; none where it is the only rank.
     buckets : sequence of Bucket
         Of its gradients.
@@ -112,7 +128,7 @@ class StageProcess:
     device: Device
     stage: int
     work: StepWork
-    groups: Mapping[Dimension | Edge, ProcessGroup]
+    groups: Mapping[Key | Edge, ProcessGroup]
     buckets: Sequence[Bucket]
     pacing: Pacing
     kernel: Callable[[Op, str], Kernel]
@@ -121,6 +137,7 @@ class StageProcess:
     close: Callable[[tuple[Item, ...], str], ClosedLayer | None] = never_closed
     ledger: Ledger = field(default_factory=Ledger)
     _split: bool = field(init=False)
+    _ready: dict[tuple[int, int], list[Bucket]] = field(default_factory=dict, init=False)
     _closed: list[ClosedLayer] = field(default_factory=list, init=False)
     _launched: dict[tuple[int, str], tuple[Launched, ...]] = field(default_factory=dict, init=False)
     _running: dict[str, tuple[Communication, Ledger, Dimension]] = field(default_factory=dict, init=False)
@@ -129,6 +146,8 @@ class StageProcess:
 
     def __post_init__(self) -> None:
         self._split = self.work.plan.split
+        for bucket in self.buckets:
+            self._ready.setdefault((bucket.chunk, bucket.ready), []).append(bucket)
 
     def program(self) -> Program:
         """The process."""
@@ -169,22 +188,31 @@ class StageProcess:
         layers = self.work.layers(self.stage, one.chunk)
         if one.kind == "F":
             for index, layer in enumerate(layers):
-                for weights, dimension in self._gathered.pop((one.chunk, index), ()):
-                    yield from self._flush(str(one))
-                    yield from self._hold([weights], dimension)
+                yield from self._before(one, index)
                 yield from self._over(layer.forward, "forward", str(one))
+                yield from self._behind(one, index, final=final)
             yield from self._flush(str(one))
             return
-        ready = [bucket for bucket in self.buckets if bucket.chunk == one.chunk] if final else []
         for index in reversed(range(len(layers))):
             layer = layers[index]
             whole = layer.input_gradients if self._split and one.kind == "B" else layer.backward
+            yield from self._before(one, index)
             yield from self._over(layer.weight_gradients if one.kind == "W" else whole, "backward", str(one))
-            for bucket in ready if self.pacing.gradients else ():
-                if bucket.ready == index:
-                    yield from self._flush(str(one))
-                    yield from self._reduce(bucket)
+            yield from self._behind(one, index, final=final)
         yield from self._flush(str(one))
+
+    def _before(self, one: Pass, index: int) -> Steps:
+        """Wait for weights of a layer that are gathered since the last step."""
+        for weights, dimension in self._gathered.pop((one.chunk, index), ()) if one.kind == "F" else ():
+            yield from self._flush(str(one))
+            yield from self._hold([weights], dimension)
+
+    def _behind(self, one: Pass, index: int, *, final: bool) -> Steps:
+        """Reduce the gradients that a layer's pass has completed."""
+        complete = one.kind == ("W" if self._split else "B") and (final or self.pacing.each)
+        for bucket in self._ready.get((one.chunk, index), ()) if self.pacing.gradients and complete else ():
+            yield from self._flush(str(one))
+            yield from self._reduce(bucket)
 
     def _over(self, items: tuple[Item, ...], within: str, name: str) -> Steps:
         """A pass over a layer: put off until `_flush` if it is closed."""
@@ -229,11 +257,14 @@ class StageProcess:
             )
         return self._launched[key]
 
-    def _collective(self, dimension: Dimension, name: str, nbytes: float) -> Generator[Any, Any, Communication]:
-        """Begin a collective on its dimension's stream, after what the compute stream has been given."""
-        group, stream = self.groups[dimension], STREAMS[dimension]
-        work: Communication = yield collective(group, name, nbytes, async_op=True, stream=stream, device=self.device)
-        self.ledger.watch(work, dimension)
+    def _collective(
+        self, key: Key, name: str, nbytes: float, *, after: Marker | None = None
+    ) -> Generator[Any, Any, Communication]:
+        """Begin a collective on its stream, after what the compute stream has been given, or after an event."""
+        work: Communication = yield collective(
+            self.groups[key], name, nbytes, async_op=True, stream=STREAMS[key], device=self.device, after=after
+        )
+        self.ledger.watch(work, counted(key))
         return work
 
     # Messages --------------------------------------------------------------------------
@@ -267,7 +298,12 @@ class StageProcess:
         if dimension in self.groups:
             name = "reduce-scatter" if self.pacing.sharded else "all-reduce"
             nbytes = bucket.weights * self.work.ends[self.stage].gradient
-            self._reduced.append(((yield from self._collective(dimension, name, nbytes)), dimension))
+            work = yield from self._collective(dimension, name, nbytes)
+            self._reduced.append((work, dimension))
+            if "replicas" in self.groups:
+                part = nbytes / self.groups["dp"].size
+                copies = yield from self._collective("replicas", "all-reduce", part, after=work)
+                self._reduced.append((copies, "dp"))
 
     def _end(self) -> Steps:
         """Add up gradients, find their norm, update the weights and gather them."""

@@ -17,6 +17,8 @@ from simperf.memory import (
     state_memory,
     workspace,
 )
+from simperf.training.pipelined.sharded_memory import sharded_layers
+from simperf.training.pipelined.stage import Pacing
 from simperf.training.pipelined.work import StepWork
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.precision import element_size
@@ -36,7 +38,7 @@ def libraries_of(kernels: LayerKernels) -> tuple[Library, ...]:
 
 
 def work_memory(
-    work: StepWork, layout: Layout, *, libraries: Sequence[Library] = (), architecture: str = ""
+    work: StepWork, layout: Layout, pacing: Pacing, *, libraries: Sequence[Library] = (), architecture: str = ""
 ) -> tuple[StageMemory, ...]:
     """Memory of a rank of each stage over a step, of that whose experts get most rows.
 
@@ -46,6 +48,7 @@ def work_memory(
         Layers of each part of the model, the schedule, and bytes of messages, weights and gradients.
     layout : Layout
         Sharding, and the ranks that share.
+    pacing : Pacing
     libraries : sequence of str
         Whose matrix products keep a workspace, beside that of PyTorch for the head: see `simperf.memory.workspace`.
     architecture : str
@@ -58,24 +61,28 @@ def work_memory(
     for stage, order in enumerate(work.plan.stages):
         numbers = work.chunks(stage)
         own = [work.layers(stage, number) for number in numbers]
-        chunks = tuple(_chunk(work, stage, number) for number in numbers)
+        chunks = tuple(_chunk(work, stage, number, layout, pacing) for number in numbers)
         if (order, chunks) not in found:
             layers = [layer for chunk in own for layer in chunk]
-            resident = _resident(layers, work, stage, layout)
+            resident = _resident(layers, work, stage, layout, pacing)
             head = any(layer.name == "head" for layer in layers)
             products: set[Library] = {*libraries, "torch"} if head else {*libraries}
             if products:
                 resident["workspace"] = sum(allocated(workspace(one, architecture)) for one in products)
-            found[order, chunks] = stage_memory(order, chunks, resident)
+            apart: tuple[TensorKind, ...] = ("gradients", "gathered weights") if work.units else ()
+            found[order, chunks] = stage_memory(order, chunks, resident, apart=apart)
         stages.append(found[order, chunks])
     return tuple(stages)
 
 
-def _chunk(work: StepWork, stage: int, number: int) -> ChunkMemory:
+def _chunk(work: StepWork, stage: int, number: int, layout: Layout, pacing: Pacing) -> ChunkMemory:
     part = work.part(stage, number)
     sends, returns = part < len(work.parts) - 1, part > 0
-    layers = tuple(_layer(one) for one in work.layers(stage, number))
-    return ChunkMemory(layers, work.message if sends else 0.0, work.message if returns else 0.0)
+    layers = [_layer(one) for one in work.layers(stage, number)]
+    if work.units:
+        units = [unit for unit in work.units[stage] if unit.bucket.chunk == number]
+        layers = list(sharded_layers(layers, units, work.ends[stage], layout.dp_shard * layout.cp, pacing))
+    return ChunkMemory(tuple(layers), work.message if sends else 0.0, work.message if returns else 0.0)
 
 
 def _layer(one: LayerPasses) -> LayerMemory:
@@ -83,16 +90,23 @@ def _layer(one: LayerPasses) -> LayerMemory:
     return LayerMemory(one.name, kept, one.temporary_forward, one.temporary_backward)
 
 
-def _resident(layers: Sequence[LayerPasses], work: StepWork, stage: int, layout: Layout) -> dict[TensorKind, float]:
+def _resident(
+    layers: Sequence[LayerPasses], work: StepWork, stage: int, layout: Layout, pacing: Pacing
+) -> dict[TensorKind, float]:
     """What a rank of a stage holds for the whole step, by kind [B]."""
     end = work.ends[stage]
     master = _SINGLE if end.weight < _SINGLE else 0.0
     each = ParameterBytes(end.weight, end.gradient, master, _ADAM * _SINGLE)
     weights, experts = sum(layer.parameters for layer in layers), sum(layer.of_experts for layer in layers)
-    found = state_memory(weights - experts, each, sharding=layout.sharding, over=layout.dp * layout.cp)
+    if work.units:  # the part of a rank is in fp32, and gradients come and go
+        each = ParameterBytes(_SINGLE, 0.0, 0.0, _ADAM * _SINGLE)
+    shared = layout.dp_shard * layout.cp
+    found = state_memory(weights - experts, each, sharding=layout.sharding, over=shared)
     if experts:
         for kind, nbytes in state_memory(experts, each, sharding=layout.sharding, over=layout.expert_dp).items():
             found[kind] += nbytes
+    if work.units and not pacing.each:  # whole, up to the last backward pass
+        found["gradients"] = weights * end.gradient
     placeholders = {one.name: one.nbytes for layer in layers for one in layer.placeholders}
     if placeholders:
         found["gradient placeholders"] = sum(map(allocated, placeholders.values()))

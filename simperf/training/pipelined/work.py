@@ -8,9 +8,10 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from simperf.schedules import Pass, Schedule
+from simperf.workload.op import Op
 from simperf.workload.transformers.passes import Item, LayerPasses, Sync
 
-__all__ = ["Bucket", "Edge", "Place", "StepEnd", "StepWork", "assign_buckets"]
+__all__ = ["Bucket", "Edge", "Place", "StepEnd", "StepWork", "WeightUnit", "assign_buckets"]
 
 
 class Edge(NamedTuple):
@@ -82,6 +83,27 @@ class Bucket(NamedTuple):
         return "edp" if self.experts else "dp"
 
 
+class WeightUnit(NamedTuple):
+    """Layers of a chunk whose weights are gathered together, and given back together.
+
+    Parameters
+    ----------
+    bucket : Bucket
+        Its layers, and its gradients, which are reduced together.
+    reshard : bool
+        Whether its weights are given back after the forward pass.
+    spread : tuple of Op
+        Copy of gathered weights from the buffer to their tensors.
+    pack : tuple of Op
+        Copy of gradients to the buffer that is reduced.
+    """
+
+    bucket: Bucket
+    reshard: bool
+    spread: tuple[Op, ...]
+    pack: tuple[Op, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class StepEnd:
     """What a rank does before the passes of a step, and after them.
@@ -132,6 +154,9 @@ class StepWork:
         Rows that the experts of each rank get that they are spread over; none where all get as many.
     others : tuple of tuple of tuple of LayerPasses
         Parts on the ranks behind the first of those that the experts are spread over, where rows are unequal.
+    units : tuple of tuple of WeightUnit
+        Of each stage, those of a chunk in the order of the forward pass; none where each rank has all weights of its
+        stage.
     """
 
     plan: Schedule
@@ -142,6 +167,7 @@ class StepWork:
     received: tuple[Item, ...] = ()
     rows: tuple[int, ...] = ()
     others: tuple[tuple[tuple[LayerPasses, ...], ...], ...] = ()
+    units: tuple[tuple[WeightUnit, ...], ...] = ()
     _places: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:

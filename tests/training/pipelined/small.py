@@ -10,8 +10,10 @@ from simperf.layout import Layout
 from simperf.schedules import make_schedule
 from simperf.training.pipelined.play import Pipeline
 from simperf.training.pipelined.stage import Pacing
+from simperf.training.pipelined.weight_units import UnitBytes, weight_units
 from simperf.training.pipelined.work import StepEnd, StepWork
 from simperf.training.stragglers import change_links
+from simperf.training.strategies import DataExchange
 from simperf.workload.op import Op
 from simperf.workload.transformers.dimensions import Weight
 from simperf.workload.transformers.passes import Await, LayerPasses, Sync
@@ -52,6 +54,22 @@ def work(stages, microbatches, schedule="1f1b", *, blocks=1, message=4e6, tied=0
     return StepWork(plan, tuple(map(tuple, parts)), message, (end or StepEnd(),) * stages, tied)
 
 
+def sharded(of, **options):
+    """The same work with weights that data-parallel ranks share."""
+    stages = of.stages
+    units = tuple(
+        tuple(
+            unit
+            for chunk in of.chunks(stage)
+            for unit in weight_units(
+                chunk, of.layers(stage, chunk), DataExchange(**options), UnitBytes(), stages=stages
+            )
+        )
+        for stage in range(stages)
+    )
+    return replace(of, units=units)
+
+
 def clipped():
     """The end of a step with a norm and an optimizer."""
     return StepEnd(norm=(op("norm", 0.05e-3),), update=(op("adam", 0.4e-3),))
@@ -80,12 +98,14 @@ def played(
     launch=0.0,
     depth=1024,
     slow=None,
+    copies=1,
 ):
     """The session, and the processes after their end."""
     m = session(machine, launch=launch, depth=depth)
     if slow is not None:
         change_links(m.simulation, slow.changes)
-    layout = Layout(tp=tp, pp=pp, dp=dp, **({"order": order} if order else {}))
+    shared = {"sharding": "zero-3", "dp_replicate": copies} if of.units and dp > 1 else {}
+    layout = Layout(tp=tp, pp=pp, dp=dp, **({"order": order} if order else {}), **shared)
     pipeline = Pipeline(
         layout,
         m.machine.workers[: layout.ranks],

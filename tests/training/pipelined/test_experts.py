@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import simperf
 from simperf.errors import InputError
-from simperf.training.strategies import ModelParallel
+from simperf.training.strategies import DataExchange, ModelParallel
 from simperf.workload.routing import Routing
 from simperf.workload.transformers import Transformer
 
@@ -61,7 +61,7 @@ def time(result):
 )
 def test_every_rank_played_takes_as_long(sizes, load, capacity, bucket, sharded):
     layout = {**sizes, "sharding": "zero-1" if sharded else "none"}
-    options = {"routing": Routing(load, capacity=capacity), "bucket": bucket}
+    options = {"routing": Routing(load, capacity=capacity), "exchange": DataExchange(bucket=bucket)}
     few, every = run(layout, **options), run(layout, set={"program.exact": "yes"}, **options)
     assert time(few) == pytest.approx(time(every), rel=1e-9)
 
@@ -123,3 +123,14 @@ def test_a_file_says_the_same_as_a_call():
     result = run({"dp": 8, "ep": 4}, routing=Routing(capacity=1.0, padded=True))
     again = simperf.run(simperf.make_scenario(result.scenario))
     assert time(again) == time(result)
+
+
+@pytest.mark.parametrize("layout", [{"sharding": "zero-3"}, {"sharding": "zero-1", "dp_replicate": 2}])
+def test_experts_of_their_own_are_not_shared_beside(layout):
+    with pytest.raises(InputError, match="not played yet"):
+        run({"dp": 8, "ep": 2, **layout})
+
+
+def test_experts_that_every_rank_has_are_shared_like_other_weights():
+    few, every = (run({"dp": 4, "sharding": "zero-3"}, set=more) for more in (None, {"program.exact": "yes"}))
+    assert few.metrics["time per step"].value == pytest.approx(every.metrics["time per step"].value, rel=1e-9)

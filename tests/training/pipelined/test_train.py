@@ -2,7 +2,7 @@
 
 import pytest
 
-from simperf import Layout, ModelParallel, StageMessages, Transformer, train
+from simperf import DataExchange, Layout, ModelParallel, StageMessages, Transformer, train
 from simperf.errors import InputError
 
 MODEL = Transformer(layers=4, hidden=1024, heads=16, vocabulary=32000, sequence=1024, tied=True, norm="layer")
@@ -16,7 +16,9 @@ def run(layout=None, *, model=MODEL, batch=8, set=None, on="dgx-a100-x4", **opti
 
 
 def test_a_job_tells_throughput_and_where_each_stage_spends_its_step():
-    result = run({"sharding": "zero-1"}, bucket=4e6, overlap_weights=True, sequence_parallel=True)
+    result = run(
+        {"sharding": "zero-1"}, exchange=DataExchange(bucket=4e6, overlap_weights=True), sequence_parallel=True
+    )
     metrics = {name: one.value for name, one in result.metrics.items()}
     time = metrics["time per step"]
     assert metrics["tokens per second per GPU"] == pytest.approx(8 * 1024 / time / 8)
@@ -48,14 +50,14 @@ def test_every_rank_played_takes_as_long():
         ({"pp": 3, "tp": 1}, {}, "stage_layers"),
         ({"tp": 3}, {}, "tp = 3 does not divide"),
         ({"cp": 2}, {}, "context parallelism"),
-        ({"sharding": "zero-3"}, {}, "zero-1"),
+        ({"sharding": "zero-2"}, {}, "the size of a bucket"),
         ({}, {"microbatch": 3}, "6 or 12"),
         ({}, {"chunks": 2}, "interleaved"),
         ({}, {"schedule": "2f2b"}, "2f2b"),
         ({}, {"schedule": "dualpipe"}, "two copies"),
         ({}, {"stage_layers": (1, 2)}, "make 4"),
         ({}, {"stage_layers": (1, 1, 2)}, "2 numbers"),
-        ({}, {"overlap_weights": True}, "zero-1"),
+        ({}, {"exchange": DataExchange(overlap_weights=True)}, "zero-1"),
         ({}, {"messages": StageMessages(scattered=True), "sequence_parallel": True}, "scattered"),
         ({"dp": 64}, {}, "at most 32"),
     ],

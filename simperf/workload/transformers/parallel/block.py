@@ -101,6 +101,7 @@ class Block:
             backward.free("output")
             backward.again("")
         self._backward(backward, gradient)
+        backward.end()
         assert len(backward.tensors) == 1, backward.tensors  # the gradient of its input
         every = tuple(sizes.model.block_weights("block", dense=self.dense))
         shared = tuple(one for one in every if ".experts." not in one.name)

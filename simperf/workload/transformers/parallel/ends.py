@@ -46,6 +46,7 @@ class Embedding:
         backward = PassRecord(held=kept)
         backward.hold("output.gradient", sizes.local)
         self._backward(backward)
+        backward.end()
         assert backward.tensors == ("tokens",), backward.tensors
         held = sum(one.nbytes for one in kept)
         first = [one for one in _ends(sizes) if not one.name.startswith(("norm.", "head."))]
@@ -145,7 +146,6 @@ class Embedding:
         op = replace(op, kind="embedding_dense_backward", nbytes_written=width * elements, holds=width * elements)
         record.op(op, f"{name}.gradient", makes=[Kept(f"{name}.gradient", width * elements)])
         accumulated(record, name, elements, self.kernels, sizes)
-        record.free(f"{name}.gradient")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +170,7 @@ class Head:
         kept = forward.kept(("input", *self._norm.kept, "targets", "target.mask", self._probabilities))
         backward = PassRecord(held=kept)
         self._backward(backward)
+        backward.end()
         assert len(backward.tensors) == 1, backward.tensors  # the gradient of its input
         held = sum(one.nbytes for one in kept)
         last = [one for one in _ends(sizes) if one.name.startswith(("norm.", "head."))]

@@ -46,7 +46,8 @@ class _Grouped:
     @property
     def placeholders(self) -> tuple[Kept, ...]:
         """Memory in place of its gradient, named by the shape of an expert's."""
-        if self.kernels.placeholders == "none" or self.kernels.gradient_accumulation != "fused":
+        fused = self.kernels.gradient_accumulation == "fused" and not self.sizes.fresh_gradients
+        if self.kernels.placeholders == "none" or not fused:
             return ()
         size = self.sizes.width * self.fan_in * self.fan_out
         return (Kept(f"gradient {self.fan_out} x {self.fan_in}", size),)
@@ -60,7 +61,8 @@ class _Grouped:
         sizes, experts, made = self.sizes, self.experts, f"{self.name}.input.gradient"
         op = self._product(matmul(1, self.fan_in, k=self.fan_out, dtype=sizes.precision))
         record.op(op, made, makes=[Kept(made, sizes.width * experts.rows * self.fan_in)])
-        fused, elements = self.kernels.gradient_accumulation == "fused", self.fan_in * self.fan_out
+        fused = self.kernels.gradient_accumulation == "fused" and not sizes.fresh_gradients
+        elements = self.fan_in * self.fan_out
         into = gradient_width(self.kernels, sizes) if fused else sizes.width
         mean = max(1, round(experts.rows / max(1, experts.active)))
         one = weight_product(self.fan_out, self.fan_in, k=mean, dtype=sizes.precision, into=into, adds=fused)
@@ -78,7 +80,6 @@ class _Grouped:
         record.op(product, f"{name}.gradient", makes=() if fused else held, weights=True)
         if not fused:
             accumulated(record, name, elements * experts.count, self.kernels, sizes)
-            record.free(f"{name}.gradient")
         record.free(gradient, x)
         return made
 
@@ -291,7 +292,7 @@ class Mixture:
         made = [Kept("router.weight.gradient", width * elements)]
         record.op(op, "router.weight.gradient", makes=made, weights=True)
         accumulated(record, "router.weight", elements, self.kernels, sizes)
-        record.free("router.weight.gradient", "router.gradient", *([x] if x else []))
+        record.free("router.gradient", *([x] if x else []))
         return found
 
     def _exchange(

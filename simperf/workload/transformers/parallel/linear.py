@@ -71,7 +71,8 @@ class Linear:
     @property
     def placeholders(self) -> tuple[Kept, ...]:
         """Memory in place of its gradient, named by its shape."""
-        if self.kernels.placeholders == "none" or self.kernels.gradient_accumulation != "fused":
+        fused = self.kernels.gradient_accumulation == "fused" and not self.sizes.fresh_gradients
+        if self.kernels.placeholders == "none" or not fused:
             return ()
         name = f"gradient {self.fan_out} x {self.fan_in}"
         return (Kept(name, self.sizes.width * self.fan_in * self.fan_out),)
@@ -167,8 +168,8 @@ class Linear:
 
     def _weight(self, record: PassRecord) -> None:
         """The gradient of the weight, added up over micro-batches."""
-        fused = self.kernels.gradient_accumulation == "fused"
         name, sizes = f"{self.name}.weight", self.sizes
+        fused = self.kernels.gradient_accumulation == "fused" and not sizes.fresh_gradients
         into = gradient_width(self.kernels, sizes) if fused else sizes.width
         tokens, precision = self.tokens, sizes.precision
         op = weight_product(self.fan_out, self.fan_in, k=tokens, dtype=precision, into=into, adds=fused)
@@ -178,14 +179,21 @@ class Linear:
         elements = self.fan_in * self.fan_out
         record.op(op, f"{name}.gradient", makes=[Kept(f"{name}.gradient", sizes.width * elements)], weights=True)
         accumulated(record, name, elements, self.kernels, sizes)
-        record.free(f"{name}.gradient")
 
 
 def accumulated(record: PassRecord, name: str, elements: int, kernels: LayerKernels, sizes: RankSizes) -> None:
-    """The kernel that adds a gradient to that of the micro-batches before."""
+    """Add a gradient to that of the micro-batches before, or keep it to the end of the layer's pass."""
+    gradient = f"{name}.gradient"
+    if sizes.fresh_gradients:
+        if gradient not in record.tensors:
+            record.hold(gradient, sizes.width * elements)
+        record.own(gradient)
+        return
     into = gradient_width(kernels, sizes)
     op = each("add", elements, read=sizes.width + into, written=into, dtype="fp32" if into == 4 else sizes.precision)
     record.op(op, f"{name}.accumulate", weights=True)
+    if gradient in record.tensors:
+        record.free(gradient)
 
 
 def gradient_width(kernels: LayerKernels, sizes: RankSizes) -> float:

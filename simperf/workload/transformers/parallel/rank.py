@@ -111,7 +111,7 @@ class RankPasses:
         syncs = [Sync("all-reduce", name, _SINGLE, f"clip.{name}") for name in over]
         return (replace(total, name="clip.norm"), *syncs)
 
-    def update(self, elements: int) -> tuple[Op, ...]:
+    def update(self, elements: int, *, copies: bool = True) -> tuple[Op, ...]:
         """Adam over so many weights that this rank owns, and what goes before and behind it.
 
         Gradients narrower than fp32 are copied to fp32; with fp16 they are divided by the scale of the loss and checked
@@ -122,13 +122,15 @@ class RankPasses:
         ----------
         elements : int
             With optimizer states divided over data-parallel ranks the part of one.
+        copies : bool
+            Whether weights are copied from those in fp32 now, not when they are gathered.
         """
         weights, gradients = self.weight_width, self.gradient_width
         steps = [("gradients.copy", "copy", 0.0, gradients, _SINGLE, "copy")] if gradients < _SINGLE else []
         if self.sizes.precision == "fp16":
             steps.append(("gradients.unscale", "mul", 2.0, _SINGLE, _SINGLE, "elementwise"))
         steps.append(("adam", "adam", _ADAM, 4 * _SINGLE, 3 * _SINGLE, "optimizer"))
-        if weights < _SINGLE:
+        if weights < _SINGLE and copies:
             steps.append(("weights.copy", "copy", 0.0, _SINGLE, weights, "copy"))
         return tuple(
             replace(
@@ -170,6 +172,7 @@ def rank_passes(
     precision: str = "bf16",
     scattered: bool = False,
     spread: Spread | None = None,
+    fresh_gradients: bool = False,
 ) -> RankPasses:
     """What one of `tp` ranks computes of a model, the same on each.
 
@@ -194,6 +197,9 @@ def rank_passes(
         each rank has a part only.
     spread : Spread, optional
         Of experts over ranks, and of tokens over experts; each rank has all experts by default.
+    fresh_gradients : bool
+        Whether a layer's gradients are tensors of their own up to the end of its backward pass, where they are reduced;
+        otherwise they are added to those of the micro-batches before.
 
     Raises
     ------
@@ -234,6 +240,7 @@ def rank_passes(
         etp=over.etp,
         routing=over.routing,
         place=over.place,
+        fresh_gradients=fresh_gradients,
     )
     if model.kv_rank and kernels.attention != "flash":
         message = "latent attention is played in one kernel"

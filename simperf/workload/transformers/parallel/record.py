@@ -31,6 +31,7 @@ class PassRecord:
         self._tensors: dict[str, float] = {}
         self._now = self._peak = 0.0
         self._prefix = ""
+        self._owned: list[str] = []
         for one in held:
             self.hold(one.name, one.nbytes)
 
@@ -96,6 +97,15 @@ class PassRecord:
         """Call a tensor by another name."""
         assert to not in self._tensors, to
         self._tensors[to] = self._tensors.pop(name)
+
+    def own(self, name: str) -> None:
+        """A gradient of a weight stays up to the end of the pass."""
+        self._owned.append(name)
+
+    def end(self) -> None:
+        """The pass is over, and gradients of weights that it owns are reduced."""
+        self.free(*self._owned)
+        self._owned.clear()
 
     def kept(self, names: Iterable[str]) -> tuple[Kept, ...]:
         """Of all tensors that exist those of these names; the others are freed."""

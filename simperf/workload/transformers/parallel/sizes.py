@@ -49,6 +49,8 @@ class RankSizes:
         Of tokens to experts.
     place : int
         Of the rank among those that the experts are spread over.
+    fresh_gradients : bool
+        Whether gradients of weights are tensors of their own, not added to those of the micro-batches before.
 
     Raises
     ------
@@ -72,6 +74,7 @@ class RankSizes:
     etp: int = 0
     routing: Routing = field(default_factory=Routing)
     place: int = 0
+    fresh_gradients: bool = False
 
     def __post_init__(self) -> None:
         problems = [

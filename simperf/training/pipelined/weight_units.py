@@ -1,0 +1,85 @@
+"""Units of fully sharded data parallelism: layers whose weights are gathered together and given back together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from simperf.training.pipelined.work import Bucket, WeightUnit
+from simperf.training.strategies import DataExchange
+from simperf.workload.op import Op
+from simperf.workload.transformers.parallel.operations import each
+from simperf.workload.transformers.passes import LayerPasses
+
+__all__ = ["UnitBytes", "weight_units"]
+
+#: layers that are one unit with each other, as the root module: they are not in any block
+ROOT = ("embedding", "head")
+
+
+class UnitBytes(NamedTuple):
+    """Bytes of an element of a unit, by what it is.
+
+    Parameters
+    ----------
+    gathered : float
+        A weight on its way [B].
+    product : float
+        A gradient as the backward pass makes it, or as it is added up over micro-batches [B].
+    reduced : float
+        A gradient on its way [B].
+    """
+
+    gathered: float = 2.0
+    product: float = 2.0
+    reduced: float = 4.0
+
+
+def weight_units(
+    chunk: int, layers: Sequence[LayerPasses], options: DataExchange, nbytes: UnitBytes, *, stages: int
+) -> tuple[WeightUnit, ...]:
+    """Units of a chunk, in the order of the forward pass.
+
+    Parameters
+    ----------
+    chunk : int
+        Of the stage.
+    layers : sequence of LayerPasses
+        Of the chunk.
+    options : DataExchange
+    nbytes : UnitBytes
+    stages : int
+        Of the pipeline.
+
+    Examples
+    --------
+    >>> from simperf.workload.transformers.dimensions import Weight
+    >>> names = ["embedding", "block", "block", "head"]
+    >>> layers = [LayerPasses(name, (), (), (), (), (), 0.0, 0.0, (Weight("w", (10,)),)) for name in names]
+    >>> units = weight_units(0, layers, DataExchange(), UnitBytes(), stages=1)
+    >>> [(one.bucket.layers, one.reshard) for one in units]
+    [((0, 3), False), ((1,), True), ((2,), False)]
+    """
+    root = tuple(index for index, layer in enumerate(layers) if layer.name in ROOT)
+    blocks = [(index,) for index in range(len(layers)) if index not in root]
+    last = blocks[-1] if blocks else ()
+    found = []
+    for own in sorted([*([root] if root else []), *blocks]):
+        weights = sum(layers[index].parameters for index in own)
+        if weights:
+            never = options.reshard == "never" or (options.reshard == "auto" and (stages > 1 or own == last))
+            found.append(
+                WeightUnit(
+                    Bucket(chunk, own[0], own, weights),
+                    reshard=own != root and not never,
+                    spread=(_copy("weights.spread", weights, nbytes.gathered, nbytes.gathered),),
+                    pack=(_copy("gradients.pack", weights, nbytes.product, nbytes.reduced),),
+                )
+            )
+    return tuple(found)
+
+
+def _copy(name: str, elements: int, read: float, written: float) -> Op:
+    op = each("copy", elements, flops=0.0, read=read, written=written, dtype="fp32", family="copy")
+    return replace(op, name=name)
