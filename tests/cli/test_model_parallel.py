@@ -123,7 +123,7 @@ def test_samples_give_intervals(simperf, tiny):
     [
         ("layout.tp=3", "at most 8 ranks"),
         ("layout.cp=2", "at most 8 ranks"),
-        ("layout.sharding=zero-3", "none, or zero-1"),
+        ("layout.sharding=zero-2", "the size of a bucket"),
         ("program.chunks=2", 'schedule = "interleaved"'),
         ("program.schedule=1f1", "did you mean '1f1b'"),
         ("program.batch=5", "4 or 6"),
