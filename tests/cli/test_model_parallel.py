@@ -76,6 +76,8 @@ def test_a_run_is_saved_shown_and_traced(simperf, tiny, tmp_path):
     times = json.loads((tmp_path / "r.json").read_text())["times"]
     sent = {(one["stage"], one["dimension"]) for one in times if one["activity"] == "communication"}
     assert sent >= {(stage, dimension) for stage in (0, 1) for dimension in ("tp", "pp", "dp")}
+    (messages,) = [one for one in times if (one["stage"], one["dimension"]) == (0, "pp")]
+    assert 0 < messages["exposed"] < metrics["stage 0: bubble"], "a wait for the other stage is no communication"
 
 
 def test_variants_are_compared(simperf, tiny):
