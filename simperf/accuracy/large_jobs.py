@@ -70,6 +70,8 @@ def _scenario(case: LargeCase, machine: dict[str, Any]) -> Scenario:
         program["sequence_parallel"] = False
     elif how.sequence_parallel is not None:
         program["sequence_parallel"] = how.sequence_parallel
+    if how.layout.cp > 1:
+        program["context_exchange"] = how.context_exchange
     if how.routing.capacity:
         program |= {"expert_capacity": how.routing.capacity, "pad_experts": how.routing.padded}
     if how.gradients:

@@ -22,6 +22,8 @@ _RECOMPUTE: Mapping[str, Recomputation] = {
     "selective": "selective",
     "selective (attention core)": "selective",
 }
+#: exchange of keys and values of a case, as Transformer Engine calls it -> of a job
+_CONTEXT = {"p2p": "ring", "all_gather": "all-gather", "a2a": "all-to-all"}
 _SHARDING: Mapping[str, Sharding] = {"0": "none", "1": "zero-1", "2": "zero-2", "3": "zero-3", "None": "none"}
 #: precision of a case -> of weights and activations
 _PRECISION = {"bf16": "bf16", "fp16": "fp16", "fp32": "fp32", "fp16/bf16 mixed": "fp16", "amp_bf16": "bf16"}
@@ -60,6 +62,8 @@ class LargeLayout:
         Layers of each part of the pipeline, where they are not even.
     routing : Routing
         Of tokens to experts.
+    context_exchange : str
+        How ranks that share sequences exchange keys and values.
     """
 
     layout: Layout
@@ -77,6 +81,7 @@ class LargeLayout:
     framework: str
     stage_layers: tuple[int, ...] = ()
     routing: Routing = field(default_factory=Routing)
+    context_exchange: str = "ring"
 
     @property
     def microbatches(self) -> int:
@@ -147,12 +152,26 @@ def large_layout(
         str(how.get("framework") or ""),
         _stage_layers(how, shape, layout.pp * chunks, assumed),
         _routing(how, shape, assumed),
+        _context_exchange(how, layout, assumed),
     )
 
 
 def _choice(how: Mapping[str, Any], key: str) -> bool | None:
     """A choice, or None where it is not printed."""
     return how[key] if isinstance(how.get(key), bool) else None
+
+
+def _context_exchange(how: Mapping[str, Any], layout: Layout, assumed: list[str]) -> str:
+    """How ranks that share sequences exchange keys and values."""
+    if layout.cp == 1:
+        return "ring"
+    printed = str(how.get("cp_comm") or "")
+    if not printed:
+        assumed.append("keys and values go around a ring")
+        return "ring"
+    if printed not in _CONTEXT:
+        raise ValueError(f"context parallelism by {printed!r}")
+    return _CONTEXT[printed]
 
 
 def _routing(how: Mapping[str, Any], shape: Mapping[str, Any], assumed: list[str]) -> Routing:

@@ -48,7 +48,7 @@ _LOCAL_SGD = Section.of(LocalSGD, "algorithm", "options", "every", "accumulate",
 _MODEL_PARALLEL = Section.of(
     ModelParallel,
     *("options", "microbatch", "schedule", "chunks", "stage_layers", "recompute", "recompute_layers"),
-    *("sequence_parallel", "clip"),
+    *("sequence_parallel", "clip", "context_exchange"),
 )
 _MESSAGES = Section.of(
     StageMessages, overlap_messages="overlap", synchronous_messages="synchronous", scatter_messages="scattered"
@@ -88,7 +88,7 @@ KERNELS = Section.of(
 #: kernels of a layer that a layout divides
 _DIVIDED = Section.of(
     LayerKernels,
-    *("gradient_accumulation", "placeholders", "gradient_overlap", "cross_entropy"),
+    *("gradient_accumulation", "placeholders", "gradient_overlap", "cross_entropy", "expert_products"),
     rotary_kernels="rotary",
     activation_kernels="activation",
     residual_kernels="residual",

@@ -296,11 +296,11 @@ class Job:
         if layout is None:
             message, expected = "a layout is needed: ranks along each dimension", "[layout] with tp, pp and dp"
             return [Problem(message, key="layout", expected=expected)]
-        problems = [
-            Problem(f"{name} parallelism cannot be played yet", key=f"layout.{key}", value=str(size), expected="1")
-            for key, name in (("cp", "context"),)
-            if (size := getattr(layout, key)) > 1
-        ]
+        assert isinstance(self.strategy, ModelParallel)
+        problems, exchange = list[Problem](), self.strategy.context_exchange
+        if layout.cp == 1 and exchange != type(self.strategy)().context_exchange:
+            message, expected = "every rank has whole sequences", "layout.cp above 1, or no context_exchange"
+            problems.append(Problem(message, key="context_exchange", value=exchange, expected=expected))
         count, devices = len(self.devices.nodes) or self.devices.gpus, self.devices
         if count and count != layout.ranks:
             key, message = "devices" if devices.nodes else "gpus", "the layout has another number of ranks"

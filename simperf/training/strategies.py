@@ -229,6 +229,8 @@ class ModelParallel:
         of tokens to experts
     exchange : DataExchange
         how data-parallel ranks send each other gradients and weights
+    context_exchange : str
+        how ranks that share sequences exchange keys and values: around a ring, gathered, or tokens for heads
     options : mapping of str to object
         of nccl: network, in_network, version, protocol
     """
@@ -244,6 +246,7 @@ class ModelParallel:
     clip: bool = True
     routing: Routing = field(default_factory=Routing)
     exchange: DataExchange = field(default_factory=DataExchange)
+    context_exchange: Literal["ring", "all-gather", "all-to-all"] = "ring"
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

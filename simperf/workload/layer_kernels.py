@@ -56,6 +56,8 @@ class LayerKernels:
         a tensor for each shape, kept for all layers
     gradient_overlap : str
         backward: a tensor-parallel collective runs beside the matrix product that does not need it, or alone
+    expert_products : str
+        matrix products of a rank's experts: one kernel for all, or one after the other
     """
 
     attention: Literal["flash", "fused-softmax", "unfused"] = "flash"
@@ -71,6 +73,7 @@ class LayerKernels:
     gradient_accumulation: Literal["fused", "unfused"] = "unfused"
     placeholders: Literal["none", "by-shape"] = "none"
     gradient_overlap: Literal["beside", "alone"] = "beside"
+    expert_products: Literal["together", "each"] = "together"
 
     @property
     def library(self) -> str:

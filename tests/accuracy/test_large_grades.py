@@ -59,10 +59,10 @@ def test_memory_of_each_stage_is_graded_once(tmp_path):
 
 
 def test_what_a_job_refuses_is_left_out_with_its_reason(tmp_path):
-    (one,) = cases_of(tmp_path, with_(parallelism={"cp": 2, "dp": 2}))
+    (one,) = cases_of(tmp_path, with_(parallelism={"ep": 2}))
     (left,) = grade([one], case_time, None)
     assert isinstance(left, LeftOut)
-    assert "context parallelism cannot be played yet" in left.reasons[0]
+    assert "the model has no experts" in left.reasons[0]
     assert reasons_counted([left, left]) == {("new", left.reasons[0]): 2}
 
 

@@ -196,7 +196,7 @@ def _passes(model: Dimensions, layout: Layout, strategy: ModelParallel, *, again
         recompute=strategy.recompute if again else "none",
         precision=precision.matrix,
         scattered=strategy.messages.scattered,
-        spread=Spread(layout.ep, layout.etp, strategy.routing, place),
+        spread=Spread(layout.ep, layout.etp, strategy.routing, place, layout.cp, strategy.context_exchange),
         fresh_gradients=_reduces_each(layout, strategy),
     )
 

@@ -49,7 +49,7 @@ def test_every_rank_played_takes_as_long():
     [
         ({"pp": 3, "tp": 1}, {}, "stage_layers"),
         ({"tp": 3}, {}, "tp = 3 does not divide"),
-        ({"cp": 2}, {}, "context parallelism"),
+        ({"cp": 3}, {}, "two chunks"),
         ({"sharding": "zero-2"}, {}, "the size of a bucket"),
         ({}, {"microbatch": 3}, "6 or 12"),
         ({}, {"chunks": 2}, "interleaved"),

@@ -10,11 +10,9 @@ from simperf.workload.kinds.memory import copy
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.op import Op
 from simperf.workload.transformers import arithmetic
+from simperf.workload.transformers.parallel.flash import FlashCore
 from simperf.workload.transformers.parallel.linear import Linear, accumulated
 from simperf.workload.transformers.parallel.operations import (
-    SINGLE,
-    attention_back,
-    attention_forward,
     each,
     norm_back,
     norm_forward,
@@ -52,7 +50,7 @@ class Attention:
     def core(self) -> tuple[str, ...]:
         """Tensors inside of attention that its backward pass reads."""
         if self.kernels.attention == "flash":
-            return ("attention.statistics",)
+            return self._flash.core
         dropped = ("attention.mask", "attention.dropped") if self.sizes.model.dropout else ()
         return ("attention.softmax", *dropped)
 
@@ -115,18 +113,16 @@ class Attention:
                 record.op(
                     copy(sizes.tokens * sizes.queries, dtype=sizes.precision), name, makes=[made], frees=[name[0]]
                 )
-        self.core_forward(record)
-        record.hold("attention.output", width * sizes.tokens * sizes.queries)
-        if self.kernels.attention != "flash":
-            record.op(copy(sizes.tokens * sizes.queries, dtype=sizes.precision), "attention.copy")
-            record.free("attention.heads")
-
-    def core_forward(self, record: PassRecord) -> None:
-        """Operations between queries, keys and values and the result."""
         if self.kernels.attention == "flash":
-            record.hold("attention.statistics", SINGLE * self.sizes.microbatch * self.sizes.heads * self._tokens)
-            record.op(self._flash(), "attention")
+            self._flash.forward(record)
             return
+        self._core(record)
+        record.hold("attention.output", width * sizes.tokens * sizes.queries)
+        record.op(copy(sizes.tokens * sizes.queries, dtype=sizes.precision), "attention.copy")
+        record.free("attention.heads")
+
+    def _core(self, record: PassRecord) -> None:
+        """Operations between queries, keys and values and the result of each head, where scores are in memory."""
         sizes, width, scores = self.sizes, self.sizes.width, self._scores
         fused = self.kernels.attention == "fused-softmax"
         record.op(self._product(self._tokens, self._tokens, sizes.model.head_width), "attention.scores")
@@ -147,9 +143,11 @@ class Attention:
 
     def core_again(self, record: PassRecord) -> None:
         """The inside of attention again, whose result the output projection has kept."""
-        self.core_forward(record)
-        if self.kernels.attention != "flash":
-            record.free("attention.heads")
+        if self.kernels.attention == "flash":
+            self._flash.again(record)
+            return
+        self._core(record)
+        record.free("attention.heads")
 
     def backward(self, record: PassRecord, gradient: str, x: str) -> str:
         """Gradients down to that of the norm's output `x`, which is freed; its name."""
@@ -159,7 +157,7 @@ class Attention:
             for name, size in (("q", sizes.queries), ("k", sizes.keys), ("v", sizes.keys))
         ]
         if self.kernels.attention == "flash":
-            record.op(attention_back(self._flash()), "attention.gradient", makes=made)
+            self._flash.backward(record, gradient)
         else:
             self._written_back(record, made)
         record.free(gradient, *self.core, "q", *self._keys_and_values)
@@ -184,23 +182,16 @@ class Attention:
 
     @property
     def _tokens(self) -> int:
-        return self.sizes.model.sequence
+        return self.sizes.context
 
     @property
     def _scores(self) -> int:
         return self.sizes.microbatch * self.sizes.heads * self._tokens**2
 
-    def _flash(self) -> Op:
-        sizes = self.sizes
-        return attention_forward(
-            sizes.microbatch,
-            sizes.heads,
-            sizes.kv_heads,
-            tokens=self._tokens,
-            width=sizes.model.head_width,
-            dtype=sizes.precision,
-            library=self.kernels.library,
-        )
+    @property
+    def _flash(self) -> FlashCore:
+        sizes, width = self.sizes, self.sizes.model.head_width
+        return FlashCore(sizes, self.kernels, ("q", "k", "v"), sizes.heads, sizes.kv_heads, width, width)
 
     def _product(self, m: int, n: int, k: int) -> Op:
         """A matrix product for each head of each sequence."""

@@ -84,7 +84,7 @@ class Embedding:
             record.sync("all-reduce", sizes.whole, "embed.reduce")
         x = "scattered" if scatters else "found"
         if model.positions == "learned":
-            places = embedding(model.sequence, sizes.hidden, dtype=dtype)
+            places = embedding(sizes.context, sizes.hidden, dtype=dtype)
             record.op(places, "position", makes=[Kept("places", sizes.whole / sizes.microbatch)])
             added = each("add", n, read=(1 + 1 / sizes.microbatch) * width, written=width, dtype=dtype)
             record.op(added, "position.add", makes=[Kept("sum", sizes.whole)], frees=(x, "places"))
@@ -124,7 +124,7 @@ class Embedding:
         if sizes.microbatch > 1:
             record.op(copy(n, dtype=dtype), "embed.transpose.back")
         if model.positions == "learned":
-            places = model.sequence * sizes.hidden
+            places = sizes.context * sizes.hidden
             if sizes.microbatch > 1:
                 total = each("sum", n, read=width, written=width / sizes.microbatch, dtype=dtype, family="reduction")
                 record.op(total, "position.sum")

@@ -130,10 +130,10 @@ class ExpertSizes:
         return self.of_places[self.place]
 
     @property
-    def active(self) -> int:
-        """Experts of this rank that get any row."""
+    def own(self) -> tuple[int, ...]:
+        """Rows of each of this rank's experts."""
         each = self.count
-        return sum(rows > 0 for rows in self.loads[self.place * each : (self.place + 1) * each])
+        return self.loads[self.place * each : (self.place + 1) * each]
 
     @property
     def sent(self) -> float:

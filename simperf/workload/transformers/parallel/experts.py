@@ -5,8 +5,9 @@ rank chooses experts for its tokens, copies a row for each of them, and sends th
 there they are sorted by expert, and what the products make goes the same way back. The score of an expert multiplies
 its rows in the activation. Lepikhin et al., "GShard", ICLR 2021; Fedus et al., "Switch Transformers", JMLR 2022.
 
-Experts of a rank are multiplied in one kernel, whose rows are those of all of them. Not modelled: that the process
-waits for the numbers of rows where experts take any number, sorts inside of the router, and losses for even loads.
+Experts of a rank are multiplied in one kernel, whose rows are those of all of them, or one after the other. Not
+modelled: that the process waits for the numbers of rows where experts take any number, sorts inside of the router, and
+losses for even loads.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ __all__ = ["Mixture"]
 
 @dataclass(frozen=True, slots=True)
 class _Grouped:
-    """A matrix of each expert of the rank, multiplied with the expert's rows in one kernel."""
+    """A matrix of each expert of the rank, multiplied with the expert's rows."""
 
     name: str
     fan_in: int
@@ -52,51 +53,78 @@ class _Grouped:
         size = self.sizes.width * self.fan_in * self.fan_out
         return (Kept(f"gradient {self.fan_out} x {self.fan_in}", size),)
 
-    def forward(self, record: PassRecord, x: str, made: str) -> None:
-        op = self._product(linear(1, self.fan_in, fan_out=self.fan_out, bias=False, dtype=self.sizes.precision))
-        record.op(op, self.name, makes=[Kept(made, self.sizes.width * self.experts.rows * self.fan_out)])
+    def forward(self, record: PassRecord, made: str) -> None:
+        """The product with its rows; what it makes is called `made`."""
+        one = linear(1, self.fan_in, fan_out=self.fan_out, bias=False, dtype=self.sizes.precision)
+        for number, op in self._products(one):
+            record.op(op, f"{self.name}{number}")
+        record.hold(made, self.sizes.width * self.experts.rows * self.fan_out)
 
     def backward(self, record: PassRecord, gradient: str, x: str) -> str:
         """Gradients of what it read and of the weights; the name of the former."""
         sizes, experts, made = self.sizes, self.experts, f"{self.name}.input.gradient"
-        op = self._product(matmul(1, self.fan_in, k=self.fan_out, dtype=sizes.precision))
-        record.op(op, made, makes=[Kept(made, sizes.width * experts.rows * self.fan_in)])
+        record.hold(made, sizes.width * experts.rows * self.fan_in)
+        for number, op in self._products(matmul(1, self.fan_in, k=self.fan_out, dtype=sizes.precision)):
+            record.op(op, f"{made}{number}")
         fused = self.kernels.gradient_accumulation == "fused" and not sizes.fresh_gradients
         elements = self.fan_in * self.fan_out
-        into = gradient_width(self.kernels, sizes) if fused else sizes.width
-        mean = max(1, round(experts.rows / max(1, experts.active)))
-        one = weight_product(self.fan_out, self.fan_in, k=mean, dtype=sizes.precision, into=into, adds=fused)
-        scale, rows = experts.active, experts.rows
-        product = replace(
-            one,
-            flops=2.0 * rows * elements,
-            nbytes_read=scale * one.nbytes_read,
-            nbytes_written=scale * one.nbytes_written,
-            holds=scale * one.holds,
-            elements=scale * one.elements,
-            gemm=Gemm(max(1, scale), self.fan_out, self.fan_in, mean),
-        )
-        name, held = f"{self.name}.weight", [Kept(f"{self.name}.weight.gradient", sizes.width * elements * scale)]
-        record.op(product, f"{name}.gradient", makes=() if fused else held, weights=True)
+        name = f"{self.name}.weight"
+        if not fused:
+            record.hold(f"{name}.gradient", sizes.width * elements * experts.count)
+        for number, op in self._weight_products(fused=fused):
+            record.op(op, f"{name}.gradient{number}", weights=True)
         if not fused:
             accumulated(record, name, elements * experts.count, self.kernels, sizes)
         record.free(gradient, x)
         return made
 
-    def _product(self, one: Op) -> Op:
+    def _kernels(self) -> Iterator[tuple[str, int, int]]:
+        """End of a kernel's name, its experts, and their rows together."""
+        own = [rows for rows in self.experts.own if rows]
+        if self.kernels.expert_products == "together":
+            yield "", len(own), sum(own)
+        else:
+            for number, rows in enumerate(own):
+                yield f".{number}", 1, rows
+
+    def _products(self, one: Op) -> Iterator[tuple[str, Op]]:
         """The product of one row with one expert's matrix, for all rows and experts."""
-        experts, gemm, width = self.experts, one.gemm, self.sizes.width
+        gemm, width = one.gemm, self.sizes.width
         assert gemm is not None
-        rows, active = experts.rows, max(1, experts.active)
-        return replace(
-            one,
-            flops=2.0 * rows * gemm.n * gemm.k,
-            nbytes_read=width * (rows * gemm.k + experts.active * gemm.n * gemm.k),
-            nbytes_written=width * rows * gemm.n,
-            holds=width * rows * gemm.n,
-            elements=float(rows * gemm.n),
-            gemm=Gemm(active, max(1, round(rows / active)), gemm.n, gemm.k),
-        )
+        for number, experts, rows in self._kernels():
+            made = float(rows * gemm.n)
+            yield (
+                number,
+                replace(
+                    one,
+                    flops=2.0 * made * gemm.k,
+                    nbytes_read=width * (rows * gemm.k + experts * gemm.n * gemm.k),
+                    nbytes_written=width * made,
+                    holds=width * made,
+                    elements=made,
+                    gemm=Gemm(max(1, experts), max(1, round(rows / max(1, experts))), gemm.n, gemm.k),
+                ),
+            )
+
+    def _weight_products(self, *, fused: bool) -> Iterator[tuple[str, Op]]:
+        """The gradients of the experts' matrices."""
+        sizes = self.sizes
+        into = gradient_width(self.kernels, sizes) if fused else sizes.width
+        for number, experts, rows in self._kernels():
+            mean = max(1, round(rows / max(1, experts)))
+            one = weight_product(self.fan_out, self.fan_in, k=mean, dtype=sizes.precision, into=into, adds=fused)
+            yield (
+                number,
+                replace(
+                    one,
+                    flops=2.0 * rows * self.fan_in * self.fan_out,
+                    nbytes_read=experts * one.nbytes_read,
+                    nbytes_written=experts * one.nbytes_written,
+                    holds=experts * one.holds,
+                    elements=experts * one.elements,
+                    gemm=Gemm(max(1, experts), self.fan_out, self.fan_in, mean),
+                ),
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +185,9 @@ class Mixture:
         self._exchange(record, "dispatch", "rows.scores", "scores", back=False)
         self._sort(record, "rows.arrived", "rows.sorted")
         up, down = self._matrices
-        up.forward(record, "rows.sorted", "experts.up.output")
+        up.forward(record, "experts.up.output")
         self._activation.forward(record)
-        down.forward(record, "experts.activation.output", "experts.down.output")
+        down.forward(record, "experts.down.output")
         self._sort(record, "experts.down.output", "rows.made", back=True)
         self._exchange(record, "combine", "rows.made", "rows.back", back=True)
         made = [Kept("experts.output", sizes.local)]

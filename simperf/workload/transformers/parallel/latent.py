@@ -8,19 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simperf.workload.kinds.attention import latent_attention
 from simperf.workload.layer_kernels import LayerKernels
-from simperf.workload.op import Op
 from simperf.workload.transformers import arithmetic
+from simperf.workload.transformers.parallel.flash import FlashCore
 from simperf.workload.transformers.parallel.linear import Linear, accumulated
 from simperf.workload.transformers.parallel.operations import (
-    SINGLE,
-    attention_back,
     each,
     norm_back,
     norm_forward,
     statistics,
-    with_sums,
 )
 from simperf.workload.transformers.parallel.record import PassRecord
 from simperf.workload.transformers.parallel.sizes import RankSizes
@@ -57,7 +53,7 @@ class LatentAttention:
     @property
     def core(self) -> tuple[str, ...]:
         """Tensors inside of attention that its backward pass reads."""
-        return ("attention.statistics",)
+        return self._flash.core
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -68,9 +64,8 @@ class LatentAttention:
 
     def forward(self, record: PassRecord, x: str) -> None:
         """Operations from the norm's output to ``attention.output``."""
-        sizes, model, width = self.sizes, self.sizes.model, self.sizes.width
+        model, read = self.sizes.model, x
         *down, up, kv_down, kv = self.matrices
-        read = x
         if down:
             record.rename(down[0].forward(record, x), "q.compressed")
             read = self._norm(record, "q", model.q_rank)
@@ -78,25 +73,17 @@ class LatentAttention:
         record.rename(kv_down.forward(record, x), "kv.compressed")
         record.rename(kv.forward(record, self._norm(record, "kv", model.kv_rank)), "kv.heads")
         self._rotate(record, back=False)
-        record.hold("attention.output", width * sizes.tokens * sizes.heads * self._value)
-        self.core_forward(record)
-
-    def core_forward(self, record: PassRecord) -> None:
-        """Operations between queries, keys and values and the result."""
-        sizes = self.sizes
-        record.hold("attention.statistics", SINGLE * sizes.tokens * sizes.heads)
-        record.op(self._attention(), "attention")
+        self._flash.forward(record)
 
     def core_again(self, record: PassRecord) -> None:
         """The inside of attention again, whose result the output projection has kept."""
-        self.core_forward(record)
+        self._flash.again(record)
 
     def backward(self, record: PassRecord, gradient: str, x: str) -> str:
         """Gradients down to that of the norm's output `x`, which is freed; its name."""
         sizes, model, width = self.sizes, self.sizes.model, self.sizes.width
         *down, up, kv_down, kv = self.matrices
-        made = [Kept(f"{name}.gradient", width * size) for name, size in zip(_PARTS, self._widths, strict=True)]
-        record.op(attention_back(self._attention()), "attention.gradient", makes=made)
+        self._flash.backward(record, gradient)
         record.free(gradient, *self.core, *_PARTS, "attention.output")
         self._rotate(record, back=True)
         record.free("keys.gradient", "values.gradient")
@@ -127,19 +114,11 @@ class LatentAttention:
         heads = self.sizes.tokens * self.sizes.heads
         return heads * each_head, heads * each_head, heads * self._value
 
-    def _attention(self) -> Op:
-        sizes, model = self.sizes, self.sizes.model
-        op = latent_attention(
-            sizes.microbatch,
-            sizes.heads,
-            queries=model.sequence,
-            head_dim=model.head_width + model.rope_dim,
-            value_dim=self._value,
-            causal=True,
-            library=self.kernels.library,
-            dtype=sizes.precision,
-        )
-        return with_sums(op)
+    @property
+    def _flash(self) -> FlashCore:
+        sizes, heads = self.sizes, self.sizes.heads
+        width = sizes.model.head_width + sizes.model.rope_dim
+        return FlashCore(sizes, self.kernels, _PARTS, heads, heads, width, self._value, latent=True)
 
     def _norm(self, record: PassRecord, name: str, columns: int) -> str:
         """Normalisation of what is compressed; the name of its output."""

@@ -123,11 +123,28 @@ def weight_product(m: int, n: int, *, k: int, dtype: str, into: float, adds: boo
 
 
 def attention_forward(
-    batch: int, heads: int, kv_heads: int, *, tokens: int, width: int, dtype: str, library: str
+    batch: int,
+    heads: int,
+    kv_heads: int,
+    *,
+    tokens: int,
+    keys: int,
+    width: int,
+    dtype: str,
+    library: str,
+    causal: bool = True,
 ) -> Op:
-    """Causal attention in one kernel, which writes the logarithm of each query's sum."""
+    """Attention in one kernel, which writes the logarithm of each query's sum."""
     op = attention(
-        batch, heads, queries=tokens, head_dim=width, kv_heads=kv_heads, causal=True, library=library, dtype=dtype
+        batch,
+        heads,
+        queries=tokens,
+        keys=keys,
+        head_dim=width,
+        kv_heads=kv_heads,
+        causal=causal,
+        library=library,
+        dtype=dtype,
     )
     return with_sums(op)
 

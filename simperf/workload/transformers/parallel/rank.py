@@ -16,7 +16,7 @@ from simperf.workload.transformers.parallel.block import Block
 from simperf.workload.transformers.parallel.ends import Embedding, Head
 from simperf.workload.transformers.parallel.linear import gradient_width
 from simperf.workload.transformers.parallel.operations import each
-from simperf.workload.transformers.parallel.sizes import RankSizes
+from simperf.workload.transformers.parallel.sizes import ContextExchange, RankSizes
 from simperf.workload.transformers.passes import Item, LayerPasses, Sync
 
 __all__ = ["RankPasses", "Spread", "rank_passes"]
@@ -147,11 +147,11 @@ class RankPasses:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The spread of experts over ranks, and of tokens over experts, as one rank sees it.
+    """The spread of experts and sequences over ranks, and of tokens over experts, as one rank sees it.
 
     Parameters
     ----------
-    ep, etp, routing, place
+    ep, etp, routing, place, cp, context_exchange
         As of `RankSizes`.
     """
 
@@ -159,6 +159,8 @@ class Spread:
     etp: int = 0
     routing: Routing = field(default_factory=Routing)
     place: int = 0
+    cp: int = 1
+    context_exchange: ContextExchange = "ring"
 
 
 def rank_passes(
@@ -196,7 +198,7 @@ def rank_passes(
         Whether each rank sends its part of a message to the next stage, where they gather it. With sequence parallelism
         each rank has a part only.
     spread : Spread, optional
-        Of experts over ranks, and of tokens over experts; each rank has all experts by default.
+        Of experts and sequences over ranks, and of tokens over experts; each rank has all of them by default.
     fresh_gradients : bool
         Whether a layer's gradients are tensors of their own up to the end of its backward pass, where they are reduced;
         otherwise they are added to those of the micro-batches before.
@@ -236,14 +238,16 @@ def rank_passes(
         sequence_parallel=sequence_parallel,
         microbatch=microbatch,
         precision=precision,
+        cp=over.cp,
+        context_exchange=over.context_exchange,
         ep=over.ep,
         etp=over.etp,
         routing=over.routing,
         place=over.place,
         fresh_gradients=fresh_gradients,
     )
-    if model.kv_rank and kernels.attention != "flash":
-        message = "latent attention is played in one kernel"
+    if (model.kv_rank or over.cp > 1) and kernels.attention != "flash":
+        message = "latent attention is played in one kernel" if over.cp == 1 else "such ranks share sequences in no way"
         raise InputError(Problem(message, key="attention", value=kernels.attention, expected="flash"))
     gathers = (Sync("all-gather", "tp", sizes.whole, "message.gather"),) if scattered else ()
     return RankPasses(

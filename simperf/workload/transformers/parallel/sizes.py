@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from simperf.errors import InputError, Problem, nearest_divisors
 from simperf.workload.precision import element_size
@@ -17,6 +18,8 @@ __all__ = ["VOCABULARY_MULTIPLE", "RankSizes"]
 #: Megatron pads the vocabulary to a multiple of this on every rank (NVIDIA/Megatron-LM, arguments.py:
 #: make_vocab_size_divisible_by, 128 by default)
 VOCABULARY_MULTIPLE = 128
+#: how ranks that share sequences exchange keys and values
+ContextExchange: TypeAlias = Literal["ring", "all-gather", "all-to-all"]
 #: precisions that weights and activations have
 _PRECISIONS = ("bf16", "fp16", "fp32")
 #: what no layout divides yet
@@ -43,6 +46,10 @@ class RankSizes:
         Sequences.
     precision : str
         Of weights and activations: ``"bf16"``, ``"fp16"`` or ``"fp32"``.
+    cp : int
+        Ranks that share each sequence.
+    context_exchange : str
+        How these exchange keys and values: ``"ring"``, ``"all-gather"`` or ``"all-to-all"``.
     ep, etp : int
         Ranks that the experts of a layer are spread over, and that share each of them; `etp` is 0 for `tp`.
     routing : Routing
@@ -70,6 +77,8 @@ class RankSizes:
     sequence_parallel: bool = False
     microbatch: int = 1
     precision: str = "bf16"
+    cp: int = 1
+    context_exchange: ContextExchange = "ring"
     ep: int = 1
     etp: int = 0
     routing: Routing = field(default_factory=Routing)
@@ -79,7 +88,7 @@ class RankSizes:
     def __post_init__(self) -> None:
         problems = [
             Problem("a whole number, 1 or more, is expected", key=key, value=repr(value))
-            for key in ("tp", "microbatch")
+            for key in ("tp", "microbatch", "cp")
             if isinstance(value := getattr(self, key), bool) or not isinstance(value, int) or value < 1
         ]
         if self.precision not in _PRECISIONS:
@@ -91,7 +100,7 @@ class RankSizes:
                 message = "such a model is not yet played with a layout"
                 problems.append(Problem(message, key=key, value=str(value).lower(), expected="a dense model without"))
         if not problems:
-            problems += self._indivisible()
+            problems += [*self._indivisible(), *self._unshared()]
         if self.model.experts and self.tp > 1 and not self.sequence_parallel:
             message = "tensor-parallel ranks would send the same tokens to the experts"
             problems.append(Problem(message, key="sequence_parallel", value="false", expected="true, or tp = 1"))
@@ -112,7 +121,7 @@ class RankSizes:
         if model.shared_experts:
             wholes.append(("shared_experts x expert_ffn", model.shared_experts * model.inner_width))
         if self.sequence_parallel:
-            wholes.append(("sequence", model.sequence))
+            wholes.append(("sequence" if self.cp == 1 else "sequence / cp", self.context))
         if kv_heads >= tp:
             wholes.append(("kv_heads", kv_heads))
         elif tp % kv_heads:
@@ -126,6 +135,27 @@ class RankSizes:
                 expected = " or ".join(f"tp = {one}" for one in nearest_divisors(whole, tp))
                 yield Problem(message, key="tp", value=str(tp), expected=expected)
 
+    def _unshared(self) -> Iterator[Problem]:
+        """Why ranks cannot share sequences."""
+        if self.cp == 1:
+            return
+        sequence, key = self.model.sequence, "cp"
+        if sequence % (2 * self.cp):
+            message = (
+                f"each of cp = {self.cp} ranks has two chunks of a sequence: {2 * self.cp} do not divide {sequence}"
+            )
+            near = [one // 2 for one in nearest_divisors(sequence, 2 * self.cp) if one % 2 == 0]
+            expected = " or ".join(f"cp = {one}" for one in near) or "another length of sequences"
+            yield Problem(message, key=key, value=str(self.cp), expected=expected)
+        kv_heads = max(1, (self.model.kv_heads or self.model.heads) // self.tp)
+        if self.context_exchange == "all-to-all" and kv_heads % self.cp:
+            message = (
+                f"each of cp = {self.cp} ranks has some of the heads: they do not divide {kv_heads} key heads of a rank"
+            )
+            expected = " or ".join(f"cp = {one}" for one in nearest_divisors(kv_heads, self.cp))
+            expected += ', or context_exchange = "ring" or "all-gather"'
+            yield Problem(message, key=key, value=str(self.cp), expected=expected)
+
     @property
     def width(self) -> float:
         """Bytes of an element of a weight or an activation."""
@@ -138,8 +168,13 @@ class RankSizes:
 
     @property
     def tokens(self) -> int:
-        """Tokens of the micro-batch: rows of each matrix product."""
-        return self.microbatch * self.model.sequence
+        """Tokens of the micro-batch, of those that share sequences this rank's: rows of each matrix product."""
+        return self.microbatch * self.context
+
+    @property
+    def context(self) -> int:
+        """Tokens of a sequence on this rank."""
+        return self.model.sequence // self.cp
 
     @property
     def local_tokens(self) -> int:
