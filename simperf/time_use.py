@@ -13,6 +13,8 @@ __all__ = ["RankClass", "TimeUse", "time_use"]
 
 #: activities that the others are hidden under
 _KERNELS: tuple[Category, ...] = ("compute", "memory")
+#: dimensions in the order in which they claim an instant
+_DIMENSIONS = ("tp", "etp", "ep", "cp", "pp", "edp", "dp")
 #: digits to which times of ranks of one class agree
 _DIGITS = 9
 
@@ -40,7 +42,9 @@ class TimeUse(NamedTuple):
 
     `ranks` are devices, hosts or storage that did the same; `stage` is that of the pipeline, 0 without one; `dimension`
     that of the layout along which they communicate, empty for other activities and where it is not known. `time` [s]
-    is the time for which the activity went on, `exposed` [s] the part of it in which the rank ran no kernel.
+    is the time for which the activity went on, `exposed` [s] the part of it in which the rank ran no kernel. Where
+    a rank communicates along several dimensions at a time, the instant is exposed for the first of them, so that
+    exposed times add up.
     """
 
     stage: int
@@ -99,11 +103,18 @@ def _dimension(span: Span, ranks: RankClass) -> str:
 def _activities(busy: Mapping[tuple[Category, str], Intervals]) -> Iterator[tuple[Category, str, float, float]]:
     """Time and exposed time of each activity of one owner, in the order of `CATEGORIES`, and by dimension."""
     kernels = _union([one for (category, _), found in busy.items() if category in _KERNELS for one in found])
-    for category, dimension in sorted(busy, key=lambda key: (CATEGORIES.index(key[0]), key[1])):
+    active: dict[Category, Intervals] = defaultdict(lambda: kernels)
+    for category, dimension in sorted(busy, key=lambda key: (CATEGORIES.index(key[0]), *_place(key[1]))):
         mine = _union(busy[category, dimension])
         time = sum(end - start for start, end in mine)
-        hidden = 0.0 if category in _KERNELS else _common(mine, kernels)
+        hidden = 0.0 if category in _KERNELS else _common(mine, active[category])
         yield category, dimension, time, max(0.0, time - hidden)
+        active[category] = _union([*active[category], *mine])
+
+
+def _place(dimension: str) -> tuple[int, str]:
+    """Place of a dimension among all: what is between kernels of a layer goes before what is beside whole passes."""
+    return _DIMENSIONS.index(dimension) if dimension in _DIMENSIONS else len(_DIMENSIONS), dimension
 
 
 def _union(intervals: Sequence[tuple[float, float]]) -> Intervals:

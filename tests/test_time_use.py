@@ -91,15 +91,15 @@ def test_those_that_did_the_same_are_one_class():
 
 
 def test_streams_of_a_rank_communicate_along_dimensions_of_their_own():
-    """Two collectives at a time count for their dimensions each; under the kernel both are hidden."""
+    """Collectives at a time count for their dimensions each; an instant is exposed for the first of them."""
     found = [Span("gpu0/stream0", "f", 0.0, 2.0, "compute")]
     found += [Span(f"gpu0/{stream}", "send", 1.0, 4.0, "communication") for stream in ("a", "b", "c")]
     ranks = {"gpu0": RankClass(("gpu0", "gpu1"), "dp", 1, (("a", "tp"), ("b", "pp")))}
     _, *sent = time_use(found, ranks)
     assert [(one.dimension, one.stage, one.time, one.exposed) for one in sent] == [
-        ("dp", 1, 3.0, 2.0),
-        ("pp", 1, 3.0, 2.0),
         ("tp", 1, 3.0, 2.0),
+        ("pp", 1, 3.0, 0.0),
+        ("dp", 1, 3.0, 0.0),
     ]
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from simperf.analysis.breakdown import breakdown
+from simperf.analysis.breakdown import PARTS, breakdown
 from simperf.results import Result
 
 __all__ = ["Comparison", "compare"]
@@ -44,6 +44,8 @@ class Comparison:
 def compare(base: Result, other: Result) -> Comparison:
     """Compare `other` with `base`."""
     before, after = breakdown(base), breakdown(other)
-    changes = {name: after[name] - before[name] for name in before} if before and after else {}
+    names = [name for name in PARTS if name in before or name in after]
+    both = bool(before and after)
+    changes = {name: after.get(name, 0.0) - before.get(name, 0.0) for name in names} if both else {}
     ratio = other.time / base.time if base.time > 0 else math.inf if other.time > 0 else 1.0
     return Comparison(other.time - base.time, ratio, changes)

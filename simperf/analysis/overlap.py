@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simperf.analysis.stages import has_stages, rank_timelines
 from simperf.analysis.timeline import sweep
 from simperf.engine.recorder import Category
 from simperf.results import Result
@@ -13,14 +14,14 @@ __all__ = ["Overlap", "overlap"]
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """One activity against the kernels of all devices.
+    """One activity against the kernels of all devices; with stages, of each rank against its own, the mean over ranks.
 
     Parameters
     ----------
     total : float
         Time for which it was active [s].
     hidden : float
-        Part of it in which some device ran a kernel [s].
+        Part of it in which some device, or the rank itself, ran a kernel [s].
     """
 
     total: float
@@ -48,6 +49,13 @@ def overlap(result: Result, category: Category = "communication") -> Overlap:
     >>> overlap(Result("half", 4.0, spans=(kernel, send))).share
     0.5
     """
+    if has_stages(result):
+        total = hidden = 0.0
+        for one in rank_timelines(result):
+            moving = one.swept.any(category)
+            total += one.share * one.swept.time(moving)
+            hidden += one.share * one.swept.time(moving & one.kernels)
+        return Overlap(total, hidden)
     swept = sweep(result)
     moving = swept.any(category)
     return Overlap(swept.time(moving), swept.time(moving & swept.any("compute", "memory")))

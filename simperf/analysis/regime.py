@@ -6,6 +6,9 @@ works beside it for half of that time.
 
 The regimes are those of H. He, "Making Deep Learning Go Brrrr From First Principles"
 (2022), with the movement of data between devices told apart.
+
+Where ranks are stages of a pipeline, shares of devices are means over all ranks, and a run in which they wait for each
+other for the largest share is ``bubble-bound``.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from simperf.analysis.breakdown import IDLE, breakdown
+from simperf.analysis.stages import BUBBLE, has_stages, rank_timelines
 from simperf.analysis.timeline import Sweep, sweep
 from simperf.engine.recorder import Category
 from simperf.results import Result
@@ -32,6 +37,7 @@ REGIMES = (
     "copy-bound",
     "input-bound",
     "overhead-bound",
+    "bubble-bound",
     "idle",
 )
 
@@ -75,9 +81,26 @@ def regime(result: Result) -> Regime:
     shares = {name: swept.time(swept.any(*members)) / result.time for name, members in groups.items()}
     if not _starved(swept):
         shares["input-bound"] = 0.0
+    if has_stages(result):
+        return _of_stages(result, shares, groups)
     everything = swept.any(*(category for members in groups.values() for category in members))
     name = max(shares, key=lambda key: round(shares[key], 12))
     idle = swept.time(~everything) / result.time
+    return Regime("idle", idle) if idle > shares[name] else Regime(name, shares[name])
+
+
+def _of_stages(result: Result, shares: dict[str, float], groups: dict[str, tuple[Category, ...]]) -> Regime:
+    """The regime of a run whose ranks are stages, from shares of all devices and hosts together."""
+    parts = breakdown(result)
+    of_devices = [name for name in groups if name not in ("input-bound", "overhead-bound")]
+    shares |= dict.fromkeys(of_devices, 0.0)
+    for one in rank_timelines(result):
+        for name in of_devices:
+            shares[name] += one.share * one.swept.time(one.swept.any(*groups[name])) / result.time
+    shares["overhead-bound"] = parts["overhead"] / result.time  # each host launches for ranks of its own
+    shares["bubble-bound"] = parts[BUBBLE] / result.time
+    name = max(shares, key=lambda key: round(shares[key], 12))
+    idle = parts[IDLE] / result.time
     return Regime("idle", idle) if idle > shares[name] else Regime(name, shares[name])
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from simperf.engine.recorder import CATEGORIES, Category, Span
 from simperf.results import Result
 
-__all__ = ["Sweep", "sweep"]
+__all__ = ["Bools", "Floats", "Sweep", "sweep"]
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

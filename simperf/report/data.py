@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from simperf.analysis.breakdown import IDLE, PRIORITY, breakdown, breakdown_by_owner
+from simperf.analysis.breakdown import PARTS, breakdown, breakdown_by_owner
 from simperf.analysis.check import Check
 from simperf.analysis.limits import busiest, headroom
 from simperf.analysis.overlap import overlap
 from simperf.analysis.regime import regime
+from simperf.analysis.stages import BUBBLE, has_stages
 from simperf.answer import Answer
 from simperf.results import Result
 from simperf.units import headed
@@ -168,11 +169,12 @@ def to_csv(results: Sequence[Result | FailedRun], checks: Mapping[int, Checks] |
         for name, metric in each.metrics.items():
             metrics.setdefault(name, metric.unit)
     drawn = any("time" in result.intervals for result in good)
+    categories = [name for name in PARTS if name != BUBBLE or any(map(has_stages, good))]
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(
         ["name", "time [s]", "ratio", "regime", "regime_share", "limited_by", "utilisation", "floor_name", "floor [s]"]
-        + [f"breakdown.{category} [s]" for category in (*PRIORITY, IDLE)]
+        + [f"breakdown.{category} [s]" for category in categories]
         + ["expectation", "error"]
         + [headed(f"metrics.{name}", unit) for name, unit in metrics.items()]
         + (["time.low [s]", "time.high [s]"] if drawn else [])
@@ -182,7 +184,7 @@ def to_csv(results: Sequence[Result | FailedRun], checks: Mapping[int, Checks] |
         mine = (checks or {}).get(index, ())
         verdict = "" if not mine else "ok" if all(check.ok for check in mine) else "failed"
         if isinstance(result, FailedRun):
-            blank = [""] * (8 + len(PRIORITY) + 1), [""] * (len(metrics) + 2 * drawn + 4)
+            blank = [""] * (8 + len(categories)), [""] * (len(metrics) + 2 * drawn + 4)
             writer.writerow([result.name, *blank[0], verdict, result.error, *blank[1]])
             continue
         bound, limit, room, parts = regime(result), busiest(result), headroom(result), breakdown(result)
@@ -194,7 +196,7 @@ def to_csv(results: Sequence[Result | FailedRun], checks: Mapping[int, Checks] |
             + [bound.name, repr(bound.share)]
             + ([limit.name, repr(limit.utilisation)] if limit else ["", ""])
             + ([room.name, repr(room.floor)] if room else ["", ""])
-            + [repr(parts[category]) if parts else "" for category in (*PRIORITY, IDLE)]
+            + [repr(parts.get(category, 0.0)) if parts else "" for category in categories]
             + [verdict, ""]
             + [repr(result.metrics[name].value) if name in result.metrics else "" for name in metrics]
             + ([repr(end) for end in result.intervals.get("time", ("", ""))] if drawn else [])

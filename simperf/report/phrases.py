@@ -67,7 +67,8 @@ def limit_words(result: Result) -> list[tuple[str, str]]:
     rows = []
     bound, limit, room = regime(result), busiest(result), headroom(result)
     if result.spans:
-        state = "nothing is active" if bound.name == "idle" else "busy"
+        states = {"idle": "nothing is active", "bubble-bound": "stages wait for each other"}
+        state = states.get(bound.name, "busy")
         rows.append(("regime", f"{bound.name} ({state} for {_percent(bound.share)} of the time)"))
     if limit is not None:
         share = _percent(limit.utilisation)

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from simperf.analysis.breakdown import IDLE, PRIORITY, breakdown
+from simperf.analysis.breakdown import PARTS, breakdown
 from simperf.analysis.ranking import Ranking, rank_results
 from simperf.answer import TIME
 from simperf.errors import InputError, Problem, UnknownNameError
@@ -250,7 +250,7 @@ def _times(axes: Any, results: Sequence[Result | FailedRun], ranking: Ranking) -
         place += 1
     axes.set_xlim(0, longest / scale.factor * _room(axes) if longest > 0 else 1)
     axes.set_xlabel(f"time ({scale.unit})")
-    names = [name for name in (*PRIORITY, IDLE) if name in shown]
+    names = [name for name in PARTS if name in shown]
     if names:
         bars = [shown[name] for name in names]
         above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}

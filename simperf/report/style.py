@@ -48,10 +48,11 @@ COLORS: Mapping[str, str] = {
     "overhead": "#D55E00",
     "host": "#F0E442",
     "wait": "#FFFFFF",
+    "bubble": "#F7F0E0",
     "idle": "#E5E5E5",
 }
 #: Hatch of each category that colour alone does not tell apart from paper.
-HATCHES: Mapping[str, str] = {"wait": "//////", "idle": "...."}
+HATCHES: Mapping[str, str] = {"wait": "//////", "bubble": "//////", "idle": "...."}
 #: Formats that can be written, by the end of the file's name.
 SUFFIXES = (".png", ".svg", ".pdf")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from simperf.analysis.breakdown import IDLE, PRIORITY
+from simperf.analysis.breakdown import PARTS
 from simperf.analysis.regime import REGIMES
 from simperf.errors import Problem, UnitError, nearest
 from simperf.files import TomlFile
@@ -164,8 +164,8 @@ def _read(key: str, spec: Any, toml: TomlFile, at: Key, problems: list[Problem])
         hint = plain if "mean" in plain else ""
         problems.append(toml.problem(at, f"unknown expectation{hint}", expected="one of " + ", ".join(_KEYS)))
         return None
-    if group == "breakdown" and name not in (*PRIORITY, IDLE):
-        problems.append(toml.problem(at, f"no category of the breakdown{nearest(name, (*PRIORITY, IDLE))}"))
+    if group == "breakdown" and name not in PARTS:
+        problems.append(toml.problem(at, f"no category of the breakdown{nearest(name, PARTS)}"))
     dimension = {"metrics": "", "utilisation": "1", "compare": "1"}.get(group, "s")
     fields = spec if isinstance(spec, Mapping) else {"value": spec}
     for field in fields:

@@ -10,6 +10,7 @@ from typing import Any
 from simperf.analysis.breakdown import breakdown
 from simperf.analysis.limits import utilisation
 from simperf.analysis.scaling import Scaling
+from simperf.analysis.stages import has_stages
 from simperf.errors import Problem
 from simperf.files import TomlFile
 from simperf.hardware import Machine
@@ -110,7 +111,10 @@ def result_sections(
         Spans of the timeline above which short ones are put together.
     """
     found = [
-        ("Where the time went", shares(breakdown(result), result.time)),
+        (
+            f"Where the time went{', mean over ranks' if has_stages(result) else ''}",
+            shares(breakdown(result), result.time),
+        ),
         ("Timeline", _paper(result) + timeline(result, name=f"{prefix}timeline-box", most=most)),
         ("What limits it", limiting_part(result)),
         ("Scaling", scaling),
