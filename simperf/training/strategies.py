@@ -200,10 +200,10 @@ class DataExchange:
 
 @dataclass(frozen=True, slots=True)
 class ModelParallel:
-    """Tensor, pipeline and data parallelism as Megatron-LM has them: each rank has a part of the layers and matrices.
+    """Model parallelism as Megatron-LM has it: each rank has a part of the layers, of their matrices, of the experts.
 
-    How many ranks there are along each dimension, and whether they share the states of the optimizer, is the job's
-    layout.
+    How many ranks there are along each dimension, and what of states, gradients and weights data-parallel ranks keep a
+    part of, is the job's layout.
 
     Parameters
     ----------
@@ -216,9 +216,10 @@ class ModelParallel:
     stage_layers : tuple of int
         layers of each part of the model in the order of the forward pass, where they are not even
     recompute : str
-        what the backward pass computes again: nothing, the inside of attention, or each layer from its input
+        what the backward pass computes again: nothing, the inside of attention (selective), or each layer from its
+        input (full)
     recompute_layers : int
-        layers of each part of the model of which this holds, the first ones; 0 for all
+        how many layers of each part of the model are computed again, the first ones; 0 for all
     sequence_parallel : bool
         tensor-parallel ranks share the tokens between the matrices
     messages : StageMessages
