@@ -10,30 +10,26 @@ __all__ = ["KINDS", "Tensor", "TensorKind", "held"]
 
 TensorKind = Literal[
     "weights",
-    "master",
-    "optimizer",
-    "buffers",
+    "master",  # fp32 copy of weights
+    "optimizer",  # states
+    "buffers",  # of the model, such as running means
     "gradients",
-    "activations",
-    "temporaries",
-    "input",
-    "buckets",
-    "tables",
-    "whole batch",
-    "gathered outputs",
-    "workspace",
-    "messages",
-    "gradient placeholders",
-    "unsharded weights",
-    "gathered weights",
-    "context",
+    "activations",  # what the forward pass keeps for the backward pass
+    "temporaries",  # what lives shorter
+    "input",  # mini-batch
+    "buckets",  # of gradients
+    "tables",  # of embeddings
+    "whole batch",  # inputs of all devices on one
+    "gathered outputs",  # of all devices on one
+    "workspace",  # what a kernel needs beside its operands
+    "messages",  # between pipeline stages
+    "gradient placeholders",  # in place of gradients that a kernel has added to a buffer
+    "unsharded weights",  # whole while they are needed, of those that each rank keeps a part of
+    "gathered weights",  # buffers that they are gathered in
+    "context",  # of driver and communication library
 ]
 
-#: what holds memory: weights, an fp32 copy of them, optimizer states, the model's buffers, gradients, what the forward
-#: pass keeps for the backward pass, what lives shorter, the mini-batch, buckets of gradients, embedding tables, inputs
-#: and outputs of all devices on one, what a kernel needs beside its operands, what goes between pipeline stages,
-#: tensors that stand for gradients which a kernel has added to a buffer, weights of which each rank keeps a part while
-#: they are needed as a whole, the buffers that they are gathered in, and what driver and communication library take
+#: what holds memory
 KINDS: tuple[TensorKind, ...] = get_args(TensorKind)
 
 
