@@ -273,7 +273,7 @@ OPTIONS = JobOptions(_PARAMETERS, _rules, _job, strategies=tuple(TRAINED), field
 
 @program("train", rules=_rules, options=OPTIONS, events=_events)
 def train(m: Session, job: Job) -> Program:
-    """Train by data parallelism, and see what scaling costs (sections 12.5 and 12.6)."""
+    """Train by data or model parallelism, and see what scaling costs (data parallelism: sections 12.5 and 12.6)."""
     yield play_job(m, job)
 
 
