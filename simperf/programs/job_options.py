@@ -128,7 +128,8 @@ class JobOptions:
         strategy = values.get("strategy", self.strategies[0])
         if stack.strategy != strategy:
             message = f"this stack is of strategy {stack.strategy}, and has nothing for {strategy}"
-            raise InputError(Problem(message, key="stack", value=stack.name, expected="another stack, or none"))
+            expected = f'strategy = "{stack.strategy}", another stack, or none'
+            raise InputError(Problem(message, key="stack", value=stack.name, expected=expected))
         for one in stack.options:
             if (one.kind, one.field) not in self.names:
                 message = f"strategy {strategy} has no use for {one.field}, which this stack sets"

@@ -337,8 +337,9 @@ class Job:
         plain = (stack.transport, stack.serving) == (ServerTransport(), Serving())
         if own and (plain or isinstance(self.strategy, Servers)):
             return []
-        message = f"this stack is of strategy {stack.strategy or 'servers'}, and has nothing for {name}"
-        return [Problem(message, key="stack", value=stack.name, expected="another stack, or none")]
+        needed = stack.strategy or "servers"
+        message, expected = f"this stack is of strategy {needed}, and has nothing for {name}", f"strategy {needed}"
+        return [Problem(message, key="stack", value=stack.name, expected=f"{expected}, another stack, or none")]
 
     @property
     def gpus(self) -> int:
