@@ -239,7 +239,8 @@ def collect(scenario: Scenario, session: Session, time: float) -> Result:
     from simperf.version import __version__
 
     simulation, recorder = session.simulation, session.simulation.recorder
-    modelled, not_modelled = _scope(session)
+    moved = simulation.network.moved
+    modelled, not_modelled = _scope(session, moved=any(moved.values()))
     uses = list(profile_uses(scenario, session))
     told = [one.note for one in uses if one.note] + [str(one.refusal) for one in uses if one.refusal]
     told += [doubt for one in uses for doubt in one.doubts]
@@ -250,7 +251,7 @@ def collect(scenario: Scenario, session: Session, time: float) -> Result:
         floors=simulation.floors(),
         metrics=metrics,
         work={name: Metric(amount, unit) for name, (amount, unit) in session.done.items()},
-        resources=_resources(simulation),
+        resources=_resources(simulation, moved),
         spans=tuple(recorder.spans) if recorder else (),
         samples=tuple(recorder.samples) if recorder else (),
         arrows=tuple(recorder.arrows) if recorder else (),
@@ -284,8 +285,8 @@ def collect(scenario: Scenario, session: Session, time: float) -> Result:
     )
 
 
-def _resources(simulation: Simulation) -> dict[str, ResourceUse]:
-    """What devices, hosts, memories and links did; what did nothing is left out."""
+def _resources(simulation: Simulation, moved: Mapping[str, float]) -> dict[str, ResourceUse]:
+    """What devices, hosts, memories and links did, which `moved` bytes [B]; what did nothing is left out."""
     found: dict[str, ResourceUse] = {}
     for name, device in simulation.devices.items():
         found[name] = ResourceUse("device", device.share.capacity, device.share.floor())
@@ -296,9 +297,9 @@ def _resources(simulation: Simulation) -> dict[str, ResourceUse]:
         if work:
             found[name] = ResourceUse("host", host.cores, work)
     machine = simulation.machine
-    for name, nbytes in simulation.network.moved.items():
-        if nbytes and machine is not None and name in machine.resources:  # others limit one copy engine
-            found[name] = ResourceUse("link", machine.resources[name], nbytes)
+    for name, nbytes in moved.items() if machine is not None else ():
+        if nbytes and (capacity := machine.resources.get(name)) is not None:  # others limit one copy engine
+            found[name] = ResourceUse("link", capacity, nbytes)
     return found
 
 
@@ -337,8 +338,8 @@ def _sources(scenario: Scenario, session: Session, uses: Sequence[ProfileUse]) -
     return sources
 
 
-def _scope(session: Session) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What this run contains and what it leaves out, in words."""
+def _scope(session: Session, *, moved: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What this run contains and what it leaves out, in words; `moved` says whether links carried anything."""
     simulation = session.simulation
     inside, outside = [], []
     if session.launched:
@@ -350,7 +351,7 @@ def _scope(session: Session) -> tuple[tuple[str, ...], tuple[str, ...]]:
         told, left_out = _kernel_scope(session)
         inside += told
         outside += left_out
-    if any(simulation.network.moved.values()):
+    if moved:
         inside.append("links shared max-min fairly, re-shared at every change; protocol overhead of each link")
         outside.append("packets, TCP slow start and loss, queues in switches")
     return tuple(inside), tuple(outside)

@@ -243,9 +243,11 @@ def busiest(channels: tuple[Channel, ...], nparticipants: int) -> float:
     total = np.zeros(nparticipants)
     for channel in channels:
         for phase in channel.phases:
-            for one in phase:
-                spans = np.broadcast_to(np.asarray(one.span, dtype=np.float64), len(one))
-                total += np.bincount(one.src, spans, minlength=nparticipants) * (channel.share / channel.nchunks)
+            rounds = list(phase)
+            spans = [np.broadcast_to(np.asarray(one.span, dtype=np.float64), len(one)) for one in rounds]
+            src = np.concatenate([np.zeros(0, dtype=np.int64), *(one.src for one in rounds)])
+            sent = np.bincount(src, np.concatenate([np.zeros(0), *spans]), minlength=nparticipants)
+            total += sent * (channel.share / channel.nchunks)
     return float(total.max())
 
 

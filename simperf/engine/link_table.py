@@ -63,6 +63,7 @@ class LinkTable:
         self._classes: dict[Link, None] = {}  # links that stand for several
         self._own: dict[str, Link] = {}  # the class that a name is in
         self._unread: list[Link] = []  # classes whose names are not in `_own` yet
+        self._made: dict[int, tuple[Sequence[str], Link]] = {}  # classes by the identity of the names that made them
         self.known_routes: dict[tuple[str, ...], FlowRoute] = {}
         self._spread: dict[Link, list[FlowRoute]] = {}  # routes that draw on a class
         if isinstance(capacities, dict):  # otherwise a large machine's, whose links come into being when they are used
@@ -143,30 +144,38 @@ class LinkTable:
     # Classes ---------------------------------------------------------------------------
 
     def _class_of(self, name: str) -> Link | None:
+        self._read()
+        return self._own.get(name)
+
+    def _read(self) -> None:
+        """Note which class each name is in."""
         for link in self._unread:
             self._own.update(dict.fromkeys(link.names, link))
         self._unread.clear()
-        return self._own.get(name)
 
     def _classed(self, names: Sequence[str], capacity: float) -> list[Link]:
         """Links that stand for names, as few as there can be."""
+        _, made = self._made.get(id(names), (names, None))
+        if made is not None and made in self._classes and len(made.names) == len(names):
+            return [made]
         if not self._classes and not self._links:
             return [self._make(names, capacity)]
         found: list[Link] = []
         new: list[str] = []
         inside: dict[Link, list[str]] = {}
+        self._read()
         for name in names:
             link = self._links.get(name)
             if link is not None:
                 found.append(link)
                 continue
-            whole = self._class_of(name)
+            whole = self._own.get(name)
             if whole is None:
                 new.append(name)
             else:
                 inside.setdefault(whole, []).append(name)
         if new:
-            found.append(self._make(new, capacity))
+            found.append(self._make(names if len(new) == len(names) else new, capacity))
         for whole, part in inside.items():
             found.append(whole if len(part) == len(whole.names) else self._split(whole, part))
         return found
@@ -179,6 +188,7 @@ class LinkTable:
         link.names = dict.fromkeys(names)
         self._classes[link] = None
         self._unread.append(link)
+        self._made[id(names)] = names, link
         return link
 
     def _split(self, whole: Link, names: Sequence[str]) -> Link:

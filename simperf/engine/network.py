@@ -76,6 +76,7 @@ class FlowNetwork:
         self._links = LinkTable(capacities, self._fluid.extend)
         self._known_routes = self._links.known_routes
         self._counted: dict[str, float] = {}
+        self._counted_alike: dict[int, tuple[Sequence[str], float]] = {}
 
     # What a program calls ------------------------------------------------------------
 
@@ -254,6 +255,14 @@ class FlowNetwork:
         for name, nbytes in moved.items():
             self._counted[name] = self._counted.get(name, 0.0) + nbytes
 
+    def count_all(self, names: Sequence[str], nbytes: float) -> None:
+        """Add bytes [B] that each of some resources has moved, as `count` does; `names` are read when they are asked for.
+
+        Those with a colon, which views of a machine add to its resources, are left out.
+        """
+        _, before = self._counted_alike.get(id(names), (names, 0.0))
+        self._counted_alike[id(names)] = names, before + nbytes
+
     # What a program reads ------------------------------------------------------------
 
     def rates(self) -> dict[str, float]:
@@ -284,6 +293,10 @@ class FlowNetwork:
                     moved[name] += done
         for name, nbytes in self._counted.items():
             moved[name] = moved.get(name, 0.0) + nbytes
+        for names, nbytes in self._counted_alike.values():
+            for name in names:
+                if ":" not in name:
+                    moved[name] = moved.get(name, 0.0) + nbytes
         return moved
 
     @property
@@ -314,7 +327,11 @@ class FlowNetwork:
         Bytes over the highest capacity that the resource has had: a bound whatever the
         order of the flows.
         """
-        return {name: nbytes and nbytes / self._ceiling(name) for name, nbytes in self.moved.items()}
+        links = dict(self._links.known())
+        return {
+            name: nbytes and nbytes / (links[name].ceiling if name in links else self._links.capacity(name))
+            for name, nbytes in self.moved.items()
+        }
 
     @property
     def bandwidth_floor(self) -> float:
@@ -325,10 +342,6 @@ class FlowNetwork:
     def effort(self) -> tuple[int, int]:
         """Re-shares so far, and how many different routes they looked at in all."""
         return self._fluid.shares, self._fluid.touched
-
-    def _ceiling(self, name: str) -> float:
-        link = self._links.get(name)
-        return link.ceiling if link is not None else self._links.capacity(name)
 
 
 def _named(route: FlowRoute) -> list[str]:

@@ -350,6 +350,11 @@ class Machine:
     def _capacity(self, key: str) -> float:
         if key in self._limits:
             return self._limits[key]
+        server, inside, _ = key.partition("/")
+        if inside and server in self._slots:  # by the blueprint, without an edge of its own
+            found = self._slots[server].blueprint.capacities.get(key.replace(f"{server}/", ""))
+            if found is not None:
+                return found
         if ">" in key:
             return self.edges[key].bandwidth
         if "=" in key:

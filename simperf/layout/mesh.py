@@ -35,6 +35,8 @@ class Mesh:
     >>> mesh = Mesh(("tp", "dp"), (2, 4))
     >>> mesh.size, mesh.coordinates(5), mesh.rank({"tp": 1, "dp": 2})
     (8, {'tp': 1, 'dp': 2}, 5)
+    >>> mesh.places("dp")
+    [0, 0, 1, 1, 2, 2, 3, 3]
     >>> mesh.groups("dp")
     ((0, 2, 4, 6), (1, 3, 5, 7))
     """
@@ -78,6 +80,18 @@ class Mesh:
         for name, size in zip(self.dimensions, self.sizes, strict=True):
             rest, found[name] = divmod(rest, size)
         return found
+
+    def places(self, dimension: str) -> list[int]:
+        """Place of each rank along a dimension.
+
+        Raises
+        ------
+        UnknownNameError
+            No such dimension.
+        """
+        index = self._index(dimension)
+        stride, size = self._strides()[index], self.sizes[index]
+        return [rank // stride % size for rank in range(self.size)]
 
     def rank(self, coordinates: Mapping[str, int]) -> int:
         """The rank at a place; dimensions that are left out count from 0.

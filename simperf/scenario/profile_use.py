@@ -121,7 +121,7 @@ def profile_uses(scenario: Scenario, session: Session) -> Iterator[ProfileUse]:
         Where its program was played.
     """
     kernels = {name.removeprefix("kernel.") for name in session.used if name.startswith("kernel.")}
-    parts = _parts(session)
+    parts = _parts(session) if scenario.profiles else {}
     for profile in reversed(scenario.profiles):  # of two with the same constants the later one's count
         own = kernels & set(profile.kernels())
         kernels -= own

@@ -68,6 +68,20 @@ def depths(parent: IntArray) -> IntArray:
     return depth
 
 
+class _ByRound:
+    """Links of a tree in the order in which their first chunk comes: those in use in a round without a look at all."""
+
+    def __init__(self, begin: IntArray, chunks: int) -> None:
+        self._chunks, self._order = chunks, np.argsort(begin, kind="stable")
+        self._begin = begin[self._order]
+
+    def under_way(self, index: int) -> IntArray:
+        """Links over which a chunk goes in the round of a number, in ascending order."""
+        first, last = np.searchsorted(self._begin, (index - self._chunks, index), side="right")
+        found = self._order[first:last]
+        return found if self._chunks == 1 else np.sort(found)
+
+
 def tree_phase(parent: IntArray, chunks: int, *, way: Literal["up", "down", "both"]) -> Phase:
     """Chunks pipelined up a tree (reduced on the way), down it, or up and down at once.
 
@@ -82,15 +96,18 @@ def tree_phase(parent: IntArray, chunks: int, *, way: Literal["up", "down", "bot
     down_from = depth[above] + (deepest if way == "both" else 0)
     length = 2 * deepest if way == "both" else deepest
 
+    none = np.zeros(0, dtype=np.int64)
+    rising = _ByRound(up_from, chunks) if way != "down" else None
+    falling = _ByRound(down_from, chunks) if way != "up" else None
+
     def make(index: int) -> Round:
-        rising, falling = index - up_from, index - down_from
-        up = (rising >= 0) & (rising < chunks) if way != "down" else np.zeros(len(child), dtype=bool)
-        down = (falling >= 0) & (falling < chunks) if way != "up" else np.zeros(len(child), dtype=bool)
+        up = rising.under_way(index) if rising is not None else none
+        down = falling.under_way(index) if falling is not None else none
         return Round(
             np.concatenate((child[up], above[down])),
             np.concatenate((above[up], child[down])),
-            np.concatenate((rising[up], falling[down])),
-            reduce=np.concatenate((np.ones(int(up.sum()), dtype=bool), np.zeros(int(down.sum()), dtype=bool))),
+            np.concatenate((index - up_from[up], index - down_from[down])),
+            reduce=np.arange(len(up) + len(down)) < len(up),
         )
 
     nrounds = chunks + length - 1

@@ -108,12 +108,12 @@ def communicators(
         if len(ranks) > 1 and (done := tuple(dict.fromkeys(payloads))):
             found.append(Joined(key, Communicator(dimension, ranks, done, rows)))
 
-    payloads: dict[tuple[int, int], dict[str, list[Payload]]] = {}  # by stage and place of a rank's experts
+    payloads: dict[tuple[int, int], dict[str, dict[Payload, None]]] = {}  # by stage and place of a rank's experts
     for stage in range(work.stages):
         for place in range(1 + len(work.others)):
             inside = payloads[stage, place] = {}
             for one in work.at(place).syncs(stage):
-                inside.setdefault(one.dimension, []).append(Payload(one.name, one.nbytes))
+                inside.setdefault(one.dimension, {})[Payload(one.name, one.nbytes)] = None
     for dimension in INSIDE:
         for ranks in layout.groups(dimension):
             stage = mesh.coordinates(ranks[0])["pp"]

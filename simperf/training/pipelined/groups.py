@@ -7,10 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from simperf.collectives.channels import ChannelBytes
 from simperf.collectives.exchange import EXCHANGES, exchange_channels
 from simperf.collectives.execute import PlacedPlan
-from simperf.collectives.moved import add_up
 from simperf.engine.device import Device
 from simperf.execution.process_group import Member, ProcessGroup, Work
 from simperf.execution.session import Session
@@ -114,7 +112,12 @@ class ClassGroup(ProcessGroup):
     def settle(self) -> None:
         """Count the bytes of collectives that were computed as a whole on the links that they went over."""
         super().settle()
-        sets = {payload: self.placed(*payload).channels for payload in self._added}
-        moved = ((ChannelBytes(found), self._added[payload]) for payload, found in sets.items() if found is not None)
-        self.m.simulation.network.count(add_up(moved))
+        network = self.m.simulation.network
+        total: dict[int, tuple[Sequence[str], float]] = {}
+        for payload, times in self._added.items():
+            channels = self.placed(*payload).channels
+            for one, nbytes in channels.moved() if channels is not None else ():
+                total[id(one.names)] = one.names, total.get(id(one.names), (one.names, 0.0))[1] + nbytes * times
+        for names, nbytes in total.values():
+            network.count_all(names, nbytes)
         self._added.clear()

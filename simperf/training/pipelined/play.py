@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,7 +13,7 @@ from simperf.engine.kernel import Kernel
 from simperf.execution import Program, wait
 from simperf.execution.process_group import ProcessGroup
 from simperf.execution.session import Session
-from simperf.layout import Layout
+from simperf.layout import Layout, by_server
 from simperf.time_use import RankClass
 from simperf.training.pipelined.channels import Placer
 from simperf.training.pipelined.classes import Classes, refine
@@ -78,9 +77,10 @@ class Pipeline:
         if m.simulation.own_times:
             return "hosts have network stacks, or links token buckets"
         machine = m.machine
-        for host, ranks in Counter(str(machine.host_of(node)) for node in self.nodes).items():
-            if ranks > machine.cores(host):
-                return f"{ranks} processes share the {machine.cores(host)} cores of {host}"
+        for ranks in by_server(machine, self.nodes).values():
+            host = machine.host_of(self.nodes[ranks[0]])
+            if len(ranks) > machine.cores(host):
+                return f"{len(ranks)} processes share the {machine.cores(host)} cores of {host}"
         return ""
 
     def processes(self, m: Session, *, exact: bool, steps: int, reuse: bool = True) -> list[StageProcess]:
@@ -173,10 +173,10 @@ class Pipeline:
         if exact:
             each: list[dict[Any, Any]] = [{} for _ in groups]
             return Classes(tuple(range(len(self.nodes))), tuple(range(len(groups))), tuple(each))
-        nodes = m.machine.nodes
+        nodes, stages = m.machine.nodes, self.layout.mesh.places("pp")
+        places = self.layout.expert_mesh.places("ep") if self.work.others else [0] * len(stages)
         looks = [
-            (self.stage(rank), id(nodes[node].part), self.speed(rank), self.place(rank))
-            for rank, node in enumerate(self.nodes)
+            (stages[rank], id(nodes[node].part), self.speed(rank), places[rank]) for rank, node in enumerate(self.nodes)
         ]
         placer = Placer(m, self.nodes, self.options)
         return refine(looks, groups, [placer.place(one) for one in groups], placer.links, marks=self.marks)
