@@ -297,9 +297,13 @@ def _resources(simulation: Simulation, moved: Mapping[str, float]) -> dict[str, 
         if work:
             found[name] = ResourceUse("host", host.cores, work)
     machine = simulation.machine
-    for name, nbytes in moved.items() if machine is not None else ():
+    if machine is None:
+        return found
+    alike: dict[tuple[float, float], ResourceUse] = {}
+    for name, nbytes in moved.items():
         if nbytes and (capacity := machine.resources.get(name)) is not None:  # others limit one copy engine
-            found[name] = ResourceUse("link", capacity, nbytes)
+            key = capacity, nbytes
+            found[name] = alike.get(key) or alike.setdefault(key, ResourceUse("link", *key))
     return found
 
 

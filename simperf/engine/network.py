@@ -256,7 +256,7 @@ class FlowNetwork:
             self._counted[name] = self._counted.get(name, 0.0) + nbytes
 
     def count_all(self, names: Sequence[str], nbytes: float) -> None:
-        """Add bytes [B] that each of some resources has moved, as `count` does; `names` are read when they are asked for.
+        """Add bytes [B] that each of some resources has moved, as `count` does; names are read when they are asked for.
 
         Those with a colon, which views of a machine add to its resources, are left out.
         """

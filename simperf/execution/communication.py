@@ -28,10 +28,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from simperf.engine.device import Device
-from simperf.engine.items import Marker
+from simperf.engine.items import Marker, WaitFor
 from simperf.errors import ProgramError
 from simperf.execution.thread import Thread, Verb
-from simperf.execution.verbs import launch, wait, wait_stream
+from simperf.execution.verbs import follow, launch
 
 if TYPE_CHECKING:
     from simperf.execution.process_group import Communication, Member, ProcessGroup
@@ -69,7 +69,10 @@ class _Caller:
         device = work.member.device
         work.launch = frontend.profile.collective
         current, side = device.stream(), device.stream(self.stream)
-        yield wait_stream(side, current) if self.after is None else wait(self.after, side)
+        if self.after is None:
+            follow(frontend, side, current)
+        else:
+            side.submit(WaitFor(self.after), frontend.path)
         yield launch(work, side)
         if blocks and (device.part is None or side is not current):
             yield work.wait()

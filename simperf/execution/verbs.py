@@ -181,8 +181,17 @@ class _WaitStream(Verb):
     other: Stream
 
     def perform(self, frontend: Thread) -> Generator[Any, Any, Any]:
-        if self.waiting is not self.other:
-            yield wait((yield record(self.other, "stream")), self.waiting)
+        follow(frontend, self.waiting, self.other)
+        return None
+        yield  # a generator, like every verb
+
+
+def follow(frontend: Thread, waiting: Stream, other: Stream) -> None:
+    """Put a marker into a stream, and a wait for it into another one."""
+    if waiting is not other:
+        marker = Marker(frontend.env, "stream")
+        other.submit(marker, frontend.path)
+        waiting.submit(WaitFor(marker), frontend.path)
 
 
 @dataclass(frozen=True, slots=True)

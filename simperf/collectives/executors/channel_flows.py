@@ -126,5 +126,8 @@ def start_channels(
         if rest > 0.0:
             yield env.timeout(rest)
 
+    if len(channels.flows) == 1 and not (channels.last or channels.least or channels.flows[0].drain):
+        (flow,), (route,) = channels.flows, known(channels.classes)
+        return network.transfer(route, flow.nbytes, latency=flow.latency, cap=flow.cap)  # as most messages are
     process: simpy.Event = env.process(play())
     return process

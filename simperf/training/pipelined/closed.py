@@ -31,7 +31,7 @@ from simperf.training.pipelined.communicators import Dimension, Payload
 from simperf.training.pipelined.groups import ClassGroup
 from simperf.training.pipelined.ledger import Ledger
 
-__all__ = ["Block", "ClosedLayer", "Payloads", "Played", "in_blocks", "launch_block", "play_alone"]
+__all__ = ["Block", "ClosedLayer", "Payloads", "Played", "Sequel", "in_blocks", "launch_block", "play_alone"]
 
 #: collectives by dimension, and how many of each there are
 Payloads: TypeAlias = Mapping[Dimension, Mapping[Payload, int]]
@@ -113,13 +113,45 @@ class ClosedLayer:
         return self._between[key]
 
 
+class Sequel:
+    """Closed layers one after the other.
+
+    Parameters
+    ----------
+    layers : sequence of ClosedLayer
+
+    Attributes
+    ----------
+    items : int
+        Items of the compute stream.
+    host : float
+        Time that their launches take [s].
+    far : float
+        Lead with which none of them waits for its launches [s].
+    ledger, work, payloads
+        Of all of them together in that case, as in `Played`; payloads of each that has any.
+    """
+
+    __slots__ = ("far", "host", "items", "layers", "ledger", "payloads", "work")
+
+    def __init__(self, layers: Sequence[ClosedLayer]) -> None:
+        self.layers, ahead = layers, [layer.ahead for layer in layers]
+        self.items, self.host = sum(one.items for one in ahead), sum(one.host for one in ahead)
+        self.far = max(one.host for one in ahead)  # a lead grows from layer to layer
+        self.work, self.ledger = sum(one.work for one in ahead), Ledger()
+        for one in ahead:
+            self.ledger.add(one.ledger)
+        self.payloads = [pair for one in ahead for pair in one.payloads.items() if pair[1]]
+
+
 class Block:
-    """Closed layers one after the other, as one item of a compute stream.
+    """Closed layers as one item of a compute stream.
 
     Parameters
     ----------
     name : str
-    layers : sequence of ClosedLayer
+    sequel : Sequel
+        The layers.
     began : float
         When the process has begun to launch them [s].
     ledger : Ledger
@@ -128,7 +160,7 @@ class Block:
         Of its collectives.
     """
 
-    __slots__ = ("began", "groups", "layers", "ledger", "name")
+    __slots__ = ("began", "groups", "ledger", "name", "sequel")
 
     holds = 0.0
     category: Category = "wait"
@@ -138,28 +170,45 @@ class Block:
     def __init__(
         self,
         name: str,
-        layers: Sequence[ClosedLayer],
+        sequel: Sequel,
         began: float,
         ledger: Ledger,
         groups: Mapping[Dimension, ClassGroup],
     ) -> None:
-        self.name, self.layers, self.began, self.ledger, self.groups = name, layers, began, ledger, groups
-
-    @property
-    def items(self) -> int:
-        """Items of the compute stream that it stands for."""
-        return sum(layer.ahead.items for layer in self.layers)
-
-    @property
-    def host(self) -> float:
-        """Time that its launches take [s]."""
-        return sum(layer.ahead.host for layer in self.layers)
+        self.name, self.sequel, self.began, self.ledger, self.groups = name, sequel, began, ledger, groups
 
     def start(self, stream: Stream) -> None:
         """Find out when each layer ends."""
-        env, recorder = stream.device.env, stream.device.recorder
-        since, launched, share = env.now, self.began, stream.device.share
-        for layer in self.layers:
+        now = stream.device.env.now
+        if stream.device.recorder is None and now - self.began >= self.sequel.far:
+            end = self._end_ahead(stream, now)
+        else:
+            end = self._end(stream, now)
+        stream.path += end - now
+        alarm = stream.device.env.timeout(end - now)
+        assert alarm.callbacks is not None
+
+        def finish(event: Any) -> None:
+            stream.completed += self.sequel.items - 1
+            stream.finish(event)
+
+        alarm.callbacks.append(finish)
+
+    def _end_ahead(self, stream: Stream, since: float) -> float:
+        """When the last layer ends if no kernel waits for its launch."""
+        sequel = self.sequel
+        self.ledger.add(sequel.ledger)
+        stream.device.share.work += sequel.work
+        for dimension, payloads in sequel.payloads:
+            self.groups[dimension].add(payloads)
+        for layer in sequel.layers:
+            since += layer.ahead.time
+        return since
+
+    def _end(self, stream: Stream, since: float) -> float:
+        """When the last layer ends, with the lead that each of them has."""
+        launched, share, recorder = self.began, stream.device.share, stream.device.recorder
+        for layer in self.sequel.layers:
             done = layer.with_lead(since - launched)
             self.ledger.add(done.ledger)
             share.work += done.work
@@ -171,46 +220,37 @@ class Block:
                     recorder.span(track, one.name, since + one.start, since + one.end, one.category)
             since += done.time
             launched += layer.ahead.host
-        stream.path += since - env.now
-        end = env.timeout(since - env.now)
-        assert end.callbacks is not None
-
-        def finish(event: Any) -> None:
-            stream.completed += self.items - 1
-            stream.finish(event)
-
-        end.callbacks.append(finish)
+        return since
 
 
 def launch_block(block: Block, stream: Stream) -> Generator[Any, Any, None]:
     """Launch a block, when the queue has room for all that it stands for."""
-    env = stream.device.env
-    while stream.outstanding and stream.outstanding + block.items > stream.depth:
+    env, items = stream.device.env, block.sequel.items
+    while (waiting := stream.submitted - stream.completed) and waiting + items > stream.depth:
         free: simpy.Event = env.event()
         stream.when_free(partial(_succeed, free))
         yield free
     block.began = float(env.now)
     yield launch(block, stream)
-    stream.submitted += block.items - 1
-    yield Spend(block.host, f"launch {block.name}", "overhead")
+    stream.submitted += items - 1
+    yield Spend(block.sequel.host, f"launch {block.name}", "overhead")
 
 
 def _succeed(event: simpy.Event, _: simpy.Event) -> None:
     event.succeed()
 
 
-def in_blocks(layers: Sequence[ClosedLayer], depth: float) -> Generator[list[ClosedLayer], None, None]:
+def in_blocks(layers: Sequence[ClosedLayer], depth: float) -> list[Sequel]:
     """Layers in groups whose items fill `SHARE` of a queue of `depth` items at most."""
-    found: list[ClosedLayer] = []
+    found: list[list[ClosedLayer]] = []
     items = 0
     for layer in layers:
-        if found and items + layer.ahead.items > SHARE * depth:
-            yield found
-            found, items = [], 0
-        found.append(layer)
+        if not found or items + layer.ahead.items > SHARE * depth:
+            found.append([])
+            items = 0
+        found[-1].append(layer)
         items += layer.ahead.items
-    if found:
-        yield found
+    return [Sequel(own) for own in found]
 
 
 def play_alone(

@@ -80,7 +80,7 @@ class ClassGroup(ProcessGroup):
     ) -> None:
         super().__init__(m, nodes, members, **options)
         self._known, self._rows = dict(plans), rows
-        self._added: Counter[Payload] = Counter()
+        self._added: dict[int, tuple[Mapping[Payload, int], int]] = {}
 
     def placed(self, name: str, nbytes: float) -> PlacedPlan:
         """How a collective of a size [B] is carried out."""
@@ -106,15 +106,19 @@ class ClassGroup(ProcessGroup):
         return ClassGroup(m, self.nodes, members, plans=self._known, rows=self._rows, options=self.settings)
 
     def add(self, payloads: Mapping[Payload, int]) -> None:
-        """Count collectives that were played elsewhere, for `settle`."""
-        self._added.update(payloads)
+        """Count collectives that were played elsewhere, for `settle`; the mapping stays as it is."""
+        _, times = self._added.get(id(payloads), (payloads, 0))
+        self._added[id(payloads)] = payloads, times + 1
 
     def settle(self) -> None:
         """Count the bytes of collectives that were computed as a whole on the links that they went over."""
         super().settle()
         network = self.m.simulation.network
         total: dict[int, tuple[Sequence[str], float]] = {}
-        for payload, times in self._added.items():
+        added: Counter[Payload] = Counter()
+        for payloads, times in self._added.values():
+            added.update({payload: times * count for payload, count in payloads.items()})
+        for payload, times in added.items():
             channels = self.placed(*payload).channels
             for one, nbytes in channels.moved() if channels is not None else ():
                 total[id(one.names)] = one.names, total.get(id(one.names), (one.names, 0.0))[1] + nbytes * times

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from simperf.engine.device import Device
 from simperf.engine.items import Marker
 from simperf.engine.kernel import Kernel
 from simperf.execution import Program, collective, irecv, isend, item, launch, synchronize, wait
 from simperf.execution.process_group import Communication, ProcessGroup
+from simperf.execution.thread import Launch, Verb
 from simperf.schedules import Pass
-from simperf.training.pipelined.closed import Block, ClosedLayer, in_blocks, launch_block
+from simperf.training.pipelined.closed import Block, ClosedLayer, Sequel, in_blocks, launch_block
 from simperf.training.pipelined.communicators import INSIDE, NORM, Dimension, Key
 from simperf.training.pipelined.groups import ClassGroup
 from simperf.training.pipelined.ledger import Hold, Ledger, StepMark
@@ -42,7 +43,7 @@ STREAMS: Mapping[Key, str] = {
     "norm": "data",
 }
 
-Launched: TypeAlias = Kernel | Sync | Await
+Launched: TypeAlias = Launch | Sync | Await
 Steps: TypeAlias = Generator[Any, Any, None]
 
 
@@ -138,14 +139,17 @@ class StageProcess:
     ledger: Ledger = field(default_factory=Ledger)
     _split: bool = field(init=False)
     _ready: dict[tuple[int, int], list[Bucket]] = field(default_factory=dict, init=False)
+    _inside: dict[Dimension, ClassGroup] = field(init=False)
     _closed: list[ClosedLayer] = field(default_factory=list, init=False)
+    _blocks: dict[tuple[ClosedLayer, ...], list[Sequel]] = field(default_factory=dict, init=False)
+    _messages: dict[tuple[str, str, int], Verb | None] = field(default_factory=dict, init=False)
     _launched: dict[tuple[int, str], tuple[Launched, ...]] = field(default_factory=dict, init=False)
     _running: dict[str, tuple[Communication, Ledger, Dimension]] = field(default_factory=dict, init=False)
     _gathered: dict[tuple[int, int], list[tuple[Communication, Dimension]]] = field(default_factory=dict, init=False)
     _reduced: list[tuple[Communication, Dimension]] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        self._split = self.work.plan.split
+        self._split, self._inside = self.work.plan.split, self.inside
         for bucket in self.buckets:
             self._ready.setdefault((bucket.chunk, bucket.ready), []).append(bucket)
 
@@ -225,16 +229,22 @@ class StageProcess:
 
     def _flush(self, name: str) -> Steps:
         """Launch the closed layers that were put off."""
-        stream = self.device.stream()
-        for layers in in_blocks(self._closed, stream.depth):
-            yield from launch_block(Block(name, layers, 0.0, self.ledger, self.inside), stream)
+        if not self._closed:
+            return
+        stream, key = self.device.stream(), tuple(self._closed)
+        if key not in self._blocks:
+            self._blocks[key] = in_blocks(key, stream.depth)
         self._closed.clear()
+        groups = self._inside
+        for sequel in self._blocks[key]:
+            yield from launch_block(Block(name, sequel, 0.0, self.ledger, groups), stream)
 
     def _items(self, items: tuple[Item, ...], within: str) -> Steps:
         for one in self._kernels(items, within):
-            if isinstance(one, Kernel):
-                self.ledger.launched += one.time
-                yield launch(one, self.device)
+            if isinstance(one, Launch):
+                assert isinstance(one.kernel, Kernel)
+                self.ledger.launched += one.kernel.time
+                yield one
             elif isinstance(one, Await):
                 yield launch(Hold(*self._running.pop(one.label)), self.device)
             else:
@@ -246,12 +256,12 @@ class StageProcess:
                     self._running[one.label] = work, self.ledger, dimension
 
     def _kernels(self, items: tuple[Item, ...], within: str) -> tuple[Launched, ...]:
-        """Items with kernels for operations, without collectives of one rank."""
+        """Items with launches of kernels for operations, without collectives of one rank."""
         key = (id(items), within)
         if key not in self._launched:
             alone = {one.label for one in items if isinstance(one, Sync) and one.dimension not in self.groups}
             self._launched[key] = tuple(
-                self.kernel(one, within) if isinstance(one, Op) else one
+                launch(self.kernel(one, within), self.device) if isinstance(one, Op) else one
                 for one in items
                 if isinstance(one, Op) or one.label not in alone
             )
@@ -270,11 +280,10 @@ class StageProcess:
     # Messages --------------------------------------------------------------------------
 
     def _receive(self, one: Pass) -> Generator[Any, Any, Communication | None]:
-        edge = self.work.place(self.stage, one).receives
-        if edge is None:
+        message = self._message("receives", one)
+        if message is None:
             return None
-        group = self.groups[edge]
-        work: Communication = yield irecv(self.work.message, 0, group=group, stream=edge.stream, device=self.device)
+        work: Communication = yield message
         self.ledger.watch(work, "pp")
         return work
 
@@ -286,9 +295,20 @@ class StageProcess:
             yield from self._items(self.work.received, "forward")
 
     def _send(self, one: Pass) -> Steps:
-        edge = self.work.place(self.stage, one).sends
-        if edge is not None:
-            yield isend(self.work.message, 1, group=self.groups[edge], stream=edge.stream, device=self.device)
+        message = self._message("sends", one)
+        if message is not None:
+            yield message
+
+    def _message(self, way: Literal["receives", "sends"], one: Pass) -> Verb | None:
+        """What is received before a pass, or sent after it; the same for each micro-batch."""
+        key = (way, one.kind, one.chunk)
+        if key not in self._messages:
+            edge: Edge | None = getattr(self.work.place(self.stage, one), way)
+            verb, other = (irecv, 0) if way == "receives" else (isend, 1)
+            self._messages[key] = edge and verb(
+                self.work.message, other, group=self.groups[edge], stream=edge.stream, device=self.device
+            )
+        return self._messages[key]
 
     # The end of a step -----------------------------------------------------------------
 
