@@ -23,7 +23,7 @@ from simperf.engine.link_table import LinkClass
 from simperf.layout.distinct import distinct
 from simperf.layout.flow_classes import float_words, mix_words
 from simperf.training.pipelined.channels import Pattern, Placed, Plans, structures
-from simperf.training.pipelined.communicators import Communicator, Payload
+from simperf.training.pipelined.communicators import AROUND, INSIDE, Communicator, Payload
 from simperf.training.pipelined.link_numbers import IntArray, LinkNumbers, NumberedNames
 
 __all__ = ["Classes", "refine"]
@@ -47,11 +47,15 @@ class Classes:
     plans : tuple of mapping of Payload to PlacedPlan
         Of the first communicator of each class: its plans, whose channels draw on the links of all communicators of
         the class.
+    in_turn : frozenset of (int, int)
+        Classes of communicators inside of layers and of those of gradients and weights, of which any two that share a
+        link have a rank in common: what they do takes turns, in the order in which that rank does it.
     """
 
     ranks: tuple[int, ...]
     communicators: tuple[int, ...]
     plans: tuple[Plans, ...]
+    in_turn: frozenset[tuple[int, int]] = frozenset()
 
     @property
     def representatives(self) -> tuple[int, ...]:
@@ -131,7 +135,8 @@ def refine(
         own = mix_words(own + _sums(draws.link, mix_words(groups[draws.communicator] + kind), len(own)))
     classes = _in_order(groups)
     plans = _merged(classes, placed, draws, _in_order(own), links)
-    return Classes(tuple(_in_order(ranks).tolist()), tuple(classes.tolist()), tuple(plans))
+    turns = _in_turn(classes, communicators, draws)
+    return Classes(tuple(_in_order(ranks).tolist()), tuple(classes.tolist()), tuple(plans), turns)
 
 
 def _draws(communicators: Sequence[Communicator], placed: Sequence[Placed]) -> _Draws:
@@ -227,6 +232,27 @@ def _merged(
         }
         found.append({payload: _drawing(plan, merged) for payload, plan in plans.items()})
     return found
+
+
+def _in_turn(classes: IntArray, communicators: Sequence[Communicator], draws: _Draws) -> frozenset[tuple[int, int]]:
+    """Classes inside of layers and around them that take turns wherever they share links."""
+    inside = np.array([one.dimension in INSIDE for one in communicators], dtype=bool)
+    around = np.array([one.dimension in AROUND for one in communicators], dtype=bool)
+    several = [np.unique(draws.link[which[draws.communicator]]) for which in (inside, around)]
+    shared = np.isin(draws.link, np.intersect1d(*several))
+    of_link: dict[int, tuple[set[int], set[int]]] = {}
+    for link, one in zip(draws.link[shared].tolist(), draws.communicator[shared].tolist(), strict=True):
+        own = of_link.setdefault(link, (set(), set()))
+        if inside[one] or around[one]:
+            own[0 if inside[one] else 1].add(one)
+    pairs = {(one, other) for mine, others in of_link.values() for one in mine for other in others}
+    ranks: dict[int, frozenset[int]] = {}
+    turns: dict[tuple[int, int], bool] = {}
+    for pair in pairs:
+        one, other = (ranks.setdefault(index, frozenset(communicators[index].ranks)) for index in pair)
+        key = int(classes[pair[0]]), int(classes[pair[1]])
+        turns[key] = turns.get(key, True) and not one.isdisjoint(other)
+    return frozenset(key for key, whether in turns.items() if whether)
 
 
 def _drawing(plan: PlacedPlan, merged: Mapping[int, tuple[LinkClass, ...]]) -> PlacedPlan:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Generator, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from simperf.execution.process_group import ProcessGroup
 from simperf.execution.session import Session
@@ -39,6 +39,7 @@ class Links:
         first = {colour: index for index, colour in reversed(list(enumerate(classes.communicators)))}
         self._of: dict[int, frozenset[int]] = {}  # classes of links, by the identity of their names
         self._users: dict[int, set[int]] = {}
+        self._in_turn = classes.in_turn
         touched = frozenset(changed)
         for colour, own in enumerate(classes.plans):
             sets = [one.channels for one in own.values() if one.channels is not None]
@@ -56,8 +57,19 @@ class Links:
         """Whether the links of some classes of communicators carry nothing but what these do."""
         return all(self._users[name].issubset(own) for colour in own for name in self._of[colour])
 
+    def carry_in_turn(self, own: Collection[int]) -> bool:
+        """Whether they carry nothing else but gradients and weights, which never travel beside these classes' own."""
+        return all(
+            (colour, other) in self._in_turn
+            for colour in own
+            for name in self._of[colour]
+            for other in self._users[name].difference(own)
+        )
 
-def close_layers(m: Session, processes: Sequence[StageProcess], closed: Callable[[StageProcess], bool]) -> None:
+
+def close_layers(
+    m: Session, processes: Sequence[StageProcess], closed: Callable[[StageProcess], Literal["always", "in turn", ""]]
+) -> None:
     """Have processes use closed layers, if the device bounds all of them, and none fills its queue.
 
     Parameters
@@ -65,14 +77,16 @@ def close_layers(m: Session, processes: Sequence[StageProcess], closed: Callable
     m : Session
     processes : sequence of StageProcess
     closed : callable
-        Whether nothing outside touches what a process's layers use.
+        Whether nothing outside touches what a process's layers use; in turn, if gradients and weights do at times when
+        none of its layers runs that is launched neither after the first reduction of a step nor before the last gather.
     """
     if m.mode.waits:
         return
     known: dict[Hashable, ClosedLayer] = {}
-    found: list[tuple[StageProcess, dict[tuple[int, str], ClosedLayer]]] = []
+    found: list[tuple[StageProcess, bool, dict[tuple[int, str], ClosedLayer]]] = []
     for one in processes:
-        if not closed(one) or any(len(group.members) > 1 for group in one.inside.values()):
+        when = closed(one)
+        if not when or any(len(group.members) > 1 for group in one.inside.values()):
             continue
         own: dict[tuple[int, str], ClosedLayer] = {}
         for items, within in passes(one):
@@ -82,9 +96,9 @@ def close_layers(m: Session, processes: Sequence[StageProcess], closed: Callable
             if not (known[key].bound_by_device and known[key].fits(one.device.depth)):
                 return
             own[id(items), within] = known[key]
-        found.append((one, own))
-    for one, own in found:
-        one.close = partial(_known, own)
+        found.append((one, when == "in turn", own))
+    for one, in_turn, own in found:
+        one.close, one.in_turn = partial(_known, own), in_turn
 
 
 def passes(process: StageProcess) -> Generator[tuple[tuple[Item, ...], str], None, None]:

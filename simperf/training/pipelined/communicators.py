@@ -10,6 +10,7 @@ from simperf.layout import Layout
 from simperf.training.pipelined.work import Bucket, StepEnd, StepWork
 
 __all__ = [
+    "AROUND",
     "INSIDE",
     "MESSAGE",
     "NORM",
@@ -28,6 +29,9 @@ Dimension: TypeAlias = Literal["tp", "cp", "ep", "etp", "pp", "dp", "edp", "norm
 
 #: dimensions whose ranks communicate inside of layers
 INSIDE: tuple[Dimension, ...] = ("tp", "cp", "ep", "etp")
+
+#: dimensions along which gradients and weights travel
+AROUND: tuple[Dimension, ...] = ("dp", "edp")
 
 #: what a rank finds its process group by: the dimension, or copies of what data-parallel ranks share
 Key: TypeAlias = Dimension | Literal["replicas"]

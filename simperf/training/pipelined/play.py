@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from simperf.collectives.settings import default_algorithm
 from simperf.engine.device import Device
@@ -142,9 +142,11 @@ class Pipeline:
         if reuse and not exact:
             links = Links(classes, groups, tuple(map(str, self.marks)))
 
-            def closed(one: StageProcess) -> bool:
-                own = keys[one.rank]
-                return links.carry_only({classes.communicators[own[key]] for key in INSIDE if key in own})
+            def closed(one: StageProcess) -> Literal["always", "in turn", ""]:
+                own = {classes.communicators[keys[one.rank][key]] for key in INSIDE if key in keys[one.rank]}
+                if links.carry_only(own):
+                    return "always"
+                return "in turn" if not work.units and links.carry_in_turn(own) else ""
 
             close_layers(m, found, closed)
         return found

@@ -123,6 +123,8 @@ class StageProcess:
     steps : int
     close : callable, optional
         The closed pass over a layer, of its items and what they are within; None where it is open.
+    in_turn : bool
+        Layers are closed only as long as neither gradients nor weights travel.
     """
 
     rank: int
@@ -136,6 +138,7 @@ class StageProcess:
     speed: float
     steps: int
     close: Callable[[tuple[Item, ...], str], ClosedLayer | None] = never_closed
+    in_turn: bool = False
     ledger: Ledger = field(default_factory=Ledger)
     _split: bool = field(init=False)
     _ready: dict[tuple[int, int], list[Bucket]] = field(default_factory=dict, init=False)
@@ -220,7 +223,8 @@ class StageProcess:
 
     def _over(self, items: tuple[Item, ...], within: str, name: str) -> Steps:
         """A pass over a layer: put off until `_flush` if it is closed."""
-        closed = self.close(items, within)
+        travelling = self.in_turn and (self._reduced or self._gathered)
+        closed = None if travelling else self.close(items, within)
         if closed is not None:
             self._closed.append(closed)
             return

@@ -95,3 +95,19 @@ def test_a_timeline_has_every_kernel_of_closed_layers():
     kernels = [[name for name in each if not name[0].startswith("wait")] for each in names]
     assert kernels[0] == kernels[1]
     assert one.metrics["time per step"].value == pytest.approx(every.metrics["time per step"].value, rel=1e-9)
+
+
+@pytest.mark.parametrize("tp", [2, 4])
+@pytest.mark.parametrize("pacing", [(False, False), (True, False), (False, True), (True, True)], ids=str)
+def test_layers_are_closed_as_long_as_gradients_and_weights_over_their_links_do_not_travel(tp, pacing):
+    gradients, weights = pacing
+    flags = Pacing(gradients=gradients, weights=weights, sharded=True)
+
+    def of():
+        return work(2, 5, blocks=3, end=clipped())
+
+    one, other = both(of=of, tp=tp, pp=2, dp=16 // tp, pacing=flags, launch=20e-6, steps=3)
+    assert all(closed(one[1]))
+    assert all(process.in_turn for process in one[1])
+    assert not any(closed(other[1]))
+    same(one, other)
