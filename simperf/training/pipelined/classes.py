@@ -238,8 +238,8 @@ def _in_turn(classes: IntArray, communicators: Sequence[Communicator], draws: _D
     """Classes inside of layers and around them that take turns wherever they share links."""
     inside = np.array([one.dimension in INSIDE for one in communicators], dtype=bool)
     around = np.array([one.dimension in AROUND for one in communicators], dtype=bool)
-    several = [np.unique(draws.link[which[draws.communicator]]) for which in (inside, around)]
-    shared = np.isin(draws.link, np.intersect1d(*several))
+    layers, others = (draws.link[which[draws.communicator]] for which in (inside, around))
+    shared = np.isin(draws.link, np.intersect1d(layers, others))
     of_link: dict[int, tuple[set[int], set[int]]] = {}
     for link, one in zip(draws.link[shared].tolist(), draws.communicator[shared].tolist(), strict=True):
         own = of_link.setdefault(link, (set(), set()))
