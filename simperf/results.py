@@ -198,6 +198,11 @@ class Result:
         return time_use(self.spans, self.ranks) if self.spans else self.given_times
 
     @property
+    def has_stages(self) -> bool:
+        """Whether ranks are stages of a pipeline, and the timeline is there."""
+        return bool(self.spans) and len({one.stage for one in self.ranks.values()}) > 1
+
+    @property
     def floor(self) -> tuple[str, float]:
         """The highest floor: what sets it, and the time [s]."""
         if not self.floors:

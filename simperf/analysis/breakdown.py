@@ -16,16 +16,17 @@ import math
 
 import numpy as np
 
-from simperf.analysis.stages import BUBBLE, has_stages, rank_timelines, spans_of_others
 from simperf.analysis.timeline import Bools, Floats, Sweep, sweep
 from simperf.engine.recorder import Category, Span
 from simperf.engine.tracks import owner
 from simperf.results import Result
 
-__all__ = ["IDLE", "PARTS", "PRIORITY", "breakdown", "breakdown_by_owner"]
+__all__ = ["BUBBLE", "IDLE", "PARTS", "PRIORITY", "breakdown", "breakdown_by_owner"]
 
 #: Categories in the order in which they claim an instant.
 PRIORITY: tuple[Category, ...] = ("compute", "memory", "communication", "copy", "storage", "overhead", "host")
+#: time for which a stage waits for other ranks
+BUBBLE = "bubble"
 #: what nobody claims
 IDLE = "idle"
 #: all that a breakdown may tell
@@ -56,7 +57,7 @@ def breakdown(result: Result) -> dict[str, float]:
     """
     if not result.spans:
         return {}
-    return _mean_over_ranks(result) if has_stages(result) else _claim(sweep(result), result.time)
+    return _mean_over_ranks(result) if result.has_stages else _claim(sweep(result), result.time)
 
 
 def breakdown_by_owner(result: Result) -> dict[str, dict[str, float]]:
@@ -68,14 +69,19 @@ def breakdown_by_owner(result: Result) -> dict[str, dict[str, float]]:
     for span in result.spans:
         groups.setdefault(owner(span), []).append(span)
     found = {name: _claim(sweep(result, spans=groups[name]), result.time) for name in groups}
-    for one in rank_timelines(result) if has_stages(result) else ():
-        waits = one.swept.time(one.bubble)
-        found[one.device] |= {BUBBLE: waits, IDLE: max(0.0, found[one.device][IDLE] - waits)}
+    if result.has_stages:
+        from simperf.analysis.stages import rank_timelines
+
+        for one in rank_timelines(result):
+            waits = one.swept.time(one.bubble)
+            found[one.device] |= {BUBBLE: waits, IDLE: max(0.0, found[one.device][IDLE] - waits)}
     return {name: found[name] for name in sorted(found)}
 
 
 def _mean_over_ranks(result: Result) -> dict[str, float]:
     """Means over all ranks; what hosts and storage do counts where a rank neither works nor waits for others."""
+    from simperf.analysis.stages import rank_timelines, spans_of_others
+
     found = dict.fromkeys(PARTS, 0.0)
     others = _claimed(sweep(result, spans=spans_of_others(result)))
     for one in rank_timelines(result):

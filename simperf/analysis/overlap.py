@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simperf.analysis.stages import has_stages, rank_timelines
 from simperf.analysis.timeline import sweep
 from simperf.engine.recorder import Category
 from simperf.results import Result
@@ -49,7 +48,9 @@ def overlap(result: Result, category: Category = "communication") -> Overlap:
     >>> overlap(Result("half", 4.0, spans=(kernel, send))).share
     0.5
     """
-    if has_stages(result):
+    if result.has_stages:
+        from simperf.analysis.stages import rank_timelines
+
         total = hidden = 0.0
         for one in rank_timelines(result):
             moving = one.swept.any(category)

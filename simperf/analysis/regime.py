@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simperf.analysis.breakdown import IDLE, breakdown
-from simperf.analysis.stages import BUBBLE, has_stages, rank_timelines
+from simperf.analysis.breakdown import BUBBLE, IDLE, breakdown
 from simperf.analysis.timeline import Sweep, sweep
 from simperf.engine.recorder import Category
 from simperf.results import Result
@@ -81,7 +80,7 @@ def regime(result: Result) -> Regime:
     shares = {name: swept.time(swept.any(*members)) / result.time for name, members in groups.items()}
     if not _starved(swept):
         shares["input-bound"] = 0.0
-    if has_stages(result):
+    if result.has_stages:
         return _of_stages(result, shares, groups)
     everything = swept.any(*(category for members in groups.values() for category in members))
     name = max(shares, key=lambda key: round(shares[key], 12))
@@ -91,6 +90,8 @@ def regime(result: Result) -> Regime:
 
 def _of_stages(result: Result, shares: dict[str, float], groups: dict[str, tuple[Category, ...]]) -> Regime:
     """The regime of a run whose ranks are stages, from shares of all devices and hosts together."""
+    from simperf.analysis.stages import rank_timelines
+
     parts = breakdown(result)
     of_devices = [name for name in groups if name not in ("input-bound", "overhead-bound")]
     shares |= dict.fromkeys(of_devices, 0.0)

@@ -16,10 +16,8 @@ from simperf.engine.recorder import Category, Span
 from simperf.engine.tracks import owner
 from simperf.results import Result
 
-__all__ = ["BUBBLE", "RankTimeline", "has_stages", "rank_timelines", "spans_of_others"]
+__all__ = ["RankTimeline", "rank_timelines", "spans_of_others"]
 
-#: time for which a stage waits for other ranks
-BUBBLE = "bubble"
 _KERNELS: tuple[Category, ...] = ("compute", "memory")
 
 
@@ -35,11 +33,6 @@ class RankTimeline(NamedTuple):
     def kernels(self) -> Bools:
         """In which slices they run kernels."""
         return self.swept.any(*_KERNELS)
-
-
-def has_stages(result: Result) -> bool:
-    """Whether ranks of a run are stages of a pipeline."""
-    return bool(result.spans) and len({one.stage for one in result.ranks.values()}) > 1
 
 
 def rank_timelines(result: Result) -> Iterator[RankTimeline]:

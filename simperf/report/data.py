@@ -11,12 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from simperf.analysis.breakdown import PARTS, breakdown, breakdown_by_owner
+from simperf.analysis.breakdown import BUBBLE, PARTS, breakdown, breakdown_by_owner
 from simperf.analysis.check import Check
 from simperf.analysis.limits import busiest, headroom
 from simperf.analysis.overlap import overlap
 from simperf.analysis.regime import regime
-from simperf.analysis.stages import BUBBLE, has_stages
 from simperf.answer import Answer
 from simperf.results import Result
 from simperf.units import headed
@@ -169,7 +168,7 @@ def to_csv(results: Sequence[Result | FailedRun], checks: Mapping[int, Checks] |
         for name, metric in each.metrics.items():
             metrics.setdefault(name, metric.unit)
     drawn = any("time" in result.intervals for result in good)
-    categories = [name for name in PARTS if name != BUBBLE or any(map(has_stages, good))]
+    categories = [name for name in PARTS if name != BUBBLE or any(one.has_stages for one in good)]
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(

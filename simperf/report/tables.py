@@ -13,7 +13,6 @@ from simperf.analysis.breakdown import breakdown
 from simperf.analysis.check import Check
 from simperf.analysis.limits import busiest, utilisation
 from simperf.analysis.regime import regime
-from simperf.analysis.stages import has_stages
 from simperf.answer import TIME
 from simperf.report.data import FailedRun, comparison_document, result_document, to_csv, to_json
 from simperf.report.phrases import against, answer_note, answer_words, limit_words
@@ -127,7 +126,7 @@ def result_view(result: Result, checks: Sequence[Check] = ()) -> RenderableType:
         parts.append(Text(result.question))
     if result.notes:
         parts += _titled("Notes", Text("\n".join(result.notes)))
-    parts += _titled(f"Where the time went{', mean over ranks' if has_stages(result) else ''}", _breakdown(result))
+    parts += _titled(f"Where the time went{', mean over ranks' if result.has_stages else ''}", _breakdown(result))
     parts += _titled("What limits it", _limits(result))
     if checks:
         parts += _titled("Expected", _checks(checks))

@@ -10,7 +10,6 @@ from typing import Any
 from simperf.analysis.breakdown import breakdown
 from simperf.analysis.limits import utilisation
 from simperf.analysis.scaling import Scaling
-from simperf.analysis.stages import has_stages
 from simperf.errors import Problem
 from simperf.files import TomlFile
 from simperf.hardware import Machine
@@ -112,7 +111,7 @@ def result_sections(
     """
     found = [
         (
-            f"Where the time went{', mean over ranks' if has_stages(result) else ''}",
+            f"Where the time went{', mean over ranks' if result.has_stages else ''}",
             shares(breakdown(result), result.time),
         ),
         ("Timeline", _paper(result) + timeline(result, name=f"{prefix}timeline-box", most=most)),
