@@ -34,6 +34,7 @@ __all__ = [
 
 
 _LONGEST = 120  # characters of a name that a message repeats
+_LONGEST_VALUE = 400  # and of a key or value, which may be a whole list
 
 
 class SimperfError(Exception):
@@ -120,12 +121,16 @@ class Problem:
 
     def __str__(self) -> str:
         place = self.file + (f":{self.line}" if self.file and self.line else "")
-        text = ": ".join(part for part in (place, self.key, self.message) if part)
+        text = ": ".join(part for part in (place, _short(self.key), self.message) if part)
         if self.value:
-            text += f" (read: {self.value})"
+            text += f" (read: {_short(self.value)})"
         if self.expected:
             text += f"\n    expected: {self.expected}"
         return text
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
 
 
 class InputError(SimperfError):

@@ -10,7 +10,16 @@ from pathlib import Path
 
 from simperf.errors import InputError, Problem
 
-__all__ = ["MOST_BYTES", "decode", "has_many_parts", "is_packed", "read_bytes", "read_text", "unpacked"]
+__all__ = [
+    "MOST_BYTES",
+    "decode",
+    "has_many_parts",
+    "is_packed",
+    "read_bytes",
+    "read_text",
+    "refuse_irregular",
+    "unpacked",
+]
 
 _MIB = 1024 * 1024
 #: bytes of a file, unpacked, unless its reader says less [B]
@@ -123,6 +132,23 @@ def _content(name: str, most: int, expected: str) -> bytes:
     if len(raw) > most:
         raise InputError(_too_large(name, "the file is larger", most, expected))
     return raw
+
+
+def refuse_irregular(path: str | os.PathLike[str], *, expected: str = "") -> None:
+    """Refuse a file that is there and is none that is read: a directory, pipe or device; opening would wait for it.
+
+    Raises
+    ------
+    InputError
+        With what it is.
+    """
+    name = os.fspath(path)
+    try:
+        found = os.stat(name).st_mode
+    except (OSError, ValueError):
+        return  # there is none, and whoever opens it says so
+    if not stat.S_ISREG(found):
+        raise InputError(_no_file(name, next((kind for is_, kind in _KINDS if is_(found)), "no file"), expected))
 
 
 def _no_file(name: str, kind: str, expected: str) -> Problem:

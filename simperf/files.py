@@ -7,7 +7,7 @@ import os
 import re
 import tempfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,10 +23,12 @@ __all__ = [
     "TomlFile",
     "atomic_writer",
     "is_deeper",
+    "is_endless",
     "is_special",
     "read_toml",
     "refuse_format",
     "refuse_other",
+    "shown",
     "write_bytes",
     "write_packed",
     "write_text",
@@ -99,12 +101,13 @@ class TomlFile:
             file=self.path,
             line=self.line(key),
             key=dotted(key),
-            value=_shown(value),
+            value=shown(value),
             expected=expected,
         )
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A value as messages repeat it: not longer than a line."""
     text = repr(value) if value != "" else ""
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
 
@@ -231,6 +234,18 @@ def is_deeper(value: Any, most: int) -> bool:
         if not level:
             return False
     return True
+
+
+def is_endless(value: Any) -> bool:
+    """Whether tables and lists of Python stand in one another to more than `DEEPEST`, or hold themselves."""
+    rest = [(value, 0)]
+    while rest:
+        one, depth = rest.pop()
+        if isinstance(one, Mapping | list | tuple):
+            if depth > DEEPEST:
+                return True
+            rest += [(each, depth + 1) for each in (one.values() if isinstance(one, Mapping) else one)]
+    return False
 
 
 def _too_deep(name: str, text: str) -> Problem:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.execution import MODES
-from simperf.files import TomlFile, dotted, read_toml, refuse_other
+from simperf.files import DEEPEST, TomlFile, dotted, is_endless, read_toml, refuse_other
 from simperf.scenario.answer import read_answer
 from simperf.scenario.calibration import cost_settings, free
 from simperf.scenario.expectation import Key, read_expectations
@@ -164,6 +164,8 @@ def make_scenario(data: Mapping[str, Any], *, folder: str | os.PathLike[str] = "
     if not isinstance(data, Mapping):
         message = f"the tables of a scenario are expected, not {type(data).__name__}"
         raise InputError(Problem(message, value=repr(data), expected='a mapping, such as {"program": {...}}'))
+    if is_endless(data):
+        raise InputError(Problem(f"tables and lists in one another to a depth of more than {DEEPEST}"))
     return _Loader(TomlFile("", dict(data), ""), [], Path(folder)).load()
 
 

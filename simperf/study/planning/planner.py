@@ -244,7 +244,7 @@ def plan(
     refuse_runs(len(kept), samples, force=request.force, key="plan.force")
     refuse_histories(request, [(choice.nodes, verdict.time) for choice, verdict in kept], MOST_EVENTS)
     tasks = [_task(request, index, choice, samples) for index, (choice, _) in enumerate(kept)]
-    rows = run_tasks(tasks, engine=engine, cache=cache, progress=progress, work=run_candidate)
+    rows = run_tasks(tasks, engine=engine, cache=cache, progress=progress, work=run_candidate, needs=(_RATE,))
     refuse_unused_in(rows)
     simulated = []
     for (choice, verdict), row in zip(kept, rows, strict=True):
