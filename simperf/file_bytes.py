@@ -7,6 +7,7 @@ import stat
 import zlib
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from simperf.errors import InputError, Problem
 
@@ -24,6 +25,8 @@ __all__ = [
 _MIB = 1024 * 1024
 #: bytes of a file, unpacked, unless its reader says less [B]
 MOST_BYTES = 256 * _MIB
+#: of a packed file, whose tools make one of 64 KiB at least; and bytes of a member that are looked at first [B]
+_MOST_MEMBERS, _FIRST_PIECE = 100_000, 256
 _GZIP = b"\x1f\x8b"
 _KINDS = (
     (stat.S_ISDIR, "a directory"),
@@ -171,10 +174,15 @@ def unpacked(raw: bytes, name: str, *, most: int = MOST_BYTES, whole: bool = Tru
         It is not packed, is damaged or breaks off, or unpacks to more than `most` bytes.
     """
     found = bytearray()
-    while raw:
+    rest, members = memoryview(raw), 0
+    while rest:
         member = zlib.decompressobj(wbits=31)
+        members += 1
+        if members > _MOST_MEMBERS:
+            message = f"the file is packed in more than {_MOST_MEMBERS:,} parts"
+            raise InputError(Problem(message, file=name, expected=expected or "one part"))
         try:
-            found += member.decompress(raw, most + 1 - len(found))
+            rest = _member(member, rest, found, most)
         except zlib.error as error:
             if found and not whole:
                 break
@@ -188,10 +196,32 @@ def unpacked(raw: bytes, name: str, *, most: int = MOST_BYTES, whole: bool = Tru
                 told = f"the whole of it{f': {expected}' if expected else ''}"
                 raise InputError(Problem("the file breaks off, or is damaged", file=name, expected=told))
             break
-        raw = member.unused_data.lstrip(b"\0")
-        if raw and not is_packed(raw):
+        rest = _padded(rest)
+        if rest[:2] != _GZIP:
             break  # gzip leaves out what stands behind the last member
     return bytes(found)
+
+
+def _member(member: Any, rest: memoryview, found: bytearray, most: int) -> memoryview:
+    """Add to `found` what the first member of `rest` packs; gives what stands behind it.
+
+    It is read in pieces that grow, as what is left of a piece is copied: many small members take no longer than one.
+    """
+    size = _FIRST_PIECE
+    while rest and not member.eof and len(found) <= most:
+        piece = rest[:size]
+        found += member.decompress(piece, most + 1 - len(found))
+        rest = rest[len(piece) - len(member.unused_data) - len(member.unconsumed_tail) :]
+        size = min(2 * size, _MIB)
+    return rest
+
+
+def _padded(rest: memoryview) -> memoryview:
+    """What is left without the zeros at its beginning."""
+    while rest and not any(rest[:_FIRST_PIECE]):
+        rest = rest[_FIRST_PIECE:]
+    skip = next((index for index, byte in enumerate(rest[:_FIRST_PIECE]) if byte), 0)
+    return rest[skip:]
 
 
 def _similar(name: str) -> str:

@@ -10,7 +10,6 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -37,8 +36,8 @@ __all__ = [
 _LONGEST = 120  # characters of a value that a message repeats
 #: of a TOML file [B]; the largest that simperf writes has 0.5 MiB
 MOST_BYTES = 16 * 1024 * 1024
-#: values of a TOML file, whose parser is no fast one
-_MOST_VALUES = 1_000_000
+#: values and parts of keys of a TOML file, whose parser takes a kilobyte for each part
+_MOST_VALUES = 250_000
 #: tables and lists in one another
 DEEPEST = 64
 #: what a newcomer most often meant, by what tomllib says
@@ -63,8 +62,6 @@ _KINDS = {
     "plan": ("a plan", "simperf plan"),
     "kind": ("a part, server or cluster", "simperf check"),
 }
-_HEADER = re.compile(r"^\s*(\[\[?)\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?$")
-_KEY = re.compile(r"""^\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*=""")
 
 
 @dataclass(frozen=True)
@@ -87,7 +84,9 @@ class TomlFile:
 
     def line(self, key: tuple[str | int, ...]) -> int:
         """Line of a key path such as ``("machine", "link", 2, "bandwidth")``; nearest parent if absent."""
-        lines = _key_lines(self.text)
+        from simperf.toml_lines import key_lines  # only where a problem is told
+
+        lines = key_lines(self.text)
         while key:
             if key in lines:
                 return lines[key]
@@ -121,60 +120,6 @@ def dotted(key: tuple[str | int, ...]) -> str:
     return text
 
 
-def _split(name: str) -> tuple[str, ...]:
-    return tuple((a or b or c).strip() for a, b, c in re.findall(r"\"([^\"]*)\"|'([^']*)'|([^.\s\"']+)", name))
-
-
-@lru_cache(maxsize=8)
-def _key_lines(text: str) -> dict[tuple[str | int, ...], int]:
-    """Line of every key that starts a line; keys inside inline tables share their parent's."""
-    lines: dict[tuple[str | int, ...], int] = {}
-    counts: dict[tuple[str | int, ...], int] = {}
-    prefix: tuple[str | int, ...] = ()
-    quote, depth, array = "", 0, None  # inside a multi-line string; inside brackets; array being listed
-    index = 0
-    for number, raw in enumerate(text.splitlines(), 1):
-        line = raw
-        if quote:
-            if quote not in line:
-                continue
-            line, quote = line.split(quote, 1)[1], ""
-        elif depth == 0:
-            header, key = _HEADER.match(line), _KEY.match(line)
-            if header:
-                prefix = ()
-                parts = _split(header.group(2))
-                for part in parts[:-1]:
-                    prefix = (*prefix, part)
-                    lines.setdefault(prefix, number)
-                    if prefix in counts:
-                        prefix = (*prefix, counts[prefix])
-                prefix = (*prefix, parts[-1])
-                lines.setdefault(prefix, number)
-                if header.group(1) == "[[":
-                    counts[prefix] = counts.get(prefix, -1) + 1
-                    prefix = (*prefix, counts[prefix])
-                    lines.setdefault(prefix, number)
-                continue
-            if key:
-                path = prefix
-                for part in _split(key.group(1)):
-                    path = (*path, part)
-                    lines.setdefault(path, number)
-                line = line[key.end() :]
-                array, index = path, 0
-        elif depth == 1 and array is not None and re.match(r"""[{\["'\d+-]""", line.strip()):
-            lines.setdefault((*array, index), number)
-            index += 1
-        for mark in ('"""', "'''"):
-            if line.count(mark) % 2:
-                line, quote = line.split(mark, 1)[0], mark
-        bare = re.sub(r'"(?:\\.|[^"\\])*"|\'[^\']*\'', "", line)
-        bare = bare.split("#", 1)[0]
-        depth = max(0, depth + sum(map(bare.count, "[{")) - sum(map(bare.count, "]}")))
-    return lines
-
-
 def read_toml(path: str | os.PathLike[str], *, bounded: bool = True) -> TomlFile:
     """Read a TOML file.
 
@@ -195,8 +140,8 @@ def read_toml(path: str | os.PathLike[str], *, bounded: bool = True) -> TomlFile
     if text.lstrip().startswith("{"):
         expected = "a TOML file; `simperf show` prints a saved result"
         raise InputError(Problem("this is JSON, not TOML", file=name, line=1, expected=expected))
-    if has_many_parts(text, _MOST_VALUES) or text.count("\n") > _MOST_VALUES:
-        message = f"the file may hold more than {_MOST_VALUES:,} values: not a simperf file"
+    if has_many_parts(text, _MOST_VALUES - text.count(".") - text.count("\n")):
+        message = f"the file may hold more than {_MOST_VALUES:,} values and parts of keys: not a simperf file"
         raise InputError(Problem(message, file=name, expected=wanted))
     try:
         toml = TomlFile(name, tomllib.loads(text), text)
@@ -204,10 +149,11 @@ def read_toml(path: str | os.PathLike[str], *, bounded: bool = True) -> TomlFile
         found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
         line = int(found.group(1)) if found else text.count("\n") + 1
         message = re.sub(r"\s*\(at .*\)$", "", str(error))
-        shown = text.splitlines()[line - 1].strip() if 0 < line <= len(text.splitlines()) else ""
+        lines = text.split("\n")
+        read = lines[line - 1].strip() if line <= len(lines) else ""
         expected = next((hint for words, hint in _HINTS.items() if words in message), "")
         raise InputError(
-            Problem(f"not valid TOML: {message}", file=name, line=line, value=shown[:120], expected=expected)
+            Problem(f"not valid TOML: {message}", file=name, line=line, value=read[:120], expected=expected)
         ) from None
     except RecursionError:
         raise InputError(_too_deep(name, text)) from None
@@ -250,7 +196,7 @@ def is_endless(value: Any) -> bool:
 
 def _too_deep(name: str, text: str) -> Problem:
     """A file of tables in one another without an end, with the line that is at fault as far as can be told."""
-    lines = text.splitlines()
+    lines = text.split("\n")
     depths = [max(line.count("["), line.count("{"), line.partition("=")[0].count(".")) for line in lines]
     line = depths.index(max(depths)) + 1 if depths else 0
     message = f"tables and lists in one another to a depth of more than {DEEPEST}"
