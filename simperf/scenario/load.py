@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -42,6 +43,8 @@ TABLES = (
 )
 #: it lifts limits, and changes nothing of what is simulated
 _FORCE = ("run", "force")
+#: what a terminal would obey
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 #: tables that belong to the program
 _JOB_TABLES = ("model", "layout", "strategy", "devices", "input", "disturbances", "failures")
 #: tables that say nothing about what is run
@@ -336,13 +339,16 @@ def _unknown_table(key: str, value: Any, toml: TomlFile) -> Problem:
 
 
 def _odd(value: Any, key: Key, toml: TomlFile) -> Iterator[Problem]:
-    """Values that TOML knows and no scenario means: not a number, infinite, dates."""
+    """Values that TOML knows and no scenario means: not a number, infinite, dates, control characters."""
     if isinstance(value, Mapping):
         for name, item in value.items():
             yield from _odd(item, (*key, name), toml)
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _odd(item, (*key, index), toml)
+    elif isinstance(value, str) and (found := _CONTROL.search(value)):
+        message = f"a text with the control character U+{ord(found.group()):04X}"
+        yield toml.problem(key, message, value=value, expected="a text that a terminal shows as it is")
     elif isinstance(value, float) and not math.isfinite(value):
         yield toml.problem(key, "a finite number is expected", value=value)
     elif isinstance(value, int) and not -(2**63) <= value < 2**63:

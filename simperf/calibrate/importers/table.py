@@ -19,6 +19,8 @@ __all__ = ["Column", "column_of", "import_table"]
 _HEADER = re.compile(r"^\s*(.*?)\s*[\[(]\s*([^\])]*?)\s*[\])]\s*$")
 #: names of the payload's size
 _SIZES = ("size", "bytes", "nbytes", "message size", "message", "payload")
+#: of a reading: thirty years [s]; of a collective
+_LONGEST, _MOST_RANKS = 1e9, 1_000_000
 #: dimensions that can be a reading, the first that is there is taken
 _READINGS = ("s", "B/s", "FLOP/s", "1/s")
 
@@ -135,8 +137,7 @@ def import_table(text: str, name: str, *, series: str = "") -> Imported:
         try:
             at = {column.name: column.value(cell.strip()) for column, cell in zip(columns, row, strict=True)}
             value = float(str(at.pop(reading.name)))
-            if not (math.isfinite(value) and value >= 0):
-                raise UnitError(f"{reading.name} is {value:g}")
+            _refuse_odd(reading, value, at)
         except (UnitError, ValueError) as error:
             problems.append(Problem(f"not read: {error}", file=name, line=number, value=mark.join(row)[:80]))
             continue
@@ -144,6 +145,24 @@ def import_table(text: str, name: str, *, series: str = "") -> Imported:
     if not points.all() and not problems:
         problems.append(Problem("no rows under the header", file=name, line=start + 1))
     return Imported(Dataset(f"{Path(name).stem}, a table", {}, {}, {}, points.all()), tuple(problems))
+
+
+def _refuse_odd(reading: Column, value: float, at: Mapping[str, Value]) -> None:
+    """Refuse a reading, a size or a number of ranks that nobody has measured.
+
+    Raises
+    ------
+    UnitError
+        With what is wrong.
+    """
+    most = _LONGEST if reading.dimension == "s" else math.inf
+    if not 0.0 < value < most:
+        raise UnitError(f"{reading.name} is {value:g} {reading.dimension}")
+    size, ranks = at.get("nbytes", 0), at.get("ranks", 1)
+    if isinstance(size, int | float) and size < 0:
+        raise UnitError(f"nbytes is {size:g} B")
+    if isinstance(ranks, int | float) and not (ranks == int(ranks) and 1 <= ranks <= _MOST_RANKS):
+        raise UnitError(f"ranks is {ranks:g}, and 1 to {_MOST_RANKS:,} are expected")
 
 
 def _apart(column: Column, others: list[Column]) -> Column:
