@@ -84,7 +84,7 @@ class TomlFile:
 
     def line(self, key: tuple[str | int, ...]) -> int:
         """Line of a key path such as ``("machine", "link", 2, "bandwidth")``; nearest parent if absent."""
-        from simperf.toml_lines import key_lines  # only where a problem is told
+        from simperf.file_problems import key_lines  # only where a problem is told
 
         lines = key_lines(self.text)
         while key:

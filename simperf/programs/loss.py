@@ -92,6 +92,8 @@ def server_loss(m: Session, options: ServerLoss) -> Program:
         raise ProgramError(f"the lost server {lost!r} is none of the servers: {', '.join(homes) or 'none'}")
     if not pool:
         raise ProgramError("the machine has no GPU to be a worker; name the nodes that train as workers")
+    if twice := next((name for name in pool if pool.count(name) > 1), ""):
+        raise ProgramError(f"the worker {twice!r} is named twice")
     if options.steps < 1 or options.checkpoint_every < 1:
         raise ProgramError("steps and checkpoint_every must be 1 or more")
     placed = options.held.placed()

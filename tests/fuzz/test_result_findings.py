@@ -125,3 +125,26 @@ def test_a_folder_that_is_gone(tmp_path):
     assert "Traceback" not in done.stderr
     assert "defect" not in done.stderr
     assert done.returncode in (0, 2), done.stderr
+
+
+@pytest.mark.parametrize("folder", ["/", "/usr"])
+def test_a_folder_of_parts_that_is_the_file_system(tmp_path, capsys, folder):
+    path = tmp_path / "s.toml"
+    path.write_text(f'[machine]\nfolder = "{folder}"\nuse = "dgx-1v"\n[program]\nuse = "all-reduce"\n')
+    assert main(["check", str(path)]) == 2
+    err = capsys.readouterr().err
+    assert "s.toml:2: machine.folder: the folder's parts cannot be read" in err
+    assert f"error: {folder}: the folder and those in it hold more than 10,000 files" in err
+
+
+@pytest.mark.filterwarnings("error")
+def test_recordings_of_times_that_are_none(tmp_path, capsys):
+    path = tmp_path / "d.json"
+    row = {"series": "gemm", "at": {"m": 512, "n": 512, "k": 512}, "samples": [5e-324] * 4}
+    data = {"schema": "simperf-dataset/1", "title": "t", "measurements": [row]}
+    path.write_text(json.dumps(data, indent=1))
+    assert main(["calibrate", "fit", str(path)]) == 2
+    err = capsys.readouterr().err
+    assert "d.json:" in err
+    assert "at least 1e-15 s" in err
+    assert "defect" not in err
