@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from simperf.errors import InputError, Problem
-from simperf.file_bytes import decode, has_many_parts, read_bytes
+from simperf.file_bytes import decode, has_many_parts, key_lines, read_bytes
 
 __all__ = [
     "DEEPEST",
@@ -84,8 +84,6 @@ class TomlFile:
 
     def line(self, key: tuple[str | int, ...]) -> int:
         """Line of a key path such as ``("machine", "link", 2, "bandwidth")``; nearest parent if absent."""
-        from simperf.file_problems import key_lines  # only where a problem is told
-
         lines = key_lines(self.text)
         while key:
             if key in lines:

@@ -7,8 +7,7 @@ import pytest
 
 from simperf.cli import main
 from simperf.errors import InputError
-from simperf.file_bytes import unpacked
-from simperf.file_problems import key_lines
+from simperf.file_bytes import key_lines, unpacked
 from simperf.files import read_toml
 from simperf.json_file import parse_json
 from tests.fuzz.limits import play
