@@ -243,6 +243,8 @@ def _padded(rest: memoryview) -> memoryview:
 
 def _similar(name: str) -> str:
     folder = Path(name).parent
+    if os.path.islink(name):
+        return f"a link to a file; it leads to {os.path.realpath(name)!r}, which does not exist"
     try:
         if not folder.is_dir():
             return f"an existing path; the folder {str(folder)!r} does not exist either"

@@ -129,3 +129,9 @@ def test_models_of_more_blocks_than_anybody_trains(tmp_path, soon, capsys, layer
     err = capsys.readouterr().err
     assert "s.toml:6: model.layers: " in err
     assert "expected: 1 to 10,000" in err
+
+
+def test_a_link_that_leads_nowhere(tmp_path):
+    (tmp_path / "s.toml").symlink_to(tmp_path / "gone.toml")
+    with pytest.raises(InputError, match=r"leads to '.*gone.toml', which does not exist"):
+        read_toml(tmp_path / "s.toml")
