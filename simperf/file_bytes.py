@@ -144,7 +144,9 @@ def _content(name: str, most: int, expected: str) -> bytes:
         if found.st_size > most:
             raise InputError(_too_large(name, f"the file has {found.st_size / _MIB:.0f} MiB", most, expected))
         with os.fdopen(handle, "rb", closefd=False) as stream:
-            raw = stream.read(most + 1)
+            raw = stream.read(found.st_size + 1)  # takes memory for as much as it may read
+            if len(raw) > found.st_size:
+                raw += stream.read(most + 1 - len(raw))
     except OSError as error:
         raise InputError(Problem(f"cannot be read: {error.strerror}", file=name, expected=expected)) from None
     finally:
