@@ -53,6 +53,11 @@ class Case:
         """Names of files, which messages should have."""
         return tuple(self.files)
 
+    @property
+    def arguments(self):
+        """Words behind the name of the command, which messages may name."""
+        return self.words[options.depth(self.words) :]
+
     def write(self, folder):
         """Put the files into a folder."""
         for name, raw in self.files.items():

@@ -60,6 +60,16 @@ RANGES = ("1,2", "1..3", "1..3:2", "5..1", "a,b", "0,1e18", "-1..1:3", "", "1.."
 KEYS = ("program", "x.y", "program.n[0]", "machine.node[9].name", "", "a..b", "run.seed", "program.zzz")
 
 
+def depth(words):
+    """How many words name the command."""
+    here = command()
+    for count, word in enumerate(words):
+        here = getattr(here, "commands", {}).get(word)
+        if here is None:
+            return count or 1
+    return len(words)
+
+
 def line(rng):
     """A command line: that of a command with odd values."""
     groups = sorted(LINES)
