@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass, field
 
 from tests.fuzz import mutations, options
+from tests.fuzz.kept import CACHE
 from tests.fuzz.sources import results, sources
 
 __all__ = ["Case", "make_case"]
@@ -23,7 +24,9 @@ SHARES = {
     "log": 8,
     "result": 7,
     "finished": 3,
-    "options": 22,
+    "journal": 4,
+    "cache": 3,
+    "options": 24,
 }
 
 
@@ -52,6 +55,11 @@ class Case:
     def names(self):
         """Names of files, which messages should have."""
         return tuple(self.files)
+
+    @property
+    def environment(self):
+        """Variables: the folder itself is that of the cache where a file is."""
+        return {"SIMPERF_CACHE": "."} if CACHE in self.files else {}
 
     @property
     def arguments(self):
@@ -106,7 +114,7 @@ def _packed(rng, source):
 
 def _changed(rng, source):
     """The file with one to three places changed."""
-    if not (source.is_toml or source.is_json):
+    if not source.is_tree:
         return mutations.scrambled(rng, source.raw), "scrambled"
     tree = source.tree()
     keys = []

@@ -15,11 +15,16 @@ _FILE = re.compile(r"^(?:[^:\n]*: )?\S+\.(?:toml|json|py|csv|txt|jsonl|journal|g
 _KEY = re.compile(r'^[\w-]+(?:\.(?:"[^"]*"|[\w -]+)|\[\d+\])+(?::| )')
 #: words that say what would be right
 _RIGHT = re.compile(
-    r"expected: |did you mean|known: |none is known|is not one of|one of|none of|(?:is|are) expected|must be |should be|"
-    r"needs? |at most|at least|Possible|from -?[\d.]+ to |in the range|missing|required|requires? |can(?:not)? (?:only )?be |"
-    r"\bno (?:name|unit|number|float|picture|list|files?)\b|not an? |valid|`simperf|instead|without|before|own|same|two |"
-    r"\b(?:try|write|give|add|name|choose|use|leave|say) |\bonly\b|no such|there is no|unexpected|above [\d-]|between|"
-    r"belongs?|twice|, but ",
+    "|".join(
+        (
+            *("expected: ", "did you mean", "known: ", "none is known", "Possible", "`simperf", "instead"),
+            *("one of", "none of", "is expected", "are expected", "must be ", "should be ", "needs? ", "requires? "),
+            *("required", "missing", "at most", "at least", r"from -?[\d.]+ to ", r"above [\d-]", "in the range"),
+            *("between", "can(?:not)? (?:only )?be ", "not an? ", r"\bonly\b", "without", "before", r"\bown\b"),
+            *(r"\bno (?:name|unit|number|float|picture|list|files?|such)\b", "there is no", "valid", "unexpected"),
+            *(r"\b(?:try|write|give|add|name|choose|use|leave|say) ", "belongs?", "twice", "same", "two ", ", but "),
+        )
+    ),
     re.I,
 )
 _SYSTEM = {os.strerror(number) for number in errno.errorcode}

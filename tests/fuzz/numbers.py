@@ -8,7 +8,17 @@ import re
 __all__ = ["odd_csv", "odd_json", "odd_text", "odd_tree"]
 
 #: keys whose numbers may be negative: changes, relative errors, and seeds
-SIGNED = {"change", "error", "difference", "seed", "slope", "correlation", "deviation", "time_difference", "process_sort_index"}
+SIGNED = {
+    "change",
+    "error",
+    "difference",
+    "seed",
+    "slope",
+    "correlation",
+    "deviation",
+    "time_difference",
+    "process_sort_index",
+}
 #: keys under which stands what was given, not what was found
 GIVEN = {"scenario", "set", "data", "changes", "checks"}
 #: of a number beside its bounds, and of a time beside its floors [1]

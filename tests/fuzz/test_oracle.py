@@ -126,7 +126,7 @@ def test_numbers_in_words(text, odd):
         ('{"draws": [1.0, -50.0]}', True),
         ('[{"time": 1.0}, {"time": -1.0}]', True),
         ('[{"point": 0, "metrics.rate": -1.0}]', True),
-        ('[[1.0, NaN]]', True),
+        ("[[1.0, NaN]]", True),
         ('{"value": 2.0, "low": 3.0, "high": 1.0}', True),
         ('{"time": 1.0, "floor": {"name": "x", "time": 2.0, "ratio": 0.5}}', True),
         ('{"time": 1.0, "floors": {"compute": 0.5, "host": 1.5}}', True),
@@ -168,7 +168,7 @@ def test_a_title_that_is_spelt_as_a_number_is_none():
     assert finding(Outcome(0, "-1 s  20.00 s", "", 1.0), named) == ("", "")
 
 
-PAGE = '<!doctype html>\n<html><style>a { margin: -3 s; }</style><body>%s</body>\n</html>\n'
+PAGE = "<!doctype html>\n<html><style>a { margin: -3 s; }</style><body>%s</body>\n</html>\n"
 DATA = '<script type="application/json">{"time": %s}</script>'
 DRAWING = '<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg"><path d="%s"/></svg>'
 
