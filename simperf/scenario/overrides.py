@@ -310,14 +310,15 @@ def _set(data: dict[str, Any], override: Override, toml: Layered, problems: list
     path = override.path
     for index, step in enumerate(path[:-1]):
         if isinstance(here, dict) and isinstance(step, str) and isinstance(path[index + 1], int) and step not in here:
-            problems.append(toml.problem(path, f"the file has no list {dotted(path[: index + 1])}"))
+            name = dotted(path[: index + 1])
+            problems.append(toml.problem(path, f"the file has no list {name}", expected=f"a file with {name} = [...]"))
             return
         if isinstance(here, dict) and isinstance(step, str):
             here = here.setdefault(step, {})
         elif isinstance(here, list) and isinstance(step, int) and step < len(here):
             here = here[step]
         else:
-            problems.append(toml.problem(path, _no_place(here, path[: index + 1])))
+            problems.append(_no_place(here, path[: index + 1], path, toml))
             return
     last = path[-1]
     if isinstance(here, dict) and isinstance(last, str):
@@ -329,18 +330,20 @@ def _set(data: dict[str, Any], override: Override, toml: Layered, problems: list
     elif isinstance(here, list) and isinstance(last, int) and last < len(here):
         here[last] = deepcopy(override.value)
     else:
-        problems.append(toml.problem(path, _no_place(here, path)))
+        problems.append(_no_place(here, path, path, toml))
 
 
-def _no_place(here: Any, path: Key) -> str:
-    parent = dotted(path[:-1])
+def _no_place(here: Any, path: Key, key: Key, toml: Layered) -> Problem:
+    """Why there is no place for the last step of `path`, on the way to `key`."""
+    parent, last = dotted(path[:-1]), path[-1]
     if isinstance(here, list):
         size = len(here)
         have = f"entries 0 to {size - 1}" if size > 1 else "one entry, 0" if size else "no entries"
-        return f"{parent} has {have}; write {parent}[0]"
+        return toml.problem(key, f"{parent} has {have}; write {parent}[0]")
     if isinstance(here, dict):
-        return f"{parent} is a table, not a list: it has no entry {path[-1]}"
-    return f"{parent} is a single value, with nothing below it"
+        return toml.problem(key, f"{parent} is a table, not a list: it has no entry {last}")
+    what = f"a list with the entry {last}" if isinstance(last, int) else f"a table with the key {last}"
+    return toml.problem(key, f"{parent} is a single value, with nothing below it", expected=f"{parent} as {what}")
 
 
 def _has(data: Any, key: Key) -> bool:

@@ -27,6 +27,8 @@ _RIGHT = re.compile(
     ),
     re.I,
 )
+#: letters of a word that a message repeats
+_REPEATED = 100
 _SYSTEM = {os.strerror(number) for number in errno.errorcode}
 
 
@@ -60,6 +62,11 @@ def unhelpful(err, names, arguments):
 def _has_place(head, names, arguments):
     """Whether a message begins with a file, an option or a key, or names one that was given."""
     said = [*names, *(one for one in arguments if not one.startswith("-"))]
-    if any(head.startswith(f"{one}:") or repr(one) in head or f"/{one}:" in head for one in said if one):
+    if any(head.startswith(f"{one}:") or _quoted(one) in head or f"/{one}:" in head for one in said if one):
         return True
     return any((_OPTION.search(head), _ARGUMENT.search(head), _FILE.match(head), _KEY.match(head)))
+
+
+def _quoted(word):
+    """A word as messages repeat it: the beginning of a long one."""
+    return repr(word) if len(word) < _REPEATED else repr(word)[:_REPEATED]

@@ -107,7 +107,7 @@ def odd_text(text, echoes=()):
         return text[max(0, found.start() - 100) : found.end() + 100]
     if text.startswith("# simperf collective"):
         for row in _SIZES.finditer(text):
-            if any(not _is_right(cell) for cell in row.groups()):
+            if not all(cell.endswith("%") or _is_right(cell) for cell in row.groups()):
                 return row.group()
     return ""
 

@@ -101,6 +101,7 @@ def test_no_command_name_is_a_place():
         ("work -1 samples/s", True),
         ("cost  -3.00 USD", True),
         ("# simperf collective all-reduce\n#  size\n   1048576     44.84   23.38   40.92  ring/LL", False),
+        ("# simperf collective all-reduce\n#  size\n   1048576     50.00   23.38   -53.2%", False),
         ("# simperf collective all-reduce\n#  size\n   1048576     -44.84   23.38   40.92  ring/LL", True),
         ("# simperf collective all-reduce\n#  size\n   1048576     44.84   nan   40.92  ring/LL", True),
     ],

@@ -154,7 +154,10 @@ def _waits(known: Mapping[str, float], points: Sequence[Measurement]) -> Model:
 def _least(data: Dataset, series: str, **conditions: Value) -> Measurement:
     points = data.select(series, **conditions)
     if not points:
-        raise InputError(Problem(f"the data set has no point of series {series!r} {conditions or ''}".rstrip()))
+        message = f"the data set has no point of series {series!r} {conditions or ''}".rstrip()
+        raise InputError(
+            Problem(message, expected="a recording of `simperf calibrate cluster`, with all of its points")
+        )
     return points[0]
 
 

@@ -131,8 +131,8 @@ def import_table(text: str, name: str, *, series: str = "") -> Imported:
         if not any(cell.strip() for cell in row) or row[0].lstrip().startswith("#"):
             continue
         if len(row) != len(columns):
-            message = f"not read: {len(row)} cells under {len(columns)} headers"
-            problems.append(Problem(message, file=name, line=number, value=mark.join(row)[:80]))
+            message, shown = f"not read: {len(row)} cells under {len(columns)} headers", mark.join(row)[:80]
+            problems.append(Problem(message, file=name, line=number, value=shown, expected="as many as headers"))
             continue
         try:
             at = {column.name: column.value(cell.strip()) for column, cell in zip(columns, row, strict=True)}
@@ -143,7 +143,7 @@ def import_table(text: str, name: str, *, series: str = "") -> Imported:
             continue
         points.add(_series(at, series, name), at, [value], unit=reading.dimension)
     if not points.all() and not problems:
-        problems.append(Problem("no rows under the header", file=name, line=start + 1))
+        problems.append(Problem("no rows under the header", file=name, line=start + 1, expected="a row for each point"))
     return Imported(Dataset(f"{Path(name).stem}, a table", {}, {}, {}, points.all()), tuple(problems))
 
 
