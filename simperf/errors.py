@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -29,10 +30,12 @@ __all__ = [
     "WorkerDiedError",
     "nearest",
     "nearest_divisors",
+    "printable",
     "refuse_removed",
 ]
 
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # but for lines and tabs
 _LONGEST = 120  # characters of a name that a message repeats
 _LONGEST_VALUE = 400  # and of a key or value, which may be a whole list
 
@@ -126,7 +129,18 @@ class Problem:
             text += f" (read: {_short(self.value)})"
         if self.expected:
             text += f"\n    expected: {self.expected}"
-        return text
+        return printable(text)
+
+
+def printable(text: str) -> str:
+    r"""A text that a terminal shows as it is: control characters are written as Python does, lines and tabs stay.
+
+    Examples
+    --------
+    >>> printable("a\x1b[31m")
+    'a\\x1b[31m'
+    """
+    return _CONTROL.sub(lambda found: repr(found.group())[1:-1], text)
 
 
 def _short(text: str) -> str:

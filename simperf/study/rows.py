@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr, TypeAdapter, ValidationError
 
 from simperf.errors import InputError, Problem
 from simperf.file_bytes import decode
-from simperf.files import dotted
+from simperf.file_problems import explain, key_of
+from simperf.files import TomlFile, dotted
 from simperf.json_file import parse_json
 from simperf.study.journal import LONGEST_ROW, canonical
 
@@ -81,8 +82,10 @@ def row_problem(
     try:
         (_DONE if row.get("error") is None else _FAILED).validate_python(row)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        return f"{dotted(first['loc'])}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+        first = cast(Mapping[str, Any], error.errors(include_url=False)[0])
+        key = key_of(first, "int", "float")
+        found = explain(first, TomlFile("", {}, ""), key, list(_Done.model_fields))
+        return f"{dotted(key)}: {found.message}" + (f": {found.expected}" if found.expected else "")
     for key in ("point", "set", "seed") if numbered else ("set", "seed"):
         if canonical(row[key]) != canonical(task[key]):
             return f"{key}: not that of the point"

@@ -19,6 +19,8 @@ _GIVEN = re.compile(
     r'"?(?:title|name|question|source|notes?|label|use|id|hostname|device_info|gpu|why|metric|unit)"?\s*[:=]\s*'
     r'"((?:[^"\\]|\\.)*)"'
 )
+#: what moves a terminal's cursor or changes its colours, but for lines and tabs
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SETS = re.compile(r"(?:title|name|question|source|notes|label)=(.*)", re.S)
 #: of a file that is looked at [B]
 _MOST = 20_000_000
@@ -47,6 +49,8 @@ def _fault(name, text):
     """A fault of simperf itself that a text tells."""
     if "Traceback (most recent call last)" in text:
         return "traceback", f"{name}: {text.strip().splitlines()[-1][:300]}"
+    if name.startswith("standard ") and (found := _CONTROL.search(text)):
+        return "control", f"{name}: {text[max(0, found.start() - 100) : found.end() + 100]!a}"
     if name == "standard error":
         if "This is a defect of simperf" in text or "a defect of the model" in text or _OWN_CODE.search(text):
             return "caught traceback", text.strip().splitlines()[0][:300]

@@ -54,6 +54,8 @@ def test_the_time_limit_is_a_finding():
         (2, OWN_CODE, "caught traceback"),
         (1, TRACEBACK, "traceback"),
         (0, TRACEBACK, "traceback"),
+        (2, "error: s.toml:1: title: at most 9 (read: \x1b[31m)", "control"),
+        (2, "error: s.toml:1: title: at most 9 (read: a\rb)", "control"),
         (0, "simperf/x.py:3: RuntimeWarning: divide by zero\n", "warning"),
         (2, "error: s.toml: this computer has not enough memory for this; try less", "memory"),
     ],
