@@ -83,9 +83,9 @@ def row_problem(
         (_DONE if row.get("error") is None else _FAILED).validate_python(row)
     except ValidationError as error:
         first = cast(Mapping[str, Any], error.errors(include_url=False)[0])
-        key = key_of(first, "int", "float")
-        found = explain(first, TomlFile("", {}, ""), key, list(_Done.model_fields))
-        return f"{dotted(key)}: {found.message}" + (f": {found.expected}" if found.expected else "")
+        place = key_of(first, "int", "float")
+        found = explain(first, TomlFile("", {}, ""), place, list(_Done.model_fields))
+        return f"{dotted(place)}: {found.message}" + (f": {found.expected}" if found.expected else "")
     for key in ("point", "set", "seed") if numbered else ("set", "seed"):
         if canonical(row[key]) != canonical(task[key]):
             return f"{key}: not that of the point"
