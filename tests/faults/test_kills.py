@@ -75,11 +75,9 @@ def test_points_that_are_lost_or_none_that_is_won_are_found(before, seen, now, w
 
 
 def test_a_command_that_keeps_nothing_makes_no_progress(monkeypatch):
-    target = replace(TARGETS["sweep"], words=("check", "d2l/async"), kept=lambda _: 3, result=lambda *_: "")
-    monkeypatch.setitem(kills.TARGETS, "idle", replace(target, files=frozenset()))
-    endure("idle", times=1, seed=1, signals=("SIGKILL",))  # it ends by itself
     stuck = ("limits", "d2l/async", "--set", "program.n=20000", "--vary", "program.t1=1..9:9 us")
-    monkeypatch.setitem(kills.TARGETS, "idle", replace(target, words=stuck))
+    target = replace(TARGETS["sweep"], words=stuck, kept=lambda _: 3, result=lambda *_: "", files=frozenset())
+    monkeypatch.setitem(kills.TARGETS, "idle", target)
     monkeypatch.setattr(kills, "ENOUGH", 0.1)
     monkeypatch.setattr(kills, "TIMES", 0.0)
     monkeypatch.setattr(kills, "_undisturbed", lambda *_, **__: "")

@@ -18,7 +18,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 _MODULES = (
     *("cli.app", "cli.run", "cli.compare", "cli.sweep", "cli.plan", "report.tables", "report.plots"),
     *("study.planning", "study.sweep", "study.limits", "simulate", "scenario.load"),
-    *("calibrate.fitting", "calibrate.importers"),
+    *("calibrate.fitting", "calibrate.importers", "calibrate.fit.sets", "calibrate.measure.session"),
+    *("scenario.checking", "study.check", "hardware.profile_schema", "workload.transformers.transformer_file"),
+    "layout.layout_file",
 )
 
 

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, field
 
 from tests.fuzz import mutations, options
-from tests.fuzz.kept import CACHE
+from tests.fuzz.kept import CACHE, kept
 from tests.fuzz.sources import results, sources
 
 __all__ = ["Case", "make_case"]
@@ -86,7 +86,7 @@ def make_case(seed, number):
     kind = rng.choices(list(SHARES), list(SHARES.values()))[0]
     if kind == "options":
         return _of_options(rng)
-    source = rng.choice(sources()[kind])
+    source = rng.choice((kept() if kind in ("journal", "cache") else sources())[kind])
     words = tuple(source.name if word == "{}" else word for word in rng.choice(source.lines))
     files = {name: text.encode() for name, text in source.beside.items()}
     changed, special = "", ""
@@ -107,7 +107,7 @@ def _packed(rng, source):
     """The file packed: too large, cut off or damaged."""
     whole = source.raw if source.name.endswith(".gz") else gzip.compress(source.raw, 1, mtime=0)
     middle = rng.randrange(len(whole))
-    bomb = b"".join(gzip.compress(b" " * 2**24, 6, mtime=0) for _ in range(rng.choice([2, 20])))
+    bomb = gzip.compress(b" " * 2**24, 6, mtime=0) * rng.choice([2, 20])
     damaged = whole[:middle] + b"x" + whole[middle + 1 :]
     return rng.choice([whole[:middle], damaged, whole + b"tail", bomb, whole + bomb])
 

@@ -5,12 +5,14 @@ import json
 import os
 import sqlite3
 import tempfile
+from functools import lru_cache
 from pathlib import Path
 from unittest import mock
 
 from simperf.cli import main
 from simperf.study.journal import canonical
 from tests.fuzz.source import Source
+from tests.fuzz.sources import sources
 
 __all__ = ["CACHE", "kept"]
 
@@ -55,14 +57,10 @@ class Rows(Source):
             return path.read_bytes()
 
 
-def kept(plan):
-    """Sources of both kinds.
-
-    Parameters
-    ----------
-    plan : bytes
-        The file of a plan.
-    """
+@lru_cache(maxsize=1)
+def kept():
+    """Sources of both kinds."""
+    plan = sources()["plan"][0].raw
     swept = (*SWEEP, "--no-cache", "-o", "o.jsonl")
     shown = tuple((*SWEEP, "--format", each) for each in ("table", "json", "csv"))
     planned = (("plan", "plan.toml"), ("plan", "plan.toml", "--format", "json"))

@@ -62,8 +62,9 @@ def unhelpful(err, names, arguments):
 def _has_place(head, names, arguments):
     """Whether a message begins with a file, an option or a key, or names one that was given."""
     said = [*names, *(one for one in arguments if not one.startswith("-"))]
-    if any(head.startswith(f"{one}:") or _quoted(one) in head or f"/{one}:" in head for one in said if one):
-        return True
+    for one in filter(None, said):
+        if head.startswith((f"{one}:", f"{one}/")) or _quoted(one) in head or f"/{one}:" in head:
+            return True
     return any((_OPTION.search(head), _ARGUMENT.search(head), _FILE.match(head), _KEY.match(head)))
 
 

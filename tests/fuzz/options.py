@@ -1,6 +1,7 @@
 """Command lines with an odd value for one or two options of any command."""
 
 import tomllib
+from functools import cache
 
 from simperf.cli.app import command
 from simperf.scenario import shipped_scenarios
@@ -74,12 +75,17 @@ BETWEEN = (",", ",", "..", ":", ",,", "...", "..-", " , ", ";")
 
 def depth(words):
     """How many words name the command."""
+    return next((count for count in (2, 1) if tuple(words[:count]) in LINES), 1)
+
+
+@cache
+def _options(group):
+    """Options of a command that are tried."""
     here = command()
-    for count, word in enumerate(words):
-        here = getattr(here, "commands", {}).get(word)
-        if here is None:
-            return count or 1
-    return len(words)
+    for name in group:
+        here = here.commands[name]
+    names = LEFT_OUT | {"--help"}
+    return [one for one in here.params if one.param_type_name == "option" and one.opts[-1] not in names]
 
 
 def line(rng):
@@ -87,11 +93,7 @@ def line(rng):
     groups = sorted(LINES)
     group = rng.choices(groups, [4 if one[0] in OFTEN else 1 for one in groups])[0]
     words = [*group, *rng.choice(LINES[group]).split()]
-    here = command()
-    for name in group:
-        here = here.commands[name]
-    names = LEFT_OUT | {"--help"}
-    options = [one for one in here.params if one.param_type_name == "option" and one.opts[-1] not in names]
+    options = _options(group)
     arguments = [at for at in range(len(group), len(words)) if not words[at].startswith("-")]
     if arguments and rng.random() < 0.15:
         at = rng.choice(arguments)

@@ -9,7 +9,6 @@ import tomli_w
 
 from simperf.scenario import shipped_scenarios
 from tests.calibrate.nccl_logs import nccl_log
-from tests.fuzz.kept import kept
 from tests.fuzz.source import Source
 
 ROOT = Path(__file__).parents[2]
@@ -185,7 +184,7 @@ def sources():
     found["finished"] = [
         Source("finished", "plan.json", finished(), (("@simperf.study.planning.planner.TrainingPlan.load", "{}"),), {})
     ]
-    return found | kept(found["plan"][0].raw)
+    return found
 
 
 def _played(file):
