@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 __all__ = [
+    "CONTROL",
     "DeadlockError",
     "DeviceMemoryError",
     "EngineError",
@@ -35,7 +36,8 @@ __all__ = [
 ]
 
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # but for lines and tabs
+#: what a terminal would obey, other than tabs and ends of lines
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _LONGEST = 120  # characters of a name that a message repeats
 _LONGEST_VALUE = 400  # and of a key or value, which may be a whole list
 
@@ -140,7 +142,7 @@ def printable(text: str) -> str:
     >>> printable("a\x1b[31m")
     'a\\x1b[31m'
     """
-    return _CONTROL.sub(lambda found: repr(found.group())[1:-1], text)
+    return CONTROL.sub(lambda found: repr(found.group())[1:-1], text)
 
 
 def _short(text: str) -> str:

@@ -44,6 +44,8 @@ _MIB = 1024 * 1024
 MOST_BYTES = 256 * _MIB
 #: of a packed file, whose tools make one of 64 KiB at least; and bytes of a member that are looked at first [B]
 _MOST_MEMBERS, _FIRST_PIECE = 100_000, 256
+#: what a log may hold of a terminal's codes; ends of lines of every system, and of pages, are none
+_LOGGED = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 _GZIP = b"\x1f\x8b"
 _KINDS = (
     (stat.S_ISDIR, "a directory"),
@@ -86,19 +88,33 @@ def read_bytes(
     return unpacked(raw, name, most=most, whole=whole, expected=expected) if unpack and is_packed(raw) else raw
 
 
-def read_text(path: str | os.PathLike[str], *, most: int = MOST_BYTES, expected: str = "") -> str:
-    """The content of a regular file of UTF-8; a mark at its beginning is left out (see `read_bytes`).
+def read_text(
+    path: str | os.PathLike[str], *, most: int = MOST_BYTES, unpack: bool = False, log: bool = False, expected: str = ""
+) -> str:
+    """The content of a regular file of UTF-8; a mark at its beginning is left out.
+
+    Parameters
+    ----------
+    path, most, unpack, expected
+        As in `read_bytes`.
+    log : bool
+        Whether the file is one that a program writes as it runs: what is there of a packed one that breaks off is read,
+        and a question mark takes the place of what is no UTF-8 or would move a terminal's cursor.
 
     Raises
     ------
     InputError
         It cannot be read, is empty, or is no text.
     """
-    return decode(read_bytes(path, most=most, expected=expected), os.fspath(path), expected=expected)
+    raw = read_bytes(path, most=most, unpack=unpack, whole=not log, expected=expected)
+    text = decode(raw, os.fspath(path), exact=not log, expected=expected)
+    return _LOGGED.sub("\ufffd", text) if log else text
 
 
-def decode(raw: bytes, name: str, *, what: str = "", expected: str = "") -> str:
+def decode(raw: bytes, name: str, *, what: str = "", exact: bool = True, expected: str = "") -> str:
     """The text that the bytes of the file `name` are; `what` a file is that is wrong begins messages.
+
+    Unless it is to be `exact`, U+FFFD takes the place of bytes that are no UTF-8.
 
     Raises
     ------
@@ -107,7 +123,7 @@ def decode(raw: bytes, name: str, *, what: str = "", expected: str = "") -> str:
     """
     begin = f"{what}: " if what else ""
     try:
-        text = raw.decode("utf-8-sig")
+        text = raw.decode("utf-8-sig", errors="strict" if exact else "replace")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         message = f"{begin}not a text file: it holds bytes that are not UTF-8"

@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from simperf.errors import InputError, Problem
+from simperf.errors import CONTROL, InputError, Problem
 from simperf.file_bytes import decode, has_many_parts, key_lines, read_bytes
 
 __all__ = [
     "DEEPEST",
-    "MOST_BYTES",
+    "MOST_TOML_BYTES",
     "TomlFile",
     "atomic_writer",
+    "control_characters",
     "is_deeper",
     "is_endless",
     "is_special",
@@ -35,11 +36,14 @@ __all__ = [
 
 _LONGEST = 120  # characters of a value that a message repeats
 #: of a TOML file [B]; the largest that simperf writes has 0.5 MiB
-MOST_BYTES = 16 * 1024 * 1024
+MOST_TOML_BYTES = 16 * 1024 * 1024
 #: values and parts of keys of a TOML file, whose parser takes a kilobyte for each part
 _MOST_VALUES = 250_000
 #: tables and lists in one another
 DEEPEST = 64
+#: how what a terminal would obey may be written in TOML and JSON; and problems with it that are told of one file
+_OBEYED = re.compile(r"[\x7f-\x9f]|\\(?:[bfr]|(?:u|U0000)00(?:[01]|7[fF]|[89]))")
+_MOST_TOLD = 10
 #: what a newcomer most often meant, by what tomllib says
 _HINTS = {
     "Cannot overwrite": "every key once in its table",
@@ -134,7 +138,7 @@ def read_toml(path: str | os.PathLike[str], *, bounded: bool = True) -> TomlFile
     """
     name = os.fspath(path)
     wanted = "a TOML file; see `simperf scenarios list`"
-    text = decode(read_bytes(name, most=MOST_BYTES, expected=wanted), name, expected=wanted)
+    text = decode(read_bytes(name, most=MOST_TOML_BYTES, expected=wanted), name, expected=wanted)
     if text.lstrip().startswith("{"):
         expected = "a TOML file; `simperf show` prints a saved result"
         raise InputError(Problem("this is JSON, not TOML", file=name, line=1, expected=expected))
@@ -159,10 +163,36 @@ def read_toml(path: str | os.PathLike[str], *, bounded: bool = True) -> TomlFile
         raise InputError(_no_value(name, text)) from None
     if is_deeper(toml.data, DEEPEST):
         raise InputError(_too_deep(name, text))
-    problems = [toml.problem(key, "a whole number of at most 64 bits is expected") for key in _oversized(toml.data, ())]
-    if bounded and problems:
-        raise InputError(problems)
+    if bounded:
+        numbers = [(key, "a whole number of at most 64 bits is expected") for key in _oversized(toml.data, ())]
+        problems = [toml.problem(key, told) for key, told in (*numbers, *control_characters(toml.data, text))]
+        if problems:
+            raise InputError(problems)
     return toml
+
+
+def control_characters(data: Any, text: str) -> list[tuple[tuple[str | int, ...], str]]:
+    """Keys of texts, or of tables with names, that a terminal would obey, each with what is wrong.
+
+    Parameters
+    ----------
+    data : object
+        What was read: tables, lists and values.
+    text : str
+        What it was read from.
+    """
+    found: list[tuple[tuple[str | int, ...], str]] = []
+    rest: list[tuple[Any, tuple[str | int, ...]]] = [(data, ())] if _OBEYED.search(text) else []
+    while rest and len(found) < _MOST_TOLD:
+        value, key = rest.pop()
+        if isinstance(value, dict):
+            rest += [(each, (*key, name)) for name, each in value.items()]
+            rest += [(name, (*key, name)) for name in value if CONTROL.search(name)]
+        elif isinstance(value, list):
+            rest += [(each, (*key, index)) for index, each in enumerate(value)]
+        elif isinstance(value, str) and (odd := CONTROL.search(value)):
+            found.append((key, f"a text with the control character U+{ord(odd.group()):04X}"))
+    return found
 
 
 def is_deeper(value: Any, most: int) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from simperf.errors import InputError, Problem
 from simperf.file_bytes import decode, has_many_parts, read_bytes
-from simperf.files import DEEPEST, TomlFile, dotted, is_deeper
+from simperf.files import DEEPEST, TomlFile, control_characters, dotted, is_deeper
 
 __all__ = ["MOST_VALUES", "JsonFile", "parse_json", "read_json"]
 
@@ -54,7 +54,8 @@ def read_json(
     Raises
     ------
     InputError
-        It cannot be read, is too large or too deeply nested, or is no JSON; a key stands twice in a table.
+        It cannot be read, is too large or too deeply nested, or is no JSON; a key stands twice in a table; a text has
+        characters that a terminal would obey.
     """
     name = os.fspath(path)
     text = decode(
@@ -98,7 +99,8 @@ def parse_json(
         line = text.count("\n", 0, _deep(text)) + 1
         message = f"{what}: tables and lists in one another to a depth of more than {DEEPEST}"
         raise InputError(Problem(message, file=name, line=line, expected=expected))
-    if finite and (wrong := _odd_numbers(file.data)):
+    wrong = [*(_odd_numbers(file.data) if finite else ()), *control_characters(file.data, text)]
+    if wrong:
         raise InputError([file.problem(key, f"{what}: {told}", expected=expected) for key, told in wrong])
     return file
 

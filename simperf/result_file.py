@@ -171,17 +171,21 @@ def _contradictions(found: ResultFile, file: TomlFile) -> Iterator[Problem]:
     if not found.time >= floor * (1 - _ROUNDING):
         message = f"no saved result: below the floor of {floor:g} s that {name} sets"
         yield file.problem(("time",), message, value=found.time, expected=f"{floor:g} s or more")
-    odd = next((index for index, span in enumerate(found.spans) if not span[2] <= span[3] <= _LATEST), None)
+    if found.time > _LATEST:
+        yield file.problem(("time",), "no saved result: too long", value=found.time, expected=f"{_LATEST:g} s at most")
+    end = min(found.time * (1 + _ROUNDING), _LATEST)
+    odd = next((index for index, span in enumerate(found.spans) if not span[2] <= span[3] <= end), None)
     if odd is not None:
-        begin, end = found.spans[odd][2:4]
-        message = f"no saved result: a span from {begin:g} s to {end:g} s"
-        yield file.problem(("spans", odd), message, expected=f"an end after the beginning, at {_LATEST:g} s at most")
+        begin, late = found.spans[odd][2:4]
+        message = f"no saved result: a span from {begin:g} s to {late:g} s"
+        expected = f"an end after the beginning, and no later than the result's {found.time:g} s"
+        yield file.problem(("spans", odd), message, expected=expected)
     for key, place in (("samples", 2), ("arrows", 2), ("arrows", 4), ("memory", 2)):
         rows = getattr(found, key)
-        late = next((index for index, row in enumerate(rows) if row[place] > _LATEST), None)
-        if late is not None:
-            message = f"no saved result: at {rows[late][place]:g} s"
-            yield file.problem((key, late, place), message, expected=f"{_LATEST:g} s at most")
+        odd = next((index for index, row in enumerate(rows) if row[place] > end), None)
+        if odd is not None:
+            message = f"no saved result: at {rows[odd][place]:g} s"
+            yield file.problem((key, odd, place), message, expected=f"no later than the result's {found.time:g} s")
 
 
 def written(value: Any) -> Any:

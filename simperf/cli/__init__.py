@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     ending = Ending()
     try:
-        with interruptible() as ending:
+        with interruptible(ending):
             code = _invoke(words)
             sys.stdout.flush()
         return ending.code if code == 128 + signal.SIGINT else code
@@ -99,17 +99,23 @@ class _Handler:
 
 
 @contextlib.contextmanager
-def interruptible() -> Iterator[Ending]:
+def interruptible(ending: Ending | None = None) -> Iterator[Ending]:
     """Take a request to end, and a terminal that is closed, like Ctrl-C: as `KeyboardInterrupt`, so that all is kept.
 
     A signal that is ignored, as SIGHUP is under nohup, stays so, and one that somebody else handles; where Python lets
     us have no handler, nothing changes.
+
+    Parameters
+    ----------
+    ending : Ending, optional
+        Is told which signal came. By default that of the context around this one, so that both know it.
     """
-    ending = Ending()
     main = threading.current_thread() is threading.main_thread()
     names = ("SIGINT", "SIGTERM", "SIGHUP") if main else ()
     before = {number: signal.getsignal(number) for number in (getattr(signal, name, None) for name in names) if number}
     usual = (signal.SIG_DFL, signal.default_int_handler)
+    around = [one.ending for one in before.values() if isinstance(one, _Handler)]
+    ending = ending or (around[0] if around else Ending())
     taken = {number: one for number, one in before.items() if one in usual or isinstance(one, _Handler)}
     try:
         for number in taken:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.file_bytes import read_text
-from simperf.files import MOST_BYTES, TomlFile, read_toml, refuse_format, refuse_other
+from simperf.files import MOST_TOML_BYTES, TomlFile, read_toml, refuse_format, refuse_other
 from simperf.hardware.kinds import PART_KINDS
 from simperf.hardware.part import Part
 
@@ -318,7 +318,7 @@ def _index(folder: Path, entries: dict[str, dict[str, CatalogFile]], *, deep: bo
         return [Problem(message, file=str(folder), expected="a folder with parts of your own alone")]
     for path in files:
         try:
-            text = read_text(path, most=MOST_BYTES, expected="a TOML file of a part")
+            text = read_text(path, most=MOST_TOML_BYTES, expected="a TOML file of a part")
         except InputError as error:
             problems += error.problems
             continue

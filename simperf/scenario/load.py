@@ -5,13 +5,12 @@ from __future__ import annotations
 import datetime
 import math
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simperf.errors import InputError, Problem, UnknownNameError, nearest
+from simperf.errors import CONTROL, InputError, Problem, UnknownNameError, nearest
 from simperf.execution import MODES
 from simperf.files import DEEPEST, TomlFile, dotted, is_endless, read_toml, refuse_other
 from simperf.scenario.answer import read_answer
@@ -43,8 +42,6 @@ TABLES = (
 )
 #: it lifts limits, and changes nothing of what is simulated
 _FORCE = ("run", "force")
-#: what a terminal would obey
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 #: tables that belong to the program
 _JOB_TABLES = ("model", "layout", "strategy", "devices", "input", "disturbances", "failures")
 #: tables that say nothing about what is run
@@ -292,7 +289,8 @@ class _Loader:
         self, data: dict[str, Any], toml: TomlFile, problems: list[Problem], *, base: Scenario | None
     ) -> tuple[Scenario, ...]:
         rows = data.get("compare", [])
-        head = data.get("scenario")
+        data = {key: value for key, value in data.items() if key != "compare"}  # else each variant copies all of them
+        head, names = data.get("scenario"), set[str]()
         source = str(head.get("source", "")) if isinstance(head, dict) else ""
         found: list[Scenario] = []
         for index, row in enumerate(rows if isinstance(rows, list) else []):
@@ -300,14 +298,14 @@ class _Loader:
             table = read_table(VariantTable, row, toml, at, problems)
             if table is None:
                 continue
-            if any(table.name == other.name for other in found):
+            if table.name in names:
                 problems.append(toml.problem((*at, "name"), f"two variants are called {table.name!r}"))
             wrong: list[Problem] = []
             read_expectations(table.expect, toml, (*at, "expect"), wrong, source=source)
             read_expectations(table.measured, toml, (*at, "measured"), wrong, measured=True)
             overrides = variant_overrides(table.set, (*at, "set"), toml, wrong)
             changed, layered = apply(data, toml, overrides, wrong)
-            wrong += _odd({key: value for key, value in changed.items() if key != "compare"}, (), layered)
+            wrong += _odd(changed, (), layered)
             problems += wrong
             if base is None or wrong:
                 continue
@@ -317,6 +315,7 @@ class _Loader:
             if variant is not None:
                 expectations = read_expectations(table.expect, toml, (*at, "expect"), wrong, source=source)
                 measurements = read_expectations(table.measured, toml, (*at, "measured"), wrong, measured=True)
+                names.add(variant.name)
                 found.append(replace(variant, title=base.title, expectations=expectations, measurements=measurements))
         return tuple(found)
 
@@ -342,11 +341,11 @@ def _odd(value: Any, key: Key, toml: TomlFile) -> Iterator[Problem]:
     """Values that TOML knows and no scenario means: not a number, infinite, dates, control characters."""
     if isinstance(value, Mapping):
         for name, item in value.items():
-            yield from _odd(item, (*key, name), toml)
+            yield from _odd(name, (*key, name), toml) if CONTROL.search(str(name)) else _odd(item, (*key, name), toml)
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _odd(item, (*key, index), toml)
-    elif isinstance(value, str) and (found := _CONTROL.search(value)):
+    elif isinstance(value, str) and (found := CONTROL.search(value)):
         message = f"a text with the control character U+{ord(found.group()):04X}"
         yield toml.problem(key, message, value=value, expected="a text that a terminal shows as it is")
     elif isinstance(value, float) and not math.isfinite(value):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from simperf.errors import InputError, Problem
 
 __all__ = [
@@ -10,6 +13,7 @@ __all__ = [
     "MOST_RUNS",
     "MOST_TOTAL",
     "refuse_draws",
+    "refuse_kept",
     "refuse_points",
     "refuse_runs",
     "refuse_total",
@@ -78,6 +82,31 @@ def refuse_runs(points: int, samples: int, *, force: bool = False, key: str = "r
         message = f"{points:,} points of {samples:,} draws are {runs:,} runs, more than {MOST_RUNS:,}"
         expected = f"fewer of both; or --force ({key} = true)"
         raise InputError(Problem(message, file="--samples", expected=expected))
+
+
+def refuse_kept(events: Sequence[float], most: float, *, force: bool = False) -> None:
+    """Refuse runs whose timelines, which are kept together, have more events than one run may have.
+
+    Parameters
+    ----------
+    events : sequence of float
+        Of each run, about.
+    most : float
+        Events.
+    force : bool
+        The scenarios' ``run.force``.
+
+    Raises
+    ------
+    InputError
+        With the number, and what to change.
+    """
+    total = math.fsum(events)
+    if total > most and not force:
+        told = f"{len(events):,} runs would play about {total:.3g} events"
+        message = f"{told}, and timelines of more than {most:.3g} are not kept at once"
+        expected = "fewer runs, or shorter ones; simperf sweep --fast, which keeps none; or --force (run.force = true)"
+        raise InputError(Problem(message, file="compare", expected=expected))
 
 
 def refuse_total(runs: int, events: float, *, force: bool = False) -> None:

@@ -27,6 +27,21 @@ def test_requests_to_end_count_as_an_interrupt_and_give_their_code(name, code):
     assert ending.code == code
 
 
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
+def test_an_end_inside_another_gives_its_code_to_both(name, code):
+    """A command that ends by itself, and is ended before it is ready to: while it still imports, for instance."""
+    number = getattr(signal, name)
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        with interruptible() as outer:
+            with pytest.raises(KeyboardInterrupt), interruptible():
+                os.kill(os.getpid(), number)
+                time.sleep(5)
+            assert (outer.came, outer.code) == (True, code)
+    finally:
+        signal.signal(number, before)
+
+
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_what_is_ignored_stays_ignored(name):
     number = getattr(signal, name)

@@ -115,7 +115,10 @@ def import_table(text: str, name: str, *, series: str = "") -> Imported:
     columns: list[Column] = []
     for cell in next(csv.reader([lines[start]], delimiter=mark)):
         try:
-            columns.append(_apart(column_of(cell), columns))
+            column = column_of(cell)
+            if column in columns and column.dimension not in _READINGS:
+                problems.append(Problem("the column stands twice", file=name, line=start + 1, value=cell.strip()))
+            columns.append(_apart(column, columns))
         except UnitError as error:
             problems.append(Problem(str(error), file=name, line=start + 1, value=cell))
     if problems:
