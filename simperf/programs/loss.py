@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import simpy
 
-from simperf.errors import ProgramError
+from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program
 from simperf.execution.session import Session
 from simperf.programs.fields import keys
@@ -83,6 +83,12 @@ class ServerLoss:
     recovery: Recovery = field(default=Recovery(heartbeat=0.05, timeout=0.2), metadata=keys("heartbeat", "timeout"))
     checkpoint_every: int = 5
 
+    def __post_init__(self) -> None:
+        if len(set(self.workers)) < len(self.workers):
+            twice = next(name for name in self.workers if self.workers.count(name) > 1)
+            message = f"the worker {twice!r} is named twice"
+            raise InputError(Problem(message, key="workers", value=", ".join(self.workers), expected="each once"))
+
 
 @program("server-loss", events=lambda given: 4.0 * given["steps"] * max(given["shards"], 1))
 def server_loss(m: Session, options: ServerLoss) -> Program:
@@ -92,8 +98,6 @@ def server_loss(m: Session, options: ServerLoss) -> Program:
         raise ProgramError(f"the lost server {lost!r} is none of the servers: {', '.join(homes) or 'none'}")
     if not pool:
         raise ProgramError("the machine has no GPU to be a worker; name the nodes that train as workers")
-    if twice := next((name for name in pool if pool.count(name) > 1), ""):
-        raise ProgramError(f"the worker {twice!r} is named twice")
     if options.steps < 1 or options.checkpoint_every < 1:
         raise ProgramError("steps and checkpoint_every must be 1 or more")
     placed = options.held.placed()
