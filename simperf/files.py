@@ -55,6 +55,8 @@ _HINTS = {
     "Unterminated string": "a closing quote",
     'Expected "\'"': "a closing quote",
     "Unclosed array": "a closing ]",
+    "Found invalid character": "lines that end as on Unix or Windows, and no control characters",
+    "Invalid initial character for a key": "[table] or [[table]], with a name of letters, digits, '-' and '_'",
     "Unclosed inline table": "{ key = value, key = value }, closed in the same line",
     "Expected ']": "a table's name between brackets, closed in the same line: [table] or [[table]]",
     "Unescaped": "a text with backslashes in 'single quotes'",

@@ -28,6 +28,8 @@ _NEEDED_BY_THEM = ("click", "annotated_types", "typing_extensions")
 _LONGEST = 120
 #: errors of writing
 _NO_ROOM = (errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EBADF)
+#: of a number of thousands of digits
+_WHOLE = "Input should be a whole number of at most 64 bits"
 #: commands that a message names where none is near to what was typed
 _FEW = 6
 
@@ -231,6 +233,7 @@ def _lacking(error: ModuleNotFoundError, measuring: bool) -> str:
 def _usage(error: Any) -> int:
     """A command line that the parser does not understand."""
     message, context = error.format_message().replace("Value error, ", ""), getattr(error, "ctx", None)
+    message = message.replace("Unable to parse input string as an integer, exceeded maximum size", _WHOLE)
     if type(error).__name__ == "NoArgsIsHelpError":
         _say(message)
         return 2

@@ -17,12 +17,22 @@ _KEY = re.compile(r'^[\w-]+(?:\.(?:"[^"]*"|[\w -]+)|\[\d+\])+(?::| )')
 _RIGHT = re.compile(
     "|".join(
         (
-            *("expected: ", "did you mean", "known: ", "none is known", "Possible", "`simperf", "instead"),
-            *("one of", "none of", "is expected", "are expected", "must be ", "should be ", "needs? ", "requires? "),
-            *("required", "missing", "at most", "at least", r"from -?[\d.]+ to ", r"above [\d-]", "in the range"),
-            *("between", "can(?:not)? (?:only )?be ", "not an? ", r"\bonly\b", "without", "before", r"\bown\b"),
-            *(r"\bno (?:name|unit|number|float|picture|list|files?|such)\b", "there is no", "valid", "unexpected"),
-            *(r"\b(?:try|write|give|add|name|choose|use|leave|say) ", "belongs?", "twice", "same", "two ", ", but "),
+            *("expected: ", "did you mean", "known: ", "none is known", "Possible options", "`simperf", '= "..."'),
+            *(
+                "one of",
+                "none of",
+                "is expected",
+                "are expected",
+                "must be ",
+                "should be ",
+                "either ",
+                "as in ",
+                "needs? ",
+                "missing",
+            ),
+            *("at most", "at least", r"from -?[\d.]+ to ", r"above [\d-]", "in the range", "cannot be ", "not an? "),
+            *(r"\bno (?:name|unit|number|float|picture|list|files?|such)\b", "there is no", "unexpected extra"),
+            *(r"\b(?:write|give|add) ", "belongs to", "twice", "the same file", "two variants", ", but "),
         )
     ),
     re.I,

@@ -310,7 +310,8 @@ def _contradictions(
 
     def against(key: str, least: float, what: str) -> None:
         if least > most[key]:
-            limits.wrong((key,), f"it leaves no candidate: {what}", value=limits.data.get(key, ""))
+            told = f"it leaves no candidate: {what}"
+            limits.wrong((key,), told, value=limits.data.get(key, ""), expected="a higher limit, or other candidates")
 
     against("nodes", min(nodes), f"the fewest nodes are {min(nodes)}")
     sizes = {name: len(catalog.machine(name).gpus) for name in instances}
