@@ -71,6 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if ending.came:  # an interrupt in the middle of an import may become another error on its way
             return ending.code
         return _report(error, debug, words)
+    finally:
+        # after an interrupt of a text that was executed, as classes of data are, ``python -m`` ends by SIGINT whatever
+        # became of the interrupt, until another text is executed
+        exec("")
 
 
 class Ending:
