@@ -193,7 +193,8 @@ def control_characters(data: Any, text: str) -> list[tuple[tuple[str | int, ...]
         elif isinstance(value, list):
             rest += [(each, (*key, index)) for index, each in enumerate(value)]
         elif isinstance(value, str) and (odd := CONTROL.search(value)):
-            found.append((key, f"a text with the control character U+{ord(odd.group()):04X}"))
+            told = f"a text with the control character U+{ord(odd.group()):04X}; one without is expected"
+            found.append((key, told))
     return found
 
 

@@ -71,7 +71,7 @@ def unhelpful(err, names, arguments):
 
 def _has_place(head, names, arguments):
     """Whether a message begins with a file, an option or a key, or names one that was given."""
-    said = [*names, *(one for one in arguments if not one.startswith("-"))]
+    said = [*names, *(one for one in arguments if not re.match(r"--?[a-zA-Z]", one))]
     for one in filter(None, said):
         if head.startswith((f"{one}:", f"{one}/")) or _quoted(one) in head or f"/{one}:" in head:
             return True
