@@ -7,12 +7,13 @@ import re
 
 __all__ = ["odd_csv", "odd_json", "odd_text", "odd_tree"]
 
-#: keys whose numbers may be negative: changes, relative errors, and seeds
+#: keys whose numbers may be negative: changes, relative errors, seeds, and names of streams
 SIGNED = {
     "change",
     "error",
     "difference",
     "seed",
+    "stream",
     "slope",
     "correlation",
     "deviation",
