@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 __all__ = [
+    "CONTROL",
     "DeadlockError",
     "DeviceMemoryError",
     "EngineError",
@@ -29,11 +31,15 @@ __all__ = [
     "WorkerDiedError",
     "nearest",
     "nearest_divisors",
+    "printable",
     "refuse_removed",
 ]
 
 
+#: what a terminal would obey, other than tabs and ends of lines
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _LONGEST = 120  # characters of a name that a message repeats
+_LONGEST_VALUE = 400  # and of a key or value, which may be a whole list
 
 
 class SimperfError(Exception):
@@ -120,12 +126,27 @@ class Problem:
 
     def __str__(self) -> str:
         place = self.file + (f":{self.line}" if self.file and self.line else "")
-        text = ": ".join(part for part in (place, self.key, self.message) if part)
+        text = ": ".join(part for part in (place, _short(self.key), self.message) if part)
         if self.value:
-            text += f" (read: {self.value})"
+            text += f" (read: {_short(self.value)})"
         if self.expected:
             text += f"\n    expected: {self.expected}"
-        return text
+        return printable(text)
+
+
+def printable(text: str) -> str:
+    r"""A text that a terminal shows as it is: control characters are written as Python does, lines and tabs stay.
+
+    Examples
+    --------
+    >>> printable("a\x1b[31m")
+    'a\\x1b[31m'
+    """
+    return CONTROL.sub(lambda found: repr(found.group())[1:-1], text)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
 
 
 class InputError(SimperfError):

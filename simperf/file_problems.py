@@ -52,6 +52,10 @@ def explain(row: Mapping[str, Any], toml: TomlFile, key: tuple[str | int, ...], 
         allowed = str(context["expected"]).replace(" or ", ", ").replace("'", "").split(", ")
         hint = nearest(str(value), allowed)
         return toml.problem(key, "not one of the choices" + hint, value=shown, expected="one of " + ", ".join(allowed))
+    if kind == "finite_number":
+        return toml.problem(key, "a finite number is expected", value=shown)
+    if kind == "union_tag_invalid":  # a list where a number stands
+        return toml.problem(key, "a value of another type is expected", value=shown, expected="a number")
     if kind == "value_error":
         return toml.problem(key, str(context["error"]), value=shown)
     word = kind.removesuffix("_type").removesuffix("_parsing").removesuffix("_from_float")

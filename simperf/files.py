@@ -7,26 +7,28 @@ import os
 import re
 import tempfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
-from simperf.errors import InputError, Problem
-from simperf.file_bytes import decode, has_many_parts, read_bytes
+from simperf.errors import CONTROL, InputError, Problem
+from simperf.file_bytes import decode, has_many_parts, key_lines, read_bytes
 
 __all__ = [
     "DEEPEST",
-    "MOST_BYTES",
+    "MOST_TOML_BYTES",
     "TomlFile",
     "atomic_writer",
+    "control_characters",
     "is_deeper",
+    "is_endless",
     "is_special",
     "read_toml",
     "refuse_format",
     "refuse_other",
+    "shown",
     "write_bytes",
     "write_packed",
     "write_text",
@@ -34,11 +36,14 @@ __all__ = [
 
 _LONGEST = 120  # characters of a value that a message repeats
 #: of a TOML file [B]; the largest that simperf writes has 0.5 MiB
-MOST_BYTES = 16 * 1024 * 1024
-#: values of a TOML file, whose parser is no fast one
-_MOST_VALUES = 1_000_000
+MOST_TOML_BYTES = 16 * 1024 * 1024
+#: values and parts of keys of a TOML file, whose parser takes a kilobyte for each part
+_MOST_VALUES = 250_000
 #: tables and lists in one another
 DEEPEST = 64
+#: how what a terminal would obey may be written in TOML and JSON; and problems with it that are told of one file
+_OBEYED = re.compile(r"[\x7f-\x9f]|\\(?:[bfr]|(?:u|U0000)00(?:[01]|7[fF]|[89]))")
+_MOST_TOLD = 10
 #: what a newcomer most often meant, by what tomllib says
 _HINTS = {
     "Cannot overwrite": "every key once in its table",
@@ -50,6 +55,8 @@ _HINTS = {
     "Unterminated string": "a closing quote",
     'Expected "\'"': "a closing quote",
     "Unclosed array": "a closing ]",
+    "Found invalid character": "lines that end as on Unix or Windows, and no control characters",
+    "Invalid initial character for a key": "[table] or [[table]], with a name of letters, digits, '-' and '_'",
     "Unclosed inline table": "{ key = value, key = value }, closed in the same line",
     "Expected ']": "a table's name between brackets, closed in the same line: [table] or [[table]]",
     "Unescaped": "a text with backslashes in 'single quotes'",
@@ -61,8 +68,6 @@ _KINDS = {
     "plan": ("a plan", "simperf plan"),
     "kind": ("a part, server or cluster", "simperf check"),
 }
-_HEADER = re.compile(r"^\s*(\[\[?)\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?$")
-_KEY = re.compile(r"""^\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*=""")
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,7 @@ class TomlFile:
 
     def line(self, key: tuple[str | int, ...]) -> int:
         """Line of a key path such as ``("machine", "link", 2, "bandwidth")``; nearest parent if absent."""
-        lines = _key_lines(self.text)
+        lines = key_lines(self.text)
         while key:
             if key in lines:
                 return lines[key]
@@ -99,12 +104,13 @@ class TomlFile:
             file=self.path,
             line=self.line(key),
             key=dotted(key),
-            value=_shown(value),
+            value=shown(value),
             expected=expected,
         )
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A value as messages repeat it: not longer than a line."""
     text = repr(value) if value != "" else ""
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
 
@@ -116,60 +122,6 @@ def dotted(key: tuple[str | int, ...]) -> str:
         part = '""' if given == "" else given
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
-
-
-def _split(name: str) -> tuple[str, ...]:
-    return tuple((a or b or c).strip() for a, b, c in re.findall(r"\"([^\"]*)\"|'([^']*)'|([^.\s\"']+)", name))
-
-
-@lru_cache(maxsize=8)
-def _key_lines(text: str) -> dict[tuple[str | int, ...], int]:
-    """Line of every key that starts a line; keys inside inline tables share their parent's."""
-    lines: dict[tuple[str | int, ...], int] = {}
-    counts: dict[tuple[str | int, ...], int] = {}
-    prefix: tuple[str | int, ...] = ()
-    quote, depth, array = "", 0, None  # inside a multi-line string; inside brackets; array being listed
-    index = 0
-    for number, raw in enumerate(text.splitlines(), 1):
-        line = raw
-        if quote:
-            if quote not in line:
-                continue
-            line, quote = line.split(quote, 1)[1], ""
-        elif depth == 0:
-            header, key = _HEADER.match(line), _KEY.match(line)
-            if header:
-                prefix = ()
-                parts = _split(header.group(2))
-                for part in parts[:-1]:
-                    prefix = (*prefix, part)
-                    lines.setdefault(prefix, number)
-                    if prefix in counts:
-                        prefix = (*prefix, counts[prefix])
-                prefix = (*prefix, parts[-1])
-                lines.setdefault(prefix, number)
-                if header.group(1) == "[[":
-                    counts[prefix] = counts.get(prefix, -1) + 1
-                    prefix = (*prefix, counts[prefix])
-                    lines.setdefault(prefix, number)
-                continue
-            if key:
-                path = prefix
-                for part in _split(key.group(1)):
-                    path = (*path, part)
-                    lines.setdefault(path, number)
-                line = line[key.end() :]
-                array, index = path, 0
-        elif depth == 1 and array is not None and re.match(r"""[{\["'\d+-]""", line.strip()):
-            lines.setdefault((*array, index), number)
-            index += 1
-        for mark in ('"""', "'''"):
-            if line.count(mark) % 2:
-                line, quote = line.split(mark, 1)[0], mark
-        bare = re.sub(r'"(?:\\.|[^"\\])*"|\'[^\']*\'', "", line)
-        bare = bare.split("#", 1)[0]
-        depth = max(0, depth + sum(map(bare.count, "[{")) - sum(map(bare.count, "]}")))
-    return lines
 
 
 def read_toml(path: str | os.PathLike[str], *, bounded: bool = True) -> TomlFile:
@@ -188,12 +140,12 @@ def read_toml(path: str | os.PathLike[str], *, bounded: bool = True) -> TomlFile
     """
     name = os.fspath(path)
     wanted = "a TOML file; see `simperf scenarios list`"
-    text = decode(read_bytes(name, most=MOST_BYTES, expected=wanted), name, expected=wanted)
+    text = decode(read_bytes(name, most=MOST_TOML_BYTES, expected=wanted), name, expected=wanted)
     if text.lstrip().startswith("{"):
         expected = "a TOML file; `simperf show` prints a saved result"
         raise InputError(Problem("this is JSON, not TOML", file=name, line=1, expected=expected))
-    if has_many_parts(text, _MOST_VALUES) or text.count("\n") > _MOST_VALUES:
-        message = f"the file may hold more than {_MOST_VALUES:,} values: not a simperf file"
+    if has_many_parts(text, _MOST_VALUES - text.count(".") - text.count("\n")):
+        message = f"the file may hold more than {_MOST_VALUES:,} values and parts of keys: not a simperf file"
         raise InputError(Problem(message, file=name, expected=wanted))
     try:
         toml = TomlFile(name, tomllib.loads(text), text)
@@ -201,10 +153,11 @@ def read_toml(path: str | os.PathLike[str], *, bounded: bool = True) -> TomlFile
         found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
         line = int(found.group(1)) if found else text.count("\n") + 1
         message = re.sub(r"\s*\(at .*\)$", "", str(error))
-        shown = text.splitlines()[line - 1].strip() if 0 < line <= len(text.splitlines()) else ""
+        lines = text.split("\n")
+        read = lines[line - 1].strip() if line <= len(lines) else ""
         expected = next((hint for words, hint in _HINTS.items() if words in message), "")
         raise InputError(
-            Problem(f"not valid TOML: {message}", file=name, line=line, value=shown[:120], expected=expected)
+            Problem(f"not valid TOML: {message}", file=name, line=line, value=read[:120], expected=expected)
         ) from None
     except RecursionError:
         raise InputError(_too_deep(name, text)) from None
@@ -212,10 +165,37 @@ def read_toml(path: str | os.PathLike[str], *, bounded: bool = True) -> TomlFile
         raise InputError(_no_value(name, text)) from None
     if is_deeper(toml.data, DEEPEST):
         raise InputError(_too_deep(name, text))
-    problems = [toml.problem(key, "a whole number of at most 64 bits is expected") for key in _oversized(toml.data, ())]
-    if bounded and problems:
-        raise InputError(problems)
+    if bounded:
+        numbers = [(key, "a whole number of at most 64 bits is expected") for key in _oversized(toml.data, ())]
+        problems = [toml.problem(key, told) for key, told in (*numbers, *control_characters(toml.data, text))]
+        if problems:
+            raise InputError(problems)
     return toml
+
+
+def control_characters(data: Any, text: str) -> list[tuple[tuple[str | int, ...], str]]:
+    """Keys of texts, or of tables with names, that a terminal would obey, each with what is wrong.
+
+    Parameters
+    ----------
+    data : object
+        What was read: tables, lists and values.
+    text : str
+        What it was read from.
+    """
+    found: list[tuple[tuple[str | int, ...], str]] = []
+    rest: list[tuple[Any, tuple[str | int, ...]]] = [(data, ())] if _OBEYED.search(text) else []
+    while rest and len(found) < _MOST_TOLD:
+        value, key = rest.pop()
+        if isinstance(value, dict):
+            rest += [(each, (*key, name)) for name, each in value.items()]
+            rest += [(name, (*key, name)) for name in value if CONTROL.search(name)]
+        elif isinstance(value, list):
+            rest += [(each, (*key, index)) for index, each in enumerate(value)]
+        elif isinstance(value, str) and (odd := CONTROL.search(value)):
+            told = f"a text with the control character U+{ord(odd.group()):04X}; one without is expected"
+            found.append((key, told))
+    return found
 
 
 def is_deeper(value: Any, most: int) -> bool:
@@ -233,9 +213,21 @@ def is_deeper(value: Any, most: int) -> bool:
     return True
 
 
+def is_endless(value: Any) -> bool:
+    """Whether tables and lists of Python stand in one another to more than `DEEPEST`, or hold themselves."""
+    rest = [(value, 0)]
+    while rest:
+        one, depth = rest.pop()
+        if isinstance(one, Mapping | list | tuple):
+            if depth > DEEPEST:
+                return True
+            rest += [(each, depth + 1) for each in (one.values() if isinstance(one, Mapping) else one)]
+    return False
+
+
 def _too_deep(name: str, text: str) -> Problem:
     """A file of tables in one another without an end, with the line that is at fault as far as can be told."""
-    lines = text.splitlines()
+    lines = text.split("\n")
     depths = [max(line.count("["), line.count("{"), line.partition("=")[0].count(".")) for line in lines]
     line = depths.index(max(depths)) + 1 if depths else 0
     message = f"tables and lists in one another to a depth of more than {DEEPEST}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from simperf.errors import InputError, Problem
 from simperf.file_bytes import decode, has_many_parts, read_bytes
-from simperf.files import DEEPEST, TomlFile, dotted, is_deeper
+from simperf.files import DEEPEST, TomlFile, control_characters, dotted, is_deeper
 
 __all__ = ["MOST_VALUES", "JsonFile", "parse_json", "read_json"]
 
@@ -18,6 +18,9 @@ __all__ = ["MOST_VALUES", "JsonFile", "parse_json", "read_json"]
 _MOST_BYTES = 128 * 1024 * 1024
 #: values of a file: tables and lists of so many fit a computer's memory
 MOST_VALUES = 10_000_000
+#: by what opens or divides them, what a table, a list and a value take in CPython [B]; all that a file may take [B]
+_MEMORY = {"{": 240, "[": 72, ",": 60}
+_MOST_MEMORY = 1_000_000_000
 _SPACE = re.compile(r"[ \t\n\r]*")
 #: a text, perhaps the name of a value; or what opens, divides or closes tables and lists
 _TOKEN = re.compile(r'("(?:\\.|[^"\\])*")([ \t\n\r]*:)?|[\[\]{},]')
@@ -51,7 +54,8 @@ def read_json(
     Raises
     ------
     InputError
-        It cannot be read, is too large or too deeply nested, or is no JSON; a key stands twice in a table.
+        It cannot be read, is too large or too deeply nested, or is no JSON; a key stands twice in a table; a text has
+        characters that a terminal would obey.
     """
     name = os.fspath(path)
     text = decode(
@@ -67,6 +71,11 @@ def parse_json(
     if has_many_parts(text, MOST_VALUES):
         message = f"{what}: more than {MOST_VALUES:,} values"
         raise InputError(Problem(message, file=name, expected=expected))
+    memory = sum(text.count(mark) * size for mark, size in _MEMORY.items())
+    if memory > _MOST_MEMORY:
+        message = f"{what}: its tables and lists would take {memory / 1e9:.1f} GB of memory"
+        told = f"at most {_MOST_MEMORY / 1e9:.1f} GB" + (f": {expected}" if expected else "")
+        raise InputError(Problem(message, file=name, expected=told))
     try:
         file = JsonFile(name, json.loads(text, object_pairs_hook=_table), text)
     except json.JSONDecodeError as error:
@@ -90,7 +99,8 @@ def parse_json(
         line = text.count("\n", 0, _deep(text)) + 1
         message = f"{what}: tables and lists in one another to a depth of more than {DEEPEST}"
         raise InputError(Problem(message, file=name, line=line, expected=expected))
-    if finite and (wrong := _odd_numbers(file.data)):
+    wrong = [*(_odd_numbers(file.data) if finite else ()), *control_characters(file.data, text)]
+    if wrong:
         raise InputError([file.problem(key, f"{what}: {told}", expected=expected) for key, told in wrong])
     return file
 

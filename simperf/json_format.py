@@ -77,17 +77,23 @@ def read_format(kind: type[T], data: Any, what: str, *, file: str | TomlFile, ag
     try:
         return kind.model_validate(dict(data))
     except ValidationError as error:
-        raise InputError(_problems(error, what, place)) from None
+        raise InputError(_problems(error, kind, what, place, again)) from None
 
 
-def _problems(error: ValidationError, what: str, file: TomlFile) -> list[Problem]:
+def _problems(error: ValidationError, kind: type[BaseModel], what: str, file: TomlFile, again: str) -> list[Problem]:
     """What pydantic found wrong, a problem for each key."""
     told: dict[tuple[str | int, ...], Problem] = {}
     for row in error.errors(include_url=False):
         one = cast(Mapping[str, Any], row)
         loc = key_of(one, "int", "float")
-        found = explain(one, file, loc, [])
-        told[loc] = replace(found, message=f"{what}: {dotted(loc)}: {found.message}", key="")
+        found = explain(one, file, loc, list(kind.model_fields) if len(loc) == 1 else [])
+        message = found.message.removesuffix("; none is known")
+        told[loc] = replace(
+            found,
+            message=f"{what}: {dotted(loc)}: {message}",
+            key="",
+            expected=found.expected or f"what was saved; {again}",
+        )
         if len(told) == _MOST:
             break
     return list(told.values())

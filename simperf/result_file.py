@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StrictFloat, StrictInt, WithJsonSchema
 
 from simperf.answer import Better
 from simperf.engine.recorder import Category
+from simperf.errors import InputError, Problem
 from simperf.files import TomlFile
 from simperf.json_format import FORMAT, JsonTable, read_format
 
 __all__ = ["ResultFile", "read_result", "written"]
 
+#: a result may undercut its floor by rounding only [1]; no moment of a timeline is later [s]
+_ROUNDING, _LATEST = 1e-9, 1e12
 #: how what is no number of JSON is written
 _ODD = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 #: fields of many plain rows
@@ -160,7 +163,32 @@ def read_result(data: Any, *, file: str | TomlFile = "") -> dict[str, Any]:
         data = {"format": FORMAT, **{key: value for key, value in data.items() if key != "schema"}}
     again = "run it again with this simperf, or show it with the one that wrote it"
     found = read_format(ResultFile, data, "no saved result", file=file, again=again)
+    if problems := list(_contradictions(found, file if isinstance(file, TomlFile) else TomlFile(file, {}, ""))):
+        raise InputError(problems)
     return {**found.model_dump(exclude=_ROWS), **{name: getattr(found, name) for name in _ROWS}}
+
+
+def _contradictions(found: ResultFile, file: TomlFile) -> Iterator[Problem]:
+    """What no run gives: a time below a floor, a span that ends before it begins, moments beyond all times."""
+    name, floor = max(found.floors.items(), key=lambda item: item[1], default=("", 0.0))
+    if not found.time >= floor * (1 - _ROUNDING):
+        message = f"no saved result: below the floor of {floor:g} s that {name} sets"
+        yield file.problem(("time",), message, value=found.time, expected=f"{floor:g} s or more")
+    if found.time > _LATEST:
+        yield file.problem(("time",), "no saved result: too long", value=found.time, expected=f"{_LATEST:g} s at most")
+    end = min(found.time * (1 + _ROUNDING), _LATEST)
+    odd = next((index for index, span in enumerate(found.spans) if not span[2] <= span[3] <= end), None)
+    if odd is not None:
+        begin, late = found.spans[odd][2:4]
+        message = f"no saved result: a span from {begin:g} s to {late:g} s"
+        expected = f"an end after the beginning, and no later than the result's {found.time:g} s"
+        yield file.problem(("spans", odd), message, expected=expected)
+    for key, place in (("samples", 2), ("arrows", 2), ("arrows", 4), ("memory", 2)):
+        rows = getattr(found, key)
+        odd = next((index for index, row in enumerate(rows) if row[place] > end), None)
+        if odd is not None:
+            message = f"no saved result: at {rows[odd][place]:g} s"
+            yield file.problem((key, odd, place), message, expected=f"no later than the result's {found.time:g} s")
 
 
 def written(value: Any) -> Any:

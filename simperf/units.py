@@ -88,6 +88,10 @@ _NO_PREFIX = {
 }
 _PREFIXES = ("", "k", "K", "M", "G", "T", "P", "E", "m", "u", "µ", "μ", "n", "p", "Ki", "Mi", "Gi", "Ti", "Pi")
 _BINARY = ("B", "B/s", "bit", "bit/s", "FLOP", "FLOP/s", "")
+#: of a message [B]
+_MOST_SIZE = 2**60
+#: characters of a text that a message repeats
+_LONGEST = 120
 _NUMBER = re.compile(r"\s*([+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*$")
 _GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(?![\d,])")
 _BYTE_OR_BIT = re.compile(r"^([kKMGTP]?i?)b(/s|ps)?$")
@@ -192,13 +196,19 @@ def parse(text: str | float | int, dimension: str) -> float:
     factor = _factor(unit, dimension)
     if factor is None:
         raise UnitError(_explain(unit, dimension))
+    _finite(float(cleaned), text)  # a Decimal has larger exponents than a float, and fewer than a text may
     return _finite(float(Decimal(cleaned) * Decimal(repr(factor))), text)
 
 
 def _finite(value: float, text: str) -> float:
     if not math.isfinite(value):
-        raise UnitError(f"a finite number is expected, not {text}")
+        raise UnitError(f"a finite number is expected, not {_short(text)}")
     return value
+
+
+def _short(text: object) -> str:
+    told = str(text)
+    return told if len(told) <= _LONGEST else f"{told[:_LONGEST]}..."
 
 
 def _explain(unit: str, dimension: str) -> str:
@@ -228,7 +238,7 @@ def parse_size(text: str | int) -> int:
     (104857600, 8, 1000000)
     """
     if isinstance(text, int) and not isinstance(text, bool):
-        size = float(text)
+        size = float(text) if abs(text) <= _MOST_SIZE else math.inf
     else:
         match = re.fullmatch(r"\s*([+-]?\d+(?:\.\d+)?)\s*([kKmMgGtT]?)\s*", str(text))
         if match:
@@ -236,8 +246,10 @@ def parse_size(text: str | int) -> int:
             size = float(match.group(1)) * 1024**power
         else:
             size = parse(text, "B")
+    if size > _MOST_SIZE:
+        raise UnitError(f"at most 1 EiB is expected, not {_short(text)}")
     if size < 0 or size != int(size):
-        raise UnitError(f"a whole number of bytes, 0 or more, is expected, not {text!r}")
+        raise UnitError(f"a whole number of bytes, 0 or more, is expected, not {_short(repr(text))}")
     return int(size)
 
 

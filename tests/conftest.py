@@ -32,16 +32,20 @@ TOGETHER = {
 
 
 def pytest_addoption(parser):
+    parser.addoption("--long", action="store_true", help="run the tests that are marked long, too")
     parser.addoption("--sample", type=int, metavar="N", help="run N tests only, drawn evenly from all that were found")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Keep the sample that was asked for: from every part of the tests, the same ones each time."""
+    """Keep what was asked for: with or without long tests; a sample from every part, the same tests each time."""
+    kept = items if config.getoption("long") else [item for item in items if not item.get_closest_marker("long")]
     count = config.getoption("sample")
-    if count and count < len(items):
-        kept = [items[(2 * number + 1) * len(items) // (2 * count)] for number in range(count)]
-        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    if count and count < len(kept):
+        kept = [kept[(2 * number + 1) * len(kept) // (2 * count)] for number in range(count)]
+    if len(kept) < len(items):
+        left_out = set(items) - set(kept)
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = kept
 
 

@@ -211,6 +211,8 @@ _ROW = '{"series": "gemm", "at": {"m": 512, ...}, "samples": [0.0012, ...]}'
 
 
 _KEYS = ("schema", "title", "machine", "versions", "made", "notes", "measurements")
+#: of a time [s], far below a clock's tick; of another reading, with which floats can be divided
+_LEAST, _LEAST_NUMBER = 1e-15, 1e-30
 _POINT_KEYS = ("series", "at", "samples", "unit", "warnings", "stolen", "sensors")
 #: problems that are told of one file
 _MOST_TOLD = 20
@@ -267,6 +269,9 @@ def _point(row: Any) -> Measurement:
         raise ValueError("samples must be numbers, finite, not negative, and at least one")
     if row.get("unit", "s") == "s" and min(samples) == 0 and not row["series"].startswith(_MAY_BE_0):
         raise ValueError("samples are times above 0 s")
+    least = _LEAST if row.get("unit", "s") == "s" else _LEAST_NUMBER
+    if any(0.0 < sample < least for sample in samples):
+        raise ValueError(f"samples above 0 are at least {least:g} {row.get('unit', 's')}, not {min(samples):g}")
     most = _LONG if row.get("unit", "s") == "s" else _HUGE
     if max(samples) > most:
         raise ValueError(f"samples are at most {most:g} {row.get('unit', 's')}, not {max(samples):g}")

@@ -11,7 +11,7 @@ from statistics import median
 from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.fit.sizes import size_data
 from simperf.calibrate.importers import import_file, kind_of
-from simperf.calibrate.importers.imported import read_text
+from simperf.calibrate.importers.imported import read_measurements
 from simperf.collectives.bench import MOST_SIZES
 from simperf.errors import InputError, Problem
 
@@ -101,7 +101,7 @@ def read_measured(path: str | Path, collective: str, *, ranks: int = 0) -> Measu
 
 def _imported(path: str | Path, collective: str, ranks: int) -> Dataset:
     """What the file holds; only what it does not say itself is taken from the caller."""
-    if kind_of(read_text(path)) != "csv":
+    if kind_of(read_measurements(path)) != "csv":
         try:
             found = import_file(path).dataset
             if all(point.at.get("ranks") for point in found):

@@ -7,6 +7,7 @@ was closed.
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import signal
@@ -25,6 +26,10 @@ _NEEDED = ("simpy", "numpy", "networkx", "matplotlib", "pydantic", "typer", "ric
 _NEEDED_BY_THEM = ("click", "annotated_types", "typing_extensions")
 #: characters of a file's name that a message repeats
 _LONGEST = 120
+#: errors of writing
+_NO_ROOM = (errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EBADF)
+#: of a number of thousands of digits
+_WHOLE = "Input should be a whole number of at most 64 bits"
 #: commands that a message names where none is near to what was typed
 _FEW = 6
 
@@ -40,12 +45,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = _DEBUG in given or os.environ.get("SIMPERF_DEBUG", "") not in ("", "0")
     words = [word for word in given if word != _DEBUG]
+    if sys.stderr is None:  # closed by whoever started us: its number must not become that of a file that we write
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stdout is None:
+        _say("error: standard output is closed\n    expected: > FILE, or > /dev/null")
+        return 2
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a letter shows a question mark
             stream.reconfigure(errors="replace")
     ending = Ending()
     try:
-        with interruptible() as ending:
+        with interruptible(ending):
             code = _invoke(words)
             sys.stdout.flush()
         return ending.code if code == 128 + signal.SIGINT else code
@@ -61,6 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if ending.came:  # an interrupt in the middle of an import may become another error on its way
             return ending.code
         return _report(error, debug, words)
+    finally:
+        # after an interrupt of a text that was executed, as classes of data are, ``python -m`` ends by SIGINT whatever
+        # became of the interrupt, until another text is executed
+        exec("")
 
 
 class Ending:
@@ -91,17 +105,23 @@ class _Handler:
 
 
 @contextlib.contextmanager
-def interruptible() -> Iterator[Ending]:
+def interruptible(ending: Ending | None = None) -> Iterator[Ending]:
     """Take a request to end, and a terminal that is closed, like Ctrl-C: as `KeyboardInterrupt`, so that all is kept.
 
     A signal that is ignored, as SIGHUP is under nohup, stays so, and one that somebody else handles; where Python lets
     us have no handler, nothing changes.
+
+    Parameters
+    ----------
+    ending : Ending, optional
+        Is told which signal came. By default that of the context around this one, so that both know it.
     """
-    ending = Ending()
     main = threading.current_thread() is threading.main_thread()
     names = ("SIGINT", "SIGTERM", "SIGHUP") if main else ()
     before = {number: signal.getsignal(number) for number in (getattr(signal, name, None) for name in names) if number}
     usual = (signal.SIG_DFL, signal.default_int_handler)
+    around = [one.ending for one in before.values() if isinstance(one, _Handler)]
+    ending = ending or (around[0] if around else Ending())
     taken = {number: one for number, one in before.items() if one in usual or isinstance(one, _Handler)}
     try:
         for number in taken:
@@ -114,8 +134,12 @@ def interruptible() -> Iterator[Ending]:
 
 def _silence() -> None:
     """Send what is still buffered for a reader that has gone to nowhere, so that leaving Python stays quiet."""
+    _discard(sys.stdout)
+
+
+def _discard(stream: Any) -> None:
     with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _invoke(words: list[str]) -> int:
@@ -155,15 +179,28 @@ def _report(error: Exception, debug: bool, words: Sequence[str]) -> int:
     if isinstance(error, OSError):
         file = str(error.filename or "")
         named = file if len(file) <= _LONGEST else f"{file[:_LONGEST]}..."
+        named = named or _unnamed(error)
         _say(": ".join(one for one in ("error", _option_of(file, words), named, error.strerror or str(error)) if one))
         return 2
     if isinstance(error, MemoryError):
-        _say("error: this computer has not enough memory for the simulation; try a smaller scenario")
+        _say("error: this computer has not enough memory for this; try a smaller scenario or file, or fewer points")
         return 2
     _say(f"error: {name}: {error}")
     if not debug:
         _say("This is a defect of simperf, please report it; --debug (or SIMPERF_DEBUG=1) shows where it happened.")
     return 2
+
+
+def _unnamed(error: OSError) -> str:
+    """What an error of the system without a name is about: standard output, or the folder; empty if neither."""
+    if error.errno in _NO_ROOM:  # whoever writes a file says its name
+        _silence()
+        return "standard output"
+    try:
+        os.getcwd()
+    except OSError:
+        return "the current folder"
+    return ""
 
 
 def _option_of(name: str, words: Sequence[str]) -> str:
@@ -200,6 +237,7 @@ def _lacking(error: ModuleNotFoundError, measuring: bool) -> str:
 def _usage(error: Any) -> int:
     """A command line that the parser does not understand."""
     message, context = error.format_message().replace("Value error, ", ""), getattr(error, "ctx", None)
+    message = message.replace("Unable to parse input string as an integer, exceeded maximum size", _WHOLE)
     if type(error).__name__ == "NoArgsIsHelpError":
         _say(message)
         return 2
@@ -220,7 +258,9 @@ def _usage(error: Any) -> int:
 
 
 def _say(text: str) -> None:
+    from simperf.errors import printable
+
     try:
-        print(text, file=sys.stderr, flush=True)  # noqa: T201
-    except (BrokenPipeError, ValueError):
-        return
+        print(printable(text), file=sys.stderr, flush=True)  # noqa: T201
+    except (OSError, ValueError):  # nobody reads it, or there is no room: the exit code says it alone
+        _discard(sys.stderr)

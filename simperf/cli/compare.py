@@ -127,7 +127,10 @@ class _Comparison:
         from simperf.scenario import check_comparison
         from simperf.scenario.placing import placed
         from simperf.scenario.profile_use import refuse_unused
+        from simperf.study.compare import refuse_excess
 
+        scenarios = [one for one in items if not isinstance(one, Result)]
+        refuse_excess([one for each in scenarios for one in each.variants or (each,)], samples=self.samples)
         attempts: list[Attempt] = []
         for item in items:
             if not isinstance(item, Result):

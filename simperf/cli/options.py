@@ -34,7 +34,10 @@ Set = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Play what would be refused as too many events, points or draws.")]
 Seed = Annotated[
-    int | None, typer.Option("--seed", metavar="N", min=0, help="Seed of the random numbers, instead of the file's.")
+    int | None,
+    typer.Option(
+        "--seed", metavar="N", min=0, max=2**63 - 1, help="Seed of the random numbers, instead of the file's."
+    ),
 ]
 Trace = Annotated[
     Path | None,

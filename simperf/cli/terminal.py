@@ -22,7 +22,9 @@ __all__ = ["note", "note_code", "play", "progress", "typed"]
 
 def note(text: str) -> None:
     """Say something that is not the result."""
-    typer.echo(text, err=True)
+    from simperf.errors import printable
+
+    typer.echo(printable(text), err=True)
 
 
 def note_code(file: str, changes: Sequence[str] = ()) -> None:

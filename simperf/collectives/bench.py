@@ -85,14 +85,17 @@ def sizes_between(low: int, high: int, *, factor: float = 0.0, step: int = 0) ->
         Nothing lies between, or more than 200 sizes do.
     """
     if low > high:
-        raise InputError(Problem("the smallest size is larger than the largest", value=f"{low} > {high}"))
+        message, told = "the smallest size is larger than the largest", f"{low} > {high}"
+        raise InputError(Problem(message, key="-b", value=told, expected=f"-b {high} or less, or -e {low} or more"))
     if not step and not 1.0 < factor < math.inf:
         raise InputError(Problem("sizes grow by a factor above 1", key="-f", value=f"{factor:g}"))
     sizes, size = [], low
     while size <= high:
         sizes.append(size)
         if len(sizes) > MOST_SIZES:
-            raise InputError(Problem(f"more than {MOST_SIZES} sizes", expected="a larger step or factor"))
+            option, given = ("-i", str(step)) if step else ("-f", f"{factor:.12g}")
+            message, expected = f"more than {MOST_SIZES} sizes", f"a larger {'step' if step else 'factor'}"
+            raise InputError(Problem(message, key=option, value=given, expected=expected))
         size = size + step if step else max(size + 1, round(size * factor))
     return sizes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.file_bytes import read_text
-from simperf.files import MOST_BYTES, TomlFile, read_toml, refuse_format, refuse_other
+from simperf.files import MOST_TOML_BYTES, TomlFile, read_toml, refuse_format, refuse_other
 from simperf.hardware.kinds import PART_KINDS
 from simperf.hardware.part import Part
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["CALIBRATION", "KINDS", "CatalogFile", "PartCatalog", "read_part"]
 
 KINDS = (*PART_KINDS, "server", "cluster")
+_MOST_FILES = 10_000  # of a folder that people name, and of those in it
 _BUILTIN = Path(__file__).parent / "data"
 #: where recorded data sets and profiles are: in the wheel, or in the repository beside the package
 CALIBRATION = (Path(__file__).parents[1] / "_shipped" / "calibration", Path(__file__).parents[2] / "calibration")
@@ -85,7 +87,7 @@ class PartCatalog:
     def beside(cls, path: str | PathLike[str]) -> Self:
         """Index the built-in parts and those in the folder of the file `path`, which may hold other files too."""
         entries = {kind: dict(found) for kind, found in _builtin().items()}
-        _index(Path(fspath(path)).parent, entries, pattern="*.toml")
+        _index(Path(fspath(path)).parent, entries, deep=False)
         return cls(entries)
 
     def names(self, kind: str) -> tuple[str, ...]:
@@ -292,14 +294,31 @@ def _builtin() -> dict[str, dict[str, CatalogFile]]:
     return entries
 
 
-def _index(folder: Path, entries: dict[str, dict[str, CatalogFile]], *, pattern: str = "**/*.toml") -> list[Problem]:
+def _toml_files(folder: Path, *, deep: bool) -> list[Path] | None:
+    """Files of a folder that end in ``.toml``, sorted; None if there are more than `_MOST_FILES` of any kind."""
+    seen, found = 0, []
+    for place, _, names in os.walk(folder):
+        seen += len(names) + 1
+        found += [Path(place, name) for name in names if name.endswith(".toml")]
+        if seen > _MOST_FILES:
+            return None
+        if not deep:
+            break
+    return sorted(found)
+
+
+def _index(folder: Path, entries: dict[str, dict[str, CatalogFile]], *, deep: bool = True) -> list[Problem]:
     if not folder.is_dir():
         message = "this is a file, not a folder" if folder.is_file() else "no such folder"
         return [Problem(message, file=str(folder), expected="a folder with one .toml file a part")]
     problems: list[Problem] = []
-    for path in sorted(folder.glob(pattern)):
+    files = _toml_files(folder, deep=deep)
+    if files is None:
+        message = f"the folder and those in it hold more than {_MOST_FILES:,} files"
+        return [Problem(message, file=str(folder), expected="a folder with parts of your own alone")]
+    for path in files:
         try:
-            text = read_text(path, most=MOST_BYTES, expected="a TOML file of a part")
+            text = read_text(path, most=MOST_TOML_BYTES, expected="a TOML file of a part")
         except InputError as error:
             problems += error.problems
             continue

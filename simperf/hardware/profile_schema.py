@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from simperf.errors import Problem
+from simperf.errors import Problem, nearest
 from simperf.files import TomlFile
 from simperf.hardware.quantity import Count, KernelFamily
 from simperf.hardware.schema import PartFile, TomlTable
 
-__all__ = ["ProfileFile", "constant_problems"]
+__all__ = ["FORMULAS", "ProfileFile", "constant_problems"]
 
 #: units of fitted constants
 _SI = ("1", "s", "B", "FLOP", "J")
@@ -28,6 +28,20 @@ _UNITS = {
     "rate": ("FLOP/s", "B/s"),
     "scored": ("1/s",),
 }
+#: constants that the formulas of kernels on a GPU take, by formula
+FORMULAS = {
+    "stream": frozenset({"overhead", "rate", "cached", "capacity"}),
+    "rows": frozenset({"overhead", "rate", "kept", "loose"}),
+    "matrix": frozenset(
+        {
+            *("rate", "memory", "overhead", "half_m", "half_n", "half_k", "deep", "deep_at", "deep_m", "sharpness"),
+            *("power", "flop_energy", "byte_energy", "stored", "floor"),
+            *("tiled", "tile_m", "tile_n", "tile_only", "tile_half"),
+        }
+    ),
+}
+#: families whose kernels multiply matrices
+_MATRICES = frozenset({"gemm", "conv", "attention"})
 #: models whose constants the table of units is of
 _HEADS = ("kernel", "copy", "call")
 _WORDS = (
@@ -123,11 +137,8 @@ def constant_problems(file: ProfileFile, toml: TomlFile) -> Iterator[Problem]:
     for name, model in file.model.items():
         if name.partition(".")[0] not in _HEADS or "lattice" in model.fixed:
             continue
-        names = {*model.constant, *model.fixed}
-        if name.startswith("kernel.") and names & {"rate", "serial"} and "overhead" not in names:
-            message = "the constant overhead is missing"
-            expected = f'[model."{name}".constant.overhead] with value, low, high, stderr and unit = "s"'
-            yield toml.problem(("model", name, "constant"), message, expected=expected)
+        if name.startswith("kernel."):
+            yield from _kernel_problems(name, {*model.constant, *model.fixed}, toml)
         for key, one in model.constant.items():
             at = ("model", name, "constant", key)
             units = _UNITS.get(key, (one.unit,))
@@ -137,6 +148,22 @@ def constant_problems(file: ProfileFile, toml: TomlFile) -> Iterator[Problem]:
             elif one.unit == "1" and key in _UNITS and one.value < 0:
                 yield toml.problem((*at, "value"), "a number of 0 or more is expected", value=one.value)
         yield from _fixed_problems(name, model.fixed, toml)
+
+
+def _kernel_problems(name: str, names: set[str], toml: TomlFile) -> Iterator[Problem]:
+    """Constants without which a kernel has no time, and those that no formula of its family has."""
+    family = name.partition(".")[2].partition("-")[0]
+    rate = "serial" if "serial" in names and "processor" in names else "rate"
+    for key, unit in (("overhead", "s"), (rate, "FLOP/s" if family in _MATRICES else "B/s")):
+        if key not in names and family != "moe":
+            expected = f'[model."{name}".constant.{key}] with value, low, high, stderr and unit = "{unit}"'
+            yield toml.problem(("model", name, "constant"), f"the constant {key} is missing", expected=expected)
+    if "processor" in names or family == "moe":
+        return
+    known = FORMULAS["matrix" if family in _MATRICES else "rows" if "kept" in names else "stream"]
+    for key in sorted(names - known):
+        message = f"no formula of {family} has this constant{nearest(key, known)}"
+        yield toml.problem(("model", name, "constant", key), message)
 
 
 def _fixed_problems(name: str, fixed: Mapping[str, float], toml: TomlFile) -> Iterator[Problem]:

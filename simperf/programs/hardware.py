@@ -57,7 +57,7 @@ def memory_reads(
     cpu = m.machine.nodes[m.host].part
     channels = channels or cpu.memory_channels
     if not 1 <= channels <= cpu.memory_channels:
-        raise ProgramError(f"channels is {channels}; the socket has {cpu.memory_channels}")
+        raise ProgramError(f"channels is {channels}; it must be at most the socket's {cpu.memory_channels}")
     for name, size in (("nbytes", nbytes), ("access", access)):
         if not size > 0.0:
             raise ProgramError(f"{name} is {size:g} B: a size above 0 is expected")

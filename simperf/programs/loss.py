@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import simpy
 
-from simperf.errors import ProgramError
+from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program
 from simperf.execution.session import Session
 from simperf.programs.fields import keys
@@ -82,6 +82,12 @@ class ServerLoss:
     fails_at: Seconds = 0.5
     recovery: Recovery = field(default=Recovery(heartbeat=0.05, timeout=0.2), metadata=keys("heartbeat", "timeout"))
     checkpoint_every: int = 5
+
+    def __post_init__(self) -> None:
+        if len(set(self.workers)) < len(self.workers):
+            twice = next(name for name in self.workers if self.workers.count(name) > 1)
+            message = f"the worker {twice!r} is named twice"
+            raise InputError(Problem(message, key="workers", value=", ".join(self.workers), expected="each once"))
 
 
 @program("server-loss", events=lambda given: 4.0 * given["steps"] * max(given["shards"], 1))

@@ -70,6 +70,8 @@ def _bound(spec: ProgramSpec, given: Mapping[str, Any], name: str, events: float
                 played = spec.events({**given, name: tried}) if tried > 0 else events
                 if 0.5 * most < played <= most * (1 + _ROUNDED):
                     return f"{name} of {words} {_written(spec, name, tried)}"
+    if layers := getattr(value, "layers", 0):
+        return f"a {name} of at most {int(layers * most / events):,} layers"
     return f"another {name}"
 
 
@@ -80,4 +82,6 @@ def _written(spec: ProgramSpec, name: str, value: Any) -> str:
         for one in get_args(annotation)[1:]:
             if isinstance(one, Unit):
                 return format_quantity(float(value), one.dimension, digits=3)
+    if layers := getattr(value, "layers", 0):
+        return f"{layers:,} layers"
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -116,6 +116,9 @@ _DISTURBANCES = Section.of(
     straggler_slowdown="slowdown",
 )
 
+#: kernels of a block's forward pass at least, by its normalization; those of its backward pass are as many
+_KERNELS = {"rms": 30, "layer": 12}
+
 
 #: the one link that parameters name
 SLOW_LINK = Section.of(SlowLink, slow_link="link", slow_share="share", slow_from="start", slow_until="end")
@@ -169,10 +172,17 @@ def _of_layout(given: Mapping[str, Any]) -> Iterable[Unless]:
 def _events(given: Mapping[str, Any]) -> float:
     """About how many events training is, at least: the passes of a device, and a collective a bucket."""
     steps = given["steps"] * given["accumulate"]
-    layers = 1 if given["model"] else max(given["layers"], len(given["sizes"]))
+    layers = _passes(given) if given["model"] else max(given["layers"], len(given["sizes"]))
     nbytes = 0.0 if given["model"] else given["weights"]
     buckets = nbytes / given["bucket"] if given["bucket"] > 0 else 0.0
     return float(4.0 * steps * layers + given["steps"] * min(buckets, layers))
+
+
+def _passes(given: Mapping[str, Any]) -> int:
+    """About how many kernels the forward pass of a model launches; 1 where they are few, or are played in one."""
+    model = given["model"]
+    whole = isinstance(model, Transformer) and given["strategy"] != "model-parallel"
+    return _KERNELS[model.norm] * model.layers if whole else 1
 
 
 def chooses_kernels(given: Mapping[str, Any]) -> Iterable[Unless]:

@@ -7,6 +7,7 @@ in each other, since neither is part of the other.
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from simperf.results import Result
 __all__ = ["TimelineRow", "allocate", "natural", "ordered", "rows"]
 
 _FLAT = frozenset(("communication", "copy", "storage", "compute", "memory"))
+#: lanes of a track on which spans may be nested; each is looked at for every span
+_NESTED = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +67,37 @@ def allocate(spans: Sequence[Span]) -> list[list[Span]]:
     Every span keeps its times. Spans that follow one another stay on the first lane.
     """
     lanes: list[tuple[list[Span], list[Span]]] = []  # all spans, and what is open at the current time, outermost first
+    further: list[tuple[float, int]] = []  # when those end that no spans are nested on, and where they are in `lanes`
     for span in sorted(spans, key=lambda span: (span.start, -span.end)):
-        for lane in lanes:
+        for lane in lanes[:_NESTED]:
             stack = lane[1]
             while stack and stack[-1].end <= span.start:
                 stack.pop()
             if not stack or _contains(stack[-1], span):
                 break
         else:
-            lane = ([], [])
-            lanes.append(lane)
+            if len(lanes) < _NESTED:
+                lanes.append(([], []))
+                lane = lanes[-1]
+            else:
+                lane = _further(lanes, further, span)
         lane[0].append(span)
         lane[1].append(span)
     return [members for members, _ in lanes]
+
+
+def _further(
+    lanes: list[tuple[list[Span], list[Span]]], ends: list[tuple[float, int]], span: Span
+) -> tuple[list[Span], list[Span]]:
+    """The lane that ends first, if it does before the span, or a new one."""
+    if ends and ends[0][0] <= span.start:
+        index = ends[0][1]
+        heapq.heapreplace(ends, (span.end, index))
+    else:
+        index = len(lanes)
+        lanes.append(([], []))
+        heapq.heappush(ends, (span.end, index))
+    return lanes[index]
 
 
 def _contains(parent: Span, child: Span) -> bool:

@@ -205,7 +205,7 @@ def _range(fields: Mapping[str, Any], dimension: str, toml: TomlFile, at: Key, p
     """Note a range without numbers, and a tolerance below 0."""
     dimensions = (dimension,) if dimension else tuple(DIMENSIONS)
     for low, high, key, message in (
-        (fields.get("min"), fields.get("max"), "max", "the expected range is empty: max is below min"),
+        (fields.get("min"), fields.get("max"), "max", "the expected range is empty: max must be at least min"),
         (0, fields.get("atol"), "atol", "0 or more is expected"),
     ):
         if low is None or high is None:

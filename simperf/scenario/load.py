@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simperf.errors import InputError, Problem, UnknownNameError, nearest
+from simperf.errors import CONTROL, InputError, Problem, UnknownNameError, nearest
 from simperf.execution import MODES
-from simperf.files import TomlFile, dotted, read_toml, refuse_other
+from simperf.files import DEEPEST, TomlFile, dotted, is_endless, read_toml, refuse_other
 from simperf.scenario.answer import read_answer
 from simperf.scenario.calibration import cost_settings, free
 from simperf.scenario.expectation import Key, read_expectations
@@ -164,6 +164,8 @@ def make_scenario(data: Mapping[str, Any], *, folder: str | os.PathLike[str] = "
     if not isinstance(data, Mapping):
         message = f"the tables of a scenario are expected, not {type(data).__name__}"
         raise InputError(Problem(message, value=repr(data), expected='a mapping, such as {"program": {...}}'))
+    if is_endless(data):
+        raise InputError(Problem(f"tables and lists in one another to a depth of more than {DEEPEST}"))
     return _Loader(TomlFile("", dict(data), ""), [], Path(folder)).load()
 
 
@@ -287,7 +289,8 @@ class _Loader:
         self, data: dict[str, Any], toml: TomlFile, problems: list[Problem], *, base: Scenario | None
     ) -> tuple[Scenario, ...]:
         rows = data.get("compare", [])
-        head = data.get("scenario")
+        data = {key: value for key, value in data.items() if key != "compare"}  # else each variant copies all of them
+        head, names = data.get("scenario"), set[str]()
         source = str(head.get("source", "")) if isinstance(head, dict) else ""
         found: list[Scenario] = []
         for index, row in enumerate(rows if isinstance(rows, list) else []):
@@ -295,14 +298,14 @@ class _Loader:
             table = read_table(VariantTable, row, toml, at, problems)
             if table is None:
                 continue
-            if any(table.name == other.name for other in found):
+            if table.name in names:
                 problems.append(toml.problem((*at, "name"), f"two variants are called {table.name!r}"))
             wrong: list[Problem] = []
             read_expectations(table.expect, toml, (*at, "expect"), wrong, source=source)
             read_expectations(table.measured, toml, (*at, "measured"), wrong, measured=True)
             overrides = variant_overrides(table.set, (*at, "set"), toml, wrong)
             changed, layered = apply(data, toml, overrides, wrong)
-            wrong += _odd({key: value for key, value in changed.items() if key != "compare"}, (), layered)
+            wrong += _odd(changed, (), layered)
             problems += wrong
             if base is None or wrong:
                 continue
@@ -312,6 +315,7 @@ class _Loader:
             if variant is not None:
                 expectations = read_expectations(table.expect, toml, (*at, "expect"), wrong, source=source)
                 measurements = read_expectations(table.measured, toml, (*at, "measured"), wrong, measured=True)
+                names.add(variant.name)
                 found.append(replace(variant, title=base.title, expectations=expectations, measurements=measurements))
         return tuple(found)
 
@@ -334,13 +338,16 @@ def _unknown_table(key: str, value: Any, toml: TomlFile) -> Problem:
 
 
 def _odd(value: Any, key: Key, toml: TomlFile) -> Iterator[Problem]:
-    """Values that TOML knows and no scenario means: not a number, infinite, dates."""
+    """Values that TOML knows and no scenario means: not a number, infinite, dates, control characters."""
     if isinstance(value, Mapping):
         for name, item in value.items():
-            yield from _odd(item, (*key, name), toml)
+            yield from _odd(name, (*key, name), toml) if CONTROL.search(str(name)) else _odd(item, (*key, name), toml)
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _odd(item, (*key, index), toml)
+    elif isinstance(value, str) and (found := CONTROL.search(value)):
+        message = f"a text with the control character U+{ord(found.group()):04X}"
+        yield toml.problem(key, message, value=value, expected="a text that a terminal shows as it is")
     elif isinstance(value, float) and not math.isfinite(value):
         yield toml.problem(key, "a finite number is expected", value=value)
     elif isinstance(value, int) and not -(2**63) <= value < 2**63:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from simperf.errors import InputError, Problem
-from simperf.files import TomlFile, dotted
+from simperf.files import DEEPEST, TomlFile, dotted, is_deeper, shown
 
 if TYPE_CHECKING:
     from simperf.hardware import ProfilePart
@@ -24,12 +24,18 @@ __all__ = [
     "parse_assignment",
     "parse_changes",
     "parse_path",
+    "parse_value",
+    "plain_value",
     "profile_override",
     "variant_overrides",
 ]
 
 _STEP = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|([^.\[\]"']+?))\s*((?:\[\s*\d+\s*\])*)\s*(?:\.|$)""")
+#: characters of a key
+_LONGEST_KEY = 1000
 _COMMAND, _PYTHON = "--set", "set"
+_TOO_DEEP = f"tables and lists in one another to a depth of more than {DEEPEST}"
+_VALUES = "a text or quantity, a number of at most 64 bits, true, false, [list] or {table}"
 _EXAMPLE = '{"program.nbytes": "320 MB"}'
 Key = tuple[str | int, ...]
 #: values by key, or texts as ``--set`` takes them
@@ -74,8 +80,7 @@ class Layered(TomlFile):
             return Problem(
                 message, place.file, place.line, dotted((*override.origin, *rest)), place.value, place.expected
             )
-        shown = repr(value) if value != "" else ""
-        return Problem(message, file=override.option, key=dotted(key), value=shown, expected=expected)
+        return Problem(message, file=override.option, key=dotted(key), value=shown(value), expected=expected)
 
     def override_of(self, key: Key) -> Override | None:
         """The override that says what stands at `key`, the last one first."""
@@ -100,18 +105,23 @@ def parse_path(text: str) -> Key:
     >>> parse_path("machine.link[0].part")
     ('machine', 'link', 0, 'part')
     """
+    wrong = f"{shown(text)} is no key: write it as program.nbytes or machine.link[0].bandwidth"
+    if len(text) > _LONGEST_KEY:
+        raise ValueError(wrong)
     path: list[str | int] = []
     at = 0
     while at < len(text):
         match = _STEP.match(text, at)
         if match is None or match.end() == at:
-            raise ValueError(f"{text!r} is no key: write it as program.nbytes or machine.link[0].bandwidth")
+            raise ValueError(wrong)
         name = next(group for group in match.groups()[:3] if group is not None)
-        path.append(int(name) if name.isdigit() and match.group(3) else name)
+        path.append(int(name) if name.isdecimal() and match.group(3) else name)
         path += [int(number) for number in re.findall(r"\d+", match.group(4))]
         at = match.end()
     if not path or isinstance(path[0], int) or text.rstrip().endswith("."):
-        raise ValueError(f"{text!r} is no key: write it as program.nbytes or machine.link[0].bandwidth")
+        raise ValueError(wrong)
+    if len(path) > DEEPEST:
+        raise ValueError(f"{shown(text)} has {len(path)} parts, and a key has {DEEPEST} at most")
     return tuple(path)
 
 
@@ -131,18 +141,37 @@ def parse_assignment(text: str) -> Override:
     name, equals, written = text.partition("=")
     if not equals or not written.strip():
         example = "program.nbytes='320 MB'"
-        raise InputError(Problem(f"{text!r} does not set anything", file=_COMMAND, expected=f"{_COMMAND} {example}"))
+        message = f"{shown(text)} does not set anything"
+        raise InputError(Problem(message, file=_COMMAND, expected=f"{_COMMAND} {example}"))
     try:
-        return Override(parse_path(name), _value(written.strip()))
+        path = parse_path(name)
     except ValueError as error:
         raise InputError(Problem(str(error), file=_COMMAND)) from None
+    try:
+        return Override(path, parse_value(written.strip()))
+    except ValueError as error:
+        problem = Problem(str(error), file=_COMMAND, key=dotted(path), value=shown(written), expected=_VALUES)
+        raise InputError(problem) from None
 
 
-def _value(written: str) -> Any:
+def parse_value(written: str) -> Any:
+    """The value of TOML that a text is; the text itself where it is none.
+
+    Raises
+    ------
+    ValueError
+        It is nested too deeply, or a number of thousands of digits.
+    """
     try:
         value = tomllib.loads(f"value = {written}")
     except tomllib.TOMLDecodeError:
         return written
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    except ValueError:
+        raise ValueError("a number of thousands of digits") from None
+    if is_deeper(value, DEEPEST):
+        raise ValueError(_TOO_DEEP)
     known = isinstance(value["value"], str | int | float | list | dict)
     return value["value"] if known and len(value) == 1 else written
 
@@ -187,16 +216,24 @@ def _of_pair(pair: Any) -> list[Override]:
     key, value = pair
     try:
         path = parse_path(key)
-        plain = _plain(value)
+        plain = plain_value(value)
     except ValueError as error:
-        raise InputError(Problem(str(error), file=_PYTHON, key=key)) from None
+        raise InputError(Problem(str(error), file=_PYTHON, key=shown(key)[1:-1])) from None
     if len(path) == 1 and isinstance(plain, dict):
         return [Override((*path, name), each, option=_PYTHON) for name, each in plain.items()]
     return [Override(path, plain, option=_PYTHON)]
 
 
-def _plain(value: Any) -> Any:
-    """A value of Python as a file has it."""
+def plain_value(value: Any, *, depth: int = 0) -> Any:
+    """A value of Python as a file has it; `depth` tables and lists are around it.
+
+    Raises
+    ------
+    ValueError
+        No file has it, or it is nested too deeply.
+    """
+    if depth > DEEPEST:
+        raise ValueError(_TOO_DEEP)
     if type(value) in (bool, int, float, str):
         return value
     if isinstance(value, str):
@@ -204,11 +241,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): plain_value(each, depth=depth + 1) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [plain_value(each, depth=depth + 1) for each in value]
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
-        return _plain(value.item())
+        return plain_value(value.item(), depth=depth + 1)
     raise ValueError(
         f"{type(value).__name__} is no value: a number, a text such as '320 MB', true or false, a list or a table is"
     )
@@ -273,14 +310,15 @@ def _set(data: dict[str, Any], override: Override, toml: Layered, problems: list
     path = override.path
     for index, step in enumerate(path[:-1]):
         if isinstance(here, dict) and isinstance(step, str) and isinstance(path[index + 1], int) and step not in here:
-            problems.append(toml.problem(path, f"the file has no list {dotted(path[: index + 1])}"))
+            name = dotted(path[: index + 1])
+            problems.append(toml.problem(path, f"the file has no list {name}", expected=f"a file with {name} = [...]"))
             return
         if isinstance(here, dict) and isinstance(step, str):
             here = here.setdefault(step, {})
         elif isinstance(here, list) and isinstance(step, int) and step < len(here):
             here = here[step]
         else:
-            problems.append(toml.problem(path, _no_place(here, path[: index + 1])))
+            problems.append(_no_place(here, path[: index + 1], path, toml))
             return
     last = path[-1]
     if isinstance(here, dict) and isinstance(last, str):
@@ -292,18 +330,20 @@ def _set(data: dict[str, Any], override: Override, toml: Layered, problems: list
     elif isinstance(here, list) and isinstance(last, int) and last < len(here):
         here[last] = deepcopy(override.value)
     else:
-        problems.append(toml.problem(path, _no_place(here, path)))
+        problems.append(_no_place(here, path, path, toml))
 
 
-def _no_place(here: Any, path: Key) -> str:
-    parent = dotted(path[:-1])
+def _no_place(here: Any, path: Key, key: Key, toml: Layered) -> Problem:
+    """Why there is no place for the last step of `path`, on the way to `key`."""
+    parent, last = dotted(path[:-1]), path[-1]
     if isinstance(here, list):
         size = len(here)
         have = f"entries 0 to {size - 1}" if size > 1 else "one entry, 0" if size else "no entries"
-        return f"{parent} has {have}; write {parent}[0]"
+        return toml.problem(key, f"{parent} has {have}; write {parent}[0]")
     if isinstance(here, dict):
-        return f"{parent} is a table, not a list: it has no entry {path[-1]}"
-    return f"{parent} is a single value, with nothing below it"
+        return toml.problem(key, f"{parent} is a table, not a list: it has no entry {last}")
+    what = f"a list with the entry {last}" if isinstance(last, int) else f"a table with the key {last}"
+    return toml.problem(key, f"{parent} is a single value, with nothing below it", expected=f"{parent} as {what}")
 
 
 def _has(data: Any, key: Key) -> bool:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 import re
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from simperf.errors import InputError, Problem
-from simperf.scenario.overrides import parse_path
+from simperf.files import shown
+from simperf.scenario.overrides import parse_path, parse_value, plain_value
 from simperf.study.preflight import MOST_POINTS, refuse_points
 
 __all__ = ["DESIGNS", "OPTION", "Axis", "Design", "LatinHypercube", "make_axes", "make_points", "parse_axis"]
@@ -55,6 +55,9 @@ _NUMBER = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _RANGE = re.compile(
     rf"^\s*({_NUMBER})\s*([^\s\d.][^.:]*?)?\s*\.\.\s*({_NUMBER})\s*([^\s\d:][^:]*?)?\s*(?::\s*(\d+)\s*(?::\s*(log))?)?\s*$"
 )
+#: characters of a range
+_LONGEST_RANGE = 200
+_BEGIN_OF_RANGE = re.compile(r"\s*[+-]?\.?\d[^\"',\[\]{}]*\.\.")
 _WRITTEN = '"program.n=1,2,4", "machine.link[0].bandwidth=10..100 GB/s:5" or "program.nbytes=1..1000 MB:4:log"'
 
 
@@ -132,10 +135,15 @@ def parse_axis(text: str) -> Axis:
     """
     key, equals, written = text.partition("=")
     if not equals or not written.strip():
-        raise _wrong(f"{text!r} does not say which values a key takes")
+        raise _wrong(f"{shown(text)} does not say which values a key takes")
     _check_key(key.strip())
-    match = _RANGE.match(written)
-    return _range(key.strip(), match) if match else Axis(key.strip(), tuple(_list(written)))
+    if len(written) > _LONGEST_RANGE:  # patterns with several numbers in a row take their time
+        if _BEGIN_OF_RANGE.match(written):
+            raise _wrong(f"{key.strip()}: a range of more than {_LONGEST_RANGE} characters", value=written)
+        match = None
+    else:
+        match = _RANGE.match(written)
+    return _range(key.strip(), match) if match else Axis(key.strip(), tuple(_list(key.strip(), written)))
 
 
 def make_axes(vary: Mapping[str, Any] | Sequence[str]) -> list[Axis]:
@@ -229,7 +237,7 @@ def make_points(
 def _pair(item: Any) -> tuple[str, Any]:
     if isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[0], str):
         return item[0], item[1]
-    raise _wrong(f"{item!r} is no key with its values")
+    raise _wrong(f"{shown(item)} is no key with its values")
 
 
 def _of_pair(key: str, values: Any) -> Axis:
@@ -237,9 +245,9 @@ def _of_pair(key: str, values: Any) -> Axis:
     if isinstance(values, str):
         return parse_axis(f"{key}={values}")
     try:
-        listed = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
+        listed = tuple(_read(key, value, plain_value) for value in values)
     except TypeError:
-        listed = (values,)
+        listed = (_read(key, values, plain_value),)
     if not listed:
         raise _wrong(f"{key} has no values")
     return Axis(key, listed)
@@ -251,7 +259,7 @@ def _check_key(key: str) -> None:
     except ValueError as error:
         raise _wrong(str(error)) from None
     if len(path) < 2:
-        raise _wrong(f"{key!r} is a table, not a value")
+        raise _wrong(f"{shown(key)} is a table, not a value")
 
 
 def _range(key: str, match: re.Match[str]) -> Axis:
@@ -260,6 +268,8 @@ def _range(key: str, match: re.Match[str]) -> Axis:
     unit = (unit or "").strip()
     if unit_low and unit_low.strip() != unit:
         raise _wrong(f"the ends of the range of {key} have different units", value=match.group(0).strip())
+    if not math.isfinite(high - low) or not math.isfinite(high) or not math.isfinite(low):
+        raise _wrong(f"{key}: the ends of a range are finite numbers", value=match.group(0).strip())
     if not low < high or (log and low <= 0):
         message = "a range goes up" + (", from above 0 in the logarithm" if log else "")
         raise _wrong(f"{key}: {message}", value=match.group(0).strip())
@@ -275,12 +285,19 @@ def _range(key: str, match: re.Match[str]) -> Axis:
     return Axis(key, values, low, high, unit, bool(log), whole)
 
 
-def _list(written: str) -> list[Any]:
-    """Values between commas that are in no brackets and no quotes, each TOML or a text."""
+def _read(key: str, value: Any, reader: Callable[[Any], Any]) -> Any:
+    """What `reader` makes of a value of `key`."""
     try:
-        return list(tomllib.loads(f"value = [{written}]")["value"])
-    except tomllib.TOMLDecodeError:
-        pass
+        return reader(value)
+    except ValueError as error:
+        raise _wrong(f"{key}: {error}", value=shown(value)) from None
+
+
+def _list(key: str, written: str) -> list[Any]:
+    """Values between commas that are in no brackets and no quotes, each TOML or a text."""
+    whole = _read(key, f"[{written}]", parse_value)
+    if isinstance(whole, list):
+        return whole
     parts, depth, quote, start = [], 0, "", 0
     for index, letter in enumerate(written):
         if quote:
@@ -297,15 +314,9 @@ def _list(written: str) -> list[Any]:
     parts.append(written[start:])
     if not all(part.strip() for part in parts):
         raise _wrong("a value is missing between two commas", value=written)
-    return [_value(part.strip()) for part in parts]
-
-
-def _value(written: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {written}")["value"]
-    except tomllib.TOMLDecodeError:
-        return written
+    return [_read(key, part.strip(), parse_value) for part in parts]
 
 
 def _wrong(message: str, *, value: str = "") -> InputError:
-    return InputError(Problem(message, file=OPTION, value=value, expected=_WRITTEN))
+    told = value if len(value) <= _LONGEST_RANGE else f"{value[:_LONGEST_RANGE]}..."
+    return InputError(Problem(message, file=OPTION, value=told, expected=_WRITTEN))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from simperf.errors import InputError
 from simperf.hardware import Catalog
-from simperf.study.journal import canonical
+from simperf.study.journal import LONGEST_ROW, canonical
 
 __all__ = ["Cache", "cache_folder", "fingerprint", "folder_hash", "own_files", "point_key"]
 
@@ -126,14 +126,15 @@ class Cache:
             self._base = sqlite3.connect(folder / "points.sqlite", timeout=_PATIENCE)
             self._base.execute("CREATE TABLE IF NOT EXISTS points (key TEXT PRIMARY KEY, row TEXT NOT NULL)")
 
-    def get(self, key: str) -> dict[str, Any] | None:
-        """The row under `key`, None if there is none."""
+    def get(self, key: str, read: Callable[[bytes], dict[str, Any]]) -> dict[str, Any] | None:
+        """The row under `key`, None if there is none, or one that `read` refuses: it is made anew."""
         if self._base is None:
             return None
         try:
-            found = self._base.execute("SELECT row FROM points WHERE key = ?", (key,)).fetchone()
-            return None if found is None else dict(json.loads(found[0]))
-        except (sqlite3.Error, ValueError):
+            query = "SELECT CAST(row AS BLOB) FROM points WHERE key = ? AND length(row) <= ?"
+            found = self._base.execute(query, (key, LONGEST_ROW)).fetchone()
+            return None if found is None else read(found[0])
+        except (sqlite3.Error, InputError):
             return None
 
     def put(self, key: str, row: Mapping[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -14,15 +15,16 @@ from simperf.analysis.verdict import Verdict, verdict
 from simperf.errors import InputError, Problem, SimperfError
 from simperf.outputs import PAGE, check_name, data_frame, drawn, html_table, report_module
 from simperf.results import Result
-from simperf.run import Attempt, run, settle_answers
+from simperf.run import MOST_EVENTS, Attempt, run, settle_answers
 from simperf.scenario import Scenario, load_scenario
 from simperf.scenario.profile_use import refuse_unused
 from simperf.study.axes import make_axes, make_points
 from simperf.study.points import SPEED, make_tasks, point_scenario
+from simperf.study.preflight import refuse_kept, refuse_total
 from simperf.study.sweep import check_axes
 from simperf.study.uncertainty import predict
 
-__all__ = ["SideBySide", "compare", "differences", "variants_of"]
+__all__ = ["SideBySide", "compare", "differences", "refuse_excess", "variants_of"]
 
 #: tables that say nothing about what is run
 _SILENT = ("scenario", "expect", "measured", "compare")
@@ -70,6 +72,21 @@ def variants_of(scenario: Scenario, vary: Mapping[str, Any] | Sequence[str], *, 
         data = {key: value for key, value in one.data.items() if key != "run"}
         made.append(replace(one, name=name, title=scenario.title, path=scenario.path, data=data))
     return made
+
+
+def refuse_excess(scenarios: Sequence[Scenario], *, samples: int = 0) -> None:
+    """Refuse runs, and `samples` draws of each, that would play too many events together.
+
+    Raises
+    ------
+    InputError
+        With the number, and what to change.
+    """
+    events = [min(one.program.events(one.parameters), MOST_EVENTS) for one in scenarios if not one.force]
+    if samples and events:
+        refuse_total(len(events) * (1 + samples), math.fsum(events) / len(events))
+    if len(events) > 1:
+        refuse_kept(events, MOST_EVENTS)
 
 
 @dataclass(frozen=True)
@@ -225,6 +242,7 @@ def compare(
         chosen = variants_of(loaded[0], vary, samples=samples)
     else:
         chosen = [variant for one in loaded for variant in one.variants or (one,)]
+    refuse_excess(chosen, samples=samples)
     attempts = []
     for one in chosen:
         unasked = replace(one, answer=None)  # a variant may lack the metric that others have

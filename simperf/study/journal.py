@@ -11,15 +11,18 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from simperf.errors import InputError, Problem
+from simperf.file_bytes import refuse_irregular
 
-__all__ = ["Journal", "canonical"]
+__all__ = ["LONGEST_ROW", "Journal", "canonical"]
 
+#: of a row as text [B]; ten thousand draws take a quarter of a MiB
+LONGEST_ROW = 64 * 1024 * 1024
 #: what one line of the file may not hold back longer in case the power fails [s]
 _SYNC = 1.0
 
@@ -37,6 +40,8 @@ class Journal:
     path : path
     study : mapping
         What study it is: a journal of another one is refused.
+    read : callable
+        Gives the row that a line's bytes are; raises `InputError` with what is wrong.
     fresh : bool
         Throw away what an earlier run left.
 
@@ -48,12 +53,20 @@ class Journal:
     Raises
     ------
     InputError
-        It belongs to another study, another process writes it, or it cannot be written.
+        It belongs to another study, holds what is no point of it, another process writes it, or it cannot be written.
     """
 
-    def __init__(self, path: str | os.PathLike[str], study: Mapping[str, Any], *, fresh: bool = False) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        study: Mapping[str, Any],
+        *,
+        read: Callable[[bytes], dict[str, Any]],
+        fresh: bool = False,
+    ) -> None:
         self.path = Path(path)
         self.rows: dict[int, dict[str, Any]] = {}
+        refuse_irregular(path)
         try:
             self._stream = self.path.open("a+b")
         except OSError as error:
@@ -62,7 +75,7 @@ class Journal:
             self._lock()
             if fresh:
                 self._stream.truncate(0)
-            self._open(canonical(study).encode())
+            self._open(canonical(study).encode(), read)
         except BaseException:
             self._stream.close()
             raise
@@ -127,28 +140,35 @@ class Journal:
                 message = "another process is at work on this study"
                 raise InputError(Problem(message, file=str(self.path), expected="another --output")) from None
 
-    def _open(self, study: bytes) -> None:
+    def _open(self, study: bytes, read: Callable[[bytes], dict[str, Any]]) -> None:
         self._stream.seek(0)
-        content = self._stream.read()
-        whole = content.rfind(b"\n") + 1
-        if whole != len(content):
-            self._stream.truncate(whole)
-        lines = content[:whole].splitlines()
-        if not lines:
+        number = end = 0
+        while (line := self._stream.readline(LONGEST_ROW)).endswith(b"\n"):
+            number, end = number + 1, end + len(line)
+            if number > 1:
+                self._take(line, number, read)
+            elif line[:-1] != study:
+                message = "points of another study (or of another version of simperf) are kept here"
+                expected = "--fresh to throw them away, or another --output"
+                raise InputError(Problem(message, file=str(self.path), expected=expected))
+        if len(line) == LONGEST_ROW:
+            raise self._no_point(number + 1, f"more than {LONGEST_ROW:,} B")
+        if line:
+            self._stream.truncate(end)
+        if not number:
             self._stream.write(study + b"\n")
             self._stream.flush()
-            return
-        if lines[0] != study:
-            message = "points of another study (or of another version of simperf) are kept here"
-            raise InputError(
-                Problem(message, file=str(self.path), expected="--fresh to throw them away, or another --output")
-            )
-        for number, line in enumerate(lines[1:], 2):
-            try:
-                row = json.loads(line)
-                self.rows[int(row["point"])] = row
-            except (ValueError, KeyError, TypeError):
-                message = "this line is no point of a study"
-                raise InputError(
-                    Problem(message, file=str(self.path), line=number, expected="--fresh to throw the points away")
-                ) from None
+
+    def _take(self, line: bytes, number: int, read: Callable[[bytes], dict[str, Any]]) -> None:
+        """Keep the row of a line."""
+        try:
+            row = read(line)
+        except InputError as error:
+            raise self._no_point(number, error.problems[0].message) from None
+        if row["point"] in self.rows:
+            raise self._no_point(number, "the point stands twice")
+        self.rows[row["point"]] = row
+
+    def _no_point(self, number: int, why: str) -> InputError:
+        message, expected = f"this line is no point of the study: {why}", "--fresh to throw the points away"
+        return InputError(Problem(message, file=str(self.path), line=number, expected=expected))

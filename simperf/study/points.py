@@ -20,11 +20,12 @@ from simperf.errors import InputError, Problem
 from simperf.files import TomlFile
 from simperf.hardware import Machine
 from simperf.results import Result
+from simperf.run import MOST_EVENTS
 from simperf.scenario import Scenario, make_scenario
 from simperf.scenario.overrides import Override, apply, parse_path
 from simperf.scenario.profile_use import refuse_unused
 from simperf.study.cache import own_files
-from simperf.study.preflight import refuse_runs
+from simperf.study.preflight import MOST_TOTAL, refuse_runs, refuse_total
 
 __all__ = [
     "SPEED",
@@ -84,7 +85,7 @@ def make_tasks(
     refuse_runs(len(points), samples, force=scenario.force)
     data = {key: value for key, value in scenario.data.items() if key not in _SILENT}
     folder = str(Path(scenario.path).absolute().parent) if scenario.path else str(Path.cwd())
-    return [
+    tasks = [
         {
             "point": index,
             "set": dict(point),
@@ -98,6 +99,22 @@ def make_tasks(
         }
         for index, point in enumerate(points)
     ]
+    runs = len(points) * (1 + samples)
+    if runs * MOST_EVENTS > MOST_TOTAL and not scenario.force:
+        refuse_total(runs, _events(tasks))
+    return tasks
+
+
+def _events(tasks: Sequence[Task]) -> float:
+    """Events of a run of a study, about: the mean of its first, middle and last point."""
+    found = []
+    for index in sorted({0, len(tasks) // 2, len(tasks) - 1}):
+        try:
+            made = base_scenario(tasks[index])
+        except Exception:  # what is wrong with a point is its row's error
+            continue
+        found.append(min(made.program.events(made.parameters), MOST_EVENTS))
+    return math.fsum(found) / len(found) if found else 0.0
 
 
 def spawn_seed(seed: int, index: int) -> int:

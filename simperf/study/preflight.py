@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from simperf.errors import InputError, Problem
 
-__all__ = ["MOST_DRAWS", "MOST_POINTS", "MOST_RUNS", "refuse_draws", "refuse_points", "refuse_runs"]
+__all__ = [
+    "MOST_DRAWS",
+    "MOST_POINTS",
+    "MOST_RUNS",
+    "MOST_TOTAL",
+    "refuse_draws",
+    "refuse_kept",
+    "refuse_points",
+    "refuse_runs",
+    "refuse_total",
+]
 
 #: points that a study may have: a list of more takes gigabytes
 MOST_POINTS = 100_000
@@ -12,6 +25,8 @@ MOST_POINTS = 100_000
 MOST_DRAWS = 10_000
 #: runs of a study in all, those of its draws among them: a day at 10 a second
 MOST_RUNS = 1_000_000
+#: events of all runs of a study: half a day at 200,000 a second
+MOST_TOTAL = 10_000_000_000
 
 
 def refuse_points(count: float, *, expected: str, force: bool = False, option: str = "--vary") -> None:
@@ -67,3 +82,52 @@ def refuse_runs(points: int, samples: int, *, force: bool = False, key: str = "r
         message = f"{points:,} points of {samples:,} draws are {runs:,} runs, more than {MOST_RUNS:,}"
         expected = f"fewer of both; or --force ({key} = true)"
         raise InputError(Problem(message, file="--samples", expected=expected))
+
+
+def refuse_kept(events: Sequence[float], most: float, *, force: bool = False) -> None:
+    """Refuse runs whose timelines, which are kept together, have more events than one run may have.
+
+    Parameters
+    ----------
+    events : sequence of float
+        Of each run, about.
+    most : float
+        Events.
+    force : bool
+        The scenarios' ``run.force``.
+
+    Raises
+    ------
+    InputError
+        With the number, and what to change.
+    """
+    total = math.fsum(events)
+    if total > most and not force:
+        told = f"{len(events):,} runs would play about {total:.3g} events"
+        message = f"{told}, and timelines of more than {most:.3g} are not kept at once"
+        expected = "fewer runs, or shorter ones; simperf sweep --fast, which keeps none; or --force (run.force = true)"
+        raise InputError(Problem(message, file="compare", expected=expected))
+
+
+def refuse_total(runs: int, events: float, *, force: bool = False) -> None:
+    """Refuse a study whose runs play too many events together.
+
+    Parameters
+    ----------
+    runs : int
+        Points and draws.
+    events : float
+        Of one run, about.
+    force : bool
+        The scenario's ``run.force``.
+
+    Raises
+    ------
+    InputError
+        With the number, and what to change.
+    """
+    total = runs * events
+    if total > MOST_TOTAL and not force:
+        message = f"{runs:,} runs of about {events:.3g} events are {total:.3g} events, more than {MOST_TOTAL:.3g}"
+        expected = f"{int(MOST_TOTAL / events):,} runs, or shorter ones; or --force (run.force = true)"
+        raise InputError(Problem(message, file="--vary, --samples", expected=expected))

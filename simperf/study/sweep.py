@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from simperf.study.cache import Cache, cache_folder, folder_hash, point_key
 from simperf.study.executors import check_engine, using, workers_of
 from simperf.study.journal import Journal, canonical
 from simperf.study.points import Row, Task, failed_row, make_tasks, point_scenario, refuse_unused_in
+from simperf.study.rows import read_row, row_problem
 from simperf.study.run_point import run_task
 from simperf.study.table import Table, check_output
 
@@ -194,10 +196,12 @@ def run_tasks(
     cache: bool = True,
     progress: Callable[[Progress], None] | None = None,
     work: Callable[[Task], Row] = run_task,
+    needs: Collection[str] = (),
 ) -> list[Row]:
     """Do tasks on an engine, each once, and give their rows in order; the parameters are those of `sweep`.
 
-    `work` is what a worker does; other studies have their own.
+    `work` is what a worker does; other studies have their own. A row of an earlier run that lacks one of the metrics
+    `needs` is none.
     """
     from simperf.version import __version__
 
@@ -205,7 +209,9 @@ def run_tasks(
     began = time.monotonic()
     study = {"simperf": __version__, "points": len(tasks), "study": _identity(tasks)}
     with ExitStack() as stack:
-        book = stack.enter_context(Journal(journal, study, fresh=fresh)) if journal else None
+        numbers = {task["point"]: task for task in tasks}
+        reader = partial(_read_kept, tasks=numbers, needs=needs)
+        book = stack.enter_context(Journal(journal, study, read=reader, fresh=fresh)) if journal else None
         rows: dict[int, Row] = dict(book.rows) if book else {}
         known, failed = len(rows), sum(row["error"] is not None for row in rows.values())
         memory = Cache(cache_folder() if cache else None)
@@ -226,7 +232,7 @@ def run_tasks(
         for task in tasks:
             if task["point"] in rows:
                 continue
-            row = memory.get(keys[task["point"]]) if cache else None
+            row = memory.get(keys[task["point"]], partial(_read_cached, task=task, needs=needs)) if cache else None
             if row is None:
                 waiting.append(task)
             else:
@@ -238,6 +244,26 @@ def run_tasks(
                     memory.put(keys[task["point"]], row)
                 keep(row)
     return [rows[task["point"]] for task in tasks]
+
+
+def _read_kept(text: bytes, *, tasks: Mapping[int, Task], needs: Collection[str]) -> Row:
+    """The row of a journal's line, if it is that of one of the tasks."""
+    row = read_row(text)
+    number = row.get("point")
+    task = tasks.get(number) if type(number) is int else None
+    if task is None:
+        raise InputError(Problem("point: not one of the study"))
+    if wrong := row_problem(row, task, needs=needs):
+        raise InputError(Problem(wrong))
+    return row
+
+
+def _read_cached(text: bytes, *, task: Task, needs: Collection[str]) -> Row:
+    """The row of a cache, if it is that of the task."""
+    row = read_row(text)
+    if wrong := row_problem(row, task, numbered=False, needs=needs):
+        raise InputError(Problem(wrong))
+    return row
 
 
 def _files(tasks: Sequence[Task]) -> str:

@@ -19,13 +19,13 @@ from typing import Literal
 from simperf.analysis.chance import interval
 from simperf.errors import InputError, Problem
 from simperf.results import Result
-from simperf.run import run
+from simperf.run import MOST_EVENTS, run
 from simperf.scenario import Scenario, load_scenario
 from simperf.scenario.calibration import unseen_profile
 from simperf.scenario.draws import draw
 from simperf.study.executors import using
 from simperf.study.points import Task, make_tasks, point_scenario, spawn_seed
-from simperf.study.preflight import refuse_draws
+from simperf.study.preflight import refuse_draws, refuse_total
 
 __all__ = ["drawn", "predict"]
 
@@ -80,6 +80,7 @@ def predict(
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(scenario)
     refuse_draws(samples, force=scenario.force)
+    refuse_total(1 + samples, min(scenario.program.events(scenario.parameters), MOST_EVENTS), force=scenario.force)
     then = change or (lambda one: one)
     base = play(then(scenario), record=record, unused=unused)
     if executor == "serial" or change is not None:

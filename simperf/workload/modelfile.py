@@ -215,10 +215,11 @@ def _faults(model: TracedModel) -> list[tuple[tuple[str | int, ...], str]]:
             found.append((("ops", i), f"the matrix product of {op.name!r} has {len(op.gemm)} sizes; 4 are expected"))
     for i, order in enumerate(model.gradients):
         if order.parameter >= len(model.parameters) or order.tensor >= tensors or order.after >= count:
-            found.append((("gradients", i), "names a parameter, tensor or operation that does not exist"))
+            known = f"known: {len(model.parameters)} parameters, {tensors} tensors and {count} operations, from 0"
+            found.append((("gradients", i), f"names a parameter, tensor or operation that does not exist; {known}"))
     for i, parameter in enumerate(model.parameters):
         if parameter.storage >= storages:
-            found.append((("parameters", i), f"{parameter.name!r} lies in a storage that does not exist"))
+            found.append((("parameters", i), f"{parameter.name!r} lies in none of the {storages} storages"))
     if model.parameter_count > _MOST_PARAMETERS:
         found.append((("parameters",), f"{model.parameter_count:.3g} weights; at most {_MOST_PARAMETERS:g} are read"))
     return found

@@ -126,6 +126,7 @@ def test_every_kind_has_the_constants_that_the_simulator_takes(profile, sessions
     assert "kernel.optimizer-fp32" not in found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [5, 6])
 def test_sessions_that_nothing_was_fitted_to(earlier, sessions, number):
     """Other days: nearly all of the error is what the other sessions' own readings miss at the same points."""
@@ -140,6 +141,7 @@ def test_sessions_that_nothing_was_fitted_to(earlier, sessions, number):
     assert np.mean([point.inside for point in found]) >= 0.82
 
 
+@pytest.mark.long
 def test_the_seventh_session_was_blind(profile, sessions):
     """Opened when the profile was final. Its operations are predicted about as well as by the other sessions."""
     session = Dataset.load(FOLDER / f"{NAME}-7.json.gz")

@@ -2,8 +2,11 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +28,32 @@ def test_requests_to_end_count_as_an_interrupt_and_give_their_code(name, code):
     finally:
         signal.signal(number, before)
     assert ending.code == code
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
+def test_an_end_inside_another_gives_its_code_to_both(name, code):
+    """A command that ends by itself, and is ended before it is ready to: while it still imports, for instance."""
+    number = getattr(signal, name)
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        with interruptible() as outer:
+            with pytest.raises(KeyboardInterrupt), interruptible():
+                os.kill(os.getpid(), number)
+                time.sleep(5)
+            assert (outer.came, outer.code) == (True, code)
+    finally:
+        signal.signal(number, before)
+
+
+def test_an_end_while_a_text_is_executed_gives_its_code(tmp_path):
+    (tmp_path / "hung_up.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGHUP)\ntime.sleep(5)\n"
+    )
+    text = "import sys\nfrom simperf import cli\ncli._invoke = lambda words: eval('__import__(\"hung_up\")')\n"
+    (tmp_path / "started.py").write_text(text + "sys.exit(cli.main([]))\n")
+    path = os.pathsep.join((str(tmp_path), str(Path(__file__).parents[2])))
+    words, environment = [sys.executable, "-m", "started"], {**os.environ, "PYTHONPATH": path}
+    assert subprocess.run(words, env=environment, cwd=tmp_path, check=False).returncode == 129
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])

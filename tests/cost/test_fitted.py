@@ -1,10 +1,15 @@
 """Costs from fitted constants, and the formulas behind them."""
 
+import inspect
+from dataclasses import fields
+
 import numpy as np
 import pytest
 
-from simperf.cost import FittedRoofline, MatrixConstants, Roofline, matrix_time, stream_time
+from simperf.cost import FittedRoofline, MatrixConstants, Roofline, matrix_time, row_time, stream_time
+from simperf.cost.fitted import TILED
 from simperf.hardware import Catalog
+from simperf.hardware.profile_schema import FORMULAS
 from simperf.workload.kinds import bmm, matmul, unary
 
 GPU = Catalog.load().gpu("v100-sxm2-16gb")
@@ -102,3 +107,12 @@ def test_a_library_without_small_tiles_wastes_what_they_would_save():
     square = bmm(64, 4096, n=4096, k=4096)
     times = [FittedRoofline(GPU, {"gemm": constants}).cost(square).time for constants in (every, few)]
     assert times[1] == times[0]
+
+
+def test_a_profile_has_the_constants_that_formulas_take():
+    def taken(function):
+        return {name for name, one in inspect.signature(function).parameters.items() if one.kind is one.KEYWORD_ONLY}
+
+    assert taken(stream_time) - {"cold"} == FORMULAS["stream"]
+    assert taken(row_time) == FORMULAS["rows"]
+    assert {field.name for field in fields(MatrixConstants)} | set(TILED) == FORMULAS["matrix"]

@@ -10,28 +10,32 @@ and in the end the result is that of the undisturbed command.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import random
+import re
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.faults.processes import Command, wait_until
+from tests.faults.processes import Command, listening, wait_until
 
-__all__ = ["SIGNALS", "TARGETS", "endure"]
+__all__ = ["SIGNALS", "TARGETS", "cached", "check_end", "check_kept", "check_nothing_is_left", "endure"]
 
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGKILL")
 ROOT = Path(__file__).parents[2]
 #: how long processes may take to end after a command that was killed [s]
 PATIENCE = 30.0
-#: within which Python itself may still be starting [s]
-_START = 1.0
+#: within which a command must keep something more: a time [s], and times as long as all of it took [1]
+ENOUGH, TIMES = 60.0, 5.0
 
 
 @dataclass(frozen=True)
@@ -83,11 +87,14 @@ def _lines(folder: Path) -> int:
     return journal.read_bytes().count(b"\n") if journal.exists() else 0
 
 
-def _cached(folder: Path) -> int:
+def cached(folder: Path) -> int:
     """Runs that are kept in the cache."""
-    return sum(path.read_bytes().count(b"\n") for path in (folder / "cache").rglob("*.jsonl")) or sum(
-        path.stat().st_size for path in (folder / "cache").rglob("*") if path.is_file()
-    )
+    path = folder / "cache" / "simperf" / "points.sqlite"
+    if not path.exists():
+        return 0
+    with contextlib.closing(sqlite3.connect(path, timeout=PATIENCE)) as base:
+        there = base.execute("SELECT count(*) FROM sqlite_master WHERE name = 'points'").fetchone()[0]
+        return int(base.execute("SELECT count(*) FROM points").fetchone()[0]) if there else 0
 
 
 def _points(folder: Path) -> int:
@@ -136,7 +143,7 @@ TARGETS = {
     "plan": Target(
         ("plan", "plan.toml", "--format", "json"),
         lambda folder, out: out,
-        _cached,
+        cached,
         frozenset({"plan.toml"}),
         text=(("plan.toml", _PLAN),),
     ),
@@ -193,11 +200,93 @@ def _start(target: Target, folder: Path) -> Command:
     return Command(["-m", "simperf", *(word.format(root=ROOT) for word in target.words)], folder)
 
 
-def _check_nothing_is_left(command: Command, folder: Path, killed: bool) -> None:
-    """No process that it has started, and, unless it was killed, no file that is not whole."""
-    wait_until(lambda: not command.left(), f"processes {command.left()} are left", within=PATIENCE)
+def check_end(which: str, code: int, err: str) -> None:
+    """A command that was sent a signal has ended by itself, or with the code of that signal, and without a fault.
+
+    Python ends itself by SIGINT where an interrupt has passed through its exec(), as in a dataclass's definition; and
+    as the signal has it before our handlers are there and after they have gone. What Python says of an interrupt there
+    names no file of ours but the first.
+    """
+    number = getattr(signal, which)
+    right = (0, -number) if which == "SIGKILL" else (0, 128 + number, -number)
+    assert code in right, (which, code, err[-2000:])
+    assert "defect" not in err, err[-2000:]
+    told = err.partition("Traceback (most recent call last)")[2]
+    ours = re.search(r'File "[^"]*simperf/(?!__main__\.py")', told)
+    assert not told or (code == -signal.SIGINT and "KeyboardInterrupt" in told and not ours), err[-2000:]
+
+
+def check_kept(before: int, seen: int, now: int, *, waited: bool) -> None:
+    """Nothing that was there before a command, or was seen while it ran, is lost; and it has added to that.
+
+    Parameters
+    ----------
+    before, seen, now : int
+        Kept before the command, at the moment of its signal, and after its end.
+    waited : bool
+        The command was let run until it had kept more, or had ended.
+    """
+    assert now >= max(before, seen), f"{before} were kept, then {seen}; now {now} are"
+    assert now > before or not waited, f"{before} were kept, and no more are after a run that was long enough"
+
+
+def check_nothing_is_left(
+    command: Command, folder: Path, *, killed: bool, sockets: Mapping[str, int], within: float = PATIENCE
+) -> None:
+    """No process that it has started, no port on which it waits, and, unless it was killed, no half-written file."""
+    wait_until(lambda: not command.left(), f"processes {command.left()} are left", within=within)
+    ports = {sockets[one] for one in sockets.keys() & listening().keys()}
+    assert not ports, f"ports are still open: {ports}"
     parts = [path.name for path in folder.rglob("*.part")]
     assert killed or not parts, f"half-written files: {parts}"
+
+
+def _undisturbed(target: Target, folder: Path, *, killed: bool = False) -> object:
+    """Play a command to its end: its result."""
+    command = _start(target, folder)
+    try:
+        code, out, err = command.end()
+        assert code == 0, err[-2000:]
+        assert "Traceback" not in err, err[-2000:]
+        check_nothing_is_left(command, folder, killed=killed, sockets={})
+    finally:
+        command.clear()
+    return target.result(folder, out)
+
+
+def _ended(target: Target, folder: Path, which: str, after: float, patience: float | None) -> tuple[int, str, int]:
+    """Play a command that is sent a signal: its exit code, its standard output, and what is kept.
+
+    Parameters
+    ----------
+    target : Target
+    folder : path
+    which : str
+        The signal.
+    after : float
+        When, from its beginning, or from the first thing that it keeps [s].
+    patience : float, optional
+        How long to wait for the first thing that it keeps [s].
+    """
+    before, command = target.kept(folder), _start(target, folder)
+    try:
+        command.begin()
+        if patience is not None:
+            what = f"nothing was kept beside {before} in {patience:.0f} s"
+            over = command.process.poll
+            wait_until(lambda: target.kept(folder) > before or over() is not None, what, within=patience)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            command.process.wait(after)
+        seen, sockets = target.kept(folder), command.sockets()
+        code, out, err = command.signalled(getattr(signal, which))
+        check_end(which, code, err)
+        check_nothing_is_left(command, folder, killed=which == "SIGKILL", sockets=sockets)
+    finally:
+        command.clear()
+    now = target.kept(folder)
+    if target.again:
+        check_kept(before, seen, now, waited=patience is not None and not (code == 0 and now == before))
+    return code, out, now
 
 
 def endure(
@@ -210,65 +299,43 @@ def endure(
 ) -> None:
     """Play a target undisturbed, then with every signal so many times, and once to its end.
 
+    Every second signal comes at a random moment of the whole; the others shortly after something was kept, so that each
+    of these commands adds to what there is.
+
     Raises
     ------
     AssertionError
-        Something was lost, changed or left.
+        Something was lost, changed or left, or a command that was let run kept nothing more.
     """
     target, rng = TARGETS[name], random.Random(f"{name} {seed}")
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
         calm, folder = Path(one), Path(other)
-        began, before = time.monotonic(), _namespaces()
-        command = _start(target, calm)
-        try:
-            code, out, err = command.end()
-            assert code == 0, err
-            _check_nothing_is_left(command, calm, killed=False)
-        finally:
-            command.clear()
-        took, wanted = time.monotonic() - began, target.result(calm, out)
+        began, namespaces = time.monotonic(), _namespaces()
+        wanted = _undisturbed(target, calm)
+        took = time.monotonic() - began
         tell(f"{name}: {took:.1f} s undisturbed")
         order = [one for one in signals for _ in range(times)]
         rng.shuffle(order)
-        kept, ends = 0, 0
+        ends = 0
         for number, which in enumerate(order):
-            after = rng.uniform(0.0, took)
-            command = _start(target, folder)
-            try:
-                code, _, err = command.signalled(getattr(signal, which), after)
-                killed = which == "SIGKILL"
-                right = (0, -signal.SIGKILL) if killed else (0, 128 + getattr(signal, which))
-                # Python ends itself by SIGINT where an interrupt has passed through its exec(), as in a dataclass's
-                # definition; and as the signal has it, or with 1, before anything of ours is there or after all is done
-                others = (-signal.SIGINT, -getattr(signal, which), *((1,) if after < _START else ()))
-                assert code in (*right, *others), (which, after, code, err[-2000:])
-                assert "defect" not in err, err[-2000:]
-                _check_nothing_is_left(command, folder, killed)
-            finally:
-                command.clear()
-            now = target.kept(folder)
-            assert now >= kept or not target.again, f"{which} after {after:.2f} s: {kept} were kept, {now} are"
-            tell(f"{name}: {number + 1}/{len(order)} {which} after {after:.2f} s: code {code}, {now} kept")
-            kept = now
+            waits = target.again and number % 2 == 0
+            after = rng.uniform(0.0, 0.2 * took if waits else took)
+            code, out, kept = _ended(target, folder, which, after, max(ENOUGH, TIMES * took) if waits else None)
+            tell(f"{name}: {number + 1}/{len(order)} {which} after {after:.2f} s: code {code}, {kept} kept")
             if code == 0:
                 ends += 1
-                assert target.result(folder, out) == wanted or name == "plan"
-                for path in folder.iterdir():  # it is done: from the beginning
-                    if path.is_file():
-                        path.unlink()
-                kept = 0 if name != "plan" else kept
-        command = _start(target, folder)
-        try:
-            code, out, err = command.end()
-            assert code == 0, err[-2000:]
-            assert target.result(folder, out) == wanted
-            _check_nothing_is_left(command, folder, killed="SIGKILL" in signals)
-        finally:
-            command.clear()
+                assert target.result(folder, out) == wanted
+                _clear(folder)  # it is done: from the beginning
+        assert _undisturbed(target, folder, killed="SIGKILL" in signals) == wanted
         there = {path.name for path in folder.iterdir()} - {"cache"}
         assert {path for path in there if not path.endswith(".part")} == target.files
-        assert not _namespaces() - before
+        assert not _namespaces() - namespaces
         tell(f"{name}: done, {ends} times before its end came")
+
+
+def _clear(folder: Path) -> None:
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _main() -> None:

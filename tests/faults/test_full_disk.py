@@ -1,6 +1,7 @@
 """A disk that is full: the message names the file, and nothing half-written stays."""
 
 import errno
+import json
 import os
 
 import pytest
@@ -59,7 +60,7 @@ def test_a_sweep_keeps_the_points_that_there_was_room_for(tmp_path, small_files,
 
 
 def test_a_point_that_was_not_written_does_not_count(tmp_path, monkeypatch):
-    with Journal(tmp_path / "book", {"study": 1}) as book:
+    with Journal(tmp_path / "book", {"study": 1}, read=json.loads) as book:
         book.add({"point": 0})
 
         def full(_):

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
+from random import Random
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -17,7 +18,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 _MODULES = (
     *("cli.app", "cli.run", "cli.compare", "cli.sweep", "cli.plan", "report.tables", "report.plots"),
     *("study.planning", "study.sweep", "study.limits", "simulate", "scenario.load"),
-    *("calibrate.fitting", "calibrate.importers"),
+    *("calibrate.fitting", "calibrate.importers", "calibrate.fit.sets", "calibrate.measure.session"),
+    *("scenario.checking", "study.check", "hardware.profile_schema", "workload.transformers.transformer_file"),
+    "layout.layout_file",
 )
 
 
@@ -28,6 +31,7 @@ def main(arguments=None):
     parser.add_argument("--seed", default="1", help="of the cases; default 1")
     parser.add_argument("--case", type=int, help="play this one alone, and print what it writes")
     parser.add_argument("--keep", type=Path, help="write the messages of refused cases to this file, to be read")
+    parser.add_argument("--messages", type=int, default=0, help="print as many of these messages, drawn at random")
     given = parser.parse_args(arguments)
     from tests.fuzz.cases import make_case
     from tests.fuzz.findings import finding
@@ -35,6 +39,8 @@ def main(arguments=None):
     _prepare()
     numbers = range(given.cases) if given.case is None else [given.case]
     began, counts, messages = time.monotonic(), Counter(), []
+    if given.keep is not None:
+        given.keep.write_text("", "utf-8")
     with tempfile.TemporaryDirectory(prefix="simperf-fuzz-") as home:
         os.environ["XDG_CACHE_HOME"] = home
         for number in numbers:
@@ -45,15 +51,19 @@ def main(arguments=None):
             if kind:
                 line = " ".join(word if len(word) < 80 else word[:80] + "..." for word in case.words)
                 made = f"{case.changed} {case.special}"[:200]
-                print(f"{given.seed}:{number}: {kind}: {shown}\n    {line}    [{made}]", flush=True)
-            if outcome.code == 2:
+                told = f"{given.seed}:{number}: {kind}: {shown}\n    {line}    [{made}]"
+                print(told.encode("ascii", "backslashreplace").decode(), flush=True)
+            if outcome.code:
                 head = f"{given.seed}:{number}: {' '.join(case.words)[:200]} [{case.changed[:200]}]"
-                messages.append(f"{head}\n{outcome.err[:1500]}")
+                messages.append(f"{head}\n{outcome.err[:1500]}\n")
+                if given.keep is not None:
+                    with given.keep.open("a", encoding="utf-8", errors="backslashreplace") as kept:
+                        kept.write(messages[-1])
             if given.case is not None:
-                print(case, f"exit code {outcome.code}, {outcome.seconds:.1f} s")
+                print(ascii(case), f"exit code {outcome.code}, {outcome.seconds:.1f} s")
                 print(outcome.out[:3000], outcome.err, sep="\n")
-    if given.keep is not None:
-        given.keep.write_text("\n".join(messages), "utf-8")
+    for message in Random(given.seed).sample(messages, min(given.messages, len(messages))):
+        print(ascii(message).replace("\\n", "\n"))
     wrong = sum(count for kind, count in counts.items() if not kind.startswith("exit"))
     told = ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
     print(f"{len(numbers)} cases of seed {given.seed} in {time.monotonic() - began:.0f} s: {told}", file=sys.stderr)
@@ -67,15 +77,16 @@ def play_case(case, home):
     folder = Path(tempfile.mkdtemp(dir=home))
     try:
         case.write(folder)
-        return play(lambda: _call(case.words), folder)
+        return play(lambda: _call(case.words, case.environment), folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _call(words):
+def _call(words, environment):
     """A command of simperf, or a function of its modules."""
     from simperf.cli import main as command
 
+    os.environ |= environment
     if not words[0].startswith("@"):
         return command(list(words))
     from simperf.errors import SimperfError

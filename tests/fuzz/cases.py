@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass, field
 
 from tests.fuzz import mutations, options
+from tests.fuzz.kept import CACHE, kept
 from tests.fuzz.sources import results, sources
 
 __all__ = ["Case", "make_case"]
@@ -23,7 +24,9 @@ SHARES = {
     "log": 8,
     "result": 7,
     "finished": 3,
-    "options": 22,
+    "journal": 4,
+    "cache": 3,
+    "options": 24,
 }
 
 
@@ -53,6 +56,16 @@ class Case:
         """Names of files, which messages should have."""
         return tuple(self.files)
 
+    @property
+    def environment(self):
+        """Variables: the folder itself is that of the cache where a file is."""
+        return {"SIMPERF_CACHE": "."} if CACHE in self.files else {}
+
+    @property
+    def arguments(self):
+        """Words behind the name of the command, which messages may name."""
+        return self.words[options.depth(self.words) :]
+
     def write(self, folder):
         """Put the files into a folder."""
         for name, raw in self.files.items():
@@ -73,7 +86,7 @@ def make_case(seed, number):
     kind = rng.choices(list(SHARES), list(SHARES.values()))[0]
     if kind == "options":
         return _of_options(rng)
-    source = rng.choice(sources()[kind])
+    source = rng.choice((kept() if kind in ("journal", "cache") else sources())[kind])
     words = tuple(source.name if word == "{}" else word for word in rng.choice(source.lines))
     files = {name: text.encode() for name, text in source.beside.items()}
     changed, special = "", ""
@@ -94,14 +107,14 @@ def _packed(rng, source):
     """The file packed: too large, cut off or damaged."""
     whole = source.raw if source.name.endswith(".gz") else gzip.compress(source.raw, 1, mtime=0)
     middle = rng.randrange(len(whole))
-    bomb = b"".join(gzip.compress(b" " * 2**24, 6, mtime=0) for _ in range(rng.choice([2, 20])))
+    bomb = gzip.compress(b" " * 2**24, 6, mtime=0) * rng.choice([2, 20])
     damaged = whole[:middle] + b"x" + whole[middle + 1 :]
     return rng.choice([whole[:middle], damaged, whole + b"tail", bomb, whole + bomb])
 
 
 def _changed(rng, source):
     """The file with one to three places changed."""
-    if not (source.is_toml or source.is_json):
+    if not source.is_tree:
         return mutations.scrambled(rng, source.raw), "scrambled"
     tree = source.tree()
     keys = []

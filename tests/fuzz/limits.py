@@ -6,28 +6,32 @@ import resource
 import signal
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 __all__ = ["MEMORY", "SECONDS", "Outcome", "play"]
 
 #: time of the processor [s] and memory [B] that a case may use; it may sleep some times as long
 SECONDS, MEMORY, PATIENCE = 20, 2 * 10**9, 3
+#: of what is said that is looked at [B]
+MOST = 50_000_000
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a case ended: its exit code (negative: the signal), what it wrote, and how long it took [s]."""
+    """How a case ended: its exit code (negative: the signal), what it said, how long it took [s], files it wrote."""
 
     code: int
     out: str
     err: str
     seconds: float
+    files: dict = field(default_factory=dict, repr=False)
 
 
 def play(work, folder):
     """Call `work`, which gives an exit code, in a fork of this process whose folder is `folder`."""
     folder = Path(folder)
+    before = _stamps(folder)
     began = seen = time.monotonic()
     asleep = 0.0
     child = os.fork()
@@ -50,8 +54,17 @@ def play(work, folder):
         os.killpg(child, signal.SIGKILL)
     if code == -signal.SIGALRM:
         os.waitpid(child, 0)
-    texts = [(folder / name).read_bytes()[:2_000_000].decode("utf-8", "replace") for name in ("stdout", "stderr")]
-    return Outcome(code, *texts, seconds)
+    texts = [(folder / name).read_bytes()[:MOST].decode("utf-8", "replace") for name in ("stdout", "stderr")]
+    written = [name for name, stamp in _stamps(folder).items() if before.get(name) != stamp]
+    files = {name: (folder / name).read_bytes() for name in written if name not in ("stdout", "stderr")}
+    return Outcome(code, *texts, seconds, files)
+
+
+def _stamps(folder):
+    """When files of a folder were written last, and their sizes."""
+    there = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    states = {path: path.stat() for path in there}
+    return {str(path.relative_to(folder)): (one.st_mtime_ns, one.st_size) for path, one in states.items()}
 
 
 def _state(process):

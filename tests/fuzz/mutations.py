@@ -10,8 +10,38 @@ WORDS = (
     *("", " ", "use", "gpu0", "16 GB/s", "0 s", "-1 s", "1e30 s", "1e-30 s", "5 Gb/s", "1e999 s", "nan", "inf", "0 B"),
     *("1e-30 GB/s", "0 GB/s", "{0..3}", "{9..1}", "{0..999999999}", "n0/gpu0", "\x00", "eager", "a/b", "../x"),
     *("/dev/zero", "a" * 3000, "é\u202e\U0001f600", "true", "[]", "1/0", "100 %", "-5 %", "1e18", "auto", "unlimited"),
-    *("dgx-1v", "v100"),
+    *(
+        "dgx-1v",
+        "v100",
+        "\x1b[31mred\x1b[0m",
+        "\x07\x08",
+        "a\rb",
+        "a\nb",
+        "\u2028",
+        "\x85",
+        "\u200b",
+        "e\u0301",
+        "\uff11\uff12",
+    ),
+    *(
+        "\u0661\u0662 s",
+        "\u00b2",
+        "1\u00a0s",
+        "\ufeff1",
+        "\U00010ffff",
+        "%s%n",
+        "{}",
+        "$(id)",
+        "\\",
+        "'",
+        '"',
+        "1e-400",
+        "0x10",
+        "1_0",
+    ),
 )
+#: of nesting and of digits
+DEPTHS, DIGITS = (64, 400, 5000, 100_000), (20, 400, 5000, 50_000)
 NUMBERS = (0, 1, -1, 2, 3, 7, 1000, 10**6, 10**9, 10**12, 10**18, 2**63 - 1, -(2**63), 0.0, -0.0, 0.5, 1e-300, 1e300)
 ODD = (math.nan, math.inf, -math.inf, 2**63, 10**400)
 QUANTITIES = ("s", "ms", "us", "B", "MB", "GiB", "GB/s", "Gbit/s", "TFLOP/s", "W", "x", "%", "", "Hz", "km")
@@ -52,6 +82,23 @@ def nested(rng):
     for _ in range(rng.choice([3, 30, 80])):
         found = [found]
     return found
+
+
+def endless(rng):
+    """A text of deep nesting, or of many digits, parts or letters."""
+    if rng.random() < 0.5:
+        mark, count = rng.choice(["[", "{a=", '{"a":', "(", "-", "[[1],", "a.", "~", "{0.."]), rng.choice(DEPTHS)
+        return mark * count + rng.choice(["", "1", "]" * count, "}" * count])
+    count = rng.choice(DIGITS)
+    few = [
+        "9" * count,
+        "0." + "0" * count + "1",
+        "1e" + "9" * count,
+        "1" + "_0" * count,
+        "a" * count,
+        "-" + "9" * count,
+    ]
+    return rng.choice(few) + rng.choice(["", "", " s", " GB/s"])
 
 
 def places(tree, path=()):

@@ -1,6 +1,7 @@
 """Command lines with an odd value for one or two options of any command."""
 
 import tomllib
+from functools import cache
 
 from simperf.cli.app import command
 from simperf.scenario import shipped_scenarios
@@ -53,11 +54,38 @@ FILES = (
     "x" * 300,
 )
 WORDS = (
+    *("\udcff\udc80", "--", "-", "--set", "-1", "+1", " 1 ", "1..3:2"),
     *("all", "0", "1,2,,3", "1..5", "5..1:3", "1..5:0", "a=b", "dgx-1v", "local:2", "serial", "dask:nowhere", "lhs"),
     "json",
 )
-RANGES = ("1,2", "1..3", "1..3:2", "5..1", "a,b", "0,1e18", "-1..1:3", "", "1..", "1e999..2")
-KEYS = ("program", "x.y", "program.n[0]", "machine.node[9].name", "", "a..b", "run.seed", "program.zzz")
+KEYS = (
+    *("program", "x.y", "program.n[0]", "machine.node[9].name", "", "a..b", "run.seed", "program.zzz", "program[-1]"),
+    *("program[99999999999]", 'program."a.b"', "program.\u00e9", "\x1b[31m.n", "\udcff", "speed.program.t1", "speed."),
+    *(
+        "a." * 5000 + "a",
+        "program." + "n" * 50_000,
+        f"program[{'9' * 5000}]",
+        "program[0]" * 500,
+        "machine.node" + "[0]" * 5000,
+    ),
+)
+#: between the values of a range
+BETWEEN = (",", ",", "..", ":", ",,", "...", "..-", " , ", ";")
+
+
+def depth(words):
+    """How many words name the command."""
+    return next((count for count in (2, 1) if tuple(words[:count]) in LINES), 1)
+
+
+@cache
+def _options(group):
+    """Options of a command that are tried."""
+    here = command()
+    for name in group:
+        here = here.commands[name]
+    names = LEFT_OUT | {"--help"}
+    return [one for one in here.params if one.param_type_name == "option" and one.opts[-1] not in names]
 
 
 def line(rng):
@@ -65,11 +93,7 @@ def line(rng):
     groups = sorted(LINES)
     group = rng.choices(groups, [4 if one[0] in OFTEN else 1 for one in groups])[0]
     words = [*group, *rng.choice(LINES[group]).split()]
-    here = command()
-    for name in group:
-        here = here.commands[name]
-    names = LEFT_OUT | {"--help"}
-    options = [one for one in here.params if one.param_type_name == "option" and one.opts[-1] not in names]
+    options = _options(group)
     arguments = [at for at in range(len(group), len(words)) if not words[at].startswith("-")]
     if arguments and rng.random() < 0.15:
         at = rng.choice(arguments)
@@ -89,7 +113,7 @@ def _given(rng, option, words):
         return [name, _assignment(rng, words)]
     if name in ("--vary", "--flip"):
         key = _assignment(rng, words).partition("=")[0]
-        return [name, f"{key}={rng.choice(RANGES)}"]
+        return [name, f"{key}={_range(rng)}"]
     if choices and rng.random() < 0.9:
         return [name, rng.choice(list(choices))]
     if "FILE" in metavar or "FOLDER" in metavar or name in ("-o", "--output", "--to"):
@@ -97,10 +121,26 @@ def _given(rng, option, words):
     return [name, _word(rng, rng.choice(["1", "2", "16", "1 us", "1 GB/s"]))]
 
 
+def _range(rng):
+    """Values of a key: a list, or a range with its points."""
+    numbers = [
+        _word(rng, rng.choice(["1", "2", "10", "1 us", "1 GB/s", "1.5"])) for _ in range(rng.choice([1, 2, 2, 3]))
+    ]
+    how = rng.random()
+    if how < 0.3:
+        return f"{rng.choice(['1', '0', '-1', numbers[0]])}..{rng.choice(['3', '1e18', '', numbers[-1]])}:{numbers[0]}"
+    if how < 0.5:
+        return f"{numbers[0]}..{numbers[-1]}{rng.choice(['', ':3', ':0', ':2 us', ' us'])}"
+    return rng.choice(BETWEEN).join(numbers)
+
+
 def _word(rng, old):
     """A text that may stand in a command line: no null byte."""
-    if rng.random() < 0.3:
+    how = rng.random()
+    if how < 0.2:
         return rng.choice(WORDS)
+    if how < 0.3:
+        return mutations.endless(rng)
     found = mutations.value(rng, old)
     text = found if isinstance(found, str) else repr(found)
     return text.replace("\0", "") or "''"
@@ -112,7 +152,7 @@ def _assignment(rng, words):
     tree = tomllib.loads(shipped_scenarios()[name].read_text("utf-8"))
     path = rng.choice([one for one in mutations.places(tree) if one[0] not in ("scenario", "expect")])
     key = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
-    if rng.random() < 0.1:
+    if rng.random() < 0.2:
         key = rng.choice(KEYS)
     old = tree
     for step in path:

@@ -2,63 +2,17 @@
 
 import gzip
 import json
-import tomllib
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import tomli_w
 
-from simperf.hardware import Catalog
 from simperf.scenario import shipped_scenarios
 from tests.calibrate.nccl_logs import nccl_log
+from tests.fuzz.source import Source
 
 ROOT = Path(__file__).parents[2]
 CALIBRATION = ROOT / "calibration"
-
-
-@dataclass(frozen=True)
-class Source:
-    """A kind of file.
-
-    Parameters
-    ----------
-    kind : str
-    name : str
-        Of the file in the case's folder.
-    raw : bytes
-        What it holds before it is changed.
-    lines : tuple of tuple of str
-        Command lines, one of which is taken; ``{}`` is the file, ``@load`` calls Python in place of a command.
-    beside : dict of str to str
-        Other files.
-    """
-
-    kind: str
-    name: str
-    raw: bytes
-    lines: tuple
-    beside: dict
-
-    @property
-    def is_toml(self):
-        return self.name.endswith(".toml")
-
-    @property
-    def is_json(self):
-        return self.name.endswith((".json", ".json.gz"))
-
-    def tree(self):
-        """The content as tables and lists."""
-        raw = gzip.decompress(self.raw) if self.name.endswith(".gz") else self.raw
-        return tomllib.loads(raw.decode()) if self.is_toml else json.loads(raw)
-
-    def written(self, tree):
-        """The bytes of changed content."""
-        if self.is_toml:
-            return tomli_w.dumps(tree).encode("utf-8", "surrogatepass")
-        raw = json.dumps(tree, default=str).encode()
-        return gzip.compress(raw, 1, mtime=0) if self.name.endswith(".gz") else raw
 
 
 SHOWN = ("table", "json", "csv")
@@ -149,7 +103,6 @@ NCCL = {
     "nccl_version": "2.20",
     "results": [{"size": 4**i, "type": "float", "out_of_place": BODY, "in_place": BODY} for i in range(2, 9)],
 }
-SERIES = ("kernel/elementwise", "frontend/launch", "gemm", "elementwise", "host/add", "copy/memory")
 
 
 @lru_cache(maxsize=1)
@@ -158,8 +111,7 @@ def sources():
     found = {}
     found["scenario"] = [_scenario(name, path) for name, path in shipped_scenarios().items()]
     found["run"] = [
-        Source("run", "s.toml", shipped_scenarios()[name].read_bytes(), _played("{}"), _neighbours(name))
-        for name in QUICK
+        Source("run", "s.toml", shipped_scenarios()[name].read_bytes(), _played("{}"), {}) for name in QUICK
     ]
     found["part"] = [_part(path) for path in sorted((ROOT / "simperf/hardware/data").rglob("*.toml"))]
     check = (("check", "{}"),)
@@ -253,11 +205,6 @@ def _toml(tree):
     return tomli_w.dumps(tree).encode()
 
 
-def _neighbours(name):
-    """Parts and prices beside a shipped scenario are not needed: those that run need none."""
-    return {}
-
-
 def _scenario(name, path):
     return Source("scenario", "s.toml", path.read_bytes(), (("check", "{}"),), {})
 
@@ -281,7 +228,7 @@ def results():
     """Saved results."""
     import simperf
 
-    return [simperf.run(name).to_bytes() for name in ("d2l/sync-160mb", "training/jitter-stragglers", "d2l/async")][:2]
+    return [simperf.run(name).to_bytes() for name in ("d2l/sync-160mb", "training/jitter-stragglers")]
 
 
 @lru_cache(maxsize=1)
@@ -291,9 +238,3 @@ def finished():
 
     found = simperf.plan(PLAN, cache=False)
     return json.dumps(found.to_dict()).encode()
-
-
-def machines():
-    """Names of machines."""
-    catalog = Catalog.load()
-    return [name for kind in ("server", "cluster") for name in catalog.names(kind)]

@@ -173,11 +173,17 @@ def test_profiles_of_numbers_that_cannot_be(here, refused, change, place):
         assert f"model.kernel.elementwise-fp32.{place}" in err
 
 
-def test_a_kernel_of_a_profile_has_a_fixed_time(here, refused):
+@pytest.mark.parametrize("key", ["overhead", "rate"])
+def test_a_kernel_of_a_profile_has_a_fixed_time_and_a_rate(here, refused, key):
     model = sources.PROFILE["model"]["kernel.elementwise-fp32"]
-    alone = {**model, "constant": {"rate": model["constant"]["rate"]}}
-    (here / "p.toml").write_text(tomli_w.dumps({**sources.PROFILE, "model": {"kernel.elementwise-fp32": alone}}))
-    assert "constant: the constant overhead is missing" in refused("check", "p.toml")
+    without = {name: one for name, one in model["constant"].items() if name != key}
+    other = {**without, "odd": {**model["constant"][key], "unit": "1"}}
+    (here / "k.toml").write_text(sources.PROFILED % "additions")
+    for constant, told in ((without, f"constant: the constant {key} is missing"), (other, "constant.odd: no formula")):
+        changed = {"kernel.elementwise-fp32": {**model, "constant": constant}}
+        (here / "p.toml").write_text(tomli_w.dumps({**sources.PROFILE, "model": changed}))
+        assert told in refused("check", "p.toml")
+        assert told in refused("run", "k.toml")
 
 
 @pytest.mark.parametrize(
@@ -278,10 +284,11 @@ def test_passes_that_take_no_time(here, capsys):
     (here / "s.toml").write_text(
         '[machine]\nuse = "dgx-1v"\n[program]\nuse = "train"\nbatch = 8\nsteps = 2\nforward = "0 s"\nbackward = "0 s"\n'
     )
-    main(["run", "s.toml"])
+    code = main(["run", "s.toml"])
     err = capsys.readouterr().err
     assert "defect" not in err
     assert "Traceback" not in err
+    assert code == 0, err
 
 
 def test_a_machine_is_named_by_use(here, refused):
@@ -307,6 +314,7 @@ def test_ctrl_c_while_packages_are_imported(delay):
         process.send_signal(signal.SIGINT)
         err = process.communicate()[1]
     assert "defect" not in err
+    assert "Traceback" not in err or process.returncode == -signal.SIGINT, err
     # Python ends itself by SIGINT where an interrupt has passed through its exec(), as in a dataclass's definition
     assert process.returncode in (0, 130, -signal.SIGINT), err
 

@@ -15,6 +15,8 @@ from simperf.study.virtual import PROTOCOLS, resources, speed_up
 
 #: parameters by whose values the scenarios of a program differ in kind, not only in their numbers
 KINDS = ("strategy", "algorithm", "reduction", "mode", "compression", "what", "law", "asynchronous", "disk", "jitter")
+#: programs whose shipped scenarios differ in so many kinds that all of them take half a minute
+MANY_VARIANTS = ("parameter-server",)
 #: exponent of time in the units of metrics
 POWERS = {"s": -1, "USD": -1, "1/s": 1, "B/s": 1, "FLOP/s": 1}
 
@@ -35,7 +37,9 @@ def kinds(program):
     return [variant for _, variant in found.values()]
 
 
-@pytest.mark.parametrize("program", list(PROGRAMS))
+@pytest.mark.parametrize(
+    "program", [pytest.param(name, marks=pytest.mark.long if name in MANY_VARIANTS else ()) for name in PROGRAMS]
+)
 def test_everything_at_once_by_x_gives_exactly_x(program):
     """All of time passes x times as fast: times are divided by x, rates multiplied, and all else stays."""
     factor = 1.1

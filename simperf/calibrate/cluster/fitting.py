@@ -91,7 +91,8 @@ def fit_constants(data: Dataset, rate: float | None = None) -> FittedBox:
     points = fitted_points(data, rate)
     small = [point for point in points if point.series != "send-train" and point.number("nbytes") <= TINY]
     if sum(point.series == "send" for point in small) < 3:
-        raise InputError(Problem("the data set has too few sends between two hosts", key="rate", value=f"{rate:g} B/s"))
+        message, expected = "the data set has too few sends between two hosts", f"sends of 3 sizes up to {TINY:g} B"
+        raise InputError(Problem(message, key="rate", value=f"{rate:g} B/s", expected=expected))
     words, call = _words(data, rate), _call(data, rate)
     batched = _slope(data.select("cpu/send-flood", rate=rate))
     known = {
@@ -154,7 +155,10 @@ def _waits(known: Mapping[str, float], points: Sequence[Measurement]) -> Model:
 def _least(data: Dataset, series: str, **conditions: Value) -> Measurement:
     points = data.select(series, **conditions)
     if not points:
-        raise InputError(Problem(f"the data set has no point of series {series!r} {conditions or ''}".rstrip()))
+        message = f"the data set has no point of series {series!r} {conditions or ''}".rstrip()
+        raise InputError(
+            Problem(message, expected="a recording of `simperf calibrate cluster`, with all of its points")
+        )
     return points[0]
 
 

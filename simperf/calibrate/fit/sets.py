@@ -132,7 +132,8 @@ def fit_dataset(
             skipped.append(replace(choice, model=None, data=None, reason=str(error)))
     if not fits:
         reasons = "; ".join(dict.fromkeys(f"{one.series}: {one.reason}" for one in skipped)) or "it has no points"
-        raise InputError(Problem(f"nothing in this data set can be fitted: {reasons}"))
+        expected = "a recording of `simperf calibrate measure` or `cluster`"
+        raise InputError(Problem(f"nothing in this data set can be fitted: {reasons}", expected=expected))
     if len(sessions) > 1:
         tables = [misses(one.fit, one.held_out, sessions) for one in fits]
         known = spreads({one.fit.model.name: table for one, table in zip(fits, tables, strict=True)})

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from simperf.calibrate.dataset import Dataset, Value
 from simperf.calibrate.importers.collective_table import as_collective
-from simperf.calibrate.importers.imported import KINDS, MOST_NAMED, Imported, Points, kind_of, read_text
+from simperf.calibrate.importers.imported import KINDS, MOST_NAMED, Imported, Points, kind_of, read_measurements
 from simperf.calibrate.importers.kineto import import_kineto
 from simperf.calibrate.importers.nccl_json import import_nccl_json
 from simperf.calibrate.importers.nccl_text import import_nccl_text
@@ -46,7 +46,7 @@ def import_file(
     if kind and kind not in KINDS:
         raise UnknownNameError("kind of measurements", kind, KINDS)
     name = os.fspath(path)
-    text = read_text(path)
+    text = read_measurements(path)
     kind = kind or kind_of(text)
     if kind == "kineto":
         try:

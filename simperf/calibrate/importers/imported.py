@@ -11,10 +11,10 @@ from typing import Any
 
 from simperf.calibrate.dataset import Dataset, Measurement, Value
 from simperf.errors import InputError, Problem
-from simperf.file_bytes import has_many_parts, read_bytes
+from simperf.file_bytes import has_many_parts, read_text
 from simperf.json_file import MOST_VALUES
 
-__all__ = ["KINDS", "Imported", "Points", "kind_of", "member", "read_text", "refuse_lines", "rows_of"]
+__all__ = ["KINDS", "Imported", "Points", "kind_of", "member", "read_measurements", "refuse_lines", "rows_of"]
 
 #: what can be imported
 KINDS = ("nccl-tests", "kineto", "csv")
@@ -81,21 +81,16 @@ _ENDLESS = re.compile(r"\d{400,}")
 _MOST_LINES, _LONGEST_LINE = 200_000, 10_000
 
 
-def read_text(path: str | os.PathLike[str]) -> str:
-    """A file as text, unpacked if it is gzipped; what is cut off of a gzipped file is left out.
+def read_measurements(path: str | os.PathLike[str]) -> str:
+    """The text of a log, trace or table, unpacked if it is gzipped; what is cut off of a gzipped file is left out.
 
     Raises
     ------
     InputError
-        It cannot be read, is too large, is empty, or is no text.
+        It cannot be read, is too large, is empty, or is no text; a number or a line in it has no end.
     """
     name, expected = os.fspath(path), f"measurements: {', '.join(KINDS)}"
-    raw = read_bytes(name, unpack=True, whole=False, expected=expected)
-    if not raw.strip():
-        raise InputError(Problem("the file is empty", file=name, expected=expected))
-    if b"\0" in raw[:4096]:
-        raise InputError(Problem("not a text file", file=name, expected=expected))
-    text = raw.decode("utf-8", errors="replace")
+    text = read_text(name, unpack=True, log=True, expected=expected)
     if has_many_parts(text, MOST_VALUES):
         raise InputError(Problem(f"more than {MOST_VALUES:,} values", file=name, expected=expected))
     digits = _ENDLESS.search(text)

@@ -127,7 +127,8 @@ def _parsed(text: str, name: str, trace: Trace) -> Any:
     rows, broken = rows_of(text, "traceEvents", decoder)
     begun = text.lstrip()[:1] in ("{", "[")
     message = f"no JSON from here on: {len(rows)} events before it were read" if begun else "no JSON"
-    trace.problems.append(Problem(message, file=name, line=broken if rows else line))
+    expected = "the whole of what the profiler wrote"
+    trace.problems.append(Problem(message, file=name, line=broken if rows else line, expected=expected))
     return {"traceEvents": rows, "deviceProperties": member(text, "deviceProperties", decoder)}
 
 

@@ -87,7 +87,8 @@ def _parsed(text: str, name: str) -> tuple[Any, tuple[Problem, ...]]:
     rows, end = rows_of(text, "results", decoder)
     message = f"no JSON from here on: {len(rows)} rows before it were read"
     head = {key: member(text, key, decoder) for key in ("args", "config", "nccl_version")}
-    return {**head, "results": rows}, (Problem(message, file=name, line=end if rows else line),)
+    problem = Problem(message, file=name, line=end if rows else line, expected="the whole of what nccl-tests wrote")
+    return {**head, "results": rows}, (problem,)
 
 
 #: longest time [s] and largest size [B] that are taken for such

@@ -19,6 +19,8 @@ __all__ = ["Column", "column_of", "import_table"]
 _HEADER = re.compile(r"^\s*(.*?)\s*[\[(]\s*([^\])]*?)\s*[\])]\s*$")
 #: names of the payload's size
 _SIZES = ("size", "bytes", "nbytes", "message size", "message", "payload")
+#: of a reading: thirty years [s]; of a collective
+_LONGEST, _MOST_RANKS = 1e9, 1_000_000
 #: dimensions that can be a reading, the first that is there is taken
 _READINGS = ("s", "B/s", "FLOP/s", "1/s")
 
@@ -113,7 +115,10 @@ def import_table(text: str, name: str, *, series: str = "") -> Imported:
     columns: list[Column] = []
     for cell in next(csv.reader([lines[start]], delimiter=mark)):
         try:
-            columns.append(_apart(column_of(cell), columns))
+            column = column_of(cell)
+            if column in columns and column.dimension not in _READINGS:
+                problems.append(Problem("the column stands twice", file=name, line=start + 1, value=cell.strip()))
+            columns.append(_apart(column, columns))
         except UnitError as error:
             problems.append(Problem(str(error), file=name, line=start + 1, value=cell))
     if problems:
@@ -129,21 +134,38 @@ def import_table(text: str, name: str, *, series: str = "") -> Imported:
         if not any(cell.strip() for cell in row) or row[0].lstrip().startswith("#"):
             continue
         if len(row) != len(columns):
-            message = f"not read: {len(row)} cells under {len(columns)} headers"
-            problems.append(Problem(message, file=name, line=number, value=mark.join(row)[:80]))
+            message, shown = f"not read: {len(row)} cells under {len(columns)} headers", mark.join(row)[:80]
+            problems.append(Problem(message, file=name, line=number, value=shown, expected="as many as headers"))
             continue
         try:
             at = {column.name: column.value(cell.strip()) for column, cell in zip(columns, row, strict=True)}
             value = float(str(at.pop(reading.name)))
-            if not (math.isfinite(value) and value >= 0):
-                raise UnitError(f"{reading.name} is {value:g}")
+            _refuse_odd(reading, value, at)
         except (UnitError, ValueError) as error:
             problems.append(Problem(f"not read: {error}", file=name, line=number, value=mark.join(row)[:80]))
             continue
         points.add(_series(at, series, name), at, [value], unit=reading.dimension)
     if not points.all() and not problems:
-        problems.append(Problem("no rows under the header", file=name, line=start + 1))
+        problems.append(Problem("no rows under the header", file=name, line=start + 1, expected="a row for each point"))
     return Imported(Dataset(f"{Path(name).stem}, a table", {}, {}, {}, points.all()), tuple(problems))
+
+
+def _refuse_odd(reading: Column, value: float, at: Mapping[str, Value]) -> None:
+    """Refuse a reading, a size or a number of ranks that nobody has measured.
+
+    Raises
+    ------
+    UnitError
+        With what is wrong.
+    """
+    most = _LONGEST if reading.dimension == "s" else math.inf
+    if not 0.0 < value < most:
+        raise UnitError(f"{reading.name} is {value:g} {reading.dimension}")
+    size, ranks = at.get("nbytes", 0), at.get("ranks", 1)
+    if isinstance(size, int | float) and size < 0:
+        raise UnitError(f"nbytes is {size:g} B")
+    if isinstance(ranks, int | float) and not (ranks == int(ranks) and 1 <= ranks <= _MOST_RANKS):
+        raise UnitError(f"ranks is {ranks:g}, and 1 to {_MOST_RANKS:,} are expected")
 
 
 def _apart(column: Column, others: list[Column]) -> Column:

@@ -37,6 +37,8 @@ _RATE, _EXPOSED, _STEP = "samples per second", "exposed communication", "time pe
 _WAITS = 0.15
 #: relative width of an interval that is not worth its place in a table [1]
 _NARROW = 2e-3
+#: candidates, and their nodes together, that are simulated: two minutes, as each takes 40 ms and 2 ms a node
+_MOST_SIMULATED, _MOST_NODES = 2_500, 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,10 +243,11 @@ def plan(
     made = [(choice, bound_of(request, choice)) for choice in choices(request)]
     kept = [(choice, verdict) for choice, verdict in made if not verdict.reason]
     pruned = [_pruned(request, choice, verdict) for choice, verdict in made if verdict.reason]
+    _refuse_excess(request, [choice for choice, _ in kept])
     refuse_runs(len(kept), samples, force=request.force, key="plan.force")
     refuse_histories(request, [(choice.nodes, verdict.time) for choice, verdict in kept], MOST_EVENTS)
     tasks = [_task(request, index, choice, samples) for index, (choice, _) in enumerate(kept)]
-    rows = run_tasks(tasks, engine=engine, cache=cache, progress=progress, work=run_candidate)
+    rows = run_tasks(tasks, engine=engine, cache=cache, progress=progress, work=run_candidate, needs=(_RATE,))
     refuse_unused_in(rows)
     simulated = []
     for (choice, verdict), row in zip(kept, rows, strict=True):
@@ -257,6 +260,25 @@ def plan(
     if not any(one.feasible for one in simulated):
         raise _nothing(request, simulated, pruned)
     return TrainingPlan(request, tuple(_ranked(request, simulated)), tuple(pruned))
+
+
+def _refuse_excess(request: Request, kept: Sequence[Configuration]) -> None:
+    """Refuse candidates that bounds leave, and that take too long to be simulated, without ``plan.force``.
+
+    Raises
+    ------
+    InputError
+        With the number, and what to change.
+    """
+    nodes = sum(choice.nodes for choice in kept)
+    for number, most, what, key in (
+        (len(kept), _MOST_SIMULATED, "candidates would be simulated", ()),
+        (nodes, _MOST_NODES, f"nodes would be simulated, of {len(kept):,} candidates together", ("nodes",)),
+    ):
+        if number > most and not request.force:
+            expected = "fewer of them, or [limits] that rule some out; or --force (plan.force = true)"
+            message = f"{number:,} {what}, more than {most:,}"
+            raise InputError(request.toml.problem(("candidates", *key), message, expected=expected))
 
 
 def run_candidate(task: Task) -> Row:

@@ -12,6 +12,7 @@ from simperf.units import parse
 __all__ = ["RequestTable"]
 
 Key = tuple[str | int, ...]
+_MOST = 1e18  # of a plain number
 
 
 class RequestTable:
@@ -62,8 +63,9 @@ class RequestTable:
     def number(self, key: str, default: float = 0.0) -> float:
         """A plain number above 0."""
         value = self.data.get(key, default)
-        if key in self.data and (isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e18):
-            self.wrong((key,), "a number above 0 is expected", value=value)
+        plain = isinstance(value, int | float) and not isinstance(value, bool)
+        if key in self.data and not (plain and 0 < value < _MOST):
+            self.wrong((key,), f"a number above 0 and below {_MOST:g} is expected", value=value)
             return default
         return float(value)
 
@@ -75,8 +77,8 @@ class RequestTable:
             return default
         return int(value)
 
-    def counts(self, key: str, default: Sequence[int] = ()) -> tuple[int, ...]:
-        """Whole numbers above 0, one or a list."""
+    def counts(self, key: str, default: Sequence[int] = (), *, most: int) -> tuple[int, ...]:
+        """Whole numbers above 0 and not above `most`, one or a list."""
         if key not in self.data:
             return tuple(default)
         given = self.data[key]
@@ -84,6 +86,8 @@ class RequestTable:
         good = [value for value in values if isinstance(value, int) and not isinstance(value, bool) and value >= 1]
         if len(good) != len(values) or not values:
             self.wrong((key,), "whole numbers above 0 are expected, such as [1, 2, 4]", value=given)
+        elif max(good) > most:
+            self.wrong((key,), f"whole numbers of at most {most:,} are expected", value=max(good))
         return tuple(dict.fromkeys(good)) or tuple(default)
 
     def flag(self, key: str) -> bool:

@@ -37,6 +37,8 @@ TABLES = {
 _OBJECTIVES = ("auto", "time", "cost")
 #: nodes that are tried where the file names none
 _NODES = (1, 2, 4, 8)
+#: of one kind, and samples of a batch: more than anybody has
+_MOST_NODES, _MOST_BATCH = 20_000, 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +202,7 @@ def _read(toml: TomlFile) -> Request:
         message = "batch and batch_per_gpu are both there" if "batch" in candidates else "the batch is missing"
         candidates.wrong(("batch",) if "batch" in candidates else (), message, expected="batch_per_gpu = [32, 64, 128]")
     strong = "batch" in candidates
-    batches = candidates.counts("batch" if strong else "batch_per_gpu", (32,))
+    batches = candidates.counts("batch" if strong else "batch_per_gpu", (32,), most=_MOST_BATCH)
     most = {
         "nodes": limits.count("nodes") or math.inf,
         "gpus": limits.count("gpus") or math.inf,
@@ -209,7 +211,7 @@ def _read(toml: TomlFile) -> Request:
         "price": limits.quantity("price", "USD/h", math.inf),
     }
     default = tuple(count for count in _NODES if count <= most["nodes"]) or (1,)
-    nodes = candidates.counts("nodes", default)
+    nodes = candidates.counts("nodes", default, most=_MOST_NODES)
     listed = read_prices(prices, instances, catalog, folder)
     _contradictions(limits, most, nodes, batches, instances, catalog, listed)
     request = Request(
@@ -311,7 +313,8 @@ def _contradictions(
 
     def against(key: str, least: float, what: str) -> None:
         if least > most[key]:
-            limits.wrong((key,), f"it leaves no candidate: {what}", value=limits.data.get(key, ""))
+            told = f"it leaves no candidate: {what}"
+            limits.wrong((key,), told, value=limits.data.get(key, ""), expected="a higher limit, or other candidates")
 
     against("nodes", min(nodes), f"the fewest nodes are {min(nodes)}")
     sizes = {name: len(catalog.machine(name).gpus) for name in instances}

@@ -23,6 +23,9 @@ POSITIONS: tuple[Positions, ...] = get_args(Positions)
 
 #: no dimension is larger
 MOST = 10**8
+#: blocks of a model: the deepest that was published has 2,500, and each takes memory and time before anything is run
+MOST_BLOCKS = 10_000
+_BLOCKS = ("layers", "window_layers", "dense_layers", "mtp")
 
 
 class Weight(NamedTuple):
@@ -195,9 +198,10 @@ class Transformer:
         network = ("ffn", "experts", "experts_per_token", "expert_ffn", "shared_experts", "dense_layers", "mtp")
         for key in (*needed, *attention, *network):
             value, least = getattr(self, key), 1 if key in needed else 0
-            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
+            most = MOST_BLOCKS if key in _BLOCKS else MOST
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
                 message = f"a whole number, {least} or more, is expected"
-                yield Problem(message, key=key, value=repr(value), expected=f"{least} to {MOST:,}")
+                yield Problem(message, key=key, value=repr(value), expected=f"{least} to {most:,}")
 
     def _consistency(self) -> Iterator[Problem]:
         if self.heads % (self.kv_heads or self.heads):

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from simperf.calibrate.importers.files import import_file, import_files
-from simperf.calibrate.importers.imported import KINDS, Points, kind_of, read_text
+from simperf.calibrate.importers.imported import KINDS, Points, kind_of, read_measurements
 from simperf.errors import InputError, UnknownNameError
 
 TABLE = "series,nbytes [KiB],time [us]\nsend,4,10\nsend,8,12\n"
@@ -42,7 +42,7 @@ def test_what_cannot_be_read_is_said_with_the_file(tmp_path):
         (broken, "the file is damaged"),
     ):
         with pytest.raises(InputError, match=reason) as caught:
-            read_text(path)
+            read_measurements(path)
         assert caught.value.problems[0].file == str(path)
 
 
@@ -50,7 +50,7 @@ def test_a_gzipped_file_that_was_cut_off_is_read_up_to_there(tmp_path):
     text = "\n".join(f"line {i} of many" for i in range(5000))
     path = tmp_path / "cut.gz"
     path.write_bytes(gzip.compress(text.encode())[:-2000])
-    kept = read_text(path)
+    kept = read_measurements(path)
     assert 1000 < len(kept) < len(text)
     assert text.startswith(kept)
 

@@ -1,0 +1,110 @@
+"""Messages that once said what is wrong and not what would be right, or moved the cursor of a terminal."""
+
+import json
+
+import pytest
+import tomli_w
+
+from simperf.cli import main
+from tests.fuzz import sources
+from tests.fuzz.messages import unhelpful
+
+PROGRAM = '[program]\nuse = "async-chain"\n'
+VARIANT = '[[compare]]\nname = "a"\nset = { %s = 1 }\n'
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def told(here, capsys):
+    """What is said of a command that is refused: with a place, what would be right, and letters alone."""
+
+    def run(*words):
+        assert main(list(words)) == 2
+        err = capsys.readouterr().err
+        assert unhelpful(err, [path.name for path in here.iterdir()], words[1:]) == ("", ""), err
+        assert all(letter.isprintable() or letter == "\n" for letter in err)
+        return err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        (f"{PROGRAM}# one\rother\n", "lines that end as on Unix"),
+        (f"{PROGRAM}[[[[\n", "[table] or [[table]]"),
+        (f"program = 3\n{VARIANT % 'program.n'}", "program as a table with the key n"),
+        (PROGRAM + VARIANT % "'machine.link[0].bandwidth'", "a file with machine.link = [...]"),
+    ],
+)
+def test_scenarios(here, told, text, right):
+    (here / "s.toml").write_bytes(text.encode())
+    assert right in told("check", "s.toml")
+
+
+def test_control_characters_are_written_as_python_does(told):
+    for words in (("--set", "program.\x1b[31m=1"), ("--save", "a\x1b[31m/x.json"), ("--variant", "\x1b[31m")):
+        assert "\\x1b[31m" in told("run", "d2l/async", *words)
+    assert "\\x1b[31m" in told("run", "\x1b[31m.toml")
+
+
+def test_a_whole_number_of_thousands_of_digits_in_an_option(told):
+    assert "--samples': Input should be a whole number of at most 64 bits" in told("run", "x", "--samples", "9" * 5000)
+
+
+def test_a_seed_is_blamed_on_its_option(told):
+    for command in ("run", "limits", "sweep", "compare"):
+        assert "--seed': Input should be less than or equal to" in told(command, "d2l/async", "--seed", "9" * 20)
+
+
+def test_more_channels_than_a_socket_has(told):
+    assert "it must be at most the socket's" in told("run", "d2l/memory-bursts", "--set", "program.channels=99")
+
+
+def test_a_list_in_place_of_a_number_of_a_model(here, told):
+    (model, *_) = sources.sources()["model"]
+    data = model.tree()
+    row = next(row for row in data["ops"] if any(isinstance(one, list) for one in row[3]))
+    one = next(one for one in row[3] if isinstance(one, list)) if row[3] else []
+    one[1] = [[], 1]
+    (here / "m.json").write_text(json.dumps(data, indent=1))
+    assert "a number" in told("zoo", "show", "m.json")
+
+
+def test_a_draw_without_an_end(here, told):
+    model = sources.PROFILE["model"]["frontend.launch"]
+    launch = {**model["constant"]["launch"], "draws": [0.9, float("-inf"), 1.0]}
+    changed = {**sources.PROFILE["model"], "frontend.launch": {**model, "constant": {"launch": launch}}}
+    (here / "p.toml").write_text(tomli_w.dumps({**sources.PROFILE, "model": changed}))
+    assert "draws[1]: a finite number is expected" in told("check", "p.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "right"),
+    [
+        ("t.csv", "size [MiB],time [us],ranks\n", "a row for each point"),
+        ("t.csv", "size [MiB],time [us],ranks\n1,50\n", "as many as headers"),
+        ("n.json", '{"args": ["all_reduce_perf"], "results": [', "the whole of what nccl-tests wrote"),
+        ("t.json", '{"traceEvents": [', "the whole of what the profiler wrote"),
+    ],
+)
+def test_measurements(here, told, name, text, right):
+    (here / name).write_text(text)
+    assert right in told("calibrate", "import", name)
+
+
+def test_a_recording_without_points(here, told):
+    data = sources.sources()["recording"][0].tree()
+    (here / "d.json").write_text(json.dumps({**data, "measurements": []}))
+    assert "simperf calibrate measure" in told("calibrate", "fit", "d.json")
+
+
+def test_a_limit_that_leaves_no_candidate(here, told):
+    plan = {**sources.PLAN, "limits": {"price": "1 USD/h"}}
+    (here / "plan.toml").write_text(tomli_w.dumps(plan))
+    assert "a higher limit, or other candidates" in told("plan", "plan.toml")
