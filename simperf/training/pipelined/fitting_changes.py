@@ -14,6 +14,7 @@ from simperf.layout.layout import Sharding
 from simperf.memory import DRIVER, StageMemory
 from simperf.training.pipelined.division import divide, pacing_of
 from simperf.training.pipelined.stage_memory import libraries_of, work_memory
+from simperf.training.pipelined.work import StepWork
 from simperf.training.replica import Dimensions
 from simperf.training.strategies import ModelParallel
 from simperf.units import format_quantity
@@ -23,7 +24,7 @@ __all__ = ["Change", "Divided", "changes_that_fit", "refuse_what_does_not_fit"]
 
 #: changes that are told
 MOST_TOLD = 4
-#: micro-batches for each chunk of a pipeline from which on no more is held at a time
+#: micro-batches for each chunk of a pipeline from which on most schedules hold no more at a time
 _ENOUGH = 4
 
 
@@ -56,17 +57,24 @@ class Divided:
         InputError
             What does not divide.
         """
-        work = divide(self.model, self.layout, self.strategy, self.batch)
-        libraries = libraries_of(self.model.kernels)
-        pacing = pacing_of(self.layout, self.strategy)
-        return work_memory(work, self.layout, pacing, libraries=libraries, architecture=self.architecture)
+        return self._held(self._work())
 
     def peak(self) -> float:
-        """Most that a rank of any stage holds [B]."""
+        """Most that a rank of any stage holds [B]; found with few micro-batches where no more are held at a time."""
         together = self.layout.dp * self.strategy.microbatch
         enough = _ENOUGH * self.layout.pp * self.strategy.chunks * together
-        short = replace(self, batch=enough) if self.batch > enough and self.batch % together == 0 else self
-        return max(one.peak.total for one in short.memory())
+        if self.batch > enough and self.batch % together == 0:
+            work = replace(self, batch=enough)._work()
+            if max(work.plan.in_flight) < work.plan.microbatches * work.plan.chunks:
+                return max(one.peak.total for one in self._held(work))
+        return max(one.peak.total for one in self.memory())
+
+    def _work(self) -> StepWork:
+        return divide(self.model, self.layout, self.strategy, self.batch)
+
+    def _held(self, work: StepWork) -> tuple[StageMemory, ...]:
+        libraries, pacing = libraries_of(self.model.kernels), pacing_of(self.layout, self.strategy)
+        return work_memory(work, self.layout, pacing, libraries=libraries, architecture=self.architecture)
 
 
 class Change(NamedTuple):
