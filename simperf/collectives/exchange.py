@@ -54,7 +54,8 @@ def exchange_channels(placed: PlacedPlan, name: str, nbytes: float, rows: Sequen
         counts = Counter(resource for hop in hops for resource in hop.resources)
         together = math.gcd(*counts.values()) or 1
         latency = transport.start + max(map(transport.latency, hops))
-        cap = min(transport.most(hop, 0) for hop in hops)
+        # what a send gets of a link is found on the network, not by the pace of an even exchange (`Transport.caps`)
+        cap = min(transport.cap, *(hop.cap * transport.connections for hop in hops))
         flows.append(ChannelFlow(latency, together * share * nbytes / transport.efficiency, together * cap))
         drawn.append({resource: count // together for resource, count in counts.items()})
     capacity = placed.placement.machine.resources

@@ -77,3 +77,16 @@ def test_a_ring_sends_to_the_next_rank_only():
     wire = 16e6 / choice.transport.efficiency
     for out in (True, False):
         assert of_gpus(moved(channels), choice.placement.nodes, out=out) == pytest.approx([wire] * 4)
+
+
+def test_a_send_to_the_next_rank_has_its_links_alone():
+    """However many ranks there are, whose exchanges with each other would share the adapters."""
+    from simperf.collectives.executors.channel_flows import play_channels
+
+    fabric = {"type": "rail", "link": "infiniband-hdr", "switch": "infiniband-hdr-switch"}
+    for count in (2, 4):
+        built = build_machine({**TWO, "count": count, "fabric": fabric}, Catalog.load())
+        choice = Tuner(built, built.gpus[::8], "all-to-all").best(count * 256e6)
+        channels = exchange_channels(choice.placed, "send-recv", 256e6)
+        rate = min(one.capacity for one in channels.classes)
+        assert play_channels(channels, count).time == pytest.approx(256e6 / rate, rel=0.02)
