@@ -1,7 +1,4 @@
-"""Bytes and texts of files that people name: regular files alone, within a size, packed ones within the same size.
-
-Where keys of TOML stand in a text is found here, too.
-"""
+"""Bytes and texts of files that people name: regular files alone, within a size, packed ones within the same size."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ import re
 import stat
 import zlib
 from difflib import get_close_matches
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,23 +17,11 @@ __all__ = [
     "decode",
     "has_many_parts",
     "is_packed",
-    "key_lines",
     "read_bytes",
     "read_text",
     "refuse_irregular",
     "unpacked",
 ]
-
-Key = tuple[str | int, ...]
-
-#: what a file that is valid consists of; each alternative begins with another letter, so that none is read twice
-_TOKEN = re.compile(
-    r'"""(?:\\.|[^\\])*?"{3,5}'
-    r"|'''.*?'{3,5}"
-    r'|"(?:\\.|[^"\\\n])*"'
-    r"|'[^'\n]*'|#[^\n]*|[^\s\"'#\[\]{}=,.]+|\S|\n",
-    re.DOTALL,
-)
 
 _MIB = 1024 * 1024
 #: bytes of a file, unpacked, unless its reader says less [B]
@@ -89,7 +73,13 @@ def read_bytes(
 
 
 def read_text(
-    path: str | os.PathLike[str], *, most: int = MOST_BYTES, unpack: bool = False, log: bool = False, expected: str = ""
+    path: str | os.PathLike[str],
+    *,
+    most: int = MOST_BYTES,
+    unpack: bool = False,
+    log: bool = False,
+    what: str = "",
+    expected: str = "",
 ) -> str:
     """The content of a regular file of UTF-8; a mark at its beginning is left out.
 
@@ -99,7 +89,9 @@ def read_text(
         As in `read_bytes`.
     log : bool
         Whether the file is one that a program writes as it runs: what is there of a packed one that breaks off is read,
-        and a question mark takes the place of what is no UTF-8 or would move a terminal's cursor.
+        and U+FFFD takes the place of what is no UTF-8 or would move a terminal's cursor.
+    what : str
+        As in `decode`.
 
     Raises
     ------
@@ -107,7 +99,7 @@ def read_text(
         It cannot be read, is empty, or is no text.
     """
     raw = read_bytes(path, most=most, unpack=unpack, whole=not log, expected=expected)
-    text = decode(raw, os.fspath(path), exact=not log, expected=expected)
+    text = decode(raw, os.fspath(path), what=what, exact=not log, expected=expected)
     return _LOGGED.sub("\ufffd", text) if log else text
 
 
@@ -151,12 +143,11 @@ def _content(name: str, most: int, expected: str) -> bytes:
         raise InputError(Problem("no such file", file=name, expected=_similar(name) or expected)) from None
     except OSError as error:
         if os.path.isdir(name):
-            raise InputError(_no_file(name, "a directory", expected)) from None
+            _refuse_kind(name, stat.S_IFDIR, expected)
         raise InputError(Problem(f"cannot be read: {error.strerror}", file=name, expected=expected)) from None
     try:
         found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
-            raise InputError(_no_file(name, next((k for is_, k in _KINDS if is_(found.st_mode)), "no file"), expected))
+        _refuse_kind(name, found.st_mode, expected)
         if found.st_size > most:
             raise InputError(_too_large(name, f"the file has {found.st_size / _MIB:.0f} MiB", most, expected))
         with os.fdopen(handle, "rb", closefd=False) as stream:
@@ -185,14 +176,17 @@ def refuse_irregular(path: str | os.PathLike[str], *, expected: str = "") -> Non
         found = os.stat(name).st_mode
     except (OSError, ValueError):
         return  # there is none, and whoever opens it says so
-    if not stat.S_ISREG(found):
-        raise InputError(_no_file(name, next((kind for is_, kind in _KINDS if is_(found)), "no file"), expected))
+    _refuse_kind(name, found, expected)
 
 
-def _no_file(name: str, kind: str, expected: str) -> Problem:
+def _refuse_kind(name: str, mode: int, expected: str) -> None:
+    """Refuse what the system's `mode` of a file says is no regular one."""
+    if stat.S_ISREG(mode):
+        return
+    kind = next((kind for is_, kind in _KINDS if is_(mode)), "no file")
     wanted = "a file in it" if kind == "a directory" else "a regular file"
     told = f"{wanted}: {expected}" if expected else wanted
-    return Problem(f"this is {kind}, not a file", file=name, expected=told)
+    raise InputError(Problem(f"this is {kind}, not a file", file=name, expected=told))
 
 
 def _too_large(name: str, message: str, most: int, expected: str) -> Problem:
@@ -275,119 +269,3 @@ def _similar(name: str) -> str:
 def has_many_parts(text: str, most: int) -> bool:
     """Whether a text of brackets and commas may hold more than `most` values."""
     return text.count(",") + text.count("[") + text.count("{") > most
-
-
-@lru_cache(maxsize=8)
-def key_lines(text: str) -> dict[Key, int]:
-    """Line of every key and of every entry of a list; keys inside inline tables share their parent's.
-
-    Parameters
-    ----------
-    text : str
-        Valid TOML.
-
-    Returns
-    -------
-    dict of tuple to int
-    """
-    reader = _Reader()
-    line = 1
-    for match in _TOKEN.finditer(text):
-        token = match.group()
-        reader.take(token, line)
-        line += token.count("\n")
-    return reader.lines
-
-
-class _Reader:
-    """Goes from token to token: at the beginning of a statement, in a header, in a key, or in a value."""
-
-    def __init__(self) -> None:
-        self.lines: dict[Key, int] = {}
-        self._counts: dict[Key, int] = {}
-        self._table: Key = ()
-        self._parts: list[str] = []
-        self._place = "begin"
-        self._header = 0
-        self._open: list[str] = []
-        self._path: Key = ()
-        self._index, self._wanted = 0, False
-
-    def take(self, token: str, line: int) -> None:
-        """Read one token."""
-        if token[0] == "#":
-            return
-        if token == "\n":
-            if not self._open:
-                self._place, self._parts = "begin", []
-        elif self._place == "begin":
-            self._begin(token)
-        elif self._place == "header":
-            self._in_header(token, line)
-        elif self._place == "key":
-            self._in_key(token, line)
-        else:
-            self._in_value(token, line)
-
-    def _begin(self, token: str) -> None:
-        if token == "[":
-            self._place, self._header = "header", 1
-        else:
-            self._place, self._parts = "key", [_name(token)]
-
-    def _in_header(self, token: str, line: int) -> None:
-        if token == "[":
-            self._header = 2
-        elif token == "]":
-            if self._parts:
-                self._enter(line)
-            self._parts = []
-        elif token != ".":
-            self._parts.append(_name(token))
-
-    def _enter(self, line: int) -> None:
-        """A header is read."""
-        table: Key = ()
-        for part in self._parts[:-1]:
-            table = (*table, part)
-            self.lines.setdefault(table, line)
-            if table in self._counts:
-                table = (*table, self._counts[table])
-        table = (*table, self._parts[-1])
-        self.lines.setdefault(table, line)
-        if self._header == 2:
-            self._counts[table] = self._counts.get(table, -1) + 1
-            table = (*table, self._counts[table])
-            self.lines.setdefault(table, line)
-        self._table = table
-
-    def _in_key(self, token: str, line: int) -> None:
-        if token != "=":
-            if token != ".":
-                self._parts.append(_name(token))
-            return
-        path = self._table
-        for part in self._parts:
-            path = (*path, part)
-            self.lines.setdefault(path, line)
-        self._place, self._path, self._index, self._wanted = "value", path, 0, False
-
-    def _in_value(self, token: str, line: int) -> None:
-        if token in ("]", "}"):
-            del self._open[-1:]
-            return
-        if self._wanted and self._open == ["["]:
-            self.lines.setdefault((*self._path, self._index), line)
-            self._index, self._wanted = self._index + 1, False
-        if token in ("[", "{"):
-            self._open.append(token)
-            self._wanted = self._open == ["["]
-        elif token == "," and self._open == ["["]:
-            self._wanted = True
-
-
-def _name(token: str) -> str:
-    """The name that a part of a key is."""
-    if token[0] == '"':
-        return re.sub(r"\\(.)", r"\1", token[1:-1])
-    return token[1:-1] if token[0] == "'" else token

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from simperf.errors import CONTROL, InputError, Problem
-from simperf.file_bytes import decode, has_many_parts, key_lines, read_bytes
+from simperf.file_bytes import has_many_parts, read_text
 
 __all__ = [
     "DEEPEST",
@@ -42,7 +42,7 @@ _MOST_VALUES = 250_000
 #: tables and lists in one another
 DEEPEST = 64
 #: how what a terminal would obey may be written in TOML and JSON; and problems with it that are told of one file
-_OBEYED = re.compile(r"[\x7f-\x9f]|\\(?:[bfr]|(?:u|U0000)00(?:[01]|7[fF]|[89]))")
+_OBEYED = re.compile(r"[\x7f-\x9f]|\\(?:[bfre]|(?:x|u00|U000000)(?:[01]|7[fF]|[89]))")
 _MOST_TOLD = 10
 #: what a newcomer most often meant, by what tomllib says
 _HINTS = {
@@ -90,6 +90,8 @@ class TomlFile:
 
     def line(self, key: tuple[str | int, ...]) -> int:
         """Line of a key path such as ``("machine", "link", 2, "bandwidth")``; nearest parent if absent."""
+        from simperf.toml_lines import key_lines  # for problems alone
+
         lines = key_lines(self.text)
         while key:
             if key in lines:
@@ -140,7 +142,7 @@ def read_toml(path: str | os.PathLike[str], *, bounded: bool = True) -> TomlFile
     """
     name = os.fspath(path)
     wanted = "a TOML file; see `simperf scenarios list`"
-    text = decode(read_bytes(name, most=MOST_TOML_BYTES, expected=wanted), name, expected=wanted)
+    text = read_text(name, most=MOST_TOML_BYTES, expected=wanted)
     if text.lstrip().startswith("{"):
         expected = "a TOML file; `simperf show` prints a saved result"
         raise InputError(Problem("this is JSON, not TOML", file=name, line=1, expected=expected))

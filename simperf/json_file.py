@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from simperf.errors import InputError, Problem
-from simperf.file_bytes import decode, has_many_parts, read_bytes
+from simperf.file_bytes import has_many_parts, read_text
 from simperf.files import DEEPEST, TomlFile, control_characters, dotted, is_deeper
 
 __all__ = ["MOST_VALUES", "JsonFile", "parse_json", "read_json"]
@@ -58,9 +58,7 @@ def read_json(
         characters that a terminal would obey.
     """
     name = os.fspath(path)
-    text = decode(
-        read_bytes(name, most=_MOST_BYTES, unpack=True, expected=expected), name, what=what, expected=expected
-    )
+    text = read_text(name, most=_MOST_BYTES, unpack=True, what=what, expected=expected)
     return parse_json(text, name, what=what, expected=expected, finite=finite)
 
 

@@ -118,7 +118,7 @@ def _play(
     recorder = Recorder() if record else None
     most = None if scenario.force else MOST_EVENTS
     if most is not None and scenario.program.events(scenario.parameters) > most:
-        from simperf.programs.preflight import refuse_excess
+        from simperf.programs.event_limit import refuse_excess
 
         refuse_excess(scenario.program, scenario.parameters, most)
     depth = scenario.frontend.depth

@@ -14,7 +14,6 @@ from simperf.analysis.check import Check
 from simperf.analysis.limits import busiest, utilisation
 from simperf.analysis.regime import regime
 from simperf.answer import TIME
-from simperf.report.data import FailedRun, comparison_document, result_document, to_csv, to_json
 from simperf.report.phrases import against, answer_note, answer_words, limit_words
 from simperf.report.terminal import bar, columns, to_text, unicode_output
 from simperf.results import Result
@@ -25,7 +24,9 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["COLORS", "FailedRun", "Format", "comparison_view", "format_comparison", "format_result", "result_view"]
+    from simperf.report.data import FailedRun
+
+__all__ = ["COLORS", "Format", "comparison_view", "format_comparison", "format_result", "result_view"]
 
 Format = Literal["table", "json", "csv"]
 
@@ -71,10 +72,10 @@ def format_result(
     width, color
         As in `simperf.report.terminal.to_text`, for tables.
     """
-    if format == "json":
-        return to_json(result_document(result, checks))
-    if format == "csv":
-        return to_csv([result], {0: checks})
+    if format != "table":
+        from simperf.report.data import result_document, to_csv, to_json
+
+        return to_json(result_document(result, checks)) if format == "json" else to_csv([result], {0: checks})
     return to_text(result_view(result, checks), width=width, color=color)
 
 
@@ -92,10 +93,10 @@ def format_comparison(
     `checks` by position; `differences` as `simperf.study.compare.differences` finds them; the rest as in
     `format_result`.
     """
-    if format == "json":
-        return to_json(comparison_document(results, checks))
-    if format == "csv":
-        return to_csv(results, checks)
+    if format != "table":
+        from simperf.report.data import comparison_document, to_csv, to_json
+
+        return to_json(comparison_document(results, checks)) if format == "json" else to_csv(results, checks)
     return to_text(comparison_view(results, checks, differences), width=width, color=color)
 
 
@@ -251,7 +252,7 @@ def comparison_view(
         first = any(result is one for one in best)
         row = [Text(result.name, style="bold" if first else "")]
         row += [Text(values[index]) for values in differing.values()]
-        if isinstance(result, FailedRun):
+        if not isinstance(result, Result):
             row += [Text("failed", style="bold red"), *[Text("-")] * (3 + bool(metric) - tight)]
         else:
             told, time = Text(against(ranking, next(places))), Text(format_quantity(result.time, "s"))
@@ -268,7 +269,7 @@ def comparison_view(
         parts[:0] = [*_titled("What differs", _differing(results, differences))[1:], Text("")]
     if len(good) > 1 and ranking.headline:
         parts[:0] = [Text(ranking.headline, style="bold"), Text("")]
-    failures = [f"{result.name}: {result.error}" for result in results if isinstance(result, FailedRun)]
+    failures = [f"{result.name}: {result.error}" for result in results if not isinstance(result, Result)]
     misses = [f"{each.name}: {miss}" for i, each in enumerate(results) for miss in checks.get(i, ()) if not miss.ok]
     for title, lines in (("Failed", failures), ("Not as expected", misses)):
         if lines:

@@ -293,6 +293,7 @@ class _Loader:
         head, names = data.get("scenario"), set[str]()
         source = str(head.get("source", "")) if isinstance(head, dict) else ""
         found: list[Scenario] = []
+        told = {problem.key for problem in problems}
         for index, row in enumerate(rows if isinstance(rows, list) else []):
             at: Key = ("compare", index)
             table = read_table(VariantTable, row, toml, at, problems)
@@ -303,7 +304,9 @@ class _Loader:
             wrong: list[Problem] = []
             read_expectations(table.expect, toml, (*at, "expect"), wrong, source=source)
             read_expectations(table.measured, toml, (*at, "measured"), wrong, measured=True)
-            overrides = variant_overrides(table.set, (*at, "set"), toml, wrong)
+            given = variant_overrides(table.set, (*at, "set"), toml, wrong)
+            # below a value that is wrong itself nothing can be set
+            overrides = [one for one in given if told.isdisjoint(dotted(one.path[:n]) for n in range(1, len(one.path)))]
             changed, layered = apply(data, toml, overrides, wrong)
             wrong += _odd(changed, (), layered)
             problems += wrong

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from simperf.errors import InputError
+from simperf.file_bytes import read_bytes
 from simperf.hardware import Catalog
 from simperf.study.journal import LONGEST_ROW, canonical
 
@@ -103,8 +104,17 @@ def folder_hash(data: Mapping[str, Any], folder: str, *, named: Iterable[str] = 
     files = own_files(data, folder, named=named)
     digest = hashlib.sha256()
     for path in files:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+        digest.update(path.name.encode() + b"\0" + _content(path) + b"\0")
     return digest.hexdigest() if files else ""
+
+
+def _content(path: Path) -> bytes:
+    """What a file holds; of one that no run can read, as it is too large or locked, its size and time stand for it."""
+    try:
+        return read_bytes(path)
+    except InputError:
+        state = path.stat()
+        return f"{state.st_size} {state.st_mtime_ns}".encode()
 
 
 def _table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:

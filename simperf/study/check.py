@@ -94,7 +94,8 @@ def _what(path: str) -> str:
     """What a file is, by its format, its kind or its keys."""
     if path.endswith((".json", ".json.gz")):
         return _what_json(path)
-    data = read_toml(path).data
+    toml = read_toml(path)
+    data = toml.data
     if "program" in data:
         return "a scenario"
     if "kind" in data:
@@ -103,6 +104,11 @@ def _what(path: str) -> str:
         return "a model"
     if not data.keys().isdisjoint((*DIMENSIONS, "sharding")):
         return "a layout"
+    if "plan" not in data and isinstance(data.get("title"), str):  # a scenario has none at its top
+        message = "this is the file of a part, and it does not say of which kind"
+        raise InputError(
+            toml.problem((), message, expected='kind = "gpu", or another of ' + ", ".join((*KINDS, "stack")))
+        )
     return "a plan" if "plan" in data else "a scenario"
 
 

@@ -101,7 +101,7 @@ def make_tasks(
     ]
     runs = len(points) * (1 + samples)
     if runs * MOST_EVENTS > MOST_TOTAL and not scenario.force:
-        refuse_total(runs, _events(tasks))
+        refuse_total(runs, _events(tasks), option="--vary, --samples" if samples else "--vary")
     return tasks
 
 

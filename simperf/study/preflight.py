@@ -84,17 +84,15 @@ def refuse_runs(points: int, samples: int, *, force: bool = False, key: str = "r
         raise InputError(Problem(message, file="--samples", expected=expected))
 
 
-def refuse_kept(events: Sequence[float], most: float, *, force: bool = False) -> None:
+def refuse_kept(events: Sequence[float], most: float) -> None:
     """Refuse runs whose timelines, which are kept together, have more events than one run may have.
 
     Parameters
     ----------
     events : sequence of float
-        Of each run, about.
+        Of each run whose scenario has no ``run.force``, about.
     most : float
         Events.
-    force : bool
-        The scenarios' ``run.force``.
 
     Raises
     ------
@@ -102,14 +100,14 @@ def refuse_kept(events: Sequence[float], most: float, *, force: bool = False) ->
         With the number, and what to change.
     """
     total = math.fsum(events)
-    if total > most and not force:
+    if total > most:
         told = f"{len(events):,} runs would play about {total:.3g} events"
         message = f"{told}, and timelines of more than {most:.3g} are not kept at once"
         expected = "fewer runs, or shorter ones; simperf sweep --fast, which keeps none; or --force (run.force = true)"
         raise InputError(Problem(message, file="compare", expected=expected))
 
 
-def refuse_total(runs: int, events: float, *, force: bool = False) -> None:
+def refuse_total(runs: int, events: float, *, force: bool = False, option: str = "--samples") -> None:
     """Refuse a study whose runs play too many events together.
 
     Parameters
@@ -120,6 +118,8 @@ def refuse_total(runs: int, events: float, *, force: bool = False) -> None:
         Of one run, about.
     force : bool
         The scenario's ``run.force``.
+    option : str
+        What asks for so many.
 
     Raises
     ------
@@ -130,4 +130,4 @@ def refuse_total(runs: int, events: float, *, force: bool = False) -> None:
     if total > MOST_TOTAL and not force:
         message = f"{runs:,} runs of about {events:.3g} events are {total:.3g} events, more than {MOST_TOTAL:.3g}"
         expected = f"{int(MOST_TOTAL / events):,} runs, or shorter ones; or --force (run.force = true)"
-        raise InputError(Problem(message, file="--vary, --samples", expected=expected))
+        raise InputError(Problem(message, file=option, expected=expected))

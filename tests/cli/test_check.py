@@ -226,3 +226,13 @@ def test_a_folder_that_is_not_there_or_has_no_effect_is_refused(simperf, tmp_pat
     code, _, err = simperf("check", "d2l/async", "--folder", tmp_path)
     assert code == 2
     assert "--folder: d2l/async is a scenario, which names no part of a folder" in err
+
+
+def test_a_part_without_its_kind_is_told_so(simperf, tmp_path):
+    part = tmp_path / "mine.toml"
+    part.write_text('title = "A cable"\nrate = "1 GB/s"\n')
+    code, _, err = simperf("check", part)
+    assert code == 2
+    assert f"{part}:1: this is the file of a part" in err
+    assert 'kind = "gpu"' in err
+    assert "unknown table" not in err

@@ -10,8 +10,8 @@ from simperf.collectives.effort import Effort
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError, ProgramError
 from simperf.programs import PROGRAMS
+from simperf.programs.event_limit import refuse_excess
 from simperf.programs.parameters import uncounted
-from simperf.programs.preflight import refuse_excess
 from simperf.training.replica import Layers
 from simperf.training.servers.placement import place_keys
 

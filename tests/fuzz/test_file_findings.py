@@ -8,9 +8,10 @@ import pytest
 
 from simperf.cli import main
 from simperf.errors import InputError
-from simperf.file_bytes import key_lines, unpacked
+from simperf.file_bytes import unpacked
 from simperf.files import read_toml
 from simperf.json_file import parse_json
+from simperf.toml_lines import key_lines
 
 _PATIENCE = 10.0  # on a computer that has other things to do [s]
 

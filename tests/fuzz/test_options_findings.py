@@ -31,8 +31,7 @@ def refused(capsys):
 @pytest.mark.parametrize("words", [("run", "--set"), ("sweep", "--vary"), ("limits", "--vary"), ("limits", "--flip")])
 def test_values_of_endless_nesting(refused, words, value):
     err = refused(words[0], "d2l/async", words[1], f"program.n={value}")
-    assert words[1] in err or "--vary" in err
-    assert "program.n" in err
+    assert err.startswith(f"error: {words[1]}: program.n: ")
     assert "depth of more than 64" in err
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from simperf.analysis.check import check
 from simperf.engine.recorder import Span
-from simperf.report.data import comparison_document, result_document, to_json
-from simperf.report.tables import FailedRun, format_comparison, format_result
+from simperf.report.data import FailedRun, comparison_document, result_document, to_json
+from simperf.report.tables import format_comparison, format_result
 from simperf.report.terminal import bar
 from simperf.results import Metric, OperationUse, ResourceUse, Result
 

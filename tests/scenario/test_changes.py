@@ -89,6 +89,12 @@ def test_all_that_is_wrong_is_said_at_once():
     assert len(caught.value.problems) == 2
 
 
+def test_a_table_that_is_none_is_told_once_and_not_of_each_variant():
+    with pytest.raises(InputError) as caught:
+        simperf.run("d2l/async", set=["execution=unlimited"])
+    assert [(one.file, one.key) for one in caught.value.problems] == [("--set", "execution")]
+
+
 def test_what_a_run_finds_wrong_is_placed_where_it_was_given(tmp_path):
     with pytest.raises(InputError, match=r"^set: program\.algorithm: unknown all-reduce algorithm 'rng'"):
         simperf.run("d2l/sync-160mb", set={"program.algorithm": "rng"})

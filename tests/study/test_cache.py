@@ -1,6 +1,9 @@
 """Rows from the cache, and machines that are kept: not when a file that they were made of has changed."""
 
+import tracemalloc
+
 from simperf import load_scenario, make_scenario
+from simperf.file_bytes import MOST_BYTES
 from simperf.hardware import Catalog
 from simperf.study.cache import folder_hash, own_files
 from simperf.study.planning.candidates import _step_bound
@@ -25,6 +28,20 @@ use = "sends"
 source = "n0"
 target = "n1"
 """
+
+
+def test_a_large_file_beside_a_program_is_not_taken_into_memory(tmp_path):
+    (tmp_path / "own.py").write_text("")
+    large, data = tmp_path / "large.json", {"program": {"python": "own.py:work"}}
+    with large.open("wb") as stream:
+        stream.truncate(2 * MOST_BYTES)
+    tracemalloc.start()
+    first = folder_hash(data, str(tmp_path))
+    assert tracemalloc.get_traced_memory()[1] < MOST_BYTES
+    tracemalloc.stop()
+    with large.open("ab") as stream:
+        stream.truncate(3 * MOST_BYTES)
+    assert folder_hash(data, str(tmp_path)) != first
 
 
 def test_files_that_a_scenario_names_are_its_own(tmp_path):

@@ -38,7 +38,7 @@ _WAITS = 0.15
 #: relative width of an interval that is not worth its place in a table [1]
 _NARROW = 2e-3
 #: candidates, and their nodes together, that are simulated: two minutes, as each takes 40 ms and 2 ms a node
-_MOST_SIMULATED, _MOST_NODES = 2_500, 50_000
+_MOST_SIMULATED, _MOST_TOGETHER = 2_500, 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +273,7 @@ def _refuse_excess(request: Request, kept: Sequence[Configuration]) -> None:
     nodes = sum(choice.nodes for choice in kept)
     for number, most, what, key in (
         (len(kept), _MOST_SIMULATED, "candidates would be simulated", ()),
-        (nodes, _MOST_NODES, f"nodes would be simulated, of {len(kept):,} candidates together", ("nodes",)),
+        (nodes, _MOST_TOGETHER, f"nodes would be simulated, of {len(kept):,} candidates together", ("nodes",)),
     ):
         if number > most and not request.force:
             expected = "fewer of them, or [limits] that rule some out; or --force (plan.force = true)"
