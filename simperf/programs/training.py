@@ -89,11 +89,14 @@ KERNELS = Section.of(
 _DIVIDED = Section.of(
     LayerKernels,
     *("gradient_accumulation", "placeholders", "gradient_overlap", "cross_entropy", "expert_products"),
+    *("projections", "gathered_inputs"),
     rotary_kernels="rotary",
     activation_kernels="activation",
     residual_kernels="residual",
     bias_kernels="bias",
     gradient_precision="gradients",
+    product_precision="products",
+    recomputed_part="recomputed",
 )
 _LAYERS = Section.of(
     Layers,

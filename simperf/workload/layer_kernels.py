@@ -46,7 +46,8 @@ class LayerKernels:
         of queries, keys and values: added by the matrix product, or by a kernel of its own
     cross_entropy : str
         over the vocabulary: three kernels and two all-reduces; two kernels and a gather, which leave the gradient in
-        place of the logits, as in Transformer Engine; or a kernel for each operation and three all-reduces
+        place of the logits, as in Transformer Engine; PyTorch's logarithm of the softmax in fp32; or a kernel for each
+        operation and three all-reduces
     gradients : str
         precision of the buffer that the gradients of all micro-batches are added up in
     gradient_accumulation : str
@@ -58,6 +59,15 @@ class LayerKernels:
         backward: a tensor-parallel collective runs beside the matrix product that does not need it, or alone
     expert_products : str
         matrix products of a rank's experts: one kernel for all, or one after the other
+    projections : str
+        of queries, keys and values, and of the gate and its partner: one product, or a product for each matrix
+    products : str
+        precision of the blocks' products: that of weights, or float8, to which operands are cast with a scale for each
+        tensor, found in a pass before
+    gathered_inputs : str
+        what tensor-parallel ranks gather for a product is gathered again for its backward pass, or kept
+    recomputed : str
+        of a layer that is computed again: the whole, or up to the last tensor that its backward pass needs
     """
 
     attention: Literal["flash", "fused-softmax", "unfused"] = "flash"
@@ -68,12 +78,16 @@ class LayerKernels:
     activation: Literal["fused", "unfused"] = "unfused"
     residual: Literal["fused", "unfused"] = "unfused"
     bias: Literal["fused", "unfused"] = "fused"
-    cross_entropy: Literal["fused", "in-place", "unfused"] = "unfused"
+    cross_entropy: Literal["fused", "in-place", "log-softmax", "unfused"] = "unfused"
     gradients: Literal["as-weights", "fp32"] = "as-weights"
     gradient_accumulation: Literal["fused", "unfused"] = "unfused"
     placeholders: Literal["none", "by-shape"] = "none"
     gradient_overlap: Literal["beside", "alone"] = "beside"
     expert_products: Literal["together", "each"] = "together"
+    projections: Literal["joined", "separate"] = "joined"
+    products: Literal["as-weights", "float8"] = "as-weights"
+    gathered_inputs: Literal["again", "kept"] = "again"
+    recomputed: Literal["whole", "needed"] = "whole"
 
     @property
     def library(self) -> str:

@@ -296,7 +296,7 @@ def test_gradients_of_weights_that_every_rank_has():
         ({"tp": 0}, "tp", ""),
         ({"microbatch": 0}, "microbatch", ""),
         ({"sequence_parallel": True}, "sequence_parallel", "tp above 1"),
-        ({"recompute": "fully"}, "recompute", "none, selective, full"),
+        ({"recompute": "fully"}, "recompute", "none, selective, selective-op, full"),
         ({"precision": "fp8"}, "precision", "bf16"),
         ({"scattered": True}, "scattered", "false"),
     ],

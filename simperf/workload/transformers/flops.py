@@ -14,9 +14,10 @@ from simperf.workload.transformers.dimensions import Transformer
 
 __all__ = ["RECOMPUTATIONS", "Recomputation", "attention_flops", "forward_flops", "step_flops"]
 
-Recomputation = Literal["none", "selective", "full"]
+Recomputation = Literal["none", "selective", "selective-op", "full"]
 
-#: what is computed again in the backward pass: nothing; the products of attention; each layer
+#: what is computed again in the backward pass: nothing; the products of attention; all but attention and every other
+#: matrix product, as by the policy "op" of pytorch/torchtitan; each layer
 RECOMPUTATIONS: tuple[Recomputation, ...] = get_args(Recomputation)
 
 
@@ -70,8 +71,20 @@ def step_flops(model: Transformer, *, causal: bool = False, recompute: Recomputa
         expected = ", ".join(RECOMPUTATIONS)
         raise InputError(Problem(message, key="recompute", value=str(recompute), expected=expected))
     forward = forward_flops(model, causal=causal)
-    again = {"none": 0.0, "selective": attention_flops(model, causal=causal), "full": forward - _head(model)}
+    again = {
+        "none": 0.0,
+        "selective": attention_flops(model, causal=causal),
+        "selective-op": 2.0 * model.sequence * _products_again(model),
+        "full": forward - _head(model),
+    }
     return 3.0 * forward + again[recompute]
+
+
+def _products_again(model: Transformer) -> int:
+    """Weights of the blocks' matrices that selective recomputation by operation multiplies with again."""
+    names = (".k.weight", ".o.weight", *((".up.weight",) if model.gated else ()))
+    block = sum(one.elements for one in model.block_weights("block") if one.name.endswith(names))
+    return model.layers * block
 
 
 def _head(model: Transformer) -> float:

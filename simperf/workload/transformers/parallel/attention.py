@@ -87,7 +87,8 @@ class Attention:
         """Of queries, keys and values together."""
         sizes, model = self.sizes, self.sizes.model
         whole = sizes.queries + 2 * sizes.keys
-        return (Linear("qkv", sizes.hidden, whole, sizes, self.kernels, bias=model.bias or model.qkv_bias),)
+        bias, parts = model.bias or model.qkv_bias, (sizes.queries, sizes.keys, sizes.keys)
+        return (Linear("qkv", sizes.hidden, whole, sizes, self.kernels, bias=bias, parts=parts),)
 
     def forward(self, record: PassRecord, x: str) -> None:
         """Operations from the norm's output to ``attention.output``."""

@@ -13,7 +13,7 @@ from simperf.workload.transformers.parallel.experts import Mixture
 from simperf.workload.transformers.parallel.latent import LatentAttention
 from simperf.workload.transformers.parallel.linear import Linear, accumulated
 from simperf.workload.transformers.parallel.network import FeedForward
-from simperf.workload.transformers.parallel.operations import each, norm_back, norm_forward, statistics
+from simperf.workload.transformers.parallel.operations import SINGLE, each, norm_back, norm_forward, statistics
 from simperf.workload.transformers.parallel.record import PassRecord
 from simperf.workload.transformers.parallel.sizes import RankSizes
 from simperf.workload.transformers.passes import Kept, LayerPasses
@@ -91,14 +91,14 @@ class Block:
         forward = PassRecord(held=[Kept("input", sizes.local)])
         self._forward(forward)
         peak = forward.peak
-        kept = forward.kept(self._kept)
+        kept = self._saved if self.recompute == "selective-op" else forward.kept(self._kept)
         backward = PassRecord(held=kept)
         gradient = "output.gradient"
         backward.hold(gradient, sizes.local)
-        if self.recompute == "full":
-            backward.again("again.")
-            self._forward(backward)
-            backward.free("output")
+        if self.recompute in ("full", "selective-op"):
+            backward.free(*(one.name for one in kept if one.name != "input"))
+            backward.again("again.", self._shares if self.recompute == "selective-op" else None)
+            self._forward_again(backward)
             backward.again("")
         self._backward(backward, gradient)
         backward.end()
@@ -152,7 +152,8 @@ class Block:
         inside = [one for one in self._attention.kept if self.recompute == "none" or one not in self._attention.core]
         masks = ("residual1.mask", "residual2.mask") if self.sizes.model.dropout else ("", "")
         network = [*second.kept, *self._network.kept, masks[1]]
-        return tuple(one for one in ("input", *first.kept, *inside, masks[0], "middle", *network) if one)
+        gathered = ("qkv.gathered", "up.gathered")
+        return tuple(one for one in ("input", *first.kept, *inside, masks[0], "middle", *network, *gathered) if one)
 
     @property
     def _placeholders(self) -> tuple[Kept, ...]:
@@ -166,6 +167,50 @@ class Block:
         self._attention.forward(record, first.forward(record))
         self._residual(record, 1, self._projection.forward(record, "attention.output"), "middle")
         self._residual(record, 2, self._network.forward(record, second.forward(record)), "output")
+
+    def _forward_again(self, record: PassRecord) -> None:
+        """Operations from ``input`` to what the backward pass reads."""
+        network = self._network
+        stops = self.kernels.recomputed == "needed" or self.recompute == "selective-op"
+        if not stops or not isinstance(network, FeedForward) or self.sizes.model.dropout:
+            self._forward(record)
+            record.free("output")
+            return
+        first, second = self._norms
+        self._attention.forward(record, first.forward(record))
+        self._residual(record, 1, self._projection.forward(record, "attention.output"), "middle")
+        network.again(record, second.forward(record))
+
+    @property
+    def _shares(self) -> dict[str, float]:
+        """Parts of operations and collectives that selective recomputation by operation does again.
+
+        Attention's result and that of every other matrix product are kept, and those of reductions over tensor-parallel
+        ranks (pytorch/torchtitan at 0596be3a, torchtitan/models/llama/parallelize_llama.py, `_save_list`). The matrices
+        are counted one by one: those of queries and values are kept, of keys and the output not; with a gate its
+        product and the last one, without one the first of the feed-forward network.
+        """
+        sizes = self.sizes
+        kept = {"attention": 0.0, "qkv.0": 0.0, "qkv.2": 0.0, "qkv": sizes.keys / (sizes.queries + 2 * sizes.keys)}
+        up = {"up.0": 0.0, "up": 0.5} if sizes.model.gated else {"up": 0.0}
+        return kept | up | ({"projection": 0.0, "projection.reduce": 0.0} if sizes.tp > 1 else {})
+
+    @property
+    def _saved(self) -> tuple[Kept, ...]:
+        """What it keeps beside its input."""
+        sizes = self.sizes
+        each, gated = sizes.width * sizes.tokens, sizes.model.gated
+        reduced = [Kept("saved.projection", sizes.local)] if sizes.tp > 1 else []
+        return (
+            Kept("input", sizes.local),
+            Kept("saved.queries", each * sizes.queries),
+            Kept("saved.values", each * sizes.keys),
+            Kept("saved.attention", each * sizes.queries),
+            Kept("saved.statistics", SINGLE * sizes.microbatch * sizes.heads * sizes.model.sequence),
+            *reduced,
+            Kept("saved.up", each * sizes.ffn),
+            *([Kept("saved.down", sizes.local if sizes.tp > 1 else sizes.whole)] if gated or sizes.tp > 1 else []),
+        )
 
     def _backward(self, record: PassRecord, gradient: str) -> None:
         """Operations from the gradient of ``output`` to that of ``input``."""

@@ -167,7 +167,7 @@ class Head:
         forward = PassRecord(held=[Kept("input", sizes.local), Kept("targets", _TOKEN * sizes.tokens)])
         self._forward(forward)
         peak = forward.peak
-        kept = forward.kept(("input", *self._norm.kept, "targets", "target.mask", self._probabilities))
+        kept = forward.kept(("input", *self._norm.kept, "head.gathered", "targets", "target.mask", self._probabilities))
         backward = PassRecord(held=kept)
         self._backward(backward)
         backward.end()
@@ -201,7 +201,7 @@ class Head:
 
     @property
     def _matrix(self) -> Linear:
-        return Linear("head", self.sizes.hidden, self.sizes.vocabulary, self.sizes, self.kernels)
+        return Linear("head", self.sizes.hidden, self.sizes.vocabulary, self.sizes, self.kernels, wide=True)
 
     @property
     def _logits(self) -> int:
@@ -212,6 +212,8 @@ class Head:
         self._matrix.forward(record, self._norm.forward(record))
         if self.kernels.cross_entropy == "in-place":
             self._in_place(record)
+        elif self.kernels.cross_entropy == "log-softmax":
+            self._log_softmax(record)
         else:
             self._written(record)
         loss = each("loss", self.sizes.tokens, flops=arithmetic.LOG + 2, read=3 * SINGLE, written=SINGLE, dtype="fp32")
@@ -225,6 +227,33 @@ class Head:
             record.sync("all-gather", 3 * SINGLE * sizes.tokens * sizes.tp, "loss.max.gather")
         flops = 1.0 + arithmetic.EXPONENTIAL + arithmetic.DIVIDE
         self._each(record, "exp", flops, read=width, written=width, family="normalization")
+
+    def _log_softmax(self, record: PassRecord) -> None:
+        """PyTorch's cross-entropy of logits in fp32: the logarithm of their softmax, and that of each target."""
+        sizes, width = self.sizes, self.sizes.width
+        if width != SINGLE:
+            record.hold("wide", SINGLE * self._logits)
+            self._each(record, "cast", 0.0, read=width, written=SINGLE)
+        flops = 3.0 + arithmetic.EXPONENTIAL
+        record.hold("softmax", SINGLE * self._logits)
+        for name in ("max", "sum"):
+            self._reduce(record, SINGLE * sizes.tokens, name)
+        self._each(record, "exp", flops, read=SINGLE, written=SINGLE, family="normalization")
+        record.free("head.output", *(("wide",) if width != SINGLE else ()))
+
+    def _log_softmax_back(self, record: PassRecord, gradient: str) -> None:
+        """Its gradient: that of the targets among zeros, that of the logarithms, and that of the logits."""
+        width = self.sizes.width
+        record.hold("targets.gradient", SINGLE * self._logits)
+        self._each(record, "zero", 0.0, read=0.0, written=SINGLE)
+        record.hold("wide.gradient", SINGLE * self._logits)
+        flops = 2.0 + arithmetic.EXPONENTIAL
+        self._each(record, "logits.gradient", flops, read=2 * SINGLE, written=SINGLE, family="normalization")
+        record.free("softmax", "targets.gradient", "targets")
+        record.hold(gradient, self._matrix.output)
+        if width != SINGLE:
+            self._each(record, "cast.back", 0.0, read=SINGLE, written=width)
+        record.free("wide.gradient")
 
     def _written(self, record: PassRecord) -> None:
         """Cross-entropy that writes probabilities in fp32."""
@@ -261,6 +290,8 @@ class Head:
             gradient = "head.output"
             self._each(record, "logits.gradient", 1.0, read=width, written=width)
             record.free("targets")
+        elif self.kernels.cross_entropy == "log-softmax":
+            self._log_softmax_back(record, gradient)
         else:
             narrows = self.kernels.cross_entropy == "unfused" and width != SINGLE
             self._each(record, "logits.gradient", 2.0, read=SINGLE, written=SINGLE if narrows else width)

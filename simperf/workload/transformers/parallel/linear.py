@@ -8,10 +8,11 @@ again beside the input's gradient, whose reduction runs beside the weight's grad
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from simperf.workload.kinds.dense import linear, matmul
 from simperf.workload.layer_kernels import LayerKernels
+from simperf.workload.op import Op
 from simperf.workload.precision import element_size
 from simperf.workload.transformers.parallel.operations import each, weight_product
 from simperf.workload.transformers.parallel.record import PassRecord
@@ -38,6 +39,10 @@ class Linear:
         Whether it has a bias that is added to what it makes: a row's is added later.
     divided : bool
         Whether ranks share it; otherwise each has all of it, for its own tokens.
+    parts : tuple of int
+        Outputs of each matrix, where it is several.
+    wide : bool
+        Whether its operands are never cast to a narrower precision.
     """
 
     name: str
@@ -48,6 +53,8 @@ class Linear:
     row: bool = False
     bias: bool = False
     divided: bool = True
+    parts: tuple[int, ...] = ()
+    wide: bool = False
 
     @property
     def tokens(self) -> int:
@@ -63,6 +70,18 @@ class Linear:
     def output(self) -> float:
         """What it makes [B]."""
         return self.sizes.width * self.tokens * self.fan_out
+
+    @property
+    def _narrow(self) -> bool:
+        """Whether its operands are cast to float8."""
+        return self.kernels.products == "float8" and not self.wide
+
+    @property
+    def _names(self) -> list[tuple[str, int]]:
+        """Ends of the names of its products, and outputs of each."""
+        if self.kernels.projections == "joined" or len(self.parts) < 2:
+            return [("", self.fan_out)]
+        return [(f".{number}", width) for number, width in enumerate(self.parts)]
 
     @property
     def _gathers(self) -> bool:
@@ -90,13 +109,19 @@ class Linear:
         """
         name, sizes, made = self.name, self.sizes, f"{self.name}.output"
         gathers = self._gathers and not self.row
+        keeps = gathers and self.kernels.gathered_inputs == "kept"
+        if self._narrow:
+            self._cast(record, "input", self.tokens * self.fan_in // (sizes.tp if gathers else 1), scale=True)
+            self._cast(record, "weight", self.fan_in * self.fan_out, scale=True)
         if gathers:
-            record.sync("all-gather", self.input, f"{name}.gather")
+            record.sync("all-gather", self.input / (2 if self._narrow else 1), f"{name}.gather")
             record.hold(f"{name}.gathered", self.input)
         fused = self.bias and self.kernels.bias == "fused"
-        op = linear(self.tokens, self.fan_in, fan_out=self.fan_out, bias=fused, dtype=sizes.precision)
-        gathered = (f"{name}.gathered",) if gathers else ()
-        record.op(op, name, makes=[Kept(made, self.output)], frees=(*frees, *gathered))
+        record.hold(made, self.output)
+        for end, width in self._names:
+            op = linear(self.tokens, self.fan_in, fan_out=width, bias=fused, dtype=sizes.precision)
+            record.op(self._as_narrow(op), f"{name}{end}")
+        record.free(*frees, *((f"{name}.gathered",) if gathers and not keeps else ()), *((x,) if keeps else ()))
         if self.bias and not fused:
             elements, width = self.tokens * self.fan_out, sizes.width
             added = each("add", elements, read=width, written=width, dtype=sizes.precision)
@@ -129,17 +154,28 @@ class Linear:
         name, sizes, found = self.name, self.sizes, f"{self.name}.input.gradient"
         beside = self.kernels.gradient_overlap == "beside"
         gathers = self._gathers
-        behind = [x] if x else []
+        keeps = gathers and not self.row and self.kernels.gathered_inputs == "kept"
+        behind = [x] if x and not keeps else []
         if gathers and self.row:
             record.sync("all-gather", self.output, f"{name}.gradient.gather")
             record.hold(f"{name}.gradient.gathered", self.output)
             behind.append(f"{name}.gradient.gathered")
         elif gathers:
-            record.sync("all-gather", self.input, f"{name}.gather.back", waits=not beside, weights=True)
-            record.hold(f"{name}.gathered", self.input)
+            if not keeps:
+                record.sync("all-gather", self.input, f"{name}.gather.back", waits=not beside, weights=True)
+                record.hold(f"{name}.gathered", self.input)
             behind.append(f"{name}.gathered")
-        op = matmul(self.tokens, self.fan_in, k=self.fan_out, dtype=sizes.precision)
-        record.op(op, f"{name}.input.gradient", makes=[Kept(found, self.input)])
+        if self._narrow:
+            self._cast(record, "gradient", self.tokens * self.fan_out, scale=True, copies=2)
+            self._cast(record, "weight.back", self.fan_in * self.fan_out)
+        record.hold(found, self.input)
+        for end, width in self._names:
+            op = matmul(self.tokens, self.fan_in, k=width, dtype=sizes.precision)
+            record.op(self._as_narrow(op), f"{name}{end}.input.gradient")
+        for end, _ in self._names[1:]:
+            elements, width = self.tokens * self.fan_in, sizes.width
+            added = each("add", elements, read=2 * width, written=width, dtype=sizes.precision)
+            record.op(added, f"{name}{end}.input.gradient.add")
         record.wait(f"{name}.gather.back", weights=True)
         reduces = sizes.tp > 1 and not self.row and self.divided
         if reduces:
@@ -171,14 +207,54 @@ class Linear:
         name, sizes = f"{self.name}.weight", self.sizes
         fused = self.kernels.gradient_accumulation == "fused" and not sizes.fresh_gradients
         into = gradient_width(self.kernels, sizes) if fused else sizes.width
-        tokens, precision = self.tokens, sizes.precision
-        op = weight_product(self.fan_out, self.fan_in, k=tokens, dtype=precision, into=into, adds=fused)
-        if fused:
-            record.op(op, f"{name}.gradient", weights=True)
-            return
-        elements = self.fan_in * self.fan_out
-        record.op(op, f"{name}.gradient", makes=[Kept(f"{name}.gradient", sizes.width * elements)], weights=True)
-        accumulated(record, name, elements, self.kernels, sizes)
+        tokens, precision, elements = self.tokens, sizes.precision, self.fan_in * self.fan_out
+        if self._narrow:
+            self._cast(record, "input.back", tokens * self.fan_in, weights=True)
+        if not fused:
+            record.hold(f"{name}.gradient", sizes.width * elements)
+        for end, width in self._names:
+            op = weight_product(width, self.fan_in, k=tokens, dtype=precision, into=into, adds=fused)
+            record.op(self._as_narrow(op), f"{self.name}{end}.weight.gradient", weights=True)
+        if not fused:
+            accumulated(record, name, elements, self.kernels, sizes)
+
+    def _as_narrow(self, op: Op) -> Op:
+        """The product of operands in float8, whose result is as wide as before."""
+        if not self._narrow:
+            return op
+        added = op.nbytes_written if op.holds == 0.0 else 0.0  # what is read of the result, to be added to
+        return replace(op, dtype="fp8", nbytes_read=(op.nbytes_read - added) / 2 + added)
+
+    def _cast(
+        self,
+        record: PassRecord,
+        what: str,
+        elements: int,
+        *,
+        scale: bool = False,
+        copies: int = 1,
+        weights: bool = False,
+    ) -> None:
+        """An operand in float8, by the scale that its largest element has: found before, or once more.
+
+        Parameters
+        ----------
+        record : PassRecord
+        what : str
+        elements : int
+        scale : bool
+            Whether the largest element is looked for.
+        copies : int
+            Written, as rows and as columns: the units multiply operands with one order of their elements only.
+        weights : bool
+            Whether it is for the gradient of the weight.
+        """
+        width, name, dtype = self.sizes.width, f"{self.name}.{what}", self.sizes.precision
+        if scale:
+            largest = each("max", elements, read=width, written=0.0, dtype=dtype, family="reduction")
+            record.op(largest, f"{name}.largest", weights=weights)
+        cast = each("copy", elements, read=width, written=float(copies), dtype=dtype, family="copy")
+        record.op(cast, f"{name}.cast", weights=weights)
 
 
 def accumulated(record: PassRecord, name: str, elements: int, kernels: LayerKernels, sizes: RankSizes) -> None:

@@ -37,9 +37,9 @@ class FeedForward:
     @property
     def matrices(self) -> tuple[Linear, Linear]:
         """Up and down."""
-        sizes, kernels, inner = self.sizes, self.kernels, self.ffn * (2 if self.sizes.model.gated else 1)
+        sizes, kernels, parts = self.sizes, self.kernels, (self.ffn,) * (2 if self.sizes.model.gated else 1)
         return (
-            Linear(f"{self.at}up", sizes.hidden, inner, sizes, kernels),
+            Linear(f"{self.at}up", sizes.hidden, sum(parts), sizes, kernels, parts=parts),
             Linear(f"{self.at}down", self.ffn, sizes.hidden, sizes, kernels, row=True),
         )
 
@@ -65,6 +65,11 @@ class FeedForward:
         up.forward(record, x)
         self._activation.forward(record)
         return down.forward(record, f"{self.at}activation.output")
+
+    def again(self, record: PassRecord, x: str) -> None:
+        """Operations from its input to the last tensor that its backward pass reads."""
+        self.matrices[0].forward(record, x)
+        self._activation.forward(record)
 
     def backward(self, record: PassRecord, gradient: str, x: str, *, last: bool = True) -> str:
         """Gradient of its input `x`, which is freed if a name is given; its name.

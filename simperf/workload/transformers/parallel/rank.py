@@ -226,6 +226,14 @@ def rank_passes(
     if not kernels.fuses_norm(model.norm):
         message = f"{model.norm} normalization of several kernels is not yet played with a layout"
         problems.append(Problem(message, key="norm", value=kernels.norm, expected='norm = "fused"'))
+    if recompute == "selective-op" and (
+        model.experts or model.kv_rank or kernels.attention != "flash" or model.dropout
+    ):
+        message = "is played for dense models with attention in one kernel and without dropout"
+        problems.append(Problem(message, key="recompute", value=recompute, expected="none, selective or full"))
+    if kernels.gathered_inputs == "kept" and (model.experts or model.kv_rank):
+        message = "is played for dense models"
+        problems.append(Problem(message, key="gathered_inputs", value="kept", expected="again"))
     if scattered and (sequence_parallel or tp == 1):
         message = "has no effect: each rank has " + ("a part of a message only" if sequence_parallel else "all of it")
         problems.append(Problem(message, key="scattered", value="true", expected="false"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from simperf.workload.op import Op
@@ -31,6 +31,7 @@ class PassRecord:
         self._tensors: dict[str, float] = {}
         self._now = self._peak = 0.0
         self._prefix = ""
+        self._shares: Mapping[str, float] = {}
         self._owned: list[str] = []
         for one in held:
             self.hold(one.name, one.nbytes)
@@ -52,7 +53,9 @@ class PassRecord:
         weights : bool
             Whether it belongs to the gradients of weights.
         """
-        self._add(replace(op, name=self._prefix + name), weights=weights)
+        share = self._shares.get(name, 1.0)
+        if share:
+            self._add(replace(_part(op, share), name=self._prefix + name), weights=weights)
         for one in makes:
             self.hold(one.name, one.nbytes)
         self.free(*frees)
@@ -69,6 +72,8 @@ class PassRecord:
     ) -> None:
         """Add a collective, among the ranks along another dimension if one is named."""
         of = dimension or self.dimension
+        if not self._shares.get(label, 1.0):
+            return
         self._add(Sync(name, of, float(nbytes), self._prefix + label, waits), weights=weights)
 
     def wait(self, label: str, *, weights: bool = False) -> None:
@@ -77,9 +82,17 @@ class PassRecord:
         if any(isinstance(one, Sync) and one.label == label and not one.waits for one in self.items):
             self._add(Await(label), weights=weights)
 
-    def again(self, prefix: str) -> None:
-        """Names of what follows begin with `prefix`: it is computed again."""
-        self._prefix = prefix
+    def again(self, prefix: str, shares: Mapping[str, float] | None = None) -> None:
+        """Names of what follows begin with `prefix`: it is computed again.
+
+        Parameters
+        ----------
+        prefix : str
+        shares : mapping of str to float, optional
+            Part of the outputs of operations and collectives that is computed, by name: the rest has been kept; all of
+            those without [1].
+        """
+        self._prefix, self._shares = prefix, shares or {}
 
     def hold(self, name: str, nbytes: float) -> None:
         """A tensor exists from here on."""
@@ -136,3 +149,20 @@ class PassRecord:
     def _add(self, item: Item, *, weights: bool) -> None:
         self.items.append(item)
         self._weights.append(weights)
+
+
+def _part(op: Op, share: float) -> Op:
+    """A part of the outputs of a matrix product."""
+    if share == 1.0 or op.gemm is None:
+        return op
+    size = op.nbytes_written / op.elements
+    gemm = replace(op.gemm, n=round(op.gemm.n * share))
+    left = size * gemm.m * gemm.k
+    return replace(
+        op,
+        flops=op.flops * share,
+        nbytes_read=left + (op.nbytes_read - left) * share,
+        nbytes_written=op.nbytes_written * share,
+        elements=op.elements * share,
+        gemm=gemm,
+    )
