@@ -136,6 +136,7 @@ def _case(family: str, case: Mapping[str, Any]) -> LargeCase | LeftOut:
     hardware, shape, how = tables
     model = _attempt(reasons, large_model, shape, assumed)
     machine = _attempt(reasons, large_machine, hardware, assumed)
+    how = {**how, "software": case.get("software")}
     layout = _attempt(reasons, large_layout, how, hardware, shape, assumed)
     if case.get("inconsistent") is True:
         reasons.append("the source contradicts itself")

@@ -86,7 +86,8 @@ def large_machine(hardware: Mapping[str, Any], assumed: list[str]) -> LargeMachi
 def find_gpu(name: str, assumed: list[str]) -> GpuPart:
     """The GPU of the catalogue that a name means.
 
-    The chip has to be the same, and of board and memory what the name says; of several the one with most memory.
+    The chip has to be the same, and of board and memory what the name says; a part with a kind of memory in its name is
+    meant by names with that alone; of several the one with most memory.
 
     Raises
     ------
@@ -116,7 +117,8 @@ def _means(part: str, words: set[str], forms: set[str], sizes: set[str]) -> bool
     own_sizes = {word for word in rest if _MEMORY.fullmatch(word)}
     if chip not in words or (forms and own_forms and forms != own_forms):
         return False
-    return not sizes or not own_sizes or sizes == own_sizes
+    others = set(rest) - own_sizes - {word for word in rest if _FORM.fullmatch(word) or word == "pcie"}
+    return others <= words and (not sizes or not own_sizes or sizes == own_sizes)
 
 
 @cache

@@ -76,8 +76,14 @@ def _scenario(case: LargeCase, machine: dict[str, Any]) -> Scenario:
         program |= {"expert_capacity": how.routing.capacity, "pad_experts": how.routing.padded}
     if how.gradients:
         program["gradient_precision"] = how.gradients
-    if how.overlap:
+    if how.overlap and how.layout.sharding != "zero-3":
         program["gradient_bucket"] = _BUCKET
+    chosen = {
+        "reshard_weights": how.reshard,
+        "gathered_precision": how.gathered,
+        "product_precision": how.products,
+    }
+    program |= {key: value for key, value in chosen.items() if value}
     if how.fused_loss:
         program["cross_entropy"] = "in-place" if "TE" in how.framework else "fused"
     if how.tensor_overlap is False and how.layout.tp > 1:
@@ -153,8 +159,8 @@ def case_memory(case: LargeCase) -> tuple[StageMemory, ...]:
 def counted_memory(case: LargeCase) -> list[float]:
     """Peak of each stage as the counter of the case has it [B].
 
-    PyTorch's counters have what its allocator gives away, and reserved memory has fragments beside, which are not
-    modelled. The driver's total has contexts and communicators too: one of tensor, of pipeline and of data parallelism.
+    PyTorch's counters have what its allocator gives away; reserved memory is what its pools have taken, one for each
+    stream, and has fragments beside, which are not modelled. The driver's total has contexts and communicators too: one of tensor, of pipeline and of data parallelism.
 
     Raises
     ------
@@ -165,6 +171,8 @@ def counted_memory(case: LargeCase) -> list[float]:
     counter = case.memory.counter if case.memory is not None else "allocated"
     if counter == "activations":
         return [max(one.held.get("activations", 0.0) for one in stage.moments) for stage in stages]
+    if counter == "reserved":
+        return [stage.reserved for stage in stages]
     beside = 0.0
     if counter == "device":
         dimensions = sum(size > 1 for size in (case.layout.layout.tp, case.layout.layout.pp, case.layout.layout.dp))

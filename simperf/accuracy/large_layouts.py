@@ -21,12 +21,20 @@ _RECOMPUTE: Mapping[str, Recomputation] = {
     "full": "full",
     "selective": "selective",
     "selective (attention core)": "selective",
+    "selective (SAC per-op)": "selective-op",
 }
 #: exchange of keys and values of a case, as Transformer Engine calls it -> of a job
 _CONTEXT = {"p2p": "ring", "all_gather": "all-gather", "a2a": "all-to-all"}
 _SHARDING: Mapping[str, Sharding] = {"0": "none", "1": "zero-1", "2": "zero-2", "3": "zero-3", "None": "none"}
 #: precision of a case -> of weights and activations
-_PRECISION = {"bf16": "bf16", "fp16": "fp16", "fp32": "fp32", "fp16/bf16 mixed": "fp16", "amp_bf16": "bf16"}
+_PRECISION = {
+    "bf16": "bf16",
+    "fp16": "fp16",
+    "fp32": "fp32",
+    "fp16/bf16 mixed": "fp16",
+    "amp_bf16": "bf16",
+    "bf16+float8 linear": "bf16",
+}
 #: schedule of a case -> of a job; the others are called alike
 _SCHEDULES = {"1f1b-interleaved": "interleaved", "interleaved 1f1b": "interleaved", "zero-bubble": "zb-h1"}
 
@@ -60,6 +68,16 @@ class LargeLayout:
         As the case has it.
     stage_layers : tuple of int
         Layers of each part of the pipeline, where they are not even.
+    products : str
+        Precision of the blocks' products, where it is not that of weights.
+    reshard : str
+        Whether weights that are fully sharded are given back after the forward pass; empty for what the stack has.
+    gathered : str
+        Precision in which they are gathered; empty for what the stack has.
+    compiled : bool
+        Whether layers are compiled.
+    software : str
+        Versions, as the case has them.
     routing : Routing
         Of tokens to experts.
     context_exchange : str
@@ -82,6 +100,11 @@ class LargeLayout:
     stage_layers: tuple[int, ...] = ()
     routing: Routing = field(default_factory=Routing)
     context_exchange: str = "ring"
+    products: str = ""
+    reshard: str = ""
+    gathered: str = ""
+    compiled: bool = False
+    software: str = ""
 
     @property
     def microbatches(self) -> int:
@@ -131,7 +154,15 @@ def large_layout(
         raise ValueError("sharding over a part of the data-parallel ranks")
     if shape.get("experts"):
         sizes["etp"] = int(how.get("etp") or 1)
-    layout = Layout(dp=dp, **sizes, sharding="none" if dp * sizes["cp"] == 1 else sharding)
+    framework, software = (
+        str(how.get("framework") or ""),
+        str(how.get("software") or "").replace("pytorch ", "pytorch:"),
+    )
+    fully = "FSDP" in framework
+    if how.get("async_tp") is True:
+        raise ValueError("asynchronous tensor parallelism")
+    shared: Sharding = "zero-3" if fully else sharding
+    layout = Layout(dp=dp, **sizes, sharding="none" if dp * sizes["cp"] == 1 else shared)
     if gpus and layout.ranks != gpus:
         raise ValueError(f"the layout has {layout.ranks} ranks for {gpus} GPUs")
     batch, microbatch = _batch(how, dp)
@@ -144,15 +175,20 @@ def large_layout(
         _schedule(how, chunks),
         _recompute(how, assumed),
         *_precision(how, assumed)[:1],
-        _choice(how, "sequence_parallel"),
+        _sequence_parallel(how, layout, assumed),
         _precision(how, [])[1],
         _choice(how, "overlap_dp"),
         _choice(how, "overlap_tp"),
         _choice(how, "ce_fusion"),
-        str(how.get("framework") or ""),
+        framework,
         _stage_layers(how, shape, layout.pp * chunks, assumed),
         _routing(how, shape, assumed),
         _context_exchange(how, layout, assumed),
+        "float8" if "float8" in str(how.get("precision")) else "",
+        "never" if fully and sharding == "zero-2" else "",
+        "fp32" if fully and how.get("fsdp_mixed_precision") == "DEFAULT" and "pytorch:1.13" in software else "",
+        how.get("compile") is True,
+        software,
     )
 
 
@@ -172,6 +208,15 @@ def _context_exchange(how: Mapping[str, Any], layout: Layout, assumed: list[str]
     if printed not in _CONTEXT:
         raise ValueError(f"context parallelism by {printed!r}")
     return _CONTEXT[printed]
+
+
+def _sequence_parallel(how: Mapping[str, Any], layout: Layout, assumed: list[str]) -> bool | None:
+    """Whether tensor-parallel ranks share the tokens, or None where it is not printed."""
+    printed = _choice(how, "sequence_parallel")
+    if printed is None and layout.tp > 1 and "FSDP2" in str(how.get("framework")):
+        assumed.append("sequence parallelism, as torchtitan has it with tensor parallelism")
+        return True
+    return printed
 
 
 def _routing(how: Mapping[str, Any], shape: Mapping[str, Any], assumed: list[str]) -> Routing:

@@ -96,8 +96,14 @@ def large_model(shape: Mapping[str, Any], assumed: list[str]) -> Transformer:
 def _as_shipped(model: Transformer, assumed: list[str]) -> dict[str, Any]:
     """Kinds of layers of a shipped model of the same widths."""
     widths = [getattr(model, name) for name in _WIDTHS]
-    for one in shipped_transformers().values():
+    shipped = shipped_transformers().values()
+    for one in shipped:
         if [getattr(one, name) for name in _WIDTHS] == widths:
+            return {name: getattr(one, name) for name in _KIND}
+    first = model.name.lower().partition("-")[0]
+    for one in shipped:
+        if one.name.partition("-")[0] == first and one.gated == model.gated:
+            assumed.append(f"norms, positions, biases and dropout as of {one.name}")
             return {name: getattr(one, name) for name in _KIND}
     named = "Llama" if model.gated else "GPT"
     assumed.append(f"norms, positions, biases and dropout as of {named}")

@@ -40,8 +40,10 @@ def _entry(case: LargeCase) -> Mapping[str, Any]:
 
 
 def _matches(entry: Mapping[str, Any], case: LargeCase) -> bool:
+    how = case.layout
     if "framework" in entry:
-        return str(entry["framework"]) in case.layout.framework
+        named = str(entry["framework"]) in how.framework and str(entry.get("software", "")) in how.software
+        return named and entry.get("compiled", how.compiled) == how.compiled
     return str(entry.get("family", case.family)) == case.family
 
 

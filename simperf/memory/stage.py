@@ -110,12 +110,12 @@ class StageMemory:
     ----------
     moments : tuple of Moment
         Of every pass, in order, and of the update.
-    apart : tuple of str
-        Kinds whose tensors are allocated on a stream of their own.
+    apart : tuple of (str, float)
+        Kinds whose tensors are allocated on a stream of their own, and the most of each at any time [B].
     """
 
     moments: tuple[Moment, ...]
-    apart: tuple[TensorKind, ...] = ()
+    apart: Beside = ()
 
     @property
     def peak(self) -> Moment:
@@ -128,9 +128,9 @@ class StageMemory:
 
         Not modelled: fragments of a pool.
         """
-        own = [max(one.held.get(kind, 0.0) for one in self.moments) for kind in self.apart]
-        rest = (sum(size for kind, size in one.held.items() if kind not in self.apart) for one in self.moments)
-        return max(rest) + sum(own)
+        own = dict(self.apart)
+        rest = (sum(size for kind, size in one.held.items() if kind not in own) for one in self.moments)
+        return max(rest) + sum(own.values())
 
     @property
     def kinds(self) -> tuple[TensorKind, ...]:
@@ -181,7 +181,7 @@ def stage_memory(
     update : float
         Temporaries of the optimizer [B].
     apart : tuple of str
-        As of `StageMemory`.
+        Kinds whose tensors are allocated on a stream of their own.
 
     Examples
     --------
@@ -229,7 +229,19 @@ def stage_memory(
     gradients = sum(one.gradient for one in chunks)
     held = _held(base, (("activations", kept), ("temporaries", update), ("gradients", gradients)))
     moments.append(Moment("update", "", held, fixed + gradients))
-    return StageMemory(tuple(moments), apart)
+    return StageMemory(tuple(moments), tuple((kind, _most_of(kind, chunks, base)) for kind in apart))
+
+
+def _most_of(kind: TensorKind, chunks: Sequence[ChunkMemory], resident: BytesByKind) -> float:
+    """Most of a kind that is held at any time, of what does not depend on the order of passes [B]."""
+    beside = (
+        sum(size for name, size in each if name == kind)
+        for chunk in chunks
+        for one in chunk.layers
+        for each in (one.forward_beside, one.backward_beside)
+    )
+    made = sum(chunk.gradient for chunk in chunks) if kind == "gradients" else 0.0
+    return resident.get(kind, 0.0) + max(beside, default=0.0) + made
 
 
 def _held(resident: BytesByKind, moving: Beside) -> BytesByKind:

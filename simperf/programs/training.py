@@ -64,6 +64,7 @@ _EXCHANGE = Section.of(
     prefetch_weights="prefetch",
     reduce_gradients="reduce",
     gathered_precision="gathered",
+    flat_weights="flat",
 )
 #: of them what has an effect whether weights are sharded or not
 _DATA = ("gradient_bucket", "overlap_weights")
@@ -97,6 +98,7 @@ _DIVIDED = Section.of(
     gradient_precision="gradients",
     product_precision="products",
     recomputed_part="recomputed",
+    update_kernels="update",
 )
 _LAYERS = Section.of(
     Layers,

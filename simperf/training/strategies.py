@@ -177,6 +177,9 @@ class DataExchange:
         whole; auto: each, and last where a pipeline has several stages
     gathered : str
         precision in which weights are gathered
+    flat : bool
+        the weights of a layer are one tensor, which is gathered where it is read (FlatParameter); otherwise they are
+        copied out of a buffer
     """
 
     bucket: Bytes = 0.0
@@ -185,6 +188,7 @@ class DataExchange:
     prefetch: int = 1
     reduce: Literal["auto", "each", "last"] = "auto"
     gathered: Literal["as-products", "fp32"] = "as-products"
+    flat: bool = False
 
     def __post_init__(self) -> None:
         refuse_types(self)
@@ -240,7 +244,7 @@ class ModelParallel:
     schedule: str = "1f1b"
     chunks: int = 1
     stage_layers: tuple[int, ...] = ()
-    recompute: Literal["none", "selective", "full"] = "none"
+    recompute: Literal["none", "selective", "selective-op", "full"] = "none"
     recompute_layers: int = 0
     sequence_parallel: bool = False
     messages: StageMessages = field(default_factory=StageMessages)

@@ -66,6 +66,8 @@ class LayerKernels:
         tensor, found in a pass before
     gathered_inputs : str
         what tensor-parallel ranks gather for a product is gathered again for its backward pass, or kept
+    update : str
+        of the weights by Adam: one kernel, or a kernel for each operation over all of them
     recomputed : str
         of a layer that is computed again: the whole, or up to the last tensor that its backward pass needs
     """
@@ -87,6 +89,7 @@ class LayerKernels:
     projections: Literal["joined", "separate"] = "joined"
     products: Literal["as-weights", "float8"] = "as-weights"
     gathered_inputs: Literal["again", "kept"] = "again"
+    update: Literal["fused", "foreach"] = "fused"
     recomputed: Literal["whole", "needed"] = "whole"
 
     @property

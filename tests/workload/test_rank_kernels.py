@@ -152,3 +152,27 @@ def test_gradients_that_are_fresh_stay_to_the_end_of_their_layer():
     assert [one for one in usual.backward if isinstance(one, Op) and one.name.endswith("accumulate")]
     assert fresh.temporary_backward > usual.temporary_backward
     assert fresh.temporary_backward + fresh.activations >= 2.0 * fresh.parameters
+
+
+@pytest.mark.parametrize("recompute", ["none", "full", "selective-op"])
+def test_a_norm_of_several_kernels_moves_more_bytes_and_keeps_more(recompute):
+    one, several = (
+        rank_passes(LLAMA, replace(TORCH, norm=norm), recompute=recompute).block for norm in ("fused", "unfused")
+    )
+
+    def moved(items):
+        return sum(
+            each.nbytes for each in items if isinstance(each, Op) and each.name.removeprefix("again.")[:4] == "norm"
+        )
+
+    assert moved(several.forward) > 5 * moved(one.forward)
+    assert moved(several.backward) > 3 * moved(one.backward)
+    more = 2 * (4.0 + 2.0) * LLAMA.sequence * LLAMA.hidden if recompute == "none" else 0.0
+    assert several.activations - one.activations == more
+    assert flops(several.backward) == flops(one.backward)
+
+
+def test_an_update_of_several_kernels_moves_more_bytes():
+    one, several = (rank_passes(LLAMA, replace(TORCH, update=update)).update(1000) for update in ("fused", "foreach"))
+    assert len(several) == len(one) + 7
+    assert sum(each.nbytes for each in several) > 2 * sum(each.nbytes for each in one)

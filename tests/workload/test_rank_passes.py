@@ -312,8 +312,9 @@ def test_models_and_kernels_not_yet_played():
     for model in (replace(LLAMA, window=64, window_layers=2), replace(LLAMA, mtp=1)):
         with pytest.raises(InputError, match="not yet played with a layout"):
             rank_passes(model, FUSED)
-    with pytest.raises(InputError, match="not yet played with a layout"):
-        rank_passes(LLAMA, LayerKernels())
+    for model, kernels in ((GPT, replace(FUSED, norm="unfused")), (replace(LLAMA, qk_norm=True), LayerKernels())):
+        with pytest.raises(InputError, match="not yet played with a layout"):
+            rank_passes(model, kernels)
 
 
 def test_kernels_of_a_layout_have_no_effect_on_a_plain_model():

@@ -124,6 +124,7 @@ def pacing_of(layout: Layout, strategy: ModelParallel) -> Pacing:
         sharded=layout.sharding != "none",
         each=_reduces_each(layout, strategy),
         prefetch=strategy.exchange.prefetch,
+        flat=strategy.exchange.flat,
         stays=strategy.exchange.reshard == "never" or layout.pp > 1,
     )
 
@@ -228,7 +229,7 @@ def _units(work: StepWork, made: RankPasses, strategy: ModelParallel) -> tuple[t
     """Units of each stage."""
     options, stages = strategy.exchange, len(work.plan.stages)
     product = made.sizes.width if made.sizes.fresh_gradients else made.gradient_width
-    nbytes = UnitBytes(_gathered(made, strategy), product, made.gradient_width)
+    nbytes = UnitBytes(_gathered(made, strategy), made.weight_width, product, made.gradient_width)
     return tuple(
         tuple(
             unit

@@ -18,7 +18,7 @@ def sharded_layers(
 
     As in PyTorch's ``fully_shard``: forward, the buffer that a unit's weights came in is kept until the next unit's
     have come; backward, there are buffers of the units that are gathered ahead, and gradients of the unit before are in
-    theirs until they are reduced.
+    theirs until they are reduced. Flat weights are their own buffer.
 
     Parameters
     ----------
@@ -42,12 +42,13 @@ def sharded_layers(
         behind = [unit for unit in units if unit.bucket.ready > index]
         whole = [unit for unit in units if unit is own or (not unit.reshard and (pacing.stays or unit in before))]
         ahead = [unit for unit in reversed(before) if unit not in whole][: pacing.prefetch]
+        buffers = before[-2:] if pacing.prefetch else before[-1:]
         packed = behind[0].bucket.weights * end.gradient if pacing.each and behind else 0.0
         makes = pacing.each and own is not None and index == own.bucket.ready
         yield layer._replace(
             forward_beside=(
                 ("unsharded weights", gathered(whole)),
-                ("gathered weights", gathered(before[-2:] if pacing.prefetch else before[-1:])),
+                ("gathered weights", gathered(buffers[1:] if pacing.flat else buffers)),
             ),
             backward_beside=(
                 ("unsharded weights", gathered(whole)),

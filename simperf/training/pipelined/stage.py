@@ -86,6 +86,8 @@ class Pacing:
         Gradients are reduced after the backward pass of each micro-batch, not of the last one.
     prefetch : int
         Of weights that are gathered as they are needed: layers ahead of the one that runs.
+    flat : bool
+        They are gathered where they are read.
     stays : bool
         Those that are not given back after a forward pass stay up to the last backward pass of the step.
     """
@@ -97,6 +99,7 @@ class Pacing:
     sharded: bool = False
     each: bool = False
     prefetch: int = 1
+    flat: bool = False
     stays: bool = False
 
 

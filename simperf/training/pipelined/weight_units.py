@@ -25,6 +25,8 @@ class UnitBytes(NamedTuple):
     ----------
     gathered : float
         A weight on its way [B].
+    weight : float
+        A weight as products read it [B].
     product : float
         A gradient as the backward pass makes it, or as it is added up over micro-batches [B].
     reduced : float
@@ -32,6 +34,7 @@ class UnitBytes(NamedTuple):
     """
 
     gathered: float = 2.0
+    weight: float = 2.0
     product: float = 2.0
     reduced: float = 4.0
 
@@ -64,7 +67,7 @@ def weight_units(
     root = tuple(index for index, layer in enumerate(layers) if layer.name in ROOT)
     blocks = [(index,) for index in range(len(layers)) if index not in root]
     last = blocks[-1] if blocks else ()
-    found = []
+    found, read = [], options.flat and nbytes.gathered == nbytes.weight  # where they were gathered
     for own in sorted([*([root] if root else []), *blocks]):
         weights = sum(layers[index].parameters for index in own)
         if weights:
@@ -73,7 +76,7 @@ def weight_units(
                 WeightUnit(
                     Bucket(chunk, own[0], own, weights),
                     reshard=own != root and not never,
-                    spread=(_copy("weights.spread", weights, nbytes.gathered, nbytes.gathered),),
+                    spread=() if read else (_copy("weights.spread", weights, nbytes.gathered, nbytes.weight),),
                     pack=(_copy("gradients.pack", weights, nbytes.product, nbytes.reduced),),
                 )
             )

@@ -24,6 +24,18 @@ __all__ = ["RankPasses", "Spread", "rank_passes"]
 #: arithmetic of Adam with decay of weights for each weight [FLOP]
 _ADAM = 21.0
 _SINGLE = element_size("fp32")
+#: kernels of PyTorch's foreach implementation of AdamW (torch/optim/adamw.py, `_multi_tensor_adamw`): name, kind, FLOP,
+#: bytes read and written of each weight, family
+_FOREACH: tuple[tuple[str, str, float, float, float, str], ...] = (
+    ("adam.decay", "mul", 1.0, _SINGLE, _SINGLE, "elementwise"),
+    ("adam.mean", "lerp", 3.0, 2 * _SINGLE, _SINGLE, "elementwise"),
+    ("adam.square.mul", "mul", 1.0, _SINGLE, _SINGLE, "elementwise"),
+    ("adam.square.add", "addcmul", 3.0, 2 * _SINGLE, _SINGLE, "elementwise"),
+    ("adam.root", "sqrt", 1.0, _SINGLE, _SINGLE, "elementwise"),
+    ("adam.root.div", "div", 1.0, _SINGLE, _SINGLE, "elementwise"),
+    ("adam.root.add", "add", 1.0, _SINGLE, _SINGLE, "elementwise"),
+    ("adam.step", "addcdiv", 3.0, 3 * _SINGLE, _SINGLE, "elementwise"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +58,8 @@ class RankPasses:
         Whether the head has the embedding's weights: the stages that have one of both add their gradients up.
     sizes : RankSizes
         What all of this is made of.
+    foreach : bool
+        Whether Adam is a kernel for each of its operations.
     """
 
     embedding: LayerPasses
@@ -58,6 +72,7 @@ class RankPasses:
     state_width: float
     tied: bool
     sizes: RankSizes
+    foreach: bool = False
     dense: LayerPasses | None = None
 
     @property
@@ -129,7 +144,7 @@ class RankPasses:
         steps = [("gradients.copy", "copy", 0.0, gradients, _SINGLE, "copy")] if gradients < _SINGLE else []
         if self.sizes.precision == "fp16":
             steps.append(("gradients.unscale", "mul", 2.0, _SINGLE, _SINGLE, "elementwise"))
-        steps.append(("adam", "adam", _ADAM, 4 * _SINGLE, 3 * _SINGLE, "optimizer"))
+        steps += _FOREACH if self.foreach else [("adam", "adam", _ADAM, 4 * _SINGLE, 3 * _SINGLE, "optimizer")]
         if weights < _SINGLE and copies:
             steps.append(("weights.copy", "copy", 0.0, _SINGLE, weights, "copy"))
         return tuple(
@@ -223,8 +238,9 @@ def rank_passes(
         message = f"no such recomputation{nearest(str(recompute), RECOMPUTATIONS)}"
         expected = ", ".join(RECOMPUTATIONS)
         problems.append(Problem(message, key="recompute", value=str(recompute), expected=expected))
-    if not kernels.fuses_norm(model.norm):
-        message = f"{model.norm} normalization of several kernels is not yet played with a layout"
+    if not kernels.fuses_norm(model.norm) and (model.norm != "rms" or model.qk_norm or model.kv_rank):
+        what = "normalization of queries and keys" if model.norm == "rms" else "layer normalization"
+        message = f"{what} of several kernels is not yet played with a layout"
         problems.append(Problem(message, key="norm", value=kernels.norm, expected='norm = "fused"'))
     if recompute == "selective-op" and (
         model.experts or model.kv_rank or kernels.attention != "flash" or model.dropout
@@ -269,5 +285,6 @@ def rank_passes(
         state_width=(2 if precision == "fp32" else 3) * _SINGLE,
         tied=model.tied,
         sizes=sizes,
+        foreach=kernels.update == "foreach",
         dense=Block(sizes, kernels, recompute, dense=True).passes() if model.dense_layers else None,
     )
