@@ -160,7 +160,8 @@ def counted_memory(case: LargeCase) -> list[float]:
     """Peak of each stage as the counter of the case has it [B].
 
     PyTorch's counters have what its allocator gives away; reserved memory is what its pools have taken, one for each
-    stream, and has fragments beside, which are not modelled. The driver's total has contexts and communicators too: one of tensor, of pipeline and of data parallelism.
+    stream, and has fragments beside, which are not modelled. The driver's total has contexts and communicators too: one
+    of tensor, of pipeline and of data parallelism.
 
     Raises
     ------

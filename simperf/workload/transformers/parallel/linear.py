@@ -118,8 +118,8 @@ class Linear:
             record.hold(f"{name}.gathered", self.input)
         fused = self.bias and self.kernels.bias == "fused"
         record.hold(made, self.output)
-        for end, width in self._names:
-            op = linear(self.tokens, self.fan_in, fan_out=width, bias=fused, dtype=sizes.precision)
+        for end, outputs in self._names:
+            op = linear(self.tokens, self.fan_in, fan_out=outputs, bias=fused, dtype=sizes.precision)
             record.op(self._as_narrow(op), f"{name}{end}")
         record.free(*frees, *((f"{name}.gathered",) if gathers and not keeps else ()), *((x,) if keeps else ()))
         if self.bias and not fused:
@@ -169,8 +169,8 @@ class Linear:
             self._cast(record, "gradient", self.tokens * self.fan_out, scale=True, copies=2)
             self._cast(record, "weight.back", self.fan_in * self.fan_out)
         record.hold(found, self.input)
-        for end, width in self._names:
-            op = matmul(self.tokens, self.fan_in, k=width, dtype=sizes.precision)
+        for end, outputs in self._names:
+            op = matmul(self.tokens, self.fan_in, k=outputs, dtype=sizes.precision)
             record.op(self._as_narrow(op), f"{name}{end}.input.gradient")
         for end, _ in self._names[1:]:
             elements, width = self.tokens * self.fan_in, sizes.width
@@ -212,8 +212,8 @@ class Linear:
             self._cast(record, "input.back", tokens * self.fan_in, weights=True)
         if not fused:
             record.hold(f"{name}.gradient", sizes.width * elements)
-        for end, width in self._names:
-            op = weight_product(width, self.fan_in, k=tokens, dtype=precision, into=into, adds=fused)
+        for end, outputs in self._names:
+            op = weight_product(outputs, self.fan_in, k=tokens, dtype=precision, into=into, adds=fused)
             record.op(self._as_narrow(op), f"{self.name}{end}.weight.gradient", weights=True)
         if not fused:
             accumulated(record, name, elements, self.kernels, sizes)
