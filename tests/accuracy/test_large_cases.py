@@ -108,7 +108,7 @@ def test_widths_of_a_shipped_model_bring_its_layers(tmp_path):
         ({"model": {"layers": 9}}, "9 layers do not divide into 2 parts of a pipeline"),
         ({"parallelism": {"pp_partition": "by size"}, "model": {"layers": 6}}, "stages of unequal layers (by size)"),
         ({"parallelism": {"precision": "MXFP8"}}, "precision MXFP8"),
-        ({"parallelism": {"recompute": "selective (by hand)"}}, "recomputation 'selective (SAC per-op)'"),
+        ({"parallelism": {"recompute": "selective (by hand)"}}, "recomputation 'selective (by hand)'"),
         ({"parallelism": {"micro_batch": None}}, "parallelism.micro_batch is not printed"),
         ({"parallelism": {"global_batch": 62}}, "62 sequences are no multiple of 4 ranks x 2"),
         ({"parallelism": {"task": "LoRA fine-tuning"}}, "fine-tuning by LoRA fine-tuning"),
