@@ -11,6 +11,7 @@ from concurrent.futures import wait as wait_for
 from contextlib import suppress
 from importlib import import_module
 from multiprocessing import active_children
+from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 from simperf.errors import EngineError, InputError, Problem
@@ -28,6 +29,8 @@ _PATIENCE = 20.0
 _GRACE = 300.0
 #: how long processes may take to end [s]
 _ENDING = 60.0
+#: how long after its failure a cluster may still start a process, which threads of its own do [s]
+_AFTERMATH = 1.0
 
 
 class DaskCluster(Executor):
@@ -80,9 +83,7 @@ class DaskCluster(Executor):
             self.client = _distributed.Client(self.cluster, timeout=_GRACE)
         except Exception as error:  # dask has many
             self._close_cluster()
-            for child in set(active_children()) - others:  # of a cluster that was never whole
-                child.terminate()
-                child.join(_ENDING)
+            _end_children(others)
             why = f"{type(error).__name__} {error}".rstrip()
             raise self._lost(f"its {workers} processes did not start within {_GRACE:g} s: {why}") from None
 
@@ -173,3 +174,14 @@ class DaskCluster(Executor):
         if self.cluster is not None:
             with suppress(TimeoutError):
                 self.cluster.close(timeout=_ENDING)
+
+
+def _end_children(others: set[BaseProcess]) -> None:
+    """End the processes of a cluster that was never whole: all but `others`, those that are just starting too."""
+    last = time.monotonic()
+    while time.monotonic() - last < _AFTERMATH:
+        for child in set(active_children()) - others:
+            child.terminate()
+            child.join(_ENDING)
+            last = time.monotonic()
+        time.sleep(0.02)
