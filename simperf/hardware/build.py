@@ -156,7 +156,8 @@ def _edges(
             problems.append(toml.problem((*key, side), message))
         for a, b in pairs:
             if a == b:
-                problems.append(toml.problem(key, f"both ends of the link are {a!r}"))
+                message = f"both ends of the link are {a!r}"
+                problems.append(toml.problem(key, message, expected="two different nodes, as a and b"))
             elif f"{a}>{b}" in edges:
                 message = f"{a!r} and {b!r} are linked twice: use count = ... for parallel links"
                 problems.append(toml.problem(key, message))

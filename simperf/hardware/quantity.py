@@ -232,7 +232,7 @@ class LibraryConstants:
                 hint = nearest(str(library), _LIBRARIES)
                 raise ValueError(f"no library {library!r} of attention kernels{hint}; there are {known}")
             if not isinstance(constants, Mapping):
-                raise ValueError(f"{library}: a table of one library's constants is meant: [attention.{library}]")
+                raise ValueError(f"{library}: a table of one library's constants is expected: [attention.{library}]")
             for name, value in constants.items():
                 if name not in _ATTENTION:
                     raise ValueError(f"no constant {name!r} of attention kernels{nearest(str(name), _ATTENTION)}")

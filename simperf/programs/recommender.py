@@ -61,5 +61,6 @@ def recommender(m: Session, training: RecommenderTraining) -> Program:
     if not there:
         raise ProgramError("the machine has no GPU to train on")
     if not 0 <= gpus <= len(there):
-        raise InputError(Problem(f"the machine has {len(there)}", key="gpus", value=str(gpus)))
+        expected = f"at most {len(there)}, or 0 for all"
+        raise InputError(Problem(f"the machine has {len(there)}", key="gpus", value=str(gpus), expected=expected))
     yield train_hybrid(m, training.on(tuple(there[: gpus or None])))

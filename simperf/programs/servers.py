@@ -100,11 +100,11 @@ def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
 
 
 def _events(given: Mapping[str, Any]) -> float:
-    """About how many events training is, at least: the passes of a worker, and what is sent of each layer."""
+    """About how many events training is, at least: the passes of each worker, and what it sends of each layer."""
     layers = 1 if given["model"] else max(given["layers"], len(given["sizes"]))
     nbytes = 0.0 if given["model"] else given["weights"]
     slices = nbytes / given["slice_size"] if given["slice_size"] > 0 else 0.0
-    return float(4.0 * given["steps"] * max(layers, slices))
+    return float(4.0 * given["steps"] * max(1, given["workers"]) * max(layers, slices))
 
 
 def _job(given: Mapping[str, Any]) -> Job:

@@ -48,7 +48,7 @@ _LOCAL_SGD = Section.of(LocalSGD, "algorithm", "options", "every", "accumulate",
 _MODEL_PARALLEL = Section.of(
     ModelParallel,
     *("options", "microbatch", "schedule", "chunks", "stage_layers", "recompute", "recompute_layers"),
-    *("sequence_parallel", "clip", "context_exchange"),
+    *("sequence_parallel", "context_exchange"),
 )
 _MESSAGES = Section.of(
     StageMessages, overlap_messages="overlap", synchronous_messages="synchronous", scatter_messages="scattered"
@@ -58,7 +58,7 @@ _ROUTING = Section.of(
 )
 _EXCHANGE = Section.of(
     DataExchange,
-    "overlap_weights",
+    *("overlap_weights", "clip"),
     gradient_bucket="bucket",
     reshard_weights="reshard",
     prefetch_weights="prefetch",
@@ -67,7 +67,7 @@ _EXCHANGE = Section.of(
     flat_weights="flat",
 )
 #: of them what has an effect whether weights are sharded or not
-_DATA = ("gradient_bucket", "overlap_weights")
+_DATA = ("gradient_bucket", "overlap_weights", "clip")
 _STRATEGIES: Mapping[type[Any], Section] = {
     DDP: _DDP,
     LocalSGD: _LOCAL_SGD,

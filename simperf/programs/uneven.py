@@ -109,7 +109,7 @@ class UnevenWorkers:
             ("workers", workers, workers >= 1, "one worker or more is expected"),
             ("steps", self.steps, self.steps >= 1, "one step or more is expected"),
             ("backup", backup, 0 <= backup < max(1, workers), "fewer backup workers than workers are expected"),
-            ("slow", slow, slow < workers, f"there are {workers} workers (from 0)"),
+            ("slow", slow, slow < workers, f"one of the workers 0 to {workers - 1} is expected, or -1 for none"),
         )
         problems = [Problem(words, key=key, value=str(value)) for key, value, right, words in checks if not right]
         if problems:

@@ -157,9 +157,23 @@ def with_speeds(scenario: Scenario, task: Mapping[str, Any]) -> Scenario:
 
 
 def _speeds(task: Mapping[str, Any]) -> dict[str, float]:
-    """How many times as fast each resource is, by name."""
-    paths = {parse_path(key): value for key, value in task["set"].items()}
-    return {".".join(map(str, path[1:])): float(value) for path, value in paths.items() if path[0] == SPEED}
+    """How many times as fast each resource is, by name.
+
+    Raises
+    ------
+    InputError
+        A value is no number.
+    """
+    found = {}
+    for key, value in task["set"].items():
+        path = parse_path(key)
+        if path[0] != SPEED:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            expected = "how many times as fast, such as 1.1"
+            raise InputError(Problem("a number is expected", key=key, value=str(value)[:60], expected=expected))
+        found[".".join(map(str, path[1:]))] = float(value)
+    return found
 
 
 def result_row(task: Mapping[str, Any], result: Result) -> Row:

@@ -155,11 +155,11 @@ class StageMessages:
 
 @dataclass(frozen=True, slots=True)
 class DataExchange:
-    """How data-parallel ranks send each other gradients and weights.
+    """How ranks send each other gradients, their norm, and weights.
 
-    All but the first two options are of ``zero-3``, fully sharded data parallelism. There each layer is a unit that is
-    gathered as a whole; the embedding and the head are one unit, as the root module of PyTorch's ``fully_shard``, whose
-    weights stay from the forward to the backward pass.
+    All but the first three options are of ``zero-3``, fully sharded data parallelism. There each layer is a unit that
+    is gathered as a whole; the embedding and the head are one unit, as the root module of PyTorch's ``fully_shard``,
+    whose weights stay from the forward to the backward pass.
 
     Parameters
     ----------
@@ -167,6 +167,8 @@ class DataExchange:
         gradients travel in buckets of this size while the last backward passes go on; 0: together after them [B]
     overlap_weights : bool
         of zero-1 and zero-2: the next step begins while weights are gathered
+    clip : bool
+        the norm of all gradients is found by all ranks, and read by every process, before the update
     reshard : str
         a layer's weights are given back after its forward pass and gathered again; never: they stay up to its last
         backward pass of a step; auto: always but for the last layer, and never where a pipeline has several stages
@@ -184,6 +186,7 @@ class DataExchange:
 
     bucket: Bytes = 0.0
     overlap_weights: bool = False
+    clip: bool = True
     reshard: Literal["auto", "always", "never"] = "auto"
     prefetch: int = 1
     reduce: Literal["auto", "each", "last"] = "auto"
@@ -228,12 +231,10 @@ class ModelParallel:
         tensor-parallel ranks share the tokens between the matrices
     messages : StageMessages
         how activations go from stage to stage
-    clip : bool
-        the norm of all gradients is found, and read by every process, before the update
     routing : Routing
         of tokens to experts
     exchange : DataExchange
-        how data-parallel ranks send each other gradients and weights
+        how ranks send each other gradients and weights
     context_exchange : str
         how ranks that share sequences exchange keys and values: around a ring, gathered, or tokens for heads
     options : mapping of str to object
@@ -248,7 +249,6 @@ class ModelParallel:
     recompute_layers: int = 0
     sequence_parallel: bool = False
     messages: StageMessages = field(default_factory=StageMessages)
-    clip: bool = True
     routing: Routing = field(default_factory=Routing)
     exchange: DataExchange = field(default_factory=DataExchange)
     context_exchange: Literal["ring", "all-gather", "all-to-all"] = "ring"

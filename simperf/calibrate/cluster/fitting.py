@@ -166,7 +166,8 @@ def _slope(points: Sequence[Measurement]) -> float:
     """Time a byte, by the points of large messages [s/B]: the median slope from the smallest of them."""
     large = sorted((point for point in points if point.number("nbytes") >= 65536), key=_size)
     if len(large) < 2:
-        raise InputError(Problem("the data set lacks large messages whose CPU time was read"))
+        message = "the data set lacks large messages whose CPU time was read"
+        raise InputError(Problem(message, expected="two sizes of 64 KiB or more, as `simperf calibrate cluster` sends"))
     slope = statistics.median((one.median - large[0].median) / (_size(one) - _size(large[0])) for one in large[1:])
     return max(slope, 1e-15) if math.isfinite(slope) else 1e-15
 

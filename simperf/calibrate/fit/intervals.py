@@ -116,6 +116,7 @@ def uncertain(
         stderr = max(float(row.std()), (high - low) / NORMAL if one.name in stuck else 0.0)
         constants[one.name] = Fitted(values[one.name], stderr, low, high, one.unit, kept, notes[one.name])
     known = [one.name for one in free]
+    known = [name for name in known if np.ptp(table[name]) > 0]  # a constant that does not vary has no correlation
     matrix = np.corrcoef(np.array([table[name] for name in known])) if len(known) > 1 else np.eye(len(known))
     pairs = {
         (known[i], known[j]): float(matrix[i, j])

@@ -178,7 +178,7 @@ def _row(fields: list[str], columns: tuple[str, ...]) -> tuple[dict[str, Value],
     if not columns:
         return "there is no header before it, from which the columns could be told"
     if len(fields) < columns.index("busbw") + 1:
-        return f"{len(fields)} of {len(columns)} columns: the line is cut off"
+        return f"{len(fields)} of {len(columns)} columns, the line is cut off: a whole one is expected"
     table: dict[str, list[str]] = {}
     for column, value in zip(columns, fields, strict=False):
         table.setdefault(column, []).append(value)

@@ -358,5 +358,6 @@ def _nodes(m: Session, job: Job) -> tuple[str, ...]:
     if not there:
         raise ProgramError("the machine has no GPU to train on; name the nodes that take part as devices")
     if job.gpus > len(there):
-        raise InputError(Problem(f"the machine has {len(there)}", key="gpus", value=str(job.gpus)))
+        expected = f"at most {len(there)}, or 0 for all"
+        raise InputError(Problem(f"the machine has {len(there)}", key="gpus", value=str(job.gpus), expected=expected))
     return there[: job.gpus or None]

@@ -213,7 +213,7 @@ def _end(work: StepWork, stage: int, made: RankPasses, strategy: ModelParallel, 
     return StepEnd(
         begin=() if fresh else (made.clear_gradients(weights),),
         replicated=made.replicated_gradients(layers),
-        norm=made.clipping(own) if strategy.clip else (),
+        norm=made.clipping(own) if strategy.exchange.clip else (),
         update=made.update(own, copies=not fully),
         gradient=made.gradient_width,
         weight=_gathered(made, strategy) if fully else made.weight_width,

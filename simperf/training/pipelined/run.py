@@ -82,7 +82,7 @@ def _refuse_shards(layout: Layout, strategy: ModelParallel) -> None:
     if sharding == "zero-2" and not strategy.exchange.bucket:
         message = "a rank keeps its part of gradients that are reduced as they become ready"
         problems.append(Problem(message, key="bucket", value="0", expected="the size of a bucket, such as 160 MB"))
-    if not fully and replace(strategy.exchange, bucket=0.0, overlap_weights=False) != DataExchange():
+    if not fully and replace(strategy.exchange, bucket=0.0, overlap_weights=False, clip=True) != DataExchange():
         message, expected = "every rank has all weights of its stage", 'layout.sharding = "zero-3"'
         problems.append(Problem(message, key="exchange", value=str(strategy.exchange), expected=expected))
     if problems:

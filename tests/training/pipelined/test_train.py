@@ -95,7 +95,7 @@ def test_one_rank_of_one_stage_takes_the_time_of_the_plain_model():
     )
     given = {"on": "dgx-a100", "layout": Layout(dp=1), "precision": "fp32", "batch": 4, "set": {"program.steps": 2}}
     plain = train(model, **given)
-    divided = train(model, strategy=ModelParallel(microbatch=4, clip=False), **given)
+    divided = train(model, strategy=ModelParallel(microbatch=4, exchange=DataExchange(clip=False)), **given)
     times = [one.metrics["time per step"].value for one in (plain, divided)]
     assert times[1] == pytest.approx(times[0], rel=0.02)
 
