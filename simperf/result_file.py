@@ -169,13 +169,18 @@ def read_result(data: Any, *, file: str | TomlFile = "") -> dict[str, Any]:
 
 
 def _contradictions(found: ResultFile, file: TomlFile) -> Iterator[Problem]:
-    """What no run gives: a time below a floor, a span that ends before it begins, moments beyond all times."""
+    """What no run gives: a time below a floor, an amount below 0, a span that ends before it begins."""
     name, floor = max(found.floors.items(), key=lambda item: item[1], default=("", 0.0))
     if not found.time >= floor * (1 - _ROUNDING):
         message = f"no saved result: below the floor of {floor:g} s that {name} sets"
         yield file.problem(("time",), message, value=found.time, expected=f"{floor:g} s or more")
     if found.time > _LATEST:
         yield file.problem(("time",), "no saved result: too long", value=found.time, expected=f"{_LATEST:g} s at most")
+    for key in ("metrics", "work"):
+        for name, metric in getattr(found, key).items():
+            if metric.unit != "1" and metric.value < 0:
+                message = f"no saved result: {metric.value:g} {metric.unit}"
+                yield file.problem((key, name, "value"), message, expected="0 or more")
     end = min(found.time * (1 + _ROUNDING), _LATEST)
     odd = next((index for index, span in enumerate(found.spans) if not span[2] <= span[3] <= end), None)
     if odd is not None:

@@ -19,8 +19,6 @@ __all__ = ["read_row", "row_problem"]
 
 _TOLERANCE = 1e-9  # of a time beside its floor [1]
 
-_RATES = ("1/s", "B/s", "FLOP/s")
-
 _Finite = Annotated[StrictInt | StrictFloat, Field(allow_inf_nan=False)]
 _Time = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
 #: of draws, which may give no number
@@ -101,8 +99,8 @@ def _numbers_problem(row: Mapping[str, Any], samples: int, needs: Collection[str
     if ("draws" in row) != bool(samples) or len(row.get("draws", ())) not in (0, samples):
         return f"draws: {samples} are expected"
     for name, (value, unit) in row["metrics"].items():
-        if unit in _RATES and value is not None and value < 0.0:
-            return f"metrics.{name}: a rate below 0"
+        if unit != "1" and value is not None and value < 0.0:
+            return f"metrics.{name}: {value:g} {unit}, and nothing with a unit is below 0"
     for name in needs:
         found = [row["metrics"].get(name, (None,))[0], *row.get("intervals", {}).get(name, ())]
         if not all(value is not None and 0.0 < value < math.inf for value in found):

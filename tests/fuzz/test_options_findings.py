@@ -108,3 +108,14 @@ def test_values_of_python_that_hold_themselves(value):
 def test_keys_of_python_that_have_no_end():
     with pytest.raises(InputError, match="is no key"):
         simperf.run("d2l/async", set={"a." * 3000 + "a": 1})
+
+
+@pytest.mark.parametrize("command", ["compare", "sweep"])
+def test_speeds_that_are_no_numbers(command, capsys):
+    """The error is told, or stands in the table."""
+    code = main([command, "d2l/sync-160mb", "--vary", "speed.program.t1=" + "-" * 2000])
+    said = capsys.readouterr()
+    assert code == 2
+    assert "speed.program.t1" in said.err + said.out
+    assert "a number is expected" in said.err + said.out
+    assert "ValueError" not in said.err + said.out

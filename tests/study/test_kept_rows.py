@@ -28,6 +28,7 @@ WRONG = {
     "a key too many": {"timme": 1.0},
     "an error that is none": {"error": 3},
     "draws that nobody asked for": {"draws": [1.0]},
+    "a rate below 0": {"metrics": {"rate": [-1.0, "1/s"]}},
     "digits": '{"point": ' + "9" * 5000 + "}",
 }
 
