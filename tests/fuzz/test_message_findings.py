@@ -38,7 +38,7 @@ def told(here, capsys):
     [
         (f"{PROGRAM}# one\rother\n", "lines that end as on Unix"),
         (f"{PROGRAM}[[[[\n", "[table] or [[table]]"),
-        (f"program = 3\n{VARIANT % 'program.n'}", "program as a table with the key n"),
+        (f"program = 3\n{VARIANT % 'program.n'}", "a table [program] is expected"),
         (PROGRAM + VARIANT % "'machine.link[0].bandwidth'", "a file with machine.link = [...]"),
     ],
 )

@@ -15,6 +15,8 @@ RTOL = 1e-12 if ALIKE else 5e-12
 ORDERS = () if ALIKE else ("operations.which",)
 #: what stands for zero: the rounding of a difference of two equal times
 ATOL = 1e-15
+#: metrics that are what is left of the whole time: their rounding is that of the time
+DIFFERENCES = (": idle",)
 
 
 def fixture_path(name):
@@ -71,7 +73,8 @@ def differences(before, now, *, spans=True):
             continue
         old, new = dict(_flat(old)), dict(_flat(new))
         for key in {**old, **new}:
-            if key not in ORDERS and not equal(old.get(key), new.get(key)):
+            least = RTOL * now[variant].get("time", 0.0) if key.endswith(DIFFERENCES) else ATOL
+            if key not in ORDERS and not equal(old.get(key), new.get(key), least):
                 rows.append((variant, key, old.get(key), new.get(key)))
     return rows
 
@@ -90,14 +93,14 @@ def _flat(summary):
             yield key, value
 
 
-def equal(a, b):
-    """Equal within the tolerance for floats, exactly for all else."""
+def equal(a, b, least=ATOL):
+    """Equal within the tolerance for floats, `least` at any rate; exactly for all else."""
     if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(equal(x, y) for x, y in zip(a, b, strict=True))
+        return len(a) == len(b) and all(equal(x, y, least) for x, y in zip(a, b, strict=True))
     if isinstance(a, float) or isinstance(b, float):
         if not (isinstance(a, int | float) and isinstance(b, int | float)):
             return False
-        return abs(a - b) <= max(RTOL * max(abs(a), abs(b)), ATOL)
+        return abs(a - b) <= max(RTOL * max(abs(a), abs(b)), least)
     return a == b
 
 

@@ -130,7 +130,7 @@ def test_tokens_meet_the_experts_that_are_chosen():
 def test_recomputation_that_there_is_not():
     with pytest.raises(InputError, match="did you mean 'full'"):
         step_flops(shipped_transformers()["llama3-8b"], recompute="fulll")
-    assert RECOMPUTATIONS == ("none", "selective", "full")
+    assert RECOMPUTATIONS == ("none", "selective", "selective-op", "full")
 
 
 def test_the_zoo_makes_a_step_of_those_whose_kernels_are_known():
