@@ -66,7 +66,8 @@ class Recovery:
         ]
         if self.timeout < self.heartbeat:
             message = "it is shorter than the time between heartbeats: every node would be given up"
-            problems.append(Problem(message, key="recovery.timeout", value=f"{self.timeout:g} < {self.heartbeat:g}"))
+            value, expected = f"{self.timeout:g} < {self.heartbeat:g}", f"{self.heartbeat:g} s or more"
+            problems.append(Problem(message, key="recovery.timeout", value=value, expected=expected))
         if self.spares < 0:
             problems.append(Problem("0 spares or more are expected", key="recovery.spares", value=str(self.spares)))
         if self.without_spare not in ("wait", "shrink"):
