@@ -7,8 +7,9 @@ What lives inside of a layer's pass comes on top while that layer runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
 from simperf.memory.tensors import KINDS, TensorKind
@@ -200,12 +201,13 @@ def stage_memory(
     base, kept, sent, made = dict(resident), 0.0, 0.0, set[int]()
     fixed = sum(base.values())
     moments = []
+    keeps, of_chunks = [one.kept for one in chunks], [one.gradient for one in chunks]
     for kind, microbatch, number in order:
         chunk, top = chunks[number], tops[number][number not in made][kind]
-        own = chunk.kept
+        own = keeps[number]
         before = kept if kind == "F" else kept - own  # without what this pass's own chunk keeps
         messages = sent + (chunk.sends if kind == "B" else 0.0)
-        gradients = top.gradients + sum(chunks[one].gradient for one in made)
+        gradients = top.gradients + sum(of_chunks[one] for one in made)
         held = _held(
             base,
             (
@@ -224,9 +226,9 @@ def stage_memory(
         if kind == "B":
             sent = chunk.returns
         name = f"{kind}{microbatch}" + (f".{number}" if number else "")
-        after = fixed + kept + sent + sum(chunks[one].gradient for one in made)
+        after = fixed + kept + sent + sum(of_chunks[one] for one in made)
         moments.append(Moment(name, top.layer, held, after))
-    gradients = sum(one.gradient for one in chunks)
+    gradients = sum(of_chunks)
     held = _held(base, (("activations", kept), ("temporaries", update), ("gradients", gradients)))
     moments.append(Moment("update", "", held, fixed + gradients))
     return StageMemory(tuple(moments), tuple((kind, _most_of(kind, chunks, base)) for kind in apart))
@@ -254,11 +256,12 @@ def _held(resident: BytesByKind, moving: Beside) -> BytesByKind:
 
 def _tops(chunk: ChunkMemory, *, split: bool, fresh: bool) -> dict[str, _Top]:
     """Where each kind of pass over a chunk needs most; `fresh`: no backward pass has made gradients yet."""
-    below, forward, backward, weights = 0.0, [], [], []
+    below, place, forward, backward, weights = 0.0, 0, [], [], []
     whole, above = chunk.kept, chunk.gradient
-    for place, one in enumerate(chunk.layers, 1):
-        below += one.kept
-        above -= one.gradient
+    for one, count in _ends_of_runs(chunk.layers):
+        place += count
+        below += count * one.kept
+        above -= count * one.gradient
         made = above if fresh else 0.0
         forward.append(_Top(one.name, below, one.forward, 0.0, one.forward_beside))
         # the gradient that comes into the last layer is the message, which is counted as such
@@ -269,6 +272,18 @@ def _tops(chunk: ChunkMemory, *, split: bool, fresh: bool) -> dict[str, _Top]:
         weights.append(_Top(one.name, below, one.weight_gradients, made, one.backward_beside))
     out = _Top("", whole, chunk.sends)  # the message, made and not yet sent
     return {"F": _most([*forward, out]), "B": _most(backward[::-1]), "W": _most(weights[::-1])}
+
+
+def _ends_of_runs(layers: Sequence[LayerMemory]) -> Iterator[tuple[LayerMemory, int]]:
+    """First, last but one and last of like layers in a row, each with how many it adds.
+
+    What is held grows evenly between the first two; the last layer of a chunk does without the message that came in.
+    """
+    for _, run in groupby(layers, key=id):
+        same = list(run)
+        for count in (1, len(same) - 2, 1 if len(same) > 1 else 0):
+            if count > 0:
+                yield same[0], count
 
 
 def _most(tops: Sequence[_Top]) -> _Top:

@@ -63,9 +63,13 @@ def make_schedule(name: str, *, stages: int, microbatches: int, **options: Any) 
         for key, count in (("stages", stages), ("microbatches", microbatches))
         if isinstance(count, bool) or not isinstance(count, int) or count < 1
     ]
-    if not problems and stages * microbatches > MOST_PASSES:
-        message = f"{stages} stages of {microbatches} micro-batches are more passes than a schedule is made of"
-        problems.append(Problem(message, key="microbatches", expected=f"at most {MOST_PASSES // stages}"))
+    chunks = options.get("chunks", 1)
+    each = stages * (chunks if isinstance(chunks, int) else 1)
+    if not problems and each * microbatches > MOST_PASSES:
+        of = f" of {chunks} chunks" if each > stages else ""
+        message = f"{stages} stages{of} of {microbatches} micro-batches are more passes than a schedule is made of"
+        key, count = ("microbatches", each) if microbatches * stages >= each else ("chunks", microbatches * stages)
+        problems.append(Problem(message, key=key, expected=f"at most {MOST_PASSES // count}"))
     problems += [
         Problem(f"{name} has no option {key!r}{nearest(key, known)}", key=key, expected=", ".join(known) or "no option")
         for key in options

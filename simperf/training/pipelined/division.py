@@ -40,6 +40,8 @@ def divide(model: Dimensions, layout: Layout, strategy: ModelParallel, batch: in
     InputError
         All that does not divide, with what would.
     """
+    if strategy.schedule == "interleaved":  # whose parts are known before it is made
+        _layers_of_parts(model.model.layers, layout.pp * strategy.chunks, strategy.stage_layers)
     plan = _plan(layout, strategy, batch)
     counts = _layers_of_parts(model.model.layers, len(plan.path), strategy.stage_layers)
     _refuse_scattered_experts(model, layout)

@@ -12,6 +12,7 @@ from simperf.layout import Layout
 from simperf.memory import StageMemory
 from simperf.training.job import Job
 from simperf.training.pipelined.division import divide, pacing_of
+from simperf.training.pipelined.excess import refuse_numbers, refuse_processes
 from simperf.training.pipelined.fitting_changes import Divided, refuse_what_does_not_fit
 from simperf.training.pipelined.outcome import tell
 from simperf.training.pipelined.play import Pipeline
@@ -44,6 +45,7 @@ def pipeline_of(m: Session, job: Job) -> Pipeline:
         expected = "layers, hidden, heads, ..., or a shipped transformer"
         raise InputError(Problem(message, key="model", value=model.name, expected=expected))
     _refuse_shards(layout, strategy)
+    refuse_numbers(layout, strategy, job.batch, model.model.layers, steps=job.steps, most=m.simulation.most)
     nodes = _nodes(m, job, layout)
     disturbances = job.disturbances
     speeds = _speeds(job, len(nodes))
@@ -105,6 +107,8 @@ def train_divided(m: Session, job: Job) -> Program:
     processes = pipeline.processes(m, exact=exact, steps=job.steps)
     if not exact and len(processes) < len(pipeline.nodes):
         m.notes.append(f"{len(processes)} of {len(pipeline.nodes)} ranks are played, one of each class of like ranks")
+    assert isinstance(job.strategy, ModelParallel)
+    refuse_processes(processes, pipeline.layout, job.strategy, job.batch, most=m.simulation.most)
     change_links(m.simulation, job.disturbances.changes)
     yield from pipeline.play(m, processes)
     tell(m, job, pipeline, processes, memory)

@@ -78,7 +78,9 @@ def work_memory(
 def _chunk(work: StepWork, stage: int, number: int, layout: Layout, pacing: Pacing) -> ChunkMemory:
     part = work.part(stage, number)
     sends, returns = part < len(work.parts) - 1, part > 0
-    layers = [_layer(one) for one in work.layers(stage, number)]
+    passes = work.layers(stage, number)
+    known = {id(one): _layer(one) for one in {id(one): one for one in passes}.values()}
+    layers = [known[id(one)] for one in passes]
     if work.units:
         units = [unit for unit in work.units[stage] if unit.bucket.chunk == number]
         layers = list(sharded_layers(layers, units, work.ends[stage], layout.dp_shard * layout.cp, pacing))

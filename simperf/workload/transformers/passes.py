@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from simperf.workload.op import Op
@@ -98,6 +98,11 @@ class LayerPasses:
         name.
     experts : tuple of Weight
         Those of `weights` that belong to experts: their copies are on fewer ranks.
+
+    Attributes
+    ----------
+    parameters, of_experts : int
+        Number of weights on this rank, and of those of experts.
     """
 
     name: str
@@ -112,18 +117,14 @@ class LayerPasses:
     replicated: tuple[Weight, ...] = ()
     placeholders: tuple[Kept, ...] = ()
     experts: tuple[Weight, ...] = ()
+    parameters: int = field(init=False, repr=False, compare=False)
+    of_experts: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parameters", sum(one.elements for one in self.weights))
+        object.__setattr__(self, "of_experts", sum(one.elements for one in self.experts))
 
     @property
     def activations(self) -> float:
         """Memory of all that is kept [B]."""
         return sum(one.nbytes for one in self.kept)
-
-    @property
-    def parameters(self) -> int:
-        """Number of weights on this rank."""
-        return sum(one.elements for one in self.weights)
-
-    @property
-    def of_experts(self) -> int:
-        """Number of the experts' weights on this rank."""
-        return sum(one.elements for one in self.experts)

@@ -1,0 +1,138 @@
+"""Bounds on the events of a divided job: one from its numbers alone, before anything is made, and one of its processes.
+
+Every pass of a stage is launched, waits for a message and sends one, and every layer is gone through once a pass,
+whatever is played at once. Where layers are not closed, each of their items is launched, begins and ends.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from math import floor
+
+from simperf.errors import InputError, Problem
+from simperf.layout import Layout
+from simperf.training.pipelined.stage import StageProcess, never_closed
+from simperf.training.strategies import ModelParallel
+from simperf.workload.op import Op
+from simperf.workload.transformers.passes import Sync
+
+__all__ = ["least_events", "refuse_numbers", "refuse_processes"]
+
+#: events of a pass of a stage, and of a pass over a layer, at least
+PASS, LAYER = 6.0, 2.0
+#: events of a kernel that is launched by itself, and of a collective, which is awaited too
+KERNEL, COLLECTIVE = 0.9, 10.0
+
+
+def least_events(layout: Layout, strategy: ModelParallel, batch: int, layers: int) -> float:
+    """Events of a step, at least.
+
+    Parameters
+    ----------
+    layout : Layout
+    strategy : ModelParallel
+    batch : int
+        Samples of a step on all ranks together.
+    layers : int
+        Of the model.
+
+    Examples
+    --------
+    >>> least_events(Layout(pp=2, dp=2), ModelParallel(microbatch=1), 8, 12)
+    288.0
+    """
+    microbatches = batch / (layout.dp * strategy.microbatch)
+    return 2 * microbatches * (PASS * layout.pp * strategy.chunks + LAYER * layers)
+
+
+def refuse_numbers(
+    layout: Layout, strategy: ModelParallel, batch: int, layers: int, *, steps: int, most: float | None
+) -> None:
+    """Refuse a job whose numbers alone tell that it would play too many events.
+
+    Parameters
+    ----------
+    layout, strategy, batch, layers
+        As of `least_events`.
+    steps : int
+    most : float or None
+        Events that a run may play; None for any number.
+
+    Raises
+    ------
+    InputError
+        The number of events, what makes it so large, and what would do.
+    """
+    each = least_events(layout, strategy, batch, layers)
+    if most is None or each * steps <= most:
+        return
+    one = least_events(layout, strategy, layout.dp * strategy.microbatch, layers)  # of one micro-batch
+    fewest = layout.pp if strategy.schedule == "interleaved" else 1
+    if one * fewest <= most:
+        raise _excess(each * steps, most, layout, strategy, batch, steps)
+    if LAYER * layers >= PASS * layout.pp * strategy.chunks:
+        less = floor((most / 2 / fewest - PASS * layout.pp * strategy.chunks) / LAYER)
+        raise _refusal(each * steps, most, "model.layers", f"{layers:,}", f"at most {max(1, less):,}")
+    less = floor((most / 2 / fewest - LAYER * layers) / PASS / layout.pp)
+    raise _refusal(each * steps, most, "chunks", f"{strategy.chunks:,}", f"at most {max(1, less):,}")
+
+
+def refuse_processes(
+    processes: Sequence[StageProcess], layout: Layout, strategy: ModelParallel, batch: int, *, most: float | None
+) -> None:
+    """Refuse a job whose processes would play too many events.
+
+    Parameters
+    ----------
+    processes : sequence of StageProcess
+        Whose layers are closed, or not.
+    layout, strategy, batch
+        As of `least_events`.
+    most : float or None
+        Events that a run may play; None for any number.
+
+    Raises
+    ------
+    InputError
+        As of `refuse_numbers`.
+    """
+    if most is None:
+        return
+    steps = processes[0].steps
+    events = steps * sum(map(_of_process, processes))
+    if events > most:
+        raise _excess(events, most, layout, strategy, batch, steps)
+
+
+def _of_process(one: StageProcess) -> float:
+    """Events of a process in a step, at least."""
+    total, work = 0.0, one.work
+    for (kind, chunk), count in Counter((each.kind, each.chunk) for each in work.plan.stages[one.stage]).items():
+        items = 0.0
+        if one.close is never_closed:
+            for layer in work.layers(one.stage, chunk):
+                split = {"F": layer.forward, "B": layer.input_gradients, "W": layer.weight_gradients}
+                launched = split[kind] if kind == "F" or work.plan.split else layer.backward
+                joined = sum(isinstance(item, Sync) and item.dimension in one.inside for item in launched)
+                items += COLLECTIVE * joined + KERNEL * sum(isinstance(item, Op) for item in launched)
+        total += count * (PASS + items)
+    return total
+
+
+def _excess(events: float, most: float, layout: Layout, strategy: ModelParallel, batch: int, steps: int) -> InputError:
+    """Too many micro-batches, or steps: whichever there is more of."""
+    together = layout.dp * strategy.microbatch * (layout.pp if strategy.schedule == "interleaved" else 1)
+    fewer = floor(batch * most / events / together) * together
+    if steps > batch / together or (fewer < together and steps > 1):
+        return _refusal(events, most, "steps", f"{steps:,}", f"at most {max(1, floor(steps * most / events)):,}")
+    expected = f"at most {fewer}" if fewer else "a smaller layout, model or batch"
+    if fewer and layout.dp * strategy.microbatch < batch:
+        expected += ", or a larger microbatch"
+    return _refusal(events, most, "batch", f"{batch}", expected)
+
+
+def _refusal(events: float, most: float, key: str, value: str, expected: str) -> InputError:
+    message = f"about {events:.3g} events would be played, more than {most:.3g}"
+    told = f"{expected}; or --force (run.force = true), which plays them all"
+    return InputError(Problem(message, key=key, value=value, expected=told))
