@@ -10,8 +10,6 @@ from concurrent.futures import Executor, Future
 from concurrent.futures import wait as wait_for
 from contextlib import suppress
 from importlib import import_module
-from multiprocessing import active_children
-from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 from simperf.errors import EngineError, InputError, Problem
@@ -22,6 +20,7 @@ __all__ = ["DaskCluster"]
 T = TypeVar("T")
 
 _distributed: Any = import_module("distributed")  # its functions have no types
+_psutil: Any = import_module("psutil")  # which dask needs
 
 #: how long a scheduler may take to answer at first [s]
 _PATIENCE = 20.0
@@ -67,7 +66,7 @@ class DaskCluster(Executor):
                     Problem(f"no scheduler answers: {error}", key="--engine", value=address, expected=expected)
                 ) from None
             return
-        others = set(active_children())
+        self._others, others = _children(), _clusters()
         try:
             with deaf_children():
                 self.cluster = _distributed.LocalCluster(
@@ -81,11 +80,16 @@ class DaskCluster(Executor):
                     death_timeout=_GRACE,
                 )
             self.client = _distributed.Client(self.cluster, timeout=_GRACE)
-        except Exception as error:  # dask has many
-            self._close_cluster()
-            _end_children(others)
+        except BaseException as error:  # dask has many; and an interrupt
+            for cluster in _clusters() - others:
+                _leave_alone(cluster)
+                _stop(cluster)
+            _end_children(self._others)
+            if not isinstance(error, Exception):
+                raise
             why = f"{type(error).__name__} {error}".rstrip()
             raise self._lost(f"its {workers} processes did not start within {_GRACE:g} s: {why}") from None
+        _leave_alone(self.cluster)
 
     @property
     def workers(self) -> int:
@@ -171,17 +175,50 @@ class DaskCluster(Executor):
 
     def _close_cluster(self) -> None:
         """End the processes; those that do not hear end with this one, which they watch."""
-        if self.cluster is not None:
+        if self.cluster is None:
+            return
+        try:
             with suppress(TimeoutError):
                 self.cluster.close(timeout=_ENDING)
+        except AssertionError:  # dask's, where a process is just starting
+            _stop(self.cluster)
+            _end_children(self._others)
 
 
-def _end_children(others: set[BaseProcess]) -> None:
+def _clusters() -> set[Any]:
+    """All clusters of dask that this process has made, those that are not whole too."""
+    return set(_distributed.SpecCluster._instances)
+
+
+def _leave_alone(cluster: Any) -> None:
+    """Keep dask from ending a cluster at exit, which fails where a process is just starting: `DaskCluster` ends it."""
+    cluster.shutdown_on_close = False
+
+
+def _stop(cluster: Any) -> None:
+    """Keep a cluster whose processes are about to be ended from starting others, and from telling that they failed."""
+    cluster.loop.asyncio_loop.set_exception_handler(_say_nothing)
+    cluster.loop.add_callback(cluster.loop.stop)
+
+
+def _say_nothing(loop: object, context: object) -> None:
+    """Handle what goes wrong in a cluster that is stopped."""
+
+
+def _children() -> set[Any]:
+    """All processes that this one has started, by threads of dask that are just starting one too."""
+    return set(_psutil.Process().children())
+
+
+def _end_children(others: set[Any]) -> None:
     """End the processes of a cluster that was never whole: all but `others`, those that are just starting too."""
+    ended: set[Any] = set()
     last = time.monotonic()
     while time.monotonic() - last < _AFTERMATH:
-        for child in set(active_children()) - others:
-            child.terminate()
-            child.join(_ENDING)
+        for child in _children() - others - ended:
+            with suppress(_psutil.NoSuchProcess):
+                child.terminate()
+            ended.add(child)
             last = time.monotonic()
         time.sleep(0.02)
+    _psutil.wait_procs(ended, timeout=_AFTERMATH)  # the one that keeps account of shared memory ends after all others

@@ -16,7 +16,7 @@ _OWN_CODE = re.compile(r"simperf/\S+\.py:\d+: \w+ in the program")
 _FAILED = re.compile(r"\bFAILED\b|,failed,|\"ok\": false|^failed |points failed|points are off by", re.M)
 #: texts that are told as they were given; in a file of JSON or TOML, in CSV, and in a command line
 _GIVEN = re.compile(
-    r'"?(?:title|name|question|source|notes?|label|use|id|hostname|device_info|gpu|why|metric|unit)"?\s*[:=]\s*'
+    r'"?(?:title|name|op|question|source|notes?|label|use|id|hostname|device_info|gpu|why|metric|unit)"?\s*[:=]\s*'
     r'"((?:[^"\\]|\\.)*)"'
 )
 #: what moves a terminal's cursor or changes its colours, but for lines and tabs
@@ -31,7 +31,7 @@ def finding(outcome, case):
     texts = {"standard error": outcome.err, "standard output": outcome.out}
     texts |= {name: raw[:_MOST].decode("utf-8", "replace") for name, raw in outcome.files.items()}
     return (
-        _ended(outcome)
+        _ended(outcome, case)
         or next((told for name, text in texts.items() if (told := _fault(name, text))), None)
         or _unexplained(outcome, case)
         or _odd_answer(outcome, case)
@@ -39,7 +39,9 @@ def finding(outcome, case):
     )
 
 
-def _ended(outcome):
+def _ended(outcome, case):
+    if "--force" in case.words and outcome.code in (-signal.SIGXCPU, -signal.SIGALRM):
+        return "", ""  # what may take any time is asked for
     if outcome.code in (-signal.SIGXCPU, -signal.SIGKILL, -signal.SIGALRM):
         return "no end", f"{outcome.seconds:.0f} s"
     return None if outcome.code in (0, 1, 2) else ("exit code", f"{outcome.code}: {outcome.err[-200:]}")

@@ -73,7 +73,8 @@ def _has_place(head, names, arguments):
     """Whether a message begins with a file, an option or a key, or names one that was given."""
     said = [*names, *(one for one in arguments if not re.match(r"--?[a-zA-Z]", one))]
     for one in filter(None, said):
-        if head.startswith((f"{one}:", f"{one}/")) or _quoted(one) in head or f"/{one}:" in head:
+        begins = (f"{one}:", f"{one}/") if len(one) < _REPEATED else (one[:_REPEATED],)
+        if head.startswith(begins) or _quoted(one) in head or f"/{one}:" in head:
             return True
     return any((_OPTION.search(head), _ARGUMENT.search(head), _FILE.match(head), _KEY.match(head)))
 

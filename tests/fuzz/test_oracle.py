@@ -25,6 +25,12 @@ def test_the_time_limit_is_a_finding():
         assert finding(Outcome(-number, "", "", 20.0), CASE)[0] == "no end"
 
 
+def test_what_is_forced_may_take_any_time_but_not_any_memory():
+    forced = Case(("sweep", "s.toml", "--samples", "1e18", "--force"), CASE.files)
+    assert finding(Outcome(-signal.SIGXCPU, "", "", 20.0), forced) == ("", "")
+    assert finding(Outcome(-signal.SIGKILL, "", "", 20.0), forced)[0] == "no end"
+
+
 @pytest.mark.parametrize(
     ("code", "err", "kind"),
     [
