@@ -37,7 +37,7 @@ __all__ = [
 
 
 #: what a terminal would obey, other than tabs and ends of lines
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # the last stand for bytes that are no UTF-8
 _LONGEST = 120  # characters of a name that a message repeats
 _LONGEST_VALUE = 400  # and of a key or value, which may be a whole list
 

@@ -97,7 +97,7 @@ def parse_json(
         line = text.count("\n", 0, _deep(text)) + 1
         message = f"{what}: tables and lists in one another to a depth of more than {DEEPEST}"
         raise InputError(Problem(message, file=name, line=line, expected=expected))
-    wrong = [*(_odd_numbers(file.data) if finite else ()), *control_characters(file.data, text)]
+    wrong = [*_odd_numbers(file.data, finite=finite), *control_characters(file.data, text)]
     if wrong:
         raise InputError([file.problem(key, f"{what}: {told}", expected=expected) for key, told in wrong])
     return file
@@ -138,15 +138,15 @@ def _twice(text: str) -> tuple[tuple[str | int, ...], int]:
     return (), 0
 
 
-def _odd_numbers(data: Any) -> list[tuple[tuple[str | int, ...], str]]:
-    """Keys of numbers that are none, endless, or too long for a float."""
+def _odd_numbers(data: Any, *, finite: bool) -> list[tuple[tuple[str | int, ...], str]]:
+    """Keys of numbers that are too long for a float, and if all must be finite, that are none or endless."""
     found: list[tuple[tuple[str | int, ...], str]] = []
     rest: list[tuple[Any, tuple[str | int, ...]]] = [(data, ())] if isinstance(data, dict | list) else []
     while rest and len(found) < _MOST_TOLD:
         value, key = rest.pop()
         for name, each in value.items() if isinstance(value, dict) else enumerate(value):
             if each.__class__ is float:
-                if not math.isfinite(each):
+                if finite and not math.isfinite(each):
                     found.append(((*key, name), "a finite number is expected"))
             elif each.__class__ is int:
                 if not -(2**63) <= each < 2**63:

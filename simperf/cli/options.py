@@ -63,7 +63,13 @@ Engine = Annotated[
 ]
 Samples = Annotated[
     int,
-    typer.Option("--samples", metavar="N", min=0, help="Draws of the calibration's constants, for intervals of 90 %."),
+    typer.Option(
+        "--samples",
+        metavar="N",
+        min=0,
+        max=2**63 - 1,
+        help="Draws of the calibration's constants, for intervals of 90 %.",
+    ),
 ]
 
 

@@ -99,7 +99,8 @@ def build_machine(
     if "node" not in spec and "name" in spec:
         extra = [key for key in spec if key != "name"]
         if extra:
-            raise InputError([source.problem((*at, key), "unknown key beside the name of a machine") for key in extra])
+            message, expected = "unknown key beside the name of a machine", "the name alone"
+            raise InputError([source.problem((*at, key), message, expected=expected) for key in extra])
         try:
             return catalog.machine(str(spec["name"]))
         except UnknownNameError as error:

@@ -71,12 +71,18 @@ def unhelpful(err, names, arguments):
 
 def _has_place(head, names, arguments):
     """Whether a message begins with a file, an option or a key, or names one that was given."""
-    said = [*names, *(one for one in arguments if not re.match(r"--?[a-zA-Z]", one))]
+    given = [*names, *(one for one in arguments if not re.match(r"--?[a-zA-Z]", one))]
+    said = {*given, *map(_escaped, given)}
     for one in filter(None, said):
         begins = (f"{one}:", f"{one}/") if len(one) < _REPEATED else (one[:_REPEATED],)
-        if head.startswith(begins) or _quoted(one) in head or f"/{one}:" in head:
+        if head.startswith(begins) or _quoted(one) in head or f"/{one}:" in head or f"argument(s) ({one})" in head:
             return True
     return any((_OPTION.search(head), _ARGUMENT.search(head), _FILE.match(head), _KEY.match(head)))
+
+
+def _escaped(word):
+    """A word as messages repeat it where it is no UTF-8."""
+    return word.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _quoted(word):

@@ -119,3 +119,19 @@ def test_speeds_that_are_no_numbers(command, capsys):
     assert "speed.program.t1" in said.err + said.out
     assert "a number is expected" in said.err + said.out
     assert "ValueError" not in said.err + said.out
+
+
+def test_draws_whose_number_has_no_end(refused):
+    assert "'--samples'" in refused("compare", "d2l/sync-160mb", "--samples", "1" + "0" * 400)
+
+
+def test_a_name_that_is_no_utf8_is_told_byte_by_byte(refused):
+    assert refused("check", "\udcff\udc80").startswith("error: \\udcff\\udc80: no such file")
+
+
+def test_a_named_machine_has_its_name_alone(refused, tmp_path):
+    file = tmp_path / "s.toml"
+    file.write_text('[program]\nuse = "async-chain"\n[machine]\nname = "dgx-1v"\nset = 3\n', "utf-8")
+    assert "machine.set: unknown key beside the name of a machine\n    expected: the name alone" in refused(
+        "run", str(file)
+    )
