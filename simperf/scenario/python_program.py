@@ -18,6 +18,7 @@ from simperf.programs import ProgramSpec
 __all__ = ["failure", "invalid", "load_module", "load_program", "program_source", "split_reference", "unfit"]
 
 _MOST_BYTES = 4 * 1024 * 1024  # of a Python file
+_PYTHON = "a program of Python"
 
 
 def load_program(reference: str, folder: str | os.PathLike[str] = ".") -> ProgramSpec:
@@ -97,9 +98,10 @@ def load_module(path: Path) -> ModuleType:
 def invalid(error: BaseException, path: Path) -> Problem:
     """A file that is no Python."""
     if not isinstance(error, SyntaxError):
-        return Problem(f"not valid Python: {error}", file=str(path))
+        return Problem(f"not valid Python: {error}", file=str(path), expected=_PYTHON)
     shown, line = (error.text or "").strip()[:120], error.lineno or 0
-    return Problem(f"not valid Python: {error.msg}", file=error.filename or str(path), line=line, value=shown)
+    message, file = f"not valid Python: {error.msg}", error.filename or str(path)
+    return Problem(message, file=file, line=line, value=shown, expected=_PYTHON)
 
 
 def program_source(path: Path) -> bytes:

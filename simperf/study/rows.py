@@ -8,6 +8,7 @@ from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr, TypeAdapter, ValidationError
 
+from simperf.analysis.regime import REGIMES
 from simperf.errors import InputError, Problem
 from simperf.file_bytes import decode
 from simperf.file_problems import explain, key_of
@@ -89,11 +90,13 @@ def row_problem(
     for key in ("point", "set", "seed") if numbered else ("set", "seed"):
         if canonical(row[key]) != canonical(task[key]):
             return f"{key}: not that of the point"
-    return _numbers_problem(row, task["samples"], needs) if row["error"] is None else ""
+    return _result_problem(row, task["samples"], needs) if row["error"] is None else ""
 
 
-def _numbers_problem(row: Mapping[str, Any], samples: int, needs: Collection[str]) -> str:
-    """What is wrong with the numbers of a point that gave a result."""
+def _result_problem(row: Mapping[str, Any], samples: int, needs: Collection[str]) -> str:
+    """What is wrong with the regime and the numbers of a point that gave a result."""
+    if row["regime"] not in ("", *REGIMES):
+        return f"regime: one of {', '.join(REGIMES)} is expected"
     if row["time"] < row["floor"] * (1.0 - _TOLERANCE):
         return "time: below its floor"
     if ("draws" in row) != bool(samples) or len(row.get("draws", ())) not in (0, samples):

@@ -29,6 +29,7 @@ WRONG = {
     "an error that is none": {"error": 3},
     "draws that nobody asked for": {"draws": [1.0]},
     "a rate below 0": {"metrics": {"rate": [-1.0, "1/s"]}},
+    "a regime that there is not": {"regime": "-3 s"},
     "work that no float holds": {"work": {"operations": [10**400, "1"]}},
     "digits": '{"point": ' + "9" * 5000 + "}",
 }

@@ -119,10 +119,9 @@ def _file(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
-        shown = (error.text or "").strip()
-        raise InputError(
-            Problem(f"not valid Python: {error.msg}", file=str(path), line=error.lineno or 0, value=shown)
-        ) from None
+        message, shown = f"not valid Python: {error.msg}", (error.text or "").strip()
+        told = Problem(message, file=str(path), line=error.lineno or 0, value=shown, expected="a module of Python")
+        raise InputError(told) from None
     except Exception as error:
         raise InputError(blame(error, "while it was loaded", file=str(path))) from None
     finally:
