@@ -83,4 +83,4 @@ def _islands(plan: Blueprint) -> list[str]:
                 seen.add(edge.dst)
                 front.append(edge.dst)
     lost = [node for node in plan.nodes if node not in seen]
-    return [f"no link joins {', '.join(lost)} to {start}"] if lost else []
+    return [f"no link joins {', '.join(lost)} to {start}: each node needs a way to every other one"] if lost else []

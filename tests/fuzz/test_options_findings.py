@@ -135,3 +135,7 @@ def test_a_named_machine_has_its_name_alone(refused, tmp_path):
     assert "machine.set: unknown key beside the name of a machine\n    expected: the name alone" in refused(
         "run", str(file)
     )
+
+
+def test_a_topology_that_there_is_not_names_its_option(refused):
+    assert refused("collective", "broadcast", "--ranks", "4", "--topology", "x").startswith("error: --topology: ")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -107,13 +107,16 @@ class MachineChoice:
     def _wired(self) -> Machine:
         if self.ranks is None:
             raise InputError(Problem("a topology needs the number of its ranks", key="--ranks", expected="--ranks 8"))
-        return build_topology(
-            self.topology,  # type: ignore[arg-type]  # a kind that is unknown is refused there
-            self.ranks,
-            bandwidth=self.bandwidth,
-            latency=self.latency,
-            nservers=0 if self.topology == "ring" else max(1, self.dedicated),
-        )
+        try:
+            return build_topology(
+                self.topology,  # type: ignore[arg-type]  # a kind that is unknown is refused there
+                self.ranks,
+                bandwidth=self.bandwidth,
+                latency=self.latency,
+                nservers=0 if self.topology == "ring" else max(1, self.dedicated),
+            )
+        except InputError as error:
+            raise InputError([replace(one, key=f"--{one.key}") for one in error.problems]) from None
 
     def _machine(self, changed: dict[str, set[str]]) -> Machine:
         if self.nodes < 1:
