@@ -9,6 +9,7 @@ from hypothesis import settings
 
 # How long an example takes depends on what else the machine does; tests of speed are in tests/benchmarks.
 settings.register_profile("simperf", deadline=None)
+settings.register_profile("random", settings.get_profile("default"), deadline=None)  # others each time, in CI too
 settings.load_profile("simperf")
 
 # A shell that starts a run in the background has it and its children ignore interrupts: no test of one could end.
