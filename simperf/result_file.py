@@ -176,6 +176,9 @@ def _contradictions(found: ResultFile, file: TomlFile) -> Iterator[Problem]:
         yield file.problem(("time",), message, value=found.time, expected=f"{floor:g} s or more")
     if found.time > _LATEST:
         yield file.problem(("time",), "no saved result: too long", value=found.time, expected=f"{_LATEST:g} s at most")
+    for name, floor in found.floors.items():
+        if floor < 0:
+            yield file.problem(("floors", name), f"no saved result: {floor:g} s", expected="0 or more")
     for key in ("metrics", "work"):
         for name, metric in getattr(found, key).items():
             if metric.unit != "1" and metric.value < 0:

@@ -30,7 +30,7 @@ def accuracy(
     from simperf.files import write_text
     from simperf.report.accuracy_output import accuracy_output
 
-    verify_outputs(text=output)  # before minutes of predictions, not after
+    verify_outputs(text=output, reads=files or ())  # before minutes of predictions, not after
     text = accuracy_output(files or (), truth, form)
     if output is None:
         typer.echo(text)

@@ -30,7 +30,7 @@ def import_(
     from simperf.cli.terminal import note
     from simperf.report.rows import rows_text
 
-    verify_outputs(output=output)
+    verify_outputs(output=output, reads=files)
     found = import_files(files, kind="" if kind == "auto" else kind, collective=collective, ranks=ranks, series=series)
     data = found.dataset
     rows = []

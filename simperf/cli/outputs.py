@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,8 +31,11 @@ def verify_outputs(
     text: Path | None = None,
     folder: Path | None = None,
     kind: str = "overview",
+    reads: Iterable[str | Path] = (),
 ) -> None:
     """Refuse, before anything is run, a file that could not be written after, and a kind of picture without one.
+
+    `reads` are the files that the command reads: none of them may be written.
 
     Raises
     ------
@@ -70,6 +74,9 @@ def verify_outputs(
         twin = next((other for other, one in named[:index] if one.absolute() == path.absolute()), "")
         if twin:
             problems.append(Problem(f"{twin} writes the same file", file=option, key=str(path)))
+        elif any(Path(one).absolute() == path.absolute() for one in reads):
+            message = "the command reads the same file"
+            problems.append(Problem(message, file=option, key=str(path), expected="another name"))
     if folder is not None and folder.exists() and not folder.is_dir():
         problems.append(Problem("this is a file, a folder is expected", file="--plots", key=str(folder)))
     if plot is None and kind != "overview":

@@ -24,7 +24,7 @@ def show(
     from simperf.report.tables import format_result
     from simperf.results import Result
 
-    verify_outputs(trace=trace, plot=plot, kind=kind)
+    verify_outputs(trace=trace, plot=plot, kind=kind, reads=[file])
     result = Result.load(file)
     typer.echo(format_result(result, output))
     write_outputs(result, trace=trace, plot=plot, kind=kind)

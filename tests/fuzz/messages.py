@@ -81,8 +81,9 @@ def _has_place(head, names, arguments):
 
 
 def _escaped(word):
-    """A word as messages repeat it where it is no UTF-8."""
-    return word.encode("utf-8", "backslashreplace").decode("utf-8")
+    """A word as messages repeat it where it is no UTF-8, or has characters that are not printed."""
+    letters = word.encode("utf-8", "backslashreplace").decode("utf-8")
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in letters)
 
 
 def _quoted(word):

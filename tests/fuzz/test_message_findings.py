@@ -108,3 +108,27 @@ def test_a_limit_that_leaves_no_candidate(here, told):
     plan = {**sources.PLAN, "limits": {"price": "1 USD/h"}}
     (here / "plan.toml").write_text(tomli_w.dumps(plan))
     assert "a higher limit, or other candidates" in told("plan", "plan.toml")
+
+
+def test_a_file_that_is_read_is_not_written(here, told):
+    main(["scenarios", "copy", "measured/two-gpus-v100", "s.toml"])
+    before = (here / "s.toml").read_bytes()
+    assert "the command reads the same file" in told("accuracy", "s.toml", "-o", "./s.toml")
+    assert (here / "s.toml").read_bytes() == before
+
+
+@pytest.mark.parametrize("rank", ["0.0001", '"a"', "true", "3"])
+def test_a_ring_whose_ranks_are_no_numbers(here, told, rank):
+    order = f"program.options={{order = [0, 1, 2, 3, 4, 5, 6, {rank}]}}"
+    assert "whole numbers from 0 to 7" in told(
+        "run", "d2l/ring-8-v100", "--set", "program.algorithm=ring", "--set", order
+    )
+
+
+def test_the_only_server_is_lost(here, told):
+    assert "servers that are not lost" in told("run", "training/fail-server", "--set", 'program.servers=["gpu1"]')
+
+
+def test_names_with_characters_that_are_not_printed():
+    err = "error: a\\rb: a model is a .json, .json.gz or .toml file\n    expected: model.json\n"
+    assert unhelpful(err, [], ["nowhere.py:Net", "--output", "a\rb"]) == ("", "")

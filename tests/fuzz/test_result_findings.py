@@ -44,6 +44,7 @@ def saved(tmp_path):
         (lambda d: d.update(name="a\x1b[2J"), "name: a text with the control character U+001B"),
         (lambda d: d["scenario"].update({"\x9b2J": 1}), "a text with the control character U+009B"),
         (lambda d: d["floors"].update(x=d["time"] * 2), "below the floor of"),
+        (lambda d: d["floors"].update(x=-1.0), "floors.x: -1 s"),
         (lambda d: next(iter(d["metrics"].values())).update(value=-1.0, unit="s"), "-1 s"),
     ],
 )

@@ -29,9 +29,10 @@ def ring_order(nranks: int, order: Sequence[int] | None) -> IntArray:
     """
     if order is None:
         return np.arange(nranks, dtype=np.int64)
-    if sorted(order) != list(range(nranks)):
+    if not all(type(rank) is int for rank in order) or sorted(order) != list(range(nranks)):
         message = f"a ring names each of the {nranks} ranks once"
-        raise InputError(Problem(message, key="order", value=str(list(order))[:80]))
+        expected = f"[0, ...]: the whole numbers from 0 to {nranks - 1} in any order"
+        raise InputError(Problem(message, key="order", value=str(list(order))[:80], expected=expected))
     return np.asarray(order, dtype=np.int64)
 
 

@@ -106,7 +106,8 @@ def take_over(
     gone = set(lost)
     load = {server: 0.0 for shard in shards for server in (shard.home, *shard.replicas) if server not in gone}
     if not load:
-        raise InputError(Problem("no server is left to take the shards over", key="servers"))
+        message = "no server is left to take the shards over"
+        raise InputError(Problem(message, key="servers", expected="servers that are not lost"))
     for shard in shards:
         if shard.home not in gone:
             load[shard.home] += shard.nbytes
