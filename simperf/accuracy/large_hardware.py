@@ -66,14 +66,15 @@ def large_machine(hardware: Mapping[str, Any], assumed: list[str]) -> LargeMachi
             raise KeyError(f"hardware.{key}")
     gpus, inside = int(hardware["n_gpus"]), int(hardware["gpus_per_node"])
     inside = min(inside, gpus) if gpus < inside else inside
+    domain = int(hardware.get("nvlink_domain") or 0)
     rate = network_rate(str(hardware.get("inter") or ""), inside)
     for name in hardware.get("inferred", ()):
         assumed.append(f"hardware.{name} = {hardware.get(name, 'as of the GPU')}")
-    servers = -(-gpus // int(hardware["gpus_per_node"]))
-    wanted = int(hardware["gpus_per_node"])
+    wanted = max(int(hardware["gpus_per_node"]), domain)  # a rack whose trays are one NVLink domain is one server
+    servers = -(-gpus // wanted)
     if servers > 1 and not rate:
         return LargeMachine(gpu, gpus, wanted, "", rate, "the network between servers is not printed")
-    server = _server(gpu, wanted, rate if servers > 1 else 0.0)
+    server = _server(gpu, wanted, rate * wanted / inside if servers > 1 else 0.0)
     why = (
         ""
         if server

@@ -134,6 +134,13 @@ def test_a_network_that_no_server_has_leaves_the_memory(tmp_path):
     assert one.machine.why_not == "no server of the catalogue has 8 x h100-sxm5-80gb and a network of 400 Gbit/s"
 
 
+def test_a_rack_that_is_one_domain_of_nvlink_is_one_server(tmp_path):
+    rack = {"gpu": "GB200", "gpus_per_node": 4, "nvlink_domain": 72, "inter": "400 Gb/s per GPU (CX-7)"}
+    (one,), _ = read(tmp_path, with_(hardware=rack))
+    assert one.machine.server == "gb200-nvl72"
+    assert one.machine.servers == -(-one.gpus // 72)
+
+
 def test_other_kinds_are_left_out(tmp_path):
     _, (left,) = read(tmp_path, {"id": "x", "kind": "inference"})
     assert left.reasons == ("a case of inference, not of training",)
@@ -152,6 +159,7 @@ def test_a_file_without_cases_is_refused(tmp_path):
         ("NVIDIA H200-SXM5-141GB", "h200-sxm-141gb"),
         ("A100-SXM4-40GB", "a100-sxm4-40gb"),
         ("A10G-24GB", "a10g"),
+        ("GB200", "gb200"),
         ("MI300X-192GB", "mi300x"),
     ],
 )

@@ -18,12 +18,12 @@ MACHINES = [*CATALOG.names("server"), *CATALOG.names("cluster")]
 WANTED_GPUS = """
 k80 p100-pcie-16gb p100-sxm2-16gb v100-pcie-16gb v100-pcie-32gb v100-sxm2-16gb v100-sxm2-32gb t4 rtx-2080-ti
 rtx-3090 rtx-4090 a10 a10g a100-sxm4-40gb a100-sxm4-80gb a100-pcie-40gb a100-pcie-80gb l4 l40s h100-pcie-80gb
-h100-sxm5-80gb h200-sxm-141gb b200-sxm-180gb mi250x mi300x
+h100-sxm5-80gb h200-sxm-141gb b200-sxm-180gb h800-sxm5-80gb gb200 mi250x mi300x
 """.split()  # noqa: SIM905
 WANTED_SERVERS = """
 desktop-1gpu desktop-2gpu pcie-4gpu pcie-8gpu p2-xlarge p2-8xlarge p2-16xlarge dgx-1v dgx-1p dgx-2 dgx-a100
 dgx-h100 g4dn-xlarge g4dn-12xlarge p3-2xlarge p3-8xlarge p3-16xlarge p3dn-24xlarge p4d-24xlarge p5-48xlarge
-book-4gpu book-8v100
+book-4gpu book-8v100 h800-8gpu gb200-nvl72
 """.split()  # noqa: SIM905
 
 
@@ -88,6 +88,7 @@ def test_cloud_instances_have_a_dated_price(name):
         ("h100-pcie-80gb", 51.2, 756, 2039, 80),
         ("h200-sxm-141gb", 66.9, 989, 4800, 141),
         ("b200-sxm-180gb", 75, 2250, 8000, 180),
+        ("h800-sxm5-80gb", 66.9, 989, 3350, 80),
         ("mi300x", 163.4, 1307.4, 5300, 192),
     ],
 )
@@ -97,6 +98,26 @@ def test_published_gpus(name, fp32, fp16, bandwidth, capacity):
     assert gpu.peak["fp16"] == pytest.approx(fp16 * 1e12, rel=0.01)
     assert gpu.memory_bandwidth == pytest.approx(bandwidth * 1e9, rel=0.01)
     assert gpu.memory_capacity == capacity * 2**30
+
+
+@pytest.mark.parametrize(
+    ("name", "nvlink", "rack"),  # GB/s each way of a GPU, and GPUs that NVLink joins: NVIDIA's datasheets
+    [("h800-8gpu", 200, 8), ("dgx-h100", 450, 8), ("gb200-nvl72", 900, 72)],
+)
+def test_domains_of_nvlink(name, nvlink, rack):
+    machine = CATALOG.machine(name)
+    assert len(machine.gpus) == rack
+    for gpu in machine.gpus:
+        own = [edge for edge in machine.edges.values() if edge.src == gpu and edge.technology == "nvlink"]
+        assert sum(edge.count * CATALOG.link(edge.part).raw for edge in own) == nvlink * 1e9
+    assert all(edge.technology == "nvlink" for edge in machine.route(machine.gpus[0], machine.gpus[-1]).edges)
+
+
+def test_a_grace_has_900_gigabytes_a_second_with_its_two_gpus():
+    machine = CATALOG.machine("gb200-nvl72")
+    part = CATALOG.link("nvlink-c2c")
+    own = [edge for edge in machine.edges.values() if "cpu0" in (edge.src, edge.dst) and edge.part == part.name]
+    assert sum(part.raw for _ in own) == 900e9  # both directions of two links
 
 
 @pytest.mark.parametrize(
