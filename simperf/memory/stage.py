@@ -1,8 +1,9 @@
 """Memory of a pipeline stage over its passes: what is held when, of what, and the most at a time.
 
 The order of passes is the schedule's plan. A forward pass adds what its layers keep, layer by layer; the backward pass
-(or that of the gradients of weights, where a schedule has it apart) gives it back from the last layer to the first.
-What lives inside of a layer's pass comes on top while that layer runs.
+gives it back from the last layer to the first. Where a schedule has the gradients of weights apart, the backward pass
+leaves what they read, inputs of products and gradients of outputs, which that pass gives back (Qi et al., "Zero
+Bubble", ICLR 2024, table 1). What lives inside of a layer's pass comes on top while that layer runs.
 """
 
 from __future__ import annotations
@@ -30,8 +31,12 @@ class LayerMemory(NamedTuple):
         From its forward pass to the end of its backward pass [B].
     forward, backward : float
         Most that lives inside of these passes only, at a time [B]; backward with the gradient that comes in.
-    weight_gradients : float
-        The same of the pass for the gradients of weights, where a schedule has it apart [B].
+    left : float or None
+        Where a schedule has the gradients of weights apart, what its backward pass leaves for them; all that is kept by
+        default [B].
+    inputs, weights : float
+        Most that lives inside of these two passes only, at a time: of the gradients of inputs beside `kept`, and of the
+        gradients of weights beside `left` [B].
     forward_beside, backward_beside : tuple of (str, float)
         By kind, what is held beside all of this while these passes run [B].
     gradient : float
@@ -42,10 +47,17 @@ class LayerMemory(NamedTuple):
     kept: float
     forward: float = 0.0
     backward: float = 0.0
-    weight_gradients: float = 0.0
+    left: float | None = None
+    inputs: float = 0.0
+    weights: float = 0.0
     forward_beside: Beside = ()
     backward_beside: Beside = ()
     gradient: float = 0.0
+
+    @property
+    def stays(self) -> float:
+        """What stays between the two passes of a split backward pass [B]."""
+        return self.kept if self.left is None else self.left
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +82,11 @@ class ChunkMemory:
     def kept(self) -> float:
         """What a micro-batch keeps of the whole chunk [B]."""
         return sum(one.kept for one in self.layers)
+
+    @property
+    def stays(self) -> float:
+        """What a micro-batch has on it between the two passes of a split backward pass [B]."""
+        return sum(one.stays for one in self.layers)
 
     @property
     def gradient(self) -> float:
@@ -201,11 +218,10 @@ def stage_memory(
     base, kept, sent, made = dict(resident), 0.0, 0.0, set[int]()
     fixed = sum(base.values())
     moments = []
-    keeps, of_chunks = [one.kept for one in chunks], [one.gradient for one in chunks]
+    keeps, stays, of_chunks = zip(*((one.kept, one.stays, one.gradient) for one in chunks), strict=True)
     for kind, microbatch, number in order:
         chunk, top = chunks[number], tops[number][number not in made][kind]
-        own = keeps[number]
-        before = kept if kind == "F" else kept - own  # without what this pass's own chunk keeps
+        before = kept - {"F": 0.0, "B": keeps[number], "W": stays[number]}[kind]  # without what its own chunk keeps
         messages = sent + (chunk.sends if kind == "B" else 0.0)
         gradients = top.gradients + sum(of_chunks[one] for one in made)
         held = _held(
@@ -218,10 +234,8 @@ def stage_memory(
                 *top.beside,
             ),
         )
-        if kind == "F":
-            kept += own
-        elif kind == last:
-            kept -= own
+        kept = before + {"F": keeps[number], "B": stays[number] if split else 0.0, "W": 0.0}[kind]
+        if kind == last:
             made.add(number)
         if kind == "B":
             sent = chunk.returns
@@ -257,20 +271,23 @@ def _held(resident: BytesByKind, moving: Beside) -> BytesByKind:
 def _tops(chunk: ChunkMemory, *, split: bool, fresh: bool) -> dict[str, _Top]:
     """Where each kind of pass over a chunk needs most; `fresh`: no backward pass has made gradients yet."""
     below, place, forward, backward, weights = 0.0, 0, [], [], []
-    whole, above = chunk.kept, chunk.gradient
+    left, rest = 0.0, chunk.stays  # for the gradients of weights: of layers up to this one, and of those behind it
+    above = chunk.gradient
     for one, count in _ends_of_runs(chunk.layers):
         place += count
         below += count * one.kept
+        left += count * one.stays
+        rest -= count * one.stays
         above -= count * one.gradient
         made = above if fresh else 0.0
         forward.append(_Top(one.name, below, one.forward, 0.0, one.forward_beside))
         # the gradient that comes into the last layer is the message, which is counted as such
         message = chunk.sends if place == len(chunk.layers) else 0.0
-        # where gradients of weights are a pass of their own, nothing is given back before
-        kept, inside = whole if split else below, max(0.0, one.backward - message)
-        backward.append(_Top(one.name, kept, inside, 0.0 if split else made, one.backward_beside))
-        weights.append(_Top(one.name, below, one.weight_gradients, made, one.backward_beside))
-    out = _Top("", whole, chunk.sends)  # the message, made and not yet sent
+        inside, stay = (one.inputs, rest) if split else (one.backward, 0.0)
+        temporary = max(0.0, inside - message)
+        backward.append(_Top(one.name, below + stay, temporary, 0.0 if split else made, one.backward_beside))
+        weights.append(_Top(one.name, left, one.weights, made, one.backward_beside))
+    out = _Top("", chunk.kept, chunk.sends)  # the message, made and not yet sent
     return {"F": _most([*forward, out]), "B": _most(backward[::-1]), "W": _most(weights[::-1])}
 
 

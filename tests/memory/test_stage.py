@@ -70,10 +70,17 @@ def test_messages_are_held():
     assert first.held["temporaries"] == 1.0, "the gradient that comes in is counted once"
 
 
-def test_split_backward_keeps_until_the_gradients_of_weights():
-    layers = [LayerMemory("block", 10.0, 0.0, 2.0, 1.0)] * 2
+def test_split_backward_leaves_what_gradients_of_weights_read():
+    """Layer by layer from the last one, first from what is kept to what is left, then to nothing."""
+    layers = [LayerMemory("block", 10.0, 0.0, 9.0, 7.0, 2.0, 1.0)] * 2
     found = stage_memory([("F", 0, 0), ("B", 0, 0), ("W", 0, 0)], [ChunkMemory(layers)], {})
-    assert [(one.total, one.after) for one in found.moments[:3]] == [(20.0, 20.0), (22.0, 20.0), (21.0, 0.0)]
+    assert [(one.total, one.after) for one in found.moments[:3]] == [(20.0, 20.0), (22.0, 14.0), (15.0, 0.0)]
+    more = [one._replace(left=13.0) for one in layers]  # computed again, and left: more than was kept
+    found = stage_memory([("F", 0, 0), ("B", 0, 0), ("W", 0, 0)], [ChunkMemory(more)], {})
+    assert [(one.total, one.after) for one in found.moments[:3]] == [(20.0, 20.0), (25.0, 26.0), (27.0, 0.0)]
+    all_kept = [LayerMemory("block", 10.0)]
+    found = stage_memory([("F", 0, 0), ("B", 0, 0), ("W", 0, 0)], [ChunkMemory(all_kept)], {})
+    assert [one.after for one in found.moments[:3]] == [10.0, 10.0, 0.0]
 
 
 def test_bytes_of_kinds_add_up_at_every_moment():

@@ -85,6 +85,38 @@ def test_peaks_of_memory_as_measured(dimensions, tp, pp, dp, measured):
         assert found / 2**20 == pytest.approx(peak, rel=0.005)
 
 
+def test_what_is_left_for_gradients_of_weights_as_published():
+    """Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024, table 1: 32 s b h, of 34 s b h + 5 a s^2 b."""
+    block = rank_passes(GPT, MEGATRON, microbatch=B).block
+    assert sum(one.nbytes for one in block.left) == 32 * S * B * H
+    again = rank_passes(GPT, MEGATRON, microbatch=B, recompute="full").block
+    assert again.left == block.left, "what is computed again is left as well"
+
+
+@pytest.mark.parametrize("tp", [1, 2, 4])
+def test_what_is_left_is_read_by_products_only(tp):
+    """With tokens shared, inputs are gathered again: 10 of the 32 are gradients of whole outputs."""
+    passes = rank_passes(GPT, MEGATRON, tp=tp, sequence_parallel=tp > 1, microbatch=B)
+    unit = S * B * H
+    found = {one.name: one.nbytes / unit for one in passes.block.left}
+    whole = {"projection.gradient.gathered": 2.0, "down.gradient.gathered": 2.0} if tp > 1 else {}
+    assert {name: found[name] for name in whole} == whole
+    assert sum(found.values()) == 32 / tp + sum(whole.values())
+    head = {one.name: one.nbytes for one in passes.head.left}
+    assert head["logits.gradient"] == 2 * S * B * GPT.vocabulary / tp
+
+
+def test_two_passes_hold_no_more_than_both_together():
+    for recompute in ("none", "selective", "full"):
+        for tp in (1, 2):
+            passes = rank_passes(GPT, MEGATRON, tp=tp, sequence_parallel=tp > 1, recompute=recompute)
+            for part in (passes.block, passes.head):
+                held, left = part.activations, sum(one.nbytes for one in part.left)
+                assert part.temporary_inputs + held >= left
+                assert part.temporary_weights >= 0
+                assert part.temporary_inputs + held <= part.temporary_backward + held + left
+
+
 def test_a_pass_never_holds_less_than_it_keeps():
     for recompute in ("none", "selective", "full"):
         passes = rank_passes(GPT, MEGATRON, tp=2, sequence_parallel=True, recompute=recompute)

@@ -89,7 +89,16 @@ def _chunk(work: StepWork, stage: int, number: int, layout: Layout, pacing: Paci
 
 def _layer(one: LayerPasses) -> LayerMemory:
     kept = sum(allocated(tensor.nbytes) for tensor in one.kept)
-    return LayerMemory(one.name, kept, one.temporary_forward, one.temporary_backward)
+    left = sum(allocated(tensor.nbytes) for tensor in one.left)
+    return LayerMemory(
+        one.name,
+        kept,
+        one.temporary_forward,
+        one.temporary_backward,
+        left,
+        one.temporary_inputs,
+        one.temporary_weights,
+    )
 
 
 def _resident(

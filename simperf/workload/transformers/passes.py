@@ -98,6 +98,11 @@ class LayerPasses:
         name.
     experts : tuple of Weight
         Those of `weights` that belong to experts: their copies are on fewer ranks.
+    left : tuple of Kept
+        Where the backward pass is in two, what the first leaves for the second: inputs of products, and gradients of
+        their outputs. All else that is kept goes with the first.
+    temporary_inputs, temporary_weights : float
+        Most that tensors which live inside of these two passes hold at a time, beside `kept` and `left` [B].
 
     Attributes
     ----------
@@ -117,6 +122,9 @@ class LayerPasses:
     replicated: tuple[Weight, ...] = ()
     placeholders: tuple[Kept, ...] = ()
     experts: tuple[Weight, ...] = ()
+    left: tuple[Kept, ...] = ()
+    temporary_inputs: float = 0.0
+    temporary_weights: float = 0.0
     parameters: int = field(init=False, repr=False, compare=False)
     of_experts: int = field(init=False, repr=False, compare=False)
 

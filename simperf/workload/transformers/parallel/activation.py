@@ -86,7 +86,7 @@ class Activation:
             frees = (gradient, *parts, f"{at}up.output", f"{at}activation.gate")
             record.op(join, f"{at}activation.join", makes=held, frees=frees)
         if model.bias and up is not None:
-            up.bias_gradient(record, sizes.tokens)
+            up.bias_gradient(record, sizes.tokens, made)
         return made
 
     @property

@@ -163,7 +163,7 @@ class Block:
         every = tuple(sizes.model.block_weights("block", dense=self.dense))
         shared = tuple(one for one in every if ".experts." not in one.name)
         experts = network.weights("block") if isinstance(network := self._network, Mixture) else ()
-        held = sum(one.nbytes for one in kept)
+        held, split = sum(one.nbytes for one in kept), backward.split()
         return LayerPasses(
             name="dense block" if self.dense else "block",
             forward=tuple(forward.items),
@@ -177,6 +177,9 @@ class Block:
             replicated=tuple(one for one in shared if sizes.is_whole(one)),
             placeholders=self._placeholders,
             experts=experts,
+            left=split.left,
+            temporary_inputs=split.inputs - held,
+            temporary_weights=split.weights - sum(one.nbytes for one in split.left),
         )
 
     @property
@@ -277,9 +280,9 @@ class Block:
         found = network.backward(record, inside, second.kept[0], last=inside != gradient)
         gradient = second.backward(record, found, "middle", plus=gradient)
         inside = self._residual_back(record, 1, gradient, projection)
-        # attention in one kernel reads its result again
-        attention_result = "" if self.kernels.attention == "flash" else "attention.output"
-        attended = projection.backward(record, inside, attention_result, last=inside != gradient)
+        flash = self.kernels.attention == "flash"  # which reads its result again
+        last = inside != gradient
+        attended = projection.backward(record, inside, "attention.output", last=last, frees=not flash)
         if self.recompute == "selective":
             record.again("again.")
             self._attention.core_again(record)
@@ -321,5 +324,5 @@ class Block:
         else:
             found = gradient
         if sizes.model.bias and matrix is not None:
-            matrix.bias_gradient(record, sizes.local_tokens)
+            matrix.bias_gradient(record, sizes.local_tokens, found)
         return found

@@ -61,6 +61,7 @@ class Embedding:
             temporary_backward=backward.peak - held,
             weights=tuple(sizes.weight(one) for one in first),
             replicated=tuple(one for one in first if sizes.is_whole(one)),
+            temporary_inputs=backward.peak - held,
         )
 
     def _forward(self, record: PassRecord) -> None:
@@ -172,7 +173,7 @@ class Head:
         self._backward(backward)
         backward.end()
         assert len(backward.tensors) == 1, backward.tensors  # the gradient of its input
-        held = sum(one.nbytes for one in kept)
+        held, split = sum(one.nbytes for one in kept), backward.split()
         last = [one for one in _ends(sizes) if one.name.startswith(("norm.", "head."))]
         if sizes.model.tied:
             last.append(Weight("embed.weight", (sizes.model.vocabulary, sizes.hidden)))
@@ -188,6 +189,9 @@ class Head:
             weights=tuple(sizes.weight(one) for one in last),
             replicated=tuple(one for one in last if sizes.is_whole(one)),
             placeholders=self._matrix.placeholders,
+            left=split.left,
+            temporary_inputs=split.inputs - held,
+            temporary_weights=split.weights - sum(one.nbytes for one in split.left),
         )
 
     @property

@@ -70,9 +70,9 @@ class _Grouped:
         elements = self.fan_in * self.fan_out
         name = f"{self.name}.weight"
         if not fused:
-            record.hold(f"{name}.gradient", sizes.width * elements * experts.count)
+            record.hold(f"{name}.gradient", sizes.width * elements * experts.count, weights=True)
         for number, op in self._weight_products(fused=fused):
-            record.op(op, f"{name}.gradient{number}", weights=True)
+            record.op(op, f"{name}.gradient{number}", weights=True, reads=(x, gradient))
         if not fused:
             accumulated(record, name, elements * experts.count, self.kernels, sizes)
         record.free(gradient, x)
@@ -216,7 +216,7 @@ class Mixture:
         sizes, experts, width = self.sizes, self.sizes.experts, self.sizes.width
         row, shared = width * sizes.hidden, ""
         if self._shared is not None:
-            shared = self._shared.backward(record, gradient, "", last=False)
+            shared = self._shared.backward(record, gradient, x, last=False, frees=False)
         moved = self._copy(experts.sent)
         made = [Kept("rows.back.gradient", row * experts.sent)]
         record.op(moved, "unpermute.gradient", makes=made, frees=(gradient,) if last else ())
@@ -318,9 +318,9 @@ class Mixture:
         elements = model.experts * sizes.hidden
         op = weight_product(model.experts, sizes.hidden, k=n, dtype=dtype, into=width, adds=False)
         made = [Kept("router.weight.gradient", width * elements)]
-        record.op(op, "router.weight.gradient", makes=made, weights=True)
+        record.op(op, "router.weight.gradient", makes=made, weights=True, reads=(x, "router.gradient"))
         accumulated(record, "router.weight", elements, self.kernels, sizes)
-        record.free("router.gradient", *([x] if x else []))
+        record.free("router.gradient", x)
         return found
 
     def _exchange(

@@ -89,13 +89,13 @@ class LatentAttention:
         record.free("keys.gradient", "values.gradient")
         found = kv.backward(record, "kv.heads.gradient", "kv.normalised")
         found = self._norm_back(record, "kv", model.kv_rank, found)
-        keys = kv_down.backward(record, found, "")
+        keys = kv_down.backward(record, found, x, frees=False)
         if down:
             found = up.backward(record, "queries.gradient", "q.normalised")
             found = self._norm_back(record, "q", model.q_rank, found)
-            queries = down[0].backward(record, found, "")
+            queries = down[0].backward(record, found, x, frees=False)
         else:
-            queries = up.backward(record, "queries.gradient", "")
+            queries = up.backward(record, "queries.gradient", x, frees=False)
         n = sizes.local_tokens * sizes.hidden
         added = each("add", n, read=2 * width, written=width, dtype=sizes.precision)
         made = [Kept("latent.gradient", sizes.local)]

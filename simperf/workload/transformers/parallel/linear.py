@@ -138,7 +138,7 @@ class Linear:
         record.free(made)
         return f"{name}.reduced"
 
-    def backward(self, record: PassRecord, gradient: str, x: str, *, last: bool = True) -> str:
+    def backward(self, record: PassRecord, gradient: str, x: str, *, last: bool = True, frees: bool = True) -> str:
         """Gradients of what it reads, and of the weight; the name of the former.
 
         Parameters
@@ -147,24 +147,28 @@ class Linear:
         gradient : str
             Of what it makes; of a row with this rank's tokens.
         x : str
-            What it read, to be freed behind it; empty for what something else frees.
-        last : bool
-            Whether nothing behind it reads `gradient`.
+            What it read.
+        last, frees : bool
+            Whether nothing behind it reads `gradient`, and `x`.
         """
         name, sizes, found = self.name, self.sizes, f"{self.name}.input.gradient"
         beside = self.kernels.gradient_overlap == "beside"
         gathers = self._gathers
         keeps = gathers and not self.row and self.kernels.gathered_inputs == "kept"
-        behind = [x] if x and not keeps else []
+        behind = [x] if frees and not keeps else []
+        reads, whole = x, gradient
         if gathers and self.row:
             record.sync("all-gather", self.output, f"{name}.gradient.gather")
             record.hold(f"{name}.gradient.gathered", self.output)
-            behind.append(f"{name}.gradient.gathered")
+            whole = f"{name}.gradient.gathered"
+            behind.append(whole)
         elif gathers:
+            reads = f"{name}.gathered"
             if not keeps:
+                record.read(x)
                 record.sync("all-gather", self.input, f"{name}.gather.back", waits=not beside, weights=True)
-                record.hold(f"{name}.gathered", self.input)
-            behind.append(f"{name}.gathered")
+                record.hold(reads, self.input, weights=True)
+            behind.append(reads)
         if self._narrow:
             self._cast(record, "gradient", self.tokens * self.fan_out, scale=True, copies=2)
             self._cast(record, "weight.back", self.fan_in * self.fan_out)
@@ -186,24 +190,24 @@ class Linear:
                 record.hold(f"{name}.input.gradient.reduced", self.input / sizes.tp)
                 behind.append(found)
                 found = f"{name}.input.gradient.reduced"
-        self._weight(record)
+        self._weight(record, reads, whole)
         if self.bias and self.kernels.bias != "fused":
-            self.bias_gradient(record, self.tokens)
+            self.bias_gradient(record, self.tokens, whole)
         elif self.bias:
             accumulated(record, f"{name}.bias", self.fan_out, self.kernels, sizes)
         record.wait(f"{name}.reduce.back")
         record.free(*behind, *((gradient,) if last else ()))
         return found
 
-    def bias_gradient(self, record: PassRecord, tokens: int) -> None:
-        """The gradient of its bias: a sum over tokens."""
+    def bias_gradient(self, record: PassRecord, tokens: int, gradient: str) -> None:
+        """The gradient of its bias: a sum over tokens of the gradient of what it makes."""
         size, width = tokens * self.fan_out, self.sizes.width
         total = each("sum", size, read=width, written=0.0, dtype=self.sizes.precision, family="reduction")
-        record.op(total, f"{self.name}.bias.gradient", weights=True)
+        record.op(total, f"{self.name}.bias.gradient", weights=True, reads=(gradient,))
         accumulated(record, f"{self.name}.bias", self.fan_out, self.kernels, self.sizes)
 
-    def _weight(self, record: PassRecord) -> None:
-        """The gradient of the weight, added up over micro-batches."""
+    def _weight(self, record: PassRecord, x: str, gradient: str) -> None:
+        """The gradient of the weight, of its input and the gradient of its output, added up over micro-batches."""
         name, sizes = f"{self.name}.weight", self.sizes
         fused = self.kernels.gradient_accumulation == "fused" and not sizes.fresh_gradients
         into = gradient_width(self.kernels, sizes) if fused else sizes.width
@@ -211,10 +215,11 @@ class Linear:
         if self._narrow:
             self._cast(record, "input.back", tokens * self.fan_in, weights=True)
         if not fused:
-            record.hold(f"{name}.gradient", sizes.width * elements)
+            record.hold(f"{name}.gradient", sizes.width * elements, weights=True)
         for end, outputs in self._names:
             op = weight_product(outputs, self.fan_in, k=tokens, dtype=precision, into=into, adds=fused)
-            record.op(self._as_narrow(op), f"{self.name}{end}.weight.gradient", weights=True)
+            made = f"{self.name}{end}.weight.gradient"
+            record.op(self._as_narrow(op), made, weights=True, reads=(x, gradient))
         if not fused:
             accumulated(record, name, elements, self.kernels, sizes)
 
@@ -262,7 +267,7 @@ def accumulated(record: PassRecord, name: str, elements: int, kernels: LayerKern
     gradient = f"{name}.gradient"
     if sizes.fresh_gradients:
         if gradient not in record.tensors:
-            record.hold(gradient, sizes.width * elements)
+            record.hold(gradient, sizes.width * elements, weights=True)
         record.own(gradient)
         return
     into = gradient_width(kernels, sizes)

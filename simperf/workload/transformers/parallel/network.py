@@ -71,8 +71,8 @@ class FeedForward:
         self.matrices[0].forward(record, x)
         self._activation.forward(record)
 
-    def backward(self, record: PassRecord, gradient: str, x: str, *, last: bool = True) -> str:
-        """Gradient of its input `x`, which is freed if a name is given; its name.
+    def backward(self, record: PassRecord, gradient: str, x: str, *, last: bool = True, frees: bool = True) -> str:
+        """Gradient of its input `x`; its name.
 
         Parameters
         ----------
@@ -80,13 +80,13 @@ class FeedForward:
         gradient : str
             Of what it makes.
         x : str
-        last : bool
-            Whether nothing behind it reads `gradient`.
+        last, frees : bool
+            Whether nothing behind it reads `gradient`, and `x`.
         """
         up, down = self.matrices
         inner = down.backward(record, gradient, f"{self.at}activation.output", last=last)
         inner = self._activation.backward(record, inner, up)
-        return up.backward(record, inner, x)
+        return up.backward(record, inner, x, frees=frees)
 
     @property
     def _activation(self) -> Activation:

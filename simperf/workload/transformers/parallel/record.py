@@ -3,12 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
 from simperf.workload.op import Op
 from simperf.workload.transformers.passes import Await, CollectiveName, Item, Kept, Sync
 
-__all__ = ["PassRecord"]
+__all__ = ["PassRecord", "Split"]
+
+
+class _Event(NamedTuple):
+    """What happens to a tensor: it is there from now on, is read for gradients of weights, or is there no longer."""
+
+    kind: Literal["hold", "read", "free"]
+    tensor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Memory of a backward pass in two passes, of the gradients of inputs and of those of weights.
+
+    Parameters
+    ----------
+    left : tuple of Kept
+        What the first leaves for the second: inputs of products, and gradients of their outputs.
+    inputs, weights : float
+        Most that either pass holds at a time [B].
+    """
+
+    left: tuple[Kept, ...]
+    inputs: float
+    weights: float
 
 
 class PassRecord:
@@ -28,7 +53,10 @@ class PassRecord:
         self.dimension = dimension
         self.items: list[Item] = []
         self._weights: list[bool] = []
-        self._tensors: dict[str, float] = {}
+        self._tensors: dict[str, int] = {}
+        self._sizes: list[Kept] = []
+        self._log: list[_Event] = []
+        self._later: set[int] = set()
         self._now = self._peak = 0.0
         self._prefix = ""
         self._shares: Mapping[str, float] = {}
@@ -37,7 +65,14 @@ class PassRecord:
             self.hold(one.name, one.nbytes)
 
     def op(
-        self, op: Op, name: str, *, makes: Iterable[Kept] = (), frees: Iterable[str] = (), weights: bool = False
+        self,
+        op: Op,
+        name: str,
+        *,
+        makes: Iterable[Kept] = (),
+        frees: Iterable[str] = (),
+        weights: bool = False,
+        reads: Iterable[str] = (),
     ) -> None:
         """Add an operation.
 
@@ -52,12 +87,15 @@ class PassRecord:
             Tensors that nothing behind it reads.
         weights : bool
             Whether it belongs to the gradients of weights.
+        reads : iterable of str
+            Tensors that it reads then, which have to stay for it where these gradients are a pass of their own.
         """
+        self.read(*reads)
         share = self._shares.get(name, 1.0)
         if share:
             self._add(replace(_part(op, share), name=self._prefix + name), weights=weights)
         for one in makes:
-            self.hold(one.name, one.nbytes)
+            self.hold(one.name, one.nbytes, weights=weights)
         self.free(*frees)
 
     def sync(
@@ -94,17 +132,27 @@ class PassRecord:
         """
         self._prefix, self._shares = prefix, shares or {}
 
-    def hold(self, name: str, nbytes: float) -> None:
-        """A tensor exists from here on."""
+    def hold(self, name: str, nbytes: float, *, weights: bool = False) -> None:
+        """A tensor exists from here on; `weights` says whether only the gradients of weights need it."""
         assert name not in self._tensors, name
-        self._tensors[name] = float(nbytes)
+        self._tensors[name] = tensor = len(self._sizes)
+        self._sizes.append(Kept(name, float(nbytes)))
+        self._log.append(_Event("hold", tensor))
+        if weights:
+            self._later.add(tensor)
         self._now += nbytes
         self._peak = max(self._peak, self._now)
+
+    def read(self, *names: str) -> None:
+        """Gradients of weights read tensors here."""
+        self._log += (_Event("read", self._tensors[name]) for name in names)
 
     def free(self, *names: str) -> None:
         """Tensors exist no longer."""
         for name in names:
-            self._now -= self._tensors.pop(name)
+            tensor = self._tensors.pop(name)
+            self._log.append(_Event("free", tensor))
+            self._now -= self._sizes[tensor].nbytes
 
     def rename(self, name: str, to: str) -> None:
         """Call a tensor by another name."""
@@ -122,7 +170,7 @@ class PassRecord:
 
     def kept(self, names: Iterable[str]) -> tuple[Kept, ...]:
         """Of all tensors that exist those of these names; the others are freed."""
-        found = tuple(Kept(name, self._tensors[name]) for name in names if name in self._tensors)
+        found = tuple(Kept(name, self._sizes[self._tensors[name]].nbytes) for name in names if name in self._tensors)
         self.free(*(set(self._tensors) - {one.name for one in found}))
         return found
 
@@ -145,6 +193,30 @@ class PassRecord:
     def weights(self) -> tuple[Item, ...]:
         """Items of the gradients of weights."""
         return tuple(item for item, weights in zip(self.items, self._weights, strict=True) if weights)
+
+    def split(self) -> Split:
+        """Memory where the gradients of weights are a pass of their own, behind that of the gradients of inputs.
+
+        A tensor that the second pass reads stays from the first one to its last reader there. Each pass holds the
+        others as in the whole pass.
+        """
+        last = {one.tensor: index for index, one in enumerate(self._log) if one.kind == "read"}
+        left = [tensor for tensor in last if tensor not in self._later]
+        now = inputs = 0.0
+        for one in self._log:
+            if one.tensor in self._later or (one.kind == "free" and one.tensor in last):
+                continue
+            now += {"hold": 1, "read": 0, "free": -1}[one.kind] * self._sizes[one.tensor].nbytes
+            inputs = max(inputs, now)
+        now = weights = sum(self._sizes[tensor].nbytes for tensor in left)
+        for index, one in enumerate(self._log):
+            size = self._sizes[one.tensor].nbytes
+            if one.tensor in self._later:
+                now += {"hold": size, "read": 0.0, "free": -size}[one.kind]
+            elif last.get(one.tensor) == index:
+                now -= size
+            weights = max(weights, now)
+        return Split(tuple(self._sizes[tensor] for tensor in left), inputs, weights)
 
     def _add(self, item: Item, *, weights: bool) -> None:
         self.items.append(item)
