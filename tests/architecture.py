@@ -1,8 +1,9 @@
-"""Circular imports and long signatures of the package: ``python -m tests.architecture`` names each, exit code 1.
+"""Circular imports, long signatures and class names of two meanings: ``python -m tests.architecture``; exit code 1.
 
 An import counts wherever it stands: at the top of a file, inside a function, under ``TYPE_CHECKING``. That imports
 point one way between packages is held by import-linter (pyproject.toml). A function or method takes at most `MOST`
 parameters: one that needs more wants a type. Declarations of the command line, and what `dataclass` writes, are free.
+A class at the top of a file has a name that no other has.
 """
 
 from __future__ import annotations
@@ -89,16 +90,29 @@ def long_signatures(package: Path) -> list[str]:
     return found
 
 
+def shared_names(package: Path) -> list[str]:
+    """Names that several classes at the top of a file have, in words."""
+    places: dict[str, list[str]] = {}
+    for path in modules(package).values():
+        for node in ast.parse(path.read_text("utf-8"), str(path)).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(f"{path.relative_to(package.parent)}:{node.lineno}")
+    return [f"class {name} has {len(at)} meanings: {', '.join(at)}" for name, at in places.items() if len(at) > 1]
+
+
 def main(arguments: list[str]) -> int:
-    """Name the circles and the long signatures of a package: the folder given, or simperf."""
+    """Name the circles, the long signatures and the shared names of a package: the folder given, or simperf."""
     package = Path(arguments[0]) if arguments else ROOT / "simperf"
-    found, long = circles(package), long_signatures(package)
+    found, long, shared = circles(package), long_signatures(package), shared_names(package)
     for group in found:
         print("circular imports:", *group, sep="\n  ")
-    for function in long:
-        print(function)
-    print(f"{len(found)} groups of circular imports, {len(long)} functions of more than {MOST} parameters")
-    return 1 if found or long else 0
+    for line in (*long, *shared):
+        print(line)
+    print(
+        f"{len(found)} groups of circular imports, {len(long)} functions of more than {MOST} parameters, "
+        f"{len(shared)} shared names of classes"
+    )
+    return 1 if found or long or shared else 0
 
 
 if __name__ == "__main__":

@@ -8,6 +8,6 @@ mypy & # on the second core
 types=$!
 trap 'kill "$types" 2>/dev/null || true' EXIT
 lint-imports
-python -m tests.architecture # no circular imports, no long signatures
+python -m tests.architecture # no circular imports, no long signatures, one meaning a class name
 python -m pytest -n 2 "$@" # tests/conftest.py says which tests one process runs
 wait "$types"

@@ -1,8 +1,8 @@
-"""The check of circular imports and long signatures finds every kind of them, and none in the package."""
+"""The check of imports, signatures and names of classes finds every kind of defect, and none in the package."""
 
 import pytest
 
-from tests.architecture import MOST, ROOT, circles, long_signatures, main
+from tests.architecture import MOST, ROOT, circles, long_signatures, main, shared_names
 
 
 def package(tmp_path, **files):
@@ -55,7 +55,10 @@ def test_imports_one_way_are_none(tmp_path, capsys):
     )
     assert circles(folder) == []
     assert main([str(folder)]) == 0
-    assert capsys.readouterr().out == "0 groups of circular imports, 0 functions of more than 10 parameters\n"
+    assert (
+        capsys.readouterr().out
+        == "0 groups of circular imports, 0 functions of more than 10 parameters, 0 shared names of classes\n"
+    )
 
 
 def test_the_package_has_no_circle():
@@ -84,3 +87,17 @@ def test_signatures_that_may_be_long_are_not_told(tmp_path):
 
 def test_the_package_has_no_long_signature():
     assert long_signatures(ROOT / "simperf") == []
+
+
+def test_a_name_of_two_classes_is_found(tmp_path, capsys):
+    folder = package(
+        tmp_path, one="class Link: ...", two="import os\nclass Link: ...\nclass _Own: ...", three="class _Own: ..."
+    )
+    (told,) = shared_names(folder)
+    assert told == "class Link has 2 meanings: shop/one.py:1, shop/two.py:2"
+    assert main([str(folder)]) == 1
+    assert told in capsys.readouterr().out
+
+
+def test_each_class_of_the_package_has_a_name_of_its_own():
+    assert shared_names(ROOT / "simperf") == []

@@ -15,7 +15,7 @@ import numpy as np
 from simperf.accuracy.cases import source_of
 from simperf.accuracy.kernel_tables import GPUS, added_time, kernel_reader
 from simperf.accuracy.validation import ValidationRow
-from simperf.cost import Device, Roofline
+from simperf.cost import GpuRates, Roofline
 from simperf.errors import InputError, Problem
 from simperf.hardware import Catalog
 
@@ -85,7 +85,7 @@ def summarize(errors: Iterable[KernelError]) -> ErrorSummary:
 
 def predict_roofline(
     case: Mapping[str, Any],
-    device: Device,
+    device: GpuRates,
     *,
     gpu: str = "",
     harness: float | None = None,
@@ -97,7 +97,7 @@ def predict_roofline(
     ----------
     case : mapping
         With ``measured.columns`` and ``measured.table``, ``workload`` and ``source``.
-    device : Device
+    device : GpuRates
         The GPU part that stands for the one measured.
     gpu : str
         Column of the GPU, where the table has one a GPU.
@@ -126,7 +126,7 @@ def predict_roofline(
     return errors
 
 
-def roofline_errors(cases: Iterable[Mapping[str, Any]], gpu: Callable[[str], Device]) -> dict[str, list[KernelError]]:
+def roofline_errors(cases: Iterable[Mapping[str, Any]], gpu: Callable[[str], GpuRates]) -> dict[str, list[KernelError]]:
     """Hold every roofline case that can be predicted against the catalogue's parts.
 
     Parameters

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from simperf.accuracy.fits.products import ProductConstants, fit_products, of_architecture, predicted_times
+from simperf.accuracy.fits.products import ProductFit, fit_products, of_architecture, predicted_times
 from simperf.accuracy.lattice_profile import product_calls, profile_model
 from simperf.accuracy.product_tables import LARGE, Array, ProductTable, layer_kernels
 from simperf.cost import OpModel, Roofline
@@ -66,7 +66,7 @@ def kernel_times(table: ProductTable, model: OpModel) -> Array:
     return np.array([sum(model.cost(op).time for op in ops) for ops in calls])
 
 
-def left_out_constants(tables: Sequence[ProductTable], gpu: str) -> ProductConstants:
+def left_out_constants(tables: Sequence[ProductTable], gpu: str) -> ProductFit:
     """Constants for a GPU that were fitted without it: of its architecture's other GPUs, or of all architectures."""
     others = [one for one in tables if one.part.name != gpu and one.part.name not in SHOWN_ONLY]
     architecture = next(one.part.architecture for one in tables if one.part.name == gpu)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from simperf.results import Result
 
-__all__ = ["COUNTS", "Scaled", "Scaling", "from_rates", "rate_of", "scaling"]
+__all__ = ["COUNTS", "Scaled", "ScalingCurve", "from_rates", "rate_of", "scaling"]
 
 #: names of parameters that count what shares the work
 COUNTS = ("gpus", "workers", "servers", "nodes", "ranks")
@@ -42,7 +42,7 @@ class Scaled:
 
 
 @dataclass(frozen=True, slots=True)
-class Scaling:
+class ScalingCurve:
     """Points over one count, rising.
 
     Parameters
@@ -76,7 +76,7 @@ def from_rates(
     key: str,
     label: str = "",
     intervals: Mapping[int, tuple[float, float]] | None = None,
-) -> Scaling | None:
+) -> ScalingCurve | None:
     """Scaling of runs by count: their time [s] and their metrics; None if fewer than two have a rate in common.
 
     Examples
@@ -101,10 +101,10 @@ def from_rates(
         interval = None if stepped else (intervals or {}).get(count)
         points.append(Scaled(count, took, took * metrics[name] / best, interval))
     ideal = f"{name} in proportion to the count, from {first} on" if grows else f"the {name} of {first}, kept"
-    return Scaling(key, label, _STEP if stepped else "time", ideal, tuple(points))
+    return ScalingCurve(key, label, _STEP if stepped else "time", ideal, tuple(points))
 
 
-def scaling(results: Mapping[int, Result], *, key: str, label: str = "") -> Scaling | None:
+def scaling(results: Mapping[int, Result], *, key: str, label: str = "") -> ScalingCurve | None:
     """Scaling of results by count; None if there is nothing to hold against each other.
 
     Parameters

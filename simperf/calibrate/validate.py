@@ -17,7 +17,7 @@ from simperf.calibrate.fit.intervals import within
 from simperf.calibrate.fit.model import Array, Data, Model
 from simperf.calibrate.fit.solve import NO_INTERVAL
 from simperf.calibrate.sessions import parts
-from simperf.cost import Device
+from simperf.cost import GpuRates
 from simperf.errors import InputError, Problem
 from simperf.hardware import ProfilePart
 from simperf.hardware.profile import FittedModel
@@ -173,7 +173,7 @@ def validate(
     profile: ProfilePart,
     dataset: Dataset,
     *,
-    part: Device | None = None,
+    part: GpuRates | None = None,
     steps: Predictor | None = None,
 ) -> Validation:
     """Predict every point of a data set that the profile has a model for.
@@ -183,7 +183,7 @@ def validate(
     profile : ProfilePart
     dataset : Dataset
         The one that was fitted (its held-out points are told apart), or another.
-    part : Device, optional
+    part : GpuRates, optional
         The GPU that was measured.
     steps : callable, optional
         Predicts points of ``step/...`` and ``program/...``, which no model was fitted to.

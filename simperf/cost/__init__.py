@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from simperf.cost.formulas import MatrixConstants, matrix_time, row_time, stream_time
     from simperf.cost.roofline import SHARPNESS, Roofline
     from simperf.cost.rows import RowLaunch, pressure, row_launch
-    from simperf.cost.seams import Device, OpCost, OpModel, SizeModel
+    from simperf.cost.seams import GpuRates, OpCost, OpModel, SizeModel
     from simperf.cost.settings import CostSettings, ProcessorCalls
     from simperf.cost.sizes import AlphaBeta, FixedTime, PiecewiseAlphaBeta, Pipelined
     from simperf.cost.table import Estimate, MeasuredTable
@@ -25,7 +25,7 @@ else:
             "formulas": ("MatrixConstants", "matrix_time", "row_time", "stream_time"),
             "roofline": ("SHARPNESS", "Roofline"),
             "rows": ("RowLaunch", "pressure", "row_launch"),
-            "seams": ("Device", "OpCost", "OpModel", "SizeModel"),
+            "seams": ("GpuRates", "OpCost", "OpModel", "SizeModel"),
             "settings": ("CostSettings", "ProcessorCalls"),
             "sizes": ("AlphaBeta", "FixedTime", "PiecewiseAlphaBeta", "Pipelined"),
             "table": ("Estimate", "MeasuredTable"),
@@ -38,10 +38,10 @@ __all__ = [
     "SHARPNESS",
     "AlphaBeta",
     "CostSettings",
-    "Device",
     "Estimate",
     "FittedRoofline",
     "FixedTime",
+    "GpuRates",
     "MatrixConstants",
     "MeasuredCollective",
     "MeasuredCollectives",

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 
 from simperf.cost.attention_formulas import RUN, AttentionRates, AttentionWork, attention_time, decode_time, visible
-from simperf.cost.seams import Device, OpCost, regime_of
+from simperf.cost.seams import GpuRates, OpCost, regime_of
 from simperf.errors import InputError, Problem, nearest
 from simperf.workload.layer_kernels import ATTENTION_LIBRARIES
 from simperf.workload.op import AttentionShape, Op
@@ -84,7 +84,7 @@ class AttentionKernels:
 
     Parameters
     ----------
-    device : Device
+    device : GpuRates
         A GPU part with constants of the library.
     memory : float
         Rate of memory that kernels reach [B/s].
@@ -101,7 +101,7 @@ class AttentionKernels:
 
     __slots__ = ("constants", "device", "library", "rates")
 
-    def __init__(self, device: Device, *, memory: float, floor: float, library: str = ATTENTION_LIBRARIES[0]) -> None:
+    def __init__(self, device: GpuRates, *, memory: float, floor: float, library: str = ATTENTION_LIBRARIES[0]) -> None:
         if library not in ATTENTION_LIBRARIES:
             message = f"no library of attention kernels{nearest(library, ATTENTION_LIBRARIES)}"
             expected = ", ".join(ATTENTION_LIBRARIES)
@@ -194,7 +194,7 @@ class AttentionKernels:
         )
 
 
-def attention_rates(device: Device, *, memory: float, floor: float) -> AttentionRates:
+def attention_rates(device: GpuRates, *, memory: float, floor: float) -> AttentionRates:
     """Limits of a device with known `lanes`, for kernels that reach `memory` [B/s] and take at least `floor` [s]."""
     sms = max(1, device.sms)
     half = device.peak.get("bf16", device.peak.get("fp16", 0.0))
@@ -209,13 +209,13 @@ def attention_rates(device: Device, *, memory: float, floor: float) -> Attention
     )
 
 
-def device_libraries(device: Device) -> tuple[str, ...]:
+def device_libraries(device: GpuRates) -> tuple[str, ...]:
     """Libraries that a device has constants of; the first is what it runs unless another is named."""
     known = {key.partition(".")[0] for key in getattr(device, "attention", None) or {}}
     return tuple(name for name in ATTENTION_LIBRARIES if name in known)
 
 
-def library_constants(device: Device, library: str) -> dict[str, float]:
+def library_constants(device: GpuRates, library: str) -> dict[str, float]:
     """Constants of one library on a device; those of decoding are the inference library's if it has none itself."""
     known: Mapping[str, float] = getattr(device, "attention", None) or {}
     head = library + "."

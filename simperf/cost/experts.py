@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from simperf.cost.formulas import corner
 from simperf.cost.products import cached_share
-from simperf.cost.seams import Device, OpCost, regime_of
+from simperf.cost.seams import GpuRates, OpCost, regime_of
 from simperf.errors import InputError, Problem
 from simperf.workload.expert_loads import EXPERT_PRECISIONS, ExpertPrecision
 from simperf.workload.op import ExpertShape, Op
@@ -188,13 +188,13 @@ def _product(
 
 
 def expert_units(
-    device: Device, precision: str, *, peak: float, constants: Mapping[str, float] | None = None
+    device: GpuRates, precision: str, *, peak: float, constants: Mapping[str, float] | None = None
 ) -> ExpertUnits:
     """What experts in a precision find on a device.
 
     Parameters
     ----------
-    device : Device
+    device : GpuRates
     precision : str
         One of `EXPERT_PRECISIONS`.
     peak : float
@@ -231,7 +231,7 @@ def _times(shape: ExpertShape, reuse: float, units: ExpertUnits) -> tuple[float,
     return float(time[0]), float(arithmetic[0]), float(traffic[0]), fixed
 
 
-def expert_cost(op: Op, shape: ExpertShape, device: Device, *, peak: float) -> OpCost:
+def expert_cost(op: Op, shape: ExpertShape, device: GpuRates, *, peak: float) -> OpCost:
     """Cost of an operation with experts; no faster than the peak allows, nor than memory for what is not cached.
 
     Raises

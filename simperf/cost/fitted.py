@@ -11,7 +11,7 @@ from simperf.cost.formulas import MatrixConstants, matrix_time, row_time, stream
 from simperf.cost.processor import COLD, processor_time
 from simperf.cost.roofline import Roofline
 from simperf.cost.rows import pressure, row_launch
-from simperf.cost.seams import Device, OpCost, OpModel
+from simperf.cost.seams import GpuRates, OpCost, OpModel
 from simperf.cost.tiles import LOADING, tiling
 from simperf.errors import InputError, Problem
 from simperf.workload.op import MATRIX_FAMILIES, Gemm, Op
@@ -41,7 +41,7 @@ class FittedRoofline:
 
     Parameters
     ----------
-    device : Device
+    device : GpuRates
         The GPU part that was measured.
     kernels : mapping of str to mapping of str to float
         Constants of `simperf.cost.formulas` by ``"family-precision:kind"``, ``"family-precision"`` or ``"family"``; the
@@ -69,7 +69,7 @@ class FittedRoofline:
 
     def __init__(
         self,
-        device: Device,
+        device: GpuRates,
         kernels: Mapping[str, Mapping[str, float]],
         *,
         other: OpModel | None = None,

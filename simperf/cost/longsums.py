@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from simperf.cost.seams import Device
+from simperf.cost.seams import GpuRates
 from simperf.workload.op import Gemm
 
 __all__ = ["ARCHITECTURES", "row_seconds", "spilled"]
@@ -59,7 +59,7 @@ def spilled(length: float, waves: float, l2: float, *, size: float = 4.0) -> flo
     return float(1.0 / (1.0 + reach**_POWER))
 
 
-def row_seconds(gemm: Gemm, tile: tuple[int, int], device: Device, *, size: float = 4.0) -> float:
+def row_seconds(gemm: Gemm, tile: tuple[int, int], device: GpuRates, *, size: float = 4.0) -> float:
     """Time for which a layer waits for the addresses of its rows, beside its arithmetic [s]; 0 on other architectures.
 
     Parameters
@@ -68,7 +68,7 @@ def row_seconds(gemm: Gemm, tile: tuple[int, int], device: Device, *, size: floa
         Whose operands both have their rows along the sum, as those of a layer.
     tile : tuple of int
         Height and width.
-    device : Device
+    device : GpuRates
         A part of the catalogue, with its `architecture` and `l2`.
     size : float
         Of a number [B].

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from simperf.cost.seams import Device, OpCost, regime_of
+from simperf.cost.seams import GpuRates, OpCost, regime_of
 from simperf.cost.tiles import Tiling, library_tile, tiling
 from simperf.errors import InputError, Problem, nearest
 from simperf.workload.op import MATRIX_FAMILIES, Gemm, Op
@@ -51,7 +51,7 @@ class Roofline:
 
     Parameters
     ----------
-    device : Device
+    device : GpuRates
         A GPU part.
     sharpness : float
         Exponent p of the corner, at least 1; infinite is the sharp roofline.
@@ -74,7 +74,7 @@ class Roofline:
 
     def __init__(
         self,
-        device: Device,
+        device: GpuRates,
         *,
         sharpness: float = SHARPNESS,
         efficiency: Mapping[str, float] | None = None,
@@ -98,7 +98,7 @@ class Roofline:
         self._attention: dict[str, AttentionKernels] = {}
 
     @classmethod
-    def sharp(cls, device: Device, *, overhead: float = 0.0) -> Roofline:
+    def sharp(cls, device: GpuRates, *, overhead: float = 0.0) -> Roofline:
         """Make the textbook roofline: peaks fully reached, a sharp corner, nothing wasted."""
         return cls(device, sharpness=math.inf, efficiency={}, quantisation=False, overhead=overhead)
 

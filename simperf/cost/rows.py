@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from simperf.cost.seams import Device
+from simperf.cost.seams import GpuRates
 from simperf.workload.op import Op
 from simperf.workload.precision import element_size
 
@@ -82,14 +82,14 @@ def row_launch(kind: str, columns: int, size: int) -> RowLaunch:
     return RowLaunch(0, 0.0, 0.0)
 
 
-def pressure(op: Op, device: Device) -> float:
+def pressure(op: Op, device: GpuRates) -> float:
     """Bytes of the rows that are worked on at one time, over the caches' capacity [1]; 0 if none is read again.
 
     Parameters
     ----------
     op : Op
         With `row`, the length of its rows.
-    device : Device
+    device : GpuRates
     """
     launch = row_launch(op.kind, int(op.row), element_size(op.dtype))
     if launch.threads == 0 or op.row <= 0:

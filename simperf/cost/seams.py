@@ -8,10 +8,10 @@ from typing import Protocol, runtime_checkable
 
 from simperf.workload.op import Op
 
-__all__ = ["Device", "OpCost", "OpModel", "SizeModel", "regime_of"]
+__all__ = ["GpuRates", "OpCost", "OpModel", "SizeModel", "regime_of"]
 
 
-class Device(Protocol):
+class GpuRates(Protocol):
     """Fields of a GPU part that a cost model reads (`simperf.hardware.GpuPart` has it all)."""
 
     @property

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 
-from simperf.cost.seams import Device
+from simperf.cost.seams import GpuRates
 from simperf.workload.op import Gemm, Op
 from simperf.workload.precision import element_size
 
@@ -64,12 +64,12 @@ class Tiling:
     efficiency: float
 
 
-def library_tile(op: Op, device: Device) -> tuple[int, int] | None:
+def library_tile(op: Op, device: GpuRates) -> tuple[int, int] | None:
     """The one tile that a library has for `op` on a GPU of the catalogue, if that is known."""
     return SINGLE.get((op.kind, str(getattr(device, "architecture", "")))) if op.dtype == "fp32" else None
 
 
-def loading(device: Device, dtype: str) -> float:
+def loading(device: GpuRates, dtype: str) -> float:
     """Tile height at which loading operands takes as long as multiplying them.
 
     Matrix units multiply faster than vector units load: as many times more as their peak is that of fp32, and half as

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from simperf.analysis.scaling import Scaling
+from simperf.analysis.scaling import ScalingCurve
 from simperf.errors import InputError, Problem
 from simperf.report.style import figure, heading, time_scale
 
@@ -15,7 +15,7 @@ _LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#77
 _MARKS = "osv^Dxp"
 
 
-def draw_scaling(lines: Sequence[Scaling], *, title: str = "") -> Any:
+def draw_scaling(lines: Sequence[ScalingCurve], *, title: str = "") -> Any:
     """Make the figure: on the left times, ideal ones dashed; on the right the efficiency.
 
     Raises

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from simperf.analysis.scaling import COUNTS, Scaling, from_rates, rate_of, scaling
+from simperf.analysis.scaling import COUNTS, ScalingCurve, from_rates, rate_of, scaling
 from simperf.errors import SimperfError
 from simperf.results import Result
 from simperf.run import run
@@ -43,7 +43,9 @@ def halvings(most: int) -> list[int]:
     return found[::-1]
 
 
-def fewer(scenario: Scenario, result: Result, *, play: Callable[..., Result] = run) -> tuple[Scaling | None, list[str]]:
+def fewer(
+    scenario: Scenario, result: Result, *, play: Callable[..., Result] = run
+) -> tuple[ScalingCurve | None, list[str]]:
     """Run a scenario on fewer devices, where its program has a parameter for their number and tells a rate of work.
 
     Parameters
@@ -56,7 +58,7 @@ def fewer(scenario: Scenario, result: Result, *, play: Callable[..., Result] = r
 
     Returns
     -------
-    Scaling or None
+    ScalingCurve or None
         None where there is nothing to vary, or no rate to compare.
     list of str
         What was run for it, and what could not be.
@@ -94,7 +96,7 @@ def _count(scenario: Scenario, result: Result, key: str) -> int:
     return busy or (len(scenario.machine.gpus) if scenario.machine is not None else 0)
 
 
-def of_results(results: Sequence[Result]) -> list[Scaling]:
+def of_results(results: Sequence[Result]) -> list[ScalingCurve]:
     """Lines of results that differ in a count, one for each value of all else that differs."""
     told = differences([result.scenario for result in results])
     key = _counted(told)
@@ -109,7 +111,7 @@ def of_results(results: Sequence[Result]) -> list[Scaling]:
     return _lines((scaling(line, key=_short(key), label=label) for label, line in lines.items()))
 
 
-def of_table(table: Table) -> list[Scaling]:
+def of_table(table: Table) -> list[ScalingCurve]:
     """Lines of a sweep over a count, one for each combination of the other keys."""
     key = _counted({name: tuple(map(str, table.column(name))) for name in table.keys})
     if not key:
@@ -131,7 +133,7 @@ def of_table(table: Table) -> list[Scaling]:
     )
 
 
-def _lines(found: Iterable[Scaling | None]) -> list[Scaling]:
+def _lines(found: Iterable[ScalingCurve | None]) -> list[ScalingCurve]:
     return [line for line in found if line is not None]
 
 

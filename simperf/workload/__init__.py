@@ -7,7 +7,7 @@ from simperf.public_names import public_names
 if TYPE_CHECKING:
     from simperf.workload.builders import chain, cos_cos, mlp, product_plus_two
     from simperf.workload.fusion import fuse
-    from simperf.workload.graph import CriticalPath, OpGraph
+    from simperf.workload.graph import LongestChain, OpGraph
     from simperf.workload.op import FAMILIES, MATRIX_FAMILIES, Gemm, Op
     from simperf.workload.precision import PRECISIONS, element_size
     from simperf.workload.registry import OP_KINDS, make_op, op_parameters
@@ -19,7 +19,7 @@ else:
             "builders": ("chain", "cos_cos", "mlp", "product_plus_two"),
             "transformers.forward": ("decoder",),
             "fusion": ("fuse",),
-            "graph": ("CriticalPath", "OpGraph"),
+            "graph": ("LongestChain", "OpGraph"),
             "op": ("FAMILIES", "MATRIX_FAMILIES", "Gemm", "Op"),
             "precision": ("PRECISIONS", "element_size"),
             "registry": ("OP_KINDS", "make_op", "op_parameters"),
@@ -31,8 +31,8 @@ __all__ = [
     "MATRIX_FAMILIES",
     "OP_KINDS",
     "PRECISIONS",
-    "CriticalPath",
     "Gemm",
+    "LongestChain",
     "Op",
     "OpGraph",
     "chain",

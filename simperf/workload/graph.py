@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from simperf.errors import InputError, Problem, nearest
 from simperf.workload.op import Op
 
-__all__ = ["CriticalPath", "OpGraph"]
+__all__ = ["LongestChain", "OpGraph"]
 
 
 @dataclass(frozen=True, slots=True)
-class CriticalPath:
+class LongestChain:
     """The longest chain of dependent operations.
 
     Parameters
@@ -103,7 +103,7 @@ class OpGraph:
         """Traffic of all operations to device memory [B]."""
         return sum(op.nbytes for op in self.ops)
 
-    def critical_path(self, times: Mapping[str, float] | Sequence[float]) -> CriticalPath:
+    def critical_path(self, times: Mapping[str, float] | Sequence[float]) -> LongestChain:
         """Longest chain of dependent operations: no machine finishes sooner.
 
         Parameters
@@ -124,13 +124,13 @@ class OpGraph:
             before.append(last)
             length.append(values[i] + (0.0 if last is None else length[last]))
         if not length:
-            return CriticalPath(0.0, ())
+            return LongestChain(0.0, ())
         at: int | None = max(range(len(length)), key=lambda j: length[j])
         total, names = length[at] if at is not None else 0.0, list[str]()
         while at is not None:
             names.append(self.ops[at].name)
             at = before[at]
-        return CriticalPath(total, tuple(reversed(names)))
+        return LongestChain(total, tuple(reversed(names)))
 
     def _times(self, times: Mapping[str, float] | Sequence[float]) -> list[float]:
         if isinstance(times, Mapping):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import simperf
-from simperf.accuracy.fits.products import ProductConstants, fit_products, of_architecture, predicted_times
+from simperf.accuracy.fits.products import ProductFit, fit_products, of_architecture, predicted_times
 from simperf.accuracy.kernel_grades import kernel_grades, measured_kernels
 from simperf.accuracy.lattice_profile import (
     attention_calls,
@@ -82,7 +82,7 @@ def test_a_layer_is_timed_with_as_many_weights_as_fill_the_l2():
 
 def test_the_fit_and_the_grade_share_one_formula(tables):
     for table in tables:
-        constants = ProductConstants(SHARED, {table.part.architecture: table.part.product})
+        constants = ProductFit(SHARED, {table.part.architecture: table.part.product})
         model = Roofline(table.part)
         assert predicted_times(table, constants) == pytest.approx(kernel_times(table, model), rel=1e-9)
 
@@ -96,7 +96,7 @@ def test_constants_that_made_a_table_are_found_again(tables):
 
 
 def test_an_architecture_without_constants_takes_the_mean_of_the_others():
-    known = ProductConstants(own={"one": {"bf16": 0.4, "fill": 1e-6}, "two": {"bf16": 0.9, "fp8": 0.5, "fill": 4e-6}})
+    known = ProductFit(own={"one": {"bf16": 0.4, "fill": 1e-6}, "two": {"bf16": 0.9, "fp8": 0.5, "fill": 4e-6}})
     found = of_architecture(known, "three").own["three"]
     assert found == pytest.approx({"bf16": 0.6, "fp8": 0.5, "fill": 2e-6})
     assert of_architecture(known, "one").own["one"] == pytest.approx({"bf16": 0.4, "fp8": 0.5, "fill": 1e-6})

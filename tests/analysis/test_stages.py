@@ -47,7 +47,7 @@ def mean(result, kind):
     return math.fsum(result.metrics[f"stage {stage}: {kind}"].value for stage in range(STAGES)) / STAGES
 
 
-def test_parts_are_those_of_the_ledgers(few):
+def test_parts_are_those_that_each_rank_counts(few):
     parts = breakdown(few)
     assert math.fsum(parts.values()) == pytest.approx(few.time, rel=1e-9)
     assert parts["compute"] + parts["memory"] == pytest.approx(mean(few, "kernels"), rel=1e-9)
@@ -101,9 +101,9 @@ def test_exposed_times_by_dimension_add_up():
         exposed = math.fsum(row.exposed for row in sent.values())
         assert exposed == pytest.approx(breakdown_by_owner(result)[device]["communication"], rel=1e-9)
         told = ("tensor", "pipeline", "data", "norm")
-        ledger = math.fsum(result.metrics[f"stage {one.stage}: exposed {word}"].value for word in told)
-        assert ledger <= exposed * (1 + 1e-9)
-        assert exposed <= ledger + result.metrics[f"stage {one.stage}: bubble"].value
+        counted = math.fsum(result.metrics[f"stage {one.stage}: exposed {word}"].value for word in told)
+        assert counted <= exposed * (1 + 1e-9)
+        assert exposed <= counted + result.metrics[f"stage {one.stage}: bubble"].value
 
 
 def test_an_instant_is_exposed_for_one_dimension():

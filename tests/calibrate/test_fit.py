@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simperf.calibrate.dataset import Dataset, Measurement
-from simperf.calibrate.fit import Constant, Data, Model, choose, fit, fit_dataset, split
+from simperf.calibrate.fit import Data, FitConstant, Model, choose, fit, fit_dataset, split
 from simperf.calibrate.fit.bootstrap import leverages
 from simperf.calibrate.fit.messages import alpha_beta, piecewise
 from simperf.errors import InputError
@@ -140,7 +140,9 @@ def test_the_same_seed_gives_the_same_draws():
 
 
 def test_models_of_ones_own():
-    model = Model("own", "a power", (Constant("a", 1.0), Constant("p", 1.0)), lambda v, c: v["a"] * c["x"] ** v["p"])
+    model = Model(
+        "own", "a power", (FitConstant("a", 1.0), FitConstant("p", 1.0)), lambda v, c: v["a"] * c["x"] ** v["p"]
+    )
     x = np.linspace(1, 9, 12)
     assert fit(model, Data.table(3 * x**1.5, x=x)).values == pytest.approx({"a": 3.0, "p": 1.5})
 
@@ -156,7 +158,7 @@ def test_a_model_may_call_the_simulator():
         wiring = build_topology("ring", 4, bandwidth=values["bandwidth"], latency=values["latency"])
         return np.array([execute(plan, wiring, nbytes=size).time for size in columns["nbytes"]])
 
-    constants = (Constant("bandwidth", 1e10, low=1e6), Constant("latency", 1e-5))
+    constants = (FitConstant("bandwidth", 1e10, low=1e6), FitConstant("latency", 1e-5))
     size = np.geomspace(1e3, 1e8, 7)
     truth = play({"bandwidth": 25e9, "latency": 3e-6}, {"nbytes": size})
     found = fit(Model("ring", "played", constants, play), Data.table(truth, nbytes=size))
@@ -185,7 +187,7 @@ def test_a_formula_that_gives_one_number_for_all_points_gives_it_to_each():
     def late(values, columns):
         return values["base"] + (values["late"] * columns["x"] if values["late"] > 0 else 0.0)
 
-    model = Model("own", "none of it", (Constant("base", 1.0), Constant("late", 0.1)), late)
+    model = Model("own", "none of it", (FitConstant("base", 1.0), FitConstant("late", 0.1)), late)
     columns = {"x": np.linspace(1.0, 9.0, 9)}
     assert model.predict({"base": 2.0, "late": 0.0}, columns).tolist() == [2.0] * 9
     assert model.predict({"base": 2.0, "late": 0.0}, {"x": 3.0}) == 2.0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simperf.calibrate.dataset import Measurement
-from simperf.calibrate.fit import Constant, Data, Model, fit_dataset
+from simperf.calibrate.fit import Data, FitConstant, Model, fit_dataset
 from simperf.calibrate.fit.processor import late_model
 from simperf.calibrate.machines import find_gpu
 from simperf.calibrate.played import measured_part
@@ -233,7 +233,7 @@ def test_a_constant_that_is_nothing_in_some_draws_is_held_against_every_point():
 
 def test_without_draws_an_interval_knows_how_far_sessions_are_apart():
     data = Data.table(np.full(3, 2.0), nbytes=1.0)
-    model = Model("own", "a number", (Constant("a", 1.0),), lambda values, columns: values["a"] * columns["nbytes"])
+    model = Model("own", "a number", (FitConstant("a", 1.0),), lambda values, columns: values["a"] * columns["nbytes"])
     known = {"a": FittedConstant(value=2.0, low=2.0, high=2.0, stderr=0.0)}
     fitted = FittedModel(points=3, error=0.0, scatter=0.03, between=0.04, constant=known)
     best, low, high = predictions(model, fitted, data)

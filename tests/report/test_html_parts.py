@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from simperf.analysis.scaling import Scaled, Scaling
+from simperf.analysis.scaling import Scaled, ScalingCurve
 from simperf.engine.recorder import Sample, Span
 from simperf.errors import InputError
 from simperf.hardware import Catalog, build_machine
@@ -114,7 +114,7 @@ def test_the_timeline_is_told_in_numbers_for_who_does_not_see_it():
 
 def test_scaling_in_a_picture_and_in_numbers():
     points = (Scaled(1, 1.0, 1.0), Scaled(8, 0.2, 0.125, (0.18, 0.22)))
-    line = Scaling("gpus", "", "time per step", "in proportion", points)
+    line = ScalingCurve("gpus", "", "time per step", "in proportion", points)
     text = checked(scaling_part([line], remarks=["also run with gpus = 1"]))
     assert "62.5 %" in text
     assert "180.0 ms to 220.0 ms" in text
@@ -188,7 +188,9 @@ def test_numbers_stand_to_the_right_and_empty_columns_go():
 
 
 def test_pictures_keep_their_colours_in_the_file_and_turn_with_the_page():
-    text = on_page(draw_scaling([Scaling("gpus", "", "time", "ideal", (Scaled(1, 1.0, 1.0),))]), name="p", text="t")
+    text = on_page(
+        draw_scaling([ScalingCurve("gpus", "", "time", "ideal", (Scaled(1, 1.0, 1.0),))]), name="p", text="t"
+    )
     assert "currentColor" not in text
     assert 'class="picture turned wide"' in text
     assert re.search(r'style="min-width: \d+pt"', text)

@@ -17,7 +17,7 @@ from simperf.accuracy.fits.library import joined
 from simperf.accuracy.fits.rows import FitRow, best_fit
 from simperf.accuracy.kernel_tables import GPUS, MeasuredOp, added_time, by_operation, kernel_cases
 from simperf.calibrate.fit import Data, Fit, Model
-from simperf.calibrate.fit.between import Spread
+from simperf.calibrate.fit.between import SessionSpread
 from simperf.calibrate.fit.datasheet import efficiency_models, held_clock
 from simperf.calibrate.fit.few import half_width, unseen
 from simperf.calibrate.fit.kernels import row_model
@@ -86,7 +86,7 @@ class _Tables:
         found = self.fit(name, {gpu, *without})
         return np.asarray(np.log((here.measured + floor) / (found.predict(here) + floor)))
 
-    def spread(self, name: str, gpu: str) -> Spread:
+    def spread(self, name: str, gpu: str) -> SessionSpread:
         """How far a GPU lies from what is predicted for it, by what the others miss while it is left out."""
         misses: dict[str, dict[str, list[Array]]] = {}
         for each, tables in self.data.items():

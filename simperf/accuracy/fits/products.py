@@ -18,7 +18,7 @@ from simperf.cost.products import SHARED, MatrixUnits, product_times
 from simperf.cost.roofline import SCALING_KINDS
 from simperf.hardware import GpuPart
 
-__all__ = ["ProductConstants", "fit_products", "of_architecture", "predicted_times"]
+__all__ = ["ProductFit", "fit_products", "of_architecture", "predicted_times"]
 
 #: constants of all GPUs that are not fitted with the others
 _GIVEN = ("cache",)
@@ -37,7 +37,7 @@ _PRIOR = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class ProductConstants:
+class ProductFit:
     """Constants of all GPUs (`simperf.cost.products.SHARED`) and of each architecture (`GpuPart.product`)."""
 
     shared: Mapping[str, float] = field(default_factory=lambda: SHARED)
@@ -85,13 +85,13 @@ class _Rows:
         return np.asarray(around + np.maximum(found, least))
 
 
-def predicted_times(table: ProductTable, constants: ProductConstants) -> Array:
+def predicted_times(table: ProductTable, constants: ProductFit) -> Array:
     """Times of a table's rows by `constants`, which must have the part's architecture [s]."""
     rows = _Rows(table, chosen=np.ones(len(table.m), dtype=bool))
     return rows.times(constants.shared, constants.own[table.part.architecture])
 
 
-def of_architecture(constants: ProductConstants, architecture: str) -> ProductConstants:
+def of_architecture(constants: ProductFit, architecture: str) -> ProductFit:
     """Constants with those of an architecture: its own, or the geometric mean of all others' where it has none."""
     own = dict(constants.own)
     known = own.get(architecture, {})
@@ -105,7 +105,7 @@ def of_architecture(constants: ProductConstants, architecture: str) -> ProductCo
 
 def fit_products(
     tables: Sequence[ProductTable], *, shared: Mapping[str, float] | None = None, thin: int = _THIN
-) -> ProductConstants:
+) -> ProductFit:
     """Fit constants to the fitting halves of `tables`.
 
     Parameters
@@ -141,7 +141,7 @@ def fit_products(
     scaled = [one for one in rows.values() if one.key != "bf16"]
     if scaled:
         _scaled(scaled, common, own)
-    return ProductConstants(common, own)
+    return ProductFit(common, own)
 
 
 def _scaled(rows: Sequence[_Rows], shared: Mapping[str, float], own: dict[str, dict[str, float]]) -> None:

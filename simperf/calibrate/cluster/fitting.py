@@ -15,7 +15,7 @@ import numpy as np
 
 from simperf.calibrate.cluster.predict import predict
 from simperf.calibrate.dataset import Dataset, Measurement, Value
-from simperf.calibrate.fit import Columns, Constant, Data, Fit, Model, fit
+from simperf.calibrate.fit import Columns, Data, Fit, FitConstant, Model, fit
 from simperf.calibrate.fit.model import Array
 from simperf.errors import InputError, Problem
 
@@ -148,7 +148,7 @@ def _waits(known: Mapping[str, float], points: Sequence[Measurement]) -> Model:
     def function(values: Mapping[str, float], columns: Columns) -> Array:
         return np.asarray(simulated(values["wake"])[columns["row"].astype(int)])
 
-    constants = (Constant("wake", 60e-6, high=1e-3),)
+    constants = (FitConstant("wake", 60e-6, high=1e-3),)
     return Model("network-stack.wake", "small sends and round trips, simulated", constants, function, columns=())
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from simperf.calibrate.cluster.predict import predict
 from simperf.calibrate.cluster.scenarios import STACK
 from simperf.calibrate.dataset import Dataset, Measurement, Value
-from simperf.calibrate.fit import Columns, Constant, Data, Fit, Model, fit
+from simperf.calibrate.fit import Columns, Data, Fit, FitConstant, Model, fit
 from simperf.calibrate.fit.model import Array
 from simperf.calibrate.importers.imported import refuse_lines
 from simperf.errors import InputError, Problem
@@ -178,11 +178,11 @@ def _line(shaped: bool) -> Model:
         return np.asarray(values["message"] + columns["nbytes"] / rate)
 
     last = (
-        Constant("efficiency", 0.95, low=0.01, high=1.0, unit="1")
+        FitConstant("efficiency", 0.95, low=0.01, high=1.0, unit="1")
         if shaped
-        else Constant("rate", 1e8, low=1.0, high=1e15, unit="B/s")
+        else FitConstant("rate", 1e8, low=1.0, high=1e15, unit="B/s")
     )
-    return Model("network-stack", "sends between two hosts", (Constant("message", 1e-4, high=10.0), last), function)
+    return Model("network-stack", "sends between two hosts", (FitConstant("message", 1e-4, high=10.0), last), function)
 
 
 def _residuals(found: Fit, points: Sequence[Measurement], shaped: bool) -> Array:

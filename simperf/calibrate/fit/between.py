@@ -21,7 +21,7 @@ from simperf.calibrate.dataset import Dataset
 from simperf.calibrate.fit.model import Array, Data
 from simperf.calibrate.fit.solve import Fit
 
-__all__ = ["Spread", "Usual", "misses", "spreads", "usual"]
+__all__ = ["SessionSpread", "Usual", "misses", "spreads", "usual"]
 
 #: a deviation below which no two sessions are told apart
 _LEAST = 5e-3
@@ -30,7 +30,7 @@ _FEW = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class SessionSpread:
     """How far sessions are apart, as standard deviations of the logarithm; nine of ten lie within 1.645 of them.
 
     Parameters
@@ -152,7 +152,7 @@ def misses(fit: Fit, away: Data | None, sessions: Sequence[Dataset]) -> Array:
     return np.concatenate(found, axis=1) if found else np.zeros((len(sessions), 0))
 
 
-def spreads(tables: Mapping[str, Array]) -> dict[str, Spread]:
+def spreads(tables: Mapping[str, Array]) -> dict[str, SessionSpread]:
     """How far a new session lies from what was fitted, by model.
 
     What a session shares is the median of its misses, so that a disturbed point moves nothing. A new session lies as
@@ -171,7 +171,7 @@ def spreads(tables: Mapping[str, Array]) -> dict[str, Spread]:
         if len(middle) > 1:
             of = sorts.setdefault(name.partition(".")[0], {})
             of[name] = float(middle.var(ddof=1)), len(middle) - 1
-    found = dict.fromkeys(tables, Spread())
+    found = dict.fromkeys(tables, SessionSpread())
     for known in sorts.values():
         for freedom in dict.fromkeys(each for _, each in known.values()):
             names = [name for name, (_, each) in known.items() if each == freedom]
@@ -179,7 +179,7 @@ def spreads(tables: Mapping[str, Array]) -> dict[str, Spread]:
             for name in names:
                 common = _further(known[name][0], freedom, like)
                 offset = float(shared[name].mean())
-                found[name] = Spread(math.hypot(common, offset), _own(tables[name], shared[name]))
+                found[name] = SessionSpread(math.hypot(common, offset), _own(tables[name], shared[name]))
     return found
 
 

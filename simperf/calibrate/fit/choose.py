@@ -19,7 +19,7 @@ from simperf.calibrate.fit.products import product_columns, product_models
 from simperf.calibrate.fit.sizes import size_data, size_model
 from simperf.calibrate.fit.waiting import constant_model
 from simperf.calibrate.measure.conditions import op_of
-from simperf.cost import Device
+from simperf.cost import GpuRates
 from simperf.cost.rows import AGAIN
 from simperf.workload.op import MATRIX_FAMILIES, Gemm
 
@@ -46,14 +46,14 @@ _OWN = 5
 
 
 def choose(
-    dataset: Dataset, *, part: Device | None = None, known: Container[str] = frozenset()
+    dataset: Dataset, *, part: GpuRates | None = None, known: Container[str] = frozenset()
 ) -> Iterator[ModelChoice]:
     """Models for every series of a data set, in its order.
 
     Parameters
     ----------
     dataset : Dataset
-    part : Device, optional
+    part : GpuRates, optional
         The GPU that was measured, for its multiprocessors and memory.
     known : container of str
         Models that have constants already, so that a kind of operation needs no least number of points for its own.
@@ -85,7 +85,7 @@ def choose(
 
 
 def _kernels(
-    series: str, points: Sequence[Measurement], part: Device | None, dataset: Dataset, known: Container[str]
+    series: str, points: Sequence[Measurement], part: GpuRates | None, dataset: Dataset, known: Container[str]
 ) -> Iterator[ModelChoice]:
     memory = memory_rate(dataset.measurements)
     private = float(dataset.machine.get("l2", 0.0)) * float(dataset.machine.get("cores", 0.0)) or PRIVATE
@@ -128,7 +128,7 @@ def _kind(point: Measurement) -> str:
     return f"{kind}:inplace" if point.at.get("device") == "cpu" and point.at.get("call") == f"{kind}_" else kind
 
 
-def _matrix(series: str, name: str, points: Sequence[Measurement], part: Device | None) -> ModelChoice:
+def _matrix(series: str, name: str, points: Sequence[Measurement], part: GpuRates | None) -> ModelChoice:
     points = [point for point in points if point.median > 0]
     gemms = [Gemm(*(int(point.number(f"gemm_{key}")) for key in ("batch", "m", "n", "k"))) for point in points]
     data = Data.of(points, ("flops",), nbytes=_traffic)
@@ -145,7 +145,7 @@ def _traffic(point: Measurement) -> float:
     return point.number("nbytes_read") + point.number("nbytes_written")
 
 
-def _stream(series: str, name: str, points: Sequence[Measurement], part: Device | None) -> ModelChoice:
+def _stream(series: str, name: str, points: Sequence[Measurement], part: GpuRates | None) -> ModelChoice:
     data = Data.of(points, (), nbytes=_traffic, cold=lambda point: point.at.get("cache") == "cold")
     title = f"kernels bound by memory: {name}"
     largest = float(data.columns["nbytes"].max())

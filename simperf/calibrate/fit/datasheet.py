@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from simperf.calibrate.fit.model import Array, Columns, Constant, Data, Model
+from simperf.calibrate.fit.model import Array, Columns, Data, FitConstant, Model
 from simperf.calibrate.fit.products import COLUMNS, Cut, matrix_seconds
 from simperf.hardware import GpuPart
 
@@ -123,13 +123,13 @@ def _efficiency(
     """A form of `efficiency_models`; without a `cut` by the tiles that each library is known to have."""
     fixed = ({} if cut is None else cut.constants) | {"sharpness": sharpness}
     constants = [
-        Constant("rate", 0.8, low=0.05, high=1.0, unit="1"),
-        Constant("memory", 0.85, low=_MEMORY, high=1.0, unit="1"),
-        *(Constant(f"half_{face}", 10.0, high=_HALF, unit="1") for face in faces),
+        FitConstant("rate", 0.8, low=0.05, high=1.0, unit="1"),
+        FitConstant("memory", 0.85, low=_MEMORY, high=1.0, unit="1"),
+        *(FitConstant(f"half_{face}", 10.0, high=_HALF, unit="1") for face in faces),
     ]
     if energy:
-        constants.append(Constant("energy", 2e-11, low=1e-12, high=1e-10, unit="J/FLOP"))
-        constants.append(Constant("lag", 3e-3, high=0.1))
+        constants.append(FitConstant("energy", 2e-11, low=1e-12, high=1e-10, unit="J/FLOP"))
+        constants.append(FitConstant("lag", 3e-3, high=0.1))
 
     def every(values: Mapping[str, float], columns: Columns) -> Array:
         peak, bandwidth = columns["peak"], columns["bandwidth"]

@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from simperf.analysis.chance import NORMAL
-from simperf.calibrate.fit.between import Spread, Usual, usual
+from simperf.calibrate.fit.between import SessionSpread, Usual, usual
 from simperf.calibrate.fit.intervals import log_residual
 from simperf.calibrate.fit.model import Array
 from simperf.calibrate.fit.solve import Fit
@@ -56,7 +56,7 @@ def told_together(fits: Sequence[Fit]) -> list[Fit]:
 
 def unseen(
     tables: Mapping[str, Mapping[str, Sequence[Array]]], *, alike: Collection[str] = frozenset()
-) -> dict[str, Spread]:
+) -> dict[str, SessionSpread]:
     """How far a board lies from what is predicted for it from others, by sort of kernel.
 
     Let boards lie b apart from what all have in common. Predicted from the m - 1 others of m, a board is missed by
@@ -77,7 +77,7 @@ def unseen(
 
     Returns
     -------
-    dict of str to Spread
+    dict of str to SessionSpread
         `common` is widened by Student's t, as a normal deviation that holds nine of ten as well.
     """
     known: dict[str, tuple[float, int]] = {}
@@ -99,16 +99,16 @@ def unseen(
         own = [float(row.var(ddof=1)) for rows in near.values() for row in rows if len(row) > 1]
         points = float(np.mean([len(row) for rows in boards.values() for row in rows]))
         twice = 0.5 * math.pi / points * (1.0 + 1.0 / (freedom + 1))
-        found[sort] = Spread(common, math.sqrt(float(np.mean(own)) * max(0.0, 1.0 - twice)) if own else 0.0)
+        found[sort] = SessionSpread(common, math.sqrt(float(np.mean(own)) * max(0.0, 1.0 - twice)) if own else 0.0)
     return found
 
 
-def half_width(spread: Spread) -> float:
+def half_width(spread: SessionSpread) -> float:
     """Half of the 90 % interval of a reading's logarithm [1].
 
     Examples
     --------
-    >>> round(half_width(Spread(0.3, 0.4)), 3)
+    >>> round(half_width(SessionSpread(0.3, 0.4)), 3)
     0.823
     """
     return NORMAL * math.hypot(spread.common, spread.own)

@@ -10,7 +10,7 @@ import numpy as np
 from simperf.analysis.chance import NORMAL
 from simperf.calibrate.fit.bootstrap import draw_constants, leverages, psi, slope
 from simperf.calibrate.fit.ends import Profile
-from simperf.calibrate.fit.model import Array, Constant, Data, Model
+from simperf.calibrate.fit.model import Array, Data, FitConstant, Model
 
 __all__ = ["Fitted", "Uncertainty", "log_residual", "uncertain", "within"]
 
@@ -153,7 +153,7 @@ def _bend(
     data: Data,
     values: Mapping[str, float],
     table: dict[str, Array],
-    free: list[Constant],
+    free: list[FitConstant],
     notes: Mapping[str, str],
     *,
     jacobian: Array,
@@ -202,7 +202,7 @@ def _bend(
     return found
 
 
-def _stretched(row: Array, value: float, ends: list[tuple[float, float]], one: Constant) -> Array:
+def _stretched(row: Array, value: float, ends: list[tuple[float, float]], one: FitConstant) -> Array:
     """Draws whose ends are moved from where a straight line has them to where the profile has them."""
     (line_low, low), (line_high, high) = ends
     if one.low > 0:  # by factors

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from simperf.calibrate.fit.model import Array, Columns, Constant, Data, Model
-from simperf.cost import Device, pressure, row_launch
+from simperf.calibrate.fit.model import Array, Columns, Data, FitConstant, Model
+from simperf.cost import GpuRates, pressure, row_launch
 from simperf.cost.formulas import row_time, stream_time
 from simperf.workload.op import Op
 from simperf.workload.precision import element_size
@@ -15,7 +15,7 @@ from simperf.workload.precision import element_size
 __all__ = ["pooled_row_model", "row_columns", "row_model", "stream_model"]
 
 
-def row_columns(ops: Sequence[Op], part: Device) -> dict[str, Array]:
+def row_columns(ops: Sequence[Op], part: GpuRates) -> dict[str, Array]:
     """Columns of operations on rows for `row_model`: ``pressure``, ``again``, ``tail``."""
     launches = [row_launch(op.kind, int(op.row), element_size(op.dtype)) for op in ops]
     return {
@@ -52,11 +52,11 @@ def stream_model(name: str, title: str, *, cache: float = 0.0) -> Model:
         Above zero, also fit a faster rate for traffic that stays in a cache, and the size up to which it does, at most
         `cache` [B]: there must be points beyond it.
     """
-    constants = [Constant("overhead", 5e-6, high=1.0), Constant("rate", 1e11, low=1e6, high=1e15, unit="B/s")]
+    constants = [FitConstant("overhead", 5e-6, high=1.0), FitConstant("rate", 1e11, low=1e6, high=1e15, unit="B/s")]
     if cache > 0:
         constants += [
-            Constant("cached", 3e11, low=1e6, high=1e15, unit="B/s"),
-            Constant("capacity", min(4e6, cache), low=1e3, high=max(cache, 2e3), unit="B"),
+            FitConstant("cached", 3e11, low=1e6, high=1e15, unit="B/s"),
+            FitConstant("capacity", min(4e6, cache), low=1e3, high=max(cache, 2e3), unit="B"),
         ]
     return Model(name, title, tuple(constants), _stream, starts=_stream_starts, columns=("nbytes", "cold"))
 
@@ -83,12 +83,12 @@ def row_model(
         What is known and not fitted: the fixed time [s], the pressure at which half of the further reads go to memory,
         and what loading element by element costs [1].
     """
-    constants = [Constant("rate", 1e11, low=1e6, high=1e15, unit="B/s")]
+    constants = [FitConstant("rate", 1e11, low=1e6, high=1e15, unit="B/s")]
     fixed = {}
     for key, value, constant in (
-        ("kept", kept, Constant("kept", 0.4, low=0.05, high=5.0, unit="1")),
-        ("loose", loose, Constant("loose", 0.3, high=4.0, unit="1")),
-        ("overhead", overhead, Constant("overhead", 5e-6, high=1.0)),
+        ("kept", kept, FitConstant("kept", 0.4, low=0.05, high=5.0, unit="1")),
+        ("loose", loose, FitConstant("loose", 0.3, high=4.0, unit="1")),
+        ("overhead", overhead, FitConstant("overhead", 5e-6, high=1.0)),
     ):
         if value is None:
             constants.append(constant)
@@ -114,11 +114,11 @@ def pooled_row_model(name: str, title: str, *, gpus: int, late: bool) -> Model:
         Also fit `overhead`, a time of the host that is not known and the same everywhere [s].
     """
     shared = [
-        Constant("kept", 0.4, low=0.05, high=5.0, unit="1"),
-        Constant("loose", 0.3, high=4.0, unit="1"),
-        *([Constant("overhead", 5e-6, high=1e-3)] if late else []),
+        FitConstant("kept", 0.4, low=0.05, high=5.0, unit="1"),
+        FitConstant("loose", 0.3, high=4.0, unit="1"),
+        *([FitConstant("overhead", 5e-6, high=1e-3)] if late else []),
     ]
-    rates = [Constant(f"rate_{i}", 1e11, low=1e6, high=1e15, unit="B/s") for i in range(gpus)]
+    rates = [FitConstant(f"rate_{i}", 1e11, low=1e6, high=1e15, unit="B/s") for i in range(gpus)]
 
     def every(values: Mapping[str, float], columns: Columns) -> Array:
         rate = np.array([values[one.name] for one in rates])[columns["gpu"].astype(int)]

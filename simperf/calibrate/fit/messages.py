@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from simperf.calibrate.fit.model import Array, Columns, Constant, Data, Model
+from simperf.calibrate.fit.model import Array, Columns, Data, FitConstant, Model
 
 __all__ = ["alpha_beta", "copy_model", "piecewise", "piecewise_model", "pipelined_model"]
 
@@ -23,7 +23,7 @@ def _line(values: Mapping[str, float], columns: Columns) -> Array:
 
 def alpha_beta(name: str, title: str) -> Model:
     """Hockney's two constants: alpha [s] and beta [s/B]."""
-    constants = (Constant("alpha", 1e-5, high=10.0), Constant("beta", 1e-10, high=1.0, unit="s/B"))
+    constants = (FitConstant("alpha", 1e-5, high=10.0), FitConstant("beta", 1e-10, high=1.0, unit="s/B"))
 
     def starts(data: Data) -> Sequence[Mapping[str, float]]:
         alpha, beta, _ = _segment(data.columns["nbytes"], data.measured)
@@ -42,7 +42,7 @@ def copy_model(name: str, title: str) -> Model:
         alpha, beta, _ = _segment(data.columns["nbytes"], data.measured)
         return [{"setup": alpha, "bandwidth": 1.0 / max(beta, 1e-15)}]
 
-    constants = (Constant("setup", 5e-6, high=10.0), Constant("bandwidth", 1e10, low=1.0, high=1e15, unit="B/s"))
+    constants = (FitConstant("setup", 5e-6, high=10.0), FitConstant("bandwidth", 1e10, low=1.0, high=1e15, unit="B/s"))
     return Model(name, title, constants, copy, starts=starts)
 
 
@@ -62,9 +62,9 @@ def pipelined_model(name: str, title: str) -> Model:
         return [{"gap": least, "header": share * least, "bandwidth": rate} for share in (0.1, 0.5)]
 
     constants = (
-        Constant("gap", 1e-6, low=1e-12, high=10.0),
-        Constant("header", 1e-7, high=10.0),
-        Constant("bandwidth", 1e10, low=1.0, high=1e15, unit="B/s"),
+        FitConstant("gap", 1e-6, low=1e-12, high=10.0),
+        FitConstant("header", 1e-7, high=10.0),
+        FitConstant("bandwidth", 1e10, low=1.0, high=1e15, unit="B/s"),
     )
     return Model(name, title, constants, pipelined, starts=starts)
 
@@ -139,8 +139,8 @@ def piecewise_model(name: str, title: str, limits: Sequence[float], data: Data) 
     for i in range(len(edges) + 1):
         alpha, beta, _ = _segment(data.columns["nbytes"][place == i], data.measured[place == i])
         alpha = max(alpha, 0.02 * float(data.measured[place == i].min()))  # a search from zero would stay there
-        constants.append(Constant(f"alpha_{i + 1}", alpha, high=max(10.0, 10 * alpha)))
-        constants.append(Constant(f"beta_{i + 1}", beta, high=1.0, unit="s/B"))
+        constants.append(FitConstant(f"alpha_{i + 1}", alpha, high=max(10.0, 10 * alpha)))
+        constants.append(FitConstant(f"beta_{i + 1}", beta, high=1.0, unit="s/B"))
 
     fixed = {f"limit_{i + 1}": float(limit) for i, limit in enumerate(edges)}
     return Model(name, title, tuple(constants), _regimes, fixed=fixed)

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from simperf.calibrate.dataset import Measurement
 from simperf.errors import InputError, Problem
 
-__all__ = ["Array", "Columns", "Constant", "Data", "Model"]
+__all__ = ["Array", "Columns", "Data", "FitConstant", "Model"]
 
 Array = NDArray[np.float64]
 Columns = Mapping[str, Array]
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class FitConstant:
     """A number that a fit finds.
 
     Parameters
@@ -51,7 +51,7 @@ class Model:
         in a profile.
     title : str
         For people.
-    constants : tuple of Constant
+    constants : tuple of FitConstant
     function : callable
         From values by name and columns by name to the predicted readings; works on whole arrays.
     fixed : mapping of str to float
@@ -66,7 +66,7 @@ class Model:
 
     name: str
     title: str
-    constants: tuple[Constant, ...]
+    constants: tuple[FitConstant, ...]
     function: Callable[[Mapping[str, float], Columns], Array]
     fixed: Mapping[str, float] = field(default_factory=dict)
     starts: Callable[[Data], Sequence[Mapping[str, float]]] | None = None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from simperf.calibrate.fit.model import Array, Columns, Constant, Model
+from simperf.calibrate.fit.model import Array, Columns, FitConstant, Model
 
 __all__ = ["host_model", "incast_model", "shaped_model"]
 
@@ -26,10 +26,10 @@ def shaped_model(name: str = "network") -> Model:
     passes at once.
     """
     constants = (
-        Constant("latency", 5e-5, high=1.0),
-        Constant("efficiency", 0.95, low=0.5, high=1.0, unit="1"),
-        Constant("burst", 3e4, high=1e8, unit="B"),
-        Constant("byte", 1e-9, high=1e-6, unit="s/B"),
+        FitConstant("latency", 5e-5, high=1.0),
+        FitConstant("efficiency", 0.95, low=0.5, high=1.0, unit="1"),
+        FitConstant("burst", 3e4, high=1e8, unit="B"),
+        FitConstant("byte", 1e-9, high=1e-6, unit="s/B"),
     )
     return Model(name, "messages over a shaped link", constants, _shaped, columns=("nbytes", "rate"))
 
@@ -43,9 +43,9 @@ def _host(values: Mapping[str, float], columns: Columns) -> Array:
 def host_model(name: str = "host") -> Model:
     """CPU time a message and a byte, and the cores that processes share: n processes take n / cores times as long."""
     constants = (
-        Constant("call", 2e-5, high=1.0),
-        Constant("byte", 1e-9, high=1e-5, unit="s/B"),
-        Constant("cores", 2.0, low=0.5, high=1024.0, unit="1"),
+        FitConstant("call", 2e-5, high=1.0),
+        FitConstant("byte", 1e-9, high=1e-5, unit="s/B"),
+        FitConstant("cores", 2.0, low=0.5, high=1024.0, unit="1"),
     )
     return Model(name, "host time of messages", constants, _host, columns=("nbytes", "processes"))
 
@@ -64,8 +64,8 @@ def incast_model(name: str = "incast") -> Model:
     Throughput Collapse", FAST 2008); the loss levels off because a sender's window has a least size.
     """
     constants = (
-        Constant("latency", 5e-5, high=1.0),
-        Constant("loss", 0.02, high=5.0, unit="1"),
-        Constant("most", 5.0, low=0.5, high=100.0, unit="1"),
+        FitConstant("latency", 5e-5, high=1.0),
+        FitConstant("loss", 0.02, high=5.0, unit="1"),
+        FitConstant("most", 5.0, low=0.5, high=100.0, unit="1"),
     )
     return Model(name, "incast", constants, _incast, columns=("nbytes", "senders", "rate"))

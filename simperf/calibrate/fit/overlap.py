@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from simperf.calibrate.dataset import Measurement
-from simperf.calibrate.fit.model import Array, Columns, Constant, Data, Model
+from simperf.calibrate.fit.model import Array, Columns, Data, FitConstant, Model
 
 __all__ = ["PARTS", "overlap_model", "overlap_points"]
 
@@ -72,8 +72,8 @@ def overlap_model(kind: str) -> Model:
     below 1, as readings scatter; the simulator then takes 1.
     """
     constants = (
-        Constant("copy", 1.1, low=0.7, high=20.0, unit="1"),
-        Constant("kernel", 1.1, low=0.7, high=20.0, unit="1"),
+        FitConstant("copy", 1.1, low=0.7, high=20.0, unit="1"),
+        FitConstant("kernel", 1.1, low=0.7, high=20.0, unit="1"),
     )
 
     def starts(data: Data) -> Sequence[Mapping[str, float]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from simperf.calibrate.dataset import Measurement
-from simperf.calibrate.fit.model import Array, Columns, Constant, Data, Model
+from simperf.calibrate.fit.model import Array, Columns, Data, FitConstant, Model
 from simperf.calibrate.measure.conditions import op_of
 from simperf.cost.cores import (
     ConvConstants,
@@ -123,20 +123,20 @@ def _spread(name: str, points: Sequence[Measurement], memory: float, private: fl
         cold=_cold,
     )
     whole = [
-        Constant("overhead", 3e-6, high=1e-2),
-        Constant("fork", 3e-6, high=2e-5),
-        Constant("capacity", 4e7, low=8e6, high=1.2e8, unit="B"),
-        *(Constant(key, 2e10, low=1e7, high=1e13, unit="B/s") for key in ("serial", "near", "cached")),
+        FitConstant("overhead", 3e-6, high=1e-2),
+        FitConstant("fork", 3e-6, high=2e-5),
+        FitConstant("capacity", 4e7, low=8e6, high=1.2e8, unit="B"),
+        *(FitConstant(key, 2e10, low=1e7, high=1e13, unit="B/s") for key in ("serial", "near", "cached")),
         # one memory serves all kinds: a few points of one of them cannot make it another
-        Constant("memory", memory, low=memory / _APART, high=memory * _APART, unit="B/s"),
+        FitConstant("memory", memory, low=memory / _APART, high=memory * _APART, unit="B/s"),
     ]
     more: tuple[str, ...] = ()
     if data.columns["cold"].any():
         # two of three operands come from memory, the third stays where it is
-        far = Constant("far", 1.5 * memory, low=1e7, high=1e13, unit="B/s")
-        whole += [far, Constant("chill", 1e-6, high=1e-3)]
+        far = FitConstant("far", 1.5 * memory, low=1e7, high=1e13, unit="B/s")
+        whole += [far, FitConstant("chill", 1e-6, high=1e-3)]
         more = ("far", "chill")
-    each = Constant("row", 2e-8, high=1e-5)
+    each = FitConstant("row", 2e-8, high=1e-5)
     title = f"elements and rows on a CPU: {name}"
 
     def build(names: Sequence[str], **fixed: float) -> Model:
@@ -179,9 +179,9 @@ def late_model(name: str, points: Sequence[Measurement]) -> tuple[Model, Data]:
         return [{"hot": least, "late": max(most - least, 0.1 * least), "late_at": at} for at in (1e6, 1e7, 5e7)]
 
     constants = (
-        Constant("hot", 1e-5, low=1e-9, high=1.0),
-        Constant("late", 3e-5, high=1.0),
-        Constant("late_at", 3e7, low=1e5, high=1e9, unit="B"),
+        FitConstant("hot", 1e-5, low=1e-9, high=1.0),
+        FitConstant("late", 3e-5, high=1.0),
+        FitConstant("late_at", 3e7, low=1e5, high=1e9, unit="B"),
     )
     title = "a call by what was touched since the last one"
     return Model(name, title, constants, function, starts=starts, columns=("touched",)), data
@@ -215,14 +215,14 @@ def _product(name: str, points: Sequence[Measurement]) -> tuple[list[Model], Dat
         halves = [dict.fromkeys(("half_m", "half_n", "half_k"), half) for half in (1.0, 20.0)]
         return [{"rate": 1.1 * rate, "overhead": floor, **half} for half in halves]
 
-    plain: tuple[Constant, ...] = (
-        Constant("rate", 1e11, low=1e8, high=1e15, unit="FLOP/s"),
-        Constant("overhead", 5e-6, high=1e-2),
-        *(Constant(f"half_{side}", 4.0, high=4096.0, unit="1") for side in "mnk"),
-        Constant("odd", 0.1, high=3.0, unit="1"),
+    plain: tuple[FitConstant, ...] = (
+        FitConstant("rate", 1e11, low=1e8, high=1e15, unit="FLOP/s"),
+        FitConstant("overhead", 5e-6, high=1e-2),
+        *(FitConstant(f"half_{side}", 4.0, high=4096.0, unit="1") for side in "mnk"),
+        FitConstant("odd", 0.1, high=3.0, unit="1"),
     )
-    memory = Constant("memory", 3e10, low=1e9, high=1e13, unit="B/s")
-    capacity = Constant("capacity", 1.6e7, low=2e6, high=1e8, unit="B")
+    memory = FitConstant("memory", 3e10, low=1e9, high=1e13, unit="B/s")
+    capacity = FitConstant("capacity", 1.6e7, low=2e6, high=1e8, unit="B")
     first = (memory,) if data.columns["cold"].any() else ()
     choices = [(*first, *plain), (*first, *plain[:-1]), (*first, *plain[:-4])]
     choices += [(memory, capacity, *plain), (memory, capacity, *plain[:-1])]
@@ -247,9 +247,9 @@ def _attention(name: str, points: Sequence[Measurement]) -> tuple[list[Model], D
         return [{"rate": 2.0 * rate, "scored": each}, {"rate": 1.2 * rate, "scored": 5.0 * each}]
 
     plain = (
-        Constant("rate", 1e11, low=1e8, high=1e15, unit="FLOP/s"),
-        Constant("scored", 1e9, low=1e5, high=1e14, unit="1/s"),
-        Constant("overhead", 2e-5, high=1e-2),
+        FitConstant("rate", 1e11, low=1e8, high=1e15, unit="FLOP/s"),
+        FitConstant("scored", 1e9, low=1e5, high=1e14, unit="1/s"),
+        FitConstant("overhead", 2e-5, high=1e-2),
     )
     data = Data.of(
         points,
@@ -259,13 +259,13 @@ def _attention(name: str, points: Sequence[Measurement]) -> tuple[list[Model], D
         width=lambda point: point.number("gemm_n"),
     )
     title, columns = f"attention on a CPU: {name}", ("scores", "width", "rows")
-    choices: list[tuple[Constant, ...]] = [plain]
+    choices: list[tuple[FitConstant, ...]] = [plain]
     if np.isfinite(data.columns["rows"]).any():
-        choices.append((*plain, Constant("half_rows", 10.0, high=1e3, unit="1")))
+        choices.append((*plain, FitConstant("half_rows", 10.0, high=1e3, unit="1")))
     return [Model(f"kernel.{name}", title, chosen, function, _MARK, starts, columns) for chosen in choices], data
 
 
-def _only(starts: Starts, constants: Sequence[Constant]) -> Starts:
+def _only(starts: Starts, constants: Sequence[FitConstant]) -> Starts:
     """Starting values of these constants alone."""
     names = {one.name for one in constants}
 
@@ -302,20 +302,20 @@ def _conv(name: str, points: Sequence[Measurement]) -> tuple[list[Model], Data]:
         floor = 0.5 * float(given.measured.min())
         return [{"rate": 1.2 * rate, "overhead": floor, "capacity": at} for at in (4e6, 2e7)]
 
-    whole: tuple[Constant, ...] = (
-        Constant("rate", 2e11, low=1e8, high=1e15, unit="FLOP/s"),
-        Constant("overhead", 3e-5, high=1e-2),
-        Constant("cached", 3e10, low=1e9, high=1e13, unit="B/s"),
-        Constant("memory", 8e9, low=1e9, high=1e13, unit="B/s"),
-        Constant("capacity", 6e6, low=5e5, high=1e8, unit="B"),
-        Constant("half_k", 20.0, high=1024.0, unit="1"),
-        Constant("strided", 0.5, high=10.0, unit="1"),
-        Constant("half_f", 1.0, high=1024.0, unit="1"),
-        Constant("half_p", 50.0, high=1e5, unit="1"),
+    whole: tuple[FitConstant, ...] = (
+        FitConstant("rate", 2e11, low=1e8, high=1e15, unit="FLOP/s"),
+        FitConstant("overhead", 3e-5, high=1e-2),
+        FitConstant("cached", 3e10, low=1e9, high=1e13, unit="B/s"),
+        FitConstant("memory", 8e9, low=1e9, high=1e13, unit="B/s"),
+        FitConstant("capacity", 6e6, low=5e5, high=1e8, unit="B"),
+        FitConstant("half_k", 20.0, high=1024.0, unit="1"),
+        FitConstant("strided", 0.5, high=10.0, unit="1"),
+        FitConstant("half_f", 1.0, high=1024.0, unit="1"),
+        FitConstant("half_p", 50.0, high=1e5, unit="1"),
     )
-    odd = Constant("odd", 0.05, high=3.0, unit="1")
+    odd = FitConstant("odd", 0.05, high=3.0, unit="1")
     if data.columns["cold"].any():
-        whole = (Constant("far", 3e10, low=1e9, high=1e13, unit="B/s"), *whole)
+        whole = (FitConstant("far", 3e10, low=1e9, high=1e13, unit="B/s"), *whole)
     title = f"convolutions on a CPU: {name}"
     columns = ("flops", "nbytes", "cold", *_CONV)
     choices = [whole[:count] for count in (len(whole), len(whole) - 2, len(whole) - 7)]

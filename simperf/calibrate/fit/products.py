@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from simperf.calibrate.fit.model import Array, Columns, Constant, Data, Model
-from simperf.cost import Device, tiling
+from simperf.calibrate.fit.model import Array, Columns, Data, FitConstant, Model
+from simperf.cost import GpuRates, tiling
 from simperf.cost.fitted import TILED
 from simperf.cost.formulas import MatrixConstants, matrix_time
 from simperf.cost.tiles import LOADING, loading
@@ -107,13 +107,13 @@ class Roof:
     sharpness: float = CORNERS[0]
 
 
-def power_limited(part: Device, dtype: str = "fp32") -> bool:
+def power_limited(part: GpuRates, dtype: str = "fp32") -> bool:
     """Whether a board has too little power for its clock, by its data sheet."""
     power, peak = getattr(part, "power", None), part.peak.get("fp32", 0.0)
     return dtype == "fp32" and bool(power) and peak > 0 and float(power or 0.0) / peak < _ENOUGH
 
 
-def product_columns(gemms: Sequence[Gemm], part: Device | None, *, dtype: str = "fp32") -> dict[str, Array]:
+def product_columns(gemms: Sequence[Gemm], part: GpuRates | None, *, dtype: str = "fp32") -> dict[str, Array]:
     """Columns for `product_models`: ``m``, ``n``, ``k``, and what each choice of tiles leaves of the rate."""
     found = {key: np.array([float(getattr(gemm, key)) for gemm in gemms]) for key in "mnk"}
     if part is None:
@@ -127,7 +127,7 @@ def product_columns(gemms: Sequence[Gemm], part: Device | None, *, dtype: str = 
 
 
 def product_models(
-    name: str, title: str, part: Device | None, *, dtype: str = "fp32", overhead: float | None = None
+    name: str, title: str, part: GpuRates | None, *, dtype: str = "fp32", overhead: float | None = None
 ) -> list[Model]:
     """All models of products that `simperf.cost` plays, the plain ones first: the strict criterion chooses among them.
 
@@ -136,7 +136,7 @@ def product_models(
     Parameters
     ----------
     name, title : str
-    part : Device, optional
+    part : GpuRates, optional
         The GPU, for its multiprocessors, memory and power.
     dtype : str
     overhead : float, optional
@@ -201,16 +201,16 @@ def matrix_model(
     host : bool
         Also fit `floor`, what a call takes on the host at least.
     """
-    constants = [Constant("rate", 1e12, low=1e6, high=min(roof.peak, 1e18), unit="FLOP/s")]
+    constants = [FitConstant("rate", 1e12, low=1e6, high=min(roof.peak, 1e18), unit="FLOP/s")]
     if overhead is None:
-        constants.append(Constant("overhead", 5e-6, high=1.0))
-    constants += [Constant(f"half_{face}", 10.0, high=_HALF, unit="1") for face in faces]
+        constants.append(FitConstant("overhead", 5e-6, high=1.0))
+    constants += [FitConstant(f"half_{face}", 10.0, high=_HALF, unit="1") for face in faces]
     if host:
-        constants.append(Constant("floor", 2e-5, high=1.0))
+        constants.append(FitConstant("floor", 2e-5, high=1.0))
     if deep:
-        constants.append(Constant("deep", 0.2, high=10.0, unit="1"))
+        constants.append(FitConstant("deep", 0.2, high=10.0, unit="1"))
     if strips:
-        constants.append(Constant("deep_m", 1024.0, low=128.0, high=16384.0, unit="1"))
+        constants.append(FitConstant("deep_m", 1024.0, low=128.0, high=16384.0, unit="1"))
     fixed = (cut.constants if cut is not None else {}) | ({"deep_at": _LONG} if deep else {})
     if cut is not None and half != LOADING:
         fixed["tile_half"] = half
@@ -229,7 +229,7 @@ COLUMNS = ("flops", "nbytes", "m", "n", "k", "share")
 def limited_model(
     name: str,
     title: str,
-    part: Device,
+    part: GpuRates,
     *,
     cut: Cut = CUTS[0],
     sharpness: float = 2.0,
@@ -242,7 +242,7 @@ def limited_model(
     Parameters
     ----------
     name, title : str
-    part : Device
+    part : GpuRates
         With its `power`.
     cut : Cut
         Tiles that the library has.
@@ -260,21 +260,21 @@ def limited_model(
         "power": power,
         "sharpness": sharpness,
     }
-    constants = [Constant("flop_energy", 1e-11, low=1e-14, high=1e-9, unit="J/FLOP")]
+    constants = [FitConstant("flop_energy", 1e-11, low=1e-14, high=1e-9, unit="J/FLOP")]
     if byte_energy is None:
         # a kernel that only moves bytes reaches the memory's rate within the limit of the board
-        constants.append(Constant("byte_energy", 1e-10, high=power / memory, unit="J/B"))
+        constants.append(FitConstant("byte_energy", 1e-10, high=power / memory, unit="J/B"))
     else:
         fixed["byte_energy"] = byte_energy
     if lag is None:
-        constants.append(Constant("stored", 0.1, high=1e3, unit="J"))
+        constants.append(FitConstant("stored", 0.1, high=1e3, unit="J"))
     else:
         fixed["stored"] = lag * power
     if overhead is None:
-        constants.append(Constant("overhead", 5e-6, high=1.0))
+        constants.append(FitConstant("overhead", 5e-6, high=1.0))
     else:
         fixed["overhead"] = overhead
-        constants.append(Constant("floor", 2e-5, high=1.0))
+        constants.append(FitConstant("floor", 2e-5, high=1.0))
 
     def starts(data: Data) -> Sequence[Mapping[str, float]]:
         floor = float(data.measured.min())
@@ -294,20 +294,20 @@ def limited_model(
 
 
 def pooled_limited_model(
-    name: str, title: str, parts: Sequence[Device], *, cuts: Sequence[Cut], sharpness: float
+    name: str, title: str, parts: Sequence[GpuRates], *, cuts: Sequence[Cut], sharpness: float
 ) -> Model:
     """Products on several boards of too little power: what a byte takes, and for how long more is granted, are shared.
 
     Column ``gpu`` counts the boards from zero; column ``fixed`` is the time that is known [s].
     """
-    energies = [Constant(f"flop_energy_{i}", 1e-11, low=1e-14, high=1e-9, unit="J/FLOP") for i in range(len(parts))]
-    floors = [Constant(f"floor_{i}", 2e-5, high=1.0) for i in range(len(parts))]
+    energies = [FitConstant(f"flop_energy_{i}", 1e-11, low=1e-14, high=1e-9, unit="J/FLOP") for i in range(len(parts))]
+    floors = [FitConstant(f"floor_{i}", 2e-5, high=1.0) for i in range(len(parts))]
     known = [
         limited_model(name, title, part, cut=cut, sharpness=sharpness, overhead=0.0).fixed
         for part, cut in zip(parts, cuts, strict=True)
     ]
     most = min(fixed["power"] / fixed["memory"] for fixed in known)
-    shared = [Constant("byte_energy", 1e-10, high=most, unit="J/B"), Constant("lag", 3e-3, high=1.0)]
+    shared = [FitConstant("byte_energy", 1e-10, high=most, unit="J/B"), FitConstant("lag", 3e-3, high=1.0)]
 
     def every(values: Mapping[str, float], columns: Columns) -> Array:
         found = np.zeros(len(columns["flops"]))

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from simperf.calibrate.dataset import Dataset
-from simperf.calibrate.fit.between import Spread, misses, spreads
+from simperf.calibrate.fit.between import SessionSpread, misses, spreads
 from simperf.calibrate.fit.choose import ModelChoice, choose
 from simperf.calibrate.fit.interruptions import longer_runs
 from simperf.calibrate.fit.model import Data, Model
 from simperf.calibrate.fit.solve import DRAWS, Fit, best_of
-from simperf.cost import Device
+from simperf.cost import GpuRates
 from simperf.errors import InputError, Problem, SimperfError
 
 __all__ = ["FitSet", "SeriesFit", "fit_dataset", "split"]
@@ -29,14 +29,14 @@ class SeriesFit:
     fit : Fit
     held_out : Data or None
         Points that were not fitted.
-    between : Spread or None
+    between : SessionSpread or None
         How far another session lies from it; None if only one was measured.
     """
 
     series: str
     fit: Fit
     held_out: Data | None = None
-    between: Spread | None = None
+    between: SessionSpread | None = None
 
     @property
     def scatter(self) -> float:
@@ -81,7 +81,7 @@ class FitSet:
 def fit_dataset(
     dataset: Dataset,
     *,
-    part: Device | None = None,
+    part: GpuRates | None = None,
     hold_out: int = 0,
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
@@ -93,7 +93,7 @@ def fit_dataset(
     Parameters
     ----------
     dataset : Dataset
-    part : Device, optional
+    part : GpuRates, optional
         The GPU that was measured, of the catalogue.
     hold_out : int
         Keep every so-many-th point of a series out of the fit (2 is half of them); 0 keeps none.

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from simperf.calibrate.dataset import Measurement
-from simperf.calibrate.fit.model import Array, Columns, Constant, Data, Model
+from simperf.calibrate.fit.model import Array, Columns, Data, FitConstant, Model
 
 __all__ = ["size_data", "size_model"]
 
@@ -46,7 +46,7 @@ def size_model(name: str, title: str, data: Data, *, launches: int = 0) -> Model
     """
     sizes, times = np.log(data.columns["nbytes"]), np.log(data.measured)
     knots = _knots(sizes, times)
-    constants = tuple(Constant(f"time_{i + 1}", float(data.measured[at]), high=np.inf) for i, at in enumerate(knots))
+    constants = tuple(FitConstant(f"time_{i + 1}", float(data.measured[at]), high=np.inf) for i, at in enumerate(knots))
     fixed = {f"size_{i + 1}": float(data.columns["nbytes"][at]) for i, at in enumerate(knots)}
     if launches:
         fixed["launches"] = float(launches)

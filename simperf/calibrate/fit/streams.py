@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from simperf.calibrate.dataset import Measurement
-from simperf.calibrate.fit.model import Array, Columns, Constant, Data, Model
+from simperf.calibrate.fit.model import Array, Columns, Data, FitConstant, Model
 from simperf.cost.tiles import tiling
 from simperf.workload.op import Gemm
 
@@ -71,8 +71,8 @@ def streams_model(name: str = "streams", *, limited: bool = False) -> Model:
         Also fit `limit`, which only points with more streams than that can tell; without it any number that devices
         have runs side by side.
     """
-    held = Constant("held", 0.5, low=1e-3, high=16.0, unit="1")
-    limit = Constant("limit", 16.0, low=1.0, high=_MOST, unit="1")
+    held = FitConstant("held", 0.5, low=1e-3, high=16.0, unit="1")
+    limit = FitConstant("limit", 16.0, low=1.0, high=_MOST, unit="1")
 
     def starts(data: Data) -> Sequence[Mapping[str, float]]:
         limits = (3.0, 8.0, 32.0) if limited else (_MOST,)

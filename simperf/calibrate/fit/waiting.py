@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from simperf.calibrate.fit.model import Array, Columns, Constant, Data, Model
+from simperf.calibrate.fit.model import Array, Columns, Data, FitConstant, Model
 
 __all__ = ["constant_model", "queue_model"]
 
@@ -23,7 +23,7 @@ def constant_model(name: str, constant: str, title: str, *, unit: str = "s") -> 
     def middle(data: Data) -> Sequence[Mapping[str, float]]:
         return [{constant: float(np.median(data.measured))}]
 
-    return Model(name, title, (Constant(constant, 1e-6, unit=unit),), same, starts=middle, columns=("one",))
+    return Model(name, title, (FitConstant(constant, 1e-6, unit=unit),), same, starts=middle, columns=("one",))
 
 
 def _queue(values: Mapping[str, float], columns: Columns) -> Array:
@@ -51,8 +51,8 @@ def queue_model(name: str = "frontend") -> Model:
     Launches beyond the depth go at the device's pace, so the mean bends there.
     """
     constants = (
-        Constant("launch", 5e-6, low=1e-9, high=1.0),
-        Constant("kernel", 5e-5, low=1e-9, high=10.0),
-        Constant("depth", 1024.0, low=1.0, high=1e6, unit="1"),
+        FitConstant("launch", 5e-6, low=1e-9, high=1.0),
+        FitConstant("kernel", 5e-5, low=1e-9, high=10.0),
+        FitConstant("depth", 1024.0, low=1.0, high=1e6, unit="1"),
     )
     return Model(name, "launches into a bounded queue", constants, _queue, starts=_queue_starts, columns=("launches",))

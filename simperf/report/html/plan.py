@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from simperf.analysis.scaling import Scaling, from_rates
+from simperf.analysis.scaling import ScalingCurve, from_rates
 from simperf.hardware import Machine
 from simperf.report.html.page import PageSection, numeric, page, paragraphs, table
 from simperf.report.html.picture import on_page
@@ -98,7 +98,7 @@ def _lead(found: TrainingPlan, winner: Result | None) -> str:
     return f'<p class="faint">{"<br>".join(escape(line) for line in lines if line)}</p>'
 
 
-def _scaling(found: TrainingPlan) -> list[Scaling]:
+def _scaling(found: TrainingPlan) -> list[ScalingCurve]:
     """The candidates that differ in the number of nodes only; lines of most points first."""
     lines: dict[str, dict[int, tuple[float, dict[str, float]]]] = {}
     ends: dict[str, dict[int, tuple[float, float]]] = {}

@@ -9,7 +9,7 @@ from typing import Any
 
 from simperf.analysis.breakdown import breakdown
 from simperf.analysis.limits import utilisation
-from simperf.analysis.scaling import Scaling
+from simperf.analysis.scaling import ScalingCurve
 from simperf.errors import Problem
 from simperf.files import TomlFile
 from simperf.hardware import Machine
@@ -40,7 +40,7 @@ def result_report(
     *,
     machine: Machine | None = None,
     command: str = "",
-    scaling: Sequence[Scaling] = (),
+    scaling: Sequence[ScalingCurve] = (),
     remarks: Sequence[str] = (),
 ) -> str:
     """A page on one result.
@@ -52,7 +52,7 @@ def result_report(
         What it ran on, for the picture of the links' load.
     command : str
         What makes the result again, to be shown.
-    scaling : sequence of Scaling
+    scaling : sequence of ScalingCurve
         How the same work goes on fewer devices (`simperf.study.scaling.fewer`).
     remarks : sequence of str
         What was run for that.

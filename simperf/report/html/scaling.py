@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simperf.analysis.scaling import Scaling
+from simperf.analysis.scaling import ScalingCurve
 from simperf.report.html.page import paragraphs, table
 from simperf.report.html.picture import on_page
 from simperf.report.scaling import draw_scaling
@@ -13,12 +13,12 @@ from simperf.units import format_quantity
 __all__ = ["scaling_part"]
 
 
-def scaling_part(lines: Sequence[Scaling], *, remarks: Sequence[str] = (), name: str = "scaling") -> str:
+def scaling_part(lines: Sequence[ScalingCurve], *, remarks: Sequence[str] = (), name: str = "scaling") -> str:
     """Time and efficiency over a count with the ideal line, in a picture and in numbers; empty without lines.
 
     Parameters
     ----------
-    lines : sequence of Scaling
+    lines : sequence of ScalingCurve
     remarks : sequence of str
         What was run for it, and what could not be.
     name : str

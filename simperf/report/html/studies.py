@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from simperf.analysis.scaling import Scaling
+from simperf.analysis.scaling import ScalingCurve
 from simperf.collectives.bench import best_rows
 from simperf.errors import InputError
 from simperf.hardware import Machine
@@ -114,7 +114,7 @@ def collective_report(
     *,
     title: str,
     question: str = "",
-    scaling: Sequence[Scaling] = (),
+    scaling: Sequence[ScalingCurve] = (),
     settings: Sequence[str] = (),
     refusals: Sequence[str] = (),
     command: str = "",
@@ -130,7 +130,7 @@ def collective_report(
         What ran where.
     question : str
         In words.
-    scaling : sequence of Scaling
+    scaling : sequence of ScalingCurve
         Of the largest size, over ranks.
     settings : sequence of str
         What else was given: protocol, late ranks, traffic beside it.

@@ -18,7 +18,7 @@ from simperf.study.collective.options import flag, options_taken
 from simperf.study.collective.timing import collective, refuse_unused_profile
 
 if TYPE_CHECKING:
-    from simperf.analysis.scaling import Scaling
+    from simperf.analysis.scaling import ScalingCurve
 
 __all__ = ["AlgorithmComparison", "AlgorithmTables", "FastestAlgorithms"]
 
@@ -103,14 +103,14 @@ class AlgorithmComparison:
         self._refuse_unused(tables)
         return AlgorithmTables(tables, tuple(dict.fromkeys(refusals)))
 
-    def scaling(self, size: int, tables: Mapping[str, Sequence[Row]]) -> list[Scaling]:
+    def scaling(self, size: int, tables: Mapping[str, Sequence[Row]]) -> list[ScalingCurve]:
         """How each algorithm of `tables` scales at one size [B]: on fewer ranks, or fewer servers of a cluster.
 
         The ideal is the floor, the time that no algorithm can beat. What takes too long or does not fit is left out.
         """
         if self.late or self.background or self.choice.cluster:
             return []
-        from simperf.analysis.scaling import Scaled, Scaling
+        from simperf.analysis.scaling import Scaled, ScalingCurve
         from simperf.study.scaling import halvings
 
         by_server = not self.choice.topology and self.choice.nodes > 1
@@ -126,7 +126,7 @@ class AlgorithmComparison:
                         (row,) = self._rows(built, name, [size], {"effort": MAP})
                         line.append(Scaled(len(built.ranks), row.time, row.floor))
         ideal = "the floor, the time that no algorithm can beat"
-        lines = [Scaling("ranks", name, "time", ideal, tuple(sorted(line))) for name, line in points.items()]
+        lines = [ScalingCurve("ranks", name, "time", ideal, tuple(sorted(line))) for name, line in points.items()]
         return [line for line in lines if len(line.points) > 1]
 
     def fastest(self, sizes: Sequence[int]) -> FastestAlgorithms:

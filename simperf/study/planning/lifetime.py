@@ -10,7 +10,7 @@ import numpy as np
 
 from simperf.engine.simulation import Simulation
 from simperf.errors import InputError
-from simperf.study.planning.request import Failures, Request
+from simperf.study.planning.request import PlanFailures, Request
 from simperf.training.failures.causes import Cause
 from simperf.training.failures.checkpoint import Checkpoint, young
 from simperf.training.failures.goodput import goodput
@@ -65,7 +65,7 @@ def refuse_histories(request: Request, candidates: Iterable[tuple[int, float]], 
         raise InputError(request.toml.problem(key, message, value=said.runs if fewer else "", expected=expected))
 
 
-def _played(request: Request, said: Failures, nodes: int, work: float) -> tuple[float, float, float]:
+def _played(request: Request, said: PlanFailures, nodes: int, work: float) -> tuple[float, float, float]:
     """Size of a checkpoint [B], the time between two of them [s], and the time of training that is played [s]."""
     memory = request.model.memory(1, request.precision, optimizer=request.optimizer)
     size = memory["weights"] + memory["master"] + memory["optimizer"] + memory["buffers"]

@@ -18,7 +18,7 @@ from simperf.training.strategies import REPLICATED, STRATEGIES
 from simperf.workload.mixed import TRAINING_PRECISIONS
 from simperf.workload.model import TracedModel
 
-__all__ = ["TABLES", "Failures", "Request", "load_request", "make_request"]
+__all__ = ["TABLES", "PlanFailures", "Request", "load_request", "make_request"]
 
 #: tables of a plan's file, with their keys; `simperf.study.file_schemas` says what each holds
 TABLES = {
@@ -42,7 +42,7 @@ _MOST_NODES, _MOST_BATCH = 20_000, 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Failures:
+class PlanFailures:
     """What goes wrong on the way.
 
     Parameters
@@ -97,7 +97,7 @@ class Request:
     limits : mapping of str to float
         The most of ``nodes``, ``gpus``, ``batch``, ``memory`` [B a GPU] and ``price`` [USD/h].
     prices : PriceList
-    failures : Failures or None
+    failures : PlanFailures or None
     catalog : Catalog
     toml : TomlFile
     calibration : str
@@ -125,7 +125,7 @@ class Request:
     fabric: Mapping[str, Any]
     limits: Mapping[str, float]
     prices: PriceList
-    failures: Failures | None
+    failures: PlanFailures | None
     catalog: Catalog
     toml: TomlFile
     calibration: str = ""
@@ -330,12 +330,12 @@ def _contradictions(
         against("price", min(asked), f"the cheapest asks {min(asked):.2f} USD/h")
 
 
-def _failures(table: RequestTable) -> Failures | None:
+def _failures(table: RequestTable) -> PlanFailures | None:
     if not table.data:
         return None
     if "node_mtbf" not in table:
         table.wrong((), "the time between failures of a node is missing", expected='node_mtbf = "1000 h"')
-    return Failures(
+    return PlanFailures(
         table.quantity("node_mtbf", "s", 3.6e6),
         table.quantity("checkpoint", "B/s", math.inf),
         table.quantity("restart", "s", zero=True),

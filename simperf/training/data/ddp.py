@@ -15,7 +15,7 @@ from simperf.execution import Program, compute, launch, record, synchronize
 from simperf.execution.session import Session
 from simperf.training.data.buckets import Bucket
 from simperf.training.data.exchange import COMMUNICATION, backward
-from simperf.training.data.group import Await, Group
+from simperf.training.data.group import CollectiveHold, Group
 from simperf.training.data.loading import load
 from simperf.training.replica import Replica
 from simperf.workload import Op
@@ -66,7 +66,7 @@ def ddp(
     if broadcast:  # net = DistributedDataParallel(net)
         weights = group.broadcast(replica, replica.step.nbytes_gradients)
         yield launch(weights, gpu.stream(COMMUNICATION))
-        yield launch(Await(weights), gpu)
+        yield launch(CollectiveHold(weights), gpu)
     for _ in range(steps):
         for turn in range(accumulate):
             yield compute(loop, "loop")
@@ -77,7 +77,7 @@ def ddp(
                 yield from backward(replica, group, ())
         works = yield from backward(replica, group, buckets, copies=copies)  # l.backward()
         for work in works:
-            yield launch(Await(work), gpu)
+            yield launch(CollectiveHold(work), gpu)
         for one in itertools.chain.from_iterable(copies.values()):  # grad.copy_(bucket)
             yield launch(one, gpu)
         for kernel in replica.step.update:  # optimizer.step()

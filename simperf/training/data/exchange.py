@@ -12,7 +12,7 @@ from typing import Any
 from simperf.engine.kernel import Kernel
 from simperf.execution import launch, record, wait
 from simperf.training.data.buckets import Bucket
-from simperf.training.data.group import Await, Group, ReplicaWork
+from simperf.training.data.group import CollectiveHold, Group, ReplicaWork
 from simperf.training.replica import Replica
 
 __all__ = ["COMMUNICATION", "backward", "begin", "exchange"]
@@ -42,7 +42,7 @@ def begin(replica: Replica, work: ReplicaWork, why: str, *, turn: int = 0) -> Ge
 def exchange(replica: Replica, work: ReplicaWork, why: str) -> Generator[Any, Any, None]:
     """Do a collective between what is launched so far and all that follows; nothing hides it."""
     yield from begin(replica, work, why)
-    yield launch(Await(work), replica.device)
+    yield launch(CollectiveHold(work), replica.device)
 
 
 def backward(

@@ -19,7 +19,7 @@ from simperf.engine.recorder import Category
 from simperf.execution.process_group import ProcessGroup, Work
 from simperf.training.replica import Replica
 
-__all__ = ["Await", "Group", "ReplicaWork"]
+__all__ = ["CollectiveHold", "Group", "ReplicaWork"]
 
 #: ranks, and sends in all of rounds of steps and of pipelines of chunks, up to which every rank is simulated where
 #: ranks end collectives at different times: in a pipeline some end a whole depth of the tree earlier, in rounds a step
@@ -43,7 +43,7 @@ class ReplicaWork(Work):
         super().finish(path)
 
 
-class Await:
+class CollectiveHold:
     """Holds a stream until a collective is over, and keeps count of the time that it is held."""
 
     __slots__ = ("replica", "work")

@@ -29,9 +29,9 @@ from simperf.execution.session import Session
 from simperf.execution.thread import Spend
 from simperf.training.pipelined.communicators import Dimension, Payload
 from simperf.training.pipelined.groups import ClassGroup
-from simperf.training.pipelined.ledger import Ledger
+from simperf.training.pipelined.stage_time import StageTime
 
-__all__ = ["Block", "ClosedLayer", "Payloads", "Played", "Sequel", "in_blocks", "launch_block", "play_alone"]
+__all__ = ["ClosedBlock", "ClosedLayer", "ClosedPass", "Payloads", "Sequel", "in_blocks", "launch_block", "play_alone"]
 
 #: collectives by dimension, and how many of each there are
 Payloads: TypeAlias = Mapping[Dimension, Mapping[Payload, int]]
@@ -43,7 +43,7 @@ SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class ClosedPass:
     """A pass over a layer with some lead.
 
     Parameters
@@ -54,7 +54,7 @@ class Played:
         Time that its launches take [s].
     items : int
         Items of the compute stream.
-    ledger : Ledger
+    spent : StageTime
         What it went to.
     work : float
         Shares of the device that kernels asked for, times their times [s].
@@ -67,7 +67,7 @@ class Played:
     time: float
     host: float
     items: int
-    ledger: Ledger
+    spent: StageTime
     work: float
     payloads: Payloads
     spans: tuple[Span, ...]
@@ -83,10 +83,10 @@ class ClosedLayer:
         Plays it with a lead [s] in a session of its own.
     """
 
-    play: Callable[[float], Played]
-    ahead: Played = field(init=False)
-    _idle: Played = field(init=False)
-    _between: dict[float, Played] = field(default_factory=dict)
+    play: Callable[[float], ClosedPass]
+    ahead: ClosedPass = field(init=False)
+    _idle: ClosedPass = field(init=False)
+    _between: dict[float, ClosedPass] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._idle = self.play(0.0)
@@ -101,7 +101,7 @@ class ClosedLayer:
         """Whether a queue of a depth holds so much more than its items that they may leave it together."""
         return self.ahead.items <= SHARE * depth
 
-    def with_lead(self, lead: float) -> Played:
+    def with_lead(self, lead: float) -> ClosedPass:
         """What it does where the process has a lead [s]."""
         if lead >= self.ahead.host:
             return self.ahead
@@ -128,23 +128,23 @@ class Sequel:
         Time that their launches take [s].
     far : float
         Lead with which none of them waits for its launches [s].
-    ledger, work, payloads
-        Of all of them together in that case, as in `Played`; payloads of each that has any.
+    spent, work, payloads
+        Of all of them together in that case, as in `ClosedPass`; payloads of each that has any.
     """
 
-    __slots__ = ("far", "host", "items", "layers", "ledger", "payloads", "work")
+    __slots__ = ("far", "host", "items", "layers", "payloads", "spent", "work")
 
     def __init__(self, layers: Sequence[ClosedLayer]) -> None:
         self.layers, ahead = layers, [layer.ahead for layer in layers]
         self.items, self.host = sum(one.items for one in ahead), sum(one.host for one in ahead)
         self.far = max(one.host for one in ahead)  # a lead grows from layer to layer
-        self.work, self.ledger = sum(one.work for one in ahead), Ledger()
+        self.work, self.spent = sum(one.work for one in ahead), StageTime()
         for one in ahead:
-            self.ledger.add(one.ledger)
+            self.spent.add(one.spent)
         self.payloads = [pair for one in ahead for pair in one.payloads.items() if pair[1]]
 
 
-class Block:
+class ClosedBlock:
     """Closed layers as one item of a compute stream.
 
     Parameters
@@ -154,13 +154,13 @@ class Block:
         The layers.
     began : float
         When the process has begun to launch them [s].
-    ledger : Ledger
+    spent : StageTime
         Of the rank.
     groups : mapping of str to ClassGroup
         Of its collectives.
     """
 
-    __slots__ = ("began", "groups", "ledger", "name", "sequel")
+    __slots__ = ("began", "groups", "name", "sequel", "spent")
 
     holds = 0.0
     category: Category = "wait"
@@ -172,10 +172,10 @@ class Block:
         name: str,
         sequel: Sequel,
         began: float,
-        ledger: Ledger,
+        spent: StageTime,
         groups: Mapping[Dimension, ClassGroup],
     ) -> None:
-        self.name, self.sequel, self.began, self.ledger, self.groups = name, sequel, began, ledger, groups
+        self.name, self.sequel, self.began, self.spent, self.groups = name, sequel, began, spent, groups
 
     def start(self, stream: Stream) -> None:
         """Find out when each layer ends."""
@@ -197,7 +197,7 @@ class Block:
     def _end_ahead(self, stream: Stream, since: float) -> float:
         """When the last layer ends if no kernel waits for its launch."""
         sequel = self.sequel
-        self.ledger.add(sequel.ledger)
+        self.spent.add(sequel.spent)
         stream.device.share.work += sequel.work
         for dimension, payloads in sequel.payloads:
             self.groups[dimension].add(payloads)
@@ -210,7 +210,7 @@ class Block:
         launched, share, recorder = self.began, stream.device.share, stream.device.recorder
         for layer in self.sequel.layers:
             done = layer.with_lead(since - launched)
-            self.ledger.add(done.ledger)
+            self.spent.add(done.spent)
             share.work += done.work
             for dimension, payloads in done.payloads.items():
                 self.groups[dimension].add(payloads)
@@ -223,7 +223,7 @@ class Block:
         return since
 
 
-def launch_block(block: Block, stream: Stream) -> Generator[Any, Any, None]:
+def launch_block(block: ClosedBlock, stream: Stream) -> Generator[Any, Any, None]:
     """Launch a block, when the queue has room for all that it stands for."""
     env, items = stream.device.env, block.sequel.items
     while (waiting := stream.submitted - stream.completed) and waiting + items > stream.depth:
@@ -257,9 +257,9 @@ def play_alone(
     m: Session,
     device: str,
     lead: float,
-    process: Callable[[Session], tuple[Ledger, Generator[Any, Any, None]]],
+    process: Callable[[Session], tuple[StageTime, Generator[Any, Any, None]]],
     payloads: Payloads,
-) -> Played:
+) -> ClosedPass:
     """Play a pass over a layer in a session of its own.
 
     Parameters
@@ -271,7 +271,7 @@ def play_alone(
     lead : float
         Time by which the device comes to it after the process [s].
     process : callable
-        Gives the ledger and the program of the pass in a session.
+        Gives what is spent and the program of the pass in a session.
     payloads : mapping of str to mapping of Payload to int
         Collectives that it does, by dimension.
     """
@@ -280,7 +280,7 @@ def play_alone(
     simulation = Simulation(outer.machine, seed=outer.seed, depth=outer.depth, recorder=recorder)
     single = Session(simulation, mode=m.mode, profile=m.profile, cost=m.cost)
     gpu = simulation.device(device)
-    ledger, program = process(single)
+    spent, program = process(single)
     told: dict[str, float] = {}
 
     def play() -> Generator[Any, Any, None]:
@@ -300,4 +300,4 @@ def play_alone(
         if one.track.startswith(head) and one.name != "lead"
     )
     time = told["end"] - lead
-    return Played(time, told["host"], int(told["items"]), ledger, told["work"], payloads, spans)
+    return ClosedPass(time, told["host"], int(told["items"]), spent, told["work"], payloads, spans)

@@ -11,28 +11,28 @@ from typing import Any, Literal
 from simperf.execution.process_group import ProcessGroup
 from simperf.execution.session import Session
 from simperf.training.pipelined.classes import Classes
-from simperf.training.pipelined.closed import ClosedLayer, Played, play_alone
+from simperf.training.pipelined.closed import ClosedLayer, ClosedPass, play_alone
 from simperf.training.pipelined.communicators import Communicator, Dimension, Payload
 from simperf.training.pipelined.groups import ClassMember
-from simperf.training.pipelined.ledger import Ledger
 from simperf.training.pipelined.stage import StageProcess, never_closed
+from simperf.training.pipelined.stage_time import StageTime
 from simperf.workload.transformers.passes import Item, Sync
 
-__all__ = ["Links", "close_layers"]
+__all__ = ["ClassLinks", "close_layers"]
 
 #: whatever is no communicator
 _OTHER = -1
 
 
-class Links:
-    """Links of classes of communicators, and who draws on each of them while layers run.
+class ClassLinks:
+    """ClassLinks of classes of communicators, and who draws on each of them while layers run.
 
     Parameters
     ----------
     classes : Classes
     communicators : sequence of Communicator
     changed : sequence of str
-        Links whose capacities change.
+        ClassLinks whose capacities change.
     """
 
     def __init__(self, classes: Classes, communicators: Sequence[Communicator], changed: Sequence[str]) -> None:
@@ -144,15 +144,15 @@ def _frozen(counts: Counter[Any]) -> frozenset[Any]:
     return frozenset(counts.items())
 
 
-def _play(m: Session, process: StageProcess, items: tuple[Item, ...], within: str, lead: float) -> Played:
+def _play(m: Session, process: StageProcess, items: tuple[Item, ...], within: str, lead: float) -> ClosedPass:
     """Play a pass with a lead, in a session of its own."""
 
-    def alone(single: Session) -> tuple[Ledger, Generator[Any, Any, None]]:
+    def alone(single: Session) -> tuple[StageTime, Generator[Any, Any, None]]:
         device, groups = single.simulation.device(process.device.name), dict[Any, ProcessGroup]()
         for dimension, group in process.inside.items():
             (member,) = group.members
             groups[dimension] = group.again(single, [ClassMember(member.members, device)])
-        one = replace(process, device=device, groups=groups, close=never_closed, ledger=Ledger())
-        return one.ledger, one.layer(items, within)
+        one = replace(process, device=device, groups=groups, close=never_closed, spent=StageTime())
+        return one.spent, one.layer(items, within)
 
     return play_alone(m, process.device.name, lead, alone, _payloads(process, items))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from simperf.layout import Layout
-from simperf.training.pipelined.work import Bucket, StepEnd, StepWork
+from simperf.training.pipelined.work import LayerBucket, StepEnd, StepWork
 
 __all__ = [
     "AROUND",
@@ -87,7 +87,7 @@ class Joined(NamedTuple):
 
 
 def communicators(
-    layout: Layout, work: StepWork, buckets: Sequence[Sequence[Bucket]], *, sharded: bool
+    layout: Layout, work: StepWork, buckets: Sequence[Sequence[LayerBucket]], *, sharded: bool
 ) -> list[Joined]:
     """All communicators of a job that have more than one rank.
 
@@ -95,7 +95,7 @@ def communicators(
     ----------
     layout : Layout
     work : StepWork
-    buckets : sequence of sequence of Bucket
+    buckets : sequence of sequence of LayerBucket
         Of each stage.
     sharded : bool
         Whether data-parallel ranks update a part of the weights each.
@@ -147,7 +147,7 @@ def communicators(
     return found
 
 
-def _of_buckets(buckets: Iterable[Bucket], end: StepEnd, sharded: bool) -> dict[str, list[Payload]]:
+def _of_buckets(buckets: Iterable[LayerBucket], end: StepEnd, sharded: bool) -> dict[str, list[Payload]]:
     """What is done with the buckets of a stage, by the dimension along which they travel."""
     found: dict[str, list[Payload]] = {"dp": [], "edp": []}
     for bucket in buckets:

@@ -8,9 +8,9 @@ from simperf.execution.session import Session
 from simperf.memory import StageMemory
 from simperf.training.job import Job
 from simperf.training.outcome import tell_cost, tell_use
-from simperf.training.pipelined.ledger import Reading
 from simperf.training.pipelined.play import Pipeline
 from simperf.training.pipelined.stage import StageProcess
+from simperf.training.pipelined.stage_time import Reading
 from simperf.training.replica import Dimensions
 from simperf.workload.mixed import training_precision
 from simperf.workload.transformers.flops import step_flops
@@ -51,7 +51,7 @@ def tell(
     """
     model, ranks = job.model, pipeline.layout.ranks
     assert isinstance(model, Dimensions)
-    ends = [0.0, *(max(one.ledger.readings[step].time for one in processes) for step in range(job.steps))]
+    ends = [0.0, *(max(one.spent.readings[step].time for one in processes) for step in range(job.steps))]
     first = 1 if job.steps > 1 else 0
     time = (ends[-1] - ends[first]) / (job.steps - first)
     rate = job.batch / time if time else 0.0
@@ -87,7 +87,7 @@ def _tell_stages(m: Session, processes: Sequence[StageProcess], time: float, fir
         if one.stage in told:
             continue
         told.add(one.stage)
-        readings = one.ledger.readings
+        readings = one.spent.readings
         before = readings[first - 1] if first else Reading(0.0, 0.0, 0.0, {}, {})
         steps, last = len(readings) - first, readings[-1]
         kinds = {"kernels": (last.kernels - before.kernels) / steps, "bubble": (last.waiting - before.waiting) / steps}

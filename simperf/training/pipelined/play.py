@@ -17,12 +17,12 @@ from simperf.layout import Layout, by_server
 from simperf.time_use import RankClass
 from simperf.training.pipelined.channels import Placer
 from simperf.training.pipelined.classes import Classes, refine
-from simperf.training.pipelined.closing import Links, close_layers
+from simperf.training.pipelined.closing import ClassLinks, close_layers
 from simperf.training.pipelined.communicators import INSIDE, Communicator, Key, Place, communicators
 from simperf.training.pipelined.groups import ClassGroup, ClassMember
 from simperf.training.pipelined.sharded_stage import ShardedStage
 from simperf.training.pipelined.stage import Pacing, StageProcess, dimensions_of_streams
-from simperf.training.pipelined.work import Bucket, Edge, StepWork, assign_buckets
+from simperf.training.pipelined.work import Boundary, LayerBucket, StepWork, assign_buckets
 from simperf.workload.op import Op
 
 __all__ = ["Pipeline"]
@@ -111,9 +111,9 @@ class Pipeline:
             for rank in one.communicator.ranks:
                 if rank in first:
                     keys[rank][one.key] = index
-        made: dict[tuple[int, Edge | None], ProcessGroup] = {}
+        made: dict[tuple[int, Boundary | None], ProcessGroup] = {}
 
-        def group(index: int, edge: Edge | None = None) -> ProcessGroup:
+        def group(index: int, edge: Boundary | None = None) -> ProcessGroup:
             """The process group of a communicator's class."""
             colour = classes.communicators[index]
             if (colour, edge) not in made:
@@ -125,7 +125,7 @@ class Pipeline:
         found, works = [], [work.at(place) for place in range(1 + len(work.others))]
         for rank, colour in first.items():
             device, stage = devices[colour], self.stage(rank)
-            own: dict[Key | Edge, ProcessGroup] = {
+            own: dict[Key | Boundary, ProcessGroup] = {
                 key: group(index) for key, index in keys[rank].items() if isinstance(key, str)
             }
             own |= {
@@ -140,7 +140,7 @@ class Pipeline:
             given = (rank, device, stage, mine, own, buckets[stage], self.pacing, kernel, speed, steps)
             found.append(ShardedStage(*given) if work.units else StageProcess(*given))
         if reuse and not exact:
-            links = Links(classes, groups, tuple(map(str, self.marks)))
+            links = ClassLinks(classes, groups, tuple(map(str, self.marks)))
 
             def closed(one: StageProcess) -> Literal["always", "in turn", ""]:
                 own = {classes.communicators[keys[one.rank][key]] for key in INSIDE if key in keys[one.rank]}
@@ -151,7 +151,7 @@ class Pipeline:
             close_layers(m, found, closed)
         return found
 
-    def _buckets(self, stage: int) -> list[Bucket]:
+    def _buckets(self, stage: int) -> list[LayerBucket]:
         """Buckets of a stage's gradients."""
         work = self.work
         if work.units:

@@ -20,7 +20,7 @@ from simperf.execution import record
 from simperf.execution.process_group import Communication
 from simperf.schedules import Pass
 from simperf.training.pipelined.stage import StageProcess, Steps
-from simperf.training.pipelined.work import Bucket, WeightUnit
+from simperf.training.pipelined.work import LayerBucket, WeightUnit
 
 __all__ = ["ShardedStage"]
 
@@ -90,7 +90,7 @@ class ShardedStage(StageProcess):
         """Whether weights are given back after a backward pass."""
         return final if self.pacing.stays else one.kind == "B"
 
-    def _reduce(self, bucket: Bucket) -> Steps:
+    def _reduce(self, bucket: LayerBucket) -> Steps:
         if "dp" not in self.groups:
             return
         if self._last is not None:

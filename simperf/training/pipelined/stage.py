@@ -20,11 +20,11 @@ from simperf.execution import Program, collective, irecv, isend, item, launch, s
 from simperf.execution.process_group import Communication, ProcessGroup
 from simperf.execution.thread import Launch, Verb
 from simperf.schedules import Pass
-from simperf.training.pipelined.closed import Block, ClosedLayer, Sequel, in_blocks, launch_block
+from simperf.training.pipelined.closed import ClosedBlock, ClosedLayer, Sequel, in_blocks, launch_block
 from simperf.training.pipelined.communicators import INSIDE, NORM, Dimension, Key
 from simperf.training.pipelined.groups import ClassGroup
-from simperf.training.pipelined.ledger import Hold, Ledger, StepMark
-from simperf.training.pipelined.work import Bucket, Edge, StepWork
+from simperf.training.pipelined.stage_time import Hold, StageTime, StepMark
+from simperf.training.pipelined.work import Boundary, LayerBucket, StepWork
 from simperf.workload.op import Op
 from simperf.workload.transformers.passes import Await, Item, Sync
 
@@ -47,13 +47,13 @@ Launched: TypeAlias = Launch | Sync | Await
 Steps: TypeAlias = Generator[Any, Any, None]
 
 
-def dimensions_of_streams(groups: Collection[Key | Edge]) -> tuple[tuple[str, str], ...]:
+def dimensions_of_streams(groups: Collection[Key | Boundary]) -> tuple[tuple[str, str], ...]:
     """Streams of a rank that has these groups, each with the dimension along which it communicates.
 
     The norm of the gradients has the stream of data parallelism, and counts for it.
     """
     found = {STREAMS[one]: counted(one) for one in groups if isinstance(one, str) and one != "norm"}
-    return tuple((found | {one.stream: "pp" for one in groups if isinstance(one, Edge)}).items())
+    return tuple((found | {one.stream: "pp" for one in groups if isinstance(one, Boundary)}).items())
 
 
 def counted(key: Key) -> Dimension:
@@ -114,9 +114,9 @@ class StageProcess:
     device : Device
     stage : int
     work : StepWork
-    groups : mapping of Key or Edge to ProcessGroup
+    groups : mapping of Key or Boundary to ProcessGroup
         That it communicates in; none where it is the only rank.
-    buckets : sequence of Bucket
+    buckets : sequence of LayerBucket
         Of its gradients.
     pacing : Pacing
     kernel : callable
@@ -134,23 +134,23 @@ class StageProcess:
     device: Device
     stage: int
     work: StepWork
-    groups: Mapping[Key | Edge, ProcessGroup]
-    buckets: Sequence[Bucket]
+    groups: Mapping[Key | Boundary, ProcessGroup]
+    buckets: Sequence[LayerBucket]
     pacing: Pacing
     kernel: Callable[[Op, str], Kernel]
     speed: float
     steps: int
     close: Callable[[tuple[Item, ...], str], ClosedLayer | None] = never_closed
     in_turn: bool = False
-    ledger: Ledger = field(default_factory=Ledger)
+    spent: StageTime = field(default_factory=StageTime)
     _split: bool = field(init=False)
-    _ready: dict[tuple[int, int], list[Bucket]] = field(default_factory=dict, init=False)
+    _ready: dict[tuple[int, int], list[LayerBucket]] = field(default_factory=dict, init=False)
     _inside: dict[Dimension, ClassGroup] = field(init=False)
     _closed: list[ClosedLayer] = field(default_factory=list, init=False)
     _blocks: dict[tuple[ClosedLayer, ...], list[Sequel]] = field(default_factory=dict, init=False)
     _messages: dict[tuple[str, str, int], Verb | None] = field(default_factory=dict, init=False)
     _launched: dict[tuple[int, str], tuple[Launched, ...]] = field(default_factory=dict, init=False)
-    _running: dict[str, tuple[Communication, Ledger, Dimension]] = field(default_factory=dict, init=False)
+    _running: dict[str, tuple[Communication, StageTime, Dimension]] = field(default_factory=dict, init=False)
     _gathered: dict[tuple[int, int], list[tuple[Communication, Dimension]]] = field(default_factory=dict, init=False)
     _reduced: list[tuple[Communication, Dimension]] = field(default_factory=list, init=False)
 
@@ -178,7 +178,7 @@ class StageProcess:
                 if ahead is not None and not self.pacing.messages:
                     coming = yield from self._receive(ahead)
             yield from self._end()
-            yield launch(StepMark(self.device.env, self.ledger), self.device)
+            yield launch(StepMark(self.device.env, self.spent), self.device)
         yield synchronize(self.device)
 
     def layer(self, items: tuple[Item, ...], within: str) -> Steps:
@@ -244,13 +244,13 @@ class StageProcess:
         self._closed.clear()
         groups = self._inside
         for sequel in self._blocks[key]:
-            yield from launch_block(Block(name, sequel, 0.0, self.ledger, groups), stream)
+            yield from launch_block(ClosedBlock(name, sequel, 0.0, self.spent, groups), stream)
 
     def _items(self, items: tuple[Item, ...], within: str) -> Steps:
         for one in self._kernels(items, within):
             if isinstance(one, Launch):
                 assert isinstance(one.kernel, Kernel)
-                self.ledger.launched += one.kernel.time
+                self.spent.launched += one.kernel.time
                 yield one
             elif isinstance(one, Await):
                 yield launch(Hold(*self._running.pop(one.label)), self.device)
@@ -260,7 +260,7 @@ class StageProcess:
                 if one.waits:
                     yield from self._hold([work], dimension)
                 else:
-                    self._running[one.label] = work, self.ledger, dimension
+                    self._running[one.label] = work, self.spent, dimension
 
     def _kernels(self, items: tuple[Item, ...], within: str) -> tuple[Launched, ...]:
         """Items with launches of kernels for operations, without collectives of one rank."""
@@ -281,7 +281,7 @@ class StageProcess:
         work: Communication = yield collective(
             self.groups[key], name, nbytes, async_op=True, stream=STREAMS[key], device=self.device, after=after
         )
-        self.ledger.watch(work, counted(key))
+        self.spent.watch(work, counted(key))
         return work
 
     # Messages --------------------------------------------------------------------------
@@ -291,7 +291,7 @@ class StageProcess:
         if message is None:
             return None
         work: Communication = yield message
-        self.ledger.watch(work, "pp")
+        self.spent.watch(work, "pp")
         return work
 
     def _await(self, message: Communication | None) -> Steps:
@@ -310,7 +310,7 @@ class StageProcess:
         """What is received before a pass, or sent after it; the same for each micro-batch."""
         key = (way, one.kind, one.chunk)
         if key not in self._messages:
-            edge: Edge | None = getattr(self.work.place(self.stage, one), way)
+            edge: Boundary | None = getattr(self.work.place(self.stage, one), way)
             verb, other = (irecv, 0) if way == "receives" else (isend, 1)
             self._messages[key] = edge and verb(
                 self.work.message, other, group=self.groups[edge], stream=edge.stream, device=self.device
@@ -319,7 +319,7 @@ class StageProcess:
 
     # The end of a step -----------------------------------------------------------------
 
-    def _reduce(self, bucket: Bucket) -> Steps:
+    def _reduce(self, bucket: LayerBucket) -> Steps:
         """Add up the gradients of a bucket over the ranks that have copies of its weights."""
         dimension: Dimension = bucket.dimension
         if dimension in self.groups:
@@ -369,4 +369,4 @@ class StageProcess:
     def _hold(self, works: Iterable[Communication], dimension: Dimension) -> Steps:
         """Let the compute stream wait for communication."""
         for work in works:
-            yield launch(Hold(work, self.ledger, dimension), self.device)
+            yield launch(Hold(work, self.spent, dimension), self.device)

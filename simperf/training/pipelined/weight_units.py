@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from simperf.training.pipelined.work import Bucket, WeightUnit
+from simperf.training.pipelined.work import LayerBucket, WeightUnit
 from simperf.training.strategies import DataExchange
 from simperf.workload.op import Op
 from simperf.workload.transformers.parallel.operations import each
@@ -74,7 +74,7 @@ def weight_units(
             never = options.reshard == "never" or (options.reshard == "auto" and (stages > 1 or own == last))
             found.append(
                 WeightUnit(
-                    Bucket(chunk, own[0], own, weights),
+                    LayerBucket(chunk, own[0], own, weights),
                     reshard=own != root and not never,
                     spread=() if read else (_copy("weights.spread", weights, nbytes.gathered, nbytes.weight),),
                     pack=(_copy("gradients.pack", weights, nbytes.product, nbytes.reduced),),

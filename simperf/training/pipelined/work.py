@@ -11,10 +11,10 @@ from simperf.schedules import Pass, Schedule
 from simperf.workload.op import Op
 from simperf.workload.transformers.passes import Item, LayerPasses, Sync
 
-__all__ = ["Bucket", "Edge", "Place", "StepEnd", "StepWork", "WeightUnit", "assign_buckets"]
+__all__ = ["Boundary", "LayerBucket", "Place", "StepEnd", "StepWork", "WeightUnit", "assign_buckets"]
 
 
-class Edge(NamedTuple):
+class Boundary(NamedTuple):
     """Neighbouring parts of a model between which messages go: activations forward, their gradients backward.
 
     Parameters
@@ -45,16 +45,16 @@ class Place(NamedTuple):
     ----------
     part : int
         Of the model, counted along its way.
-    receives, sends : Edge or None
+    receives, sends : Boundary or None
         Messages before and after it; None where the neighbour is on the same stage, or there is none.
     """
 
     part: int
-    receives: Edge | None
-    sends: Edge | None
+    receives: Boundary | None
+    sends: Boundary | None
 
 
-class Bucket(NamedTuple):
+class LayerBucket(NamedTuple):
     """Gradients of layers of one part that travel together.
 
     Parameters
@@ -88,7 +88,7 @@ class WeightUnit(NamedTuple):
 
     Parameters
     ----------
-    bucket : Bucket
+    bucket : LayerBucket
         Its layers, and its gradients, which are reduced together.
     reshard : bool
         Whether its weights are given back after the forward pass.
@@ -98,7 +98,7 @@ class WeightUnit(NamedTuple):
         Copy of gradients to the buffer that is reduced.
     """
 
-    bucket: Bucket
+    bucket: LayerBucket
     reshard: bool
     spread: tuple[Op, ...]
     pack: tuple[Op, ...]
@@ -201,9 +201,9 @@ class StepWork:
         copy, part = self._places[stage, one.chunk]
         path = self.plan.paths[copy][0]
 
-        def edge(backward: bool, earlier: int) -> Edge | None:
+        def edge(backward: bool, earlier: int) -> Boundary | None:
             inside = 0 <= earlier < len(path) - 1
-            return Edge(backward, copy, earlier) if inside and path[earlier][0] != path[earlier + 1][0] else None
+            return Boundary(backward, copy, earlier) if inside and path[earlier][0] != path[earlier + 1][0] else None
 
         if one.kind == "F":
             return Place(part, edge(False, part - 1), edge(False, part))
@@ -211,13 +211,13 @@ class StepWork:
             return Place(part, edge(True, part), edge(True, part - 1))
         return Place(part, None, None)
 
-    def edges(self) -> Iterator[tuple[Edge, int, int]]:
+    def edges(self) -> Iterator[tuple[Boundary, int, int]]:
         """All edges with the stages of sender and receiver."""
         for copy, (path, _) in enumerate(self.plan.paths):
             for part, ((here, _), (there, _)) in enumerate(pairwise(path)):
                 if here != there:
-                    yield Edge(False, copy, part), here, there
-                    yield Edge(True, copy, part), there, here
+                    yield Boundary(False, copy, part), here, there
+                    yield Boundary(True, copy, part), there, here
 
     def syncs(self, stage: int) -> Iterator[Sync]:
         """All collectives in the passes of a stage."""
@@ -230,7 +230,7 @@ class StepWork:
             yield from (item for item in items if isinstance(item, Sync))
 
 
-def assign_buckets(chunk: int, layers: Sequence[LayerPasses], size: float, gradient: float) -> list[Bucket]:
+def assign_buckets(chunk: int, layers: Sequence[LayerPasses], size: float, gradient: float) -> list[LayerBucket]:
     """Buckets of gradients, the first one ready first: layers from the last one on, until a bucket is full.
 
     Gradients of experts have buckets of their own.
@@ -251,7 +251,7 @@ def assign_buckets(chunk: int, layers: Sequence[LayerPasses], size: float, gradi
     >>> [(one.ready, one.layers) for one in assign_buckets(0, layers, 80.0, 4.0)]
     [(1, (2, 1)), (0, (0,))]
     """
-    found: list[Bucket] = []
+    found: list[LayerBucket] = []
     for experts in (False, True):
         inside: list[int] = []
         weights = 0
@@ -260,6 +260,6 @@ def assign_buckets(chunk: int, layers: Sequence[LayerPasses], size: float, gradi
             one = layers[index]
             weights += one.of_experts if experts else one.parameters - one.of_experts
             if weights and (weights * gradient >= size or index == 0):
-                found.append(Bucket(chunk, index, tuple(inside), weights, experts))
+                found.append(LayerBucket(chunk, index, tuple(inside), weights, experts))
                 inside, weights = [], 0
     return sorted(found, key=lambda one: -one.ready)

@@ -18,7 +18,7 @@ from simperf.execution.session import Session
 from simperf.memory import Holding, hold
 from simperf.training.data.buckets import BUCKET, FIRST_BUCKET, Bucket, assign_buckets
 from simperf.training.data.exchange import backward, exchange
-from simperf.training.data.group import Await, Group
+from simperf.training.data.group import CollectiveHold, Group
 from simperf.training.data.symmetry import make_replicas
 from simperf.training.execution_mode import kernel_by_kernel
 from simperf.training.fitting import fit_speed
@@ -77,7 +77,7 @@ def hybrid(
         yield from all_to_all("gradients of vectors ready")
         works += yield from backward(replica, group, buckets, part=slice(part.after, None))
         for work in works:
-            yield launch(Await(work), gpu)
+            yield launch(CollectiveHold(work), gpu)
         for kernel in step.update:  # optimizer.step()
             yield launch(kernel, gpu)
         replica.mark((yield record(gpu, "step done")))

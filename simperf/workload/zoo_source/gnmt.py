@@ -20,7 +20,7 @@ def _lstm(inputs: int, *, both: bool = False) -> nn.LSTM:
     return nn.LSTM(inputs, _WIDTH, bidirectional=both)
 
 
-class Attention(nn.Module):
+class AdditiveAttention(nn.Module):
     """Additive attention with a normalized vector of scores."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Gnmt(nn.Module):
         super().__init__()
         self.embed = nn.Embedding(words, _WIDTH)
         self.encoder = nn.ModuleList([_lstm(_WIDTH, both=True), _lstm(2 * _WIDTH), _lstm(_WIDTH), _lstm(_WIDTH)])
-        self.first, self.attention = _lstm(_WIDTH), Attention()
+        self.first, self.attention = _lstm(_WIDTH), AdditiveAttention()
         self.decoder = nn.ModuleList(_lstm(2 * _WIDTH) for _ in range(3))
         self.classifier = nn.Linear(_WIDTH, words)
         self.drop = nn.Dropout(0.2)

@@ -19,7 +19,7 @@ def _conv(fan_in: int, fan_out: int, kernel: int, stride: int = 1, groups: int =
     return nn.Conv2d(fan_in, fan_out, kernel, stride=stride, padding=kernel // 2, groups=groups, bias=False)
 
 
-class Block(nn.Module):
+class ResidualBlock(nn.Module):
     """Convolutions with normalization between, and a shortcut around them."""
 
     def __init__(self, fan_in: int, width: int, *, stride: int, bottleneck: bool, groups: int = 1, each: int = 64):
@@ -54,7 +54,7 @@ def _resnet(depths: Sequence[int], *, bottleneck: bool, groups: int = 1, each: i
         width = 64 * 2**stage
         for i in range(depth):
             stride = 2 if stage and not i else 1
-            layers.append(Block(fan_in, width, stride=stride, bottleneck=bottleneck, groups=groups, each=each))
+            layers.append(ResidualBlock(fan_in, width, stride=stride, bottleneck=bottleneck, groups=groups, each=each))
             fan_in = 4 * width if bottleneck else width
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(fan_in, 1000))
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from simperf.workload.zoo_source.resnet import Block, resnet50
+from simperf.workload.zoo_source.resnet import ResidualBlock, resnet50
 
 __all__ = ["ssd300"]
 
@@ -25,7 +25,7 @@ def _backbone() -> nn.Module:
     whole = resnet50()
     assert isinstance(whole, nn.Sequential)
     layers = list(whole)[: 4 + 3 + 4 + 6]
-    layers[11] = Block(512, 256, stride=1, bottleneck=True)
+    layers[11] = ResidualBlock(512, 256, stride=1, bottleneck=True)
     return nn.Sequential(*layers)
 
 

@@ -29,7 +29,7 @@ def _convolution(inputs: int, outputs: int) -> nn.Sequential:
     return nn.Sequential(nn.Conv1d(inputs, outputs, 5, padding=2), nn.BatchNorm1d(outputs))
 
 
-class Attention(nn.Module):
+class LocationAttention(nn.Module):
     """Additive attention that also sees where it looked before, last and in total."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.prenet = nn.ModuleList(nn.Linear(n, _PRENET, bias=False) for n in (_MELS, _PRENET))
         self.listen = nn.LSTMCell(_PRENET + _WIDTH, _STATE)
-        self.attention = Attention()
+        self.attention = LocationAttention()
         self.speak = nn.LSTMCell(_STATE + _WIDTH, _STATE)
         self.project, self.gate = nn.Linear(_STATE + _WIDTH, _MELS), nn.Linear(_STATE + _WIDTH, 1)
 

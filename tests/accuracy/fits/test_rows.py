@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simperf.accuracy.fits.rows import FitRow, best_fit, row_of, two_constants
-from simperf.calibrate.fit import Constant, Data, Model, fit
+from simperf.calibrate.fit import Data, FitConstant, Model, fit
 from simperf.calibrate.fit.messages import alpha_beta
 
 pytest.importorskip("lmfit")
@@ -17,7 +17,7 @@ LINE = Data.table(1e-5 + 1e-10 * SIZE, nbytes=SIZE)
 
 def power(count: int) -> Model:
     """A polynomial of the log of the size with `count` constants."""
-    constants = tuple(Constant(f"c{i}", 1.0, low=-100.0, high=100.0) for i in range(count))
+    constants = tuple(FitConstant(f"c{i}", 1.0, low=-100.0, high=100.0) for i in range(count))
     return Model(
         f"p{count}",
         "polynomial",

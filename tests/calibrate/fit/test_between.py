@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from simperf.calibrate.dataset import Dataset, Measurement
-from simperf.calibrate.fit import Constant, Data, Model, fit
-from simperf.calibrate.fit.between import Spread, Usual, misses, spreads, usual
+from simperf.calibrate.fit import Data, FitConstant, Model, fit
+from simperf.calibrate.fit.between import SessionSpread, Usual, misses, spreads, usual
 
 pytest.importorskip("lmfit")
 
 LINE = Model(
     "kernel.x",
     "a line",
-    (Constant("a", 1.0), Constant("b", 1.0)),
+    (FitConstant("a", 1.0), FitConstant("b", 1.0)),
     lambda v, c: v["a"] + v["b"] * c["n"],
     columns=("n",),
 )
@@ -43,7 +43,7 @@ def test_misses_are_those_of_each_session_at_each_point_and_unknown_where_it_has
 
 
 def test_one_session_says_nothing_of_others():
-    assert spreads({"kernel.x": np.zeros((1, 5))}) == {"kernel.x": Spread()}
+    assert spreads({"kernel.x": np.zeros((1, 5))}) == {"kernel.x": SessionSpread()}
 
 
 def machine(rng, *, sessions, models=40, points=10):

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from simperf.calibrate.fit import Constant, Data, Model, fit
-from simperf.calibrate.fit.between import Spread
+from simperf.calibrate.fit import Data, FitConstant, Model, fit
+from simperf.calibrate.fit.between import SessionSpread
 from simperf.calibrate.fit.few import half_width, told_together, unseen
 
 pytest.importorskip("lmfit")
@@ -15,7 +15,7 @@ REPETITIONS = 200
 LINE = Model(
     "kernel.x",
     "a rate and a fixed time",
-    (Constant("a", 1.0), Constant("b", 1.0, low=1e-3)),
+    (FitConstant("a", 1.0), FitConstant("b", 1.0, low=1e-3)),
     lambda v, c: v["a"] + v["b"] * c["n"],
     columns=("n",),
 )
@@ -117,8 +117,8 @@ def test_an_operation_of_one_reading_has_no_scatter_of_its_own():
 
 
 def test_half_a_width_holds_both_parts():
-    assert half_width(Spread(0.0, 0.1)) == pytest.approx(0.1645)
-    assert half_width(Spread(0.3, 0.4)) == pytest.approx(0.8225)
+    assert half_width(SessionSpread(0.0, 0.1)) == pytest.approx(0.1645)
+    assert half_width(SessionSpread(0.3, 0.4)) == pytest.approx(0.8225)
 
 
 def halves(rng, *, tables, rare):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from simperf.calibrate.fit import Constant, Data, Model, fit
+from simperf.calibrate.fit import Data, FitConstant, Model, fit
 from simperf.calibrate.fit.ends import Profile
 from simperf.calibrate.fit.intervals import log_residual
 from simperf.calibrate.fit.messages import alpha_beta
@@ -74,7 +74,7 @@ def test_an_interval_is_not_the_same_to_both_sides_where_a_constant_saturates():
     half = Model(
         "half",
         "half a size",
-        (Constant("rate", 1.0), Constant("half", 20.0)),
+        (FitConstant("rate", 1.0), FitConstant("half", 20.0)),
         lambda v, c: c["n"] / (v["rate"] * c["n"] / (c["n"] + v["half"])),
     )
     n = np.geomspace(1.0, 30.0, 24)
@@ -89,7 +89,7 @@ def test_an_interval_is_not_the_same_to_both_sides_where_a_constant_saturates():
 
 
 def test_residuals_are_logs_and_an_impossible_prediction_is_a_large_one():
-    model = Model("own", "a line", (Constant("a", 1.0),), lambda v, c: v["a"] * c["n"])
+    model = Model("own", "a line", (FitConstant("a", 1.0),), lambda v, c: v["a"] * c["n"])
     data = Data.table([2.0, 4.0], n=[1.0, 2.0])
     assert log_residual(model, data, {"a": 2.0}) == pytest.approx([0.0, 0.0])
     assert log_residual(model, data, {"a": -1.0})[0] < -100

@@ -122,4 +122,4 @@ def played(
 
 def last_step(process):
     """Readings at the begin and the end of the last step."""
-    return process.ledger.readings[-2:]
+    return process.spent.readings[-2:]

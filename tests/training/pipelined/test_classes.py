@@ -31,7 +31,7 @@ def test_one_rank_of_a_class_takes_as_long_as_all_ranks(machine, tp, pp, dp, sch
     def times(exact):
         of = work(pp, 2 * pp, schedule, tied=6e6, end=clipped(), overlaps=overlaps)
         m, processes = played(machine, of, tp=tp, pp=pp, dp=dp, exact=exact, pacing=pacing, order=order)
-        return m, {one.rank: one.ledger.readings for one in processes}
+        return m, {one.rank: one.spent.readings for one in processes}
 
     (one, few), (every, all_of) = times(False), times(True)
     assert one.now == pytest.approx(every.now, rel=1e-9)

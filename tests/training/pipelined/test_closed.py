@@ -15,7 +15,7 @@ def both(machine="dgx-a100-x4", *, of, **options):
 def same(one, other):
     assert one[0].now == pytest.approx(other[0].now, rel=1e-9)
     for mine, others in zip(one[1], other[1], strict=True):
-        for reading, every in zip(mine.ledger.readings, others.ledger.readings, strict=True):
+        for reading, every in zip(mine.spent.readings, others.spent.readings, strict=True):
             assert (reading.time, reading.kernels, reading.waiting) == pytest.approx(
                 (every.time, every.kernels, every.waiting), rel=1e-9, abs=1e-12
             )

@@ -120,7 +120,7 @@ def test_classes_and_closed_layers_give_what_every_rank_gives(case):
     assert few[0].now == pytest.approx(every[0].now, rel=1e-9)
     by_rank = {one.rank: one for one in every[1]}
     for one in few[1]:
-        for mine, other in zip(one.ledger.readings, by_rank[one.rank].ledger.readings, strict=True):
+        for mine, other in zip(one.spent.readings, by_rank[one.rank].spent.readings, strict=True):
             assert (mine.time, mine.kernels, mine.waiting) == pytest.approx(
                 (other.time, other.kernels, other.waiting), rel=1e-9, abs=1e-12
             )

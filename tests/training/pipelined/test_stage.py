@@ -45,14 +45,14 @@ def test_every_schedule_does_each_kernel_of_a_step_once(schedule):
 @pytest.mark.parametrize("schedule", sorted(SCHEDULES))
 def test_no_schedule_waits_for_ever_whatever_its_processes_wait_for(schedule, pacing):
     _, processes = played("dgx-a100-x4", work(2, 4, schedule), pp=2, pacing=pacing)
-    assert all(len(one.ledger.readings) == 2 for one in processes)
+    assert all(len(one.spent.readings) == 2 for one in processes)
 
 
 def test_one_stage_on_one_rank_takes_the_time_of_its_kernels():
     _, (one,) = played("dgx-a100-x4", work(1, 3, nbytes=0.0, end=clipped()))
-    assert one.ledger.readings[-1].time == pytest.approx(one.ledger.readings[-1].kernels, rel=1e-12)
-    assert one.ledger.waiting == 0.0
-    assert not one.ledger.exposed
+    assert one.spent.readings[-1].time == pytest.approx(one.spent.readings[-1].kernels, rel=1e-12)
+    assert one.spent.waiting == 0.0
+    assert not one.spent.exposed
 
 
 def test_a_step_is_kernels_waits_and_exposed_communication():

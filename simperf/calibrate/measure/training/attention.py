@@ -10,7 +10,7 @@ from typing import Any
 from simperf.calibrate.dataset import Value
 from simperf.calibrate.measure.bench import Bench, Maker, New
 from simperf.calibrate.measure.task import Task, note_text
-from simperf.calibrate.measure.training.order import Candidate, spread
+from simperf.calibrate.measure.training.order import PlannedPoint, spread
 from simperf.calibrate.measure.training.points import kernel_point
 
 __all__ = ["Shape", "attention_maker", "family", "flash_only"]
@@ -96,7 +96,7 @@ def _shapes(bench: Bench) -> Iterator[tuple[Shape, bool]]:
             yield (batch, heads, kv_heads, length, width), causal
 
 
-def family(bench: Bench) -> Iterator[Candidate]:
+def family(bench: Bench) -> Iterator[PlannedPoint]:
     """Attention, forward and backward, shape by shape."""
     main, other = ("bf16", "fp16") if bench.cuda else ("fp32", "bf16")
     title = "op/attention"
@@ -104,6 +104,6 @@ def family(bench: Bench) -> Iterator[Candidate]:
         for back in (False, True):
             number = 1 if index < 8 else 2 if index < 24 else 3
             words = {"causal": causal, "back": back}
-            yield Candidate(number, title, partial(_task, bench, shape, dtype=main, **words))
+            yield PlannedPoint(number, title, partial(_task, bench, shape, dtype=main, **words))
             if index < 4:
-                yield Candidate(3, title, partial(_task, bench, shape, dtype=other, **words))
+                yield PlannedPoint(3, title, partial(_task, bench, shape, dtype=other, **words))

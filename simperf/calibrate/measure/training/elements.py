@@ -11,7 +11,7 @@ from simperf.calibrate.measure.bench import Bench, Maker, New
 from simperf.calibrate.measure.pointwise import binary, makers, unary
 from simperf.calibrate.measure.shapes import sizes
 from simperf.calibrate.measure.task import Task
-from simperf.calibrate.measure.training.order import Candidate
+from simperf.calibrate.measure.training.order import PlannedPoint
 from simperf.calibrate.measure.training.points import kernel_point
 from simperf.workload.op import Op
 
@@ -72,7 +72,7 @@ def _task(bench: Bench, name: str, n: int, dtype: str) -> Task:
     return kernel_point(bench, maker, dtype, op=op, shape=words)
 
 
-def family(bench: Bench) -> Iterator[Candidate]:
+def family(bench: Bench) -> Iterator[PlannedPoint]:
     """Operations over sizes; the largest and the smallest first."""
     low, high, count = (1e6, 5e8, 6) if bench.cuda else (2e4, 4e6, 5)
     main = "bf16" if bench.cuda else "fp32"
@@ -81,7 +81,7 @@ def family(bench: Bench) -> Iterator[Candidate]:
         for name in (*_FIRST, *_SECOND, *_FP8):
             dtype = "fp32" if name == "cast" else "bf16" if name in ("widen", *_FP8) else main
             number = 1 if name in _FIRST and index < 3 else 2 if index < 4 else 3
-            yield Candidate(number, f"op, {name}", partial(_task, bench, name, n, dtype))
+            yield PlannedPoint(number, f"op, {name}", partial(_task, bench, name, n, dtype))
 
 
 def _ends_first(values: list[int]) -> list[int]:

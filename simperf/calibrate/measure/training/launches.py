@@ -11,7 +11,7 @@ from simperf.calibrate.dataset import Value
 from simperf.calibrate.measure.bench import Bench
 from simperf.calibrate.measure.clock import sample
 from simperf.calibrate.measure.task import Task, point
-from simperf.calibrate.measure.training.order import Candidate
+from simperf.calibrate.measure.training.order import PlannedPoint
 
 __all__ = ["family"]
 
@@ -51,16 +51,16 @@ def _given(task: Task) -> Task:
     return task if task.seconds else replace(task, seconds=0.4 * len(task.points))
 
 
-def family(bench: Bench) -> Iterator[Candidate]:
+def family(bench: Bench) -> Iterator[PlannedPoint]:
     """Chains, and the families of the set ``machine`` that measure launches, shortened."""
     if bench.cuda:
         for elements in _ELEMENTS:
             for kernels in _CHAINS:
                 number = 1 if elements == 1 else 2
-                yield Candidate(number, "launch/chain", partial(_task, bench, kernels, elements))
+                yield PlannedPoint(number, "launch/chain", partial(_task, bench, kernels, elements))
     else:
         text = "launch/chain: not measured: a CPU runs each operation at once, there is no queue"
-        yield Candidate(1, "launch/chain", lambda: text)
+        yield PlannedPoint(1, "launch/chain", lambda: text)
     fewer = replace(bench, quick=True)
     for module, number in _KNOWN:
         listed = import_module(f"simperf.calibrate.measure.{module}").family(fewer)
@@ -69,8 +69,8 @@ def family(bench: Bench) -> Iterator[Candidate]:
                 item = next(listed, None)
             except Exception as error:
                 text = f"{module}: not measured: {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
-                yield Candidate(number, module, partial(str, text))
+                yield PlannedPoint(number, module, partial(str, text))
                 break
             if item is None:
                 break
-            yield Candidate(number, module, partial(_given, item) if isinstance(item, Task) else partial(str, item))
+            yield PlannedPoint(number, module, partial(_given, item) if isinstance(item, Task) else partial(str, item))

@@ -12,7 +12,7 @@ from simperf.calibrate.measure.bench import Bench
 from simperf.calibrate.measure.clock import doubts
 from simperf.calibrate.measure.fused import compiler_missing
 from simperf.calibrate.measure.task import Task, note_text
-from simperf.calibrate.measure.training.order import Candidate
+from simperf.calibrate.measure.training.order import PlannedPoint
 from simperf.calibrate.measure.training.points import expected
 
 __all__ = ["Shape", "family", "gpt_layer"]
@@ -105,13 +105,13 @@ def _task(bench: Bench, shape: Shape, mode: str) -> Task | str:
     return Task(tuple(points), run, seconds=seconds)
 
 
-def family(bench: Bench) -> Iterator[Candidate]:
+def family(bench: Bench) -> Iterator[PlannedPoint]:
     """Layers by width, eager, then one compiled, then the others."""
     if bench.cuda:
         shapes: tuple[Shape, ...] = ((4, 2048, 2048, 16), (8, 1024, 768, 12), (2, 4096, 4096, 32), (1, 8192, 8192, 64))
     else:
         shapes = ((2, 128, 256, 4), (1, 256, 512, 8))
     for index, shape in enumerate(shapes):
-        yield Candidate(1 if index < 2 else 2, "layer/gpt", partial(_task, bench, shape, "eager"))
+        yield PlannedPoint(1 if index < 2 else 2, "layer/gpt", partial(_task, bench, shape, "eager"))
     for index, shape in enumerate(shapes[: 3 if bench.cuda else 1]):
-        yield Candidate(2 if index == 0 else 3, "layer/gpt (compiled)", partial(_task, bench, shape, "compiled"))
+        yield PlannedPoint(2 if index == 0 else 3, "layer/gpt (compiled)", partial(_task, bench, shape, "compiled"))

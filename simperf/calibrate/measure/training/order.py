@@ -12,7 +12,7 @@ from simperf.calibrate.measure.bench import Bench
 from simperf.calibrate.measure.budget import USUAL
 from simperf.calibrate.measure.task import Task, check_families, note_text
 
-__all__ = ["FAMILIES", "Candidate", "interleaved", "spread", "training_tasks"]
+__all__ = ["FAMILIES", "PlannedPoint", "interleaved", "spread", "training_tasks"]
 
 #: family -> its module here, and its share of the time of a round
 FAMILIES: Mapping[str, tuple[str, float]] = {
@@ -30,7 +30,7 @@ _BASES = (2, 3, 5, 7)
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class PlannedPoint:
     """A point or several that may be measured.
 
     Parameters

@@ -10,7 +10,7 @@ from typing import Any
 from simperf.calibrate.dataset import Value
 from simperf.calibrate.measure.bench import Bench, Maker, New
 from simperf.calibrate.measure.task import Task
-from simperf.calibrate.measure.training.order import Candidate, spread
+from simperf.calibrate.measure.training.order import PlannedPoint, spread
 from simperf.calibrate.measure.training.points import as_dtype, kernel_point, sets_of
 from simperf.workload.op import Gemm, Op
 
@@ -171,16 +171,16 @@ def _fp8(bench: Bench, shape: tuple[int, int, int], pass_: str) -> Task:
 # ---------------------------------------------------------------------------------------
 
 
-def family(bench: Bench) -> Iterator[Candidate]:
+def family(bench: Bench) -> Iterator[PlannedPoint]:
     """Products, those of the first shapes in the first round."""
     shapes = layer_shapes(bench)
     main = "bf16" if bench.cuda else "fp32"
     first, second, last = (12, 40, 90) if bench.cuda else (4, 10, 20)
     others = {"tf32": (2, 10), "fp32": (3, 6), "fp16": (3, 8)} if bench.cuda else {"bf16": (2, 4)}
 
-    def candidate(number: int, shape: tuple[int, int, int], pass_: str, **more: Any) -> Candidate:
+    def candidate(number: int, shape: tuple[int, int, int], pass_: str, **more: Any) -> PlannedPoint:
         title = f"op/gemm in {more['dtype']}"
-        return Candidate(number, title, lambda: _task(bench, shape, pass_, **more))
+        return PlannedPoint(number, title, lambda: _task(bench, shape, pass_, **more))
 
     for index, shape in enumerate(shapes[:last]):
         number = 1 if index < first else 2 if index < second else 3
@@ -209,12 +209,12 @@ def family(bench: Bench) -> Iterator[Candidate]:
     yield from _fp8_products(bench, shapes[:16])
 
 
-def _fp8_products(bench: Bench, shapes: list[tuple[int, int, int]]) -> Iterator[Candidate]:
+def _fp8_products(bench: Bench, shapes: list[tuple[int, int, int]]) -> Iterator[PlannedPoint]:
     missing = fp8_missing(bench) if bench.cuda else "fp8 is measured on a GPU alone"
     if missing:
         text = f"op/gemm in fp8: not measured: {missing}"
-        yield Candidate(1, "op/gemm in fp8", lambda: text)
+        yield PlannedPoint(1, "op/gemm in fp8", lambda: text)
         return
     for index, shape in enumerate(shapes):
         for pass_ in PASSES:
-            yield Candidate(1 if index < 4 else 2, "op/gemm in fp8", partial(_fp8, bench, shape, pass_))
+            yield PlannedPoint(1 if index < 4 else 2, "op/gemm in fp8", partial(_fp8, bench, shape, pass_))

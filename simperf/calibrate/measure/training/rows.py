@@ -10,7 +10,7 @@ from simperf.calibrate.dataset import Value
 from simperf.calibrate.measure.bench import Bench, Maker, New
 from simperf.calibrate.measure.rows import rowwise
 from simperf.calibrate.measure.task import Task, point
-from simperf.calibrate.measure.training.order import Candidate, spread
+from simperf.calibrate.measure.training.order import PlannedPoint, spread
 from simperf.calibrate.measure.training.points import expected, kernel_point
 from simperf.workload.op import Op
 from simperf.workload.precision import PRECISIONS
@@ -92,7 +92,7 @@ def _cross_entropy(bench: Bench, dtype: str, *, rows: int, columns: int, back: b
     return point("loss/cross-entropy", at, take, seconds=expected(bench, 4 * nbytes / memory, fill=nbytes))
 
 
-def family(bench: Bench) -> Iterator[Candidate]:
+def family(bench: Bench) -> Iterator[PlannedPoint]:
     """Rows over tokens and widths."""
     tokens = (1024, 2048, 4096, 8192, 16384) if bench.cuda else (64, 256, 1024)
     widths = (768, 1024, 2048, 4096, 5120, 8192, 16384) if bench.cuda else (128, 512, 1024)
@@ -103,18 +103,18 @@ def family(bench: Bench) -> Iterator[Candidate]:
             for place, dtype in enumerate(dtypes):
                 number = min(3, (1 if index < 4 else 2) + place)
                 make = partial(_task, bench, name, dtype, rows=rows, columns=columns)
-                yield Candidate(number, f"op/normalization, {name}", make)
+                yield PlannedPoint(number, f"op/normalization, {name}", make)
     vocabularies = (32000, 50304, 128256) if bench.cuda else (1000, 8000)
     for index, (rows, columns) in enumerate(spread(tokens, vocabularies)[: 9 if bench.cuda else 5]):
         if rows * columns * 4.0 > (9e9 if bench.cuda else 4e7):
             continue
         for name in _LOSS:
             make = partial(_task, bench, name, "fp32", rows=rows, columns=columns)
-            yield Candidate(1 if index < 3 else 2, f"op/normalization, {name}", make)
+            yield PlannedPoint(1 if index < 3 else 2, f"op/normalization, {name}", make)
         for back in (False, True):
             make = partial(_cross_entropy, bench, dtypes[0], rows=rows, columns=columns, back=back)
-            yield Candidate(1 if index < 3 else 2, "loss/cross-entropy", make)
+            yield PlannedPoint(1 if index < 3 else 2, "loss/cross-entropy", make)
     for index, (rows, columns) in enumerate(shapes[: 8 if bench.cuda else 5]):
         for name in _SOFTMAX:
             make = partial(_task, bench, name, dtypes[0], rows=8 * rows, columns=max(columns // 4, 64))
-            yield Candidate(2 if index < 5 else 3, f"op/normalization, {name}", make)
+            yield PlannedPoint(2 if index < 5 else 3, f"op/normalization, {name}", make)

@@ -8,7 +8,7 @@ from functools import partial
 from simperf.calibrate.dataset import Measurement, Value
 from simperf.calibrate.measure.bench import Bench
 from simperf.calibrate.measure.task import Task
-from simperf.calibrate.measure.training.order import Candidate
+from simperf.calibrate.measure.training.order import PlannedPoint
 
 __all__ = ["family"]
 
@@ -49,12 +49,12 @@ def _task(bench: Bench, side: int, dtype: str) -> Task:
     return Task((("sustained/gemm", at),), run, seconds=_WHOLE + 0.3)
 
 
-def family(bench: Bench) -> Iterator[Candidate]:
+def family(bench: Bench) -> Iterator[PlannedPoint]:
     """Square products of a few sizes, on a GPU."""
     if not bench.cuda:
         text = "sustained/gemm: not measured: the clock of a CPU is not read"
-        yield Candidate(2, "sustained/gemm", lambda: text)
+        yield PlannedPoint(2, "sustained/gemm", lambda: text)
         return
     for index, side in enumerate(_SIDES):
-        yield Candidate(1 if index == 0 else 2, "sustained/gemm", partial(_task, bench, side, "bf16"))
-    yield Candidate(3, "sustained/gemm", partial(_task, bench, _SIDES[0], "fp16"))
+        yield PlannedPoint(1 if index == 0 else 2, "sustained/gemm", partial(_task, bench, side, "bf16"))
+    yield PlannedPoint(3, "sustained/gemm", partial(_task, bench, _SIDES[0], "fp16"))

@@ -10,7 +10,7 @@ from simperf.calibrate.dataset import Value
 from simperf.calibrate.measure.bench import Bench
 from simperf.calibrate.measure.shapes import sizes
 from simperf.calibrate.measure.task import Task, point
-from simperf.calibrate.measure.training.order import Candidate
+from simperf.calibrate.measure.training.order import PlannedPoint
 from simperf.calibrate.measure.training.points import expected, rotating, sets_of
 from simperf.calibrate.measure.update import fused_update, update_calls, update_op
 from simperf.workload.optimizers import OPTIMIZERS, UpdateKernel
@@ -105,17 +105,17 @@ def _size(shape: tuple[int, ...]) -> int:
     return count
 
 
-def family(bench: Bench) -> Iterator[Candidate]:
+def family(bench: Bench) -> Iterator[PlannedPoint]:
     """Kernels over sizes, then whole updates of models."""
     low, high, count = (4e6, 4e8, 5) if bench.cuda else (5e4, 2e6, 5)
     kernels = [one for one in dict.fromkeys(OPTIMIZERS["adamw"].kernels) if one.kind != "add" or one.reads > 1]
     models = ((12, 768), (8, 2048), (2, 8192)) if bench.cuda else ((2, 128), (2, 256))
     for index, n in enumerate(sizes(low, high, count)[::-1]):
-        yield Candidate(1 if index < 3 else 2, "op/optimizer, fused", partial(_fused, bench, n))
+        yield PlannedPoint(1 if index < 3 else 2, "op/optimizer, fused", partial(_fused, bench, n))
         for kernel in kernels:
-            yield Candidate(2 if index < 3 else 3, f"op/optimizer, {kernel.kind}", partial(_one, bench, kernel, n))
+            yield PlannedPoint(2 if index < 3 else 3, f"op/optimizer, {kernel.kind}", partial(_one, bench, kernel, n))
     for index, (layers, width) in enumerate(models):
         for mode in ("foreach", "fused", "clip"):
             for part in ("device", "host") if bench.cuda else ("device",):
                 make: Callable[[], Task] = partial(_whole, bench, layers, width, mode=mode, part=part)
-                yield Candidate(1 if index == 0 else 2, f"update, {mode}", make)
+                yield PlannedPoint(1 if index == 0 else 2, f"update, {mode}", make)

@@ -1,4 +1,4 @@
-"""A ledger of one rank's time: what its compute stream does and waits for."""
+"""Time of one rank by what its compute stream does and waits for."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from simperf.engine.recorder import Category
 from simperf.execution.process_group import Communication
 from simperf.training.pipelined.communicators import Dimension
 
-__all__ = ["Hold", "Ledger", "Reading", "StepMark"]
+__all__ = ["Hold", "Reading", "StageTime", "StepMark"]
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A ledger at the end of a step.
+    """The time of a rank by kind, as it stands at the end of a step.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Reading:
 
 
 @dataclass(eq=False, slots=True)
-class Ledger:
+class StageTime:
     """What a rank's time went to so far.
 
     Parameters
@@ -67,8 +67,8 @@ class Ledger:
     moving: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     readings: list[Reading] = field(default_factory=list)
 
-    def add(self, other: Ledger) -> None:
-        """Count what another ledger has, too."""
+    def add(self, other: StageTime) -> None:
+        """Count what another process has spent, too."""
         self.kernels += other.launched + other.kernels
         self.waiting += other.waiting
         for mine, others in ((self.exposed, other.exposed), (self.moving, other.moving)):
@@ -98,34 +98,34 @@ class Ledger:
 
 
 class StepMark(Marker):
-    """The end of a step on a compute stream: takes a reading of a ledger."""
+    """The end of a step on a compute stream: takes a reading of what was spent."""
 
-    __slots__ = ("launched", "ledger")
+    __slots__ = ("launched", "spent")
 
     launch: float | None = 0.0
 
-    def __init__(self, env: simpy.Environment, ledger: Ledger) -> None:
+    def __init__(self, env: simpy.Environment, spent: StageTime) -> None:
         super().__init__(env, "step done")
-        self.ledger, self.launched = ledger, ledger.launched
+        self.spent, self.launched = spent, spent.launched
 
     def start(self, stream: Stream) -> None:
         """Say that all before it is done; takes no time."""
-        self.ledger.read(float(stream.device.env.now), self.launched)
+        self.spent.read(float(stream.device.env.now), self.launched)
         super().start(stream)
 
 
 class Hold:
-    """Holds a stream until a communication is over, and counts the time in a ledger."""
+    """Holds a stream until a communication is over, and counts the time."""
 
-    __slots__ = ("dimension", "ledger", "work")
+    __slots__ = ("dimension", "spent", "work")
 
     holds = 0.0
     category: Category = "wait"
     launch: float | None = 0.0
     name = "wait: communication"
 
-    def __init__(self, work: Communication, ledger: Ledger, dimension: Dimension) -> None:
-        self.work, self.ledger, self.dimension = work, ledger, dimension
+    def __init__(self, work: Communication, spent: StageTime, dimension: Dimension) -> None:
+        self.work, self.spent, self.dimension = work, spent, dimension
 
     def start(self, stream: Stream) -> None:
         """Go on at once if it is over, or else when it is."""
@@ -133,7 +133,7 @@ class Hold:
 
         def proceed(event: simpy.Event) -> None:
             if stream.device.env.now > since:
-                self.ledger.hold(since, self.work, self.dimension)
+                self.spent.hold(since, self.work, self.dimension)
             stream.path = max(stream.path, self.work.path)
             stream.finish(event)
 
