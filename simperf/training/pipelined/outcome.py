@@ -12,7 +12,10 @@ from simperf.training.pipelined.play import Pipeline
 from simperf.training.pipelined.stage import StageProcess
 from simperf.training.pipelined.stage_time import Reading
 from simperf.training.replica import Dimensions
+from simperf.training.strategies import ModelParallel, Strategy
+from simperf.units import format_quantity
 from simperf.workload.mixed import training_precision
+from simperf.workload.transformers.dimensions import Transformer
 from simperf.workload.transformers.flops import step_flops
 
 __all__ = ["tell"]
@@ -56,22 +59,78 @@ def tell(
     time = (ends[-1] - ends[first]) / (job.steps - first)
     rate = job.batch / time if time else 0.0
     tokens = job.batch * model.model.sequence
-    m.rate("samples per second", job.batch, time=time)
+    m.metric("time per step", time, "s")
     m.rate("tokens per second", tokens, time=time)
     m.rate("tokens per second per GPU", tokens / ranks, time=time)
-    m.metric("time per step", time, "s")
+    m.rate("samples per second", job.batch, time=time)
     m.metric("GPUs", ranks)
     flops = step_flops(model.model) * job.batch / ranks
     m.rate("model FLOP per second per GPU", flops, "FLOP/s", time=time)
     peak = _peak(processes[0], model.precision)
     if time and peak:
         m.metric("model FLOP utilisation", flops / time / peak)
+        again = _again(model.model, pipeline, job.strategy) * job.batch / ranks
+        if again:
+            m.metric("hardware FLOP utilisation", (flops + again) / time / peak)
+        m.notes.append(_convention(processes[0], model.precision, peak))
     tell_cost(m, time, rate)
     m.metric("memory", max(one.peak.total for one in memory), "B")
+    _tell_memory(m, memory)
+    _tell_slowest(m, processes, time, first)
     _tell_stages(m, processes, time, first)
     for stage, one in enumerate(memory):
         m.metric(f"memory of stage {stage}", one.peak.total, "B")
     tell_use(m, [one.device for one in processes])
+
+
+def _again(model: Transformer, pipeline: Pipeline, strategy: Strategy) -> float:
+    """Arithmetic that the backward pass of one sample computes again, by the convention of `step_flops` [FLOP]."""
+    assert isinstance(strategy, ModelParallel)
+    again = step_flops(model, recompute=strategy.recompute) - step_flops(model)
+    first, counts = strategy.recompute_layers, [len(part) for part in pipeline.work.parts]
+    if not first or not again:
+        return again
+    counts[0], counts[-1] = counts[0] - 1, counts[-1] - 1  # without the embedding and the head
+    return again * sum(min(first, count) for count in counts) / sum(counts)
+
+
+def _convention(process: StageProcess, precision: str, peak: float) -> str:
+    """What model FLOPs count, and of which peak their share is told."""
+    told, matrix = format_quantity(peak, "FLOP/s"), training_precision(precision).matrix
+    return (
+        f"model FLOP: 6 for each weight of a matrix and token, and attention without its causal mask; "
+        f"utilisation is of {told}, the dense {matrix} peak of {process.device.part.name}"
+    )
+
+
+def _tell_memory(m: Session, memory: Sequence[StageMemory]) -> None:
+    """Note where, when and of what most memory is held."""
+    stage = max(range(len(memory)), key=lambda one: memory[one].peak.total)
+    peak = memory[stage].peak
+    parts = sorted(((size, kind) for kind, size in peak.held.items() if size), reverse=True)
+    inside = f" in the {peak.layer}" if peak.layer else ""
+    when = "at the update" if peak.name == "update" else f"in pass {peak.name}{inside}"
+    told = ", ".join(f"{kind} {format_quantity(size, 'B')}" for size, kind in parts)
+    m.notes.append(f"most memory: {format_quantity(peak.total, 'B')} on stage {stage}, {when}: {told}")
+
+
+def _tell_slowest(m: Session, processes: Sequence[StageProcess], time: float, first: int) -> None:
+    """Note the rank whose kernels take longest, where ranks differ by more than a thousandth of a step."""
+    kernels = {one.rank: _in_step([each.kernels for each in one.spent.readings], first) for one in processes}
+    slowest = max(processes, key=lambda one: (kernels[one.rank], -one.rank))
+    most, least = kernels[slowest.rank], min(kernels.values())
+    if most - least > 1e-3 * time:
+        most_told, least_told = format_quantity(most, "s"), format_quantity(least, "s")
+        node = slowest.device.name
+        m.notes.append(
+            f"slowest: rank {slowest.rank} ({node}, stage {slowest.stage}), whose kernels take {most_told} of a step; "
+            f"the least of any rank is {least_told}"
+        )
+
+
+def _in_step(totals: Sequence[float], first: int) -> float:
+    """What of running totals at the end of each step is of one step, the first ones left out."""
+    return (totals[-1] - (totals[first - 1] if first else 0.0)) / (len(totals) - first)
 
 
 def _peak(process: StageProcess, precision: str) -> float:

@@ -4,6 +4,7 @@ import pytest
 
 from simperf import DataExchange, Layout, ModelParallel, StageMessages, Transformer, train
 from simperf.errors import InputError
+from simperf.workload.transformers.flops import forward_flops, step_flops
 
 MODEL = Transformer(layers=4, hidden=1024, heads=16, vocabulary=32000, sequence=1024, tied=True, norm="layer")
 
@@ -28,6 +29,31 @@ def test_a_job_tells_throughput_and_where_each_stage_spends_its_step():
         parts = [value for name, value in own.items() if ": hidden" not in name]
         assert sum(parts) == pytest.approx(time, rel=1e-6)
         assert own[f"stage {stage}: bubble"] > 0.0
+
+
+def test_hardware_flops_are_those_of_the_model_and_what_is_computed_again():
+    plain, full, half = run(), run(recompute="full"), run(recompute="full", recompute_layers=1)
+    ratios = []
+    for result in (plain, full, half):
+        metrics = {name: one.value for name, one in result.metrics.items()}
+        model = metrics["model FLOP utilisation"]
+        ratios.append(metrics.get("hardware FLOP utilisation", model) / model - 1)
+    assert ratios[0] == 0.0
+    blocks = forward_flops(MODEL) - 2 * MODEL.sequence * MODEL.vocabulary * MODEL.hidden
+    assert ratios[1] == pytest.approx(blocks / step_flops(MODEL))
+    assert ratios[2] == pytest.approx(ratios[1] / 2)  # one of two layers of each stage
+    assert "hardware FLOP utilisation" not in plain.metrics
+
+
+def test_a_job_notes_its_peak_of_memory_its_slowest_rank_and_what_flops_are():
+    even, slow = run(), run(set={"program.straggler_slowdown": 2.0, "program.stragglers": 1})
+    (told,) = (note for note in even.notes if note.startswith("most memory: "))
+    stage = max((0, 1), key=lambda one: even.metrics[f"memory of stage {one}"].value)
+    assert f"on stage {stage}, " in told
+    assert "weights " in told
+    assert "312.0 TFLOP/s, the dense bf16 peak of a100" in " ".join(even.notes)
+    (told,) = (note for note in slow.notes if note.startswith("slowest: "))
+    assert told.startswith("slowest: rank 7 (")
 
 
 def test_a_file_says_the_same_as_a_call():
