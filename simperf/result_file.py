@@ -89,6 +89,13 @@ class _RankClass(JsonTable):
     streams: Annotated[
         tuple[tuple[Text, Text], ...], Field(description="stream, and the dimension along which it communicates")
     ] = ()
+    numbers: Annotated[
+        tuple[Annotated[int, Field(strict=True, ge=0)], ...], Field(description="of the members, as ranks")
+    ] = ()
+    mesh: Annotated[
+        tuple[tuple[Text, Annotated[int, Field(strict=True, ge=1)]], ...],
+        Field(description="dimension of the layout and its size, that of neighbouring ranks first"),
+    ] = ()
 
 
 class ResultFile(JsonTable):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple
 
@@ -276,13 +276,19 @@ class Result:
         pages = report_module("html")
         pages.save_page(pages.result_report(self, machine=pages.machine_of(self)), path)
 
-    def trace(self, path: str | os.PathLike[str]) -> None:
+    def trace(self, path: str | os.PathLike[str], *, ranks: Sequence[int] | None = None) -> None:
         """Write the timeline for https://ui.perfetto.dev and chrome://tracing, gzipped if the name ends in ``.gz``.
+
+        Parameters
+        ----------
+        path : str or path-like
+        ranks : sequence of int, optional
+            Ranks that are shown, and nothing else. One that was not simulated is shown by that of its class which was.
 
         Raises
         ------
         InputError
-            The run was not recorded; the name does not end in ``.json`` or ``.json.gz``.
+            The run was not recorded; the name does not end in ``.json`` or ``.json.gz``; there are no such ranks.
         """
         from simperf.outputs import DATA, check_name, report_module
 
@@ -290,7 +296,7 @@ class Result:
         if not self.spans:
             message = f"{self.name}: there is no timeline to write"
             raise InputError(Problem(message, expected="a run whose timeline was recorded (record=True)"))
-        report_module("trace").save_trace(self, path)
+        report_module("trace").save_trace(self, path, ranks=ranks)
 
     def to_pandas(self, table: str = "numbers") -> Any:
         """A table of the result as a `pandas.DataFrame`, which the extra ``tables`` brings.

@@ -28,13 +28,17 @@ class RankClass(NamedTuple):
 
     `members` are their devices; `dimension` is that of the layout along which they communicate (``"dp"``, ``"tp"``,
     ...), empty if it is not known; `stage` that of their pipeline, 0 without one; `streams` are pairs of a stream and
-    the dimension along which it communicates, where they have several.
+    the dimension along which it communicates, where they have several. `numbers` are the members' numbers as ranks, and
+    `mesh` has the dimensions of the layout with their sizes, that of neighbouring ranks first; empty where there are
+    none.
     """
 
     members: tuple[str, ...]
     dimension: str = ""
     stage: int = 0
     streams: tuple[tuple[str, str], ...] = ()
+    numbers: tuple[int, ...] = ()
+    mesh: tuple[tuple[str, int], ...] = ()
 
 
 class TimeUse(NamedTuple):

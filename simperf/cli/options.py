@@ -17,6 +17,7 @@ __all__ = [
     "Seed",
     "Set",
     "Trace",
+    "TraceRanks",
     "forced",
     "refuse_alone",
     "renamed",
@@ -42,6 +43,12 @@ Seed = Annotated[
 Trace = Annotated[
     Path | None,
     typer.Option("--trace", metavar="FILE", help="Write the timeline for ui.perfetto.dev: .json or .json.gz."),
+]
+TraceRanks = Annotated[
+    str,
+    typer.Option(
+        "--trace-ranks", metavar="RANKS", help="Ranks that --trace shows, and nothing else, as in 0,8,17 or 0-3."
+    ),
 ]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw a picture: .png, .svg or .pdf.")]
 Report = Annotated[

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,10 @@ from simperf.cli.terminal import note
 if TYPE_CHECKING:
     from simperf.results import Result
 
-__all__ = ["verify_outputs", "write_outputs"]
+__all__ = ["read_ranks", "verify_outputs", "write_outputs"]
+
+#: ranks that a trace shows by their numbers, at most
+MOST_RANKS = 1024
 
 _ANY = (("",), "", "")
 _PROFILE = ((".toml",), "the file's name does not say TOML", "FILE.toml")
@@ -85,10 +89,37 @@ def verify_outputs(
         raise InputError(problems)
 
 
+def read_ranks(text: str) -> tuple[int, ...] | None:
+    """Ranks by their numbers, from a text such as ``"0,8,17"`` or ``"0-3,16"``; None if there is none.
+
+    Raises
+    ------
+    InputError
+        The text names no ranks, or more than `MOST_RANKS`.
+    """
+    if not text:
+        return None
+    from simperf.errors import InputError, Problem
+
+    expected = "numbers and ranges of them, such as 0,8,17 or 0-3"
+    found: list[int] = []
+    for part in text.split(","):
+        first, several, last = part.partition("-")
+        ends = [one.strip() for one in (first, last if several else first)]
+        if not all(one.isascii() and one.isdigit() and len(one) <= 9 for one in ends) or int(ends[0]) > int(ends[1]):
+            raise InputError(Problem("no ranks", file="--trace-ranks", value=repr(part), expected=expected))
+        if len(found) + int(ends[1]) - int(ends[0]) >= MOST_RANKS:
+            message = f"more than {MOST_RANKS} ranks"
+            raise InputError(Problem(message, file="--trace-ranks", value=repr(part), expected=f"{MOST_RANKS} at most"))
+        found += range(int(ends[0]), int(ends[1]) + 1)
+    return tuple(found)
+
+
 def write_outputs(
     result: Result,
     *,
     trace: Path | None = None,
+    ranks: Sequence[int] | None = None,
     plot: Path | None = None,
     kind: str = "overview",
     save: Path | None = None,
@@ -98,9 +129,16 @@ def write_outputs(
         result.save(save)
         note(f"wrote {save}: `simperf show {save}` prints it")
     if trace is not None:
+        from simperf.errors import InputError
         from simperf.report.trace import save_trace
 
-        save_trace(result, trace)
+        try:
+            save_trace(result, trace, ranks=ranks)
+        except InputError as error:
+            named = [
+                replace(one, file="--trace-ranks", key="") if one.key == "ranks" else one for one in error.problems
+            ]
+            raise InputError(named) from None
         note(f"wrote {trace}: open it at https://ui.perfetto.dev")
     if plot is not None:
         from simperf.report.plots import plot as draw

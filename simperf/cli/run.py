@@ -18,6 +18,7 @@ from simperf.cli.options import (
     Seed,
     Set,
     Trace,
+    TraceRanks,
     forced,
     refuse_alone,
 )
@@ -43,6 +44,7 @@ def run(
     ] = "",
     output: Format = "table",
     trace: Trace = None,
+    trace_ranks: TraceRanks = "",
     plot: Plot = None,
     kind: Kind = "overview",
     save: Annotated[
@@ -54,16 +56,16 @@ def run(
     seed: Seed = None,
 ) -> int:
     """Run one scenario: its time, where it goes, what limits it, and whether it is what the file expects."""
-    from simperf.cli.outputs import verify_outputs, write_outputs
+    from simperf.cli.outputs import read_ranks, verify_outputs, write_outputs
     from simperf.cli.terminal import note, note_code, play, typed
     from simperf.errors import SimperfError
     from simperf.report.tables import format_result
     from simperf.scenario import check_error, check_expectations, load_scenario
     from simperf.scenario.load import pick_variant
 
-    refuse_alone(context, {"engine": "samples", "pace": "live"})
+    refuse_alone(context, {"engine": "samples", "pace": "live", "trace_ranks": "trace"})
     verify_outputs(trace=trace, plot=plot, save=save, kind=kind, report=report)
-    seconds = _pace(pace)
+    seconds, ranks = _pace(pace), read_ranks(trace_ranks)
     note_code(file, changes or ())
     scenario = load_scenario(file, forced(changes, force), seed=seed)
     if variant:
@@ -81,7 +83,7 @@ def run(
         play_back(result, seconds)
     checks = check_expectations(scenario, result)
     typer.echo(format_result(result, output, checks=checks))
-    write_outputs(result, trace=trace, plot=plot, kind=kind, save=save)
+    write_outputs(result, trace=trace, ranks=ranks, plot=plot, kind=kind, save=save)
     if report is not None:
         from simperf.report.html import result_report, save_page
         from simperf.study.scaling import fewer

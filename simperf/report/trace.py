@@ -9,6 +9,7 @@ Format: N. Duca and D. Sinclair, "Trace Event Format" (2016), as Perfetto's trac
   its cause at once, its end that of its effect.
 - A thread ``receive`` of each node has the moments at which bytes have arrived there; a thread ``python launches``
   those at which the thread ``python`` launched what takes it no time.
+- Each rank of a layout is a process, named by its coordinates.
 
 What a viewer could not show is left out and counted in ``otherData``.
 """
@@ -18,7 +19,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -26,6 +27,7 @@ from simperf.engine.tracks import split_track
 from simperf.files import write_packed
 from simperf.report.flows import FlowArrow, Spot, arrivals, launches
 from simperf.report.lanes import TimelineRow, natural, ordered, rows
+from simperf.report.rank_rows import ShownRows, show_ranks
 from simperf.results import Result
 
 __all__ = ["save_trace", "trace_bytes"]
@@ -41,16 +43,28 @@ _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=
 _text = lru_cache(maxsize=65536)(_encode)
 
 
-def trace_bytes(result: Result) -> bytes:
-    """The trace as JSON, one event a line; the same result gives the same bytes."""
+def trace_bytes(result: Result, *, ranks: Sequence[int] | None = None) -> bytes:
+    """The trace as JSON, one event a line; the same result gives the same bytes.
+
+    Parameters
+    ----------
+    result : Result
+    ranks : sequence of int, optional
+        Ranks that are shown, and nothing else (`simperf.report.rank_rows`).
+
+    Raises
+    ------
+    InputError
+        There are no such ranks.
+    """
     layout = rows(result)
     received, sends = arrivals(layout)
     launched, flows = launches(result, layout)
-    flows += sends
-    layout = ordered([*layout, *received, *launched])
+    shown = show_ranks(result, ordered([*layout, *received, *launched]), [*flows, *sends], ranks)
+    layout, flows = shown.rows, shown.flows
     owners = list(dict.fromkeys(row.owner for row in layout))
     counted = {_counter_place(track, name, result)[0] for track, name in {sample[:2] for sample in result.samples}}
-    owners += sorted(counted - set(owners), key=natural)
+    owners += sorted({one for owner in counted for one in shown.processes(owner)} - set(owners), key=natural)
     processes = {name: index for index, name in enumerate(owners, 1)}
     places = {id(row): f'"pid":{processes[row.owner]},"tid":{index}' for index, row in enumerate(layout, 1)}
     hidden = _hidden(layout)
@@ -59,7 +73,7 @@ def trace_bytes(result: Result) -> bytes:
     for row in layout:
         timed += _spans(row, places[id(row)], hidden, leave, reach)
     timed += late
-    timed += _counters(result, processes)
+    timed += _counters(result, processes, shown)
     timed.sort(key=lambda entry: entry[:2])  # stable: each thread's own order within a nanosecond stays
     other = {
         "name": result.name,
@@ -74,15 +88,15 @@ def trace_bytes(result: Result) -> bytes:
     return text.encode()
 
 
-def save_trace(result: Result, path: str | os.PathLike[str]) -> None:
+def save_trace(result: Result, path: str | os.PathLike[str], *, ranks: Sequence[int] | None = None) -> None:
     """Write the trace to `path`, gzipped if it ends in ``.gz``; whole or not at all.
 
     Raises
     ------
     InputError
-        The file cannot be written.
+        The file cannot be written, or there are no such `ranks`.
     """
-    write_packed(path, trace_bytes(result))
+    write_packed(path, trace_bytes(result, ranks=ranks))
 
 
 def _grid(time: float) -> int:
@@ -183,12 +197,12 @@ def _counter_place(track: str, name: str, result: Result) -> tuple[str, str, str
     return owner, f"{lane} {name}".strip(), unit
 
 
-def _counters(result: Result, processes: Mapping[str, int]) -> Iterator[Timed]:
-    """Every sample; for links of known capacity also the share of it that is used."""
+def _counters(result: Result, processes: Mapping[str, int], shown: ShownRows) -> Iterator[Timed]:
+    """Every sample that is shown; for links of known capacity also the share of it that is used."""
     capacity = {name: use.capacity for name, use in result.resources.items() if use.kind == "link"}
     rates: dict[str, float] = {}
     shares: dict[tuple[int, str], tuple[str, float]] = {}
-    known: dict[tuple[str, str], tuple[str, str, str]] = {}
+    known: dict[tuple[str, str], tuple[list[tuple[str, str]], str]] = {}
 
     def event(grid: int, what: str, unit: str, value: float) -> Timed:
         return grid, _REACH, f'{{"ph":"C",{what},{_stamp(grid)},"args":{{"{unit}":{value!r}}}}}'
@@ -198,17 +212,18 @@ def _counters(result: Result, processes: Mapping[str, int]) -> Iterator[Timed]:
             continue
         if (track, name) not in known:
             owner, label, unit = _counter_place(track, name, result)
-            pid = f'"pid":{processes[owner]}'
-            known[track, name] = f'"name":{_text(label)},{pid}', unit, pid
-        what, unit, pid = known[track, name]
+            pids = [f'"pid":{processes[one]}' for one in shown.processes(owner)]
+            known[track, name] = [(f'"name":{_text(label)},{pid}', pid) for pid in pids], unit
+        places, unit = known[track, name]
         grid = _grid(time)
-        yield event(grid, what, unit, value)
+        for what, _ in places:
+            yield event(grid, what, unit, value)
         link = track if name == "capacity" else name.removeprefix("rate ") if name.startswith("rate ") else ""
-        if not link:
+        if not link or not places:
             continue
         (capacity if name == "capacity" else rates)[link] = value
         limit, rate = capacity.get(link, math.inf), rates.get(link)
         if rate is not None and math.isfinite(limit):  # rate and capacity may change together: the last values hold
-            shares[grid, link] = pid, 100 * rate / limit if limit > 0 else 0.0
+            shares[grid, link] = places[0][1], 100 * rate / limit if limit > 0 else 0.0
     for (grid, link), (pid, share) in shares.items():
         yield event(grid, f'"name":{_text(f"utilisation {link}")},{pid}', "%", share)

@@ -60,7 +60,9 @@ def make_replicas(
     """
     replicas, apart = _replicas(m, nodes, steps, exact=exact)
     for one in replicas:
-        m.ranks[one.device.name] = RankClass(tuple(nodes[rank] for rank in one.members), dimension)
+        m.ranks[one.device.name] = RankClass(
+            tuple(nodes[rank] for rank in one.members), dimension, numbers=tuple(one.members)
+        )
     return replicas, apart
 
 

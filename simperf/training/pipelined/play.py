@@ -122,7 +122,7 @@ class Pipeline:
                 m.groups["pipeline", colour, edge] = made[colour, edge]
             return made[colour, edge]
 
-        found, works = [], [work.at(place) for place in range(1 + len(work.others))]
+        grid, found, works = self.layout.mesh, [], [work.at(place) for place in range(1 + len(work.others))]
         for rank, colour in first.items():
             device, stage = devices[colour], self.stage(rank)
             own: dict[Key | Boundary, ProcessGroup] = {
@@ -134,7 +134,10 @@ class Pipeline:
                 if stage in (here, there)
             }
             like = tuple(self.nodes[one] for one in members[colour])
-            m.ranks[device.name] = RankClass(like, stage=stage, streams=dimensions_of_streams(own))
+            mesh, numbers = tuple(zip(grid.dimensions, grid.sizes, strict=True)), tuple(members[colour])
+            m.ranks[device.name] = RankClass(
+                like, stage=stage, streams=dimensions_of_streams(own), numbers=numbers, mesh=mesh
+            )
             kernel, speed = partial(self._kernel, m, device, self.speed(rank)), self.speed(rank)
             mine = works[self.place(rank)]
             given = (rank, device, stage, mine, own, buckets[stage], self.pacing, kernel, speed, steps)
