@@ -97,9 +97,10 @@ def _again(model: Transformer, pipeline: Pipeline, strategy: Strategy) -> float:
 def _convention(process: StageProcess, precision: str, peak: float) -> str:
     """What model FLOPs count, and of which peak their share is told."""
     told, matrix = format_quantity(peak, "FLOP/s"), training_precision(precision).matrix
+    name = getattr(process.device.part, "name", process.device.name)
     return (
         f"model FLOP: 6 for each weight of a matrix and token, and attention without its causal mask; "
-        f"utilisation is of {told}, the dense {matrix} peak of {process.device.part.name}"
+        f"utilisation is of {told}, the dense {matrix} peak of {name}"
     )
 
 
