@@ -237,6 +237,9 @@ def _table(file: TomlFile, key: str, problems: list[Problem]) -> dict[str, Any]:
     for name, value in found.items():
         if not isinstance(value, str | int | float):
             problems.append(file.problem((key, name), "a text, a number, true or false is expected", value=value))
+        elif not isinstance(value, str | bool) and not 0 <= value <= _HUGE:
+            message = f"a number from 0 to {_HUGE:g} is expected"
+            problems.append(file.problem((key, name), message, value=value))
     return dict(found)
 
 

@@ -119,7 +119,7 @@ def slowed(
     checks = (
         (keys[0], share, 0.0 <= share <= 1.0, "a share from 0 (down) to 1 is expected"),
         (keys[1], end, lasts or share != 0.0, "a link that is down for ever never delivers: give a time"),
-        (keys[1], end, not lasts or end > start, f"it ends after it begins at {start:g} s"),
+        (keys[1], end, not lasts or end > start, f"an end after {start:g} s, when it begins, is expected"),
     )
     problems = [Problem(words, key=key, value=f"{value:g}") for key, value, right, words in checks if not right]
     if problems:

@@ -132,3 +132,15 @@ def test_the_only_server_is_lost(here, told):
 def test_names_with_characters_that_are_not_printed():
     err = "error: a\\rb: a model is a .json, .json.gz or .toml file\n    expected: model.json\n"
     assert unhelpful(err, [], ["nowhere.py:Net", "--output", "a\rb"]) == ("", "")
+
+
+@pytest.mark.parametrize(("table", "value"), [("made", -2), ("machine", 1e300)])
+def test_conditions_of_a_recording_that_cannot_be(here, told, table, value):
+    data = sources.sources()["recording"][0].tree()
+    (here / "d.json").write_text(json.dumps({**data, table: {**data[table], "threads": value}}))
+    assert f"{table}.threads: a number from 0 to 1e+18 is expected" in told("calibrate", "fit", "d.json")
+
+
+def test_a_link_that_is_slow_until_it_begins_to_be(told):
+    times = ["--set", "program.slow_from=2 s", "--set", "program.slow_until=1 s"]
+    assert "an end after 2 s" in told("run", "training/slow-link", "--set", "program.slow_link=gpu3>hub", *times)

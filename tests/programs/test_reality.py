@@ -130,7 +130,7 @@ def test_e7_all_that_cannot_be_is_told_at_once(play):
 def test_a_link_that_never_comes_back(play):
     with pytest.raises(InputError, match="until: a link that is down for ever"):
         play("book-4gpu", "link-flaps")
-    with pytest.raises(InputError, match=r"until: it ends after it begins at 2 s \(read: 1\)"):
+    with pytest.raises(InputError, match=r"until: an end after 2 s, when it begins, is expected \(read: 1\)"):
         play("book-4gpu", "link-flaps", at=2.0, until=1.0)
     with pytest.raises(InputError, match="share: a share from 0"):
         play("book-4gpu", "link-flaps", share=1.5, until=1.0)

@@ -124,7 +124,7 @@ def test_a_server_that_cannot_be_reached_for_a_while(star, with_servers):
     ("given", "words"),
     [
         (("hub>cpu0", 0.0, 1.0, 0.0), "slow_until: a link that is down for ever"),
-        (("hub>cpu0", 0.5, 2.0, 1.0), "slow_until: it ends after it begins at 2 s"),
+        (("hub>cpu0", 0.5, 2.0, 1.0), "slow_until: an end after 2 s, when it begins, is expected"),
         (("hub>cpu0", 1.5, 0.0, 0.0), "slow_share: a share from 0"),
     ],
 )
