@@ -191,7 +191,8 @@ def stage_memory(
     Parameters
     ----------
     passes : iterable of (str, int, int)
-        Kind, micro-batch and chunk in the stage's order, as `simperf.schedules.Schedule.stages` has them.
+        Kind, micro-batch and chunk in the stage's order, as `simperf.schedules.Schedule.stages` has them; of kind
+        ``"BW"`` a backward pass with its gradients of weights, where others are split.
     chunks : sequence of ChunkMemory
         By number.
     resident : mapping of str to float
@@ -213,16 +214,16 @@ def stage_memory(
     """
     order = [(kind, microbatch, chunk) for kind, microbatch, chunk in passes]
     split = any(kind == "W" for kind, _, _ in order)
-    last = "W" if split else "B"
-    tops = [[_tops(one, split=split, fresh=fresh) for fresh in (False, True)] for one in chunks]
+    tops = [[_tops(one, fresh=fresh) for fresh in (False, True)] for one in chunks]
     base, kept, sent, made = dict(resident), 0.0, 0.0, set[int]()
     fixed = sum(base.values())
     moments = []
     keeps, stays, of_chunks = zip(*((one.kept, one.stays, one.gradient) for one in chunks), strict=True)
-    for kind, microbatch, number in order:
+    for told, microbatch, number in order:
+        kind = "BW" if told == "B" and not split else told
         chunk, top = chunks[number], tops[number][number not in made][kind]
-        before = kept - {"F": 0.0, "B": keeps[number], "W": stays[number]}[kind]  # without what its own chunk keeps
-        messages = sent + (chunk.sends if kind == "B" else 0.0)
+        before = kept - {"F": 0.0, "W": stays[number]}.get(kind, keeps[number])  # without what its own chunk keeps
+        messages = sent + (chunk.sends if kind in ("B", "BW") else 0.0)
         gradients = top.gradients + sum(of_chunks[one] for one in made)
         held = _held(
             base,
@@ -234,12 +235,12 @@ def stage_memory(
                 *top.beside,
             ),
         )
-        kept = before + {"F": keeps[number], "B": stays[number] if split else 0.0, "W": 0.0}[kind]
-        if kind == last:
+        kept = before + {"F": keeps[number], "B": stays[number]}.get(kind, 0.0)
+        if kind in ("W", "BW"):
             made.add(number)
-        if kind == "B":
+        if kind in ("B", "BW"):
             sent = chunk.returns
-        name = f"{kind}{microbatch}" + (f".{number}" if number else "")
+        name = f"{kind[0]}{microbatch}" + (f".{number}" if number else "")
         after = fixed + kept + sent + sum(of_chunks[one] for one in made)
         moments.append(Moment(name, top.layer, held, after))
     gradients = sum(of_chunks)
@@ -268,9 +269,10 @@ def _held(resident: BytesByKind, moving: Beside) -> BytesByKind:
     return held
 
 
-def _tops(chunk: ChunkMemory, *, split: bool, fresh: bool) -> dict[str, _Top]:
+def _tops(chunk: ChunkMemory, *, fresh: bool) -> dict[str, _Top]:
     """Where each kind of pass over a chunk needs most; `fresh`: no backward pass has made gradients yet."""
-    below, place, forward, backward, weights = 0.0, 0, [], [], []
+    below, place = 0.0, 0
+    forward, whole, inputs, weights = list[_Top](), list[_Top](), list[_Top](), list[_Top]()
     left, rest = 0.0, chunk.stays  # for the gradients of weights: of layers up to this one, and of those behind it
     above = chunk.gradient
     for one, count in _ends_of_runs(chunk.layers):
@@ -283,12 +285,11 @@ def _tops(chunk: ChunkMemory, *, split: bool, fresh: bool) -> dict[str, _Top]:
         forward.append(_Top(one.name, below, one.forward, 0.0, one.forward_beside))
         # the gradient that comes into the last layer is the message, which is counted as such
         message = chunk.sends if place == len(chunk.layers) else 0.0
-        inside, stay = (one.inputs, rest) if split else (one.backward, 0.0)
-        temporary = max(0.0, inside - message)
-        backward.append(_Top(one.name, below + stay, temporary, 0.0 if split else made, one.backward_beside))
+        whole.append(_Top(one.name, below, max(0.0, one.backward - message), made, one.backward_beside))
+        inputs.append(_Top(one.name, below + rest, max(0.0, one.inputs - message), 0.0, one.backward_beside))
         weights.append(_Top(one.name, left, one.weights, made, one.backward_beside))
     out = _Top("", chunk.kept, chunk.sends)  # the message, made and not yet sent
-    return {"F": _most([*forward, out]), "B": _most(backward[::-1]), "W": _most(weights[::-1])}
+    return {"F": _most([*forward, out]), "B": _most(inputs[::-1]), "W": _most(weights[::-1]), "BW": _most(whole[::-1])}
 
 
 def _ends_of_runs(layers: Sequence[LayerMemory]) -> Iterator[tuple[LayerMemory, int]]:

@@ -31,18 +31,23 @@ def problems_of(plan: Schedule) -> list[str]:
 
 
 def order_of(plan: Schedule) -> list[tuple[int, Pass]]:
-    """Stages and passes in an order in which all can be done; fewer than there are if some wait forever."""
+    """Stages and passes in an order in which all can be done; fewer than there are if some wait forever.
+
+    Passes that are done beside each other wait for all that any of them needs.
+    """
+    waiting = [list(plan.turns(stage)) for stage in range(len(plan.stages))]
     place = [0] * len(plan.stages)
     done: dict[tuple[int, Pass], None] = {}
     moved = True
     while moved:
         moved = False
-        for stage, passes in enumerate(plan.stages):
-            while place[stage] < len(passes):
-                one = passes[place[stage]]
-                if any(need not in done for need in plan.needs(stage, one)):
+        for stage, turns in enumerate(waiting):
+            while place[stage] < len(turns):
+                turn = turns[place[stage]]
+                own = {(stage, one) for one in turn}
+                if any(need not in done and need not in own for one in turn for need in plan.needs(stage, one)):
                     break
-                done[stage, one] = None
+                done.update(dict.fromkeys((stage, one) for one in turn))
                 place[stage] += 1
                 moved = True
     return list(done)
@@ -76,6 +81,14 @@ def _places(plan: Schedule) -> list[str]:
     ]
     if plan.second and len(plan.second) != len(plan.path):
         problems.append(f"the second copy of the model has {len(plan.second)} parts, the first {len(plan.path)}")
+    if plan.beside and len(plan.beside) != count:
+        problems.append(f"has pairs of passes of {len(plan.beside)} stages, and there are {count}")
+    for stage, (passes, pairs) in enumerate(zip(plan.stages, plan.beside, strict=False)):
+        problems += [
+            f"stage {stage} does no forward pass with a backward pass behind it at place {place}"
+            for place in sorted(pairs)
+            if not 0 <= place < len(passes) - 1 or (passes[place].kind, passes[place + 1].kind) != ("F", "B")
+        ]
     if len(plan.in_flight) != count:
         problems.append(f"claims activations in flight of {len(plan.in_flight)} stages, and there are {count}")
     return problems

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
@@ -56,6 +57,9 @@ class Schedule:
     second : tuple of (int, int), optional
         Stage and chunk of each part of a second copy of the model, which the last half of the micro-batches go through
         instead: the copies' parts are on different chunks.
+    beside : tuple of frozenset of int, optional
+        Of each stage, places in its order of forward passes that are done beside the backward pass behind: each hides
+        the other's communication. Gradients of weights that follow at once are part of that backward pass.
 
     Examples
     --------
@@ -70,6 +74,7 @@ class Schedule:
     path: tuple[tuple[int, int], ...]
     in_flight: tuple[int, ...]
     second: tuple[tuple[int, int], ...] = ()
+    beside: tuple[frozenset[int], ...] = ()
 
     @property
     def chunks(self) -> int:
@@ -88,6 +93,27 @@ class Schedule:
     def split(self) -> bool:
         """Whether gradients of weights are passes of their own."""
         return any(one.kind == "W" for passes in self.stages for one in passes)
+
+    @property
+    def copies(self) -> int:
+        """Copies of the model on the stages together."""
+        return len(self.paths)
+
+    def turns(self, stage: int) -> Iterator[tuple[Pass, ...]]:
+        """Passes of a stage in order, those together that are done beside each other.
+
+        One pass, or a forward and a backward one, with the gradients of weights of the latter if they follow at once.
+        """
+        passes = self.stages[stage]
+        pairs = self.beside[stage] if self.beside else frozenset()
+        place = 0
+        while place < len(passes):
+            count = 1
+            if place in pairs:
+                behind = passes[place + 2] if place + 2 < len(passes) else None
+                count = 3 if behind == passes[place + 1]._replace(kind="W") else 2
+            yield passes[place : place + count]
+            place += count
 
     def needs(self, stage: int, one: Pass) -> tuple[tuple[int, Pass], ...]:
         """Stage and pass of all that a pass needs, beside the pass before it on its stage."""

@@ -100,6 +100,13 @@ def test_dualpipe_by_its_paper(half, more):
     assert plan.in_flight == (stages + 1,) * stages
     assert 0 <= bubble(plan, F=1, B=1, W=1) <= (half - 1) * (3 + 2 - 3)
     assert bubble(plan, F=1, B=1, W=1) < 3 * (stages - 1), "less than 1F1B"
+    for stage in range(stages):
+        edge = min(stage, stages - 1 - stage)
+        inner = half - 1 - edge
+        pairs = [turn for turn in plan.turns(stage) if len(turn) > 1]
+        assert len(pairs) == batches - 2 * stages + 2 * (edge + 1) + inner - (not inner), "as in DeepSeek's order"
+        assert all([one.kind for one in turn] == ["F", "B", "W"] for turn in pairs)
+        assert all(turn[0].chunk != turn[1].chunk for turn in pairs), "of both directions"
     directions = [[stage for stage, _ in path] for path, _ in plan.paths]
     assert directions == [list(range(stages)), list(reversed(range(stages)))]
 
@@ -141,6 +148,14 @@ def test_what_is_wrong_is_said():
     assert "is 2 parts" in broken(lambda plan: {"second": ((1, 0), (0, 0))})[0]
     assert "has 1 parts, the first 2" in broken(lambda plan: {"second": ((1, 1),)})[0]
     assert broken(lambda plan: {"second": ((1, 1), (0, 1))})[0] == "stage 0 never does B1.1"
+    assert "pairs of passes of 1 stages" in broken(lambda plan: {"beside": (frozenset(),)})[0]
+    at_a_backward = broken(lambda plan: {"beside": (frozenset({2, 9}), frozenset())})
+    assert at_a_backward == [
+        f"stage 0 does no forward pass with a backward pass behind it at place {place}" for place in (2, 9)
+    ]
+    one = make_schedule("1f1b", stages=2, microbatches=1)
+    (together,) = problems_of(replace(one, beside=(frozenset({0}), frozenset())))
+    assert together.startswith("4 passes wait forever: "), "both wait for what either needs"
     with pytest.raises(AssertionError, match="keeps activations"):
         check_schedule(replace(make_schedule("gpipe", stages=2, microbatches=2), in_flight=(1, 1)))
 

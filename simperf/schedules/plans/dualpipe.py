@@ -16,6 +16,7 @@ class _Stage:
 
     def __init__(self, near: int, first: tuple[int, int]) -> None:
         self.passes: list[Pass] = []
+        self.beside: list[int] = []
         self._chunks = (near, 1 - near)
         self._next = {kind: [count(first[chunk]) for chunk in self._chunks] for kind in ("F", "B")}
         self._weights: list[Pass] = []
@@ -31,6 +32,12 @@ class _Stage:
         if whole:
             self.passes.append(self._weights.pop())
 
+    def both(self, forward: int, backward: int) -> None:
+        """Forward of one side beside backward of the other."""
+        self.beside.append(len(self.passes))
+        self.forward(forward)
+        self.backward(backward)
+
     def weights(self) -> None:
         """The oldest gradients of weights that are left."""
         self.passes.append(self._weights.pop(0))
@@ -44,9 +51,11 @@ class _Stage:
 def dualpipe(stages: int, microbatches: int) -> Schedule:
     """Every stage has two parts of the model, one for each direction; forward and backward passes come in pairs.
 
-    A stage keeps the activations of p + 1 micro-batches at most, and twice the weights of other schedules. With T_FB
-    the time of a pair, T_B of a backward pass with and T_W of the gradients of weights, the bubble is
-    (p / 2 - 1) (T_FB + T_B - 3 T_W) where the two passes of a pair end together, and less where they do not.
+    The passes of a pair hide each other's communication, but for the first pair of the two stages in the middle (the
+    order of deepseek-ai/DualPipe, dualpipe/dualpipe.py). A stage keeps the activations of p + 1 micro-batches at most,
+    and twice the weights of other schedules. With T_FB the time of a pair, T_B of a backward pass with and T_W of the
+    gradients of weights, the bubble is (p / 2 - 1) (T_FB + T_B - 3 T_W) where the two passes of a pair end together,
+    and less where they do not.
 
     Raises
     ------
@@ -66,7 +75,7 @@ def dualpipe(stages: int, microbatches: int) -> Schedule:
     if problems:
         raise InputError(problems)
     half, middle = microbatches // 2, stages // 2
-    plans = []
+    plans, pairs = [], []
     for number in range(stages):
         edge = min(number, stages - 1 - number)
         inner = middle - edge - 1
@@ -80,15 +89,16 @@ def dualpipe(stages: int, microbatches: int) -> Schedule:
             one.backward(1, whole=False)
             one.weights()
             one.forward(1)
-        for _ in range(half - stages + edge + 1):
-            one.forward(0)
-            one.backward(1)
-            one.forward(1)
-            one.backward(0)
+        for turn in range(half - stages + edge + 1):
+            if turn or inner:
+                one.both(0, 1)
+            else:
+                one.forward(0)
+                one.backward(1)
+            one.both(1, 0)
         for _ in range(inner):
             one.backward(1)
-            one.forward(1)
-            one.backward(0)
+            one.both(1, 0)
         for index in range(edge + 1):
             one.backward(1, whole=2 * index < edge + 1)
             one.backward(0, whole=2 * index + 1 < edge + 1)
@@ -97,6 +107,7 @@ def dualpipe(stages: int, microbatches: int) -> Schedule:
             one.backward(0, whole=False)
         one.rest()
         plans.append(tuple(one.passes))
+        pairs.append(frozenset(one.beside))
     down = tuple((number, 0) for number in range(stages))
     up = tuple((number, 1) for number in reversed(range(stages)))
-    return Schedule("dualpipe", microbatches, tuple(plans), down, (stages + 1,) * stages, up)
+    return Schedule("dualpipe", microbatches, tuple(plans), down, (stages + 1,) * stages, up, tuple(pairs))

@@ -103,10 +103,11 @@ def close_layers(
 
 def passes(process: StageProcess) -> Generator[tuple[tuple[Item, ...], str], None, None]:
     """Items of all passes over layers of a process that has any, each with what it is within."""
-    split, done = process.work.plan.split, set[int]()
+    split, beside, done = process.work.plan.split, bool(process.work.plan.beside), set[int]()
     for chunk in process.work.chunks(process.stage):
         for layer in process.work.layers(process.stage, chunk):
-            backward = (layer.input_gradients, layer.weight_gradients) if split else (layer.backward,)
+            parts = (layer.input_gradients, layer.weight_gradients) if split else ()
+            backward = parts if split and not beside else (*parts, layer.backward)
             for items, within in ((layer.forward, "forward"), *((each, "backward") for each in backward)):
                 if items and id(items) not in done:
                     done.add(id(items))

@@ -101,6 +101,7 @@ def communicators(
         Whether data-parallel ranks update a part of the weights each.
     """
     mesh, shards, found = layout.mesh, layout.sharding_mesh, list[Joined]()
+    holders = [work.holders(stage) for stage in range(work.stages)]
 
     def add(
         key: Place,
@@ -111,6 +112,15 @@ def communicators(
     ) -> None:
         if len(ranks) > 1 and (done := tuple(dict.fromkeys(payloads))):
             found.append(Joined(key, Communicator(dimension, ranks, done, rows)))
+
+    def of_copies(groups: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        """Groups of ranks, those of stages that have copies of the same parts together."""
+        joined: dict[tuple[int, ...], list[int]] = {}
+        for ranks in groups:
+            at = mesh.coordinates(ranks[0])
+            key = tuple((at | {"pp": holders[at["pp"]][0]}).values())
+            joined.setdefault(key, []).extend(ranks)
+        return [tuple(sorted(ranks)) for ranks in joined.values()]
 
     payloads: dict[tuple[int, int], dict[str, dict[Payload, None]]] = {}  # by stage and place of a rank's experts
     for stage in range(work.stages):
@@ -125,12 +135,12 @@ def communicators(
             rows = work.rows if dimension == "ep" else ()
             add(dimension, dimension, ranks, payloads[stage, place].get(dimension, ()), rows)
     of_buckets = [_of_buckets(own, work.ends[stage], sharded) for stage, own in enumerate(buckets)]
-    for ranks in shards.groups("dp_shard", "cp") if sharded else mesh.groups("dp", "cp"):
+    for ranks in of_copies(shards.groups("dp_shard", "cp") if sharded else mesh.groups("dp", "cp")):
         add("dp", "dp", ranks, of_buckets[mesh.coordinates(ranks[0])["pp"]]["dp"])
-    for ranks in layout.groups("edp"):
+    for ranks in of_copies(layout.groups("edp")):
         add("edp", "edp", ranks, of_buckets[mesh.coordinates(ranks[0])["pp"]]["edp"])
     for ranks in shards.groups("dp_replicate"):
-        stage, shared = mesh.coordinates(ranks[0])["pp"], layout.dp_shard * layout.cp
+        stage, shared = mesh.coordinates(ranks[0])["pp"], layout.dp_shard * layout.cp * work.plan.copies
         nbytes = (bucket.weights * work.ends[stage].gradient / shared for bucket in buckets[stage])
         add("replicas", "dp", ranks, (Payload("all-reduce", one) for one in nbytes))
     ways = dict.fromkeys((here, there) for _, here, there in work.edges())
@@ -143,8 +153,15 @@ def communicators(
     if any(end.norm for end in work.ends):
         whole = sharded or layout.ep > 1  # ranks own different gradients everywhere, but for copies
         for ranks in shards.groups("tp", "cp", "dp_shard", "pp") if whole else mesh.groups("tp", "pp"):
-            add("norm", "norm", ranks, [Payload("all-reduce", NORM)])
+            for copy in range(1 if whole else work.plan.copies):  # each copy of the model by itself
+                own = [rank for rank in ranks if whole or _copy(mesh.coordinates(rank)["pp"], holders) == copy]
+                add("norm", "norm", tuple(own), [Payload("all-reduce", NORM)])
     return found
+
+
+def _copy(stage: int, holders: Sequence[tuple[int, ...]]) -> int:
+    """Which of the stages that have the same parts a stage is."""
+    return holders[stage].index(stage)
 
 
 def _of_buckets(buckets: Iterable[LayerBucket], end: StepEnd, sharded: bool) -> dict[str, list[Payload]]:

@@ -47,7 +47,9 @@ def divide(model: Dimensions, layout: Layout, strategy: ModelParallel, batch: in
     _refuse_scattered_experts(model, layout)
     made = _passes(model, layout, strategy, again=True)
     first = strategy.recompute_layers
-    shares = plan.path[0][0] == plan.path[-1][0]  # whether the first and the last part are on one stage
+    shares = any(
+        path[0][0] == plan.path[-1][0] for path, _ in plan.paths
+    )  # whether one stage has the first and last part
     experts = made.sizes.experts
     uneven = model.model.experts > 0 and experts.uneven
 
@@ -58,6 +60,11 @@ def divide(model: Dimensions, layout: Layout, strategy: ModelParallel, batch: in
         return _parts(own, plain, counts, first, whole=made.tied and shares)
 
     work = StepWork(plan, on(0), made.message_nbytes, (), 0.0, made.received)
+    if any(len(work.holders(stage)) != plan.copies for stage in range(work.stages)):
+        message = (
+            "stages are expected that have the same parts of all copies of the model: their gradients are added up"
+        )
+        raise InputError(Problem(message, key="schedule", value=strategy.schedule, expected="such as dualpipe"))
     ends = tuple(_end(work, stage, made, strategy, layout) for stage in range(len(plan.stages)))
     return replace(
         work,
@@ -156,10 +163,10 @@ def _plan(layout: Layout, strategy: ModelParallel, batch: int) -> Schedule:
         plan = make_schedule(strategy.schedule, stages=layout.pp, microbatches=batch // each, **chunks)
     except UnknownNameError as error:
         raise InputError(Problem(str(error), key="schedule", value=strategy.schedule)) from None
-    if plan.second:
-        message = "gradients of two copies of the model are not yet added up"
+    if plan.copies > 1 and layout.sharding == "zero-3":
+        message = f"weights of two copies of the model, as schedule {strategy.schedule} has them, are not gathered"
         raise InputError(
-            Problem(message, key="schedule", value=strategy.schedule, expected="1f1b, or another schedule")
+            Problem(message, key="layout.sharding", value=layout.sharding, expected='"zero-1" or "zero-2"')
         )
     return plan
 
@@ -209,8 +216,9 @@ def _end(work: StepWork, stage: int, made: RankPasses, strategy: ModelParallel, 
     layers = [layer for chunk in work.chunks(stage) for layer in work.layers(stage, chunk)]
     weights, experts = sum(layer.parameters for layer in layers), sum(layer.of_experts for layer in layers)
     sharded = layout.sharding != "none"
-    own = -(-(weights - experts) // (layout.dp_shard * layout.cp if sharded else 1))
-    own += -(-experts // (layout.expert_dp if sharded else 1))
+    copies = work.plan.copies
+    own = -(-(weights - experts) // (layout.dp_shard * layout.cp * copies if sharded else 1))
+    own += -(-experts // (layout.expert_dp * copies if sharded else 1))
     fully, fresh = layout.sharding == "zero-3", _reduces_each(layout, strategy)
     return StepEnd(
         begin=() if fresh else (made.clear_gradients(weights),),

@@ -162,7 +162,7 @@ class Pipeline:
         size = self.bucket if self.pacing.gradients else float("inf")
         return [
             bucket
-            for chunk in reversed(work.chunks(stage))
+            for chunk in sorted(work.chunks(stage), key=lambda one: -work.part(stage, one))
             for bucket in assign_buckets(chunk, work.layers(stage, chunk), size, work.ends[stage].gradient)
         ]
 

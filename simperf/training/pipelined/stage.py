@@ -20,6 +20,7 @@ from simperf.execution import Program, collective, irecv, isend, item, launch, s
 from simperf.execution.process_group import Communication, ProcessGroup
 from simperf.execution.thread import Launch, Verb
 from simperf.schedules import Pass
+from simperf.training.pipelined.beside import TURN, side_by_side
 from simperf.training.pipelined.closed import ClosedBlock, ClosedLayer, Sequel, in_blocks, launch_block
 from simperf.training.pipelined.communicators import INSIDE, NORM, Dimension, Key
 from simperf.training.pipelined.groups import ClassGroup
@@ -144,6 +145,7 @@ class StageProcess:
     in_turn: bool = False
     spent: StageTime = field(default_factory=StageTime)
     _split: bool = field(init=False)
+    _beside: bool = field(default=False, init=False)
     _ready: dict[tuple[int, int], list[LayerBucket]] = field(default_factory=dict, init=False)
     _inside: dict[Dimension, ClassGroup] = field(init=False)
     _closed: list[ClosedLayer] = field(default_factory=list, init=False)
@@ -161,21 +163,21 @@ class StageProcess:
 
     def program(self) -> Program:
         """The process."""
-        passes = self.work.plan.stages[self.stage]
-        last = {(one.kind, one.chunk): index for index, one in enumerate(passes)}
+        turns = list(self.work.plan.turns(self.stage))
+        kind = "W" if self._split else "B"
+        last = set({one.chunk: one for turn in turns for one in turn if one.kind == kind}.values())
         for _ in range(self.steps):
             yield from self._items(self.work.ends[self.stage].begin, "update")
-            coming = yield from self._receive(passes[0])
-            for index, one in enumerate(passes):
-                now, coming = coming, None
-                ahead = passes[index + 1] if index + 1 < len(passes) else None
-                if ahead is not None and self.pacing.messages:
+            coming = yield from self._receive(turns[0])
+            for index, turn in enumerate(turns):
+                now, coming = coming, []
+                ahead = turns[index + 1] if index + 1 < len(turns) else ()
+                if self.pacing.messages:
                     coming = yield from self._receive(ahead)
                 yield from self._await(now)
-                final = last[one.kind, one.chunk] == index and one.kind == ("W" if self._split else "B")
-                yield from self._play(one, final=final)
-                yield from self._send(one)
-                if ahead is not None and not self.pacing.messages:
+                yield from self._turn(turn, final=not last.isdisjoint(turn))
+                yield from self._send(turn)
+                if not self.pacing.messages:
                     coming = yield from self._receive(ahead)
             yield from self._end()
             yield launch(StepMark(self.device.env, self.spent), self.device)
@@ -193,8 +195,25 @@ class StageProcess:
 
     # Passes ----------------------------------------------------------------------------
 
-    def _play(self, one: Pass, *, final: bool) -> Steps:
-        """A pass over the layers of a chunk; after the `final` one gradients of a layer are ready."""
+    def _turn(self, passes: tuple[Pass, ...], *, final: bool) -> Steps:
+        """A pass, or two beside each other."""
+        if len(passes) == 1:
+            yield from self._play(passes[0], final=final)
+            return
+        both = self._play(passes[0], final=False), self._play(passes[1], final=final, whole=len(passes) > 2)
+        if not self._inside:  # neither has anything to hide
+            for each in both:
+                yield from each
+            return
+        self._beside = True
+        yield from side_by_side(*both)
+        self._beside = False
+
+    def _play(self, one: Pass, *, final: bool, whole: bool = False) -> Steps:
+        """A pass over the layers of a chunk; after the `final` one gradients of a layer are ready.
+
+        With `whole`, those of weights are part of a backward pass, where others are split.
+        """
         layers = self.work.layers(self.stage, one.chunk)
         if one.kind == "F":
             for index, layer in enumerate(layers):
@@ -205,10 +224,10 @@ class StageProcess:
             return
         for index in reversed(range(len(layers))):
             layer = layers[index]
-            whole = layer.input_gradients if self._split and one.kind == "B" else layer.backward
+            both = layer.input_gradients if self._split and not whole else layer.backward
             yield from self._before(one, index)
-            yield from self._over(layer.weight_gradients if one.kind == "W" else whole, "backward", str(one))
-            yield from self._behind(one, index, final=final)
+            yield from self._over(layer.weight_gradients if one.kind == "W" else both, "backward", str(one))
+            yield from self._behind(one._replace(kind="W") if whole else one, index, final=final)
         yield from self._flush(str(one))
 
     def _before(self, one: Pass, index: int) -> Steps:
@@ -227,7 +246,7 @@ class StageProcess:
     def _over(self, items: tuple[Item, ...], within: str, name: str) -> Steps:
         """A pass over a layer: put off until `_flush` if it is closed."""
         travelling = self.in_turn and (self._reduced or self._gathered)
-        closed = None if travelling else self.close(items, within)
+        closed = None if travelling or self._beside else self.close(items, within)
         if closed is not None:
             self._closed.append(closed)
             return
@@ -257,6 +276,8 @@ class StageProcess:
             else:
                 dimension = cast(Dimension, one.dimension)
                 work = yield from self._collective(dimension, one.name, one.nbytes)
+                if one.waits and self._beside:
+                    yield TURN
                 if one.waits:
                     yield from self._hold([work], dimension)
                 else:
@@ -286,25 +307,26 @@ class StageProcess:
 
     # Messages --------------------------------------------------------------------------
 
-    def _receive(self, one: Pass) -> Generator[Any, Any, Communication | None]:
-        message = self._message("receives", one)
-        if message is None:
-            return None
-        work: Communication = yield message
-        self.spent.watch(work, "pp")
-        return work
+    def _receive(self, passes: Iterable[Pass]) -> Generator[Any, Any, list[Communication]]:
+        found: list[Communication] = []
+        for message in (self._message("receives", one) for one in passes):
+            if message is not None:
+                work: Communication = yield message
+                self.spent.watch(work, "pp")
+                found.append(work)
+        return found
 
-    def _await(self, message: Communication | None) -> Steps:
-        if message is not None:
+    def _await(self, messages: Iterable[Communication]) -> Steps:
+        for message in messages:
             yield from self._hold([message], "pp")
             if self.pacing.synchronous:
                 yield wait(message, why="wait: message")
             yield from self._items(self.work.received, "forward")
 
-    def _send(self, one: Pass) -> Steps:
-        message = self._message("sends", one)
-        if message is not None:
-            yield message
+    def _send(self, passes: Iterable[Pass]) -> Steps:
+        for message in (self._message("sends", one) for one in passes):
+            if message is not None:
+                yield message
 
     def _message(self, way: Literal["receives", "sends"], one: Pass) -> Verb | None:
         """What is received before a pass, or sent after it; the same for each micro-batch."""

@@ -58,7 +58,8 @@ def work_memory(
         work = work.at(work.rows.index(max(work.rows)))
     found: dict[object, StageMemory] = {}
     stages = []
-    for stage, order in enumerate(work.plan.stages):
+    for stage in range(work.stages):
+        order = _order(work, stage)
         numbers = work.chunks(stage)
         own = [work.layers(stage, number) for number in numbers]
         chunks = tuple(_chunk(work, stage, number, layout, pacing) for number in numbers)
@@ -73,6 +74,16 @@ def work_memory(
             found[order, chunks] = stage_memory(order, chunks, resident, apart=apart)
         stages.append(found[order, chunks])
     return tuple(stages)
+
+
+def _order(work: StepWork, stage: int) -> tuple[tuple[str, int, int], ...]:
+    """Passes of a stage, one behind the other; of those that are done beside each other the forward pass goes first."""
+    found: list[tuple[str, int, int]] = []
+    for turn in work.plan.turns(stage):
+        found += turn[:2]
+        if len(turn) > 2:
+            found[-1] = ("BW", *found[-1][1:])
+    return tuple(found)
 
 
 def _chunk(work: StepWork, stage: int, number: int, layout: Layout, pacing: Pacing) -> ChunkMemory:
@@ -111,10 +122,13 @@ def _resident(
     weights, experts = sum(layer.parameters for layer in layers), sum(layer.of_experts for layer in layers)
     if work.units:  # the part of a rank is in fp32, and gradients come and go
         each = ParameterBytes(_SINGLE, 0.0, 0.0, _ADAM * _SINGLE)
-    shared = layout.dp_shard * layout.cp
+    copies = work.plan.copies
+    shared = layout.dp_shard * layout.cp * copies
     found = state_memory(weights - experts, each, sharding=layout.sharding, over=shared)
     if experts:
-        for kind, nbytes in state_memory(experts, each, sharding=layout.sharding, over=layout.expert_dp).items():
+        for kind, nbytes in state_memory(
+            experts, each, sharding=layout.sharding, over=copies * layout.expert_dp
+        ).items():
             found[kind] += nbytes
     if work.units and not pacing.each:  # whole, up to the last backward pass
         found["gradients"] = weights * end.gradient

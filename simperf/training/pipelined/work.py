@@ -192,6 +192,14 @@ class StepWork:
         """Chunks of a stage."""
         return sorted(chunk for at, chunk in self._places if at == stage)
 
+    def holders(self, stage: int) -> tuple[int, ...]:
+        """Stages that have the same parts of the model as a stage, itself among them."""
+        own = self._held(stage)
+        return tuple(one for one in range(self.stages) if self._held(one) == own)
+
+    def _held(self, stage: int) -> list[int]:
+        return sorted(part for (at, _), (_, part) in self._places.items() if at == stage)
+
     def at(self, place: int) -> StepWork:
         """The work of the rank of a place among those that the experts are spread over."""
         return replace(self, parts=self.others[place - 1]) if place and self.others else self

@@ -74,7 +74,7 @@ def test_sharding_sequence_parallelism_and_recomputation_need_less():
     assert all(one.peak() < job.peak() for one in less)
 
 
-@pytest.mark.parametrize("schedule", sorted(set(SCHEDULES) - {"dualpipe"}))
+@pytest.mark.parametrize("schedule", sorted(SCHEDULES))
 def test_the_peak_is_that_of_all_micro_batches(schedule):
     chunks = 2 if schedule == "interleaved" else 1
     job = divided(batch=16 * 10, schedule=schedule, chunks=chunks)

@@ -80,7 +80,7 @@ def test_every_rank_played_takes_as_long():
         ({}, {"microbatch": 3}, "6 or 12"),
         ({}, {"chunks": 2}, "interleaved"),
         ({}, {"schedule": "2f2b"}, "2f2b"),
-        ({}, {"schedule": "dualpipe"}, "two copies"),
+        ({"sharding": "zero-3"}, {"schedule": "dualpipe"}, "two copies"),
         ({}, {"stage_layers": (1, 2)}, "make 4"),
         ({}, {"stage_layers": (1, 1, 2)}, "2 numbers"),
         ({}, {"exchange": DataExchange(overlap_weights=True)}, "zero-1"),
@@ -91,6 +91,17 @@ def test_every_rank_played_takes_as_long():
 def test_what_does_not_divide_is_refused_with_what_would(layout, options, words):
     with pytest.raises(InputError, match=words):
         run(layout, **options)
+
+
+def test_a_pipeline_from_both_ends_is_played_and_told():
+    """Both stages have both ends of the model: their kernels are as many, and gradients travel without replicas."""
+    result = run({"tp": 1, "dp": 1}, schedule="dualpipe")
+    metrics = {name: one.value for name, one in result.metrics.items()}
+    assert metrics["stage 0: kernels"] == pytest.approx(metrics["stage 1: kernels"], rel=1e-9)
+    assert metrics["stage 0: exposed data"] > 0.0
+    assert metrics["memory of stage 0"] == pytest.approx(metrics["memory of stage 1"])
+    every = run({"tp": 1, "dp": 1}, schedule="dualpipe", set={"program.exact": "yes"})
+    assert every.metrics["time per step"].value == pytest.approx(metrics["time per step"], rel=1e-9)
 
 
 def test_layers_of_each_part_may_be_given():

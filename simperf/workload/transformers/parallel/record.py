@@ -9,10 +9,10 @@ from typing import Literal, NamedTuple
 from simperf.workload.op import Op
 from simperf.workload.transformers.passes import Await, CollectiveName, Item, Kept, Sync
 
-__all__ = ["PassRecord", "Split"]
+__all__ = ["PassRecord", "SplitMemory"]
 
 
-class _Event(NamedTuple):
+class _TensorEvent(NamedTuple):
     """What happens to a tensor: it is there from now on, is read for gradients of weights, or is there no longer."""
 
     kind: Literal["hold", "read", "free"]
@@ -20,7 +20,7 @@ class _Event(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class SplitMemory:
     """Memory of a backward pass in two passes, of the gradients of inputs and of those of weights.
 
     Parameters
@@ -55,7 +55,7 @@ class PassRecord:
         self._weights: list[bool] = []
         self._tensors: dict[str, int] = {}
         self._sizes: list[Kept] = []
-        self._log: list[_Event] = []
+        self._log: list[_TensorEvent] = []
         self._later: set[int] = set()
         self._now = self._peak = 0.0
         self._prefix = ""
@@ -137,7 +137,7 @@ class PassRecord:
         assert name not in self._tensors, name
         self._tensors[name] = tensor = len(self._sizes)
         self._sizes.append(Kept(name, float(nbytes)))
-        self._log.append(_Event("hold", tensor))
+        self._log.append(_TensorEvent("hold", tensor))
         if weights:
             self._later.add(tensor)
         self._now += nbytes
@@ -145,13 +145,13 @@ class PassRecord:
 
     def read(self, *names: str) -> None:
         """Gradients of weights read tensors here."""
-        self._log += (_Event("read", self._tensors[name]) for name in names)
+        self._log += (_TensorEvent("read", self._tensors[name]) for name in names)
 
     def free(self, *names: str) -> None:
         """Tensors exist no longer."""
         for name in names:
             tensor = self._tensors.pop(name)
-            self._log.append(_Event("free", tensor))
+            self._log.append(_TensorEvent("free", tensor))
             self._now -= self._sizes[tensor].nbytes
 
     def rename(self, name: str, to: str) -> None:
@@ -194,7 +194,7 @@ class PassRecord:
         """Items of the gradients of weights."""
         return tuple(item for item, weights in zip(self.items, self._weights, strict=True) if weights)
 
-    def split(self) -> Split:
+    def split(self) -> SplitMemory:
         """Memory where the gradients of weights are a pass of their own, behind that of the gradients of inputs.
 
         A tensor that the second pass reads stays from the first one to its last reader there. Each pass holds the
@@ -216,7 +216,7 @@ class PassRecord:
             elif last.get(one.tensor) == index:
                 now -= size
             weights = max(weights, now)
-        return Split(tuple(self._sizes[tensor] for tensor in left), inputs, weights)
+        return SplitMemory(tuple(self._sizes[tensor] for tensor in left), inputs, weights)
 
     def _add(self, item: Item, *, weights: bool) -> None:
         self.items.append(item)
