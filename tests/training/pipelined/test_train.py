@@ -1,5 +1,7 @@
 """Jobs whose model is divided among ranks: as calls, as files, and what is refused."""
 
+import re
+
 import pytest
 
 from simperf import DataExchange, Layout, ModelParallel, StageMessages, Transformer, train
@@ -135,6 +137,36 @@ def test_one_rank_of_one_stage_takes_the_time_of_the_plain_model():
     divided = train(model, strategy=ModelParallel(microbatch=4, exchange=DataExchange(clip=False)), **given)
     times = [one.metrics["time per step"].value for one in (plain, divided)]
     assert times[1] == pytest.approx(times[0], rel=0.02)
+
+
+def time_of(result, names):
+    """Time of kernels whose names match."""
+    kernels = [one for one in result.spans if one.category in ("compute", "memory")]
+    return sum(one.end - one.start for one in kernels if re.fullmatch(names, one.name))
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16-master"])
+def test_kernels_of_one_rank_are_those_of_the_plain_model(precision):
+    """Products, attention, activations, and forward norms and additions; the rest is of other kernels."""
+    sizes = {"layers": 2, "hidden": 1024, "heads": 16, "vocabulary": 1024, "sequence": 512}
+    model = Transformer(**sizes, norm="layer", bias=True, activation="gelu", positions="learned")
+    given = {"on": "dgx-a100", "layout": Layout(), "precision": precision, "batch": 4, "set": {"program.steps": 2}}
+    plain, divided = train(model, **given), train(model, strategy=ModelParallel(microbatch=4), **given)
+    matrices = "(qkv|projection|up|down|head)"
+    kinds = {
+        r".*\.matmul\.back(\.2)?": matrices + r"\.(input|weight)\.gradient",
+        r".*\.attention": "attention",
+        r".*\.attention_backward": "attention.gradient",
+        r".*\.gelu": "activation",
+        r".*\.gelu_backward": "activation.gradient",
+        r"(.*\.)?norm\d?\.layernorm": r"norm\d?",
+        r"blocks\.\d\.add(\.\d)?": r"residual\d\.add",
+    }
+    for ours, theirs in kinds.items():
+        assert time_of(divided, theirs) == pytest.approx(time_of(plain, ours), rel=1e-6), theirs
+        assert time_of(divided, theirs) > 0.0
+    # PyTorch's products add biases, whose bytes they read
+    assert time_of(divided, matrices) == pytest.approx(time_of(plain, r".*\.linear|head\.matmul"), rel=1e-3)
 
 
 def test_every_rank_is_played_where_classes_are_not_exact():
