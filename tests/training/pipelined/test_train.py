@@ -163,7 +163,7 @@ def test_kernels_of_one_rank_are_those_of_the_plain_model(precision):
         r"blocks\.\d\.add(\.\d)?": r"residual\d\.add",
     }
     for ours, theirs in kinds.items():
-        assert time_of(divided, theirs) == pytest.approx(time_of(plain, ours), rel=1e-6), theirs
+        assert time_of(divided, theirs) == pytest.approx(time_of(plain, ours), rel=1e-4), theirs
         assert time_of(divided, theirs) > 0.0
     # PyTorch's products add biases, whose bytes they read
     assert time_of(divided, matrices) == pytest.approx(time_of(plain, r".*\.linear|head\.matmul"), rel=1e-3)
