@@ -147,7 +147,7 @@ def time_of(result, names):
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16-master"])
 def test_kernels_of_one_rank_are_those_of_the_plain_model(precision):
-    """Products, attention, activations, and forward norms and additions; the rest is of other kernels."""
+    """Products, attention, activations, forward norms and additions, but for widths of statistics; others differ."""
     sizes = {"layers": 2, "hidden": 1024, "heads": 16, "vocabulary": 1024, "sequence": 512}
     model = Transformer(**sizes, norm="layer", bias=True, activation="gelu", positions="learned")
     given = {"on": "dgx-a100", "layout": Layout(), "precision": precision, "batch": 4, "set": {"program.steps": 2}}
@@ -163,7 +163,7 @@ def test_kernels_of_one_rank_are_those_of_the_plain_model(precision):
         r"blocks\.\d\.add(\.\d)?": r"residual\d\.add",
     }
     for ours, theirs in kinds.items():
-        assert time_of(divided, theirs) == pytest.approx(time_of(plain, ours), rel=1e-4), theirs
+        assert time_of(divided, theirs) == pytest.approx(time_of(plain, ours), rel=1e-3), theirs
         assert time_of(divided, theirs) > 0.0
     # PyTorch's products add biases, whose bytes they read
     assert time_of(divided, matrices) == pytest.approx(time_of(plain, r".*\.linear|head\.matmul"), rel=1e-3)
