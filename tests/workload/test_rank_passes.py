@@ -109,7 +109,7 @@ def test_weights_of_all_ranks_are_those_of_the_model(model, split):
     assert total == model.parameters
 
 
-NOT_YET = ("experts", "kv_rank", "window", "mtp", "sinks")
+NOT_YET = ("experts", "kv_rank", "window", "sinks")
 DENSE = {
     name: model for name, model in shipped_transformers().items() if not any(getattr(model, key) for key in NOT_YET)
 }
@@ -309,7 +309,7 @@ def test_what_does_not_divide_is_refused(options, key, told):
 
 
 def test_models_and_kernels_not_yet_played():
-    for model in (replace(LLAMA, window=64, window_layers=2), replace(LLAMA, mtp=1)):
+    for model in (replace(LLAMA, window=64, window_layers=2), replace(LLAMA, sinks=True)):
         with pytest.raises(InputError, match="not yet played with a layout"):
             rank_passes(model, FUSED)
     for model, kernels in ((GPT, replace(FUSED, norm="unfused")), (replace(LLAMA, qk_norm=True), LayerKernels())):

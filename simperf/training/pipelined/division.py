@@ -103,6 +103,11 @@ def _parts(
             number += 1
         layers.append(part)
     layers[0].insert(0, made.embedding)
+    last = made if not first or counts[-1] < first else plain
+    for depth in range(made.sizes.model.mtp):
+        join, *others = last.ahead
+        # the embedding's weights are there once
+        layers[-1] += [_without(join, _TIED) if whole or depth or made.sizes.model.tied else join, *others]
     layers[-1].append(_without(made.head, _TIED) if whole else made.head)
     return tuple(map(tuple, layers))
 

@@ -15,7 +15,7 @@ from simperf.workload.transformers.passes import LayerPasses
 __all__ = ["UnitBytes", "weight_units"]
 
 #: layers that are one unit with each other, as the root module: they are not in any block
-ROOT = ("embedding", "head")
+ROOT = ("embedding", "head", "ahead.head")
 
 
 class UnitBytes(NamedTuple):

@@ -15,10 +15,10 @@ from simperf.workload.transformers.parallel.record import PassRecord
 from simperf.workload.transformers.parallel.sizes import RankSizes
 from simperf.workload.transformers.passes import Kept, LayerPasses
 
-__all__ = ["Embedding", "Head"]
+__all__ = ["TOKEN", "Embedding", "Head", "end_weights"]
 
 #: bytes of a token's number
-_TOKEN = 8.0
+TOKEN = 8.0
 #: kinds of kernels of the loss that are not named by their arithmetic
 _KINDS = {"exp": "cross_entropy", "logits.gradient": "cross_entropy_backward"}
 
@@ -39,17 +39,17 @@ class Embedding:
     def passes(self) -> LayerPasses:
         """Passes of the embedding."""
         sizes = self.sizes
-        forward = PassRecord(held=[Kept("tokens", _TOKEN * sizes.tokens)])
-        self._forward(forward)
+        forward = PassRecord(held=[Kept("tokens", TOKEN * sizes.tokens)])
+        self.forward(forward)
         peak = forward.peak
         kept = forward.kept(("tokens", "embedded", "embed_norm.statistics", "mask"))
         backward = PassRecord(held=kept)
         backward.hold("output.gradient", sizes.local)
-        self._backward(backward)
+        self.backward(backward, "output.gradient")
         backward.end()
         assert backward.tensors == ("tokens",), backward.tensors
         held = sum(one.nbytes for one in kept)
-        first = [one for one in _ends(sizes) if not one.name.startswith(("norm.", "head."))]
+        first = [one for one in end_weights(sizes) if not one.name.startswith(("norm.", "head.", "mtp."))]
         return LayerPasses(
             name="embedding",
             forward=tuple(forward.items),
@@ -64,12 +64,13 @@ class Embedding:
             temporary_inputs=backward.peak - held,
         )
 
-    def _forward(self, record: PassRecord) -> None:
+    def forward(self, record: PassRecord) -> str:
+        """Operations from ``tokens``; the name of what they make."""
         sizes, model, width = self.sizes, self.sizes.model, self.sizes.width
         n, dtype = sizes.tokens * sizes.hidden, sizes.precision
         others = 1.0 - 1.0 / sizes.tp
         if sizes.tp > 1:
-            mask = each("mask", sizes.tokens, flops=4, read=2 * _TOKEN, written=_TOKEN + 1, dtype="fp32")
+            mask = each("mask", sizes.tokens, flops=4, read=2 * TOKEN, written=TOKEN + 1, dtype="fp32")
             record.op(mask, "embed.mask")
         record.op(embedding(sizes.tokens, sizes.hidden, dtype=dtype), "embed", makes=[Kept("found", sizes.whole)])
         if sizes.tp > 1:
@@ -105,10 +106,13 @@ class Embedding:
             record.op(
                 drop, "embed.dropout", makes=[Kept("output", sizes.local), Kept("mask", float(local))], frees=(x,)
             )
+            x = "output"
+        return x
 
-    def _backward(self, record: PassRecord) -> None:
+    def backward(self, record: PassRecord, gradient: str) -> None:
+        """Operations from the gradient of what it makes, which is freed."""
         sizes, model, width = self.sizes, self.sizes.model, self.sizes.width
-        n, dtype, gradient = sizes.tokens * sizes.hidden, sizes.precision, "output.gradient"
+        n, dtype = sizes.tokens * sizes.hidden, sizes.precision
         if model.dropout:
             local = sizes.local_tokens * sizes.hidden
             back = each("dropout_backward", local, read=width + 1, written=width, dtype=dtype)
@@ -157,15 +161,18 @@ class Head:
     ----------
     sizes : RankSizes
     kernels : LayerKernels
+    ahead : bool
+        Whether it predicts tokens further ahead, with a norm of its own and the matrix of the model's head.
     """
 
     sizes: RankSizes
     kernels: LayerKernels
+    ahead: bool = False
 
     def passes(self) -> LayerPasses:
         """Passes of the head."""
         sizes = self.sizes
-        forward = PassRecord(held=[Kept("input", sizes.local), Kept("targets", _TOKEN * sizes.tokens)])
+        forward = PassRecord(held=[Kept("input", sizes.local), Kept("targets", TOKEN * sizes.tokens)])
         self._forward(forward)
         peak = forward.peak
         kept = forward.kept(("input", *self._norm.kept, "head.gathered", "targets", "target.mask", self._probabilities))
@@ -174,11 +181,12 @@ class Head:
         backward.end()
         assert len(backward.tensors) == 1, backward.tensors  # the gradient of its input
         held, split = sum(one.nbytes for one in kept), backward.split()
-        last = [one for one in _ends(sizes) if one.name.startswith(("norm.", "head."))]
-        if sizes.model.tied:
+        own = ("mtp.0.norm.",) if self.ahead else ("norm.", "head.")
+        last = [one for one in end_weights(sizes) if one.name.startswith(own)]
+        if sizes.model.tied and not self.ahead:
             last.append(Weight("embed.weight", (sizes.model.vocabulary, sizes.hidden)))
         return LayerPasses(
-            name="head",
+            name="ahead.head" if self.ahead else "head",
             forward=tuple(forward.items),
             backward=tuple(backward.items),
             input_gradients=backward.inputs,
@@ -272,7 +280,7 @@ class Head:
             self._each(record, "max", 1.0, read=SINGLE, family="reduction")
         record.free("head.output")
         self._reduce(record, rows, "max")
-        record.hold("target.mask", sizes.tokens * (1.0 + _TOKEN))
+        record.hold("target.mask", sizes.tokens * (1.0 + TOKEN))
         if fused:
             flops = 2.0 + arithmetic.EXPONENTIAL
             self._each(record, "exp", flops, read=SINGLE, written=SINGLE, family="normalization")
@@ -335,8 +343,8 @@ class Head:
             record.sync("all-reduce", nbytes, f"loss.{name}.reduce")
 
 
-def _ends(sizes: RankSizes) -> list[Weight]:
-    """Weights of the model before and behind the blocks."""
+def end_weights(sizes: RankSizes) -> list[Weight]:
+    """Weights of the model before and behind the blocks, and of one depth of multi-token prediction but its block."""
     model = sizes.model
-    single = replace(model, layers=1, window_layers=0, dense_layers=0)
-    return [one for one in single.weights() if not one.name.startswith(("blocks.", "mtp."))]
+    single = replace(model, layers=1, window_layers=0, dense_layers=0, mtp=min(model.mtp, 1))
+    return [one for one in single.weights() if not one.name.startswith(("blocks.", "mtp.0.block."))]

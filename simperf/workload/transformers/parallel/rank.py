@@ -12,6 +12,7 @@ from simperf.workload.precision import element_size
 from simperf.workload.routing import Routing
 from simperf.workload.transformers.dimensions import Transformer
 from simperf.workload.transformers.flops import RECOMPUTATIONS, Recomputation
+from simperf.workload.transformers.parallel.ahead import ahead_passes
 from simperf.workload.transformers.parallel.block import Block
 from simperf.workload.transformers.parallel.ends import Embedding, Head
 from simperf.workload.transformers.parallel.linear import gradient_width
@@ -55,11 +56,14 @@ class RankPasses:
         of an element: the weight; its gradient, added up over micro-batches; what the optimizer keeps, with a copy of
         the weight in fp32 where weights are narrower [B]
     tied : bool
-        Whether the head has the embedding's weights: the stages that have one of both add their gradients up.
+        Whether the stage of the head has the embedding's weights, for the head or for multi-token prediction: the
+        stages that have one of both add their gradients up.
     sizes : RankSizes
         What all of this is made of.
     foreach : bool
         Whether Adam is a kernel for each of its operations.
+    ahead : tuple of LayerPasses
+        A depth of multi-token prediction, between the last block and the head.
     """
 
     embedding: LayerPasses
@@ -74,6 +78,7 @@ class RankPasses:
     sizes: RankSizes
     foreach: bool = False
     dense: LayerPasses | None = None
+    ahead: tuple[LayerPasses, ...] = ()
 
     @property
     def tied_nbytes(self) -> float:
@@ -274,17 +279,19 @@ def rank_passes(
         message = "latent attention is played in one kernel" if over.cp == 1 else "such ranks share sequences in no way"
         raise InputError(Problem(message, key="attention", value=kernels.attention, expected="flash"))
     gathers = (Sync("all-gather", "tp", sizes.whole, "message.gather"),) if scattered else ()
+    block = Block(sizes, kernels, recompute).passes()
     return RankPasses(
         embedding=Embedding(sizes, kernels).passes(),
-        block=Block(sizes, kernels, recompute).passes(),
+        block=block,
         head=Head(sizes, kernels).passes(),
         message_nbytes=sizes.whole / tp if scattered else sizes.local,
         received=gathers,
         weight_width=sizes.width,
         gradient_width=gradient_width(kernels, sizes),
         state_width=(2 if precision == "fp32" else 3) * _SINGLE,
-        tied=model.tied,
+        tied=model.tied or model.mtp > 0,
         sizes=sizes,
         foreach=kernels.update == "foreach",
         dense=Block(sizes, kernels, recompute, dense=True).passes() if model.dense_layers else None,
+        ahead=ahead_passes(sizes, kernels, block) if model.mtp else (),
     )

@@ -23,11 +23,14 @@ ContextExchange: TypeAlias = Literal["ring", "all-gather", "all-to-all"]
 #: precisions that weights and activations have
 _PRECISIONS = ("bf16", "fp16", "fp32")
 #: what no layout divides yet
-_NOT_YET = ("window", "mtp", "sinks")
+_NOT_YET = ("window", "sinks")
 #: matrices whose input is divided; of all others the output is
 _ROW = (".o.weight", ".down.weight")
 #: weights that every rank has as a whole
-_WHOLE = (".o.bias", ".down.bias", "norm1.", "norm2.", "_norm.", "position.", ".q_down.", ".kv_down.", ".router.")
+_WHOLE = (
+    *(".o.bias", ".down.bias", "norm1.", "norm2.", "_norm.", "position.", ".q_down.", ".kv_down.", ".router."),
+    *(".norm_state.", ".norm_token.", ".norm."),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +121,8 @@ class RankSizes:
         wholes = [("heads", model.heads)]
         if not model.experts or model.dense_layers:
             wholes.append(("ffn", model.ffn or 4 * model.hidden))
+        if model.mtp:
+            wholes.append(("hidden", model.hidden))
         if model.shared_experts:
             wholes.append(("shared_experts x expert_ffn", model.shared_experts * model.inner_width))
         if self.sequence_parallel:
