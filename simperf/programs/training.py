@@ -34,6 +34,7 @@ from simperf.training.strategies import (
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.routing import Routing
 from simperf.workload.transformers import Transformer
+from simperf.workload.tuning import Adapters, Documents
 
 __all__ = ["KERNELS", "OPTIONS", "SLOW_LINK", "chooses_kernels", "slow_links", "train", "workload_of"]
 
@@ -100,6 +101,8 @@ _DIVIDED = Section.of(
     recomputed_part="recomputed",
     update_kernels="update",
 )
+_ADAPTERS = Section.of(Adapters, lora_rank="rank", lora_targets="targets", frozen_precision="base")
+_DOCUMENTS = Section.of(Documents, document_tokens="tokens", document_lengths="lengths")
 _LAYERS = Section.of(
     Layers,
     *("forward", "backward", "fixed", "update", "sizes", "activations", "states"),
@@ -163,7 +166,7 @@ def _of_layout(given: Mapping[str, Any]) -> Iterable[Unless]:
     """What has an effect only where the model is divided, or where it is not."""
     divided = given["strategy"] == "model-parallel"
     expected = 'strategy = "model-parallel"'
-    keys = (*_DIVIDED.keys, *_MESSAGES.keys, *_ROUTING.keys, *_DATA)
+    keys = (*_DIVIDED.keys, *_ADAPTERS.keys, *_DOCUMENTS.keys, *_MESSAGES.keys, *_ROUTING.keys, *_DATA)
     yield Unless(divided, keys, "no layout divides the model", expected)
     layout = given["layout"]
     fully = divided and isinstance(layout, Layout) and layout.sharding == "zero-3"
@@ -270,13 +273,14 @@ def _divided_model(given: Mapping[str, Any], kernels: LayerKernels) -> Workload:
         message = "a transformer by its dimensions is expected: a layout divides no other model"
         expected = "[model] with layers, hidden, heads, ..., or the name of a shipped transformer"
         raise InputError(Problem(message, key="model", value=str(given["model"]), expected=expected))
-    return Dimensions(given["model"], kernels, given["precision"])
+    tuned = {"adapters": _ADAPTERS.made(given), "documents": _DOCUMENTS.made(given)}
+    return Dimensions(given["model"], kernels, given["precision"], **tuned)
 
 
 _PARAMETERS: tuple[Parameter | Section, ...] = (
     Parameter("strategy", Strategy, "ddp", "how devices share the work, and how gradients or weights travel", "Job"),
     Parameter("layout", str, "", "ranks along each dimension of the model's division: the table [layout]", "Job"),
-    *(_JOB, _DEVICES, *_MODEL, KERNELS, _DIVIDED, _LAYERS),
+    *(_JOB, _DEVICES, *_MODEL, KERNELS, _DIVIDED, _ADAPTERS, _DOCUMENTS, _LAYERS),
     *_STRATEGIES.values(),
     *(_MESSAGES, _ROUTING, _EXCHANGE),
     *(_INPUT, _DISTURBANCES, SLOW_LINK, FAILURES_PARAMETER),

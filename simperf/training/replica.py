@@ -21,6 +21,7 @@ from simperf.training.step import Gradient, ReplicaStep, even_step
 from simperf.units import Bytes, Ratio, Seconds
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.mixed import training_precision
+from simperf.workload.tuning import Adapters, Documents
 
 if TYPE_CHECKING:
     from simperf.training.data_loaders import Feed
@@ -290,12 +291,18 @@ class Dimensions:
         A key of `simperf.workload.mixed.TRAINING_PRECISIONS`.
     optimizer : str
         As in `simperf.workload.model.TracedModel.at`.
+    adapters : Adapters
+        That are trained beside frozen weights, where a layout divides it.
+    documents : Documents
+        In a sequence, where a layout divides it.
     """
 
     model: Transformer
     kernels: LayerKernels = field(default_factory=LayerKernels)
     precision: str = "bf16-master"
     optimizer: str = ""
+    adapters: Adapters = field(default_factory=Adapters)
+    documents: Documents = field(default_factory=Documents)
 
     @property
     def name(self) -> str:

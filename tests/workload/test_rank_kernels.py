@@ -11,6 +11,7 @@ from simperf.workload.transformers import Transformer
 from simperf.workload.transformers.flops import step_flops
 from simperf.workload.transformers.parallel import rank_passes
 from simperf.workload.transformers.passes import Sync
+from simperf.workload.tuning import Trained
 
 LLAMA = Transformer(layers=2, hidden=512, heads=8, kv_heads=2, ffn=1408, vocabulary=4096, sequence=256)
 GPT = replace(LLAMA, kv_heads=0, activation="gelu", norm="layer", positions="learned")
@@ -147,7 +148,7 @@ def test_pytorchs_cross_entropy_holds_three_copies_of_the_logits_in_fp32():
 
 
 def test_gradients_that_are_fresh_stay_to_the_end_of_their_layer():
-    usual, fresh = (rank_passes(LLAMA, TORCH, fresh_gradients=one).block for one in (False, True))
+    usual, fresh = (rank_passes(LLAMA, TORCH, trained=Trained(fresh_gradients=one)).block for one in (False, True))
     assert not [one for one in fresh.backward if isinstance(one, Op) and one.name.endswith("accumulate")]
     assert [one for one in usual.backward if isinstance(one, Op) and one.name.endswith("accumulate")]
     assert fresh.temporary_backward > usual.temporary_backward

@@ -17,6 +17,7 @@ from simperf.workload.mixed import TRAINING_PRECISIONS, training_precision
 from simperf.workload.precision import element_size
 from simperf.workload.transformers.parallel import RankPasses, Spread, rank_passes
 from simperf.workload.transformers.passes import LayerPasses
+from simperf.workload.tuning import Trained
 
 __all__ = ["divide", "pacing_of"]
 
@@ -45,6 +46,7 @@ def divide(model: Dimensions, layout: Layout, strategy: ModelParallel, batch: in
     plan = _plan(layout, strategy, batch)
     counts = _layers_of_parts(model.model.layers, len(plan.path), strategy.stage_layers)
     _refuse_scattered_experts(model, layout)
+    _refuse_gathered_base(model, layout)
     made = _passes(model, layout, strategy, again=True)
     first = strategy.recompute_layers
     shares = any(
@@ -126,6 +128,13 @@ def _refuse_scattered_experts(model: Dimensions, layout: Layout) -> None:
     if layout.etp and not model.model.experts:
         message, told = "has no effect: the model has no experts", str(layout.etp)
         raise InputError(Problem(message, key="layout.etp", value=told, expected="0, or a model with experts"))
+
+
+def _refuse_gathered_base(model: Dimensions, layout: Layout) -> None:
+    """Refuse frozen weights that ranks would share and gather."""
+    if model.adapters and layout.sharding == "zero-3":
+        message = "frozen weights that ranks share and gather are not played yet"
+        raise InputError(Problem(message, key="layout.sharding", value="zero-3", expected='none, or "zero-1"'))
 
 
 def pacing_of(layout: Layout, strategy: ModelParallel) -> Pacing:
@@ -212,7 +221,7 @@ def _passes(model: Dimensions, layout: Layout, strategy: ModelParallel, *, again
         precision=precision.matrix,
         scattered=strategy.messages.scattered,
         spread=Spread(layout.ep, layout.etp, strategy.routing, place, layout.cp, strategy.context_exchange),
-        fresh_gradients=_reduces_each(layout, strategy),
+        trained=Trained(model.adapters, model.documents, _reduces_each(layout, strategy)),
     )
 
 
@@ -257,4 +266,5 @@ def _units(work: StepWork, made: RankPasses, strategy: ModelParallel) -> tuple[t
 
 def _without(layer: LayerPasses, name: str) -> LayerPasses:
     """A layer without a weight that another one of its stage has."""
-    return replace(layer, weights=tuple(one for one in layer.weights if one.name != name))
+    weights = tuple(one for one in layer.weights if one.name != name)
+    return replace(layer, weights=weights, frozen=tuple(one for one in layer.frozen if one.name != name))

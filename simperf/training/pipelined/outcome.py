@@ -15,8 +15,7 @@ from simperf.training.replica import Dimensions
 from simperf.training.strategies import ModelParallel, Strategy
 from simperf.units import format_quantity
 from simperf.workload.mixed import training_precision
-from simperf.workload.transformers.dimensions import Transformer
-from simperf.workload.transformers.flops import step_flops
+from simperf.workload.transformers.flops import again_flops, tuning_flops
 
 __all__ = ["tell"]
 
@@ -64,15 +63,15 @@ def tell(
     m.rate("tokens per second per GPU", tokens / ranks, time=time)
     m.rate("samples per second", job.batch, time=time)
     m.metric("GPUs", ranks)
-    flops = step_flops(model.model) * job.batch / ranks
+    flops = tuning_flops(model.model, model.adapters, model.documents) * job.batch / ranks
     m.rate("model FLOP per second per GPU", flops, "FLOP/s", time=time)
     peak = _peak(processes[0], model.precision)
     if time and peak:
         m.metric("model FLOP utilisation", flops / time / peak)
-        again = _again(model.model, pipeline, job.strategy) * job.batch / ranks
+        again = _again(model, pipeline, job.strategy) * job.batch / ranks
         if again:
             m.metric("hardware FLOP utilisation", (flops + again) / time / peak)
-        m.notes.append(_convention(processes[0], model.precision, peak))
+        m.notes.append(_convention(processes[0], model, peak))
     tell_cost(m, time, rate)
     m.metric("memory", max(one.peak.total for one in memory), "B")
     _tell_memory(m, memory)
@@ -83,10 +82,10 @@ def tell(
     tell_use(m, [one.device for one in processes])
 
 
-def _again(model: Transformer, pipeline: Pipeline, strategy: Strategy) -> float:
-    """Arithmetic that the backward pass of one sample computes again, by the convention of `step_flops` [FLOP]."""
+def _again(model: Dimensions, pipeline: Pipeline, strategy: Strategy) -> float:
+    """Arithmetic that the backward pass of one sample computes again, by the convention of `again_flops` [FLOP]."""
     assert isinstance(strategy, ModelParallel)
-    again = step_flops(model, recompute=strategy.recompute) - step_flops(model)
+    again = again_flops(model.model, strategy.recompute, model.adapters, model.documents)
     first, counts = strategy.recompute_layers, [len(part) for part in pipeline.work.parts]
     if not first or not again:
         return again
@@ -94,12 +93,13 @@ def _again(model: Transformer, pipeline: Pipeline, strategy: Strategy) -> float:
     return again * sum(min(first, count) for count in counts) / sum(counts)
 
 
-def _convention(process: StageProcess, precision: str, peak: float) -> str:
+def _convention(process: StageProcess, model: Dimensions, peak: float) -> str:
     """What model FLOPs count, and of which peak their share is told."""
-    told, matrix = format_quantity(peak, "FLOP/s"), training_precision(precision).matrix
+    told, matrix = format_quantity(peak, "FLOP/s"), training_precision(model.precision).matrix
     name = getattr(process.device.part, "name", process.device.name)
+    frozen, inside = ", 4 of a frozen one" if model.adapters else "", " of documents" if model.documents else ""
     return (
-        f"model FLOP: 6 for each weight of a matrix and token, and attention without its causal mask; "
+        f"model FLOP: 6 for each weight of a matrix and token{frozen}, and attention{inside} without its causal mask; "
         f"utilisation is of {told}, the dense {matrix} peak of {name}"
     )
 

@@ -11,8 +11,18 @@ from typing import Literal, get_args
 
 from simperf.errors import InputError, Problem, nearest
 from simperf.workload.transformers.dimensions import Transformer
+from simperf.workload.tuning import Adapters, Documents
 
-__all__ = ["RECOMPUTATIONS", "Recomputation", "attention_flops", "forward_flops", "step_flops"]
+__all__ = [
+    "RECOMPUTATIONS",
+    "Recomputation",
+    "adapter_weights",
+    "again_flops",
+    "attention_flops",
+    "forward_flops",
+    "step_flops",
+    "tuning_flops",
+]
 
 Recomputation = Literal["none", "selective", "selective-op", "full"]
 
@@ -78,6 +88,76 @@ def step_flops(model: Transformer, *, causal: bool = False, recompute: Recomputa
         "full": forward - _head(model),
     }
     return 3.0 * forward + again[recompute]
+
+
+def tuning_flops(model: Transformer, adapters: Adapters, documents: Documents, *, causal: bool = False) -> float:
+    """Arithmetic of a step of fine-tuning for one sample, without recomputation [FLOP].
+
+    Frozen matrices have no product for the gradient of their weights: 4 FLOP for each weight and token in place of 6.
+    Attention is within documents.
+
+    Parameters
+    ----------
+    model : Transformer
+    adapters : Adapters
+        None: all weights are trained.
+    documents : Documents
+    causal : bool
+        As for `attention_flops`.
+
+    Examples
+    --------
+    >>> llama = Transformer(layers=32, hidden=4096, heads=32, ffn=11008, vocabulary=32000, sequence=4096)
+    >>> ratio = tuning_flops(llama, Adapters(rank=16), Documents()) / step_flops(llama)
+    >>> round(ratio, 3)
+    0.715
+    """
+    attention = 3.0 * attention_flops(model, causal=causal) * documents.share(model.sequence)
+    each = 2.0 * model.sequence
+    if not adapters:
+        return 3.0 * each * _in_products(model) + attention
+    return 2.0 * each * _in_products(model) + 3.0 * each * adapter_weights(model, adapters) + attention
+
+
+def again_flops(model: Transformer, recompute: Recomputation, adapters: Adapters, documents: Documents) -> float:
+    """Arithmetic that the backward pass of fine-tuning computes again for one sample [FLOP].
+
+    Parameters
+    ----------
+    model : Transformer
+    recompute : str
+        One of `RECOMPUTATIONS`.
+    adapters : Adapters
+    documents : Documents
+    """
+    again = step_flops(model, recompute=recompute) - step_flops(model)
+    if recompute in ("selective", "full"):
+        again -= attention_flops(model) * (1.0 - documents.share(model.sequence))
+    if adapters and recompute in ("selective-op", "full"):
+        again += 2.0 * model.sequence * adapter_weights(model, adapters)
+    return again
+
+
+def adapter_weights(model: Transformer, adapters: Adapters) -> int:
+    """Weights of all adapters of a model.
+
+    Examples
+    --------
+    >>> small = Transformer(layers=2, hidden=64, heads=4, vocabulary=1024, sequence=16)
+    >>> adapter_weights(small, Adapters(rank=8, targets=("q", "v")))
+    4096
+    """
+    inner = model.ffn or 4 * model.hidden
+    sides = {
+        "qkv": model.hidden + model.query_width + 2 * model.key_width,
+        "q": model.hidden + model.query_width,
+        "k": model.hidden + model.key_width,
+        "v": model.hidden + model.key_width,
+        "projection": model.attended_width + model.hidden,
+        "up": model.hidden + (2 if model.gated else 1) * inner,
+        "down": inner + model.hidden,
+    }
+    return model.layers * adapters.rank * sum(sides[one] for one in adapters.targets)
 
 
 def _products_again(model: Transformer) -> int:

@@ -90,7 +90,7 @@ class LayerPasses:
     temporary_forward, temporary_backward : float
         Most that tensors which live inside of the pass hold at a time, beside `kept` [B].
     weights : tuple of Weight
-        Weights of this rank; their gradients are ready at the end of the backward pass.
+        Weights of this rank that are trained; their gradients are ready at the end of the backward pass.
     replicated : tuple of Weight
         Those of `weights` that every tensor-parallel rank has as a whole.
     placeholders : tuple of Kept
@@ -103,11 +103,13 @@ class LayerPasses:
         their outputs. All else that is kept goes with the first.
     temporary_inputs, temporary_weights : float
         Most that tensors which live inside of these two passes hold at a time, beside `kept` and `left` [B].
+    frozen : tuple of Kept
+        Weights of this rank that are not trained.
 
     Attributes
     ----------
     parameters, of_experts : int
-        Number of weights on this rank, and of those of experts.
+        Number of weights on this rank that are trained, and of those of experts.
     """
 
     name: str
@@ -125,6 +127,7 @@ class LayerPasses:
     left: tuple[Kept, ...] = ()
     temporary_inputs: float = 0.0
     temporary_weights: float = 0.0
+    frozen: tuple[Kept, ...] = ()
     parameters: int = field(init=False, repr=False, compare=False)
     of_experts: int = field(init=False, repr=False, compare=False)
 

@@ -11,7 +11,7 @@ from simperf.workload.transformers.flops import Recomputation
 from simperf.workload.transformers.parallel.attention import Attention
 from simperf.workload.transformers.parallel.experts import Mixture
 from simperf.workload.transformers.parallel.latent import LatentAttention
-from simperf.workload.transformers.parallel.linear import Linear, accumulated
+from simperf.workload.transformers.parallel.linear import Linear, accumulated, frozen_weights
 from simperf.workload.transformers.parallel.network import FeedForward
 from simperf.workload.transformers.parallel.operations import SINGLE, each, norm_back, norm_forward, statistics
 from simperf.workload.transformers.parallel.record import PassRecord
@@ -164,6 +164,9 @@ class Block:
         shared = tuple(one for one in every if ".experts." not in one.name)
         experts = network.weights("block") if isinstance(network := self._network, Mixture) else ()
         held, split = sum(one.nbytes for one in kept), backward.split()
+        weights = (*(sizes.weight(one) for one in shared), *experts)
+        whole = tuple(one for one in shared if sizes.is_whole(one))
+        adapters = [one for matrix in self._matrices for one in matrix.adapters]
         return LayerPasses(
             name="dense block" if self.dense else "block",
             forward=tuple(forward.items),
@@ -173,14 +176,22 @@ class Block:
             kept=kept,
             temporary_forward=peak - held,
             temporary_backward=backward.peak - held,
-            weights=(*(sizes.weight(one) for one in shared), *experts),
-            replicated=tuple(one for one in shared if sizes.is_whole(one)),
+            weights=tuple(own for one in adapters for own in one.weights) if sizes.frozen else weights,
+            replicated=tuple(own for one in adapters for own in one.whole) if sizes.frozen else whole,
             placeholders=self._placeholders,
             experts=experts,
             left=split.left,
             temporary_inputs=split.inputs - held,
             temporary_weights=split.weights - sum(one.nbytes for one in split.left),
+            frozen=frozen_weights(weights, sizes, matrices=True) if sizes.frozen else (),
         )
+
+    @property
+    def _matrices(self) -> tuple[Linear, ...]:
+        """Of a block without experts."""
+        network = self._network
+        found = network.matrices if isinstance(network, FeedForward) else ()
+        return (*self._attention.matrices, self._projection, *found)
 
     @property
     def _attention(self) -> Attention | LatentAttention:
@@ -210,10 +221,22 @@ class Block:
             return ("input",)
         first, second = self._norms
         inside = [one for one in self._attention.kept if self.recompute == "none" or one not in self._attention.core]
+        unread = self._unread if self.sizes.frozen else ()
         masks = ("residual1.mask", "residual2.mask") if self.sizes.model.dropout else ("", "")
         network = [*second.kept, *self._network.kept, masks[1]]
         gathered = ("qkv.gathered", "up.gathered")
-        return tuple(one for one in ("input", *first.kept, *inside, masks[0], "middle", *network, *gathered) if one)
+        inner = [adapter.kept for matrix in self._matrices for adapter in matrix.adapters]
+        found = ("input", *first.kept, *inside, masks[0], "middle", *network, *gathered, *inner)
+        return tuple(one for one in found if one and one not in unread)
+
+    @property
+    def _unread(self) -> tuple[str, ...]:
+        """Inputs of frozen matrices that nothing reads in the backward pass."""
+        first, second = self._norms
+        qkv, projection, up, down = self._matrices
+        attended = "" if self.kernels.attention == "flash" else "attention.output"
+        inputs = (qkv, first.kept[0]), (projection, attended), (up, second.kept[0]), (down, "activation.output")
+        return tuple(x for matrix, x in inputs if not matrix.reads_input)
 
     @property
     def _placeholders(self) -> tuple[Kept, ...]:

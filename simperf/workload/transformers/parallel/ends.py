@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 from simperf.workload.kinds.memory import copy, embedding, fill
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.transformers import arithmetic
 from simperf.workload.transformers.dimensions import Weight
 from simperf.workload.transformers.parallel.block import NormStep
-from simperf.workload.transformers.parallel.linear import Linear, accumulated
+from simperf.workload.transformers.parallel.linear import Linear, accumulated, frozen_weights
 from simperf.workload.transformers.parallel.operations import SINGLE, each
 from simperf.workload.transformers.parallel.record import PassRecord
 from simperf.workload.transformers.parallel.sizes import RankSizes
@@ -42,12 +44,13 @@ class Embedding:
         forward = PassRecord(held=[Kept("tokens", TOKEN * sizes.tokens)])
         self.forward(forward)
         peak = forward.peak
-        kept = forward.kept(("tokens", "embedded", "embed_norm.statistics", "mask"))
+        kept = forward.kept(() if sizes.frozen else ("tokens", "embedded", "embed_norm.statistics", "mask"))
         backward = PassRecord(held=kept)
         backward.hold("output.gradient", sizes.local)
-        self.backward(backward, "output.gradient")
-        backward.end()
-        assert backward.tensors == ("tokens",), backward.tensors
+        if not sizes.frozen:  # else nobody asks for a gradient here
+            self.backward(backward, "output.gradient")
+            backward.end()
+            assert backward.tensors == ("tokens",), backward.tensors
         held = sum(one.nbytes for one in kept)
         first = [one for one in end_weights(sizes) if not one.name.startswith(("norm.", "head.", "mtp."))]
         return LayerPasses(
@@ -59,9 +62,8 @@ class Embedding:
             kept=kept,
             temporary_forward=peak - held,
             temporary_backward=backward.peak - held,
-            weights=tuple(sizes.weight(one) for one in first),
-            replicated=tuple(one for one in first if sizes.is_whole(one)),
             temporary_inputs=backward.peak - held,
+            **_owned(sizes, first),
         )
 
     def forward(self, record: PassRecord) -> str:
@@ -175,7 +177,8 @@ class Head:
         forward = PassRecord(held=[Kept("input", sizes.local), Kept("targets", TOKEN * sizes.tokens)])
         self._forward(forward)
         peak = forward.peak
-        kept = forward.kept(("input", *self._norm.kept, "head.gathered", "targets", "target.mask", self._probabilities))
+        norm = self._norm.kept[1:] if sizes.frozen else self._norm.kept
+        kept = forward.kept(("input", *norm, "head.gathered", "targets", "target.mask", self._probabilities))
         backward = PassRecord(held=kept)
         self._backward(backward)
         backward.end()
@@ -194,8 +197,7 @@ class Head:
             kept=kept,
             temporary_forward=peak - held,
             temporary_backward=backward.peak - held,
-            weights=tuple(sizes.weight(one) for one in last),
-            replicated=tuple(one for one in last if sizes.is_whole(one)),
+            **_owned(sizes, last),
             placeholders=self._matrix.placeholders,
             left=split.left,
             temporary_inputs=split.inputs - held,
@@ -341,6 +343,22 @@ class Head:
         """An all-reduce of so many bytes over the ranks that share the vocabulary."""
         if self.sizes.tp > 1:
             record.sync("all-reduce", nbytes, f"loss.{name}.reduce")
+
+
+class _Owned(TypedDict):
+    """Weights of a layer, as `LayerPasses` has them."""
+
+    weights: tuple[Weight, ...]
+    replicated: tuple[Weight, ...]
+    frozen: tuple[Kept, ...]
+
+
+def _owned(sizes: RankSizes, weights: Sequence[Weight]) -> _Owned:
+    """Weights of this rank: trained, those of them that all ranks have, and frozen ones."""
+    own = tuple(sizes.weight(one) for one in weights)
+    if sizes.frozen:
+        return {"weights": (), "replicated": (), "frozen": frozen_weights(own, sizes)}
+    return {"weights": own, "replicated": tuple(one for one in weights if sizes.is_whole(one)), "frozen": ()}
 
 
 def end_weights(sizes: RankSizes) -> list[Weight]:

@@ -157,9 +157,13 @@ class FlashCore:
         """Attention of so many queries and keys of each sequence, with the heads of this rank among `over` ranks."""
         sizes, library = self.sizes, self.kernels.library
         heads, kv_heads = self.heads // over, self.kv_heads // over
+        batch, documents = sizes.microbatch, sizes.trained.documents
+        if documents:  # a kernel for sequences of any lengths, as for as many even ones
+            count, queries = documents.even(queries)
+            batch, keys = batch * count, queries
         if self.latent:
             op = latent_attention(
-                sizes.microbatch,
+                batch,
                 heads,
                 queries=queries,
                 keys=keys,
@@ -171,7 +175,7 @@ class FlashCore:
             )
             return with_sums(op)
         return attention_forward(
-            sizes.microbatch,
+            batch,
             heads,
             kv_heads,
             tokens=queries,

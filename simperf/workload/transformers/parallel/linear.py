@@ -8,18 +8,21 @@ again beside the input's gradient, whose reduction runs beside the weight's grad
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from simperf.workload.kinds.dense import linear, matmul
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.op import Op
 from simperf.workload.precision import element_size
+from simperf.workload.transformers.dimensions import Weight
+from simperf.workload.transformers.parallel.adapter import Adapter, made_whole
 from simperf.workload.transformers.parallel.operations import each, weight_product
 from simperf.workload.transformers.parallel.record import PassRecord
 from simperf.workload.transformers.parallel.sizes import RankSizes
 from simperf.workload.transformers.passes import Kept
 
-__all__ = ["Linear", "accumulated", "gradient_width"]
+__all__ = ["Linear", "accumulated", "frozen_weights", "gradient_width"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +80,32 @@ class Linear:
         return self.kernels.products == "float8" and not self.wide
 
     @property
+    def _quantized(self) -> bool:
+        """Whether it is kept in fewer bits than its product reads: matrices of blocks may be, the head is not."""
+        return self.sizes.frozen and self.name != "head"
+
+    @property
     def _names(self) -> list[tuple[str, int]]:
         """Ends of the names of its products, and outputs of each."""
         if self.kernels.projections == "joined" or len(self.parts) < 2:
             return [("", self.fan_out)]
         return [(f".{number}", width) for number, width in enumerate(self.parts)]
+
+    @property
+    def adapters(self) -> tuple[Adapter, ...]:
+        """Those that are trained in its place; none where it is trained itself, or has none."""
+        sizes, targets = self.sizes, self.sizes.trained.adapters.targets
+        if not sizes.frozen:
+            return ()
+        parts = [(self.name, self.fan_out)] if self.name in targets else []
+        if self.name == "qkv":
+            parts += [(part, width) for part, width in zip("qkv", self.parts, strict=True) if part in targets]
+        return tuple(Adapter(name, self.fan_in, width, self.tokens, sizes, self.row) for name, width in parts)
+
+    @property
+    def reads_input(self) -> bool:
+        """Whether its backward pass reads what it has read."""
+        return not self.sizes.frozen or bool(self.adapters)
 
     @property
     def _gathers(self) -> bool:
@@ -91,7 +115,7 @@ class Linear:
     def placeholders(self) -> tuple[Kept, ...]:
         """Memory in place of its gradient, named by its shape."""
         fused = self.kernels.gradient_accumulation == "fused" and not self.sizes.fresh_gradients
-        if self.kernels.placeholders == "none" or not fused:
+        if self.kernels.placeholders == "none" or not fused or self.sizes.frozen:
             return ()
         name = f"gradient {self.fan_out} x {self.fan_in}"
         return (Kept(name, self.sizes.width * self.fan_in * self.fan_out),)
@@ -109,7 +133,7 @@ class Linear:
         """
         name, sizes, made = self.name, self.sizes, f"{self.name}.output"
         gathers = self._gathers and not self.row
-        keeps = gathers and self.kernels.gathered_inputs == "kept"
+        keeps = gathers and self.kernels.gathered_inputs == "kept" and self.reads_input
         if self._narrow:
             self._cast(record, "input", self.tokens * self.fan_in // (sizes.tp if gathers else 1), scale=True)
             self._cast(record, "weight", self.fan_in * self.fan_out, scale=True)
@@ -117,10 +141,14 @@ class Linear:
             record.sync("all-gather", self.input / (2 if self._narrow else 1), f"{name}.gather")
             record.hold(f"{name}.gathered", self.input)
         fused = self.bias and self.kernels.bias == "fused"
+        whole = made_whole(record, name, self.fan_in * self.fan_out, sizes) if self._quantized else ""
         record.hold(made, self.output)
         for end, outputs in self._names:
             op = linear(self.tokens, self.fan_in, fan_out=outputs, bias=fused, dtype=sizes.precision)
             record.op(self._as_narrow(op), f"{name}{end}")
+        record.free(*([whole] if whole else []))
+        for one in self.adapters:
+            one.forward(record)
         record.free(*frees, *((f"{name}.gathered",) if gathers and not keeps else ()), *((x,) if keeps else ()))
         if self.bias and not fused:
             elements, width = self.tokens * self.fan_out, sizes.width
@@ -154,15 +182,15 @@ class Linear:
         name, sizes, found = self.name, self.sizes, f"{self.name}.input.gradient"
         beside = self.kernels.gradient_overlap == "beside"
         gathers = self._gathers
-        keeps = gathers and not self.row and self.kernels.gathered_inputs == "kept"
-        behind = [x] if frees and not keeps else []
+        keeps = gathers and not self.row and self.kernels.gathered_inputs == "kept" and self.reads_input
+        behind = [x] if frees and not keeps and x in record.tensors else []
         reads, whole = x, gradient
         if gathers and self.row:
             record.sync("all-gather", self.output, f"{name}.gradient.gather")
             record.hold(f"{name}.gradient.gathered", self.output)
             whole = f"{name}.gradient.gathered"
             behind.append(whole)
-        elif gathers:
+        elif gathers and self.reads_input:
             reads = f"{name}.gathered"
             if not keeps:
                 record.read(x)
@@ -172,6 +200,7 @@ class Linear:
         if self._narrow:
             self._cast(record, "gradient", self.tokens * self.fan_out, scale=True, copies=2)
             self._cast(record, "weight.back", self.fan_in * self.fan_out)
+        weight = made_whole(record, f"{name}.back", self.fan_in * self.fan_out, sizes) if self._quantized else ""
         record.hold(found, self.input)
         for end, outputs in self._names:
             op = matmul(self.tokens, self.fan_in, k=outputs, dtype=sizes.precision)
@@ -180,7 +209,12 @@ class Linear:
             elements, width = self.tokens * self.fan_in, sizes.width
             added = each("add", elements, read=2 * width, written=width, dtype=sizes.precision)
             record.op(added, f"{name}{end}.input.gradient.add")
+        record.free(*([weight] if weight else []))
         record.wait(f"{name}.gather.back", weights=True)
+        for one in self.adapters:
+            one.backward(record, reads)
+            for matrix in one.weights:
+                accumulated(record, matrix.name, matrix.elements, self.kernels, sizes, adapter=True)
         reduces = sizes.tp > 1 and not self.row and self.divided
         if reduces:
             record.sync(
@@ -190,7 +224,8 @@ class Linear:
                 record.hold(f"{name}.input.gradient.reduced", self.input / sizes.tp)
                 behind.append(found)
                 found = f"{name}.input.gradient.reduced"
-        self._weight(record, reads, whole)
+        if not sizes.frozen:
+            self._weight(record, reads, whole)
         if self.bias and self.kernels.bias != "fused":
             self.bias_gradient(record, self.tokens, whole)
         elif self.bias:
@@ -201,6 +236,8 @@ class Linear:
 
     def bias_gradient(self, record: PassRecord, tokens: int, gradient: str) -> None:
         """The gradient of its bias: a sum over tokens of the gradient of what it makes."""
+        if self.sizes.frozen:
+            return
         size, width = tokens * self.fan_out, self.sizes.width
         total = each("sum", size, read=width, written=0.0, dtype=self.sizes.precision, family="reduction")
         record.op(total, f"{self.name}.bias.gradient", weights=True, reads=(gradient,))
@@ -262,8 +299,15 @@ class Linear:
         record.op(cast, f"{name}.cast", weights=weights)
 
 
-def accumulated(record: PassRecord, name: str, elements: int, kernels: LayerKernels, sizes: RankSizes) -> None:
-    """Add a gradient to that of the micro-batches before, or keep it to the end of the layer's pass."""
+def accumulated(
+    record: PassRecord, name: str, elements: int, kernels: LayerKernels, sizes: RankSizes, *, adapter: bool = False
+) -> None:
+    """Add a gradient to that of the micro-batches before, or keep it to the end of the layer's pass.
+
+    There is none of weights that are frozen: `adapter` says that it is one of an adapter.
+    """
+    if sizes.frozen and not adapter:
+        return
     gradient = f"{name}.gradient"
     if sizes.fresh_gradients:
         if gradient not in record.tensors:
@@ -275,6 +319,12 @@ def accumulated(record: PassRecord, name: str, elements: int, kernels: LayerKern
     record.op(op, f"{name}.accumulate", weights=True)
     if gradient in record.tensors:
         record.free(gradient)
+
+
+def frozen_weights(weights: Iterable[Weight], sizes: RankSizes, *, matrices: bool = False) -> tuple[Kept, ...]:
+    """Memory of weights that are not trained; those of a block's `matrices` may be kept in fewer bits."""
+    narrow = sizes.trained.adapters.width(sizes.width) if matrices else sizes.width
+    return tuple(Kept(one.name, one.elements * (narrow if len(one.shape) == 2 else sizes.width)) for one in weights)
 
 
 def gradient_width(kernels: LayerKernels, sizes: RankSizes) -> float:

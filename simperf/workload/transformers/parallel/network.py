@@ -68,8 +68,11 @@ class FeedForward:
 
     def again(self, record: PassRecord, x: str) -> None:
         """Operations from its input to the last tensor that its backward pass reads."""
-        self.matrices[0].forward(record, x)
+        up, down = self.matrices
+        up.forward(record, x)
         self._activation.forward(record)
+        for one in down.adapters:
+            one.again(record)
 
     def backward(self, record: PassRecord, gradient: str, x: str, *, last: bool = True, frees: bool = True) -> str:
         """Gradient of its input `x`; its name.

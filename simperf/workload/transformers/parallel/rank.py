@@ -19,6 +19,7 @@ from simperf.workload.transformers.parallel.linear import gradient_width
 from simperf.workload.transformers.parallel.operations import each
 from simperf.workload.transformers.parallel.sizes import ContextExchange, RankSizes
 from simperf.workload.transformers.passes import Item, LayerPasses, Sync
+from simperf.workload.tuning import Trained
 
 __all__ = ["RankPasses", "Spread", "rank_passes"]
 
@@ -83,20 +84,21 @@ class RankPasses:
     @property
     def tied_nbytes(self) -> float:
         """Gradient that the first and the last of several stages add up [B]; 0 if they share no weights."""
-        return self.gradient_width * self.sizes.vocabulary * self.sizes.hidden if self.tied else 0.0
+        trained = self.tied and not self.sizes.frozen
+        return self.gradient_width * self.sizes.vocabulary * self.sizes.hidden if trained else 0.0
 
     def replicated_gradients(self, layers: Iterable[LayerPasses]) -> tuple[Item, ...]:
         """The sum over tensor-parallel ranks of gradients of weights that each of them has, in one all-reduce.
 
         With sequence parallelism each rank knows these gradients of its own tokens only (Megatron-Core,
-        finalize_model_grads.py); without, of all.
+        finalize_model_grads.py); without, of all. Of adapters each rank knows a part.
 
         Parameters
         ----------
         layers : iterable of LayerPasses
             Of the stage.
         """
-        if not self.sizes.sequence_parallel:
+        if not (self.sizes.sequence_parallel or self.sizes.frozen):
             return ()
         elements = sum(one.elements for layer in layers for one in layer.replicated)
         if not elements:
@@ -194,7 +196,7 @@ def rank_passes(
     precision: str = "bf16",
     scattered: bool = False,
     spread: Spread | None = None,
-    fresh_gradients: bool = False,
+    trained: Trained | None = None,
 ) -> RankPasses:
     """What one of `tp` ranks computes of a model, the same on each.
 
@@ -219,9 +221,9 @@ def rank_passes(
         each rank has a part only.
     spread : Spread, optional
         Of experts and sequences over ranks, and of tokens over experts; each rank has all of them by default.
-    fresh_gradients : bool
-        Whether a layer's gradients are tensors of their own up to the end of its backward pass, where they are reduced;
-        otherwise they are added to those of the micro-batches before.
+    trained : Trained, optional
+        What of the model is trained, on what, and where its gradients are; by default all weights, on sequences of one
+        document each, and gradients are added to those of the micro-batches before.
 
     Raises
     ------
@@ -273,8 +275,11 @@ def rank_passes(
         etp=over.etp,
         routing=over.routing,
         place=over.place,
-        fresh_gradients=fresh_gradients,
+        trained=trained or Trained(),
     )
+    if sizes.trained.documents and kernels.attention != "flash":
+        message = "scores of the whole sequence are in memory, whatever is masked"
+        raise InputError(Problem(message, key="attention", value=kernels.attention, expected="flash"))
     if (model.kv_rank or over.cp > 1) and kernels.attention != "flash":
         message = "latent attention is played in one kernel" if over.cp == 1 else "such ranks share sequences in no way"
         raise InputError(Problem(message, key="attention", value=kernels.attention, expected="flash"))

@@ -12,6 +12,7 @@ from simperf.workload.precision import element_size
 from simperf.workload.routing import Routing
 from simperf.workload.transformers.dimensions import Transformer, Weight
 from simperf.workload.transformers.parallel.expert_sizes import ExpertSizes, expert_sizes
+from simperf.workload.tuning import Trained
 
 __all__ = ["VOCABULARY_MULTIPLE", "RankSizes"]
 
@@ -59,8 +60,8 @@ class RankSizes:
         Of tokens to experts.
     place : int
         Of the rank among those that the experts are spread over.
-    fresh_gradients : bool
-        Whether gradients of weights are tensors of their own, not added to those of the micro-batches before.
+    trained : Trained
+        What of the model is trained, on what, and where its gradients are.
 
     Raises
     ------
@@ -86,7 +87,7 @@ class RankSizes:
     etp: int = 0
     routing: Routing = field(default_factory=Routing)
     place: int = 0
-    fresh_gradients: bool = False
+    trained: Trained = field(default_factory=Trained)
 
     def __post_init__(self) -> None:
         problems = [
@@ -103,7 +104,7 @@ class RankSizes:
                 message = "such a model is not yet played with a layout"
                 problems.append(Problem(message, key=key, value=str(value).lower(), expected="a dense model without"))
         if not problems:
-            problems += [*self._indivisible(), *self._unshared()]
+            problems += [*self._indivisible(), *self._unshared(), *self._untunable()]
         if self.model.experts and self.tp > 1 and not self.sequence_parallel:
             message = "tensor-parallel ranks would send the same tokens to the experts"
             problems.append(Problem(message, key="sequence_parallel", value="false", expected="true, or tp = 1"))
@@ -160,6 +161,27 @@ class RankSizes:
             expected = " or ".join(f"cp = {one}" for one in nearest_divisors(kv_heads, self.cp))
             expected += ', or context_exchange = "ring" or "all-gather"'
             yield Problem(message, key=key, value=str(self.cp), expected=expected)
+
+    def _untunable(self) -> Iterator[Problem]:
+        """What cannot be fine-tuned so."""
+        model, documents = self.model, self.trained.documents
+        yield from documents.problems(model.sequence)
+        if documents and self.cp > 1:
+            message = "ranks that share sequences have parts of documents: that is not played yet"
+            yield Problem(message, key="cp", value=str(self.cp), expected="cp = 1, or one document a sequence")
+        if self.frozen and (model.experts or model.kv_rank or model.mtp):
+            message = "adapters are played for models without experts, latent attention and multi-token prediction"
+            yield Problem(message, key="rank", value=str(self.trained.adapters.rank), expected="0")
+
+    @property
+    def fresh_gradients(self) -> bool:
+        """Whether gradients of weights are tensors of their own, not added to those of the micro-batches before."""
+        return self.trained.fresh_gradients
+
+    @property
+    def frozen(self) -> bool:
+        """Whether adapters are trained, and no other weights."""
+        return bool(self.trained.adapters)
 
     @property
     def width(self) -> float:

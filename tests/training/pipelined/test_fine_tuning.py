@@ -1,0 +1,69 @@
+"""Fine-tuning of divided models, played: what travels, what is held, and how long it takes."""
+
+import pytest
+
+from simperf import Layout, ModelParallel, Transformer, train
+from simperf.errors import InputError
+from simperf.training.pipelined.fitting_changes import Divided
+from simperf.training.replica import Dimensions
+from simperf.workload.layer_kernels import LayerKernels
+from simperf.workload.transformers.flops import adapter_weights
+from simperf.workload.tuning import BASES, Adapters
+
+LLAMA = Transformer(layers=4, hidden=1024, heads=16, kv_heads=4, ffn=2816, vocabulary=4096, sequence=1024)
+FUSED = LayerKernels(norm="fused", rotary="fused", activation="fused")
+RANK = {"program.lora_rank": 16}
+
+
+def run(layout, set, *, recompute="none", batch=8, on="dgx-a100"):
+    more = {"program.steps": 2, "program.norm_kernels": "fused", **set}
+    strategy = ModelParallel(recompute=recompute)
+    return train(LLAMA, on=on, layout=layout, strategy=strategy, precision="bf16-master", batch=batch, set=more)
+
+
+def value(result, name):
+    return result.metrics[name].value
+
+
+def test_a_step_takes_longer_with_a_base_in_four_bits_and_shorter_with_documents():
+    layout = Layout(dp=8)
+    full, lora = run(layout, {}, batch=64), run(layout, RANK, batch=64)
+    narrow = run(layout, {**RANK, "program.frozen_precision": "nf4"}, batch=64)
+    packed = run(layout, {**RANK, "program.document_tokens": 128}, batch=64)
+    assert value(packed, "time per step") < value(lora, "time per step") < value(narrow, "time per step")
+    assert value(narrow, "memory") < value(lora, "memory") < value(full, "memory")
+    assert value(lora, "stage 0: exposed data") < 0.2 * value(full, "stage 0: exposed data")
+
+
+@pytest.mark.parametrize("options", [{"tp": 2, "pp": 2, "dp": 2}, {"dp": 8, "sharding": "zero-1"}])
+def test_every_rank_played_takes_as_long(options):
+    layout = Layout(**options)
+    collapsed, exact = (run(layout, {**RANK, "devices.exact": which}) for which in ("auto", "yes"))
+    assert value(collapsed, "time per step") == pytest.approx(value(exact, "time per step"), rel=1e-9)
+
+
+def held(adapters, sharding="none", dp=8):
+    model = Dimensions(LLAMA, FUSED, adapters=adapters)
+    return Divided(model, Layout(dp=dp, sharding=sharding), ModelParallel(), dp).memory()[0].peak.held
+
+
+@pytest.mark.parametrize("base", list(BASES))
+def test_memory_is_that_of_the_frozen_base_and_of_states_of_the_adapters(base):
+    adapters = Adapters(rank=16)
+    trained = adapter_weights(LLAMA, adapters)
+    plain, narrow = held(adapters), held(Adapters(rank=16, base=base))
+    assert plain["weights"] == 2 * (LLAMA.parameters + trained)
+    assert plain["optimizer"] == 2 * plain["master"] == 8 * trained
+    assert held(adapters, "zero-1")["optimizer"] == trained
+    matrices = LLAMA.layers * sum(one.elements for one in LLAMA.block_weights("block") if len(one.shape) == 2)
+    assert plain["weights"] - narrow["weights"] == pytest.approx((2 - BASES[base]) * matrices)
+
+
+def test_weights_that_ranks_share_are_refused():
+    with pytest.raises(InputError, match="frozen weights that ranks share"):
+        run(Layout(dp=8, sharding="zero-3"), RANK)
+
+
+def test_options_without_a_layout_are_refused():
+    with pytest.raises(InputError, match="no layout divides the model"):
+        train(LLAMA, on="dgx-a100", precision="fp16", batch=8, set=RANK)
