@@ -16,6 +16,7 @@ LESSONS = [find_lesson(name) for name in lessons()]
 NAMES = {
     *("cpu", "gpu", "GPU", "hub", "plx", "stream", "eager", "DDP", "NVLink", "PCIe", "Gbit", "sxm", "xlarge"),
     *("FLOP", "TFLOP", "USD", "min", "int", "tensor", "vector", "elementwise", "ResNet", "ImageNet", "Young", "Daly"),
+    "ZeRO",
 }
 EXERCISES = [pytest.param(e, id=f"{lesson.name}-{i}") for lesson in LESSONS for i, e in enumerate(lesson.exercises, 1)]
 

@@ -113,3 +113,27 @@ def test_planner_failures():
     assert min(goodput(best / 2), goodput(2 * best)) > top - 0.05  # flat at its top
     assert goodput(60) < 0.5
     assert goodput(7200) == pytest.approx(2 / 3, abs=0.03)
+
+
+def test_pipelines():
+    program, found = notebook("pipelines")["program"], {}
+    for schedule in ("gpipe", "1f1b", "zb-h1", "zb-v", "v-min"):
+        always = {"machine": "dgx-a100", "frontend": {"launch": "0 s", "result": "0 s"}}
+        result = simperf.simulate(program, schedule=schedule, **always)
+        found[schedule] = result.time, result.metrics["bubble"].value, result.metrics["micro-batches kept"].value
+    assert found["gpipe"][0] == pytest.approx(found["1f1b"][0])  # both take the same time
+    assert found["1f1b"][1] == pytest.approx(3 / 11)
+    assert (found["gpipe"][2], found["1f1b"][2]) == (8, 4)
+    assert found["zb-v"][1] < found["zb-h1"][1] < found["1f1b"][1]
+    assert found["v-min"][1] > found["zb-v"][1]
+    assert found["v-min"][2] == found["zb-v"][2] / 2
+
+
+def test_sharding():
+    program, found = notebook("sharding")["program"], {}
+    for sharding in ("none", "zero-3"):
+        told = program(sharding=sharding).metrics
+        found[sharding] = told["memory"].value, told["time per step"].value
+    assert found["zero-3"][0] < found["none"][0] / 4
+    assert found["zero-3"][1] < found["none"][1]
+    assert program(sharding="zero-3", gpus=1).metrics["memory"].value > found["none"][0] * 0.9
