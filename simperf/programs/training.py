@@ -98,6 +98,8 @@ _DIVIDED = Section.of(
     bias_kernels="bias",
     gradient_precision="gradients",
     product_precision="products",
+    wide_first_blocks="wide_first",
+    wide_last_blocks="wide_last",
     recomputed_part="recomputed",
     update_kernels="update",
 )
@@ -171,7 +173,10 @@ def _of_layout(given: Mapping[str, Any]) -> Iterable[Unless]:
     layout = given["layout"]
     fully = divided and isinstance(layout, Layout) and layout.sharding == "zero-3"
     why, other = "every rank has all weights of its part of the model", 'layout.sharding = "zero-3"'
-    yield Unless(fully, tuple(key for key in _EXCHANGE.keys if key not in _DATA), why, other)
+    # weights that a recipe multiplies in fp8 are gathered so with every sharding
+    sharded = divided and isinstance(layout, Layout) and layout.sharding != "none"
+    narrow = ("gathered_precision",) if sharded and given["gathered_precision"] == "fp8" else ()
+    yield Unless(fully, tuple(key for key in _EXCHANGE.keys if key not in (*_DATA, *narrow)), why, other)
     yield Unless(divided, ("layout",), "the strategy gives every device the whole model", expected)
     why = "strategy model-parallel has Adam's update, of the precision"
     yield Unless(not divided, ("optimizer",), why, "no optimizer")

@@ -157,7 +157,8 @@ class StageMessages:
 class DataExchange:
     """How ranks send each other gradients, their norm, and weights.
 
-    All but the first three options are of ``zero-3``, fully sharded data parallelism. There each layer is a unit that
+    All but the first three options are of ``zero-3``, fully sharded data parallelism, and `gathered` of each sharding
+    if weights travel in fp8. With ``zero-3`` each layer is a unit that
     is gathered as a whole; the embedding and the head are one unit, as the root module of PyTorch's ``fully_shard``,
     whose weights stay from the forward to the backward pass.
 
@@ -178,7 +179,8 @@ class DataExchange:
         gradients are reduced after each backward pass, or after the last one of a step, up to which they are added up
         whole; auto: each, and last where a pipeline has several stages
     gathered : str
-        precision in which weights are gathered
+        precision in which weights are gathered; fp8: those that a recipe multiplies in fp8, with zero-1 and zero-2 too,
+        where a rank keeps them in fp8 then
     flat : bool
         the weights of a layer are one tensor, which is gathered where it is read (FlatParameter); otherwise they are
         copied out of a buffer
@@ -190,7 +192,7 @@ class DataExchange:
     reshard: Literal["auto", "always", "never"] = "auto"
     prefetch: int = 1
     reduce: Literal["auto", "each", "last"] = "auto"
-    gathered: Literal["as-products", "fp32"] = "as-products"
+    gathered: Literal["as-products", "fp32", "fp8"] = "as-products"
     flat: bool = False
 
     def __post_init__(self) -> None:

@@ -8,11 +8,24 @@ from typing import Literal, get_args
 
 from simperf.errors import Problem
 
-__all__ = ["ATTENTION_LIBRARIES", "AttentionLibrary", "LayerKernels"]
+__all__ = ["ATTENTION_LIBRARIES", "PRODUCT_PRECISIONS", "AttentionLibrary", "LayerKernels"]
 
 #: libraries of attention kernels of which architectures have constants (`simperf.cost.attention`)
 AttentionLibrary = Literal["flash-attention", "flash-attention-2", "cudnn", "tensorrt-llm"]
 ATTENTION_LIBRARIES: tuple[str, ...] = get_args(AttentionLibrary)
+#: precision of products: that of weights, or a recipe (`simperf.workload.product_recipe`)
+ProductPrecision = Literal[
+    "as-weights",
+    "float8",
+    "float8-rowwise",
+    "float8-rowwise-gw-hp",
+    "fp8-delayed",
+    "fp8-current",
+    "fp8-block",
+    "mxfp8",
+    "nvfp4",
+]
+PRODUCT_PRECISIONS: tuple[str, ...] = get_args(ProductPrecision)
 
 #: what has an effect on a model that runs whole on each GPU
 _EVERYWHERE = ("attention", "norm", "attention_library", "memory_format")
@@ -62,8 +75,13 @@ class LayerKernels:
     projections : str
         of queries, keys and values, and of the gate and its partner: one product, or a product for each matrix
     products : str
-        precision of the blocks' products: that of weights, or float8, to which operands are cast with a scale for each
-        tensor, found in a pass before
+        precision of the blocks' products: that of weights, or a recipe of 8 or 4 bits: torchao's float8, with a scale
+        for each tensor or each row (and gradients of weights as-weights: gw-hp), Transformer Engine's fp8 with a scale
+        for each tensor (of earlier steps: delayed; or current) or block, mxfp8, nvfp4
+    wide_first : int
+        blocks at the beginning of the model whose products have the precision of weights nevertheless
+    wide_last : int
+        such blocks at its end
     gathered_inputs : str
         what tensor-parallel ranks gather for a product is gathered again for its backward pass, or kept
     update : str
@@ -87,7 +105,9 @@ class LayerKernels:
     gradient_overlap: Literal["beside", "alone"] = "beside"
     expert_products: Literal["together", "each"] = "together"
     projections: Literal["joined", "separate"] = "joined"
-    products: Literal["as-weights", "float8"] = "as-weights"
+    products: ProductPrecision = "as-weights"
+    wide_first: int = 0
+    wide_last: int = 0
     gathered_inputs: Literal["again", "kept"] = "again"
     update: Literal["fused", "foreach"] = "fused"
     recomputed: Literal["whole", "needed"] = "whole"

@@ -171,5 +171,5 @@ def _of_buckets(buckets: Iterable[LayerBucket], end: StepEnd, sharded: bool) -> 
         own = found[bucket.dimension]
         own.append(Payload("reduce-scatter" if sharded else "all-reduce", bucket.weights * end.gradient))
         if sharded:
-            own.append(Payload("all-gather", bucket.weights * end.weight))
+            own.append(Payload("all-gather", end.gathered(bucket)))
     return found

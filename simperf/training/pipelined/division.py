@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache, partial
 
 from simperf.errors import InputError, Problem, UnknownNameError, nearest_divisors
 from simperf.layout import Layout
@@ -15,17 +16,20 @@ from simperf.training.replica import Dimensions
 from simperf.training.strategies import ModelParallel
 from simperf.workload.mixed import TRAINING_PRECISIONS, training_precision
 from simperf.workload.precision import element_size
-from simperf.workload.transformers.parallel import RankPasses, Spread, rank_passes
+from simperf.workload.product_recipe import RECIPES, product_recipe
+from simperf.workload.transformers.parallel import RankPasses, RankPrecision, Spread, rank_passes
 from simperf.workload.transformers.passes import LayerPasses
 from simperf.workload.tuning import Trained
 
-__all__ = ["divide", "pacing_of"]
+__all__ = ["divide", "pacing_of", "rank_precision"]
 
 #: weights of the embedding, which the head has too where both are one
 _TIED = "embed.weight"
 
 
-def divide(model: Dimensions, layout: Layout, strategy: ModelParallel, batch: int) -> StepWork:
+def divide(
+    model: Dimensions, layout: Layout, strategy: ModelParallel, batch: int, *, architecture: str = ""
+) -> StepWork:
     """What the stages of a job do in a step.
 
     Parameters
@@ -35,6 +39,8 @@ def divide(model: Dimensions, layout: Layout, strategy: ModelParallel, batch: in
     strategy : ModelParallel
     batch : int
         Samples of a step on all ranks together.
+    architecture : str
+        Of the GPUs, whose units decide what a recipe of narrow products casts.
 
     Raises
     ------
@@ -47,8 +53,9 @@ def divide(model: Dimensions, layout: Layout, strategy: ModelParallel, batch: in
     counts = _layers_of_parts(model.model.layers, len(plan.path), strategy.stage_layers)
     _refuse_scattered_experts(model, layout)
     _refuse_gathered_base(model, layout)
-    made = _passes(model, layout, strategy, again=True)
-    first = strategy.recompute_layers
+    numbers = rank_precision(model, layout, strategy, architecture)
+    passes = cache(partial(_passes, model, layout, strategy))
+    made = passes(numbers)
     shares = any(
         path[0][0] == plan.path[-1][0] for path, _ in plan.paths
     )  # whether one stage has the first and last part
@@ -57,9 +64,13 @@ def divide(model: Dimensions, layout: Layout, strategy: ModelParallel, batch: in
 
     def on(place: int) -> tuple[tuple[LayerPasses, ...], ...]:
         """Layers of all parts on the rank of a place among those that the experts are spread over."""
-        own = _passes(model, layout, strategy, again=True, place=place) if place else made
-        plain = _passes(model, layout, strategy, again=False, place=place) if first else own
-        return _parts(own, plain, counts, first, whole=made.tied and shares)
+
+        def block(index: int, number: int) -> RankPasses:
+            again = not strategy.recompute_layers or index < strategy.recompute_layers
+            wide = number < model.kernels.wide_first or number >= model.model.layers - model.kernels.wide_last
+            return passes(replace(numbers, recipe=None) if wide else numbers, again=again, place=place)
+
+        return _parts(passes(numbers, place=place), block, counts, whole=made.tied and shares)
 
     work = StepWork(plan, on(0), made.message_nbytes, (), 0.0, made.received)
     if any(len(work.holders(stage)) != plan.copies for stage in range(work.stages)):
@@ -79,18 +90,18 @@ def divide(model: Dimensions, layout: Layout, strategy: ModelParallel, batch: in
 
 
 def _parts(
-    made: RankPasses, plain: RankPasses, counts: Sequence[int], first: int, *, whole: bool
+    made: RankPasses, block: Callable[[int, int], RankPasses], counts: Sequence[int], *, whole: bool
 ) -> tuple[tuple[LayerPasses, ...], ...]:
     """Layers of each part of the model.
 
     Parameters
     ----------
-    made, plain : RankPasses
-        Of the layers that are computed again, and of the others.
+    made : RankPasses
+        Of the embedding and the head.
+    block : callable
+        Passes of a block, by its number in its part and in the model.
     counts : sequence of int
         Blocks of each part.
-    first : int
-        How many of a part are computed again; 0 for all.
     whole : bool
         Whether the head leaves out the embedding's weights, which its stage has.
     """
@@ -99,13 +110,13 @@ def _parts(
     for count in counts:
         part = []
         for index in range(count):
-            own = made if not first or index < first else plain
+            own = block(index, number)
             dense = own.dense is not None and number < own.sizes.model.dense_layers
             part.append(own.dense if dense and own.dense is not None else own.block)
             number += 1
         layers.append(part)
     layers[0].insert(0, made.embedding)
-    last = made if not first or counts[-1] < first else plain
+    last = block(counts[-1], number - 1)
     for depth in range(made.sizes.model.mtp):
         join, *others = last.ahead
         # the embedding's weights are there once
@@ -204,13 +215,60 @@ def _layers_of_parts(layers: int, parts: int, given: Sequence[int]) -> tuple[int
     return (layers // parts,) * parts
 
 
-def _passes(model: Dimensions, layout: Layout, strategy: ModelParallel, *, again: bool, place: int = 0) -> RankPasses:
-    """Passes of one rank; `again` says whether layers are computed again as the strategy has it."""
-    precision = training_precision(model.precision)
+def rank_precision(model: Dimensions, layout: Layout, strategy: ModelParallel, architecture: str = "") -> RankPrecision:
+    """Precision of a rank's numbers, and the recipe of its products.
+
+    Raises
+    ------
+    InputError
+        Weights are wider than their products, or an option has no effect.
+    """
+    precision, kernels = training_precision(model.precision), model.kernels
     if not precision.master and model.precision != "fp32":
         known = ", ".join(["fp32", *(name for name, one in TRAINING_PRECISIONS.items() if one.master)])
         message = "weights of a divided model are as narrow as their products, beside a copy in fp32"
         raise InputError(Problem(message, key="precision", value=model.precision, expected=known))
+    made = RankPrecision.of(precision.matrix, kernels, architecture)
+    problems = []
+    for key, count in (("wide_first", kernels.wide_first), ("wide_last", kernels.wide_last)):
+        if count and (made.recipe is None or not 0 < count < model.model.layers):
+            message = "has no effect: all blocks are as wide" if count > 0 else "a number of blocks is expected"
+            expected = f"0 to {model.model.layers - 1} with product_precision, or 0"
+            problems.append(Problem(message, key=key, value=str(count), expected=expected))
+    narrow = strategy.exchange.gathered == "fp8"
+    if narrow and (made.recipe is None or not made.recipe.gathers_weights):
+        known = ", ".join(name for name in RECIPES if product_recipe(name).gathers_weights)
+        message = "weights travel in the precision of their products, with one factor for each matrix"
+        problems.append(
+            Problem(message, key="gathered_precision", value="fp8", expected=f"product_precision = one of {known}")
+        )
+    if model.adapters and made.recipe is not None:
+        for key, value in (("gathered_precision", narrow and "fp8"), ("frozen_precision", model.adapters.base)):
+            if value not in (False, "as-products"):
+                message = "frozen weights do not travel" if narrow else "frozen weights have one narrow precision"
+                expected = "as-products, or no product_precision"
+                problems.append(Problem(message, key=key, value=str(value), expected=expected))
+    if problems:
+        raise InputError(problems)
+    if model.adapters and made.recipe is not None:
+        return replace(made, recipe=made.recipe.of_frozen())
+    if made.recipe is not None and (narrow or layout.sharding == "zero-3"):  # nobody keeps whole weights
+        each = "gathered-each" if layout.sharding == "zero-3" else "gathered"
+        weights = each if narrow else "pass"
+        made = replace(made, recipe=replace(made.recipe, weights=weights))
+    return made
+
+
+def _passes(
+    model: Dimensions,
+    layout: Layout,
+    strategy: ModelParallel,
+    numbers: RankPrecision,
+    *,
+    again: bool = True,
+    place: int = 0,
+) -> RankPasses:
+    """Passes of one rank; `again` says whether layers are computed again as the strategy has it."""
     return rank_passes(
         model.model,
         model.kernels,
@@ -218,7 +276,7 @@ def _passes(model: Dimensions, layout: Layout, strategy: ModelParallel, *, again
         sequence_parallel=strategy.sequence_parallel,
         microbatch=strategy.microbatch,
         recompute=strategy.recompute if again else "none",
-        precision=precision.matrix,
+        precision=numbers,
         scattered=strategy.messages.scattered,
         spread=Spread(layout.ep, layout.etp, strategy.routing, place, layout.cp, strategy.context_exchange),
         trained=Trained(model.adapters, model.documents, _reduces_each(layout, strategy)),
@@ -233,14 +291,20 @@ def _end(work: StepWork, stage: int, made: RankPasses, strategy: ModelParallel, 
     copies = work.plan.copies
     own = -(-(weights - experts) // (layout.dp_shard * layout.cp * copies if sharded else 1))
     own += -(-experts // (layout.expert_dp * copies if sharded else 1))
+    scaled = 0
+    if made.gathered_width:
+        scaled = -(-sum(map(sum, (one.scaled for one in layers))) // (layout.dp_shard * layout.cp * copies))
+        scaled += -(-sum(map(sum, (one.scaled_experts for one in layers))) // (layout.expert_dp * copies))
     fully, fresh = layout.sharding == "zero-3", _reduces_each(layout, strategy)
     return StepEnd(
-        begin=() if fresh else (made.clear_gradients(weights),),
+        begin=(*(() if fresh else (made.clear_gradients(weights),)), *made.cast_weights(layers)),
         replicated=made.replicated_gradients(layers),
         norm=made.clipping(own) if strategy.exchange.clip else (),
-        update=made.update(own, copies=not fully),
+        update=made.update(own, copies=not fully, scaled=scaled),
         gradient=made.gradient_width,
         weight=_gathered(made, strategy) if fully else made.weight_width,
+        narrow=made.gathered_width,
+        cast=made.cast_width,
     )
 
 
@@ -253,7 +317,8 @@ def _units(work: StepWork, made: RankPasses, strategy: ModelParallel) -> tuple[t
     """Units of each stage."""
     options, stages = strategy.exchange, len(work.plan.stages)
     product = made.sizes.width if made.sizes.fresh_gradients else made.gradient_width
-    nbytes = UnitBytes(_gathered(made, strategy), made.weight_width, product, made.gradient_width)
+    gathered = _gathered(made, strategy)
+    nbytes = UnitBytes(gathered, made.weight_width, product, made.gradient_width, made.gathered_width)
     return tuple(
         tuple(
             unit

@@ -70,7 +70,7 @@ class Divided:
         return max(one.peak.total for one in self.memory())
 
     def _work(self) -> StepWork:
-        return divide(self.model, self.layout, self.strategy, self.batch)
+        return divide(self.model, self.layout, self.strategy, self.batch, architecture=self.architecture)
 
     def _held(self, work: StepWork) -> tuple[StageMemory, ...]:
         libraries, pacing = libraries_of(self.model.kernels), pacing_of(self.layout, self.strategy)

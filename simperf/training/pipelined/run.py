@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from simperf.errors import InputError, Problem, ProgramError
@@ -19,6 +20,7 @@ from simperf.training.pipelined.play import Pipeline
 from simperf.training.replica import Dimensions
 from simperf.training.stragglers import change_links
 from simperf.training.strategies import DataExchange, ModelParallel
+from simperf.workload.product_recipe import RECIPES, product_recipe
 
 __all__ = ["pipeline_of", "train_divided"]
 
@@ -53,13 +55,41 @@ def pipeline_of(m: Session, job: Job) -> Pipeline:
     return Pipeline(
         layout,
         nodes,
-        divide(model, layout, strategy, job.batch),
+        divide(model, layout, strategy, job.batch, architecture=_architecture(m, nodes, model)),
         pacing_of(layout, strategy),
         strategy.exchange.bucket,
         speeds,
         strategy.options,
         marks,
     )
+
+
+def _architecture(m: Session, nodes: Sequence[str], model: Dimensions) -> str:
+    """Architecture of the GPUs that train, which have the units that a recipe needs.
+
+    Raises
+    ------
+    InputError
+        One of them has not, or they have several architectures, whose units differ.
+    """
+    parts = {m.machine.nodes[node].part: node for node in nodes}
+    kinds: dict[str, str] = {getattr(part, "architecture", ""): node for part, node in parts.items()}
+    name = model.kernels.products
+    if name == "as-weights":
+        return next(iter(kinds))
+    recipe = product_recipe(name)
+    for part, node in parts.items():
+        peaks = getattr(part, "peak", {})
+        if recipe.units not in peaks:
+            units = "which apply factors of small blocks" if recipe.units == "fp4" else "of 8 bits"
+            message = f"{node} ({getattr(part, 'name', node)}) has no units for {name}, {units}"
+            known = [one for one in RECIPES if product_recipe(one).units in peaks]
+            expected = f"{', '.join(['as-weights', *known])}, or GPUs with {recipe.units}"
+            raise InputError(Problem(message, key="product_precision", value=name, expected=expected))
+    if len(kinds) > 1 and len({recipe.on(one).copies for one in kinds}) > 1:
+        message = f"casts of {name} differ between the GPUs: {', '.join(sorted(kinds))}"
+        raise InputError(Problem(message, key="product_precision", value=name, expected="GPUs of one architecture"))
+    return next(iter(kinds))
 
 
 def _refuse_shards(layout: Layout, strategy: ModelParallel) -> None:
@@ -84,7 +114,9 @@ def _refuse_shards(layout: Layout, strategy: ModelParallel) -> None:
     if sharding == "zero-2" and not strategy.exchange.bucket:
         message = "a rank keeps its part of gradients that are reduced as they become ready"
         problems.append(Problem(message, key="bucket", value="0", expected="the size of a bucket, such as 160 MB"))
-    if not fully and replace(strategy.exchange, bucket=0.0, overlap_weights=False, clip=True) != DataExchange():
+    narrow = sharding != "none" and strategy.exchange.gathered == "fp8"
+    own = replace(strategy.exchange, bucket=0.0, overlap_weights=False, clip=True)
+    if not fully and (replace(own, gathered="as-products") if narrow else own) != DataExchange():
         message, expected = "every rank has all weights of its stage", 'layout.sharding = "zero-3"'
         problems.append(Problem(message, key="exchange", value=str(strategy.exchange), expected=expected))
     if problems:

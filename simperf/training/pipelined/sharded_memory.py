@@ -34,7 +34,7 @@ def sharded_layers(
     of = {index: unit for unit in units for index in unit.bucket.layers}
 
     def gathered(some: Iterable[WeightUnit]) -> float:
-        return sum(allocated(unit.bucket.weights * end.weight) for unit in some)
+        return sum(allocated(end.gathered(unit.bucket)) for unit in some)
 
     for index, layer in enumerate(layers):
         own = of.get(index)

@@ -73,7 +73,7 @@ class ShardedStage(StageProcess):
         return [number for number in own if number is not None][: self.pacing.prefetch]
 
     def _ask(self, number: int, after: Marker | None) -> Steps:
-        nbytes = self._units[number].bucket.weights * self.work.ends[self.stage].weight
+        nbytes = self.work.ends[self.stage].gathered(self._units[number].bucket)
         self._coming[number] = yield from self._collective("dp", "all-gather", nbytes, after=after)
 
     def _behind(self, one: Pass, index: int, *, final: bool) -> Steps:
@@ -106,6 +106,6 @@ class ShardedStage(StageProcess):
         yield from StageProcess._end(self)
         self._last = None
 
-    def _gather(self, nbytes: float) -> Steps:
+    def _gather(self) -> Steps:
         """Nothing: weights are gathered layer by layer."""
         yield from ()

@@ -373,15 +373,16 @@ class StageProcess:
             yield item(self.device)  # total_norm.item()
         yield from self._items(end.update, "update")
         if self.pacing.sharded:
-            yield from self._gather(end.weight)
+            yield from self._gather()
 
-    def _gather(self, nbytes: float) -> Steps:
+    def _gather(self) -> Steps:
         """Gather the weights that the other data-parallel ranks have updated."""
+        end = self.work.ends[self.stage]
         for bucket in reversed(self.buckets):
             dimension: Dimension = bucket.dimension
             if dimension not in self.groups:
                 continue
-            work = yield from self._collective(dimension, "all-gather", bucket.weights * nbytes)
+            work = yield from self._collective(dimension, "all-gather", end.gathered(bucket))
             if self.pacing.weights:
                 for index in bucket.layers:
                     self._gathered.setdefault((bucket.chunk, index), []).append((work, dimension))

@@ -120,6 +120,7 @@ def _resident(
     master = _SINGLE if end.weight < _SINGLE else 0.0
     each = ParameterBytes(end.weight, end.gradient, master, _ADAM * _SINGLE)
     weights, experts = sum(layer.parameters for layer in layers), sum(layer.of_experts for layer in layers)
+    scaled = sum(sum(layer.scaled) + sum(layer.scaled_experts) for layer in layers)
     if work.units:  # the part of a rank is in fp32, and gradients come and go
         each = ParameterBytes(_SINGLE, 0.0, 0.0, _ADAM * _SINGLE)
     copies = work.plan.copies
@@ -130,6 +131,8 @@ def _resident(
             experts, each, sharding=layout.sharding, over=copies * layout.expert_dp
         ).items():
             found[kind] += nbytes
+    if scaled and end.cast:
+        found["weights"] += scaled * end.cast
     if work.units and not pacing.each:  # whole, up to the last backward pass
         found["gradients"] = weights * end.gradient
     if frozen := sum(one.nbytes for layer in layers for one in layer.frozen):

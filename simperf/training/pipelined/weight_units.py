@@ -31,12 +31,16 @@ class UnitBytes(NamedTuple):
         A gradient as the backward pass makes it, or as it is added up over micro-batches [B].
     reduced : float
         A gradient on its way [B].
+    narrow : float
+        A weight that a recipe multiplies in a narrower precision, on its way and after it, where that is gathered; 0:
+        as the others [B].
     """
 
     gathered: float = 2.0
     weight: float = 2.0
     product: float = 2.0
     reduced: float = 4.0
+    narrow: float = 0.0
 
 
 def weight_units(
@@ -70,17 +74,28 @@ def weight_units(
     found, read = [], options.flat and nbytes.gathered == nbytes.weight  # where they were gathered
     for own in sorted([*([root] if root else []), *blocks]):
         weights = sum(layers[index].parameters for index in own)
+        scaled = sum(sum(layers[index].scaled) for index in own)
+        narrow = scaled if nbytes.narrow else 0
         if weights:
             never = options.reshard == "never" or (options.reshard == "auto" and (stages > 1 or own == last))
             found.append(
                 WeightUnit(
-                    LayerBucket(chunk, own[0], own, weights),
+                    LayerBucket(chunk, own[0], own, weights, scaled=scaled),
                     reshard=own != root and not never,
-                    spread=() if read else (_copy("weights.spread", weights, nbytes.gathered, nbytes.weight),),
+                    spread=() if read else _spread(weights - narrow, narrow, nbytes),
                     pack=(_copy("gradients.pack", weights, nbytes.product, nbytes.reduced),),
                 )
             )
     return tuple(found)
+
+
+def _spread(weights: int, narrow: int, nbytes: UnitBytes) -> tuple[Op, ...]:
+    """The copy of gathered weights out of their buffer, of narrow ones and of the others together."""
+    one = _copy("weights.spread", weights, nbytes.gathered, nbytes.weight)
+    if not narrow:
+        return (one,)
+    read, written = one.nbytes_read + nbytes.narrow * narrow, one.nbytes_written + nbytes.narrow * narrow
+    return (replace(one, nbytes_read=read, nbytes_written=written, elements=one.elements + narrow),)
 
 
 def _copy(name: str, elements: int, read: float, written: float) -> Op:

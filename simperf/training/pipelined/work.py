@@ -69,6 +69,8 @@ class LayerBucket(NamedTuple):
         Number of weights.
     experts : bool
         Whether they are those of experts, whose copies are on fewer ranks.
+    scaled : int
+        How many of the weights a recipe multiplies in a narrower precision.
     """
 
     chunk: int
@@ -76,6 +78,7 @@ class LayerBucket(NamedTuple):
     layers: tuple[int, ...]
     weights: int
     experts: bool = False
+    scaled: int = 0
 
     @property
     def dimension(self) -> Literal["dp", "edp"]:
@@ -122,6 +125,10 @@ class StepEnd:
         Bytes of a gradient as it travels [B].
     weight : float
         Bytes of a weight as it is gathered [B].
+    narrow : float
+        The same of one that a recipe multiplies in a narrower precision, where that is gathered; 0: as the others [B].
+    cast : float
+        What a rank holds of such a weight beside `weight`, or less than that [B].
     """
 
     begin: tuple[Item, ...] = ()
@@ -130,6 +137,12 @@ class StepEnd:
     update: tuple[Item, ...] = ()
     gradient: float = 4.0
     weight: float = 2.0
+    narrow: float = 0.0
+    cast: float = 0.0
+
+    def gathered(self, bucket: LayerBucket) -> float:
+        """Size of the weights of a bucket as they are gathered [B]."""
+        return self.weight * bucket.weights - (self.weight - self.narrow if self.narrow else 0.0) * bucket.scaled
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,12 +275,13 @@ def assign_buckets(chunk: int, layers: Sequence[LayerPasses], size: float, gradi
     found: list[LayerBucket] = []
     for experts in (False, True):
         inside: list[int] = []
-        weights = 0
+        weights = scaled = 0
         for index in reversed(range(len(layers))):
             inside.append(index)
             one = layers[index]
             weights += one.of_experts if experts else one.parameters - one.of_experts
+            scaled += sum(one.scaled_experts if experts else one.scaled)
             if weights and (weights * gradient >= size or index == 0):
-                found.append(LayerBucket(chunk, index, tuple(inside), weights, experts))
-                inside, weights = [], 0
+                found.append(LayerBucket(chunk, index, tuple(inside), weights, experts, scaled))
+                inside, weights, scaled = [], 0, 0
     return sorted(found, key=lambda one: -one.ready)

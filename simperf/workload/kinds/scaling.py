@@ -45,11 +45,13 @@ class Scaling:
 
 #: bytes of a tensor's factor
 _FACTOR = 4.0
-#: ways to scale operands: one factor a tensor; one of 32 bits for 128 elements of a row and for 128 x 128 weights
-#: (DeepSeek-AI, "DeepSeek-V3", 2024, section 3.3); a power of two for 32 elements (OCP Microscaling Formats v1.0); one
-#: of 8 bits for 16 elements beside the tensor's ("Pretraining Large Language Models with NVFP4", arXiv 2509.25149)
+#: ways to scale operands: one factor a tensor; one a row, not counted; one of 32 bits for 128 elements of a row and for
+#: 128 x 128 weights (DeepSeek-AI, "DeepSeek-V3", 2024, section 3.3); a power of two for 32 elements (OCP Microscaling
+#: Formats v1.0); one of 8 bits for 16 elements beside the tensor's ("Pretraining Large Language Models with NVFP4",
+#: arXiv 2509.25149)
 SCALINGS: Mapping[str, Scaling] = {
     "tensor": Scaling(("fp8", "int8"), 0, 0, 0.0, tensor=True),
+    "row": Scaling(("fp8",), 0, 0, 0.0, tensor=False),
     "block": Scaling(("fp8",), 128, 128**2, 4.0, tensor=False),
     "mx": Scaling(("fp8", "fp4"), 32, 32, 1.0, tensor=False),
     "nvfp4": Scaling(("fp4",), 16, 16, 1.0, tensor=True),

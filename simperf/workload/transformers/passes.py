@@ -98,6 +98,10 @@ class LayerPasses:
         name.
     experts : tuple of Weight
         Those of `weights` that belong to experts: their copies are on fewer ranks.
+    scaled : tuple of int
+        Weights of each matrix whose operands a recipe casts to a narrower precision, but those of experts.
+    scaled_experts : tuple of int
+        The same of experts, those of one rank together.
     left : tuple of Kept
         Where the backward pass is in two, what the first leaves for the second: inputs of products, and gradients of
         their outputs. All else that is kept goes with the first.
@@ -124,6 +128,8 @@ class LayerPasses:
     replicated: tuple[Weight, ...] = ()
     placeholders: tuple[Kept, ...] = ()
     experts: tuple[Weight, ...] = ()
+    scaled: tuple[int, ...] = ()
+    scaled_experts: tuple[int, ...] = ()
     left: tuple[Kept, ...] = ()
     temporary_inputs: float = 0.0
     temporary_weights: float = 0.0

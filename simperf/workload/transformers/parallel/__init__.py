@@ -2,7 +2,8 @@
 
 from simperf.workload.routing import Routing
 from simperf.workload.transformers.parallel.expert_sizes import ExpertSizes
+from simperf.workload.transformers.parallel.precision import RankPrecision
 from simperf.workload.transformers.parallel.rank import RankPasses, Spread, rank_passes
 from simperf.workload.transformers.parallel.sizes import RankSizes
 
-__all__ = ["ExpertSizes", "RankPasses", "RankSizes", "Routing", "Spread", "rank_passes"]
+__all__ = ["ExpertSizes", "RankPasses", "RankPrecision", "RankSizes", "Routing", "Spread", "rank_passes"]

@@ -94,6 +94,7 @@ class Join:
             weights=tuple(sizes.weight(one) for one in (*shared, *own)),
             replicated=tuple(one for one in own if sizes.is_whole(one)),
             placeholders=self._matrix.placeholders,
+            scaled=() if self._matrix.casts is None else (self._matrix.casts.weights,),
             left=split.left,
             temporary_inputs=split.inputs - held,
             temporary_weights=split.weights - sum(one.nbytes for one in split.left),

@@ -180,6 +180,8 @@ class Block:
             replicated=tuple(own for one in adapters for own in one.whole) if sizes.frozen else whole,
             placeholders=self._placeholders,
             experts=experts,
+            scaled=self._scaled,
+            scaled_experts=network.scaled_experts if isinstance(network, Mixture) else (),
             left=split.left,
             temporary_inputs=split.inputs - held,
             temporary_weights=split.weights - sum(one.nbytes for one in split.left),
@@ -212,7 +214,9 @@ class Block:
     def _projection(self) -> Linear:
         """The matrix of attention's output."""
         sizes = self.sizes
-        return Linear("projection", sizes.attended, sizes.hidden, sizes, self.kernels, row=True)
+        # attention in one kernel reads its result again, backward
+        shared = self.kernels.attention == "flash"
+        return Linear("projection", sizes.attended, sizes.hidden, sizes, self.kernels, row=True, shared=shared)
 
     @property
     def _kept(self) -> tuple[str, ...]:
@@ -224,7 +228,7 @@ class Block:
         unread = self._unread if self.sizes.frozen else ()
         masks = ("residual1.mask", "residual2.mask") if self.sizes.model.dropout else ("", "")
         network = [*second.kept, *self._network.kept, masks[1]]
-        gathered = ("qkv.gathered", "up.gathered")
+        gathered = ("qkv.gathered", "up.gathered", *self._projection.narrow)
         inner = [adapter.kept for matrix in self._matrices for adapter in matrix.adapters]
         found = ("input", *first.kept, *inside, masks[0], "middle", *network, *gathered, *inner)
         return tuple(one for one in found if one and one not in unread)
@@ -237,6 +241,11 @@ class Block:
         attended = "" if self.kernels.attention == "flash" else "attention.output"
         inputs = (qkv, first.kept[0]), (projection, attended), (up, second.kept[0]), (down, "activation.output")
         return tuple(x for matrix, x in inputs if not matrix.reads_input)
+
+    @property
+    def _scaled(self) -> tuple[int, ...]:
+        matrices = [*self._attention.matrices, self._projection]
+        return (*(one.casts.weights for one in matrices if one.casts is not None), *self._network.scaled)
 
     @property
     def _placeholders(self) -> tuple[Kept, ...]:

@@ -22,6 +22,7 @@ from simperf.workload.op import Gemm, Op
 from simperf.workload.transformers import arithmetic
 from simperf.workload.transformers.dimensions import Weight
 from simperf.workload.transformers.parallel.activation import Activation
+from simperf.workload.transformers.parallel.casts import Casts
 from simperf.workload.transformers.parallel.expert_sizes import ExpertSizes
 from simperf.workload.transformers.parallel.linear import accumulated, gradient_width
 from simperf.workload.transformers.parallel.network import FeedForward
@@ -53,29 +54,45 @@ class _Grouped:
         size = self.sizes.width * self.fan_in * self.fan_out
         return (Kept(f"gradient {self.fan_out} x {self.fan_in}", size),)
 
-    def forward(self, record: PassRecord, made: str) -> None:
-        """The product with its rows; what it makes is called `made`."""
-        one = linear(1, self.fan_in, fan_out=self.fan_out, bias=False, dtype=self.sizes.precision)
+    @property
+    def casts(self) -> Casts | None:
+        """Casts of its operands; None if they are as wide as weights."""
+        recipe, shape = self.sizes.recipe, (self.fan_in, self.fan_out, int(self.experts.rows))
+        count, dtype = self.experts.count, self.sizes.precision
+        return None if recipe is None else Casts(recipe, self.name, *shape, dtype, matrices=count)
+
+    def forward(self, record: PassRecord, x: str, made: str) -> None:
+        """The product with the rows `x`; what it makes is called `made`."""
+        one, casts = linear(1, self.fan_in, fan_out=self.fan_out, bias=False, dtype=self.sizes.precision), self.casts
+        if casts is not None:
+            casts.forward(record)
+            if casts.recipe.keeps_narrow:
+                record.resize(x, casts.narrow_input)
         for number, op in self._products(one):
-            record.op(op, f"{self.name}{number}")
+            record.op(casts.product(op, "forward") if casts else op, f"{self.name}{number}")
         record.hold(made, self.sizes.width * self.experts.rows * self.fan_out)
 
     def backward(self, record: PassRecord, gradient: str, x: str) -> str:
         """Gradients of what it read and of the weights; the name of the former."""
         sizes, experts, made = self.sizes, self.experts, f"{self.name}.input.gradient"
         record.hold(made, sizes.width * experts.rows * self.fan_in)
+        casts = self.casts
+        narrow = casts.gradient(record) if casts is not None else ""
         for number, op in self._products(matmul(1, self.fan_in, k=self.fan_out, dtype=sizes.precision)):
-            record.op(op, f"{made}{number}")
+            record.op(casts.product(op, "input") if casts else op, f"{made}{number}")
         fused = self.kernels.gradient_accumulation == "fused" and not sizes.fresh_gradients
         elements = self.fan_in * self.fan_out
         name = f"{self.name}.weight"
         if not fused:
             record.hold(f"{name}.gradient", sizes.width * elements * experts.count, weights=True)
+        if casts is not None:
+            casts.weight_gradient(record)
         for number, op in self._weight_products(fused=fused):
-            record.op(op, f"{name}.gradient{number}", weights=True, reads=(x, gradient))
+            product = casts.product(op, "weight") if casts else op
+            record.op(product, f"{name}.gradient{number}", weights=True, reads=(x, narrow or gradient))
         if not fused:
             accumulated(record, name, elements * experts.count, self.kernels, sizes)
-        record.free(gradient, x)
+        record.free(gradient, x, *([narrow] if narrow else []))
         return made
 
     def _kernels(self) -> Iterator[tuple[str, int, int]]:
@@ -152,6 +169,16 @@ class Mixture:
             yield from self._shared.placeholders
 
     @property
+    def scaled(self) -> tuple[int, ...]:
+        """Weights of each matrix of the shared experts whose operands are cast."""
+        return self._shared.scaled if self._shared is not None else ()
+
+    @property
+    def scaled_experts(self) -> tuple[int, ...]:
+        """The same of this rank's experts."""
+        return tuple(one.casts.weights for one in self._matrices if one.casts is not None)
+
+    @property
     def kept(self) -> tuple[str, ...]:
         """Tensors that its backward pass reads, but its input."""
         shared = self._shared.kept if self._shared is not None else ()
@@ -185,9 +212,9 @@ class Mixture:
         self._exchange(record, "dispatch", "rows.scores", "scores", back=False)
         self._sort(record, "rows.arrived", "rows.sorted")
         up, down = self._matrices
-        up.forward(record, "experts.up.output")
+        up.forward(record, "rows.sorted", "experts.up.output")
         self._activation.forward(record)
-        down.forward(record, "experts.down.output")
+        down.forward(record, "experts.activation.output", "experts.down.output")
         self._sort(record, "experts.down.output", "rows.made", back=True)
         self._exchange(record, "combine", "rows.made", "rows.back", back=True)
         made = [Kept("experts.output", sizes.local)]
@@ -261,7 +288,8 @@ class Mixture:
         model, sizes = self.sizes.model, self.sizes
         if not model.shared_experts:
             return None
-        return FeedForward(sizes, self.kernels, model.shared_experts * model.inner_width // sizes.tp, "shared.")
+        width = model.shared_experts * model.inner_width // sizes.tp
+        return FeedForward(sizes, self.kernels, width, "shared.", shared=True)  # the router reads the same
 
     def _route(self, record: PassRecord) -> None:
         """Scores of all experts for each token, and which of them it goes to."""

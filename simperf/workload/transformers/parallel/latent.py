@@ -43,8 +43,8 @@ class LatentAttention:
         """Down and up of queries, down and up of keys and values; one of queries if they are not compressed."""
         sizes, model, kernels, heads = self.sizes, self.sizes.model, self.kernels, self.sizes.heads
         made = heads * (model.head_width + model.rope_dim)
-        down = Linear("q_down", sizes.hidden, model.q_rank, sizes, kernels, bias=model.bias, divided=False)
-        up = Linear("q", model.q_rank or sizes.hidden, made, sizes, kernels, bias=model.bias)
+        down = Linear("q_down", sizes.hidden, model.q_rank, sizes, kernels, bias=model.bias, divided=False, shared=True)
+        up = Linear("q", model.q_rank or sizes.hidden, made, sizes, kernels, bias=model.bias, shared=not model.q_rank)
         latent = model.kv_rank + model.rope_dim
         kv_down = Linear("kv_down", sizes.hidden, latent, sizes, kernels, bias=model.bias, divided=False)
         kv = Linear("kv", model.kv_rank, heads * (model.head_width + self._value), sizes, kernels, bias=model.bias)
@@ -60,7 +60,8 @@ class LatentAttention:
         """Tensors that its backward pass reads, and the output projection's, but its input."""
         queries = ("q.compressed", "q.statistics", "q.normalised") if self.sizes.model.q_rank else ()
         keys = ("kv.compressed", "kv.statistics", "kv.normalised")
-        return (*queries, *keys, "queries", "keys", "values", *self.core, "attention.output")
+        narrow = [name for one in self.matrices for name in one.narrow]
+        return (*queries, *keys, "queries", "keys", "values", *self.core, "attention.output", *narrow)
 
     def forward(self, record: PassRecord, x: str) -> None:
         """Operations from the norm's output to ``attention.output``."""

@@ -9,14 +9,14 @@ again beside the input's gradient, whose reduction runs beside the weight's grad
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from simperf.workload.kinds.dense import linear, matmul
 from simperf.workload.layer_kernels import LayerKernels
-from simperf.workload.op import Op
 from simperf.workload.precision import element_size
 from simperf.workload.transformers.dimensions import Weight
 from simperf.workload.transformers.parallel.adapter import Adapter, made_whole
+from simperf.workload.transformers.parallel.casts import Casts
 from simperf.workload.transformers.parallel.operations import each, weight_product
 from simperf.workload.transformers.parallel.record import PassRecord
 from simperf.workload.transformers.parallel.sizes import RankSizes
@@ -46,6 +46,8 @@ class Linear:
         Outputs of each matrix, where it is several.
     wide : bool
         Whether its operands are never cast to a narrower precision.
+    shared : bool
+        Whether something else reads its input backward, too: a narrow copy is kept beside it then, not in its place.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Linear:
     divided: bool = True
     parts: tuple[int, ...] = ()
     wide: bool = False
+    shared: bool = False
 
     @property
     def tokens(self) -> int:
@@ -75,9 +78,20 @@ class Linear:
         return self.sizes.width * self.tokens * self.fan_out
 
     @property
-    def _narrow(self) -> bool:
-        """Whether its operands are cast to float8."""
-        return self.kernels.products == "float8" and not self.wide
+    def casts(self) -> Casts | None:
+        """Casts of its operands; None if they are as wide as weights."""
+        recipe, sizes = self.sizes.recipe, self.sizes
+        if recipe is None or self.wide:
+            return None
+        ranks = sizes.tp if self._gathers else 1
+        return Casts(recipe, self.name, self.fan_in, self.fan_out, self.tokens, sizes.precision, ranks, self.row)
+
+    @property
+    def narrow(self) -> tuple[str, ...]:
+        """The narrow copy of its input that is kept beside it."""
+        recipe = self.sizes.recipe
+        own = self.shared and not self.wide and recipe is not None and recipe.keeps_narrow
+        return (f"{self.name}.narrow",) if own else ()
 
     @property
     def _quantized(self) -> bool:
@@ -134,18 +148,23 @@ class Linear:
         name, sizes, made = self.name, self.sizes, f"{self.name}.output"
         gathers = self._gathers and not self.row
         keeps = gathers and self.kernels.gathered_inputs == "kept" and self.reads_input
-        if self._narrow:
-            self._cast(record, "input", self.tokens * self.fan_in // (sizes.tp if gathers else 1), scale=True)
-            self._cast(record, "weight", self.fan_in * self.fan_out, scale=True)
+        casts, share = self.casts, 1.0
+        if casts is not None and (casts.before_gather or not gathers):
+            casts.forward(record)
+            self._keep(record, x)
+            share = casts.input_share
         if gathers:
-            record.sync("all-gather", self.input / (2 if self._narrow else 1), f"{name}.gather")
-            record.hold(f"{name}.gathered", self.input)
+            record.sync("all-gather", self.input * share, f"{name}.gather")
+            narrow = casts is not None and casts.recipe.keeps_narrow
+            record.hold(f"{name}.gathered", self.input * (share if narrow else 1.0))
+        if casts is not None and gathers and not casts.before_gather:
+            casts.forward(record)
         fused = self.bias and self.kernels.bias == "fused"
         whole = made_whole(record, name, self.fan_in * self.fan_out, sizes) if self._quantized else ""
         record.hold(made, self.output)
         for end, outputs in self._names:
             op = linear(self.tokens, self.fan_in, fan_out=outputs, bias=fused, dtype=sizes.precision)
-            record.op(self._as_narrow(op), f"{name}{end}")
+            record.op(casts.product(op, "forward") if casts else op, f"{name}{end}")
         record.free(*([whole] if whole else []))
         for one in self.adapters:
             one.forward(record)
@@ -183,28 +202,35 @@ class Linear:
         beside = self.kernels.gradient_overlap == "beside"
         gathers = self._gathers
         keeps = gathers and not self.row and self.kernels.gathered_inputs == "kept" and self.reads_input
-        behind = [x] if frees and not keeps and x in record.tensors else []
-        reads, whole = x, gradient
+        behind, casts = [*([x] if frees and not keeps and x in record.tensors else []), *self.narrow], self.casts
+        reads, whole = (*self.narrow, x)[0], gradient
+        early = casts is not None and casts.recipe.keeps == "narrow"
+        if casts is not None and early:
+            whole = casts.gradient(record) or gradient
+            behind += [whole] if whole != gradient else []
         if gathers and self.row:
-            record.sync("all-gather", self.output, f"{name}.gradient.gather")
-            record.hold(f"{name}.gradient.gathered", self.output)
+            share = casts.gradient_share if casts else 1.0
+            record.sync("all-gather", self.output * share, f"{name}.gradient.gather")
+            record.hold(f"{name}.gradient.gathered", self.output * share)
             whole = f"{name}.gradient.gathered"
             behind.append(whole)
         elif gathers and self.reads_input:
-            reads = f"{name}.gathered"
             if not keeps:
-                record.read(x)
-                record.sync("all-gather", self.input, f"{name}.gather.back", waits=not beside, weights=True)
-                record.hold(reads, self.input, weights=True)
+                record.read(reads)
+                share = casts.input_share if casts and casts.recipe.keeps_narrow else 1.0
+                record.sync("all-gather", self.input * share, f"{name}.gather.back", waits=not beside, weights=True)
+                record.hold(f"{name}.gathered", self.input * share, weights=True)
+            reads = f"{name}.gathered"
             behind.append(reads)
-        if self._narrow:
-            self._cast(record, "gradient", self.tokens * self.fan_out, scale=True, copies=2)
-            self._cast(record, "weight.back", self.fan_in * self.fan_out)
+        if casts is not None and early:
+            casts.gathered_gradient(record)
+        elif casts is not None:
+            casts.gradient(record)
         weight = made_whole(record, f"{name}.back", self.fan_in * self.fan_out, sizes) if self._quantized else ""
         record.hold(found, self.input)
         for end, outputs in self._names:
             op = matmul(self.tokens, self.fan_in, k=outputs, dtype=sizes.precision)
-            record.op(self._as_narrow(op), f"{name}{end}.input.gradient")
+            record.op(casts.product(op, "input") if casts else op, f"{name}{end}.input.gradient")
         for end, _ in self._names[1:]:
             elements, width = self.tokens * self.fan_in, sizes.width
             added = each("add", elements, read=2 * width, written=width, dtype=sizes.precision)
@@ -248,55 +274,33 @@ class Linear:
         name, sizes = f"{self.name}.weight", self.sizes
         fused = self.kernels.gradient_accumulation == "fused" and not sizes.fresh_gradients
         into = gradient_width(self.kernels, sizes) if fused else sizes.width
-        tokens, precision, elements = self.tokens, sizes.precision, self.fan_in * self.fan_out
-        if self._narrow:
-            self._cast(record, "input.back", tokens * self.fan_in, weights=True)
+        tokens, precision, elements, casts = self.tokens, sizes.precision, self.fan_in * self.fan_out, self.casts
+        if casts is not None:
+            casts.weight_gradient(record)
         if not fused:
             record.hold(f"{name}.gradient", sizes.width * elements, weights=True)
         for end, outputs in self._names:
             op = weight_product(outputs, self.fan_in, k=tokens, dtype=precision, into=into, adds=fused)
-            made = f"{self.name}{end}.weight.gradient"
-            record.op(self._as_narrow(op), made, weights=True, reads=(x, gradient))
+            product, made = casts.product(op, "weight") if casts else op, f"{self.name}{end}.weight.gradient"
+            record.op(product, made, weights=True, reads=(x, gradient))
         if not fused:
             accumulated(record, name, elements, self.kernels, sizes)
 
-    def _as_narrow(self, op: Op) -> Op:
-        """The product of operands in float8, whose result is as wide as before."""
-        if not self._narrow:
-            return op
-        added = op.nbytes_written if op.holds == 0.0 else 0.0  # what is read of the result, to be added to
-        return replace(op, dtype="fp8", nbytes_read=(op.nbytes_read - added) / 2 + added)
+    def keep_again(self, record: PassRecord, x: str) -> None:
+        """The narrow copy of its input alone, where the product is not computed again."""
+        if (casts := self.casts) is not None and casts.recipe.keeps_narrow:
+            casts.input(record, copies=casts.recipe.copies)
+            self._keep(record, x)
 
-    def _cast(
-        self,
-        record: PassRecord,
-        what: str,
-        elements: int,
-        *,
-        scale: bool = False,
-        copies: int = 1,
-        weights: bool = False,
-    ) -> None:
-        """An operand in float8, by the scale that its largest element has: found before, or once more.
-
-        Parameters
-        ----------
-        record : PassRecord
-        what : str
-        elements : int
-        scale : bool
-            Whether the largest element is looked for.
-        copies : int
-            Written, as rows and as columns: the units multiply operands with one order of their elements only.
-        weights : bool
-            Whether it is for the gradient of the weight.
-        """
-        width, name, dtype = self.sizes.width, f"{self.name}.{what}", self.sizes.precision
-        if scale:
-            largest = each("max", elements, read=width, written=0.0, dtype=dtype, family="reduction")
-            record.op(largest, f"{name}.largest", weights=weights)
-        cast = each("copy", elements, read=width, written=float(copies), dtype=dtype, family="copy")
-        record.op(cast, f"{name}.cast", weights=weights)
+    def _keep(self, record: PassRecord, x: str) -> None:
+        """Keep the narrow copy of its input, if that is what the recipe keeps."""
+        casts = self.casts
+        if casts is None or not casts.recipe.keeps_narrow:
+            return
+        if self.shared:
+            record.hold(self.narrow[0], casts.narrow_input)
+        else:
+            record.resize(x, casts.narrow_input)
 
 
 def accumulated(

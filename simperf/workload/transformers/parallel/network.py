@@ -27,19 +27,22 @@ class FeedForward:
         Width on this rank.
     at : str
         Beginning of all names.
+    shared : bool
+        Whether something else reads its input backward, too.
     """
 
     sizes: RankSizes
     kernels: LayerKernels
     ffn: int
     at: str = ""
+    shared: bool = False
 
     @property
     def matrices(self) -> tuple[Linear, Linear]:
         """Up and down."""
         sizes, kernels, parts = self.sizes, self.kernels, (self.ffn,) * (2 if self.sizes.model.gated else 1)
         return (
-            Linear(f"{self.at}up", sizes.hidden, sum(parts), sizes, kernels, parts=parts),
+            Linear(f"{self.at}up", sizes.hidden, sum(parts), sizes, kernels, parts=parts, shared=self.shared),
             Linear(f"{self.at}down", self.ffn, sizes.hidden, sizes, kernels, row=True),
         )
 
@@ -55,9 +58,14 @@ class FeedForward:
             yield from one.placeholders
 
     @property
+    def scaled(self) -> tuple[int, ...]:
+        """Weights of each matrix whose operands are cast."""
+        return tuple(one.casts.weights for one in self.matrices if one.casts is not None)
+
+    @property
     def kept(self) -> tuple[str, ...]:
         """Tensors that its backward pass reads, but its input."""
-        return f"{self.at}up.output", *self._activation.kept
+        return f"{self.at}up.output", *self._activation.kept, *self.matrices[0].narrow
 
     def forward(self, record: PassRecord, x: str) -> str:
         """Operations from its input; the name of what it makes."""
@@ -73,6 +81,7 @@ class FeedForward:
         self._activation.forward(record)
         for one in down.adapters:
             one.again(record)
+        down.keep_again(record, f"{self.at}activation.output")
 
     def backward(self, record: PassRecord, gradient: str, x: str, *, last: bool = True, frees: bool = True) -> str:
         """Gradient of its input `x`; its name.

@@ -14,9 +14,11 @@ from simperf.workload.transformers.dimensions import Transformer
 from simperf.workload.transformers.flops import RECOMPUTATIONS, Recomputation
 from simperf.workload.transformers.parallel.ahead import ahead_passes
 from simperf.workload.transformers.parallel.block import Block
+from simperf.workload.transformers.parallel.casts import cast_kernels, turned
 from simperf.workload.transformers.parallel.ends import Embedding, Head
 from simperf.workload.transformers.parallel.linear import gradient_width
 from simperf.workload.transformers.parallel.operations import each
+from simperf.workload.transformers.parallel.precision import RankPrecision
 from simperf.workload.transformers.parallel.sizes import ContextExchange, RankSizes
 from simperf.workload.transformers.passes import Item, LayerPasses, Sync
 from simperf.workload.tuning import Trained
@@ -117,6 +119,45 @@ class RankPasses:
         op = each("fill", elements, flops=0.0, read=0.0, written=self.gradient_width, dtype="fp32")
         return replace(op, name="gradients.clear")
 
+    def cast_weights(self, layers: Iterable[LayerPasses]) -> tuple[Op, ...]:
+        """Casts of the weights of layers, before the first pass of a step; none if each pass has its own.
+
+        Weights that were gathered narrow come as rows: columns are made of them, where the units need both.
+
+        Parameters
+        ----------
+        layers : iterable of LayerPasses
+            Of the stage.
+        """
+        recipe = self.sizes.recipe
+        if recipe is None or recipe.weights not in ("step", "gathered"):
+            return ()
+        matrices = {
+            f"weights.{number}.{matrix}": elements
+            for number, layer in enumerate(layers)
+            for matrix, elements in enumerate((*layer.scaled, *layer.scaled_experts))
+        }
+        if recipe.weights == "gathered":
+            return tuple(turned(recipe, size, name) for name, size in matrices.items() if recipe.turns)
+        dtype, copies = self.sizes.precision, recipe.copies
+        return tuple(
+            op for name, size in matrices.items() for op in cast_kernels(recipe, size, name, dtype, copies=copies)
+        )
+
+    @property
+    def cast_width(self) -> float:
+        """Of a weight that a recipe casts, the copies that stay, less the weight itself if it comes narrow [B]."""
+        recipe = self.sizes.recipe
+        if recipe is None or recipe.weights not in ("step", "gathered", "frozen"):
+            return 0.0
+        return recipe.copies * recipe.width - (self.weight_width if recipe.weights == "gathered" else 0.0)
+
+    @property
+    def gathered_width(self) -> float:
+        """Of a weight that is gathered as narrow as its products are [B]; 0 if it is not."""
+        recipe = self.sizes.recipe
+        return recipe.width if recipe is not None and recipe.weights.startswith("gathered") else 0.0
+
     def clipping(self, elements: int, over: tuple[str, ...] = ()) -> tuple[Item, ...]:
         """The norm of all gradients: the sum of squares of the so many that this rank owns, and all-reduces of it.
 
@@ -133,7 +174,7 @@ class RankPasses:
         syncs = [Sync("all-reduce", name, _SINGLE, f"clip.{name}") for name in over]
         return (replace(total, name="clip.norm"), *syncs)
 
-    def update(self, elements: int, *, copies: bool = True) -> tuple[Op, ...]:
+    def update(self, elements: int, *, copies: bool = True, scaled: int = 0) -> tuple[Op, ...]:
         """Adam over so many weights that this rank owns, and what goes before and behind it.
 
         Gradients narrower than fp32 are copied to fp32; with fp16 they are divided by the scale of the loss and checked
@@ -146,6 +187,9 @@ class RankPasses:
             With optimizer states divided over data-parallel ranks the part of one.
         copies : bool
             Whether weights are copied from those in fp32 now, not when they are gathered.
+        scaled : int
+            How many of them are gathered as narrow as their products are: they are cast instead, or when they are
+            gathered, by a factor that is found now.
         """
         weights, gradients = self.weight_width, self.gradient_width
         steps = [("gradients.copy", "copy", 0.0, gradients, _SINGLE, "copy")] if gradients < _SINGLE else []
@@ -154,12 +198,25 @@ class RankPasses:
         steps += _FOREACH if self.foreach else [("adam", "adam", _ADAM, 4 * _SINGLE, 3 * _SINGLE, "optimizer")]
         if weights < _SINGLE and copies:
             steps.append(("weights.copy", "copy", 0.0, _SINGLE, weights, "copy"))
-        return tuple(
+        found = [
             replace(
-                each(kind, elements, flops=flops, read=read, written=written, dtype="fp32", family=family), name=name
+                each(
+                    kind,
+                    elements - (scaled if name == "weights.copy" else 0),
+                    flops=flops,
+                    read=read,
+                    written=written,
+                    dtype="fp32",
+                    family=family,
+                ),
+                name=name,
             )
             for name, kind, flops, read, written, family in steps
-        )
+        ]
+        if scaled and self.sizes.recipe is not None:
+            casts = cast_kernels(self.sizes.recipe, scaled, "weights.narrow", "fp32")
+            found += casts if copies else casts[:-1]
+        return tuple(found)
 
     @property
     def update_width(self) -> float:
@@ -193,7 +250,7 @@ def rank_passes(
     sequence_parallel: bool = False,
     microbatch: int = 1,
     recompute: Recomputation = "none",
-    precision: str = "bf16",
+    precision: str | RankPrecision = "bf16",
     scattered: bool = False,
     spread: Spread | None = None,
     trained: Trained | None = None,
@@ -214,8 +271,8 @@ def rank_passes(
     recompute : str
         What the backward pass computes again: nothing, the inside of attention (``"selective"``), or each layer from
         its input (``"full"``).
-    precision : str
-        Of weights and activations.
+    precision : str or RankPrecision
+        Of weights and activations; with a type of its own, the recipe of products in another way than `kernels` says.
     scattered : bool
         Whether each rank sends its part of a message to the next stage, where they gather it. With sequence parallelism
         each rank has a part only.
@@ -257,6 +314,8 @@ def rank_passes(
     if kernels.gathered_inputs == "kept" and (model.experts or model.kv_rank):
         message = "is played for dense models"
         problems.append(Problem(message, key="gathered_inputs", value="kept", expected="again"))
+    numbers = precision if isinstance(precision, RankPrecision) else RankPrecision.of(precision, kernels)
+    problems += numbers.problems(kernels, recompute)
     if scattered and (sequence_parallel or tp == 1):
         message = "has no effect: each rank has " + ("a part of a message only" if sequence_parallel else "all of it")
         problems.append(Problem(message, key="scattered", value="true", expected="false"))
@@ -268,7 +327,7 @@ def rank_passes(
         tp=tp,
         sequence_parallel=sequence_parallel,
         microbatch=microbatch,
-        precision=precision,
+        precision=numbers.weights,
         cp=over.cp,
         context_exchange=over.context_exchange,
         ep=over.ep,
@@ -276,6 +335,7 @@ def rank_passes(
         routing=over.routing,
         place=over.place,
         trained=trained or Trained(),
+        recipe=numbers.recipe,
     )
     if sizes.trained.documents and kernels.attention != "flash":
         message = "scores of the whole sequence are in memory, whatever is masked"
@@ -293,7 +353,7 @@ def rank_passes(
         received=gathers,
         weight_width=sizes.width,
         gradient_width=gradient_width(kernels, sizes),
-        state_width=(2 if precision == "fp32" else 3) * _SINGLE,
+        state_width=(2 if numbers.weights == "fp32" else 3) * _SINGLE,
         tied=model.tied or model.mtp > 0,
         sizes=sizes,
         foreach=kernels.update == "foreach",

@@ -154,6 +154,12 @@ class PassRecord:
             self._log.append(_TensorEvent("free", tensor))
             self._now -= self._sizes[tensor].nbytes
 
+    def resize(self, name: str, nbytes: float) -> None:
+        """A tensor is replaced by another one of the same name, once that is there."""
+        self.hold(f"{name}.resized", nbytes)
+        self.free(name)
+        self.rename(f"{name}.resized", name)
+
     def rename(self, name: str, to: str) -> None:
         """Call a tensor by another name."""
         assert to not in self._tensors, to

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from simperf.errors import InputError, Problem, nearest_divisors
 from simperf.workload.precision import element_size
+from simperf.workload.product_recipe import ProductRecipe
 from simperf.workload.routing import Routing
 from simperf.workload.transformers.dimensions import Transformer, Weight
 from simperf.workload.transformers.parallel.expert_sizes import ExpertSizes, expert_sizes
@@ -62,6 +63,8 @@ class RankSizes:
         Of the rank among those that the experts are spread over.
     trained : Trained
         What of the model is trained, on what, and where its gradients are.
+    recipe : ProductRecipe, optional
+        Of the blocks' products, if they are in 8 or 4 bits.
 
     Raises
     ------
@@ -88,6 +91,7 @@ class RankSizes:
     routing: Routing = field(default_factory=Routing)
     place: int = 0
     trained: Trained = field(default_factory=Trained)
+    recipe: ProductRecipe | None = None
 
     def __post_init__(self) -> None:
         problems = [
@@ -104,7 +108,7 @@ class RankSizes:
                 message = "such a model is not yet played with a layout"
                 problems.append(Problem(message, key=key, value=str(value).lower(), expected="a dense model without"))
         if not problems:
-            problems += [*self._indivisible(), *self._unshared(), *self._untunable()]
+            problems += [*self._indivisible(), *self._unshared(), *self._untunable(), *self._unscaled()]
         if self.model.experts and self.tp > 1 and not self.sequence_parallel:
             message = "tensor-parallel ranks would send the same tokens to the experts"
             problems.append(Problem(message, key="sequence_parallel", value="false", expected="true, or tp = 1"))
@@ -140,6 +144,27 @@ class RankSizes:
                 message = f"tp = {tp} does not divide {key} = {whole}"
                 expected = " or ".join(f"tp = {one}" for one in nearest_divisors(whole, tp))
                 yield Problem(message, key="tp", value=str(tp), expected=expected)
+
+    def _unscaled(self) -> Iterator[Problem]:
+        """What the units of a recipe do not multiply."""
+        recipe, model, tp = self.recipe, self.model, self.tp
+        if recipe is None:
+            return
+        if self.precision not in ("bf16", "fp16"):
+            message = f"products of {recipe.name} are of weights and activations in 16 bits"
+            yield Problem(message, key="precision", value=self.precision, expected="bf16-master")
+        dense = not model.experts or model.dense_layers
+        for what, size in (
+            ("hidden", model.hidden),
+            ("tokens of a micro-batch on a rank", self.local_tokens),
+            ("heads x head_width / tp", self.queries),
+            ("ffn / tp", self.ffn if dense else 0),
+            ("expert_ffn / etp", model.inner_width // (self.etp or tp) if model.experts else 0),
+        ):
+            if size % recipe.multiple:
+                message = f"operands of {recipe.name} have a multiple of {recipe.multiple} each way: {what} are {size}"
+                expected = f"a multiple of {recipe.multiple}, or product_precision = as-weights"
+                yield Problem(message, key="product_precision", value=recipe.name, expected=expected)
 
     def _unshared(self) -> Iterator[Problem]:
         """Why ranks cannot share sequences."""
