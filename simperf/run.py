@@ -24,7 +24,7 @@ from simperf.scenario.settings import Scenario
 if TYPE_CHECKING:
     from simperf.hardware import ProfilePart
 
-__all__ = ["Attempt", "run", "run_placed", "run_variants", "settle_answers"]
+__all__ = ["Attempt", "run", "run_placed", "run_variants", "session_of", "settle_answers"]
 
 #: new objects after which Python looks for garbage while a run goes on; nearly all that a run makes either stays or is
 #: freed without a look, and 700, the usual number, costs a seventh of its time
@@ -121,22 +121,36 @@ def _play(
         from simperf.programs.event_limit import refuse_excess
 
         refuse_excess(scenario.program, scenario.parameters, most)
-    depth = scenario.frontend.depth
-    simulation = Simulation(scenario.machine, seed=scenario.seed, recorder=recorder, depth=depth, most=most)
+    session = session_of(scenario, recorder=recorder, most=most)
     if watch is not None:
-        watch(simulation)
-    session = Session(
-        simulation,
-        mode=mode(scenario.mode),
-        profile=ObservedFrontend.of(scenario.frontend) if scenario.profiles else scenario.frontend,
-        cost=scenario.cost,
-    )
+        watch(session.simulation)
     with _patient():
         time = session.play(scenario.program.function(session, **scenario.parameters))
         result = collect(scenario, session, time)
     if unused == "refuse":
         refuse_unused([result.unused])
     return result
+
+
+def session_of(scenario: Scenario, *, recorder: Recorder | None = None, most: float | None = None) -> Session:
+    """The session of a scenario, in which nothing has been played.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    recorder : Recorder, optional
+        Of a timeline.
+    most : float, optional
+        Events that may be played; any number by default.
+    """
+    depth = scenario.frontend.depth
+    simulation = Simulation(scenario.machine, seed=scenario.seed, recorder=recorder, depth=depth, most=most)
+    return Session(
+        simulation,
+        mode=mode(scenario.mode),
+        profile=ObservedFrontend.of(scenario.frontend) if scenario.profiles else scenario.frontend,
+        cost=scenario.cost,
+    )
 
 
 @contextmanager

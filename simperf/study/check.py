@@ -12,9 +12,10 @@ from simperf.hardware import KINDS, PART_KINDS, Catalog, build_machine, check_ma
 from simperf.json_file import read_json
 from simperf.layout import DIMENSIONS
 from simperf.layout.layout_file import read_layout
+from simperf.programs.job_options import JobOptions
 from simperf.programs.stack_file import load_stack
 from simperf.results import Result
-from simperf.run import run_placed
+from simperf.run import MOST_EVENTS, run_placed, session_of
 from simperf.scenario import (
     Scenario,
     check_comparison,
@@ -24,6 +25,7 @@ from simperf.scenario import (
     load_scenario,
 )
 from simperf.scenario.expectation import KINDS as EXPECTATIONS
+from simperf.scenario.placing import placed
 from simperf.scenario.profile_use import refuse_unused
 from simperf.study.planning.candidates import choices
 from simperf.study.planning.request import load_request
@@ -83,6 +85,8 @@ def check_file(
     scenario = load_scenario(path, code=run)
     if run:
         return _run(name, scenario, play)
+    for one in (scenario, *scenario.variants):
+        _refuse_layout(one)
     with_variants = f", {len(scenario.variants)} variants" if scenario.variants else ""
     kinds = [one.kind for each in (scenario, *scenario.variants) for one in each.expectations]
     expected = f", {_counted(kinds)}" if kinds else ""
@@ -230,6 +234,26 @@ def _run(name: str, scenario: Scenario, play: Callable[..., Result]) -> FileChec
         return FileCheck(False, tuple(f"FAILED  {place}: {miss}{miss.origin}" for place, miss in missed))
     met = f"{_counted([check.kind for _, check in checks])} met" if checks else "no expectations"
     return FileCheck(True, (f"ok  {name}: {met}",))
+
+
+def _refuse_layout(scenario: Scenario) -> None:
+    """Refuse a model that its layout does not divide, or that does not fit, unless that is what is expected.
+
+    Raises
+    ------
+    SimperfError
+        With the place in the file.
+    """
+    if scenario.parameters.get("strategy") != "model-parallel" or not isinstance(scenario.program.options, JobOptions):
+        return
+    from simperf.training.pipelined.run import refuse_divided
+
+    session = session_of(scenario, most=None if scenario.force else MOST_EVENTS)
+    try:
+        refuse_divided(session, scenario.program.options.made(scenario.parameters))
+    except SimperfError as error:
+        if not check_error(scenario, error):
+            raise placed(error, scenario) from error
 
 
 def _needs_timeline(scenario: Scenario) -> bool:

@@ -236,3 +236,47 @@ def test_a_part_without_its_kind_is_told_so(simperf, tmp_path):
     assert f"{part}:1: this is the file of a part" in err
     assert 'kind = "gpu"' in err
     assert "unknown table" not in err
+
+
+LAYOUT = """
+[machine]
+use = "dgx-a100-x4"
+[model]
+layers = 4
+hidden = 256
+heads = 4
+vocabulary = 1000
+sequence = 128
+[layout]
+%s
+[program]
+use = "train"
+strategy = "model-parallel"
+precision = "bf16-master"
+batch = 16
+"""
+
+
+@pytest.mark.parametrize(
+    ("layout", "told"),
+    [
+        ("pp = 3", ("lay.toml:11: layout.pp: ", "2 or 4 parts")),
+        ("tp = 8", ("lay.toml:11: layout.tp: tp = 8 does not divide heads = 4", "expected: tp = 4")),
+        ("pp = 8", ("lay.toml:11: layout.pp: ", "expected: 4 parts")),
+        ("dp = 64", ("lay.toml:10: layout: ", "expected: at most 32 ranks")),
+        ("dp = 5", ("lay.toml:16: program.batch: ", "expected: 15 or 20")),
+    ],
+)
+def test_a_layout_that_does_not_divide_is_told_without_a_run(simperf, tmp_path, layout, told):
+    (tmp_path / "lay.toml").write_text(LAYOUT % layout)
+    code, _, err = simperf("check", tmp_path / "lay.toml")
+    assert code == 2
+    assert all(one in err for one in told), err
+
+
+def test_a_model_that_does_not_fit_is_told_without_a_run(simperf, tmp_path):
+    (tmp_path / "lay.toml").write_text(LAYOUT.replace("batch = 16", "batch = 32768\nmicrobatch = 16384") % "dp = 2")
+    code, _, err = simperf("check", tmp_path / "lay.toml")
+    assert code == 2
+    assert "out of memory" in err
+    assert "microbatch = " in err

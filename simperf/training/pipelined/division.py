@@ -9,6 +9,7 @@ from functools import cache, partial
 from simperf.errors import InputError, Problem, UnknownNameError, nearest_divisors
 from simperf.layout import Layout
 from simperf.schedules import Schedule, make_schedule
+from simperf.training.pipelined.refusals import keys_of_files, refuse_idle_layers
 from simperf.training.pipelined.stage import Pacing
 from simperf.training.pipelined.weight_units import UnitBytes, weight_units
 from simperf.training.pipelined.work import StepEnd, StepWork, WeightUnit
@@ -27,6 +28,7 @@ __all__ = ["divide", "pacing_of", "rank_precision"]
 _TIED = "embed.weight"
 
 
+@keys_of_files()
 def divide(
     model: Dimensions, layout: Layout, strategy: ModelParallel, batch: int, *, architecture: str = ""
 ) -> StepWork:
@@ -51,6 +53,7 @@ def divide(
         _layers_of_parts(model.model.layers, layout.pp * strategy.chunks, strategy.stage_layers)
     plan = _plan(layout, strategy, batch)
     counts = _layers_of_parts(model.model.layers, len(plan.path), strategy.stage_layers)
+    refuse_idle_layers(strategy, counts)
     _refuse_scattered_experts(model, layout)
     _refuse_gathered_base(model, layout)
     numbers = rank_precision(model, layout, strategy, architecture)

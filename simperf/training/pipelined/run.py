@@ -17,12 +17,13 @@ from simperf.training.pipelined.excess import refuse_numbers, refuse_processes
 from simperf.training.pipelined.fitting_changes import Divided, refuse_what_does_not_fit
 from simperf.training.pipelined.outcome import tell
 from simperf.training.pipelined.play import Pipeline
+from simperf.training.pipelined.refusals import refuse_idle_messages
 from simperf.training.replica import Dimensions
 from simperf.training.stragglers import change_links
 from simperf.training.strategies import DataExchange, ModelParallel
 from simperf.workload.product_recipe import RECIPES, product_recipe
 
-__all__ = ["pipeline_of", "train_divided"]
+__all__ = ["pipeline_of", "refuse_divided", "train_divided"]
 
 
 def pipeline_of(m: Session, job: Job) -> Pipeline:
@@ -47,6 +48,7 @@ def pipeline_of(m: Session, job: Job) -> Pipeline:
         expected = "layers, hidden, heads, ..., or a shipped transformer"
         raise InputError(Problem(message, key="model", value=model.name, expected=expected))
     _refuse_shards(layout, strategy)
+    refuse_idle_messages(layout, strategy)
     refuse_numbers(layout, strategy, job.batch, model.model.layers, steps=job.steps, most=m.simulation.most)
     nodes = _nodes(m, job, layout)
     disturbances = job.disturbances
@@ -110,10 +112,11 @@ def _refuse_shards(layout: Layout, strategy: ModelParallel) -> None:
         problems.append(Problem(message, key="overlap_weights", value="true", expected=expected))
     if fully and strategy.exchange.bucket:
         message = "gradients are reduced layer by layer"
-        problems.append(Problem(message, key="bucket", value=f"{strategy.exchange.bucket:g}", expected="0"))
+        problems.append(Problem(message, key="gradient_bucket", value=f"{strategy.exchange.bucket:g}", expected="0"))
     if sharding == "zero-2" and not strategy.exchange.bucket:
         message = "a rank keeps its part of gradients that are reduced as they become ready"
-        problems.append(Problem(message, key="bucket", value="0", expected="the size of a bucket, such as 160 MB"))
+        expected = "the size of a bucket, such as 160 MB"
+        problems.append(Problem(message, key="gradient_bucket", value="0", expected=expected))
     narrow = sharding != "none" and strategy.exchange.gathered == "fp8"
     own = replace(strategy.exchange, bucket=0.0, overlap_weights=False, clip=True)
     if not fully and (replace(own, gathered="as-products") if narrow else own) != DataExchange():
@@ -123,19 +126,32 @@ def _refuse_shards(layout: Layout, strategy: ModelParallel) -> None:
         raise InputError(problems)
 
 
-def train_divided(m: Session, job: Job) -> Program:
-    """Play a job whose model is divided among ranks, and report what came of it."""
+def refuse_divided(m: Session, job: Job) -> tuple[Pipeline, tuple[StageMemory, ...]]:
+    """Refuse a job that cannot be played or does not fit, before it is; else its pipeline and memory of each stage.
+
+    Raises
+    ------
+    InputError
+        As of `pipeline_of`.
+    DeviceMemoryError
+        It does not fit.
+    """
     pipeline = pipeline_of(m, job)
     if m.mode.waits and pipeline.layout.pp > 1:
         message = "a process that waits for each send would wait for a stage that waits for it"
         raise InputError(Problem(message, key="execution.mode", value=m.mode.name, expected="eager or scripted"))
+    return pipeline, _memory(m, job, pipeline)
+
+
+def train_divided(m: Session, job: Job) -> Program:
+    """Play a job whose model is divided among ranks, and report what came of it."""
+    pipeline, memory = refuse_divided(m, job)
     why, asked = pipeline.apart(m), job.devices.exact
     if why and asked == "no":
         raise InputError(Problem(f"ranks cannot be taken together: {why}", key="exact", value="no"))
     if why and asked == "auto":
         m.notes.append(f"every rank is simulated: {why}")
     exact = bool(why) or asked == "yes"
-    memory = _memory(m, job, pipeline)
     processes = pipeline.processes(m, exact=exact, steps=job.steps)
     if not exact and len(processes) < len(pipeline.nodes):
         m.notes.append(f"{len(processes)} of {len(pipeline.nodes)} ranks are played, one of each class of like ranks")

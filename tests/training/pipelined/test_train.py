@@ -86,8 +86,11 @@ def test_every_rank_played_takes_as_long():
         ({}, {"stage_layers": (1, 2)}, "make 4"),
         ({}, {"stage_layers": (1, 1, 2)}, "2 numbers"),
         ({}, {"exchange": DataExchange(overlap_weights=True)}, "zero-1"),
-        ({}, {"messages": StageMessages(scattered=True), "sequence_parallel": True}, "scattered"),
+        ({}, {"messages": StageMessages(scattered=True), "sequence_parallel": True}, "scatter_messages"),
         ({"dp": 64}, {}, "at most 32"),
+        ({"pp": 1}, {"messages": StageMessages(overlap=True)}, "layout.pp above 1"),
+        ({}, {"recompute": "full", "recompute_layers": 3}, "at most 2, or 0"),
+        ({"ep": 2}, {}, "layout.ep"),
     ],
 )
 def test_what_does_not_divide_is_refused_with_what_would(layout, options, words):
