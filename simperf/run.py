@@ -132,7 +132,7 @@ def _play(
     return result
 
 
-def session_of(scenario: Scenario, *, recorder: Recorder | None = None, most: float | None = None) -> Session:
+def session_of(scenario: Scenario, *, recorder: Recorder | None = None, most: int | None = None) -> Session:
     """The session of a scenario, in which nothing has been played.
 
     Parameters
@@ -140,7 +140,7 @@ def session_of(scenario: Scenario, *, recorder: Recorder | None = None, most: fl
     scenario : Scenario
     recorder : Recorder, optional
         Of a timeline.
-    most : float, optional
+    most : int, optional
         Events that may be played; any number by default.
     """
     depth = scenario.frontend.depth
