@@ -22,6 +22,7 @@ from simperf.collectives.execute import Execution, PlacedPlan, entries_of, execu
 from simperf.collectives.executors.channel_flows import play_channels
 from simperf.collectives.floor import floor
 from simperf.collectives.forwarding import Forwarding
+from simperf.collectives.nccl_blocks import channels_of, kernel_blocks
 from simperf.collectives.nccl_channels import MachineAlgorithm
 from simperf.collectives.nccl_estimate import network_estimate, server_estimate
 from simperf.collectives.nccl_kernels import KernelCost, direct_protocol, kernel_costs
@@ -84,6 +85,8 @@ class Choice:
         The channels as flows; None where every rank sends to every other, send by send.
     least : float
         Time from one call to the next that launching takes [s].
+    blocks : int
+        Multiprocessors that its kernel holds on each GPU.
     """
 
     algorithm: str
@@ -95,6 +98,7 @@ class Choice:
     transport: Transport
     channels: ChannelSet | None
     least: float
+    blocks: int = 0
 
     @property
     def name(self) -> str:
@@ -104,7 +108,7 @@ class Choice:
     @property
     def placed(self) -> PlacedPlan:
         """Its plan on the machine, for `simperf.collectives.execute.start`."""
-        return PlacedPlan(self.plan, self.placement, self.transport, self.channels)
+        return PlacedPlan(self.plan, self.placement, self.transport, self.channels, self.blocks)
 
     @cached_property
     def run(self) -> Execution:
@@ -366,8 +370,36 @@ class Tuner:
         transport = one.transport(protocol, self._constants(algorithm, protocol), nbytes)
         channels = one.channels(protocol, transport, nbytes)
         return Choice(
-            algorithm, protocol, nbytes, self.machine, one.plan, one.placement, transport, channels, self.least
+            algorithm,
+            protocol,
+            nbytes,
+            self.machine,
+            one.plan,
+            one.placement,
+            transport,
+            channels,
+            self.least,
+            self._blocks(algorithm, protocol, nbytes),
         )
+
+    def _blocks(self, algorithm: str, protocol: str, nbytes: float) -> int:
+        """Multiprocessors that a kernel holds on each GPU."""
+        servers, part = len(self.shape.groups), self.machine.nodes[self.ranks[0]].part
+        generation = part.architecture if isinstance(part, GpuPart) else ""
+        return kernel_blocks(
+            algorithm,
+            protocol,
+            nbytes,
+            self._channels,
+            ranks=len(self.ranks),
+            servers=servers,
+            generation=generation,
+        )
+
+    @cached_property
+    def _channels(self) -> int:
+        """Channels of the communicator."""
+        return channels_of(self.machine, self.ranks, nics=self.shape.nics() if len(self.shape.groups) > 1 else 0)
 
     def _transport(self, algorithm: str, protocol: str, caps: tuple[float, ...]) -> Transport:
         """Latencies of the protocol over this network, and channels that keep their pace and the protocol's limit."""

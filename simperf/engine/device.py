@@ -226,8 +226,7 @@ class Stream:
         if path > self.path:
             self.path = path
         self._started = self.device.env.now
-        if self.device.interference is not None:
-            self.task.kind = item.category
+        self.task.kind = item.category
         if isinstance(item, Kernel):  # the common case, without a call
             self.path += item.time
             self.task.begin(item.time, item.demand)

@@ -5,13 +5,16 @@ gets it. As long as all demands fit, nobody notices the others. When they do not
 capacity is divided max-min fairly (small demands are met in full, the rest is split
 evenly) and a task advances at the rate granted / demand, re-divided after every change.
 
+What holds a part of a capacity for a while, as a collective holds multiprocessors and memory bandwidth, leaves the rest
+to the tasks that draw on this part.
+
 Not modelled: the order in which a device hands thread blocks of several kernels to its
 SMs, caches that several tasks fight for, and clocks that fall under load.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import simpy
 from simpy.events import NORMAL
@@ -53,12 +56,12 @@ class ShareUser:
         Called when the piece of work ends.
     """
 
-    __slots__ = ("alarm", "demand", "done", "end", "kind", "rate", "share")
+    __slots__ = ("alarm", "alone", "demand", "done", "end", "kind", "late", "rate", "share", "since")
 
     def __init__(self, share: Share, done: Callable[[simpy.Event], None]) -> None:
         self.share, self.done = share, done
-        self.demand = self.end = 0.0
-        self.rate = 1.0
+        self.demand = self.end = self.alone = self.since = 0.0
+        self.rate, self.late = 1.0, False
         self.kind = "compute"  # of the work, where a share's paces ask for it
         self.alarm = Alarm(share.env, self._finish)
 
@@ -69,7 +72,8 @@ class ShareUser:
         share.work += work * demand
         share.running[self] = None
         share.load += demand
-        if share.load <= share.limit and not share.paces:
+        self.alone, self.since = work, share.env.now
+        if share.load <= share.limit and not share.paces and not share.left:
             self.rate = 1.0
             self.end = share.env.now + work
             self.alarm.arm(work)
@@ -84,6 +88,9 @@ class ShareUser:
         share = self.share
         running = share.running
         del running[self]
+        if self.late:
+            self.late = False
+            share.lost += share.env.now - self.since - self.alone
         if not running:
             share.load = 0.0
             share.contended = False
@@ -112,9 +119,28 @@ class Share:
         Pace of tasks of a kind, now, in shares of what they have alone [1].
     watch : callable or None
         Called when a task has begun, and when one has ended and what follows it has begun.
+    left : dict of str to float
+        Part that tasks of a kind may draw on, now, while something holds the rest [1]; tasks of other kinds draw on
+        that of ``"compute"``.
+    lost : float
+        Time that tasks took longer than alone, of those that have ended [s].
     """
 
-    __slots__ = ("capacity", "contended", "env", "limit", "load", "paces", "reserved", "running", "watch", "work")
+    __slots__ = (
+        "_holders",
+        "capacity",
+        "contended",
+        "env",
+        "left",
+        "limit",
+        "load",
+        "lost",
+        "paces",
+        "reserved",
+        "running",
+        "watch",
+        "work",
+    )
 
     def __init__(self, env: simpy.Environment, capacity: float) -> None:
         self.env, self.capacity = env, capacity
@@ -124,6 +150,9 @@ class Share:
         self.running: dict[ShareUser, None] = {}
         self.paces: dict[str, float] = {}
         self.watch: Callable[[], None] | None = None
+        self.left: dict[str, float] = {}
+        self._holders: dict[object, Mapping[str, float]] = {}
+        self.lost = 0.0
         self.work = 0.0  # demand x seconds asked for so far
 
     def reserve(self, amount: float) -> None:
@@ -133,6 +162,34 @@ class Share:
         """
         self.reserved = max(0.0, self.reserved + amount)
         self.limit = (self.capacity - self.reserved) * (1 + _SLACK)
+        self.divide()
+
+    def hold(self, holder: object, amounts: Mapping[str, float]) -> None:
+        """Take parts of the capacity away from tasks of some kinds, until `drop`.
+
+        Parameters
+        ----------
+        holder : object
+            By which they are given back.
+        amounts : mapping of str to float
+            Part by kind of the tasks, 0 to 1 [1]: of ``"compute"`` multiprocessors, of ``"memory"`` bandwidth.
+        """
+        if any(amounts.values()):
+            self._holders[holder] = amounts
+            self._leave()
+
+    def drop(self, holder: object) -> None:
+        """Give back what a holder has, if it has anything."""
+        if self._holders.pop(holder, None) is not None:
+            self._leave()
+
+    def _leave(self) -> None:
+        """Find what holders leave, a thousandth at least, so that every task ends."""
+        kinds = dict.fromkeys(kind for one in self._holders.values() for kind in one)
+        self.left = {
+            kind: max(1e-3, 1.0 - sum(one.get(kind, 0.0) for one in self._holders.values())) * self.capacity
+            for kind in kinds
+        }
         self.divide()
 
     def floor(self) -> float:
@@ -159,14 +216,28 @@ class Share:
                 task.alarm.disarm()
                 task.alarm = Alarm(self.env, task._finish)
             task.rate = rate
+            task.late |= rate < 1.0
             task.end = now + left / rate
             task.alarm.arm(left / rate)
 
     def _grants(self) -> dict[ShareUser, float]:
         """Max-min fair division: smallest demand first, each gets at most an even share of the rest."""
-        left, grants = self.capacity - self.reserved, {}
-        ordered = sorted(self.running, key=lambda task: task.demand)
-        for position, task in enumerate(ordered):
-            grants[task] = min(task.demand, left / (len(ordered) - position))
-            left -= grants[task]
+        demands = {task: task.demand for task in self.running}
+        if self.left:
+            each: dict[str, dict[ShareUser, float]] = {}
+            for task, demand in demands.items():
+                each.setdefault(task.kind if task.kind in self.left else "compute", {})[task] = demand
+            for kind, own in each.items():
+                demands |= _fair(own, self.left.get(kind, self.capacity))
+        grants = _fair(demands, self.capacity - self.reserved)
         return {task: grants[task] for task in self.running}
+
+
+def _fair(demands: Mapping[ShareUser, float], left: float) -> dict[ShareUser, float]:
+    """Max-min fair division of a capacity."""
+    grants = {}
+    ordered = sorted(demands, key=demands.__getitem__)
+    for position, task in enumerate(ordered):
+        grants[task] = min(demands[task], left / (len(ordered) - position))
+        left -= grants[task]
+    return grants

@@ -358,7 +358,7 @@ class ProcessGroup:
             work.began, work.last = work.entered, work.track
             work.finish(work.path)
             return
-        work.member.device.share.reserve(self.held)
+        self.hold(work)
         rank = work.member.rank
         number = work.number if work.number is not None else self.turn(rank)
         one = self._running.get(number)
@@ -398,7 +398,7 @@ class ProcessGroup:
         if over and len(one.owners) == self.size and not any(one.left.values()):
             self._close(number)
         for work in over:
-            work.member.device.share.reserve(-self.held)
+            self.let_go(work)
         last = one.works[-1]
         for work in over:
             work.began, work.last = last.entered, last.track
@@ -412,6 +412,14 @@ class ProcessGroup:
             self.count(one.run.isolated)
         elif one.run.approximated is not None:
             self.approximate(one.run.approximated)
+
+    def hold(self, work: Work) -> None:
+        """Take away from the kernels of a rank's device what a collective holds of it."""
+        work.member.device.share.reserve(self.held)
+
+    def let_go(self, work: Work) -> None:
+        """Give it back."""
+        work.member.device.share.reserve(-self.held)
 
     def keep(self, time: float) -> None:
         """Note that a rank was done a `time` [s] after the first that its member stands for, which waits for it."""

@@ -85,12 +85,15 @@ class PlacedPlan:
         How sends are carried.
     channels : ChannelSet, optional
         What a library makes of the plan for a payload of one size.
+    blocks : int
+        Multiprocessors that the library's kernel holds on each GPU (`simperf.collectives.nccl_blocks`).
     """
 
     plan: Plan
     placement: Placement
     transport: Transport = PLAIN
     channels: ChannelSet | None = None
+    blocks: int = 0
 
     @cached_property
     def playable(self) -> bool:

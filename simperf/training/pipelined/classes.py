@@ -192,8 +192,8 @@ def _flows(plans: Plans) -> Hashable:
     def rounded(flow: ChannelFlow) -> tuple[float, ...]:
         return tuple(float(f"{getattr(flow, key):.{DIGITS}g}") for key in _FLOW)
 
-    sets = [(payload, plan.channels) for payload, plan in plans.items() if plan.channels is not None]
-    return tuple((payload, tuple(map(rounded, one.flows)), one.last, one.least) for payload, one in sets)
+    sets = [(payload, plan.blocks, plan.channels) for payload, plan in plans.items() if plan.channels is not None]
+    return tuple((*known, tuple(map(rounded, one.flows)), one.last, one.least) for *known, one in sets)
 
 
 def _marked(names: IntArray, links: LinkNumbers, marks: Mapping[str, Hashable]) -> Words:

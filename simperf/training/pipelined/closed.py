@@ -291,6 +291,7 @@ def play_alone(
         told["host"], told["items"] = simulation.now, stream.submitted - before
         yield wait((yield record(gpu, "layer done")))
         told["end"], told["work"] = simulation.now, gpu.share.work - busy
+        spent.slowed += gpu.share.lost
 
     single.play(play())
     head = f"{device}/"

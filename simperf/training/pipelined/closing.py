@@ -132,11 +132,12 @@ def _look(process: StageProcess, items: Sequence[Item]) -> Hashable:
     found = list[Hashable]()
     for dimension, payloads in _payloads(process, items).items():
         for payload in payloads:
-            channels = process.inside[dimension].placed(*payload).channels
+            placed = process.inside[dimension].placed(*payload)
+            channels = placed.channels
             if channels is not None:
                 links = Counter((each.counts, each.capacity) for each in channels.classes)
                 drains = Counter((each.counts, each.capacity) for each in channels.drains)
-                times = channels.flows, channels.last, channels.least
+                times = channels.flows, channels.last, channels.least, placed.blocks
                 found.append((dimension, payload, *times, *map(_frozen, (links, drains))))
     return id(process.device.part), process.speed, tuple(found)
 

@@ -9,10 +9,15 @@ from typing import Any
 
 from simperf.collectives.exchange import EXCHANGES, exchange_channels
 from simperf.collectives.execute import PlacedPlan
+from simperf.collectives.nccl_blocks import memory_traffic
 from simperf.engine.device import Device
 from simperf.execution.process_group import Member, ProcessGroup, Work
 from simperf.execution.session import Session
+from simperf.hardware import GpuPart
 from simperf.training.pipelined.communicators import MESSAGE, Payload
+
+#: part of the memory bandwidth that a collective gets beside a kernel that wants all of it: an even share [1]
+MOST_OF_MEMORY = 0.5
 
 __all__ = ["ClassGroup", "ClassMember", "exchanged"]
 
@@ -81,6 +86,7 @@ class ClassGroup(ProcessGroup):
         super().__init__(m, nodes, members, **options)
         self._known, self._rows = dict(plans), rows
         self._added: dict[int, tuple[Mapping[Payload, int], int]] = {}
+        self._held: dict[tuple[Payload, str], Mapping[str, float]] = {}
 
     def placed(self, name: str, nbytes: float) -> PlacedPlan:
         """How a collective of a size [B] is carried out."""
@@ -96,6 +102,29 @@ class ClassGroup(ProcessGroup):
         if name in EXCHANGES:
             return Work(self, member, name, nbytes)
         return super().collective(member, name, nbytes)
+
+    def hold(self, work: Work) -> None:
+        """Take multiprocessors and memory bandwidth of a rank's device away from its kernels."""
+        device, payload = work.member.device, Payload(work.name, work.nbytes)
+        key = payload, device.name
+        if key not in self._held:
+            self._held[key] = self.footprint(payload, device)
+        if self._held[key]:
+            device.share.hold(work, self._held[key])
+
+    def let_go(self, work: Work) -> None:
+        """Give them back."""
+        work.member.device.share.drop(work)
+
+    def footprint(self, payload: Payload, device: Device) -> Mapping[str, float]:
+        """Parts of a device that a collective holds [1]: multiprocessors, and memory bandwidth if nothing slows it."""
+        part, placed = device.part, self.placed(*payload)
+        if not placed.blocks or placed.channels is None or not isinstance(part, GpuPart) or not part.sms:
+            return {}
+        time = placed.channels.time
+        moved = memory_traffic(payload.name, payload.nbytes, self.size)
+        memory = moved / time / part.memory_bandwidth if time else 0.0
+        return {"compute": min(1.0, placed.blocks / part.sms), "memory": min(MOST_OF_MEMORY, memory)}
 
     def message(self, source: int, target: int, nbytes: float) -> PlacedPlan:
         """How a send from rank to rank is carried out."""

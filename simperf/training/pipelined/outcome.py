@@ -151,6 +151,8 @@ def _tell_stages(m: Session, processes: Sequence[StageProcess], time: float, fir
         before = readings[first - 1] if first else Reading(0.0, 0.0, 0.0, {}, {})
         steps, last = len(readings) - first, readings[-1]
         kinds = {"kernels": (last.kernels - before.kernels) / steps, "bubble": (last.waiting - before.waiting) / steps}
+        if last.slowed > before.slowed:
+            kinds["slowed"] = (last.slowed - before.slowed) / steps
         for dimension, word in DIMENSIONS.items():
             exposed, moving = (
                 (of.get(dimension, 0.0) - earlier.get(dimension, 0.0)) / steps

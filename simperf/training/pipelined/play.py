@@ -18,7 +18,7 @@ from simperf.time_use import RankClass
 from simperf.training.pipelined.channels import Placer
 from simperf.training.pipelined.classes import Classes, refine
 from simperf.training.pipelined.closing import ClassLinks, close_layers
-from simperf.training.pipelined.communicators import INSIDE, Communicator, Key, Place, communicators
+from simperf.training.pipelined.communicators import AROUND, INSIDE, Communicator, Key, Place, communicators
 from simperf.training.pipelined.groups import ClassGroup, ClassMember
 from simperf.training.pipelined.sharded_stage import ShardedStage
 from simperf.training.pipelined.stage import Pacing, StageProcess, dimensions_of_streams
@@ -146,10 +146,15 @@ class Pipeline:
             links = ClassLinks(classes, groups, tuple(map(str, self.marks)))
 
             def closed(one: StageProcess) -> Literal["always", "in turn", ""]:
-                own = {classes.communicators[keys[one.rank][key]] for key in INSIDE if key in keys[one.rank]}
-                if links.carry_only(own):
+                mine = {key: classes.communicators[index] for key, index in keys[one.rank].items()}
+                own = {colour for key, colour in mine.items() if key in INSIDE}
+                around = [colour for key, colour in mine.items() if key in AROUND or key == "replicas"]
+                # gradients and weights hold multiprocessors of the device, whatever links they go over
+                held = any(plan.blocks for colour in around for plan in classes.plans[colour].values())
+                if links.carry_only(own) and not held:
                     return "always"
-                return "in turn" if not work.units and links.carry_in_turn(own) else ""
+                alone = links.carry_only(own) or links.carry_in_turn(own)
+                return "in turn" if not work.units and alone else ""
 
             close_layers(m, found, closed)
         return found

@@ -31,6 +31,8 @@ class Reading:
         Time for which the compute stream has waited for work of other ranks: the bubble [s].
     exposed, moving : mapping of str to float
         By dimension, the time for which it has waited for bytes that moved, and the time for which they did [s].
+    slowed : float
+        By how much longer kernels took beside collectives than alone, so far [s].
     """
 
     time: float
@@ -38,6 +40,7 @@ class Reading:
     waiting: float
     exposed: Mapping[str, float]
     moving: Mapping[str, float]
+    slowed: float = 0.0
 
 
 @dataclass(eq=False, slots=True)
@@ -56,6 +59,8 @@ class StageTime:
         For bytes that moved, by dimension [s].
     moving : dict of str to float
         Of all communication, by dimension [s].
+    slowed : float
+        By how much longer kernels of closed layers took beside collectives than alone [s].
     readings : list of Reading
         At the end of each step.
     """
@@ -65,12 +70,14 @@ class StageTime:
     waiting: float = 0.0
     exposed: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     moving: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    slowed: float = 0.0
     readings: list[Reading] = field(default_factory=list)
 
     def add(self, other: StageTime) -> None:
         """Count what another process has spent, too."""
         self.kernels += other.launched + other.kernels
         self.waiting += other.waiting
+        self.slowed += other.slowed
         for mine, others in ((self.exposed, other.exposed), (self.moving, other.moving)):
             for dimension, time in others.items():
                 mine[dimension] += time
@@ -91,10 +98,10 @@ class StageTime:
         self.waiting += began - since
         self.exposed[dimension] += now - began
 
-    def read(self, now: float, launched: float) -> None:
-        """Take a reading at a time [s], when kernels of some time [s] had been launched one by one."""
-        kernels = launched + self.kernels
-        self.readings.append(Reading(now, kernels, self.waiting, dict(self.exposed), dict(self.moving)))
+    def read(self, now: float, launched: float, lost: float = 0.0) -> None:
+        """Take a reading at a time [s], when kernels of a time [s] were launched one by one, and `lost` so much."""
+        kernels, slowed = launched + self.kernels, self.slowed + lost
+        self.readings.append(Reading(now, kernels, self.waiting, dict(self.exposed), dict(self.moving), slowed))
 
 
 class StepMark(Marker):
@@ -110,7 +117,7 @@ class StepMark(Marker):
 
     def start(self, stream: Stream) -> None:
         """Say that all before it is done; takes no time."""
-        self.spent.read(float(stream.device.env.now), self.launched)
+        self.spent.read(float(stream.device.env.now), self.launched, stream.device.share.lost)
         super().start(stream)
 
 

@@ -38,8 +38,8 @@ def test_one_rank_of_a_class_takes_as_long_as_all_ranks(machine, tp, pp, dp, sch
     assert len(all_of) == tp * pp * dp
     for rank, readings in few.items():
         for mine, other in zip(readings, all_of[rank], strict=True):
-            assert (mine.time, mine.waiting, mine.kernels) == pytest.approx(
-                (other.time, other.waiting, other.kernels), rel=1e-9, abs=1e-12
+            assert (mine.time, mine.waiting, mine.kernels, mine.slowed) == pytest.approx(
+                (other.time, other.waiting, other.kernels, other.slowed), rel=1e-9, abs=1e-12
             )
             assert mine.exposed == pytest.approx(other.exposed, rel=1e-9, abs=1e-12)
     few_bytes, all_bytes = one.simulation.network.moved, every.simulation.network.moved

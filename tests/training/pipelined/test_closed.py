@@ -16,8 +16,8 @@ def same(one, other):
     assert one[0].now == pytest.approx(other[0].now, rel=1e-9)
     for mine, others in zip(one[1], other[1], strict=True):
         for reading, every in zip(mine.spent.readings, others.spent.readings, strict=True):
-            assert (reading.time, reading.kernels, reading.waiting) == pytest.approx(
-                (every.time, every.kernels, every.waiting), rel=1e-9, abs=1e-12
+            assert (reading.time, reading.kernels, reading.waiting, reading.slowed) == pytest.approx(
+                (every.time, every.kernels, every.waiting, every.slowed), rel=1e-9, abs=1e-12
             )
             assert reading.exposed == pytest.approx(every.exposed, rel=1e-9, abs=1e-12)
             assert reading.moving == pytest.approx(every.moving, rel=1e-9, abs=1e-12)

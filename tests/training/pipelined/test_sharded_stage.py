@@ -75,7 +75,7 @@ def test_a_step_is_kernels_waits_and_exposed_communication():
     _, processes = played("dgx-a100-x4", of, pp=2, dp=4, pacing=replace(EACH, stays=True), copies=2)
     for one in processes:
         before, after = last_step(one)
-        parts = [after.kernels - before.kernels, after.waiting - before.waiting]
+        parts = [after.kernels - before.kernels, after.waiting - before.waiting, after.slowed - before.slowed]
         parts += [after.exposed[key] - before.exposed[key] for key in after.exposed]
         assert sum(parts) == pytest.approx(step(one), rel=1e-9)
         for key, moving in after.moving.items():

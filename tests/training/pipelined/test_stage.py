@@ -66,7 +66,7 @@ def test_a_step_is_kernels_waits_and_exposed_communication():
     )
     for one in processes:
         before, after = last_step(one)
-        parts = [after.kernels - before.kernels, after.waiting - before.waiting]
+        parts = [after.kernels - before.kernels, after.waiting - before.waiting, after.slowed - before.slowed]
         parts += [after.exposed[key] - before.exposed[key] for key in after.exposed]
         assert sum(parts) == pytest.approx(after.time - before.time, rel=1e-9)  # the host takes no time here
         for key, moving in after.moving.items():
