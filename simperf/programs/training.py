@@ -19,6 +19,7 @@ from simperf.programs.registry import program
 from simperf.programs.rules import deviates, slows
 from simperf.training.driver import train as play_job
 from simperf.training.job import Devices, Disturbances, Input, Job, SlowLink
+from simperf.training.offload import Offload
 from simperf.training.replica import Dimensions, Layers, Traced, Workload
 from simperf.training.stack import Stack
 from simperf.training.strategies import (
@@ -105,6 +106,7 @@ _DIVIDED = Section.of(
 )
 _ADAPTERS = Section.of(Adapters, lora_rank="rank", lora_targets="targets", frozen_precision="base")
 _DOCUMENTS = Section.of(Documents, document_tokens="tokens", document_lengths="lengths")
+_OFFLOAD = Section.of(Offload, offload_layers="layers", offload_states="states", offload_piece="piece")
 _LAYERS = Section.of(
     Layers,
     *("forward", "backward", "fixed", "update", "sizes", "activations", "states"),
@@ -168,7 +170,7 @@ def _of_layout(given: Mapping[str, Any]) -> Iterable[Unless]:
     """What has an effect only where the model is divided, or where it is not."""
     divided = given["strategy"] == "model-parallel"
     expected = 'strategy = "model-parallel"'
-    keys = (*_DIVIDED.keys, *_ADAPTERS.keys, *_DOCUMENTS.keys, *_MESSAGES.keys, *_ROUTING.keys, *_DATA)
+    keys = (*_DIVIDED.keys, *_ADAPTERS.keys, *_DOCUMENTS.keys, *_OFFLOAD.keys, *_MESSAGES.keys, *_ROUTING.keys, *_DATA)
     yield Unless(divided, keys, "no layout divides the model", expected)
     layout = given["layout"]
     fully = divided and isinstance(layout, Layout) and layout.sharding == "zero-3"
@@ -228,6 +230,7 @@ def _job(given: Mapping[str, Any]) -> Job:
         "strategy": _STRATEGIES[TRAINED[given["strategy"]]],
         "devices": _DEVICES,
         "input": _INPUT,
+        "offload": _OFFLOAD,
     }
     made: dict[str, Any] = {}
     for name, section in kinds.items():
@@ -285,7 +288,7 @@ def _divided_model(given: Mapping[str, Any], kernels: LayerKernels) -> Workload:
 _PARAMETERS: tuple[Parameter | Section, ...] = (
     Parameter("strategy", Strategy, "ddp", "how devices share the work, and how gradients or weights travel", "Job"),
     Parameter("layout", str, "", "ranks along each dimension of the model's division: the table [layout]", "Job"),
-    *(_JOB, _DEVICES, *_MODEL, KERNELS, _DIVIDED, _ADAPTERS, _DOCUMENTS, _LAYERS),
+    *(_JOB, _DEVICES, *_MODEL, KERNELS, _DIVIDED, _ADAPTERS, _DOCUMENTS, _OFFLOAD, _LAYERS),
     *_STRATEGIES.values(),
     *(_MESSAGES, _ROUTING, _EXCHANGE),
     *(_INPUT, _DISTURBANCES, SLOW_LINK, FAILURES_PARAMETER),

@@ -12,6 +12,7 @@ from simperf.training.data_loaders import Feeding
 from simperf.training.failures.options import Failures
 from simperf.training.field_types import refuse_types
 from simperf.training.jitter import Constant, Distribution, Family, distribution
+from simperf.training.offload import Offload
 from simperf.training.replica import Workload
 from simperf.training.stack import ServerTransport, Serving, Stack
 from simperf.training.stragglers import LinkChange, slowed
@@ -223,6 +224,8 @@ class Job:
         the data
     disturbances : Disturbances
         what makes devices and links unequal
+    offload : Offload
+        what ranks of a divided model hold in the memory of their hosts
     failures : Failures or None
         what fails during the whole run of `total` steps; None: nothing does
     batch : int
@@ -247,6 +250,7 @@ class Job:
     stack: Stack = field(default_factory=Stack)
     input: Input = field(default_factory=Input)
     disturbances: Disturbances = field(default_factory=Disturbances)
+    offload: Offload = field(default_factory=Offload)
     failures: Failures | None = None
     batch: int = BATCH
     batch_per_gpu: int = 0
@@ -278,6 +282,9 @@ class Job:
         layout, devices = self.layout, self.devices
         if isinstance(self.strategy, ModelParallel):
             return self._of_model_parallel(layout)
+        if self.offload:
+            message, expected = "every device has the whole model", "strategy model-parallel"
+            return [Problem(message, key="offload", value=str(self.offload), expected=expected)]
         if layout is None:
             return []
         if not layout.replicated:

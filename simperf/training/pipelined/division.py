@@ -9,6 +9,7 @@ from functools import cache, partial
 from simperf.errors import InputError, Problem, UnknownNameError, nearest_divisors
 from simperf.layout import Layout
 from simperf.schedules import Schedule, make_schedule
+from simperf.training.offload import Offload
 from simperf.training.pipelined.refusals import keys_of_files, refuse_idle_layers
 from simperf.training.pipelined.stage import Pacing
 from simperf.training.pipelined.weight_units import UnitBytes, weight_units
@@ -30,7 +31,13 @@ _TIED = "embed.weight"
 
 @keys_of_files()
 def divide(
-    model: Dimensions, layout: Layout, strategy: ModelParallel, batch: int, *, architecture: str = ""
+    model: Dimensions,
+    layout: Layout,
+    strategy: ModelParallel,
+    batch: int,
+    *,
+    architecture: str = "",
+    offload: Offload | None = None,
 ) -> StepWork:
     """What the stages of a job do in a step.
 
@@ -43,6 +50,8 @@ def divide(
         Samples of a step on all ranks together.
     architecture : str
         Of the GPUs, whose units decide what a recipe of narrow products casts.
+    offload : Offload, optional
+        What ranks hold in the memory of their hosts.
 
     Raises
     ------
@@ -81,6 +90,7 @@ def divide(
             "stages are expected that have the same parts of all copies of the model: their gradients are added up"
         )
         raise InputError(Problem(message, key="schedule", value=strategy.schedule, expected="such as dualpipe"))
+    _refuse_offload(offload or Offload(), plan, counts, layout)
     ends = tuple(_end(work, stage, made, strategy, layout) for stage in range(len(plan.stages)))
     return replace(
         work,
@@ -89,6 +99,7 @@ def divide(
         rows=experts.of_places if uneven else (),
         others=tuple(on(place) for place in range(1, layout.ep)) if uneven else (),
         units=_units(work, made, strategy) if layout.sharding == "zero-3" else (),
+        offload=offload or Offload(),
     )
 
 
@@ -149,6 +160,20 @@ def _refuse_gathered_base(model: Dimensions, layout: Layout) -> None:
     if model.adapters and layout.sharding == "zero-3":
         message = "frozen weights that ranks share and gather are not played yet"
         raise InputError(Problem(message, key="layout.sharding", value="zero-3", expected='none, or "zero-1"'))
+
+
+def _refuse_offload(offload: Offload, plan: Schedule, counts: Sequence[int], layout: Layout) -> None:
+    """Refuse what cannot be held in hosts' memory, or is not there."""
+    if offload and layout.sharding == "zero-3":
+        message = "weights that ranks share are gathered layer by layer: that is not played beside the host's memory"
+        raise InputError(Problem(message, key="layout.sharding", value="zero-3", expected="zero-2, or no offload"))
+    if offload.layers and (plan.split or plan.second):
+        message = "passes for the gradients of weights alone, and second copies, keep activations longer"
+        raise InputError(Problem(message, key="offload_layers", value=str(offload.layers), expected='0, or "1f1b"'))
+    if offload.layers > max(counts):
+        message = f"a part of the model has {max(counts)} blocks"
+        expected = f"{max(counts)} at most"
+        raise InputError(Problem(message, key="offload_layers", value=str(offload.layers), expected=expected))
 
 
 def pacing_of(layout: Layout, strategy: ModelParallel) -> Pacing:
@@ -308,6 +333,7 @@ def _end(work: StepWork, stage: int, made: RankPasses, strategy: ModelParallel, 
         weight=_gathered(made, strategy) if fully else made.weight_width,
         narrow=made.gathered_width,
         cast=made.cast_width,
+        state=made.state_width,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ from simperf.errors import DeviceMemoryError, InputError, Problem
 from simperf.layout import Layout
 from simperf.layout.layout import Sharding
 from simperf.memory import DRIVER, StageMemory
+from simperf.training.offload import Offload
 from simperf.training.pipelined.division import divide, pacing_of
 from simperf.training.pipelined.stage_memory import libraries_of, work_memory
 from simperf.training.pipelined.work import StepWork
@@ -41,6 +42,8 @@ class Divided:
         Samples of a step on all ranks together.
     architecture : str
         Of the GPU.
+    offload : Offload
+        What ranks hold in the memory of their hosts.
     """
 
     model: Dimensions
@@ -48,6 +51,7 @@ class Divided:
     strategy: ModelParallel
     batch: int
     architecture: str = ""
+    offload: Offload = field(default_factory=Offload)
 
     def memory(self) -> tuple[StageMemory, ...]:
         """Memory of a rank of each stage over a step.
@@ -70,7 +74,8 @@ class Divided:
         return max(one.peak.total for one in self.memory())
 
     def _work(self) -> StepWork:
-        return divide(self.model, self.layout, self.strategy, self.batch, architecture=self.architecture)
+        given = self.model, self.layout, self.strategy, self.batch
+        return divide(*given, architecture=self.architecture, offload=self.offload)
 
     def _held(self, work: StepWork) -> tuple[StageMemory, ...]:
         libraries, pacing = libraries_of(self.model.kernels), pacing_of(self.layout, self.strategy)

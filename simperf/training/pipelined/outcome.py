@@ -29,6 +29,7 @@ DIMENSIONS = {
     "dp": "data",
     "edp": "expert data",
     "norm": "norm",
+    "host": "host",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,6 +21,8 @@ from simperf.training.pipelined.classes import Classes, refine
 from simperf.training.pipelined.closing import ClassLinks, close_layers
 from simperf.training.pipelined.communicators import AROUND, INSIDE, Communicator, Key, Place, communicators
 from simperf.training.pipelined.groups import ClassGroup, ClassMember
+from simperf.training.pipelined.host_memory import hosts_of
+from simperf.training.pipelined.offloaded_stage import OffloadedStage
 from simperf.training.pipelined.sharded_stage import ShardedStage
 from simperf.training.pipelined.stage import Pacing, StageProcess, dimensions_of_streams
 from simperf.training.pipelined.work import Boundary, LayerBucket, StepWork, assign_buckets
@@ -76,6 +79,8 @@ class Pipeline:
             return "these devices do not communicate by NCCL"
         if m.simulation.own_times:
             return "hosts have network stacks, or links token buckets"
+        if self.work.offload and len(self.nodes) > 1:
+            return "they share the links and memory of their hosts"
         machine = m.machine
         for ranks in by_server(machine, self.nodes).values():
             host = machine.host_of(self.nodes[ranks[0]])
@@ -141,7 +146,10 @@ class Pipeline:
             kernel, speed = partial(self._kernel, m, device, self.speed(rank)), self.speed(rank)
             mine = works[self.place(rank)]
             given = (rank, device, stage, mine, own, buckets[stage], self.pacing, kernel, speed, steps)
-            found.append(ShardedStage(*given) if work.units else StageProcess(*given))
+            if work.offload:
+                found.append(self._offloaded(m, OffloadedStage(*given)))
+            else:
+                found.append(ShardedStage(*given) if work.units else StageProcess(*given))
         if reuse and not exact:
             links = ClassLinks(classes, groups, tuple(map(str, self.marks)))
 
@@ -158,6 +166,13 @@ class Pipeline:
 
             close_layers(m, found, closed)
         return found
+
+    def _offloaded(self, m: Session, made: OffloadedStage) -> OffloadedStage:
+        """The process with its host."""
+        (host,) = hosts_of(m.machine, [made.device.name])
+        made.host, made.cpu = host, m.simulation.device(host)
+        made.bandwidth = getattr(m.machine.nodes[host].part, "memory_bandwidth", math.inf)
+        return made
 
     def _buckets(self, stage: int) -> list[LayerBucket]:
         """Buckets of a stage's gradients."""

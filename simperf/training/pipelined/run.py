@@ -15,6 +15,7 @@ from simperf.training.job import Job
 from simperf.training.pipelined.division import divide, pacing_of
 from simperf.training.pipelined.excess import refuse_numbers, refuse_processes
 from simperf.training.pipelined.fitting_changes import Divided, refuse_what_does_not_fit
+from simperf.training.pipelined.host_memory import refuse_full_hosts
 from simperf.training.pipelined.outcome import tell
 from simperf.training.pipelined.play import Pipeline
 from simperf.training.pipelined.refusals import refuse_idle_messages
@@ -57,7 +58,7 @@ def pipeline_of(m: Session, job: Job) -> Pipeline:
     return Pipeline(
         layout,
         nodes,
-        divide(model, layout, strategy, job.batch, architecture=_architecture(m, nodes, model)),
+        divide(model, layout, strategy, job.batch, architecture=_architecture(m, nodes, model), offload=job.offload),
         pacing_of(layout, strategy),
         strategy.exchange.bucket,
         speeds,
@@ -171,7 +172,10 @@ def _memory(m: Session, job: Job, pipeline: Pipeline) -> tuple[StageMemory, ...]
     )
     assert isinstance(job.model, Dimensions)
     assert isinstance(job.strategy, ModelParallel)
-    divided = Divided(job.model, pipeline.layout, job.strategy, job.batch, architecture)
+    divided = Divided(job.model, pipeline.layout, job.strategy, job.batch, architecture, job.offload)
+    if job.offload:
+        hosts = refuse_full_hosts(m.machine, pipeline.nodes, pipeline.layout, pipeline.work)
+        m.metric("host memory", max(hosts.values()), "B")
     return refuse_what_does_not_fit(divided, capacity, name=node)
 
 

@@ -371,9 +371,12 @@ class StageProcess:
             yield from self._hold([(yield from self._collective("norm", "all-reduce", NORM))], "norm")
         if end.norm:
             yield item(self.device)  # total_norm.item()
-        yield from self._items(end.update, "update")
+        yield from self._update()
         if self.pacing.sharded:
             yield from self._gather()
+
+    def _update(self) -> Steps:
+        return self._items(self.work.ends[self.stage].update, "update")
 
     def _gather(self) -> Steps:
         """Gather the weights that the other data-parallel ranks have updated."""

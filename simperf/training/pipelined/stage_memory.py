@@ -17,10 +17,12 @@ from simperf.memory import (
     state_memory,
     workspace,
 )
+from simperf.training.pipelined.host_memory import offloaded_layers, without_states
 from simperf.training.pipelined.sharded_memory import sharded_layers
 from simperf.training.pipelined.stage import Pacing
 from simperf.training.pipelined.work import StepWork
 from simperf.workload.layer_kernels import LayerKernels
+from simperf.workload.op import Op
 from simperf.workload.precision import element_size
 from simperf.workload.transformers.passes import LayerPasses
 
@@ -95,6 +97,8 @@ def _chunk(work: StepWork, stage: int, number: int, layout: Layout, pacing: Paci
     if work.units:
         units = [unit for unit in work.units[stage] if unit.bucket.chunk == number]
         layers = list(sharded_layers(layers, units, work.ends[stage], layout.dp_shard * layout.cp, pacing))
+    if away := work.offloaded(stage, number):
+        layers = offloaded_layers(layers, away)
     return ChunkMemory(tuple(layers), work.message if sends else 0.0, work.message if returns else 0.0)
 
 
@@ -140,4 +144,5 @@ def _resident(
     placeholders = {one.name: one.nbytes for layer in layers for one in layer.placeholders}
     if placeholders:
         found["gradient placeholders"] = sum(map(allocated, placeholders.values()))
-    return found
+    updated = max((one.elements for one in end.update if isinstance(one, Op)), default=0.0)
+    return without_states(found, updated, work.offload)

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from simperf.schedules import Pass, Schedule
+from simperf.training.offload import Offload
 from simperf.workload.op import Op
 from simperf.workload.transformers.passes import Item, LayerPasses, Sync
 
@@ -129,6 +130,8 @@ class StepEnd:
         The same of one that a recipe multiplies in a narrower precision, where that is gathered; 0: as the others [B].
     cast : float
         What a rank holds of such a weight beside `weight`, or less than that [B].
+    state : float
+        Bytes of what the optimizer keeps of a weight, with its copy in fp32 where it is narrower [B].
     """
 
     begin: tuple[Item, ...] = ()
@@ -139,6 +142,7 @@ class StepEnd:
     weight: float = 2.0
     narrow: float = 0.0
     cast: float = 0.0
+    state: float = 12.0
 
     def gathered(self, bucket: LayerBucket) -> float:
         """Size of the weights of a bucket as they are gathered [B]."""
@@ -170,6 +174,8 @@ class StepWork:
     units : tuple of tuple of WeightUnit
         Of each stage, those of a chunk in the order of the forward pass; none where each rank has all weights of its
         stage.
+    offload : Offload
+        What ranks hold in the memory of their hosts.
     """
 
     plan: Schedule
@@ -181,6 +187,7 @@ class StepWork:
     rows: tuple[int, ...] = ()
     others: tuple[tuple[tuple[LayerPasses, ...], ...], ...] = ()
     units: tuple[tuple[WeightUnit, ...], ...] = ()
+    offload: Offload = field(default_factory=Offload)
     _places: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -200,6 +207,11 @@ class StepWork:
     def layers(self, stage: int, chunk: int) -> tuple[LayerPasses, ...]:
         """Layers of a chunk of a stage."""
         return self.parts[self.part(stage, chunk)]
+
+    def offloaded(self, stage: int, chunk: int) -> list[int]:
+        """Indices of a chunk's layers whose activations go to the host's memory."""
+        blocks = [index for index, one in enumerate(self.layers(stage, chunk)) if one.name in ("block", "dense block")]
+        return blocks[: self.offload.layers]
 
     def chunks(self, stage: int) -> list[int]:
         """Chunks of a stage."""
