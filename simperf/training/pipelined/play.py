@@ -127,7 +127,8 @@ class Pipeline:
                 m.groups["pipeline", colour, edge] = made[colour, edge]
             return made[colour, edge]
 
-        grid, found, works = self.layout.mesh, [], [work.at(place) for place in range(1 + len(work.others))]
+        grid, found = self.layout.mesh, list[StageProcess]()
+        works = [work.at(place) for place in range(1 + len(work.others))]
         for rank, colour in first.items():
             device, stage = devices[colour], self.stage(rank)
             own: dict[Key | Boundary, ProcessGroup] = {
