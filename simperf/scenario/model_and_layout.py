@@ -284,5 +284,6 @@ def _unplayed(layout: Layout, toml: TomlFile) -> list[Problem]:
         found.append(toml.problem(("layout", "sharding"), message, value=layout.sharding, expected="none"))
     if layout.order != DIMENSIONS:
         message = "has no effect where data parallelism is the only dimension"
-        found.append(toml.problem(("layout", "order"), message, value="-".join(layout.order)))
+        expected = "no order, or a model that is divided"
+        found.append(toml.problem(("layout", "order"), message, value="-".join(layout.order), expected=expected))
     return found

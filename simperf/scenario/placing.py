@@ -8,12 +8,16 @@ from typing import Any
 
 from simperf.errors import InputError, Problem, SimperfError
 from simperf.files import dotted, read_toml
+from simperf.programs.job_options import JobOptions
 from simperf.scenario.job_tables import job_place
 from simperf.scenario.load import TABLES
 from simperf.scenario.overrides import parse_path
 from simperf.scenario.settings import Scenario
 
 __all__ = ["placed"]
+
+#: what operations and kernels call it -> the parameter that it is of
+_MEANT = {"dtype": "precision", "library": "attention_library"}
 
 
 def placed(error: SimperfError, scenario: Scenario) -> InputError:
@@ -46,7 +50,8 @@ def _placed(error: SimperfError, scenario: Scenario) -> list[Problem]:
             placed.append(problem)
             continue
         key = problem.key if problem.key.partition(".")[0] in TABLES else _parameter(problem.key, scenario)
-        said = key == problem.key or key.rpartition(".")[2] == problem.key.rpartition(".")[2] or not problem.key
+        renamed = key != "program" and "." not in problem.key
+        said = renamed or key.rpartition(".")[2] == problem.key.rpartition(".")[2] or not problem.key
         message = problem.message if said else f"{problem.key}: {problem.message}"
         path = _path(key)
         if path[0] == "program" and len(path) > 1 and _of_file(path, scenario.data) is None:
@@ -90,9 +95,17 @@ def _option(path: tuple[str | int, ...], scenario: Scenario) -> str:
 
 def _parameter(key: str, scenario: Scenario) -> str:
     """Key of the parameter of the program that a problem's key names, or else the whole program."""
-    known = scenario.program.parameters
-    name = next((part for part in (key.rpartition(".")[2], key.partition(".")[0]) if part in known), "")
-    return f"program.{name}" if name else "program"
+    known, model, last = scenario.program.parameters, scenario.data.get("model"), key.rpartition(".")[2]
+    name = next((part for part in (last, key.partition(".")[0]) if part in known), "")
+    if name:
+        return f"program.{name}"
+    if isinstance(model, Mapping) and last in model:
+        return f"model.{last}"
+    options = scenario.program.options
+    fields = options.names if isinstance(options, JobOptions) else {}
+    of_fields = {name for (_, one), name in fields.items() if one == last and name in known}
+    names = of_fields | {_MEANT[one] for one in (last,) if _MEANT.get(one) in known}
+    return f"program.{names.pop()}" if len(names) == 1 else "program"
 
 
 def _of_file(path: Sequence[str | int], data: Any) -> object:

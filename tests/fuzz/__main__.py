@@ -20,20 +20,22 @@ _MODULES = (
     *("study.planning", "study.sweep", "study.limits", "simulate", "scenario.load"),
     *("calibrate.fitting", "calibrate.importers", "calibrate.fit.sets", "calibrate.measure.session"),
     *("scenario.checking", "study.check", "hardware.profile_schema", "workload.transformers.transformer_file"),
-    "layout.layout_file",
+    *("layout.layout_file", "training.pipelined.run", "report.stages"),
 )
 
 
 def main(arguments=None):
     """Play the cases."""
+    from tests.fuzz.cases import SHARES, make_case
+
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--cases", type=int, default=2000, help="how many; default 2000")
     parser.add_argument("--seed", default="1", help="of the cases; default 1")
+    parser.add_argument("--kind", default="", choices=["", *SHARES], help="of files, such as layout; default all")
     parser.add_argument("--case", type=int, help="play this one alone, and print what it writes")
     parser.add_argument("--keep", type=Path, help="write the messages of refused cases to this file, to be read")
     parser.add_argument("--messages", type=int, default=0, help="print as many of these messages, drawn at random")
     given = parser.parse_args(arguments)
-    from tests.fuzz.cases import make_case
     from tests.fuzz.findings import finding
 
     _prepare()
@@ -44,7 +46,7 @@ def main(arguments=None):
     with tempfile.TemporaryDirectory(prefix="simperf-fuzz-") as home:
         os.environ["XDG_CACHE_HOME"] = home
         for number in numbers:
-            case = make_case(given.seed, number)
+            case = make_case(given.seed, number, only=given.kind)
             outcome = play_case(case, Path(home))
             kind, shown = finding(outcome, case)
             counts[kind or f"exit {outcome.code}"] += 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tests.fuzz import mutations, options
 from tests.fuzz.kept import CACHE, kept
+from tests.fuzz.layouts import layout_case
 from tests.fuzz.sources import results, sources
 
 __all__ = ["Case", "make_case"]
@@ -27,7 +28,10 @@ SHARES = {
     "journal": 4,
     "cache": 3,
     "options": 24,
+    "layout": 16,
 }
+#: command lines for a scenario of a divided model
+LAYOUT_LINES = (("run", "s.toml"), ("run", "s.toml", "--format", "json"), ("check", "s.toml"))
 
 
 @dataclass(frozen=True)
@@ -80,12 +84,15 @@ class Case:
             (folder / name).symlink_to("/dev/zero")
 
 
-def make_case(seed, number):
-    """The case `number` of a seed: the same each time."""
+def make_case(seed, number, *, only=""):
+    """The case `number` of a seed, of one kind if it is named: the same each time."""
     rng = random.Random(f"{seed}:{number}")
-    kind = rng.choices(list(SHARES), list(SHARES.values()))[0]
+    kind = only or rng.choices(list(SHARES), list(SHARES.values()))[0]
     if kind == "options":
         return _of_options(rng)
+    if kind == "layout":
+        raw, changed = layout_case(rng)
+        return Case(rng.choice(LAYOUT_LINES), {"s.toml": raw}, f"{kind}: {changed}")
     source = rng.choice((kept() if kind in ("journal", "cache") else sources())[kind])
     words = tuple(source.name if word == "{}" else word for word in rng.choice(source.lines))
     files = {name: text.encode() for name, text in source.beside.items()}

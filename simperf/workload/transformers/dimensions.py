@@ -216,9 +216,11 @@ class Transformer:
             yield Problem(message, key="experts_per_token", value=str(self.experts_per_token), expected=expected)
         for key in ("expert_ffn", "router_bias", "shared_experts", "dense_layers"):
             if getattr(self, key) and not self.experts:
-                yield Problem("has no effect without experts", key=key, value=str(getattr(self, key)))
+                told = "a dense model has none, or experts and experts_per_token"
+                yield Problem("has no effect without experts", key=key, value=str(getattr(self, key)), expected=told)
         if not self.norm_bias and self.norm != "layer":
-            yield Problem("has no effect: rms normalization has no bias", key="norm_bias", value="false")
+            message = "has no effect: rms normalization has no bias"
+            yield Problem(message, key="norm_bias", value="false", expected='no norm_bias, or norm = "layer"')
         if self.dense_layers > self.layers:
             message, most = f"there are {self.layers} layers", f"at most {self.layers}"
             yield Problem(message, key="dense_layers", value=str(self.dense_layers), expected=most)

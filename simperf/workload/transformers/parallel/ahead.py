@@ -71,7 +71,8 @@ class Join:
         forward = PassRecord(held=[Kept("tokens", TOKEN * sizes.tokens), Kept("state", 0.0)])
         self._forward(forward)
         peak = forward.peak
-        inside = ("token", "embedded", "embed_norm.statistics", "mask", "joined", *state.kept[1:], *token.kept[1:])
+        embedded = NormStep("embed_norm", sizes, self.kernels).kept[1:]
+        inside = ("token", "embedded", *embedded, "mask", "joined", *state.kept[1:], *token.kept[1:])
         kept = forward.kept(("tokens", "state", *inside))
         backward = PassRecord(held=kept)
         for name in ("output.gradient", "head.gradient"):

@@ -44,7 +44,7 @@ class Embedding:
         forward = PassRecord(held=[Kept("tokens", TOKEN * sizes.tokens)])
         self.forward(forward)
         peak = forward.peak
-        kept = forward.kept(() if sizes.frozen else ("tokens", "embedded", "embed_norm.statistics", "mask"))
+        kept = forward.kept(() if sizes.frozen else ("tokens", "embedded", *self._norm.kept[1:], "mask"))
         backward = PassRecord(held=kept)
         backward.hold("output.gradient", sizes.local)
         if not sizes.frozen:  # else nobody asks for a gradient here
