@@ -144,3 +144,17 @@ def test_conditions_of_a_recording_that_cannot_be(here, told, table, value):
 def test_a_link_that_is_slow_until_it_begins_to_be(told):
     times = ["--set", "program.slow_from=2 s", "--set", "program.slow_until=1 s"]
     assert "an end after 2 s" in told("run", "training/slow-link", "--set", "program.slow_link=gpu3>hub", *times)
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("broadcast", "--root", "9"), "--root: "),
+        (("all-reduce", "--algo", "hierarchical", "--group", "3"), "--group: "),
+        (("all-reduce", "--algo", "multi-ring", "--channels", "-1"), "--channels: "),
+    ],
+)
+def test_options_of_algorithms_are_told_by_their_flags(told, words, option):
+    assert f"error: {option}" in told(
+        "collective", *words, "--topology", "ring", "--ranks", "4", "-b", "1M", "-e", "1M"
+    )

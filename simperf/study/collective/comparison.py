@@ -98,7 +98,7 @@ class AlgorithmComparison:
                 tables[name] = self._rows(self.built, name, sizes, disturbed)
             except (InputError, MachineError, UnknownNameError) as error:
                 if self.named:
-                    raise _with_force(error) from None
+                    raise _with_force(self._by_flags(error)) from None
                 refusals.append(_refusal(name, name, error))
         self._refuse_unused(tables)
         return AlgorithmTables(tables, tuple(dict.fromkeys(refusals)))
@@ -218,6 +218,13 @@ class AlgorithmComparison:
             **options,
         )
         return list(table)
+
+    def _by_flags(self, error: Exception) -> Exception:
+        """An error of the command's options, by the names that they have there."""
+        if type(error) is not InputError:
+            return error
+        named = [replace(one, key=flag(one.key)) if one.key in self.options else one for one in error.problems]
+        return InputError(named)
 
     def _refuse_unused(self, tables: Mapping[str, Sequence[Row]]) -> None:
         """Refuse a profile that changes none of the tables."""
