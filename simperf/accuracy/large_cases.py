@@ -17,6 +17,7 @@ from simperf.accuracy.large_hardware import LargeMachine, large_machine
 from simperf.accuracy.large_layouts import LargeLayout, large_layout
 from simperf.accuracy.large_memory import MeasuredMemory, measured_memory
 from simperf.accuracy.large_shapes import large_model
+from simperf.accuracy.large_unprinted import completed
 from simperf.errors import InputError
 from simperf.json_file import read_json
 from simperf.workload.transformers.dimensions import Transformer
@@ -132,6 +133,7 @@ def _case(family: str, case: Mapping[str, Any]) -> LargeCase | LeftOut:
         return LeftOut(family, name, (f"a case of {kind}, not of training",))
     reasons: list[str] = []
     assumed: list[str] = []
+    case = completed(family, case, assumed)
     tables = [case[key] if isinstance(case.get(key), dict) else {} for key in ("hardware", "model", "parallelism")]
     hardware, shape, how = tables
     model = _attempt(reasons, large_model, shape, assumed)

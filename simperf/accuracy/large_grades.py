@@ -26,7 +26,8 @@ class LargeGrade:
     ----------
     case : LargeCase
     quantity : str
-        ``"time"`` [s], or ``"memory"`` [B] of one stage.
+        ``"time"`` [s], or ``"memory"`` [B] of one stage; or a ratio of two schedules
+        (`simperf.accuracy.large_ratios`) [1].
     stage : int
         Of a pipeline, for memory; -1 where no rank is named.
     measured : float

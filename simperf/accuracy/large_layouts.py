@@ -36,7 +36,15 @@ _PRECISION = {
     "bf16+float8 linear": "bf16",
 }
 #: schedule of a case -> of a job; the others are called alike
-_SCHEDULES = {"1f1b-interleaved": "interleaved", "interleaved 1f1b": "interleaved", "zero-bubble": "zb-h1"}
+_SCHEDULES = {
+    "1f1b-interleaved": "interleaved",
+    "interleaved 1f1b": "interleaved",
+    "zero-bubble": "zb-h1",
+    "zbb": "zb-h1",  # its bubble and its memory in AMD-AGI/Primus, primus_pipeline.md, are those of ZeroBubble(ZB1P)
+    "zbv": "zb-v",
+}
+#: schedules of a V, which have two chunks a stage whatever is said
+_V_SHAPED = ("zb-v", "v-half", "v-min")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +174,16 @@ def large_layout(
     if gpus and layout.ranks != gpus:
         raise ValueError(f"the layout has {layout.ranks} ranks for {gpus} GPUs")
     batch, microbatch = _batch(how, dp)
-    chunks = int(how.get("vpp") or 1)
+    printed = int(how.get("vpp") or 1)
+    schedule = _schedule(how, printed)
+    chunks = printed if schedule == "interleaved" else 1
+    parts = layout.pp * (2 if schedule in _V_SHAPED else chunks)
     return LargeLayout(
         layout,
         batch,
         microbatch,
         chunks,
-        _schedule(how, chunks),
+        schedule,
         _recompute(how, assumed),
         *_precision(how, assumed)[:1],
         _sequence_parallel(how, layout, assumed),
@@ -181,7 +192,7 @@ def large_layout(
         _choice(how, "overlap_tp"),
         _choice(how, "ce_fusion"),
         framework,
-        _stage_layers(how, shape, layout.pp * chunks, assumed),
+        _stage_layers(how, shape, parts, assumed),
         _routing(how, shape, assumed),
         _context_exchange(how, layout, assumed),
         "float8" if "float8" in str(how.get("precision")) else "",

@@ -102,6 +102,7 @@ _DIVIDED = Section.of(
     wide_first_blocks="wide_first",
     wide_last_blocks="wide_last",
     recomputed_part="recomputed",
+    gradients_apart="apart",
     update_kernels="update",
 )
 _ADAPTERS = Section.of(Adapters, lora_rank="rank", lora_targets="targets", frozen_precision="base")

@@ -88,6 +88,9 @@ class LayerKernels:
         of the weights by Adam: one kernel, or a kernel for each operation over all of them
     recomputed : str
         of a layer that is computed again: the whole, or up to the last tensor that its backward pass needs
+    apart : str
+        where a schedule has gradients of weights apart, of which matrices: all, or those of the blocks; then the head's
+        are part of the backward pass
     """
 
     attention: Literal["flash", "fused-softmax", "unfused"] = "flash"
@@ -111,6 +114,7 @@ class LayerKernels:
     gathered_inputs: Literal["again", "kept"] = "again"
     update: Literal["fused", "foreach"] = "fused"
     recomputed: Literal["whole", "needed"] = "whole"
+    apart: Literal["all", "blocks"] = "all"
 
     @property
     def library(self) -> str:

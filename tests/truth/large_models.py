@@ -15,10 +15,11 @@ from pathlib import Path
 from simperf.accuracy.large_cases import LeftOut, read_large_cases
 from simperf.accuracy.large_grades import grade, reasons_counted, summaries
 from simperf.accuracy.large_jobs import case_time, counted_memory
+from simperf.accuracy.large_ratios import schedule_ratios
 from tests.truth.collectives import truth_folder
 
 #: unit of a quantity in tables
-UNITS = {"time": ("s", 1.0), "memory": ("GiB", 2.0**-30)}
+UNITS = {"time": ("s", 1.0), "memory": ("GiB", 2.0**-30), "throughput ratio": ("", 1.0), "memory ratio": ("", 1.0)}
 
 
 def percent(error):
@@ -49,6 +50,9 @@ def lines(folder, families=(), *, time=True, memory=True, only="*", profiled=Tru
         else:
             found.append(one)
             yield row_of(one)
+    ratios = list(schedule_ratios(found))
+    yield from map(row_of, ratios)
+    found += ratios
     yield ""
     yield "| family | quantity | rows | median | 90th percentile | worst | signed | one rate | peer | on its rows |"
     yield "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"

@@ -106,6 +106,19 @@ def test_what_is_left_is_read_by_products_only(tp):
     assert head["logits.gradient"] == 2 * S * B * GPT.vocabulary / tp
 
 
+def test_gradients_of_the_head_may_stay_in_its_backward_pass():
+    """What is apart elsewhere: nothing is left then, and all operations are where they were."""
+    apart, whole = (
+        rank_passes(GPT, LayerKernels(attention="fused-softmax", apart=of), microbatch=B) for of in ("all", "blocks")
+    )
+    assert apart.head.weight_gradients
+    assert apart.head.left
+    assert whole.head.input_gradients == whole.head.backward == apart.head.backward
+    assert whole.head.weight_gradients == whole.head.left == ()
+    assert whole.head.temporary_inputs == whole.head.temporary_backward
+    assert whole.block == apart.block
+
+
 def test_two_passes_hold_no_more_than_both_together():
     for recompute in ("none", "selective", "full"):
         for tp in (1, 2):

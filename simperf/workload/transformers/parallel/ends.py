@@ -183,7 +183,7 @@ class Head:
         self._backward(backward)
         backward.end()
         assert len(backward.tensors) == 1, backward.tensors  # the gradient of its input
-        held, split = sum(one.nbytes for one in kept), backward.split()
+        held, split, apart = sum(one.nbytes for one in kept), backward.split(), self.kernels.apart == "all"
         own = ("mtp.0.norm.",) if self.ahead else ("norm.", "head.")
         last = [one for one in end_weights(sizes) if one.name.startswith(own)]
         if sizes.model.tied and not self.ahead:
@@ -192,16 +192,16 @@ class Head:
             name="ahead.head" if self.ahead else "head",
             forward=tuple(forward.items),
             backward=tuple(backward.items),
-            input_gradients=backward.inputs,
-            weight_gradients=backward.weights,
+            input_gradients=backward.inputs if apart else tuple(backward.items),
+            weight_gradients=backward.weights if apart else (),
             kept=kept,
             temporary_forward=peak - held,
             temporary_backward=backward.peak - held,
             **_owned(sizes, last),
             placeholders=self._matrix.placeholders,
-            left=split.left,
-            temporary_inputs=split.inputs - held,
-            temporary_weights=split.weights - sum(one.nbytes for one in split.left),
+            left=split.left if apart else (),
+            temporary_inputs=(split.inputs if apart else backward.peak) - held,
+            temporary_weights=split.weights - sum(one.nbytes for one in split.left) if apart else 0.0,
         )
 
     @property

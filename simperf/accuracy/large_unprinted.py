@@ -1,0 +1,43 @@
+"""What published cases do not print, as their sources say it elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from simperf.files import read_toml
+
+__all__ = ["completed"]
+
+_DATA = Path(__file__).parent / "data" / "large_unprinted.toml"
+#: tables of a case that may be completed
+_TABLES = ("model", "parallelism", "measured_memory")
+
+
+def completed(family: str, case: Mapping[str, Any], assumed: list[str]) -> Mapping[str, Any]:
+    """A case with what its source does not print.
+
+    Parameters
+    ----------
+    family : str
+    case : mapping
+        As its file has it.
+    assumed : list of str
+        Gets each value, with its source.
+    """
+    found = dict(case)
+    for entry in _entries():
+        if entry["family"] == family and fnmatchcase(str(case.get("id", "")), str(entry["id"])):
+            for table in _TABLES:
+                values = entry.get(table, {})
+                found[table] = {**(found.get(table) or {}), **values}
+                assumed += [f"{table}.{key} = {value} ({entry['source'][key]})" for key, value in values.items()]
+    return found
+
+
+@cache
+def _entries() -> tuple[Mapping[str, Any], ...]:
+    return tuple(read_toml(_DATA).data["case"])
