@@ -7,6 +7,11 @@ link of a class carries as many flows of each class of communicators as every ot
 gradients is added up, all that moves has arrived: its few bytes share links with each other only.) Ranks of a class
 begin like work at the same time. So flows of a class have one rate, and links of a class are shared out alike: the rate
 is that of one flow which draws on a link as often as all flows of its class together do.
+
+Like flows of one set of channels, such as those by which a switch adds up the part of each rank, count as one kind: a
+link is looked at by how often it carries them in ascending order, whichever of them are which. That holds where all
+links that are alike but for this are of one class at the end, so that these flows have one rate; otherwise links are
+told apart by each flow.
 """
 
 from __future__ import annotations
@@ -81,6 +86,12 @@ class _Draws:
         Of each link [B/s].
     counts : sequence of tuple of int
         How often each channel of a set draws on a link, by kind.
+    origin : numpy.ndarray of int64, shape (entries,)
+        The kind before like flows count as one.
+    together : numpy.ndarray of int64, shape (entries,)
+        Number of which flows count as one; -1 for none.
+    alike : sequence of tuple of int
+        Numbers of flows by that number, the same for those that count as one.
     """
 
     communicator: IntArray
@@ -90,6 +101,9 @@ class _Draws:
     names: IntArray
     capacity: npt.NDArray[np.float64]
     counts: Sequence[tuple[int, ...]]
+    origin: IntArray
+    together: IntArray
+    alike: Sequence[tuple[int, ...]]
 
 
 def refine(
@@ -114,7 +128,22 @@ def refine(
     marks : mapping of str to hashable, optional
         What tells links apart beside their capacities.
     """
-    draws = _draws(communicators, placed)
+    found = _refined(looks, communicators, placed, links, marks or {}, _draws(communicators, placed, together=True))
+    if found is None:
+        found = _refined(looks, communicators, placed, links, marks or {}, _draws(communicators, placed))
+    assert found is not None  # no flows count as one
+    return found
+
+
+def _refined(
+    looks: Sequence[Hashable],
+    communicators: Sequence[Communicator],
+    placed: Sequence[Placed],
+    links: LinkNumbers,
+    marks: Mapping[str, Hashable],
+    draws: _Draws,
+) -> Classes | None:
+    """The partition by what links are drawn on; None if like flows that count as one have several rates."""
     sizes = [len(one.ranks) for one in communicators]
     member = np.fromiter((rank for one in communicators for rank in one.ranks), dtype=np.int64, count=sum(sizes))
     joined = np.repeat(np.arange(len(sizes)), sizes)
@@ -124,7 +153,7 @@ def refine(
     kind = mix_words(draws.kind.astype(np.uint64))
     ranks = mix_words(np.array(_numbered(looks), dtype=np.uint64))
     groups = mix_words(np.array(_looks(communicators, placed), dtype=np.uint64))
-    own = mix_words(float_words(draws.capacity) + mix_words(_marked(draws.names, links, marks or {})))
+    own = mix_words(float_words(draws.capacity) + mix_words(_marked(draws.names, links, marks)))
     known = 0
     while (found := sum(len(np.unique(words)) for words in (ranks, groups, own))) > known:
         known = found
@@ -133,31 +162,41 @@ def refine(
         groups = mix_words(mix_words(groups + mix_words(drawn)) + met)
         ranks = mix_words(ranks + _sums(member, mix_words(groups[joined] + role), len(ranks)))
         own = mix_words(own + _sums(draws.link, mix_words(groups[draws.communicator] + kind), len(own)))
-    classes = _in_order(groups)
-    plans = _merged(classes, placed, draws, _in_order(own), links)
+    classes, colours = _in_order(groups), _in_order(own)
+    if not _like(draws, colours):
+        return None
+    plans = _merged(classes, placed, draws, colours, links)
     turns = _in_turn(classes, communicators, draws)
     return Classes(tuple(_in_order(ranks).tolist()), tuple(classes.tolist()), tuple(plans), turns)
 
 
-def _draws(communicators: Sequence[Communicator], placed: Sequence[Placed]) -> _Draws:
-    """What all communicators draw on; links of those of the norm are others, though they may have the same names."""
+def _draws(communicators: Sequence[Communicator], placed: Sequence[Placed], *, together: bool = False) -> _Draws:
+    """What all communicators draw on; links of those of the norm are others, though they may have the same names.
+
+    Parameters
+    ----------
+    communicators, placed
+        As of `refine`.
+    together : bool
+        Whether like flows of a set count as one kind.
+    """
     alike: dict[tuple[int, tuple[str, ...], bool], list[int]] = {}
     for index, (one, at) in enumerate(zip(communicators, placed, strict=True)):
         alike.setdefault((id(at.pattern), at.switches, one.dimension == "norm"), []).append(index)
     kinds: dict[tuple[int, ...], int] = {}
-    columns: list[list[IntArray]] = [[np.zeros(0, dtype=np.int64)] for _ in range(4)]
+    same: dict[tuple[int, ...], int] = {}  # which flows count as one
+    columns: list[list[IntArray]] = [[np.zeros(0, dtype=np.int64)] for _ in range(6)]
     rates = [np.zeros(0)]
     for (_, switches, last), several in alike.items():
         pattern: Pattern = placed[several[0]].pattern
         rows = np.array([placed[index].servers for index in several], dtype=np.int64).reshape(len(several), -1)
         numbers = 2 * pattern.numbers(rows, switches) + last
-        own = np.array([kinds.setdefault(counts, len(kinds)) for counts in pattern.counts], dtype=np.int64)
-        each = pattern.structure, own[pattern.kind] if len(own) else pattern.kind
+        each = pattern.structure, *_kinds(pattern, kinds, same, together=together)
         found = np.repeat(several, len(pattern.kind)), numbers.ravel(), *(np.tile(one, len(several)) for one in each)
         for column, values in zip(columns, found, strict=True):
             column.append(values)
         rates.append(np.tile(pattern.capacity, len(several)))
-    communicator, numbers, structure, kind = (np.concatenate(column) for column in columns)
+    communicator, numbers, structure, kind, origin, together_by = (np.concatenate(column) for column in columns)
     capacity = np.concatenate(rates)
     order = np.argsort(communicator, kind="stable")
     names, first, link = np.unique(numbers[order], return_index=True, return_inverse=True)
@@ -173,7 +212,66 @@ def _draws(communicators: Sequence[Communicator], placed: Sequence[Placed]) -> _
         names[met],
         capacity[order][first[met]],
         list(kinds),
+        origin[order],
+        together_by[order],
+        list(same),
     )
+
+
+def _kinds(
+    pattern: Pattern, kinds: dict[tuple[int, ...], int], alike: dict[tuple[int, ...], int], *, together: bool
+) -> tuple[IntArray, IntArray, IntArray]:
+    """For each entry, numbers of how often its channels draw on the link: as links are told apart by it, and as it is.
+
+    Where like flows count as one, the third has the number of which flows are alike; -1 elsewhere.
+    """
+    flows = {
+        id(each): one.channels.flows
+        for one in pattern.plans.values()
+        if one.channels is not None
+        for each in (one.channels.classes, one.channels.drains)
+    }
+    of_structure = {number: _alike(flows[key]) for key, (number, _) in structures(pattern.plans).items()}
+    known: dict[tuple[int, int], tuple[int, int, int]] = {}
+    entries = list(zip(pattern.structure.tolist(), pattern.kind.tolist(), strict=True))
+    for entry in dict.fromkeys(entries):
+        own, counts = of_structure[entry[0]], pattern.counts[entry[1]]
+        number = kinds.setdefault(counts, len(kinds))
+        if together and len(set(own)) < len(own) == len(counts):
+            one = kinds.setdefault(_ascending(counts, own), len(kinds))
+            known[entry] = one, number, alike.setdefault(own, len(alike))
+        else:
+            known[entry] = number, number, -1
+    found = np.array([known[entry] for entry in entries], dtype=np.int64).reshape(-1, 3)
+    return found[:, 0], found[:, 1], found[:, 2]
+
+
+def _alike(flows: Sequence[ChannelFlow]) -> tuple[int, ...]:
+    """The number of each flow, the same for like ones."""
+    return tuple(_numbered(map(_rounded, flows)))
+
+
+def _ascending(counts: tuple[int, ...], alike: tuple[int, ...]) -> tuple[int, ...]:
+    """How often flows draw on a link, those of like ones in ascending order."""
+    waiting = {one: iter(sorted(c for c, own in zip(counts, alike, strict=True) if own == one)) for one in set(alike)}
+    return tuple(next(waiting[one]) for one in alike)
+
+
+def _like(draws: _Draws, colours: IntArray) -> bool:
+    """Whether flows that count as one draw as often on links of each class."""
+    for number, own in enumerate(draws.alike):
+        which = np.flatnonzero(draws.together == number)
+        counts = np.array(draws.counts, dtype=object)[draws.origin[which]]
+        rows = np.array(counts.tolist(), dtype=np.uint64)  # of each entry, how often each flow draws on its link
+        _, key = np.unique(np.stack([draws.communicator[which], draws.structure[which]]), axis=1, return_inverse=True)
+        words = mix_words(colours[draws.link[which]].astype(np.uint64) + np.uint64(1))[:, None] * rows
+        total = np.zeros((int(key.max()) + 1, len(own)), dtype=np.uint64)
+        np.add.at(total, key.ravel(), words)
+        for one in set(own):
+            several = total[:, [index for index, each in enumerate(own) if each == one]]
+            if (several != several[:, :1]).any():
+                return False
+    return True
 
 
 def _looks(communicators: Sequence[Communicator], placed: Sequence[Placed]) -> list[int]:
@@ -188,12 +286,12 @@ def _looks(communicators: Sequence[Communicator], placed: Sequence[Placed]) -> l
 
 def _flows(plans: Plans) -> Hashable:
     """Times and bytes of all channels of a communicator."""
-
-    def rounded(flow: ChannelFlow) -> tuple[float, ...]:
-        return tuple(float(f"{getattr(flow, key):.{DIGITS}g}") for key in _FLOW)
-
     sets = [(payload, plan.blocks, plan.channels) for payload, plan in plans.items() if plan.channels is not None]
-    return tuple((*known, tuple(map(rounded, one.flows)), one.last, one.least) for *known, one in sets)
+    return tuple((*known, tuple(map(_rounded, one.flows)), one.last, one.least) for *known, one in sets)
+
+
+def _rounded(flow: ChannelFlow) -> tuple[float, ...]:
+    return tuple(float(f"{getattr(flow, key):.{DIGITS}g}") for key in _FLOW)
 
 
 def _marked(names: IntArray, links: LinkNumbers, marks: Mapping[str, Hashable]) -> Words:

@@ -134,3 +134,14 @@ def test_experts_of_their_own_are_not_shared_beside(layout):
 def test_experts_that_every_rank_has_are_shared_like_other_weights():
     few, every = (run({"dp": 4, "sharding": "zero-3"}, set=more) for more in (None, {"program.exact": "yes"}))
     assert few.metrics["time per step"].value == pytest.approx(every.metrics["time per step"].value, rel=1e-9)
+
+
+@pytest.mark.parametrize("slow", [0, 1], ids=["like ranks", "a straggler"])
+def test_ranks_whose_parts_a_switch_adds_up_are_one_class(slow):
+    """NVSwitches of a DGX H100 add up a part for each rank: these flows count as one, unless ranks differ."""
+    set = {"program.stragglers": slow, **({"program.straggler_slowdown": 1.5} if slow else {})}
+    layout, options = {"dp": 2, "tp": 4, "ep": 4, "etp": 1}, {"on": "dgx-h100", "batch": 4}
+    few = run(layout, set=set, **options)
+    every = run(layout, set={**set, "program.exact": "yes"}, **options)
+    assert time(few) == pytest.approx(time(every), rel=1e-9)
+    assert any("1 of 8 ranks" in note for note in few.notes) == (not slow)
