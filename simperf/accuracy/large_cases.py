@@ -138,7 +138,7 @@ def _case(family: str, case: Mapping[str, Any]) -> LargeCase | LeftOut:
     hardware, shape, how = tables
     model = _attempt(reasons, large_model, shape, assumed)
     machine = _attempt(reasons, large_machine, hardware, assumed)
-    how = {**how, "software": case.get("software")}
+    how = {**how, "software": case.get("software"), "family": family}
     layout = _attempt(reasons, large_layout, how, hardware, shape, assumed)
     if case.get("inconsistent") is True:
         reasons.append("the source contradicts itself")
@@ -192,6 +192,8 @@ def _time(case: Mapping[str, Any], layout: LargeLayout | None, model: Transforme
         return None
     if measured.get("metric") == "iteration_time":
         return value
+    if (derived := _number(measured.get("iteration_time_s_derived"))) is not None:  # by the source's own FLOPs
+        return derived
     if measured.get("metric") == "tokens_per_s_per_gpu" and layout is not None and model is not None:
         return layout.batch * model.sequence / (value * layout.layout.ranks)
     return None

@@ -75,7 +75,7 @@ def baseline(cases: Sequence[LargeCase]) -> dict[str, float]:
 
 
 def _kind(one: LargeCase) -> tuple[str, str, str]:
-    return one.family, one.machine.gpu.name, one.layout.precision
+    return one.family, one.machine.gpu.name, one.layout.products or one.layout.precision
 
 
 def _flops(one: LargeCase) -> float:

@@ -143,8 +143,11 @@ def network_rate(text: str, gpus: int) -> float:
     [3200.0, 800.0]
     >>> 8e-9 * network_rate("4 x 100 Gb/s RoCE per node", 8), network_rate("", 8)
     (400.0, 0.0)
+    >>> 8e-9 * network_rate("Storage: 2x ConnectX-7 IB NDR 400Gb/s, Compute: 8x ConnectX-7 IB NDR 400Gb/s", 8)
+    3200.0
     """
-    found = re.search(r"(?:(\d+) x )?[A-Za-z -]*?(\d+(?:\.\d+)?) ?Gb/s", text)
+    text = text.rpartition("Compute:")[2]  # beside cards for storage and management
+    found = re.search(r"(?:(\d+) ?x )?[A-Za-z -]*?(?:ConnectX-\d )?[A-Za-z -]*?(\d+(?:\.\d+)?) ?Gb/s", text)
     if found is None:
         return 0.0
     count = int(found[1] or 1) * (gpus if "per GPU" in text or "/GPU" in text else 1)

@@ -23,8 +23,8 @@ __all__ = ["case_memory", "case_scenario", "case_time", "counted_memory"]
 #: steps that are played; all but the first are told
 _STEPS = 2
 #: size of a bucket of gradients: NVIDIA/Megatron-LM, megatron/core/distributed/distributed_data_parallel.py, 40 million
-#: of them in fp32 [B]
-_BUCKET = 160e6
+#: of them in fp32
+_BUCKET = "160 MB"
 #: channels of a communicator of rings inside a server, two for each NVLink of a GPU: NVIDIA/nccl, src/graph/search.cc
 _CHANNELS_A_LINK = 2
 
@@ -78,6 +78,8 @@ def _scenario(case: LargeCase, machine: dict[str, Any]) -> Scenario:
         program["gradient_precision"] = how.gradients
     if how.overlap and how.layout.sharding != "zero-3":
         program["gradient_bucket"] = _BUCKET
+    if how.weights_overlap and how.layout.sharding in ("zero-1", "zero-2"):
+        program["overlap_weights"] = True
     chosen = {
         "reshard_weights": how.reshard,
         "gathered_precision": how.gathered,

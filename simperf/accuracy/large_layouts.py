@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from simperf.accuracy.large_precisions import large_precision
 from simperf.layout import Layout
 from simperf.layout.layout import Sharding
 from simperf.schedules import SCHEDULES
@@ -26,15 +27,6 @@ _RECOMPUTE: Mapping[str, Recomputation] = {
 #: exchange of keys and values of a case, as Transformer Engine calls it -> of a job
 _CONTEXT = {"p2p": "ring", "all_gather": "all-gather", "a2a": "all-to-all"}
 _SHARDING: Mapping[str, Sharding] = {"0": "none", "1": "zero-1", "2": "zero-2", "3": "zero-3", "None": "none"}
-#: precision of a case -> of weights and activations
-_PRECISION = {
-    "bf16": "bf16",
-    "fp16": "fp16",
-    "fp32": "fp32",
-    "fp16/bf16 mixed": "fp16",
-    "amp_bf16": "bf16",
-    "bf16+float8 linear": "bf16",
-}
 #: schedule of a case -> of a job; the others are called alike
 _SCHEDULES = {
     "1f1b-interleaved": "interleaved",
@@ -86,6 +78,8 @@ class LargeLayout:
         Whether layers are compiled.
     software : str
         Versions, as the case has them.
+    weights_overlap : bool
+        Whether the next step begins while weights are gathered.
     routing : Routing
         Of tokens to experts.
     context_exchange : str
@@ -113,6 +107,7 @@ class LargeLayout:
     gathered: str = ""
     compiled: bool = False
     software: str = ""
+    weights_overlap: bool = False
 
     @property
     def microbatches(self) -> int:
@@ -173,7 +168,9 @@ def large_layout(
     layout = Layout(dp=dp, **sizes, sharding="none" if dp * sizes["cp"] == 1 else shared)
     if gpus and layout.ranks != gpus:
         raise ValueError(f"the layout has {layout.ranks} ranks for {gpus} GPUs")
-    batch, microbatch = _batch(how, dp)
+    precision = large_precision(how, str(hardware.get("gpu", "")), assumed)
+    wide = "fp32" if fully and how.get("fsdp_mixed_precision") == "DEFAULT" and "pytorch:1.13" in software else ""
+    batch, microbatch = _batch(how, dp, assumed)
     printed = int(how.get("vpp") or 1)
     schedule = _schedule(how, printed)
     chunks = printed if schedule == "interleaved" else 1
@@ -185,9 +182,9 @@ def large_layout(
         chunks,
         schedule,
         _recompute(how, assumed),
-        *_precision(how, assumed)[:1],
+        precision.weights,
         _sequence_parallel(how, layout, assumed),
-        _precision(how, [])[1],
+        precision.gradients,
         _choice(how, "overlap_dp"),
         _choice(how, "overlap_tp"),
         _choice(how, "ce_fusion"),
@@ -195,11 +192,12 @@ def large_layout(
         _stage_layers(how, shape, parts, assumed),
         _routing(how, shape, assumed),
         _context_exchange(how, layout, assumed),
-        "float8" if "float8" in str(how.get("precision")) else "",
+        precision.products,
         "never" if fully and sharding == "zero-2" else "",
-        "fp32" if fully and how.get("fsdp_mixed_precision") == "DEFAULT" and "pytorch:1.13" in software else "",
+        wide or ("" if layout.sharding == "none" else precision.gathered),
         how.get("compile") is True,
         software,
+        how.get("overlap_weights") is True,
     )
 
 
@@ -238,10 +236,11 @@ def _routing(how: Mapping[str, Any], shape: Mapping[str, Any], assumed: list[str
     return Routing(capacity=capacity, padded=bool(how.get("moe_pad_to_capacity")))
 
 
-def _batch(how: Mapping[str, Any], dp: int) -> tuple[int, int]:
+def _batch(how: Mapping[str, Any], dp: int, assumed: list[str]) -> tuple[int, int]:
     microbatch = how.get("micro_batch")
     if not microbatch:
-        raise KeyError("parallelism.micro_batch")
+        assumed.append("micro-batches of one sequence")
+        microbatch = 1
     count = how.get("micro_batch_count") or how.get("grad_accum")
     batch = how.get("global_batch") or (count and dp * int(microbatch) * int(count))
     if not batch:
@@ -256,6 +255,11 @@ def _stage_layers(how: Mapping[str, Any], shape: Mapping[str, Any], parts: int, 
     layers, printed = int(shape.get("layers") or 0), str(how.get("pp_partition") or "")
     if not layers % parts and (not printed or printed.startswith("uniform")):
         return ()
+    each = -(-layers // parts)
+    if not printed and (layers + 2) % parts and shape.get("mtp_layers") and each * (parts - 1) < layers:
+        # NVIDIA-NeMo/Megatron-Bridge, recipes/deepseek, set_deepseek_v3_pipeline_model_parallel_layout
+        assumed.append("the last part has fewer layers, beside the prediction further ahead")
+        return (*[each] * (parts - 1), layers - each * (parts - 1))
     if (layers + 2) % parts or "uniform" in printed:
         raise ValueError(f"{layers} layers do not divide into {parts} parts of a pipeline")
     if not printed:
@@ -284,22 +288,3 @@ def _recompute(how: Mapping[str, Any], assumed: list[str]) -> Recomputation:
     if printed not in _RECOMPUTE:
         raise ValueError(f"recomputation {printed!r}")
     return _RECOMPUTE[printed]
-
-
-def _precision(how: Mapping[str, Any], assumed: list[str]) -> tuple[str, str]:
-    """Precision of weights and activations, and of the sum of gradients."""
-    printed = str(how.get("precision") or "").lower()
-    if not printed:
-        assumed.append("bf16")
-        printed = "bf16"
-    kind, _, more = printed.partition(", ")
-    if kind not in _PRECISION:
-        raise ValueError(f"precision {how['precision']}")
-    if kind == "fp16/bf16 mixed":
-        assumed.append("fp16")
-    gradients = str(how.get("grad_reduce_dtype") or "")
-    if "fp32 gradient accumulation" in more:
-        gradients = "fp32"
-    elif more:
-        raise ValueError(f"precision {how['precision']}")
-    return _PRECISION[kind], gradients

@@ -18,7 +18,7 @@ _TABLES = ("model", "parallelism", "measured_memory")
 
 
 def completed(family: str, case: Mapping[str, Any], assumed: list[str]) -> Mapping[str, Any]:
-    """A case with what its source does not print.
+    """A case with what its source does not print: what is known of the case, then what its program does.
 
     Parameters
     ----------
@@ -35,9 +35,17 @@ def completed(family: str, case: Mapping[str, Any], assumed: list[str]) -> Mappi
                 values = entry.get(table, {})
                 found[table] = {**(found.get(table) or {}), **values}
                 assumed += [f"{table}.{key} = {value} ({entry['source'][key]})" for key, value in values.items()]
-    return found
+    how = dict(found["parallelism"]) if isinstance(found.get("parallelism"), dict) else {}
+    for entry in _entries("default"):
+        if family in entry["family"]:
+            for key, value in entry["parallelism"].items():
+                dimension = entry["needs"].get(key, "")  # along which several ranks are needed for an effect
+                if how.get(key) is None and (not dimension or (how.get(dimension) or 1) != 1):
+                    how[key] = value
+                    assumed.append(f"parallelism.{key} = {value}")
+    return {**found, "parallelism": how}
 
 
 @cache
-def _entries() -> tuple[Mapping[str, Any], ...]:
-    return tuple(read_toml(_DATA).data["case"])
+def _entries(kind: str = "case") -> tuple[Mapping[str, Any], ...]:
+    return tuple(read_toml(_DATA).data[kind])

@@ -92,6 +92,36 @@ def test_what_is_not_printed_is_assumed_and_told(tmp_path):
     assert one.layout.sequence_parallel is None, "unknown is not false"
 
 
+@pytest.mark.parametrize(
+    ("gpu", "printed", "recipe", "gathered"),
+    [
+        ("H100-SXM5-80GB", "FP8", "fp8-delayed", "fp8"),
+        ("H100-SXM5-80GB", "FP8-CS", "fp8-current", "fp8"),
+        ("H100-SXM5-80GB", "FP8 (block/MX scaling)", "fp8-block", ""),
+        ("B200", "FP8 (block/MX scaling)", "mxfp8", ""),
+        ("GB200", "NVFP4", "nvfp4", ""),
+        ("H100-SXM5-80GB", "bf16+float8 linear, float8 all-gather", "float8", "fp8"),
+        ("H100-SXM5-80GB", "float8 rowwise", "float8-rowwise", ""),
+        ("H100-SXM5-80GB", "BF16", "", ""),
+    ],
+)
+def test_precisions_are_recipes(tmp_path, gpu, printed, recipe, gathered):
+    (one,), _ = read(tmp_path, with_(hardware={"gpu": gpu}, parallelism={"precision": printed}))
+    assert (one.layout.precision, one.layout.products, one.layout.gathered) == ("bf16", recipe, gathered)
+
+
+def test_what_a_familys_program_does_is_assumed_where_it_is_not_printed(tmp_path):
+    given = with_(parallelism={"sequence_parallel": None, "overlap_dp": None, "micro_batch": None})
+    (tmp_path / "nemo_h100_longseq.json").write_text(json.dumps({"cases": [given]}))
+    (one,), _ = read_large_cases(tmp_path)
+    assert {
+        "parallelism.sequence_parallel = True",
+        "parallelism.overlap_dp = True",
+        "micro-batches of one sequence",
+    } <= set(one.assumed)
+    assert (one.layout.sequence_parallel, one.layout.overlap, one.layout.weights_overlap) == (True, True, True)
+
+
 def test_widths_of_a_shipped_model_bring_its_layers(tmp_path):
     shape = {"hidden": 14336, "heads": 112, "kv_heads": None, "ffn": 57344, "vocab": 250880, "gated": False}
     (one,), _ = read(tmp_path, with_(model=shape))
@@ -107,9 +137,9 @@ def test_widths_of_a_shipped_model_bring_its_layers(tmp_path):
         ({"model": {"layers": None}}, "model.layers is not printed"),
         ({"model": {"layers": 9}}, "9 layers do not divide into 2 parts of a pipeline"),
         ({"parallelism": {"pp_partition": "by size"}, "model": {"layers": 6}}, "stages of unequal layers (by size)"),
-        ({"parallelism": {"precision": "MXFP8"}}, "precision MXFP8"),
+        ({"parallelism": {"precision": "FP6"}}, "precision FP6"),
         ({"parallelism": {"recompute": "selective (by hand)"}}, "recomputation 'selective (by hand)'"),
-        ({"parallelism": {"micro_batch": None}}, "parallelism.micro_batch is not printed"),
+        ({"parallelism": {"global_batch": None}}, "parallelism.global_batch is not printed"),
         ({"parallelism": {"global_batch": 62}}, "62 sequences are no multiple of 4 ranks x 2"),
         ({"parallelism": {"task": "LoRA fine-tuning"}}, "fine-tuning by LoRA fine-tuning"),
         ({"parallelism": {"zero": 1, "zero_group": 2}}, "sharding over a part of the data-parallel ranks"),
@@ -126,6 +156,12 @@ def test_embedding_and_loss_may_count_as_layers(tmp_path):
     (one,), _ = read(tmp_path, with_(model={"layers": 126}, parallelism={"vpp": 4}))
     assert one.layout.stage_layers == (15, 16, 16, 16, 16, 16, 16, 15)
     assert "embedding and loss count as layers" in one.assumed
+
+
+def test_prediction_further_ahead_takes_layers_from_the_last_part(tmp_path):
+    (one,), _ = read(tmp_path, with_(model={"layers": 15, "mtp_layers": 1}, parallelism={"vpp": 4}))
+    assert one.layout.stage_layers == (2, 2, 2, 2, 2, 2, 2, 1)
+    assert one.model.mtp == 1
 
 
 def test_a_network_that_no_server_has_leaves_the_memory(tmp_path):
