@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from simperf.training.failures.options import Failures, FailureTimes, Repair, Saving
     from simperf.training.failures.recovery import Recovery
     from simperf.training.job import Devices, Disturbances, Input, Job
+    from simperf.training.noise import Noise
     from simperf.training.servers.staleness import Consistency
     from simperf.training.stack import Stack
     from simperf.training.strategies import (
@@ -100,6 +101,7 @@ _PUBLIC = {
     "LocalSGD": "training.strategies",
     "Machine": "hardware",
     "ModelParallel": "training.strategies",
+    "Noise": "training.noise",
     "PROGRAMS": "programs",
     "Recovery": "training.failures.recovery",
     "Repair": "training.failures.options",
@@ -182,6 +184,7 @@ __all__ = [
     "LocalSGD",
     "Machine",
     "ModelParallel",
+    "Noise",
     "Recovery",
     "Repair",
     "Result",

@@ -90,7 +90,10 @@ class ShareUser:
         del running[self]
         if self.late:
             self.late = False
-            share.lost += share.env.now - self.since - self.alone
+            loss = share.env.now - self.since - self.alone
+            share.lost += loss
+            if share.told is not None:
+                share.told(self, loss)
         if not running:
             share.load = 0.0
             share.contended = False
@@ -124,6 +127,8 @@ class Share:
         that of ``"compute"``.
     lost : float
         Time that tasks took longer than alone, of those that have ended [s].
+    told : callable or None
+        Called with a task that has taken longer than alone, and by how much [s].
     """
 
     __slots__ = (
@@ -138,6 +143,7 @@ class Share:
         "paces",
         "reserved",
         "running",
+        "told",
         "watch",
         "work",
     )
@@ -150,6 +156,7 @@ class Share:
         self.running: dict[ShareUser, None] = {}
         self.paces: dict[str, float] = {}
         self.watch: Callable[[], None] | None = None
+        self.told: Callable[[ShareUser, float], None] | None = None
         self.left: dict[str, float] = {}
         self._holders: dict[object, Mapping[str, float]] = {}
         self.lost = 0.0

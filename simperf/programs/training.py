@@ -19,6 +19,7 @@ from simperf.programs.registry import program
 from simperf.programs.rules import deviates, slows
 from simperf.training.driver import train as play_job
 from simperf.training.job import Devices, Disturbances, Input, Job, SlowLink
+from simperf.training.noise import Noise
 from simperf.training.offload import Offload
 from simperf.training.replica import Dimensions, Layers, Traced, Workload
 from simperf.training.stack import Stack
@@ -128,6 +129,14 @@ _DISTURBANCES = Section.of(
     *("variation", "jitter", "cv", "stragglers"),
     straggler_slowdown="slowdown",
 )
+_NOISE = Section.of(
+    Noise,
+    kernel_deviation="kernels",
+    launch_deviation="launches",
+    interrupted_every="every",
+    interrupted_for="pause",
+    noise_draws="draws",
+)
 
 #: kernels of a block's forward pass at least, by its normalization; those of its backward pass are as many
 _KERNELS = {"rms": 30, "layer": 12}
@@ -162,16 +171,27 @@ def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
         ),
         Unless(given["stragglers"] > 0, ("straggler_slowdown",), "no device is slow", "stragglers = 1 or more"),
         slows(given),
+        *_of_noise(given),
         *_of_layout(given),
         *_of_other_strategies(given["strategy"]),
     )
+
+
+def _of_noise(given: Mapping[str, Any]) -> Iterable[Unless]:
+    """What has an effect only where something varies."""
+    interrupted, varying = given["interrupted_every"] > 0.0, ("kernel_deviation", "launch_deviation")
+    expected = "interrupted_every = the mean time between interruptions"
+    yield Unless(interrupted, ("interrupted_for",), "nothing is interrupted", expected)
+    varies = interrupted or given["jitter"] != "constant" or any(given[key] for key in varying)
+    yield Unless(varies, ("noise_draws",), "nothing varies from step to step", "kernel_deviation, or no noise_draws")
 
 
 def _of_layout(given: Mapping[str, Any]) -> Iterable[Unless]:
     """What has an effect only where the model is divided, or where it is not."""
     divided = given["strategy"] == "model-parallel"
     expected = 'strategy = "model-parallel"'
-    keys = (*_DIVIDED.keys, *_ADAPTERS.keys, *_DOCUMENTS.keys, *_OFFLOAD.keys, *_MESSAGES.keys, *_ROUTING.keys, *_DATA)
+    keys = (*_DIVIDED.keys, *_ADAPTERS.keys, *_DOCUMENTS.keys, *_OFFLOAD.keys, *_MESSAGES.keys, *_ROUTING.keys)
+    keys = (*keys, *_NOISE.keys, *_DATA)
     yield Unless(divided, keys, "no layout divides the model", expected)
     layout = given["layout"]
     fully = divided and isinstance(layout, Layout) and layout.sharding == "zero-3"
@@ -248,7 +268,7 @@ def _job(given: Mapping[str, Any]) -> Job:
     except InputError as error:
         problems += error.problems
     try:
-        made["disturbances"] = _DISTURBANCES.made(given, links=slow_links(given))
+        made["disturbances"] = _DISTURBANCES.made(given, links=slow_links(given), noise=_NOISE.made(given))
     except InputError as error:
         problems += error.problems
     if "strategy" not in made:  # what the model and the stack have to be depends on it
@@ -292,7 +312,7 @@ _PARAMETERS: tuple[Parameter | Section, ...] = (
     *(_JOB, _DEVICES, *_MODEL, KERNELS, _DIVIDED, _ADAPTERS, _DOCUMENTS, _OFFLOAD, _LAYERS),
     *_STRATEGIES.values(),
     *(_MESSAGES, _ROUTING, _EXCHANGE),
-    *(_INPUT, _DISTURBANCES, SLOW_LINK, FAILURES_PARAMETER),
+    *(_INPUT, _DISTURBANCES, _NOISE, SLOW_LINK, FAILURES_PARAMETER),
 )
 
 #: the parameters of the program, and the job that they make

@@ -12,6 +12,7 @@ from simperf.training.data_loaders import Feeding
 from simperf.training.failures.options import Failures
 from simperf.training.field_types import refuse_types
 from simperf.training.jitter import Constant, Distribution, Family, distribution
+from simperf.training.noise import Noise
 from simperf.training.offload import Offload
 from simperf.training.replica import Workload
 from simperf.training.stack import ServerTransport, Serving, Stack
@@ -162,6 +163,8 @@ class Disturbances:
         how many times as long stragglers take [1]
     links : tuple of SlowLink
         links that are slow for a time, or down
+    noise : Noise
+        of model parallelism: what varies from kernel to kernel
 
     Raises
     ------
@@ -175,6 +178,7 @@ class Disturbances:
     stragglers: int = 0
     slowdown: float = 1.0
     links: tuple[SlowLink, ...] = ()
+    noise: Noise = field(default_factory=Noise)
 
     def __post_init__(self) -> None:
         refuse_types(self)
@@ -185,6 +189,9 @@ class Disturbances:
             problems.append(Problem(message, key="stragglers", value=str(self.stragglers)))
         if not 0.0 < self.slowdown < math.inf:
             problems.append(Problem("a factor above 0 is expected", key="slowdown", value=f"{self.slowdown:g}"))
+        if self.noise.draws and self.steady and self.noise.steady:
+            message, expected = "nothing varies from step to step", "jitter, or noise of kernels, or none"
+            problems.append(Problem(message, key="noise.draws", value=str(self.noise.draws), expected=expected))
         if problems:
             raise InputError(problems)
 
@@ -282,6 +289,9 @@ class Job:
         layout, devices = self.layout, self.devices
         if isinstance(self.strategy, ModelParallel):
             return self._of_model_parallel(layout)
+        if self.disturbances.noise != Noise():
+            message, expected = "strategy model-parallel alone has it", "jitter and cv"
+            return [Problem(message, key="noise", value=str(self.disturbances.noise), expected=expected)]
         if self.offload:
             message, expected = "every device has the whole model", "strategy model-parallel"
             return [Problem(message, key="offload", value=str(self.offload), expected=expected)]
@@ -318,8 +328,6 @@ class Job:
             (one, getattr(self, one), getattr(usual, one)) for one in ("input", "failures", "batch_per_gpu", "total")
         ]
         unused += [(one, getattr(devices, one), getattr(usual.devices, one)) for one in ("split", "alone")]
-        disturbed = ("variation", "jitter", "cv")
-        unused += [(one, getattr(self.disturbances, one), getattr(usual.disturbances, one)) for one in disturbed]
         problems += [
             Problem("model parallelism has no use for it", key=key, value=str(value), expected="its default")
             for key, value, default in unused

@@ -30,8 +30,19 @@ from simperf.execution.thread import Spend
 from simperf.training.pipelined.communicators import Dimension, Payload
 from simperf.training.pipelined.groups import ClassGroup
 from simperf.training.pipelined.stage_time import StageTime
+from simperf.workload.transformers.passes import Item
 
-__all__ = ["ClosedBlock", "ClosedLayer", "ClosedPass", "Payloads", "Sequel", "in_blocks", "launch_block", "play_alone"]
+__all__ = [
+    "ClosedBlock",
+    "ClosedLayer",
+    "ClosedPass",
+    "Payloads",
+    "Sequel",
+    "in_blocks",
+    "launch_block",
+    "never_closed",
+    "play_alone",
+]
 
 #: collectives by dimension, and how many of each there are
 Payloads: TypeAlias = Mapping[Dimension, Mapping[Payload, int]]
@@ -111,6 +122,11 @@ class ClosedLayer:
         if key not in self._between:
             self._between[key] = self.play(lead)
         return self._between[key]
+
+
+def never_closed(items: tuple[Item, ...], within: str) -> ClosedLayer | None:
+    """No layer is closed."""
+    return None
 
 
 class Sequel:
@@ -287,6 +303,7 @@ def play_alone(
         stream = gpu.stream()
         yield launch(Kernel("lead", time=lead, launch=0.0), gpu)
         before, busy = stream.submitted, gpu.share.work
+        spent.listen(stream, before)
         yield from program
         told["host"], told["items"] = simulation.now, stream.submitted - before
         yield wait((yield record(gpu, "layer done")))

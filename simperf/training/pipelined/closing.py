@@ -11,10 +11,10 @@ from typing import Any, Literal
 from simperf.execution.process_group import ProcessGroup
 from simperf.execution.session import Session
 from simperf.training.pipelined.classes import Classes
-from simperf.training.pipelined.closed import ClosedLayer, ClosedPass, play_alone
+from simperf.training.pipelined.closed import ClosedLayer, ClosedPass, never_closed, play_alone
 from simperf.training.pipelined.communicators import Communicator, Dimension, Payload
 from simperf.training.pipelined.groups import ClassMember
-from simperf.training.pipelined.stage import StageProcess, never_closed
+from simperf.training.pipelined.stage import StageProcess
 from simperf.training.pipelined.stage_time import StageTime
 from simperf.workload.transformers.passes import Item, Sync
 

@@ -12,7 +12,8 @@ from math import floor
 
 from simperf.errors import InputError, Problem
 from simperf.layout import Layout
-from simperf.training.pipelined.stage import StageProcess, never_closed
+from simperf.training.pipelined.closed import never_closed
+from simperf.training.pipelined.stage import StageProcess
 from simperf.training.strategies import ModelParallel
 from simperf.workload.op import Op
 from simperf.workload.transformers.passes import Sync

@@ -19,7 +19,15 @@ from simperf.time_use import RankClass
 from simperf.training.pipelined.channels import Placer
 from simperf.training.pipelined.classes import Classes, refine
 from simperf.training.pipelined.closing import ClassLinks, close_layers
-from simperf.training.pipelined.communicators import AROUND, INSIDE, Communicator, Key, Place, communicators
+from simperf.training.pipelined.communicators import (
+    AROUND,
+    INSIDE,
+    Communicator,
+    Joined,
+    Key,
+    Place,
+    communicators,
+)
 from simperf.training.pipelined.groups import ClassGroup, ClassMember
 from simperf.training.pipelined.host_memory import hosts_of
 from simperf.training.pipelined.offloaded_stage import OffloadedStage
@@ -101,9 +109,8 @@ class Pipeline:
         reuse : bool
             Layers that nothing outside touches are played once.
         """
-        work = self.work
+        work, joined = self.work, self.joined()
         buckets = [self._buckets(stage) for stage in range(work.stages)]
-        joined = communicators(self.layout, work, buckets, sharded=self.pacing.sharded)
         groups = [one.communicator for one in joined]
         classes = self._classes(m, groups, exact=exact)
         members: dict[int, list[int]] = {}
@@ -151,6 +158,8 @@ class Pipeline:
                 found.append(self._offloaded(m, OffloadedStage(*given)))
             else:
                 found.append(ShardedStage(*given) if work.units else StageProcess(*given))
+        for each in found:
+            each.spent.listen(each.device.stream())
         if reuse and not exact:
             links = ClassLinks(classes, groups, tuple(map(str, self.marks)))
 
@@ -174,6 +183,11 @@ class Pipeline:
         made.host, made.cpu = host, m.simulation.device(host)
         made.bandwidth = getattr(m.machine.nodes[host].part, "memory_bandwidth", math.inf)
         return made
+
+    def joined(self) -> list[Joined]:
+        """All communicators, with what their ranks find them by."""
+        buckets = [self._buckets(stage) for stage in range(self.work.stages)]
+        return communicators(self.layout, self.work, buckets, sharded=self.pacing.sharded)
 
     def _buckets(self, stage: int) -> list[LayerBucket]:
         """Buckets of a stage's gradients."""

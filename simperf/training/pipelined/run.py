@@ -13,6 +13,7 @@ from simperf.layout import Layout
 from simperf.memory import StageMemory
 from simperf.training.job import Job
 from simperf.training.pipelined.division import divide, pacing_of
+from simperf.training.pipelined.draws import disturb, draw_steps, step_times, tell_draws, tell_percentiles, varies
 from simperf.training.pipelined.excess import refuse_numbers, refuse_processes
 from simperf.training.pipelined.fitting_changes import Divided, refuse_what_does_not_fit
 from simperf.training.pipelined.host_memory import refuse_full_hosts
@@ -159,8 +160,26 @@ def train_divided(m: Session, job: Job) -> Program:
     assert isinstance(job.strategy, ModelParallel)
     refuse_processes(processes, pipeline.layout, job.strategy, job.batch, most=m.simulation.most)
     change_links(m.simulation, job.disturbances.changes)
+    noisy = varies(job.disturbances)
+    if noisy and job.offload and asked != "yes":
+        message = "what noise does to copies to the host is played with every rank and step"
+        raise InputError(Problem(message, key="exact", value=asked, expected="yes"))
+    if noisy and asked == "yes":
+        _refuse_draws(job)
+        disturb(m, job.disturbances, processes, len(pipeline.nodes))
     yield from pipeline.play(m, processes)
     tell(m, job, pipeline, processes, memory)
+    if noisy and asked == "yes":
+        tell_percentiles(m, step_times(processes))
+    elif noisy:
+        tell_draws(m, draw_steps(m, job.disturbances, pipeline, processes), float(step_times(processes).mean()))
+
+
+def _refuse_draws(job: Job) -> None:
+    """Refuse draws beside steps that are drawn themselves."""
+    if draws := job.disturbances.noise.draws:
+        message, expected = "with exact = yes each step that is played is drawn", f"steps = {draws}"
+        raise InputError(Problem(message, key="draws", value=str(draws), expected=expected))
 
 
 def _memory(m: Session, job: Job, pipeline: Pipeline) -> tuple[StageMemory, ...]:

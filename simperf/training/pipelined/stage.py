@@ -21,9 +21,10 @@ from simperf.execution.process_group import Communication, ProcessGroup
 from simperf.execution.thread import Launch, Verb
 from simperf.schedules import Pass
 from simperf.training.pipelined.beside import TURN, side_by_side
-from simperf.training.pipelined.closed import ClosedBlock, ClosedLayer, Sequel, in_blocks, launch_block
+from simperf.training.pipelined.closed import ClosedBlock, ClosedLayer, Sequel, in_blocks, launch_block, never_closed
 from simperf.training.pipelined.communicators import INSIDE, NORM, Dimension, Key
 from simperf.training.pipelined.groups import ClassGroup
+from simperf.training.pipelined.noise_draws import RankNoise
 from simperf.training.pipelined.stage_time import Hold, StageTime, StepMark
 from simperf.training.pipelined.work import Boundary, LayerBucket, StepWork
 from simperf.workload.op import Op
@@ -60,11 +61,6 @@ def dimensions_of_streams(groups: Collection[Key | Boundary]) -> tuple[tuple[str
 def counted(key: Key) -> Dimension:
     """The dimension that the time of a collective counts for."""
     return "dp" if key == "replicas" else key
-
-
-def never_closed(items: tuple[Item, ...], within: str) -> ClosedLayer | None:
-    """No layer is closed."""
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +125,8 @@ class StageProcess:
         The closed pass over a layer, of its items and what they are within; None where it is open.
     in_turn : bool
         Layers are closed only as long as neither gradients nor weights travel.
+    noise : RankNoise, optional
+        What makes its kernels vary.
     """
 
     rank: int
@@ -143,6 +141,7 @@ class StageProcess:
     steps: int
     close: Callable[[tuple[Item, ...], str], ClosedLayer | None] = never_closed
     in_turn: bool = False
+    noise: RankNoise | None = None
     spent: StageTime = field(default_factory=StageTime)
     _split: bool = field(init=False)
     _beside: bool = field(default=False, init=False)
@@ -166,7 +165,7 @@ class StageProcess:
         turns = list(self.work.plan.turns(self.stage))
         kind = "W" if self._split else "B"
         last = set({one.chunk: one for turn in turns for one in turn if one.kind == kind}.values())
-        for _ in range(self.steps):
+        for _ in range(self.steps) if self.noise is None else self.noise.steps(self.steps):
             yield from self._items(self.work.ends[self.stage].begin, "update")
             coming = yield from self._receive(turns[0])
             for index, turn in enumerate(turns):
@@ -201,7 +200,7 @@ class StageProcess:
             yield from self._play(passes[0], final=final)
             return
         both = self._play(passes[0], final=False), self._play(passes[1], final=final, whole=len(passes) > 2)
-        if not self._inside:  # neither has anything to hide
+        if self.groups.keys().isdisjoint(INSIDE):  # neither has anything to hide
             for each in both:
                 yield from each
             return
@@ -269,8 +268,9 @@ class StageProcess:
         for one in self._kernels(items, within):
             if isinstance(one, Launch):
                 assert isinstance(one.kernel, Kernel)
-                self.spent.launched += one.kernel.time
-                yield one
+                kernel = one.kernel if self.noise is None else self.noise.kernel(one.kernel)
+                self.spent.launched += kernel.time
+                yield one if self.noise is None else launch(kernel, self.device)
             elif isinstance(one, Await):
                 yield launch(Hold(*self._running.pop(one.label)), self.device)
             else:
@@ -302,17 +302,18 @@ class StageProcess:
         work: Communication = yield collective(
             self.groups[key], name, nbytes, async_op=True, stream=STREAMS[key], device=self.device, after=after
         )
-        self.spent.watch(work, counted(key))
+        self.spent.watch(work, counted(key), key)
         return work
 
     # Messages --------------------------------------------------------------------------
 
     def _receive(self, passes: Iterable[Pass]) -> Generator[Any, Any, list[Communication]]:
         found: list[Communication] = []
-        for message in (self._message("receives", one) for one in passes):
+        for one in passes:
+            message = self._message("receives", one)
             if message is not None:
                 work: Communication = yield message
-                self.spent.watch(work, "pp")
+                self.spent.watch(work, "pp", self.work.place(self.stage, one).receives)
                 found.append(work)
         return found
 

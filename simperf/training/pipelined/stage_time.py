@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 import simpy
@@ -11,6 +11,7 @@ import simpy
 from simperf.engine.device import Stream
 from simperf.engine.items import Marker
 from simperf.engine.recorder import Category
+from simperf.engine.share import ShareUser
 from simperf.execution.process_group import Communication
 from simperf.training.pipelined.communicators import Dimension
 
@@ -63,6 +64,10 @@ class StageTime:
         By how much longer kernels of closed layers took beside collectives than alone [s].
     readings : list of Reading
         At the end of each step.
+    durations : dict of hashable to list of float
+        Of each communication [s], by what the rank finds the communicator by, in the order in which it began them.
+    losses : dict of int to float
+        By how much longer a kernel took beside collectives than alone [s], by its number among the stream's items.
     """
 
     launched: float = 0.0
@@ -72,6 +77,8 @@ class StageTime:
     moving: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     slowed: float = 0.0
     readings: list[Reading] = field(default_factory=list)
+    durations: dict[Hashable, list[float]] = field(default_factory=dict)
+    losses: dict[int, float] = field(default_factory=dict)
 
     def add(self, other: StageTime) -> None:
         """Count what another process has spent, too."""
@@ -82,12 +89,25 @@ class StageTime:
             for dimension, time in others.items():
                 mine[dimension] += time
 
-    def watch(self, work: Communication, dimension: Dimension) -> None:
-        """Count the time for which the bytes of a communication move."""
+    def listen(self, stream: Stream, first: int = 0) -> None:
+        """Keep what kernels of a stream lose from now on; items are counted from the `first` one."""
+
+        def told(task: ShareUser, loss: float) -> None:
+            if task is stream.task:
+                self.losses[stream.completed - first] = loss
+
+        stream.device.share.told = told
+
+    def watch(self, work: Communication, dimension: Dimension, key: Hashable) -> None:
+        """Count the time for which the bytes of a communication move, and keep it under the communicator's `key`."""
         assert work.done.callbacks is not None
+        kept = self.durations.setdefault(key, [])
+        number = len(kept)
+        kept.append(0.0)
 
         def count(event: simpy.Event) -> None:
-            self.moving[dimension] += work.group.env.now - work.began
+            kept[number] = work.group.env.now - work.began
+            self.moving[dimension] += kept[number]
 
         work.done.callbacks.append(count)
 
