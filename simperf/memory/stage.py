@@ -119,6 +119,12 @@ class Moment(NamedTuple):
         """All kinds together [B]."""
         return sum(self.held.values())
 
+    @property
+    def when(self) -> str:
+        """The pass and the layer in words, such as ``"in pass F0 in the block"``."""
+        inside = f" in the {self.layer}" if self.layer else ""
+        return "at the update" if self.name == "update" else f"in pass {self.name}{inside}"
+
 
 @dataclass(frozen=True, slots=True)
 class StageMemory:

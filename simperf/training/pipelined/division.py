@@ -25,6 +25,7 @@ from simperf.workload.tuning import Trained
 
 __all__ = ["divide", "pacing_of", "rank_precision"]
 
+_SINGLE = element_size("fp32")
 #: weights of the embedding, which the head has too where both are one
 _TIED = "embed.weight"
 
@@ -334,6 +335,8 @@ def _end(work: StepWork, stage: int, made: RankPasses, strategy: ModelParallel, 
         narrow=made.gathered_width,
         cast=made.cast_width,
         state=made.state_width,
+        # fully sharded gradients are cast one by one, and the narrow ones are gone then
+        temporary=own * (made.update_width - (made.gradient_width if fully and made.gradient_width < _SINGLE else 0.0)),
     )
 
 

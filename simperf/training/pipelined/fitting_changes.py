@@ -193,9 +193,8 @@ def refuse_what_does_not_fit(divided: Divided, capacity: float, *, name: str = "
     if peak.total <= free:
         return stages
     parts = ", ".join(f"{kind} {format_quantity(size, 'B')}" for kind, size in peak.held.items() if size)
-    inside = f" in the {peak.layer}" if peak.layer else ""
     message = (
-        f"{name} is out of memory: stage {worst} needs {format_quantity(peak.total, 'B')} in pass {peak.name}{inside} "
+        f"{name} is out of memory: stage {worst} needs {format_quantity(peak.total, 'B')} {peak.when} "
         f"({parts}), but it has {format_quantity(free, 'B')} beside the driver's context"
     )
     found = changes_that_fit(divided, free)

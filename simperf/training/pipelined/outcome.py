@@ -110,10 +110,8 @@ def _tell_memory(m: Session, memory: Sequence[StageMemory]) -> None:
     stage = max(range(len(memory)), key=lambda one: memory[one].peak.total)
     peak = memory[stage].peak
     parts = sorted(((size, kind) for kind, size in peak.held.items() if size), reverse=True)
-    inside = f" in the {peak.layer}" if peak.layer else ""
-    when = "at the update" if peak.name == "update" else f"in pass {peak.name}{inside}"
     told = ", ".join(f"{kind} {format_quantity(size, 'B')}" for size, kind in parts)
-    m.notes.append(f"most memory: {format_quantity(peak.total, 'B')} on stage {stage}, {when}: {told}")
+    m.notes.append(f"most memory: {format_quantity(peak.total, 'B')} on stage {stage}, {peak.when}: {told}")
 
 
 def _tell_slowest(m: Session, processes: Sequence[StageProcess], time: float, first: int) -> None:

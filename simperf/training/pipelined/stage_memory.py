@@ -73,7 +73,9 @@ def work_memory(
             if products:
                 resident["workspace"] = sum(allocated(workspace(one, architecture)) for one in products)
             apart: tuple[TensorKind, ...] = ("gradients", "gathered weights") if work.units else ()
-            found[order, chunks] = stage_memory(order, chunks, resident, apart=apart)
+            # what a host updates, or what goes through the GPU piece by piece, holds next to nothing there
+            update = allocated(work.ends[stage].temporary) if work.offload.states == "gpu" else 0.0
+            found[order, chunks] = stage_memory(order, chunks, resident, update=update, apart=apart)
         stages.append(found[order, chunks])
     return tuple(stages)
 

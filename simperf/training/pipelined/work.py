@@ -132,6 +132,8 @@ class StepEnd:
         What a rank holds of such a weight beside `weight`, or less than that [B].
     state : float
         Bytes of what the optimizer keeps of a weight, with its copy in fp32 where it is narrower [B].
+    temporary : float
+        What the update holds beside gradients and states [B].
     """
 
     begin: tuple[Item, ...] = ()
@@ -143,6 +145,7 @@ class StepEnd:
     narrow: float = 0.0
     cast: float = 0.0
     state: float = 12.0
+    temporary: float = 0.0
 
     def gathered(self, bucket: LayerBucket) -> float:
         """Size of the weights of a bucket as they are gathered [B]."""

@@ -47,6 +47,24 @@ def test_a_tied_head_on_the_embeddings_stage_has_no_weights_of_its_own():
     assert one.peak.held["weights"] == pytest.approx(2 * GPT.parameters, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("kernels", "each"),
+    [
+        ({"gradients": "fp32", "update": "fused"}, 0),
+        ({"gradients": "fp32", "update": "foreach"}, 4),  # roots of squares
+        ({"gradients": "as-weights", "update": "fused"}, 4),  # gradients in fp32
+        ({"gradients": "as-weights", "update": "foreach"}, 8),
+    ],
+)
+def test_the_update_holds_what_the_optimizer_makes_for_its_part_of_the_weights(kernels, each):
+    job = divided(layout=Layout(dp=4, sharding="zero-1"))
+    job = replace(job, model=replace(job.model, kernels=replace(FUSED, **kernels)))
+    (memory,) = job.memory()
+    last = memory.moments[-1]
+    assert last.name == "update"
+    assert last.held.get("temporaries", 0.0) == pytest.approx(each * SMALL.parameters / 4, rel=0.01)
+
+
 def test_1f1b_keeps_fewer_micro_batches_on_later_stages():
     job = divided(layout=Layout(pp=4), microbatch=1)
     kept = [max(one.held["activations"] for one in stage.moments if one.name[0] == "F") for stage in job.memory()]
@@ -130,6 +148,6 @@ def test_a_run_tells_its_memory_and_refuses_what_does_not_fit():
     assert metrics["memory"] == max(stages)
     assert min(stages) > 0
     large = replace(SMALL, layers=64, hidden=8192, ffn=28672)
-    with pytest.raises(DeviceMemoryError, match="gpu0 is out of memory: stage 0 needs") as caught:
+    with pytest.raises(DeviceMemoryError, match="gpu0 is out of memory: stage 1 needs .* at the update") as caught:
         simperf.train(large, layout=Layout(dp=2, tp=2, pp=2), set={"program.norm_kernels": "fused"}, **given)
     assert caught.value.problems[0].key == "layout"

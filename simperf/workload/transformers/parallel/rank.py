@@ -220,8 +220,12 @@ class RankPasses:
 
     @property
     def update_width(self) -> float:
-        """Of an element, what the update holds beside gradients and states: gradients in fp32, if narrower [B]."""
-        return _SINGLE if self.gradient_width < _SINGLE else 0.0
+        """Of an element, what the update holds beside gradients and states [B].
+
+        Gradients in fp32, if narrower; and roots of squares, which the foreach implementation makes for all weights
+        (pytorch/pytorch, torch/optim/adamw.py, `_multi_tensor_adamw`: ``torch._foreach_sqrt``).
+        """
+        return (_SINGLE if self.gradient_width < _SINGLE else 0.0) + (_SINGLE if self.foreach else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
