@@ -148,6 +148,6 @@ def test_a_run_tells_its_memory_and_refuses_what_does_not_fit():
     assert metrics["memory"] == max(stages)
     assert min(stages) > 0
     large = replace(SMALL, layers=64, hidden=8192, ffn=28672)
-    with pytest.raises(DeviceMemoryError, match="gpu0 is out of memory: stage 1 needs .* at the update") as caught:
+    with pytest.raises(DeviceMemoryError, match=r"gpu0 is out of memory: stage 1 needs .* at the update") as caught:
         simperf.train(large, layout=Layout(dp=2, tp=2, pp=2), set={"program.norm_kernels": "fused"}, **given)
     assert caught.value.problems[0].key == "layout"
