@@ -90,6 +90,8 @@ def _scenario(case: LargeCase, machine: dict[str, Any]) -> Scenario:
         program["cross_entropy"] = "in-place" if "TE" in how.framework else "fused"
     if how.tensor_overlap is False and how.layout.tp > 1:
         program["gradient_overlap"] = "alone"
+    if how.product_ring:
+        program |= {"product_parts": how.layout.tp, "parts_exchange": "ring"}
     return make_scenario(
         {
             "scenario": {"title": case.name, "answer": {"metric": "time per step"}},

@@ -84,6 +84,9 @@ class LargeLayout:
         Of tokens to experts.
     context_exchange : str
         How ranks that share sequences exchange keys and values.
+    product_ring : bool
+        Whether products are cut into parts that go around a ring of tensor-parallel ranks (asynchronous tensor
+        parallelism).
     """
 
     layout: Layout
@@ -108,6 +111,7 @@ class LargeLayout:
     compiled: bool = False
     software: str = ""
     weights_overlap: bool = False
+    product_ring: bool = False
 
     @property
     def microbatches(self) -> int:
@@ -162,8 +166,6 @@ def large_layout(
         str(how.get("software") or "").replace("pytorch ", "pytorch:"),
     )
     fully = "FSDP" in framework
-    if how.get("async_tp") is True:
-        raise ValueError("asynchronous tensor parallelism")
     shared: Sharding = "zero-3" if fully else sharding
     layout = Layout(dp=dp, **sizes, sharding="none" if dp * sizes["cp"] == 1 else shared)
     if gpus and layout.ranks != gpus:
@@ -198,6 +200,7 @@ def large_layout(
         how.get("compile") is True,
         software,
         how.get("overlap_weights") is True,
+        how.get("async_tp") is True,
     )
 
 

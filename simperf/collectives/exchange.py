@@ -18,11 +18,14 @@ from simperf.collectives.channels import ChannelFlow, ChannelSet
 from simperf.collectives.executors import PlacedPlan
 from simperf.engine.link_table import LinkClass
 
-__all__ = ["EXCHANGES", "Exchange", "exchange_channels"]
+__all__ = ["EXCHANGES", "RING_SENDS", "Exchange", "exchange_channels"]
 
-#: all-to-all of equal parts; to experts, whose ranks receive unequal rows; back from them; to the next rank of a ring
-Exchange: TypeAlias = Literal["all-to-all", "dispatch", "combine", "send-recv"]
-EXCHANGES: tuple[str, ...] = ("all-to-all", "dispatch", "combine", "send-recv")
+#: all-to-all of equal parts; to experts, whose ranks receive unequal rows; back from them; to the next rank of a ring;
+#: the same by the GPUs' copy engines
+Exchange: TypeAlias = Literal["all-to-all", "dispatch", "combine", "send-recv", "copy"]
+EXCHANGES: tuple[str, ...] = ("all-to-all", "dispatch", "combine", "send-recv", "copy")
+#: those in which every rank sends to one other at a time, as to the next one
+RING_SENDS: tuple[str, ...] = ("send-recv", "copy")
 
 
 def exchange_channels(placed: PlacedPlan, name: str, nbytes: float, rows: Sequence[int] = ()) -> ChannelSet:
@@ -45,7 +48,7 @@ def exchange_channels(placed: PlacedPlan, name: str, nbytes: float, rows: Sequen
     shares = [one / whole for one in rows] if whole else [1.0 / nranks] * nranks
     sends: dict[tuple[str, float], list[tuple[int, int]]] = {}
     for source, target in _pairs(name, nranks):
-        share = 1.0 if name == "send-recv" else shares[target if name == "dispatch" else source]
+        share = 1.0 if name in RING_SENDS else shares[target if name == "dispatch" else source]
         if share:
             sends.setdefault((placed.placement.hop(source, target).medium, share), []).append((source, target))
     flows, drawn = [], []
@@ -71,5 +74,5 @@ def exchange_channels(placed: PlacedPlan, name: str, nbytes: float, rows: Sequen
 def _pairs(name: str, nranks: int) -> Iterator[tuple[int, int]]:
     """Sender and receiver of each send."""
     for source in range(nranks):
-        for step in range(1, 2 if name == "send-recv" else nranks):
+        for step in range(1, 2 if name in RING_SENDS else nranks):
             yield source, (source + step) % nranks

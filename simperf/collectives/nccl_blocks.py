@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from simperf.collectives.exchange import RING_SENDS
 from simperf.hardware import GpuPart, Machine
 
 __all__ = ["channels_of", "kernel_blocks", "memory_traffic", "ring_channels"]
@@ -156,7 +157,7 @@ def memory_traffic(name: str, nbytes: float, ranks: int) -> float:
     >>> memory_traffic("all-gather", 8e9, 8), memory_traffic("all-reduce", 8e9, 8)
     (14000000000.0, 35000000000.0)
     """
-    whole = nbytes if name == "send-recv" else nbytes * (ranks - 1) / ranks * (2 if name in _TWICE else 1)
+    whole = nbytes if name in RING_SENDS else nbytes * (ranks - 1) / ranks * (2 if name in _TWICE else 1)
     return whole * _TRAFFIC.get(name, 2.0)
 
 

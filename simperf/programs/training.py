@@ -93,7 +93,7 @@ KERNELS = Section.of(
 _DIVIDED = Section.of(
     LayerKernels,
     *("gradient_accumulation", "placeholders", "gradient_overlap", "cross_entropy", "expert_products"),
-    *("projections", "gathered_inputs"),
+    *("projections", "gathered_inputs", "product_parts", "parts_exchange"),
     rotary_kernels="rotary",
     activation_kernels="activation",
     residual_kernels="residual",

@@ -84,6 +84,11 @@ class LayerKernels:
         such blocks at its end
     gathered_inputs : str
         what tensor-parallel ranks gather for a product is gathered again for its backward pass, or kept
+    product_parts : int
+        parts of a matrix product for which tensor-parallel ranks gather tokens, or add them up: what travels for one
+        part does so beside the products of others; 1: the whole product waits for all
+    parts_exchange : str
+        what each part has: a collective of its own; or a copy to the next rank of a ring, of as many parts as ranks
     update : str
         of the weights by Adam: one kernel, or a kernel for each operation over all of them
     recomputed : str
@@ -112,6 +117,8 @@ class LayerKernels:
     wide_first: int = 0
     wide_last: int = 0
     gathered_inputs: Literal["again", "kept"] = "again"
+    product_parts: int = 1
+    parts_exchange: Literal["collective", "ring"] = "collective"
     update: Literal["fused", "foreach"] = "fused"
     recomputed: Literal["whole", "needed"] = "whole"
     apart: Literal["all", "blocks"] = "all"

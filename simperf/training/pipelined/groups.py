@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from simperf.collectives.exchange import EXCHANGES, exchange_channels
+from simperf.collectives.exchange import EXCHANGES, RING_SENDS, exchange_channels
 from simperf.collectives.execute import PlacedPlan
 from simperf.collectives.nccl_blocks import memory_traffic
 from simperf.engine.device import Device
@@ -54,9 +54,10 @@ def exchanged(group: ProcessGroup, payload: Payload, rows: tuple[int, ...]) -> P
     rows : tuple of int
         What each rank gets; equal amounts if there are none.
     """
-    whole = group.size if payload.name == "send-recv" else 1
+    whole = group.size if payload.name in RING_SENDS else 1
     placed = ProcessGroup.placed(group, "all-to-all", whole * payload.nbytes)
-    return replace(placed, channels=exchange_channels(placed, payload.name, payload.nbytes, rows))
+    channels = exchange_channels(placed, payload.name, payload.nbytes, rows)
+    return replace(placed, channels=channels, blocks=0 if payload.name == "copy" else placed.blocks)
 
 
 class ClassGroup(ProcessGroup):
@@ -119,7 +120,8 @@ class ClassGroup(ProcessGroup):
     def footprint(self, payload: Payload, device: Device) -> Mapping[str, float]:
         """Parts of a device that a collective holds [1]: multiprocessors, and memory bandwidth if nothing slows it."""
         part, placed = device.part, self.placed(*payload)
-        if not placed.blocks or placed.channels is None or not isinstance(part, GpuPart) or not part.sms:
+        holds = placed.blocks or payload.name == "copy"
+        if not holds or placed.channels is None or not isinstance(part, GpuPart) or not part.sms:
             return {}
         time = placed.channels.time
         moved = memory_traffic(payload.name, payload.nbytes, self.size)

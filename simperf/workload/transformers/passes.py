@@ -10,7 +10,9 @@ from simperf.workload.transformers.dimensions import Weight
 
 __all__ = ["Await", "Item", "Kept", "LayerPasses", "Sync"]
 
-CollectiveName = Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "dispatch", "combine", "send-recv"]
+CollectiveName = Literal[
+    "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "dispatch", "combine", "send-recv", "copy"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,8 @@ class Sync:
     ----------
     name : str
         ``"all-reduce"``, ``"all-gather"``, ``"reduce-scatter"``, ``"all-to-all"``, that of unequal parts to experts
-        (``"dispatch"``) or back from them (``"combine"``), or a send to the next rank of a ring (``"send-recv"``).
+        (``"dispatch"``) or back from them (``"combine"``), or a send to the next rank of a ring (``"send-recv"``),
+        which is one of copy engines (``"copy"``).
     dimension : str
         ``"tp"``, ``"cp"``, ``"ep"``, or ``"etp"``: tensor parallelism of the experts.
     nbytes : float

@@ -18,6 +18,7 @@ from simperf.workload.transformers.dimensions import Weight
 from simperf.workload.transformers.parallel.adapter import Adapter, made_whole
 from simperf.workload.transformers.parallel.casts import Casts
 from simperf.workload.transformers.parallel.operations import each, weight_product
+from simperf.workload.transformers.parallel.parts import ProductParts
 from simperf.workload.transformers.parallel.record import PassRecord
 from simperf.workload.transformers.parallel.sizes import RankSizes
 from simperf.workload.transformers.passes import Kept
@@ -153,18 +154,28 @@ class Linear:
             casts.forward(record)
             self._keep(record, x)
             share = casts.input_share
+        row_reduces = self.row and sizes.tp > 1 and sizes.sequence_parallel
+        label = f"{name}.reduce" if row_reduces else f"{name}.gather"
+        parts = self._parts(record, label, cut=gathers or row_reduces)
         if gathers:
-            record.sync("all-gather", self.input * share, f"{name}.gather")
+            parts.gather(self.input * share)
             narrow = casts is not None and casts.recipe.keeps_narrow
             record.hold(f"{name}.gathered", self.input * (share if narrow else 1.0))
         if casts is not None and gathers and not casts.before_gather:
+            parts.arrive_all()
             casts.forward(record)
         fused = self.bias and self.kernels.bias == "fused"
         whole = made_whole(record, name, self.fan_in * self.fan_out, sizes) if self._quantized else ""
         record.hold(made, self.output)
-        for end, outputs in self._names:
-            op = linear(self.tokens, self.fan_in, fan_out=outputs, bias=fused, dtype=sizes.precision)
-            record.op(casts.product(op, "forward") if casts else op, f"{name}{end}")
+        for part in range(parts.count):
+            if gathers:
+                parts.arrive(part)
+            for end, outputs in self._names:
+                rows = parts.rows(self.tokens)
+                op = linear(rows, self.fan_in, fan_out=outputs, bias=fused, dtype=sizes.precision)
+                record.op(casts.product(op, "forward") if casts else op, parts.name(f"{name}{end}", part))
+            if row_reduces:
+                parts.reduce(self.output, part)
         record.free(*([whole] if whole else []))
         for one in self.adapters:
             one.forward(record)
@@ -180,7 +191,9 @@ class Linear:
         if not sizes.sequence_parallel:
             record.sync("all-reduce", self.output, f"{name}.reduce")
             return made
-        record.sync("reduce-scatter", self.output, f"{name}.reduce")
+        if parts.count == 1:
+            record.sync("reduce-scatter", self.output, f"{name}.reduce")
+        parts.add_up(self.tokens * self.fan_out)
         record.hold(f"{name}.reduced", self.output / sizes.tp)
         record.free(made)
         return f"{name}.reduced"
@@ -208,9 +221,12 @@ class Linear:
         if casts is not None and early:
             whole = casts.gradient(record) or gradient
             behind += [whole] if whole != gradient else []
-        if gathers and self.row:
+        row = gathers and self.row
+        label = f"{name}.gradient.gather" if row else f"{name}.reduce.back"
+        parts = self._parts(record, label, cut=gathers)
+        if row:
             share = casts.gradient_share if casts else 1.0
-            record.sync("all-gather", self.output * share, f"{name}.gradient.gather")
+            parts.gather(self.output * share)
             record.hold(f"{name}.gradient.gathered", self.output * share)
             whole = f"{name}.gradient.gathered"
             behind.append(whole)
@@ -222,19 +238,27 @@ class Linear:
                 record.hold(f"{name}.gathered", self.input * share, weights=True)
             reads = f"{name}.gathered"
             behind.append(reads)
+        if casts is not None:
+            parts.arrive_all()
         if casts is not None and early:
             casts.gathered_gradient(record)
         elif casts is not None:
             casts.gradient(record)
         weight = made_whole(record, f"{name}.back", self.fan_in * self.fan_out, sizes) if self._quantized else ""
         record.hold(found, self.input)
-        for end, outputs in self._names:
-            op = matmul(self.tokens, self.fan_in, k=outputs, dtype=sizes.precision)
-            record.op(casts.product(op, "input") if casts else op, f"{name}{end}.input.gradient")
-        for end, _ in self._names[1:]:
-            elements, width = self.tokens * self.fan_in, sizes.width
-            added = each("add", elements, read=2 * width, written=width, dtype=sizes.precision)
-            record.op(added, f"{name}{end}.input.gradient.add")
+        for part in range(parts.count):
+            if row:
+                parts.arrive(part)
+            rows, width = parts.rows(self.tokens), sizes.width
+            for end, outputs in self._names:
+                op = matmul(rows, self.fan_in, k=outputs, dtype=sizes.precision)
+                product = casts.product(op, "input") if casts else op
+                record.op(product, parts.name(f"{name}{end}.input.gradient", part))
+            for end, _ in self._names[1:]:
+                added = each("add", rows * self.fan_in, read=2 * width, written=width, dtype=sizes.precision)
+                record.op(added, parts.name(f"{name}{end}.input.gradient.add", part))
+            if gathers and not row:
+                parts.reduce(self.input, part)
         record.free(*([weight] if weight else []))
         record.wait(f"{name}.gather.back", weights=True)
         for one in self.adapters:
@@ -243,9 +267,12 @@ class Linear:
                 accumulated(record, matrix.name, matrix.elements, self.kernels, sizes, adapter=True)
         reduces = sizes.tp > 1 and not self.row and self.divided
         if reduces:
-            record.sync(
-                "reduce-scatter" if gathers else "all-reduce", self.input, f"{name}.reduce.back", waits=not beside
-            )
+            if parts.count == 1:
+                record.sync(
+                    "reduce-scatter" if gathers else "all-reduce", self.input, f"{name}.reduce.back", waits=not beside
+                )
+            if not beside and gathers:
+                parts.add_up(self.tokens * self.fan_in)
             if gathers:
                 record.hold(f"{name}.input.gradient.reduced", self.input / sizes.tp)
                 behind.append(found)
@@ -257,8 +284,14 @@ class Linear:
         elif self.bias:
             accumulated(record, f"{name}.bias", self.fan_out, self.kernels, sizes)
         record.wait(f"{name}.reduce.back")
+        if beside and reduces and gathers:
+            parts.add_up(self.tokens * self.fan_in)
         record.free(*behind, *((gradient,) if last else ()))
         return found
+
+    def _parts(self, record: PassRecord, label: str, *, cut: bool) -> ProductParts:
+        """Parts of a product beside which something travels."""
+        return ProductParts(record, label, self.kernels, self.sizes, cut=cut and self._gathers)
 
     def bias_gradient(self, record: PassRecord, tokens: int, gradient: str) -> None:
         """The gradient of its bias: a sum over tokens of the gradient of what it makes."""

@@ -18,6 +18,7 @@ from simperf.workload.transformers.parallel.casts import cast_kernels, turned
 from simperf.workload.transformers.parallel.ends import Embedding, Head
 from simperf.workload.transformers.parallel.linear import gradient_width
 from simperf.workload.transformers.parallel.operations import each
+from simperf.workload.transformers.parallel.parts import parts_without_effect
 from simperf.workload.transformers.parallel.precision import RankPrecision
 from simperf.workload.transformers.parallel.sizes import ContextExchange, RankSizes
 from simperf.workload.transformers.passes import Item, LayerPasses, Sync
@@ -318,6 +319,12 @@ def rank_passes(
     if kernels.gathered_inputs == "kept" and (model.experts or model.kv_rank):
         message = "is played for dense models"
         problems.append(Problem(message, key="gathered_inputs", value="kept", expected="again"))
+    problems += parts_without_effect(
+        kernels,
+        tp=tp,
+        sequence_parallel=sequence_parallel,
+        tokens=microbatch * model.sequence // (spread or Spread()).cp,
+    )
     numbers = precision if isinstance(precision, RankPrecision) else RankPrecision.of(precision, kernels)
     problems += numbers.problems(kernels, recompute)
     if scattered and (sequence_parallel or tp == 1):

@@ -91,7 +91,7 @@ class PassRecord:
             Tensors that it reads then, which have to stay for it where these gradients are a pass of their own.
         """
         self.read(*reads)
-        share = self._shares.get(name, 1.0)
+        share = self._shares.get(name.partition("/")[0], 1.0)  # of a part that of the whole
         if share:
             self._add(replace(_part(op, share), name=self._prefix + name), weights=weights)
         for one in makes:
@@ -110,7 +110,7 @@ class PassRecord:
     ) -> None:
         """Add a collective, among the ranks along another dimension if one is named."""
         of = dimension or self.dimension
-        if not self._shares.get(label, 1.0):
+        if not self._shares.get(label.partition("/")[0], 1.0):
             return
         self._add(Sync(name, of, float(nbytes), self._prefix + label, waits), weights=weights)
 
