@@ -15,6 +15,7 @@ from simperf.workload.product_recipe import RECIPES, product_recipe
 from simperf.workload.tuning import Adapters
 
 SMALL = Transformer(layers=4, hidden=1024, heads=8, kv_heads=4, ffn=4096, vocabulary=4096, sequence=1024)
+MIXED = replace(SMALL, experts=8, experts_per_token=2, expert_ffn=1024, shared_experts=1)
 FUSED = LayerKernels(norm="fused", rotary="fused", activation="fused", residual="fused", gradients="fp32")
 
 
@@ -57,6 +58,25 @@ def matrices():
 @pytest.mark.parametrize("sharding", ["none", "zero-1", "zero-3"])
 def test_every_recipe_is_played_with_every_sharding(name, sharding):
     assert step(name, layout=Layout(tp=2, dp=2, sharding=sharding), strategy=ModelParallel(sequence_parallel=True)) > 0
+
+
+@pytest.mark.parametrize("name", ["fp8-current", "nvfp4"])
+@pytest.mark.parametrize(
+    ("layout", "options", "model"),
+    [
+        (Layout(pp=2), {"schedule": "zb-h1"}, SMALL),
+        (Layout(pp=2), {"schedule": "zb-v"}, SMALL),
+        (Layout(pp=2), {"schedule": "dualpipe"}, SMALL),
+        (Layout(cp=2, dp=2, sharding="zero-1"), {"recompute": "selective"}, SMALL),
+        (Layout(ep=2, dp=2, sharding="zero-1"), {"recompute": "full"}, MIXED),
+        (Layout(dp=2), {"offload_layers": 2}, SMALL),
+        (Layout(dp=2, sharding="zero-1"), {"offload_states": "host"}, SMALL),
+    ],
+    ids=["zb-h1", "zb-v", "dualpipe", "context", "experts", "offloaded", "states"],
+)
+def test_recipes_are_played_beside_other_options(name, layout, options, model):
+    more = {f"program.{key}": value for key, value in options.items()}
+    assert step(name, on="dgx-b200", layout=layout, model=model, **more) > 0.0
 
 
 def test_large_products_gain_and_casts_cost():
