@@ -13,6 +13,7 @@ from statistics import median
 
 from simperf.accuracy.large_cases import LargeCase, LeftOut
 from simperf.errors import SimperfError
+from simperf.memory import DRIVER
 from simperf.workload.transformers.flops import step_flops
 
 __all__ = ["FamilySummary", "LargeGrade", "baseline", "grade", "summaries"]
@@ -26,8 +27,8 @@ class LargeGrade:
     ----------
     case : LargeCase
     quantity : str
-        ``"time"`` [s], or ``"memory"`` [B] of one stage; or a ratio of two schedules
-        (`simperf.accuracy.large_ratios`) [1].
+        ``"time"`` [s], or ``"memory"`` [B] of one stage; ``"fits"``, which is 1 if the job does and else 0; or a ratio
+        of two schedules (`simperf.accuracy.large_ratios`) [1].
     stage : int
         Of a pipeline, for memory; -1 where no rank is named.
     measured : float
@@ -49,7 +50,9 @@ class LargeGrade:
         return self.case.name + (f", stage {self.stage}" if self.stage >= 0 else "")
 
     def error(self, of: str = "predicted") -> float:
-        """Signed relative error of what is predicted, of the simple model, or of the peer [1]."""
+        """Signed relative error of what is predicted, of the simple model, or of the peer [1]; 1 of a wrong verdict."""
+        if self.quantity == "fits":
+            return math.nan if of != "predicted" else float(self.predicted != self.measured)
         return float(getattr(self, of)) / self.measured - 1.0
 
 
@@ -141,6 +144,11 @@ def _of_memory(one: LargeCase, predicted: Sequence[float]) -> Iterator[LargeGrad
         by_stage[stage] = max(nbytes, by_stage.get(stage, 0.0))
     worst = max(predicted)
     peer = one.peer_memory or math.nan
+    if one.memory.fits is not None:
+        verdict = worst + DRIVER <= one.machine.gpu.memory_capacity
+        yield LargeGrade(one, "fits", -1, float(one.memory.fits), float(verdict))
+        if not one.memory.fits:
+            return
     if not by_stage:
         yield LargeGrade(one, "memory", -1, one.memory.nbytes, worst, peer=peer)
     for stage, measured in sorted(by_stage.items()):

@@ -62,13 +62,18 @@ def _tables(case: LargeCase, machine: dict[str, Any]) -> dict[str, Any]:
         "use": "train",
         "strategy": "model-parallel",
         "stack": stack_of(case),
-        "precision": how.precision if how.precision == "fp32" else f"{how.precision}-master",
+        "precision": how.precision
+        if how.precision == "fp32"
+        else f"{how.precision}-{'pure' if how.pure else 'master'}",
         "batch": how.batch,
         "microbatch": how.microbatch,
         "schedule": how.schedule,
         "recompute": how.recompute,
         "steps": _STEPS,
     }
+    if how.adapters:
+        program |= {"lora_rank": how.adapters.rank, "lora_targets": list(how.adapters.targets)}
+        program |= {"frozen_precision": how.adapters.base} if how.adapters.base != "as-products" else {}
     if how.chunks > 1:
         program["chunks"] = how.chunks
     if how.stage_layers:

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from simperf.accuracy.large_precisions import large_precision
+from simperf.accuracy.large_tuning import large_adapters
 from simperf.layout import Layout
 from simperf.layout.layout import Sharding
 from simperf.schedules import SCHEDULES
 from simperf.workload.routing import Routing
 from simperf.workload.transformers.flops import Recomputation
+from simperf.workload.tuning import Adapters
 
 __all__ = ["LargeLayout", "large_layout"]
 
@@ -87,6 +89,10 @@ class LargeLayout:
     product_ring : bool
         Whether products are cut into parts that go around a ring of tensor-parallel ranks (asynchronous tensor
         parallelism).
+    adapters : Adapters
+        That are trained beside frozen weights.
+    pure : bool
+        Whether the optimizer's states are as narrow as the weights, which have no copy in fp32.
     """
 
     layout: Layout
@@ -112,6 +118,8 @@ class LargeLayout:
     software: str = ""
     weights_overlap: bool = False
     product_ring: bool = False
+    adapters: Adapters = field(default_factory=Adapters)
+    pure: bool = False
 
     @property
     def microbatches(self) -> int:
@@ -142,12 +150,11 @@ def large_layout(
     """
     for name in how.get("inferred", ()):
         assumed.append(f"parallelism.{name} = {how.get(name)}")
-    if how.get("method") not in (None, "full") or "lora" in str(how.get("task", "")).lower():
-        raise ValueError(f"fine-tuning by {how.get('method') or how['task']}")
+    adapters = large_adapters(how)
     sizes: dict[str, Any] = {key: int(how.get(key) or 1) for key in ("tp", "pp", "cp", "ep")}
     if how.get("model_parallel") and "tp" not in how:
         raise ValueError("only the product of tp, pp and cp is printed")
-    gpus = int(hardware.get("n_gpus") or 0)
+    gpus = 1 if how.get("one_gpu") else int(hardware.get("n_gpus") or 0)
     inside = sizes["tp"] * sizes["pp"] * sizes["cp"]
     dp = int(how.get("dp") or 0) or gpus // inside
     if not dp:
@@ -201,6 +208,8 @@ def large_layout(
         software,
         how.get("overlap_weights") is True,
         how.get("async_tp") is True,
+        adapters,
+        how.get("pure_precision") is True,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -36,11 +37,14 @@ class MeasuredMemory:
         Most over all GPUs [B].
     by_rank : mapping of int to float
         The same of each rank, where it is printed [B].
+    fits : bool, optional
+        Whether the job fitted; None where nobody asked. Of one that did not, `nbytes` is not known.
     """
 
     counter: MemoryCounter
     nbytes: float
     by_rank: Mapping[int, float]
+    fits: bool | None = None
 
 
 def measured_memory(case: Mapping[str, Any]) -> MeasuredMemory | None:
@@ -53,6 +57,9 @@ def measured_memory(case: Mapping[str, Any]) -> MeasuredMemory | None:
         if not isinstance(table, Mapping) or table.get("metric") not in _COUNTERS:
             continue
         value, unit = table.get("value"), table.get("unit")
+        fits = not table["oom"] if isinstance(table.get("oom"), bool) else None
+        if fits is False:
+            return MeasuredMemory(_COUNTERS[table["metric"]], math.nan, {}, fits)
         if not isinstance(value, int | float) or unit not in _UNITS:
             continue
         each = table.get("per_rank_max_allocated_mb") or {}  # in units of 2**20, as Megatron-LM prints it
@@ -60,5 +67,6 @@ def measured_memory(case: Mapping[str, Any]) -> MeasuredMemory | None:
             _COUNTERS[table["metric"]],
             float(value) * _UNITS[unit],
             {int(rank): float(size) * _UNITS["MiB"] for rank, size in each.items()},
+            fits,
         )
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -72,6 +73,8 @@ def large_model(shape: Mapping[str, Any], assumed: list[str]) -> Transformer:
     >>> large_model({**shape, "gated": True}, []).positions
     'rotary'
     """
+    if shape.get("name") and not any(shape.get(name) for name in ("layers", "hidden")):
+        return _by_name(shape)
     needed: dict[str, Any] = {key: shape.get(name) for key, name in _NEEDED.items()}
     for key, name in _NEEDED.items():
         if needed[key] is None:
@@ -91,6 +94,19 @@ def large_model(shape: Mapping[str, Any], assumed: list[str]) -> Transformer:
     model = Transformer(**needed, **others, **kind, name=str(shape.get("name", "model")))
     model = replace(model, **(_as_shipped(model, assumed) | _printed(shape)))
     return model
+
+
+def _by_name(shape: Mapping[str, Any]) -> Transformer:
+    """A shipped model of which a case prints the name alone."""
+
+    def letters(name: str) -> str:
+        return re.sub(r"[^a-z0-9.]", "", re.sub(r"-v0\.\d$", "", name.lower()))
+
+    found = {letters(one.name): one for one in shipped_transformers().values()}
+    known = found.get(letters(str(shape["name"])))
+    if known is None:
+        raise ValueError(f"a model by its name alone that is not known: {shape['name']}")
+    return replace(known, sequence=int(shape.get("seq") or known.sequence), **_printed(shape))
 
 
 def _as_shipped(model: Transformer, assumed: list[str]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ LLAMA = {
     "hidden": 2048,
     "heads": 16,
     "kv_heads": 4,
-    "ffn": 5632,
+    "ffn": 5504,
     "vocab": 32000,
     "seq": 4096,
     "gated": True,
@@ -141,7 +141,7 @@ def test_widths_of_a_shipped_model_bring_its_layers(tmp_path):
         ({"parallelism": {"recompute": "selective (by hand)"}}, "recomputation 'selective (by hand)'"),
         ({"parallelism": {"global_batch": None}}, "parallelism.global_batch is not printed"),
         ({"parallelism": {"global_batch": 62}}, "62 sequences are no multiple of 4 ranks x 2"),
-        ({"parallelism": {"task": "LoRA fine-tuning"}}, "fine-tuning by LoRA fine-tuning"),
+        ({"parallelism": {"task": "LoRA fine-tuning"}}, "parallelism.lora_rank is not printed"),
         ({"parallelism": {"zero": 1, "zero_group": 2}}, "sharding over a part of the data-parallel ranks"),
         ({"measured": {"metric": "mfu"}}, "mfu is no time and no memory of a GPU"),
     ],
@@ -206,3 +206,31 @@ def test_names_of_gpus(name, part):
 def test_rates_of_networks():
     texts = ("1600 Gb/s per node (8x200 RoCE)", "4 x Omni-Path 100 Gb/s per node", "200 Gb/s per GPU (HDR)", "unknown")
     assert [8e-9 * network_rate(text, 8) for text in texts] == [1600, 400, 1600, 0]
+
+
+def test_a_model_by_its_name_alone_and_adapters(tmp_path):
+    how = {"method": "qlora", "lora_rank": 8, "lora_targets": ["q", "v"], "micro_batch": 1, "grad_accum": 1}
+    verdict = {"metric": "peak_memory", "unit": "GB", "value": None, "oom": True}
+    case = {
+        "id": "tuned",
+        "kind": "memory",
+        "hardware": {"gpu": "A10G-24GB", "n_gpus": 1, "gpus_per_node": 4},
+        "model": {"name": "Mistral-7B-v0.2", "seq": 512},
+        "parallelism": {**how, "pure_precision": True},
+        "measured": verdict,
+    }
+    (one,), left = read(tmp_path, case)
+    assert left == []
+    assert (one.model.layers, one.model.sequence) == (32, 512)
+    assert (one.layout.adapters.rank, one.layout.adapters.base, one.layout.pure) == (8, "nf4", True)
+    assert one.memory.fits is False
+    unknown = {**case, "model": {"name": "nobody-7b", "seq": 512}}
+    rankless = {**case, "parallelism": {**how, "lora_rank": None}}
+    other = {**case, "parallelism": {**how, "method": "prefix"}}
+    found, left = read(tmp_path, unknown, rankless, other)
+    assert found == []
+    assert [one.reasons for one in left] == [
+        ("a model by its name alone that is not known: nobody-7b",),
+        ("parallelism.lora_rank is not printed",),
+        ("fine-tuning by prefix",),
+    ]

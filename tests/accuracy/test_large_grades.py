@@ -58,6 +58,18 @@ def test_memory_of_each_stage_is_graded_once(tmp_path):
     assert [(one.stage, round(one.error(), 3)) for one in rows] == [(0, 0.1), (1, 0.0)]
 
 
+def test_verdicts_are_right_or_wrong(tmp_path):
+    memory = {"metric": "peak_memory", "unit": "GiB"}
+    both = ({"value": 70.0, "oom": False}, {"value": None, "oom": True})
+    cases = cases_of(
+        tmp_path, *({**CASE, "id": name, "measured": {**memory, **one}} for name, one in zip("ab", both, strict=True))
+    )
+    rows = list(grade(cases, None, lambda one: [77 * 2.0**30]))
+    told = [(one.case.name, one.quantity, round(one.error(), 3)) for one in rows]
+    assert told == [("a", "fits", 0.0), ("a", "memory", 0.1), ("b", "fits", 1.0)]
+    assert math.isnan(rows[0].error("simple"))
+
+
 def test_what_a_job_refuses_is_left_out_with_its_reason(tmp_path):
     (one,) = cases_of(tmp_path, with_(parallelism={"ep": 2}))
     (left,) = grade([one], case_time, None)

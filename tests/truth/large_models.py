@@ -19,7 +19,13 @@ from simperf.accuracy.large_ratios import schedule_ratios
 from tests.truth.collectives import truth_folder
 
 #: unit of a quantity in tables
-UNITS = {"time": ("s", 1.0), "memory": ("GiB", 2.0**-30), "throughput ratio": ("", 1.0), "memory ratio": ("", 1.0)}
+UNITS = {
+    "time": ("s", 1.0),
+    "memory": ("GiB", 2.0**-30),
+    "fits": ("", 1.0),
+    "throughput ratio": ("", 1.0),
+    "memory ratio": ("", 1.0),
+}
 
 
 def percent(error):

@@ -16,12 +16,17 @@ EXACT = {
     "bloom-176b": 176_247_271_424,
     "deepseek-v2": 235_741_434_880,
     "gpt-oss-120b": 116_829_156_672,
+    "gemma-2b": 2_506_172_416,
+    "gemma-7b": 8_537_680_896,
     "llama2-7b": 6_738_415_616,
     "llama2-13b": 13_015_864_320,
     "llama2-70b": 68_976_648_192,
     "llama3-8b": 8_030_261_248,
     "llama3-70b": 70_553_706_496,
     "llama3-405b": 405_853_388_800,
+    "llama3.2-1b": 1_235_814_400,
+    "llama3.2-3b": 3_212_749_824,
+    "mistral-7b": 7_241_732_096,
     "mixtral-8x7b": 46_702_792_704,
     "mixtral-8x22b": 140_620_634_112,
     "mpt-1b": 1_315_950_592,
@@ -32,6 +37,7 @@ EXACT = {
     "qwen3-30b-a3b": 30_532_122_624,
     "qwen3-32b": 32_762_123_264,
     "qwen3-235b-a22b": 235_093_634_560,
+    "tinyllama-1.1b": 1_100_048_384,
 }
 #: in billions, as their papers round them: all, and those that a token meets where they say so
 ROUNDED = {

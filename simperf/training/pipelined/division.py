@@ -253,11 +253,21 @@ def rank_precision(model: Dimensions, layout: Layout, strategy: ModelParallel, a
         Weights are wider than their products, or an option has no effect.
     """
     precision, kernels = training_precision(model.precision), model.kernels
-    if not precision.master and model.precision != "fp32":
-        known = ", ".join(["fp32", *(name for name, one in TRAINING_PRECISIONS.items() if one.master)])
-        message = "weights of a divided model are as narrow as their products, beside a copy in fp32"
-        raise InputError(Problem(message, key="precision", value=model.precision, expected=known))
-    made = RankPrecision.of(precision.matrix, kernels, architecture)
+    pure = precision.weights == precision.states == precision.matrix != "fp32"
+    if not (precision.master or pure) and model.precision != "fp32":
+        played = [
+            name for name, one in TRAINING_PRECISIONS.items() if one.master or one.weights == one.states != "fp32"
+        ]
+        message = "weights of a divided model are as narrow as their products"
+        raise InputError(
+            Problem(message, key="precision", value=model.precision, expected=", ".join(["fp32", *played]))
+        )
+    if pure and layout.sharding == "zero-3":
+        message = "weights that ranks share and gather are kept in fp32"
+        raise InputError(
+            Problem(message, key="precision", value=model.precision, expected=f"{precision.matrix}-master")
+        )
+    made = RankPrecision.of(precision.matrix, kernels, architecture, pure=pure)
     problems = []
     for key, count in (("wide_first", kernels.wide_first), ("wide_last", kernels.wide_last)):
         if count and (made.recipe is None or not 0 < count < model.model.layers):

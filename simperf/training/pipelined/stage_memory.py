@@ -123,8 +123,8 @@ def _resident(
 ) -> dict[TensorKind, float]:
     """What a rank of a stage holds for the whole step, by kind [B]."""
     end = work.ends[stage]
-    master = _SINGLE if end.weight < _SINGLE else 0.0
-    each = ParameterBytes(end.weight, end.gradient, master, _ADAM * _SINGLE)
+    states = min(end.state, _ADAM * _SINGLE)
+    each = ParameterBytes(end.weight, end.gradient, end.state - states, states)
     weights, experts = sum(layer.parameters for layer in layers), sum(layer.of_experts for layer in layers)
     scaled = sum(sum(layer.scaled) + sum(layer.scaled_experts) for layer in layers)
     if work.units:  # the part of a rank is in fp32, and gradients come and go

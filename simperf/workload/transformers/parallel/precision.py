@@ -22,16 +22,20 @@ class RankPrecision:
         Of weights and activations: ``"bf16"``, ``"fp16"`` or ``"fp32"``.
     recipe : ProductRecipe, optional
         Of the blocks' products, if they are in 8 or 4 bits.
+    pure : bool
+        Whether the optimizer updates weights as they are, with states as wide; otherwise states are in fp32, and
+        narrower weights have a copy in fp32.
     """
 
     weights: str = "bf16"
     recipe: ProductRecipe | None = None
+    pure: bool = False
 
     @classmethod
-    def of(cls, weights: str, kernels: LayerKernels, architecture: str = "") -> RankPrecision:
+    def of(cls, weights: str, kernels: LayerKernels, architecture: str = "", *, pure: bool = False) -> RankPrecision:
         """What kernels say, on GPUs of an architecture."""
         recipe = None if kernels.products == "as-weights" else product_recipe(kernels.products).on(architecture)
-        return cls(weights, recipe)
+        return cls(weights, recipe, pure)
 
     def problems(self, kernels: LayerKernels, recompute: str) -> Iterator[Problem]:
         """What the recipe does not go together with."""

@@ -193,11 +193,16 @@ class RankPasses:
             gathered, by a factor that is found now.
         """
         weights, gradients = self.weight_width, self.gradient_width
-        steps = [("gradients.copy", "copy", 0.0, gradients, _SINGLE, "copy")] if gradients < _SINGLE else []
+        pure = self.state_width < 2 * _SINGLE
+        steps = (
+            [("gradients.copy", "copy", 0.0, gradients, _SINGLE, "copy")] if gradients < _SINGLE and not pure else []
+        )
         if self.sizes.precision == "fp16":
             steps.append(("gradients.unscale", "mul", 2.0, _SINGLE, _SINGLE, "elementwise"))
         steps += _FOREACH if self.foreach else [("adam", "adam", _ADAM, 4 * _SINGLE, 3 * _SINGLE, "optimizer")]
-        if weights < _SINGLE and copies:
+        if pure:
+            steps = [(*one[:3], one[3] * weights / _SINGLE, one[4] * weights / _SINGLE, one[5]) for one in steps]
+        if weights < _SINGLE and copies and not pure:
             steps.append(("weights.copy", "copy", 0.0, _SINGLE, weights, "copy"))
         found = [
             replace(
@@ -226,7 +231,8 @@ class RankPasses:
         Gradients in fp32, if narrower; and roots of squares, which the foreach implementation makes for all weights
         (pytorch/pytorch, torch/optim/adamw.py, `_multi_tensor_adamw`: ``torch._foreach_sqrt``).
         """
-        return (_SINGLE if self.gradient_width < _SINGLE else 0.0) + (_SINGLE if self.foreach else 0.0)
+        state = min(_SINGLE, self.state_width / 2)
+        return (state if self.gradient_width < state else 0.0) + (state if self.foreach else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,7 +370,7 @@ def rank_passes(
         received=gathers,
         weight_width=sizes.width,
         gradient_width=gradient_width(kernels, sizes),
-        state_width=(2 if numbers.weights == "fp32" else 3) * _SINGLE,
+        state_width=2 * sizes.width if numbers.pure else (2 if numbers.weights == "fp32" else 3) * _SINGLE,
         tied=model.tied or model.mtp > 0,
         sizes=sizes,
         foreach=kernels.update == "foreach",
