@@ -33,6 +33,7 @@ COMMANDS = {
     "plan": ("plan", "plan"),
     "check": ("check", "check"),
     "show": ("show", "show"),
+    "replay": ("replay", "replay"),
     "programs": ("programs", "programs"),
     "topo": ("topo", "topo"),
     "collective": ("collective", "collective"),

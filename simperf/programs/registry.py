@@ -160,6 +160,7 @@ MODULES = {
     "input-pipeline": "pipeline",
     "failing-job": "reality",
     "recommender": "recommender",
+    "recorded-step": "recorded_step",
     "operations": "regimes",
     "additions": "regimes",
     "decoder-forward": "regimes",

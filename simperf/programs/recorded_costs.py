@@ -1,0 +1,128 @@
+"""Times of recorded kernels on another GPU: as recorded, times the ratio of what the cost model says of both."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from simperf.cost import Roofline
+from simperf.errors import InputError, Problem
+from simperf.hardware import Catalog
+from simperf.workload.op import MATRIX_FAMILIES, Op
+from simperf.workload.recorded.recorded_step import RecordedActivity
+from simperf.workload.registry import make_op
+
+__all__ = ["KernelRatios", "find_gpu"]
+
+#: what drivers call GPUs whose names do not say the part; NVIDIA's product names, as torch's profiler writes them
+_DRIVER_NAMES = {
+    "a100-pg509-200": "a100-sxm4-40gb",
+    "a100-sxm-80gb": "a100-sxm4-80gb",
+    "h100-80gb-hbm3": "h100-sxm5-80gb",
+    "h100-pcie": "h100-pcie-80gb",
+    "h200": "h200-sxm-141gb",
+    "b200": "b200-sxm-180gb",
+    "h800": "h800-sxm5-80gb",
+}
+#: size of a product, and of an attention, that stand for those of unknown shapes
+_SIDE, _QUERIES = 4096, 2048
+#: precisions that stand for one that a GPU does not have
+_OTHERWISE = {"tf32": "fp32", "bf16": "fp16", "fp8": "bf16", "fp16": "fp32"}
+
+
+def find_gpu(name: str, catalog: Any = None) -> Any:
+    """The GPU of the catalogue that a driver calls by a name; None if there is none.
+
+    Examples
+    --------
+    >>> find_gpu("Tesla V100-SXM2-32GB").name
+    'v100-sxm2-32gb'
+    """
+    catalog = catalog or Catalog.load()
+    plain = re.sub(r"[^a-z0-9]+", "-", re.sub(r"nvidia|tesla|geforce|amd|instinct", "", name.lower())).strip("-")
+    known = _DRIVER_NAMES.get(plain, plain)
+    return catalog.gpu(known) if known in catalog.names("gpu") else None
+
+
+class KernelRatios:
+    """How much longer kernels take on a GPU than on the one that they were recorded on.
+
+    A product of known shapes, by the times of that product; other products, convolutions and attention, by those of a
+    large one in their precision; what is bound by memory, by those of an elementwise kernel which moves the bytes that
+    the recorded GPU moves in the recorded time. Copies between host and device, and collectives, take as long.
+
+    Parameters
+    ----------
+    recorded, other : part
+        Both GPUs.
+    """
+
+    def __init__(self, recorded: Any, other: Any) -> None:
+        self._pair = Roofline(recorded), Roofline(other)
+        self._bandwidth = float(recorded.memory_bandwidth)
+        self._of_op = lru_cache(maxsize=4096)(self._ratio)
+
+    def time(self, one: RecordedActivity) -> float:
+        """Time of an activity on the other GPU [s]."""
+        kind = one.kind
+        if kind.kind in ("collective", "copy") or not one.duration:
+            return one.duration
+        if kind.kind == "memory":
+            nbytes = one.duration * self._bandwidth
+            return one.duration * self._ratio(Op("moved", nbytes_read=nbytes / 2, nbytes_written=nbytes / 2))
+        return one.duration * self._of_op(kind.op or _usual(kind.kind, kind.dtype))
+
+    def _ratio(self, op: Op) -> float:
+        before, after = (_cost(model, op) for model in self._pair)
+        return after / before
+
+
+def _cost(model: Roofline, op: Op) -> float:
+    """Time of an operation [s], in a precision that the GPU has."""
+    while op.family in MATRIX_FAMILIES and op.dtype not in model.device.peak and op.dtype in _OTHERWISE:
+        op = replace(op, dtype=_OTHERWISE[op.dtype])
+    return float(model.cost(op).time)
+
+
+@lru_cache(maxsize=64)
+def _usual(kind: str, dtype: str) -> Op:
+    """A large operation of a class."""
+    if kind == "attention":
+        return make_op(
+            {"op": "attention", "batch": 8, "heads": 32, "queries": _QUERIES, "head_dim": 128, "dtype": dtype}
+        )
+    if kind == "convolution":
+        sizes = {"batch": 64, "channels": 256, "filters": 256, "height": 28, "width": 28, "padding": 1}
+        return make_op({"op": "conv2d", **sizes, "dtype": dtype})
+    return make_op({"op": "matmul", "m": _SIDE, "n": _SIDE, "k": _SIDE, "dtype": dtype})
+
+
+def recorded_gpu(names: list[str], given: str, catalog: Any) -> Any:
+    """The GPU on which traces were recorded.
+
+    Parameters
+    ----------
+    names : list of str
+        What their drivers call it.
+    given : str
+        Its name in the catalogue; empty to look for what the traces say.
+    catalog : Catalog
+
+    Raises
+    ------
+    InputError
+        It is not known, or the traces are of several.
+    """
+    if given:
+        if given not in catalog.names("gpu"):
+            expected = "a name of `simperf catalog list gpu`"
+            raise InputError(Problem("no such GPU", key="recorded_on", value=given, expected=expected))
+        return catalog.gpu(given)
+    found = [find_gpu(name, catalog) for name in dict.fromkeys(names)]
+    if any(one is None for one in found) or len({one.name for one in found}) != 1:
+        message = "the GPU of the recording is not in the catalogue" if None in found else "recordings of several GPUs"
+        expected = "recorded_on: a name of `simperf catalog list gpu`"
+        raise InputError(Problem(message, key="recorded_on", value=", ".join(names)[:120], expected=expected))
+    return found[0]

@@ -1,0 +1,5 @@
+"""Recorded training steps: traces of torch's profiler as programs of a host and the streams of a GPU.
+
+`trace_file` reads what a trace says, `recorded_step` finds what waited for what, `kernel_class` what each kernel
+computes or moves.
+"""
