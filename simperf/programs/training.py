@@ -57,7 +57,12 @@ _MESSAGES = Section.of(
     StageMessages, overlap_messages="overlap", synchronous_messages="synchronous", scatter_messages="scattered"
 )
 _ROUTING = Section.of(
-    Routing, expert_load="load", expert_shares="shares", expert_capacity="capacity", pad_experts="padded"
+    Routing,
+    expert_load="load",
+    expert_shares="shares",
+    expert_draws="draws",
+    expert_capacity="capacity",
+    pad_experts="padded",
 )
 _EXCHANGE = Section.of(
     DataExchange,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from simperf.errors import InputError, Problem
 from simperf.units import Ratio
@@ -12,24 +12,30 @@ __all__ = ["Routing"]
 
 #: experts that all get as many rows
 _EVEN = "balanced"
+#: draws of loads at most: each has passes of its own
+MOST_DRAWS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Routing:
     """How the tokens of a group of ranks are spread over its experts.
 
-    Loads are those of `simperf.workload.expert_loads.expert_loads`, in every micro-batch.
+    Loads are those of `simperf.workload.expert_loads.expert_loads`. With several draws each layer has one of them in
+    each micro-batch, at random.
 
     Parameters
     ----------
     load : str
-        rows of the experts: balanced, power-law-EXPONENT or power-law-EXPONENT/DRAW, the same in all layers
+        rows of the experts: balanced, power-law-EXPONENT or power-law-EXPONENT/DRAW
     shares : tuple of float
-        rows of each expert in parts of their sum instead, in any unit; none for those of the load
+        rows of each expert in parts of their sum instead, in any unit; none for those of the load. Several times as
+        many numbers as there are experts are as many draws
     capacity : float
         rows that an expert takes from a rank at most, over those of an even load, others are dropped; 0: no limit
     padded : bool
         every expert takes that many rows, some of them empty
+    draws : int
+        different loads by the power law, of which each layer has one in each micro-batch; 1: the same in all
 
     Raises
     ------
@@ -41,6 +47,7 @@ class Routing:
     shares: tuple[float, ...] = ()
     capacity: Ratio = 0.0
     padded: bool = False
+    draws: int = 1
 
     def __post_init__(self) -> None:
         problems = []
@@ -56,5 +63,30 @@ class Routing:
         if self.shares and self.load != _EVEN:
             message = "the shares of the experts say it"
             problems.append(Problem(message, key="load", value=self.load, expected=f"{_EVEN}, or no shares"))
+        drawn = self.load.startswith("power-law-") and not self.shares
+        if not 1 <= self.draws <= MOST_DRAWS or (self.draws > 1 and not drawn):
+            message = "a number of draws is expected" if drawn else "has no effect: loads by a power law are drawn"
+            told, expected = str(self.draws), f"1 to {MOST_DRAWS}" if drawn else "1, or a load by a power law"
+            problems.append(Problem(message, key="draws", value=told, expected=expected))
         if problems:
             raise InputError(problems)
+
+    def loads(self, experts: int) -> tuple[Routing, ...]:
+        """Routing of each draw, for a layer with so many experts.
+
+        Examples
+        --------
+        >>> [one.load for one in Routing("power-law-1.2", draws=3).loads(8)]
+        ['power-law-1.2/0', 'power-law-1.2/1', 'power-law-1.2/2']
+        >>> [one.shares for one in Routing(shares=(1.0, 2.0, 2.0, 1.0)).loads(2)]
+        [(1.0, 2.0), (2.0, 1.0)]
+        """
+        if self.draws > 1:
+            law, _, first = self.load.partition("/")
+            own = int(first) if first.isdigit() else 0
+            return tuple(replace(self, load=f"{law}/{own + number}", draws=1) for number in range(self.draws))
+        count, rest = divmod(len(self.shares), max(1, experts))
+        if count < 2 or rest:
+            return (self,)
+        parts = (self.shares[number * experts : (number + 1) * experts] for number in range(count))
+        return tuple(replace(self, shares=part) for part in parts)

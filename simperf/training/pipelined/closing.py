@@ -105,7 +105,7 @@ def passes(process: StageProcess) -> Generator[tuple[tuple[Item, ...], str], Non
     """Items of all passes over layers of a process that has any, each with what it is within."""
     split, beside, done = process.work.plan.split, bool(process.work.plan.beside), set[int]()
     for chunk in process.work.chunks(process.stage):
-        for layer in process.work.layers(process.stage, chunk):
+        for layer in process.work.every_layer(process.stage, chunk):
             parts = (layer.input_gradients, layer.weight_gradients) if split else ()
             backward = parts if split and not beside else (*parts, layer.backward)
             for items, within in ((layer.forward, "forward"), *((each, "backward") for each in backward)):

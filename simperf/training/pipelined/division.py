@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from typing import Any
 
 from simperf.errors import InputError, Problem, UnknownNameError, nearest_divisors
 from simperf.layout import Layout
 from simperf.schedules import Schedule, make_schedule
 from simperf.training.offload import Offload
+from simperf.training.pipelined.load_draws import LoadDraws, Parts
 from simperf.training.pipelined.refusals import keys_of_files, refuse_idle_layers
 from simperf.training.pipelined.stage import Pacing
 from simperf.training.pipelined.weight_units import UnitBytes, weight_units
@@ -19,6 +21,7 @@ from simperf.training.strategies import ModelParallel
 from simperf.workload.mixed import TRAINING_PRECISIONS, training_precision
 from simperf.workload.precision import element_size
 from simperf.workload.product_recipe import RECIPES, product_recipe
+from simperf.workload.routing import Routing
 from simperf.workload.transformers.parallel import RankPasses, RankPrecision, Spread, rank_passes
 from simperf.workload.transformers.passes import LayerPasses
 from simperf.workload.tuning import Trained
@@ -39,6 +42,7 @@ def divide(
     *,
     architecture: str = "",
     offload: Offload | None = None,
+    seed: int = 0,
 ) -> StepWork:
     """What the stages of a job do in a step.
 
@@ -53,6 +57,8 @@ def divide(
         Of the GPUs, whose units decide what a recipe of narrow products casts.
     offload : Offload, optional
         What ranks hold in the memory of their hosts.
+    seed : int
+        By which each layer's experts have one of several loads in each micro-batch.
 
     Raises
     ------
@@ -68,24 +74,29 @@ def divide(
     _refuse_gathered_base(model, layout)
     numbers = rank_precision(model, layout, strategy, architecture)
     passes = cache(partial(_passes, model, layout, strategy))
-    made = passes(numbers)
+    loads = strategy.routing.loads(model.model.experts)
+    made = passes(numbers, routing=loads[0])
     shares = any(
         path[0][0] == plan.path[-1][0] for path, _ in plan.paths
     )  # whether one stage has the first and last part
     experts = made.sizes.experts
-    uneven = model.model.experts > 0 and experts.uneven
+    uneven = model.model.experts > 0 and experts.uneven and len(loads) == 1
 
-    def on(place: int) -> tuple[tuple[LayerPasses, ...], ...]:
+    def on(place: int, routing: Routing = loads[0]) -> Parts:
         """Layers of all parts on the rank of a place among those that the experts are spread over."""
+        spread: dict[str, Any] = {"place": place, "routing": routing, "gates": len(loads) > 1}
 
         def block(index: int, number: int) -> RankPasses:
             again = not strategy.recompute_layers or index < strategy.recompute_layers
             wide = number < model.kernels.wide_first or number >= model.model.layers - model.kernels.wide_last
-            return passes(replace(numbers, recipe=None) if wide else numbers, again=again, place=place)
+            return passes(replace(numbers, recipe=None) if wide else numbers, again=again, **spread)
 
-        return _parts(passes(numbers, place=place), block, counts, whole=made.tied and shares)
+        return _parts(passes(numbers, **spread), block, counts, whole=made.tied and shares)
 
-    work = StepWork(plan, on(0), made.message_nbytes, (), 0.0, made.received)
+    drawn = [passes(numbers, routing=load).sizes.experts for load in loads] if len(loads) > 1 else []
+    largest = max(range(len(loads)), key=lambda number: max(drawn[number].of_places)) if drawn else 0
+    parts = [on(one.fullest, load) for one, load in zip(drawn, loads, strict=bool(drawn))] or [on(0)]
+    work = StepWork(plan, parts[largest], made.message_nbytes, (), 0.0, made.received)
     if any(len(work.holders(stage)) != plan.copies for stage in range(work.stages)):
         message = (
             "stages are expected that have the same parts of all copies of the model: their gradients are added up"
@@ -101,6 +112,7 @@ def divide(
         others=tuple(on(place) for place in range(1, layout.ep)) if uneven else (),
         units=_units(work, made, strategy) if layout.sharding == "zero-3" else (),
         offload=offload or Offload(),
+        draws=LoadDraws(tuple(parts), plan.microbatches, seed) if drawn else LoadDraws(),
     )
 
 
@@ -306,8 +318,11 @@ def _passes(
     *,
     again: bool = True,
     place: int = 0,
+    routing: Routing | None = None,
+    gates: bool = False,
 ) -> RankPasses:
     """Passes of one rank; `again` says whether layers are computed again as the strategy has it."""
+    exchange, own = strategy.context_exchange, routing or strategy.routing
     return rank_passes(
         model.model,
         model.kernels,
@@ -317,7 +332,7 @@ def _passes(
         recompute=strategy.recompute if again else "none",
         precision=numbers,
         scattered=strategy.messages.scattered,
-        spread=Spread(layout.ep, layout.etp, strategy.routing, place, layout.cp, strategy.context_exchange),
+        spread=Spread(layout.ep, layout.etp, own, place, layout.cp, exchange, gates),
         trained=Trained(model.adapters, model.documents, _reduces_each(layout, strategy)),
     )
 

@@ -44,7 +44,7 @@ class ClassMember:
 
 
 def exchanged(group: ProcessGroup, payload: Payload, rows: tuple[int, ...]) -> PlacedPlan:
-    """How an exchange is carried out: by the transport of an all-to-all of its ranks.
+    """How an exchange is carried out: by the transport of an all-to-all of its ranks, as large as that of the fullest.
 
     Parameters
     ----------
@@ -54,8 +54,9 @@ def exchanged(group: ProcessGroup, payload: Payload, rows: tuple[int, ...]) -> P
     rows : tuple of int
         What each rank gets; equal amounts if there are none.
     """
-    whole = group.size if payload.name in RING_SENDS else 1
-    placed = ProcessGroup.placed(group, "all-to-all", whole * payload.nbytes)
+    whole = group.size if payload.name in RING_SENDS else 1.0
+    fullest = max(rows) * len(rows) / sum(rows) if any(rows) else 1.0
+    placed = ProcessGroup.placed(group, "all-to-all", fullest * whole * payload.nbytes)
     channels = exchange_channels(placed, payload.name, payload.nbytes, rows)
     return replace(placed, channels=channels, blocks=0 if payload.name == "copy" else placed.blocks)
 

@@ -59,7 +59,15 @@ def pipeline_of(m: Session, job: Job) -> Pipeline:
     return Pipeline(
         layout,
         nodes,
-        divide(model, layout, strategy, job.batch, architecture=_architecture(m, nodes, model), offload=job.offload),
+        divide(
+            model,
+            layout,
+            strategy,
+            job.batch,
+            architecture=_architecture(m, nodes, model),
+            offload=job.offload,
+            seed=m.simulation.seed,
+        ),
         pacing_of(layout, strategy),
         strategy.exchange.bucket,
         speeds,
@@ -157,6 +165,12 @@ def train_divided(m: Session, job: Job) -> Program:
     processes = pipeline.processes(m, exact=exact, steps=job.steps)
     if not exact and len(processes) < len(pipeline.nodes):
         m.notes.append(f"{len(processes)} of {len(pipeline.nodes)} ranks are played, one of each class of like ranks")
+    if draws := len(pipeline.work.draws.parts):
+        split = pipeline.work.plan.split
+        m.notes.append(
+            f"experts of each layer and micro-batch have one of {draws} loads: the rank with most rows stands for all"
+            + (", which is approximate where gradients of weights are passes of their own" if split else "")
+        )
     assert isinstance(job.strategy, ModelParallel)
     refuse_processes(processes, pipeline.layout, job.strategy, job.batch, most=m.simulation.most)
     change_links(m.simulation, job.disturbances.changes)

@@ -213,7 +213,7 @@ class StageProcess:
 
         With `whole`, those of weights are part of a backward pass, where others are split.
         """
-        layers = self.work.layers(self.stage, one.chunk)
+        layers = self.work.layers_of(self.stage, one)
         if one.kind == "F":
             for index, layer in enumerate(layers):
                 yield from self._before(one, index)

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from simperf.schedules import Pass, Schedule
 from simperf.training.offload import Offload
+from simperf.training.pipelined.load_draws import LoadDraws
 from simperf.workload.op import Op
 from simperf.workload.transformers.passes import Item, LayerPasses, Sync
 
@@ -179,6 +180,8 @@ class StepWork:
         stage.
     offload : Offload
         What ranks hold in the memory of their hosts.
+    draws : LoadDraws
+        Layers by the loads of their experts, where these change; `parts` have the largest.
     """
 
     plan: Schedule
@@ -191,6 +194,7 @@ class StepWork:
     others: tuple[tuple[tuple[LayerPasses, ...], ...], ...] = ()
     units: tuple[tuple[WeightUnit, ...], ...] = ()
     offload: Offload = field(default_factory=Offload)
+    draws: LoadDraws = field(default_factory=LoadDraws)
     _places: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -210,6 +214,17 @@ class StepWork:
     def layers(self, stage: int, chunk: int) -> tuple[LayerPasses, ...]:
         """Layers of a chunk of a stage."""
         return self.parts[self.part(stage, chunk)]
+
+    def layers_of(self, stage: int, one: Pass) -> tuple[LayerPasses, ...]:
+        """Layers of a chunk of a stage in a pass, with the loads that their experts have in its micro-batch."""
+        if not self.draws.parts:
+            return self.layers(stage, one.chunk)
+        return self.draws.layers(self.part(stage, one.chunk), one.microbatch)
+
+    def every_layer(self, stage: int, chunk: int) -> Iterator[LayerPasses]:
+        """Layers of a chunk of a stage, with each load of their experts."""
+        yield from self.layers(stage, chunk)
+        yield from self.draws.every(self.part(stage, chunk))
 
     def offloaded(self, stage: int, chunk: int) -> list[int]:
         """Indices of a chunk's layers whose activations go to the host's memory."""
@@ -258,7 +273,7 @@ class StepWork:
     def syncs(self, stage: int) -> Iterator[Sync]:
         """All collectives in the passes of a stage."""
         for chunk in self.chunks(stage):
-            for layer in self.layers(stage, chunk):
+            for layer in self.every_layer(stage, chunk):
                 for items in (layer.forward, layer.backward, layer.input_gradients, layer.weight_gradients):
                     yield from (item for item in items if isinstance(item, Sync))
         end = self.ends[stage]

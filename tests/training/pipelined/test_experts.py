@@ -9,6 +9,7 @@ from simperf.errors import InputError
 from simperf.training.strategies import DataExchange, ModelParallel
 from simperf.workload.routing import Routing
 from simperf.workload.transformers import Transformer
+from simperf.workload.transformers.parallel import ExpertSizes
 
 MIXTURE = Transformer(
     layers=2,
@@ -145,3 +146,43 @@ def test_ranks_whose_parts_a_switch_adds_up_are_one_class(slow):
     every = run(layout, set={**set, "program.exact": "yes"}, **options)
     assert time(few) == pytest.approx(time(every), rel=1e-9)
     assert any("1 of 8 ranks" in note for note in few.notes) == (not slow)
+
+
+@settings(max_examples=5)
+@given(
+    sizes=st.sampled_from([{"dp": 8, "ep": 4}, {"dp": 4, "ep": 4, "pp": 2}, {"dp": 4, "tp": 2, "ep": 4, "etp": 1}]),
+    shares=st.lists(st.integers(1, 9), min_size=8, max_size=8),
+    recompute=st.sampled_from(["none", "full"]),
+)
+def test_the_fullest_rank_stands_for_all(sizes, shares, recompute):
+    """The same load in every draw takes as long as ranks with rows of their own do, which are classes of their own."""
+    each = run(sizes, recompute=recompute, routing=Routing(shares=tuple(map(float, shares))))
+    fullest = run(sizes, recompute=recompute, routing=Routing(shares=tuple(map(float, 2 * shares))))
+    assert time(fullest) == pytest.approx(time(each), rel=1e-9)
+    assert fullest.metrics["memory"].value == each.metrics["memory"].value
+
+
+def test_draws_are_between_the_best_and_the_worst_of_them():
+    layout = {"dp": 8, "ep": 8}
+    alone = [time(run(layout, batch=64, routing=Routing(f"power-law-1.2/{number}"))) for number in range(4)]
+    drawn = run(layout, batch=64, routing=Routing("power-law-1.2", draws=4))
+    assert min(alone) < time(drawn) < max(alone)
+    again = run(layout, batch=64, routing=Routing("power-law-1.2", draws=4))
+    other = run(layout, batch=64, routing=Routing("power-law-1.2", draws=4), set={"run.seed": 7})
+    assert time(again) == time(drawn) != time(other)
+    assert any("4 loads" in note for note in drawn.notes)
+
+
+def test_rows_of_every_draw_are_conserved():
+    for load in Routing("power-law-1.5/2", draws=5).loads(8):
+        sizes = ExpertSizes(model=MIXTURE, tokens=256, ep=4, routing=load)
+        assert sum(sizes.loads) == 4 * 256 * 2
+        assert sum(sizes.of_places) / 4 == sizes.sent
+
+
+@pytest.mark.parametrize(
+    ("routing", "told"), [({"draws": 2}, "power law"), ({"load": "power-law-1.2", "draws": 0}, "1 to 1000")]
+)
+def test_draws_without_effect_are_refused(routing, told):
+    with pytest.raises(InputError, match=told):
+        Routing(**routing)

@@ -29,6 +29,8 @@ class ExpertSizes:
     routing : Routing
     place : int
         Of the rank among those that the experts are spread over.
+    gates : bool
+        Whether the rank stands for all: exchanges carry for each what they do for this one.
 
     Raises
     ------
@@ -54,6 +56,7 @@ class ExpertSizes:
     etp: int = 1
     routing: Routing = field(default_factory=Routing)
     place: int = 0
+    gates: bool = False
 
     def __post_init__(self) -> None:
         if problems := list(self._problems()):
@@ -121,8 +124,8 @@ class ExpertSizes:
 
     @property
     def uneven(self) -> bool:
-        """Whether ranks get unequal rows."""
-        return len(set(self.of_places)) > 1
+        """Whether ranks that exchange rows get unequal ones."""
+        return not self.gates and len(set(self.of_places)) > 1
 
     @property
     def rows(self) -> int:
@@ -146,11 +149,21 @@ class ExpertSizes:
         """Rows that this rank gets from the ranks that the experts are spread over, before those of `etp` ranks."""
         return self.rows / self.etp
 
-    def at(self, place: int) -> ExpertSizes:
+    @property
+    def exchanged(self) -> float:
+        """Rows that an exchange carries to or from a rank's experts: of the fullest rank where it stands for all."""
+        return self.received if self.gates else self.sent
+
+    @property
+    def fullest(self) -> int:
+        """The place whose experts get most rows."""
+        return self.of_places.index(max(self.of_places))
+
+    def at(self, place: int, *, gates: bool = False) -> ExpertSizes:
         """The same on the rank of another place."""
-        if place == self.place:
+        if place == self.place and gates == self.gates:
             return self
-        found = replace(self, place=place)
+        found = replace(self, place=place, gates=gates)
         found.__dict__["loads"] = self.loads
         return found
 

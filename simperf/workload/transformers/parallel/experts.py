@@ -358,7 +358,7 @@ class Mixture:
         experts, size = self.sizes.experts, SINGLE if "scores" in x else self.sizes.width * self.sizes.hidden
         sent, rows = size * experts.sent, size * experts.rows
         kind: CollectiveName = name if experts.uneven else "all-to-all"
-        over = (kind, "ep", sent, sent if back else size * experts.received)
+        over = (kind, "ep", size * experts.exchanged, sent if back else size * experts.received)
         steps: list[tuple[CollectiveName, str, float, float]] = [over] if experts.ep > 1 else []  # with what they make
         if experts.etp > 1 and back:
             steps.insert(0, ("reduce-scatter", "etp", rows, rows / experts.etp))

@@ -241,7 +241,7 @@ class Spread:
 
     Parameters
     ----------
-    ep, etp, routing, place, cp, context_exchange
+    ep, etp, routing, place, cp, context_exchange, gates
         As of `RankSizes`.
     """
 
@@ -251,6 +251,7 @@ class Spread:
     place: int = 0
     cp: int = 1
     context_exchange: ContextExchange = "ring"
+    gates: bool = False
 
 
 def rank_passes(
@@ -351,6 +352,7 @@ def rank_passes(
         etp=over.etp,
         routing=over.routing,
         place=over.place,
+        gates=over.gates,
         trained=trained or Trained(),
         recipe=numbers.recipe,
     )

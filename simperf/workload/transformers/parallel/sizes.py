@@ -61,6 +61,8 @@ class RankSizes:
         Of tokens to experts.
     place : int
         Of the rank among those that the experts are spread over.
+    gates : bool
+        Whether it stands for all of these, as the one whose experts get most rows.
     trained : Trained
         What of the model is trained, on what, and where its gradients are.
     recipe : ProductRecipe, optional
@@ -90,6 +92,7 @@ class RankSizes:
     etp: int = 0
     routing: Routing = field(default_factory=Routing)
     place: int = 0
+    gates: bool = False
     trained: Trained = field(default_factory=Trained)
     recipe: ProductRecipe | None = None
 
@@ -266,7 +269,9 @@ class RankSizes:
     @property
     def experts(self) -> ExpertSizes:
         """The experts of a layer on this rank."""
-        return expert_sizes(self.model, self.local_tokens, self.ep, self.etp or self.tp, self.routing).at(self.place)
+        return expert_sizes(self.model, self.local_tokens, self.ep, self.etp or self.tp, self.routing).at(
+            self.place, gates=self.gates
+        )
 
     @property
     def vocabulary(self) -> int:
