@@ -15,7 +15,6 @@ from simperf.analysis.limits import busiest, utilisation
 from simperf.analysis.regime import regime
 from simperf.answer import TIME
 from simperf.report.phrases import against, answer_note, answer_words, limit_words
-from simperf.report.stages import stages_of
 from simperf.report.terminal import bar, columns, to_text, unicode_output
 from simperf.results import Result
 from simperf.units import format_quantity
@@ -134,7 +133,11 @@ def result_view(result: Result, checks: Sequence[Check] = ()) -> RenderableType:
         parts += _titled("Expected", _checks(checks))
     if result.metrics:
         grid = _grid()
-        stages = stages_of(result.metrics)
+        stages = None
+        if any(name.startswith("stage ") for name in result.metrics):
+            from simperf.report.stages import stages_of
+
+            stages = stages_of(result.metrics)
         for name, metric in result.metrics.items():
             if stages is None or name not in stages.names:
                 grid.add_row(name, Text(str(metric), justify="right"), metric.origin)
