@@ -43,6 +43,11 @@ def test_a_norm_of_several_kernels_behind_the_embedding_is_played(said, layout):
         ({"wide_last_blocks": 2}, ("program.wide_last_blocks: has no effect",)),
         ({"model": {**MODEL, "dense_layers": 1}}, ("model.dense_layers: ", "expected: ")),
         ({"model": {**MODEL, "norm_bias": False}}, ("model.norm_bias: ", "expected: ")),
+        ({"schedule": "dualpipe"}, ("layout.pp: an even number of stages",)),
+        (
+            {"schedule": "interleaved", "chunks": 2, "layout": {"pp": 2, "dp": 2}, "batch": 6},
+            ("program.batch: interleaved stages take a multiple of the 2 stages, and the batch has 3", "4 or 8"),
+        ),
         ({"layout": {"ep": 3}, "model": EXPERTS}, ("layout.ep: ",)),
         ({"layout": {"dp": 2, "order": "pp-ep-tp-cp-dp"}, "strategy": "ddp"}, ("layout.order: ", "expected: ")),
     ],

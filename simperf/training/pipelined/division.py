@@ -12,7 +12,7 @@ from simperf.layout import Layout
 from simperf.schedules import Schedule, make_schedule
 from simperf.training.offload import Offload
 from simperf.training.pipelined.load_draws import LoadDraws, Parts
-from simperf.training.pipelined.refusals import keys_of_files, refuse_idle_layers
+from simperf.training.pipelined.refusals import batches_of_schedule, keys_of_files, refuse_idle_layers
 from simperf.training.pipelined.stage import Pacing
 from simperf.training.pipelined.weight_units import UnitBytes, weight_units
 from simperf.training.pipelined.work import StepEnd, StepWork, WeightUnit
@@ -226,7 +226,8 @@ def _plan(layout: Layout, strategy: ModelParallel, batch: int) -> Schedule:
             Problem(message, key="chunks", value=str(strategy.chunks), expected='schedule = "interleaved"')
         )
     try:
-        plan = make_schedule(strategy.schedule, stages=layout.pp, microbatches=batch // each, **chunks)
+        with batches_of_schedule(each):
+            plan = make_schedule(strategy.schedule, stages=layout.pp, microbatches=batch // each, **chunks)
     except UnknownNameError as error:
         raise InputError(Problem(str(error), key="schedule", value=strategy.schedule)) from None
     if plan.copies > 1 and layout.sharding == "zero-3":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
@@ -10,7 +11,7 @@ from simperf.errors import InputError, Problem
 from simperf.layout import Layout
 from simperf.training.strategies import ModelParallel, StageMessages
 
-__all__ = ["keys_of_files", "refuse_idle_layers", "refuse_idle_messages"]
+__all__ = ["batches_of_schedule", "keys_of_files", "refuse_idle_layers", "refuse_idle_messages"]
 
 #: what passes of a rank are made of -> its key in a file
 _KEYS: Mapping[str, str] = {
@@ -31,6 +32,32 @@ def keys_of_files() -> Iterator[None]:
         yield
     except InputError as error:
         raise InputError([replace(one, key=_KEYS.get(one.key, one.key)) for one in error.problems]) from None
+
+
+@contextmanager
+def batches_of_schedule(each: int) -> Iterator[None]:
+    """Problems of a schedule's stages and micro-batches are told by the layout and the batch.
+
+    Parameters
+    ----------
+    each : int
+        Samples of one micro-batch on all data-parallel ranks.
+    """
+    try:
+        yield
+    except InputError as error:
+        raise InputError([_of_batch(one, each) for one in error.problems]) from None
+
+
+def _of_batch(problem: Problem, each: int) -> Problem:
+    if problem.key == "stages":
+        return replace(problem, key="layout.pp")
+    if problem.key != "microbatches":
+        return problem
+    message = f"{problem.message}, and the batch has {problem.value}" if problem.value else problem.message
+    expected = re.sub(r"\d+", lambda count: str(each * int(count[0])), problem.expected)
+    value = str(each * int(problem.value)) if problem.value else ""
+    return replace(problem, key="batch", message=message, value=value, expected=expected)
 
 
 def refuse_idle_messages(layout: Layout, strategy: ModelParallel) -> None:
