@@ -168,7 +168,7 @@ def _case(family: str, case: Mapping[str, Any]) -> LargeCase | LeftOut:
 
 
 def _attempt(reasons: list[str], made: Any, *given: Any) -> Any:
-    """What a reader gives, or None with its reasons."""
+    """The case that a reader gives, or None with its reasons."""
     try:
         return made(*given)
     except InputError as error:

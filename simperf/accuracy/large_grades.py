@@ -46,7 +46,7 @@ class LargeGrade:
 
     @property
     def row(self) -> str:
-        """What it is called in its family's table."""
+        """Its name in its family's table."""
         return self.case.name + (f", stage {self.stage}" if self.stage >= 0 else "")
 
     def error(self, of: str = "predicted") -> float:
@@ -216,7 +216,7 @@ def _median(errors: Iterable[float]) -> float:
 
 
 def reasons_counted(left: Iterable[LeftOut]) -> Mapping[tuple[str, str], int]:
-    """How many cases of a family are left out for a reason."""
+    """Numbers of cases of a family that are left out for a reason."""
     found: dict[tuple[str, str], int] = {}
     for one in left:
         for reason in one.reasons:

@@ -21,7 +21,7 @@ _MEMORY = re.compile(r"\d+gb")
 
 @dataclass(frozen=True, slots=True)
 class LargeMachine:
-    """Where a case ran.
+    """The hardware that a case ran on.
 
     Parameters
     ----------

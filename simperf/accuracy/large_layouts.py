@@ -1,4 +1,4 @@
-"""How published cases divide a model and its batch, and with what they train it."""
+"""Layouts of published cases, and the strategies with which they train."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def _choice(how: Mapping[str, Any], key: str) -> bool | None:
 
 
 def _context_exchange(how: Mapping[str, Any], layout: Layout, assumed: list[str]) -> str:
-    """How ranks that share sequences exchange keys and values."""
+    """The exchange of keys and values among ranks that share sequences."""
     if layout.cp == 1:
         return "ring"
     printed = str(how.get("cp_comm") or "")

@@ -1,4 +1,4 @@
-"""What published cases do not print, as their sources say it elsewhere."""
+"""Values that published cases do not print, as their sources say them elsewhere."""
 
 from __future__ import annotations
 

@@ -447,7 +447,7 @@ class ProcessGroup:
     # Plans --------------------------------------------------------------------------
 
     def placed(self, name: str, nbytes: float) -> PlacedPlan:
-        """How a collective of a size [B] is carried out."""
+        """The execution of a collective of a size [B]."""
         algorithm, options = self._asked(name)
         tuned = self.settings is not None
         sized = {"chunks", "degree", "segments"} & set(options_of(name, algorithm)) if not tuned else set()

@@ -138,7 +138,7 @@ class Layout:
         return Mesh(tuple(names), tuple(getattr(self, name) for name in names))
 
     def _of_copies(self) -> list[Problem]:
-        """What is wrong with the number of copies."""
+        """Problems of the number of copies."""
         copies, key = self.dp_replicate, "dp_replicate"
         if self.dp % copies:
             expected = " or ".join(map(str, nearest_divisors(self.dp, copies)))
@@ -192,7 +192,7 @@ class Layout:
         return self.mesh.groups(dimension)
 
     def _of_experts(self) -> list[Problem]:
-        """Why the experts cannot be spread over the ranks of a stage."""
+        """Problems of experts that cannot be spread over the ranks of a stage."""
         shared, what = self.dp * self.cp * self.tp, "dp x cp x tp"
         if shared % self.expert_tp:
             message = f"an expert's matrices are shared inside groups of {what} = {shared} ranks"

@@ -69,7 +69,7 @@ def rank_classes(looks: Sequence[Hashable], partitions: Iterable[Sequence[Sequen
 
 
 def _around(colours: Sequence[int], groups: Sequence[Sequence[int]]) -> list[int]:
-    """What each rank's group consists of, as a number; -1 for a rank without a group."""
+    """A number for what each rank's group consists of; -1 for a rank without a group."""
     found = [-1] * len(colours)
     inside = [frozenset(Counter(colours[rank] for rank in group).items()) for group in groups]
     for group, mark in zip(groups, _numbered(inside), strict=True):

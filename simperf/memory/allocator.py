@@ -1,4 +1,4 @@
-"""What a tensor takes of a device's memory under PyTorch's caching allocator.
+"""Bytes that a tensor takes of a device's memory under PyTorch's caching allocator.
 
 A request is rounded up to a multiple of 512 B. Segments of memory are taken from the device for it: of 2 MiB for a
 request of at most 1 MiB, of 20 MiB for one below 10 MiB, else rounded up to a multiple of 2 MiB. What is left of a

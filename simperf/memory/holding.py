@@ -1,4 +1,4 @@
-"""Whether what a replica holds fits on its device, and how many samples would."""
+"""Refusal of a replica that does not fit on its device, and the number of samples that would."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Holding", "hold"]
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What a replica holds on its device for the whole run.
+    """Memory that a replica holds on its device for the whole run.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Holding:
     nodes: Sequence[str] = ()
 
     def shortage(self) -> tuple[str, int | None]:
-        """Why it does not fit, and how many samples would if that is known; empty if it fits."""
+        """A message that it does not fit, and how many samples would if that is known; empty if it fits."""
         total, pool = math.fsum(self.memory.values()), self.pool
         if pool.held + total <= pool.capacity:
             return "", None

@@ -53,7 +53,7 @@ class ParameterBytes:
 def state_memory(
     parameters: float, each: ParameterBytes, *, sharding: str = "none", over: int = 1
 ) -> dict[TensorKind, float]:
-    """What a rank keeps of its weights for the whole run, by kind [B].
+    """Memory that a rank keeps for its weights for the whole run, by kind [B].
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ class LayerMemory(NamedTuple):
 
     @property
     def stays(self) -> float:
-        """What stays between the two passes of a split backward pass [B]."""
+        """Bytes that stay between the two passes of a split backward pass [B]."""
         return self.kept if self.left is None else self.left
 
 
@@ -80,12 +80,12 @@ class ChunkMemory:
 
     @property
     def kept(self) -> float:
-        """What a micro-batch keeps of the whole chunk [B]."""
+        """Bytes that a micro-batch keeps of the whole chunk [B]."""
         return sum(one.kept for one in self.layers)
 
     @property
     def stays(self) -> float:
-        """What a micro-batch has on it between the two passes of a split backward pass [B]."""
+        """Bytes that a micro-batch has on it between the two passes of a split backward pass [B]."""
         return sum(one.stays for one in self.layers)
 
     @property
@@ -148,7 +148,7 @@ class StageMemory:
 
     @property
     def reserved(self) -> float:
-        """What PyTorch's allocator has taken from the device: it has a pool for each stream, which never shrinks [B].
+        """Bytes that PyTorch's allocator has taken from the device: a pool for each stream, which never shrinks [B].
 
         Not modelled: fragments of a pool.
         """
@@ -158,13 +158,13 @@ class StageMemory:
 
     @property
     def kinds(self) -> tuple[TensorKind, ...]:
-        """What is held at any moment, in the order of `simperf.memory.KINDS`."""
+        """Kinds that are held at any moment, in the order of `simperf.memory.KINDS`."""
         found = {kind for one in self.moments for kind in one.held}
         return tuple(kind for kind in KINDS if kind in found)
 
 
 class _Top(NamedTuple):
-    """Where a pass over a chunk needs most: the layer, and what it holds.
+    """The peak of a pass over a chunk: the layer, and what it holds.
 
     Of what is kept, of what is temporary, of gradients that other layers have made in this pass, and beside [B].
     """
@@ -189,7 +189,7 @@ def stage_memory(
     update: float = 0.0,
     apart: tuple[TensorKind, ...] = (),
 ) -> StageMemory:
-    """What a stage holds while each of its passes runs.
+    """Memory of a stage while each of its passes runs.
 
     A gradient that was sent to the stage before stays until the next backward pass is over, as in Megatron-LM, whose
     loop keeps a reference to it (megatron/core/pipeline_parallel/schedules.py).
@@ -276,7 +276,7 @@ def _held(resident: BytesByKind, moving: Beside) -> BytesByKind:
 
 
 def _tops(chunk: ChunkMemory, *, fresh: bool) -> dict[str, _Top]:
-    """Where each kind of pass over a chunk needs most; `fresh`: no backward pass has made gradients yet."""
+    """The peak of each kind of pass over a chunk; `fresh`: no backward pass has made gradients yet."""
     below, place = 0.0, 0
     forward, whole, inputs, weights = list[_Top](), list[_Top](), list[_Top](), list[_Top]()
     left, rest = 0.0, chunk.stays  # for the gradients of weights: of layers up to this one, and of those behind it

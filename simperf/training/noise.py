@@ -19,7 +19,7 @@ WIDEST = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What varies within a step of a divided job, for each rank by itself.
+    """Variations within a step of a divided job, for each rank by itself.
 
     Parameters
     ----------

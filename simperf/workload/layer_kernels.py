@@ -139,7 +139,7 @@ class LayerKernels:
         return kind == "layer" if self.norm == "auto" else self.norm == "fused"
 
     def without_effect(self) -> Iterator[Problem]:
-        """What is chosen that has no effect on a model that runs whole on each GPU."""
+        """Choices without effect on a model that runs whole on each GPU."""
         for one in fields(self):
             if one.name not in _EVERYWHERE and (value := getattr(self, one.name)) != one.default:
                 message = "has no effect on a model that runs whole on each GPU"

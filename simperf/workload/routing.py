@@ -18,7 +18,7 @@ MOST_DRAWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """How the tokens of a group of ranks are spread over its experts.
+    """The spread of the tokens of a group of ranks over its experts.
 
     Loads are those of `simperf.workload.expert_loads.expert_loads`. With several draws each layer has one of them in
     each micro-batch, at random.

@@ -135,7 +135,7 @@ class Documents:
         return bool(self.tokens or self.lengths)
 
     def problems(self, sequence: int) -> list[Problem]:
-        """Why they do not make a sequence of so many tokens."""
+        """The reason for which they do not make a sequence of so many tokens."""
         if self.tokens and sequence % self.tokens:
             message = f"documents of this length do not fill a sequence of {sequence} tokens"
             near = [one for one in range(self.tokens, sequence + 1) if sequence % one == 0][:1]
@@ -154,7 +154,7 @@ class Documents:
         return sum(one**2 for one in self.lengths) / sequence**2 if self.lengths else 1.0
 
     def even(self, sequence: int) -> tuple[int, int]:
-        """How many documents of one length have as many pairs of tokens, and that length.
+        """The number of documents of one length that have as many pairs of tokens, and that length.
 
         Parameters
         ----------
@@ -173,7 +173,7 @@ class Documents:
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """What of a model is trained, on what, and where its gradients are.
+    """The part of a model that is trained, on what, and where its gradients are.
 
     Parameters
     ----------

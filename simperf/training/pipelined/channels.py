@@ -36,7 +36,7 @@ Plans: TypeAlias = Mapping[Payload, PlacedPlan]
 
 
 class Placed(NamedTuple):
-    """Where a communicator is.
+    """The place of a communicator.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class _Slot(NamedTuple):
 
 
 class _Seats(NamedTuple):
-    """Where the ranks of a communicator are.
+    """The places of the ranks of a communicator.
 
     Attributes
     ----------
@@ -204,7 +204,7 @@ class Placer:
             self._places.append(None if slot_of is None else (slot_of, local))
 
     def place(self, one: Communicator) -> Placed:
-        """Where a communicator is, and what it draws on.
+        """The place of a communicator, and the links that it draws on.
 
         Raises
         ------
@@ -230,7 +230,7 @@ class Placer:
         return Placed(pattern, pattern.servers, ())
 
     def _seats(self, one: Communicator) -> _Seats | None:
-        """Where its ranks are; None where others that are placed alike may draw on other links."""
+        """The places of its ranks; None where others that are placed alike may draw on other links."""
         order: dict[int, int] = {}
         slots: list[_Slot] = []
         looks: list[tuple[int, str]] = []
@@ -254,7 +254,7 @@ class Placer:
         return _Seats(look, tuple(order), switches)
 
     def _way(self, switches: tuple[str, ...], flow: str) -> Hashable:
-        """How switches are joined, whatever their names are."""
+        """The connection of switches, whatever their names are."""
         key = (*switches, flow)
         if key not in self._ways:
             fabric, number = self.m.machine.fabric, {name: index for index, name in enumerate(switches)}
@@ -271,7 +271,7 @@ class Placer:
 
     @staticmethod
     def _plans(one: Communicator, group: ProcessGroup, known: dict[Payload, PlacedPlan]) -> Plans:
-        """How all that a communicator does is carried out by a group that is placed alike."""
+        """The execution of all that a communicator does by a group that is placed alike."""
         for payload in one.payloads:
             if payload in known:
                 continue
@@ -290,7 +290,7 @@ class Placer:
 
 
 def _wiring(slot: ServerSlot) -> tuple[Hashable, tuple[str, ...]]:
-    """How a server hangs on the fabric, and on which switches."""
+    """The connection of a server with the fabric, and the switches that it goes to."""
     look = tuple(
         (one.local, one.bandwidth, one.up, one.down, one.part, one.count, one.flow_limit, one.technology)
         for one in slot.ports

@@ -70,7 +70,7 @@ class Classes:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Draws:
-    """What communicators draw on: an entry for each link of each set of channels, in the order of the communicators.
+    """Links that communicators draw on: an entry for each link of each set of channels, in the communicators' order.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def _refined(
 
 
 def _draws(communicators: Sequence[Communicator], placed: Sequence[Placed], *, together: bool = False) -> _Draws:
-    """What all communicators draw on; links of those of the norm are others, though they may have the same names.
+    """Links that all communicators draw on; those of the norm are others, though they may have the same names.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ def _alike(flows: Sequence[ChannelFlow]) -> tuple[int, ...]:
 
 
 def _ascending(counts: tuple[int, ...], alike: tuple[int, ...]) -> tuple[int, ...]:
-    """How often flows draw on a link, those of like ones in ascending order."""
+    """Numbers of times that flows draw on a link, those of like ones in ascending order."""
     waiting = {one: iter(sorted(c for c, own in zip(counts, alike, strict=True) if own == one)) for one in set(alike)}
     return tuple(next(waiting[one]) for one in alike)
 
@@ -295,7 +295,7 @@ def _rounded(flow: ChannelFlow) -> tuple[float, ...]:
 
 
 def _marked(names: IntArray, links: LinkNumbers, marks: Mapping[str, Hashable]) -> Words:
-    """What tells links apart beside their capacities, by the numbers of their names."""
+    """Marks that tell links apart beside their capacities, by the numbers of their names."""
     found = np.zeros(len(names), dtype=np.uint64)
     if marks:
         number = dict(zip(marks, _numbered(marks.values()), strict=True))
@@ -383,7 +383,7 @@ def _in_order(words: Words) -> IntArray:
 
 
 def _firsts(numbers: Sequence[int]) -> list[int]:
-    """Where each number stands first."""
+    """Index at which each number stands first."""
     first: dict[int, int] = {}
     for index, number in enumerate(numbers):
         first.setdefault(number, index)

@@ -113,7 +113,7 @@ class ClosedLayer:
         return self.ahead.items <= SHARE * depth
 
     def with_lead(self, lead: float) -> ClosedPass:
-        """What it does where the process has a lead [s]."""
+        """Its outcome where the process has a lead [s]."""
         if lead >= self.ahead.host:
             return self.ahead
         if lead <= 0.0:
@@ -211,7 +211,7 @@ class ClosedBlock:
         alarm.callbacks.append(finish)
 
     def _end_ahead(self, stream: Stream, since: float) -> float:
-        """When the last layer ends if no kernel waits for its launch."""
+        """Time at which the last layer ends if no kernel waits for its launch."""
         sequel = self.sequel
         self.spent.add(sequel.spent)
         stream.device.share.work += sequel.work
@@ -222,7 +222,7 @@ class ClosedBlock:
         return since
 
     def _end(self, stream: Stream, since: float) -> float:
-        """When the last layer ends, with the lead that each of them has."""
+        """Time at which the last layer ends, with the lead that each of them has."""
         launched, share, recorder = self.began, stream.device.share, stream.device.recorder
         for layer in self.sequel.layers:
             done = layer.with_lead(since - launched)

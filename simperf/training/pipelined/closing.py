@@ -128,7 +128,7 @@ def _payloads(process: StageProcess, items: Sequence[Item]) -> dict[Dimension, C
 
 
 def _look(process: StageProcess, items: Sequence[Item]) -> Hashable:
-    """What the outcome of a pass depends on beside its items: the device, and the channels of its collectives."""
+    """A key of what the outcome of a pass depends on beside its items: device, and channels of its collectives."""
     found = list[Hashable]()
     for dimension, payloads in _payloads(process, items).items():
         for payload in payloads:

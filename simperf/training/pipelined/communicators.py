@@ -46,7 +46,7 @@ NORM = 4.0
 
 
 class Payload(NamedTuple):
-    """What is done in a communicator: a collective, or `MESSAGE`, of a payload [B]."""
+    """An operation of a communicator: a collective, or `MESSAGE`, of a payload [B]."""
 
     name: str
     nbytes: float
@@ -160,12 +160,12 @@ def communicators(
 
 
 def _copy(stage: int, holders: Sequence[tuple[int, ...]]) -> int:
-    """Which of the stages that have the same parts a stage is."""
+    """Index of a stage among those that have the same parts."""
     return holders[stage].index(stage)
 
 
 def _of_buckets(buckets: Iterable[LayerBucket], end: StepEnd, sharded: bool) -> dict[str, list[Payload]]:
-    """What is done with the buckets of a stage, by the dimension along which they travel."""
+    """Collectives of the buckets of a stage, by the dimension along which they travel."""
     found: dict[str, list[Payload]] = {"dp": [], "edp": []}
     for bucket in buckets:
         own = found[bucket.dimension]

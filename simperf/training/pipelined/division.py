@@ -44,7 +44,7 @@ def divide(
     offload: Offload | None = None,
     seed: int = 0,
 ) -> StepWork:
-    """What the stages of a job do in a step.
+    """The work of the stages of a job in a step.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def _refuse_offload(offload: Offload, plan: Schedule, counts: Sequence[int], lay
 
 
 def pacing_of(layout: Layout, strategy: ModelParallel) -> Pacing:
-    """What ranks of a job overlap, and what their processes wait for."""
+    """Overlaps of the ranks of a job, and waits of their processes."""
     return Pacing(
         gradients=strategy.exchange.bucket > 0.0 or layout.sharding == "zero-3",
         weights=strategy.exchange.overlap_weights,
@@ -339,7 +339,7 @@ def _passes(
 
 
 def _end(work: StepWork, stage: int, made: RankPasses, strategy: ModelParallel, layout: Layout) -> StepEnd:
-    """What a rank of a stage does around its passes."""
+    """The work of a rank of a stage around its passes."""
     layers = [layer for chunk in work.chunks(stage) for layer in work.layers(stage, chunk)]
     weights, experts = sum(layer.parameters for layer in layers), sum(layer.of_experts for layer in layers)
     sharded = layout.sharding != "none"

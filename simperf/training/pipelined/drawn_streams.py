@@ -149,7 +149,7 @@ class DrawnStream(Stream):
         return not self.pending and not self.computes and self._followed is self.device.stream().settled()
 
     def settled(self) -> Floats:
-        """When all that it was given ends."""
+        """Time at which all that it was given ends."""
         if self._time:
             self.end = self.end + self.device.noise.kernels(self._time, self._square)
             self._time = self._square = 0.0
@@ -220,7 +220,7 @@ class DrawnStream(Stream):
 
 
 def _known(event: Any) -> Floats | None:
-    """When an event or a communication is over; None if that is not known yet."""
+    """Time at which an event or a communication is over; None if that is not known yet."""
     found = event.path if isinstance(event, Marker) else event.end
     return None if isinstance(found, float) else found
 
@@ -282,7 +282,7 @@ class DrawnDevice(Device):
         return self._streams[which]
 
     def told(self, work: DrawnWork) -> Callable[[Floats], None]:
-        """What is called with the times at which a communication ends."""
+        """A function that is called with the times at which a communication ends."""
 
         def end(times: Floats) -> None:
             work.end = times

@@ -102,7 +102,7 @@ def step_times(processes: Sequence[StageProcess]) -> Floats:
 def _places(
     pipeline: Pipeline, processes: Sequence[StageProcess], owner: Any, column: Any
 ) -> list[dict[Any, tuple[Meeting, Party]]]:
-    """Where the ranks of each process meet others, by what it finds its groups by."""
+    """Places at which the ranks of each process meet others, by what it finds its groups by."""
     kinds: dict[Any, list[Sequence[int]]] = {}
     ways: dict[tuple[int, int], list[Boundary]] = {}
     for edge, here, there in pipeline.work.edges():

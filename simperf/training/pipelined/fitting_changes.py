@@ -1,4 +1,4 @@
-"""Whether a divided model fits into its GPUs' memory, and the changes of the job with which it would."""
+"""Refusal of a divided model that does not fit into its GPUs' memory, with changes of the job with which it would."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def offloaded_layers(layers: Sequence[LayerMemory], away: Sequence[int]) -> list
 
 
 def without_states(resident: Mapping[TensorKind, float], weights: float, offload: Offload) -> dict[TensorKind, float]:
-    """What stays on a GPU of what it would hold for the whole step, by kind [B].
+    """Memory that stays on a GPU of what it would hold for the whole step, by kind [B].
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def without_states(resident: Mapping[TensorKind, float], weights: float, offload
 
 
 def held_on_host(work: StepWork, stage: int) -> float:
-    """What a rank of a stage holds in its host's memory [B].
+    """Bytes that a rank of a stage holds in its host's memory [B].
 
     Activations are those of as many micro-batches as the stage has in flight at most, of its chunk that sends most;
     for an update on the host its gradients are there, too.

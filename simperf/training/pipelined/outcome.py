@@ -1,4 +1,4 @@
-"""What a run of a divided model says about itself: throughput, use of the arithmetic, and each stage's time by kind."""
+"""Metrics of a run of a divided model: throughput, use of the arithmetic, and each stage's time by kind."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _again(model: Dimensions, pipeline: Pipeline, strategy: Strategy) -> float:
 
 
 def _convention(process: StageProcess, model: Dimensions, peak: float) -> str:
-    """What model FLOPs count, and of which peak their share is told."""
+    """The convention of model FLOPs, and the peak of which their share is told."""
     told, matrix = format_quantity(peak, "FLOP/s"), training_precision(model.precision).matrix
     name = getattr(process.device.part, "name", process.device.name)
     frozen, inside = ", 4 of a frozen one" if model.adapters else "", " of documents" if model.documents else ""
@@ -129,7 +129,7 @@ def _tell_slowest(m: Session, processes: Sequence[StageProcess], time: float, fi
 
 
 def _in_step(totals: Sequence[float], first: int) -> float:
-    """What of running totals at the end of each step is of one step, the first ones left out."""
+    """Mean of one step, of running totals at the end of each step, the first ones left out."""
     return (totals[-1] - (totals[first - 1] if first else 0.0)) / (len(totals) - first)
 
 

@@ -82,7 +82,7 @@ class Pipeline:
         return self.layout.mesh.coordinates(rank)["pp"]
 
     def apart(self, m: Session) -> str:
-        """Why every rank has to be played; empty if one of each class will do."""
+        """The reason for which every rank has to be played; empty if one of each class will do."""
         if default_algorithm(m.simulation.machine, self.nodes) != "nccl":
             return "these devices do not communicate by NCCL"
         if m.simulation.own_times:

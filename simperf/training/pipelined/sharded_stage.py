@@ -62,7 +62,7 @@ class ShardedStage(StageProcess):
                     yield from self._ask(ahead, self._spread[-1])
 
     def _since(self, one: Pass, index: int) -> Marker | None:
-        """What the gather of a layer's unit waits for that nobody has asked for before; None: for the layers before."""
+        """The event that the first gather of a layer's unit waits for; None: for the layers before."""
         if not self.pacing.prefetch or not index or not self._spread:
             return None
         return self._spread[0 if one.kind == "F" else -1]

@@ -65,7 +65,7 @@ def counted(key: Key) -> Dimension:
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """What a rank overlaps, and what its process waits for.
+    """Overlaps of a rank, and waits of its process.
 
     Parameters
     ----------
@@ -330,7 +330,7 @@ class StageProcess:
                 yield message
 
     def _message(self, way: Literal["receives", "sends"], one: Pass) -> Verb | None:
-        """What is received before a pass, or sent after it; the same for each micro-batch."""
+        """The message that is received before a pass, or sent after it; the same for each micro-batch."""
         key = (way, one.kind, one.chunk)
         if key not in self._messages:
             edge: Boundary | None = getattr(self.work.place(self.stage, one), way)

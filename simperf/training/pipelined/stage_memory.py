@@ -121,7 +121,7 @@ def _layer(one: LayerPasses) -> LayerMemory:
 def _resident(
     layers: Sequence[LayerPasses], work: StepWork, stage: int, layout: Layout, pacing: Pacing
 ) -> dict[TensorKind, float]:
-    """What a rank of a stage holds for the whole step, by kind [B]."""
+    """Memory that a rank of a stage holds for the whole step, by kind [B]."""
     end = work.ends[stage]
     states = min(end.state, _ADAM * _SINGLE)
     each = ParameterBytes(end.weight, end.gradient, end.state - states, states)

@@ -46,7 +46,7 @@ class Reading:
 
 @dataclass(eq=False, slots=True)
 class StageTime:
-    """What a rank's time went to so far.
+    """The time of a rank so far, by what it went to.
 
     Parameters
     ----------

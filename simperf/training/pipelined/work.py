@@ -41,7 +41,7 @@ class Boundary(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a pass is in the model.
+    """The place of a pass in the model.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class WeightUnit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StepEnd:
-    """What a rank does before the passes of a step, and after them.
+    """The work of a rank before the passes of a step, and after them.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ class StepWork:
         return replace(self, parts=self.others[place - 1]) if place and self.others else self
 
     def place(self, stage: int, one: Pass) -> Place:
-        """Where a pass of a stage is in the model."""
+        """The place of a pass of a stage in the model."""
         copy, part = self._places[stage, one.chunk]
         path = self.plan.paths[copy][0]
 

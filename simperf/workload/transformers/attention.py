@@ -113,7 +113,7 @@ class WrittenAttention:
         return q, k, v
 
     def _operand(self, name: str, x: Part, *, grouped: bool) -> Part:
-        """What a product reads: a copy where heads share it, or where it does not lie together."""
+        """The operand of a product: a copy where heads share it, or where it does not lie together."""
         if self.fused and not grouped:
             return x
         return self.tape.add(f"{name}.copy", "copy", "copy", [x], [self.queries])[0]

@@ -229,7 +229,7 @@ class Transformer:
         yield from self._attention()
 
     def _attention(self) -> Iterator[Problem]:
-        """What of the kind of attention makes no sense."""
+        """Problems of the kind of attention."""
         for key in ("q_rank", "rope_dim", "value_dim"):
             if getattr(self, key) and not self.kv_rank:
                 message = "has no effect without kv_rank"

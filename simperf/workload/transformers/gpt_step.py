@@ -272,7 +272,7 @@ class GptStep(TrainingPass):
         return back
 
     def _drop(self, name: str, x: int) -> tuple[int, int]:
-        """What dropout leaves, and its mask of a byte an element."""
+        """The output of dropout, and its mask of a byte an element."""
         if not self.model.dropout:
             return x, -1
         kind, flops = "native_dropout", Affine(0, DROP * self.wide.slope)

@@ -1,4 +1,4 @@
-"""What one rank computes of a transformer, layer by layer: operations, and collectives between them."""
+"""Passes of one rank over a transformer, layer by layer: operations, and collectives between them."""
 
 from __future__ import annotations
 

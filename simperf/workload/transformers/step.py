@@ -61,7 +61,7 @@ def training_model(model: Transformer, kernels: LayerKernels = _USUAL) -> Traced
 
 
 def unknown_kernels(model: Transformer) -> Iterator[Problem]:
-    """What of a model has a training step whose kernels are not known."""
+    """Properties of a model of whose training step the kernels are not known."""
     for key, known in {**_KNOWN[model.norm], **_NEITHER}.items():
         value = getattr(model, key)
         if value != known:

@@ -40,7 +40,7 @@ class Activation:
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """What it makes that a backward pass reads."""
+        """Tensors that it makes and a backward pass reads."""
         gate = (f"{self.at}activation.gate",) if self._written_gate else ()
         return *gate, f"{self.at}activation.output"
 

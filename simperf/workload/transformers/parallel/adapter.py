@@ -66,7 +66,7 @@ class Adapter:
 
     @property
     def kept(self) -> str:
-        """What the first matrix makes, which the backward pass reads."""
+        """The output of the first matrix, which the backward pass reads."""
         return f"{self.name}.lora.inner"
 
     def forward(self, record: PassRecord) -> None:

@@ -42,7 +42,7 @@ class NormStep:
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """What it makes that the backward pass reads: its output, what it knows of rows, and what it has written."""
+        """Tensors that the backward pass reads: its output, statistics of rows, and what it has written."""
         written = () if self._fused else (f"{self.name}.wide", f"{self.name}.scaled")
         return f"{self.name}.output", f"{self.name}.statistics", *written
 
@@ -205,7 +205,7 @@ class Block:
 
     @property
     def _network(self) -> FeedForward | Mixture:
-        """What is between the second norm and its addition to the residual."""
+        """The network between the second norm and its addition to the residual."""
         if self.sizes.model.experts and not self.dense:
             return Mixture(self.sizes, self.kernels)
         return FeedForward(self.sizes, self.kernels, self.sizes.ffn)
@@ -289,7 +289,7 @@ class Block:
 
     @property
     def _saved(self) -> tuple[Kept, ...]:
-        """What it keeps beside its input."""
+        """Tensors that it keeps beside its input."""
         sizes = self.sizes
         each, gated = sizes.width * sizes.tokens, sizes.model.gated
         reduced = [Kept("saved.projection", sizes.local)] if sizes.tp > 1 else []

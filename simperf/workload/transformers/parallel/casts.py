@@ -125,7 +125,7 @@ class Casts:
 
     @property
     def narrow_input(self) -> float:
-        """What is kept of this rank's input [B]."""
+        """Bytes that are kept of this rank's input [B]."""
         return self.recipe.width * self._own_inputs
 
     def forward(self, record: PassRecord) -> None:

@@ -210,7 +210,7 @@ class Head:
 
     @property
     def _probabilities(self) -> str:
-        """What the loss keeps of the logits: probabilities in fp32, or their gradient, which has taken their place."""
+        """Tensors that the loss keeps of the logits: probabilities in fp32, or their gradient in their place."""
         return "head.output" if self.kernels.cross_entropy == "in-place" else "softmax"
 
     @property

@@ -70,12 +70,12 @@ class Linear:
 
     @property
     def input(self) -> float:
-        """What the product reads beside the weight [B]."""
+        """Bytes that the product reads beside the weight [B]."""
         return self.sizes.width * self.tokens * self.fan_in
 
     @property
     def output(self) -> float:
-        """What it makes [B]."""
+        """Bytes of its output [B]."""
         return self.sizes.width * self.tokens * self.fan_out
 
     @property

@@ -99,7 +99,7 @@ def norm_back(norm: Norm, rows: int, columns: int, dtype: str) -> Op:
 
 
 def statistics(norm: Norm, rows: int) -> float:
-    """What a normalisation keeps of its rows [B]."""
+    """Bytes that a normalisation keeps of its rows [B]."""
     return (2 if norm == "layer" else 1) * SINGLE * rows
 
 

@@ -100,7 +100,7 @@ class ProductParts:
 
 
 def parts_without_effect(kernels: LayerKernels, *, tp: int, sequence_parallel: bool, tokens: int) -> Iterator[Problem]:
-    """What is wrong with the number of parts, or has no effect.
+    """Problems of the number of parts, which is wrong or has no effect.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What one rank computes of a transformer under tensor, sequence and expert parallelism."""
+"""Passes of one rank of a transformer under tensor, sequence and expert parallelism."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ def rank_passes(
     spread: Spread | None = None,
     trained: Trained | None = None,
 ) -> RankPasses:
-    """What one of `tp` ranks computes of a model, the same on each.
+    """Passes of one of `tp` ranks of a model, the same on each.
 
     Parameters
     ----------

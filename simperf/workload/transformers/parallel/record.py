@@ -13,7 +13,7 @@ __all__ = ["PassRecord", "SplitMemory"]
 
 
 class _TensorEvent(NamedTuple):
-    """What happens to a tensor: it is there from now on, is read for gradients of weights, or is there no longer."""
+    """An event of a tensor: it is there from now on, is read for gradients of weights, or is there no longer."""
 
     kind: Literal["hold", "read", "free"]
     tensor: int

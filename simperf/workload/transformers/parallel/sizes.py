@@ -120,7 +120,7 @@ class RankSizes:
         _ = self.experts  # refuses what cannot be spread
 
     def _indivisible(self) -> Iterator[Problem]:
-        """What tensor parallelism does not divide."""
+        """Sizes that tensor parallelism does not divide."""
         model, tp = self.model, self.tp
         if self.sequence_parallel and tp == 1:
             message = "has no effect: there is one rank, which has all tokens"
@@ -149,7 +149,7 @@ class RankSizes:
                 yield Problem(message, key="tp", value=str(tp), expected=expected)
 
     def _unscaled(self) -> Iterator[Problem]:
-        """What the units of a recipe do not multiply."""
+        """Sizes that the units of a recipe do not multiply."""
         recipe, model, tp = self.recipe, self.model, self.tp
         if recipe is None:
             return
@@ -170,7 +170,7 @@ class RankSizes:
                 yield Problem(message, key="product_precision", value=recipe.name, expected=expected)
 
     def _unshared(self) -> Iterator[Problem]:
-        """Why ranks cannot share sequences."""
+        """Reasons for which ranks cannot share sequences."""
         if self.cp == 1:
             return
         sequence, key = self.model.sequence, "cp"
@@ -191,7 +191,7 @@ class RankSizes:
             yield Problem(message, key=key, value=str(self.cp), expected=expected)
 
     def _untunable(self) -> Iterator[Problem]:
-        """What cannot be fine-tuned so."""
+        """Problems of what cannot be fine-tuned so."""
         model, documents = self.model, self.trained.documents
         yield from documents.problems(model.sequence)
         if documents and self.cp > 1:
