@@ -244,8 +244,9 @@ class Result:
         ----------
         path : path, optional
             PNG, SVG or PDF by its end.
-        kind : {"overview", "gantt", "queue", "memory", "roofline"}
-            What to draw; the overview is the timeline above queue and memory.
+        kind : {"overview", "gantt", "queue", "memory", "roofline", "pipeline", "stages"}
+            What to draw; the overview is the timeline above queue and memory. Of a model that a layout divides, the
+            pipeline has the passes of each stage, the stages where a step of each goes, and memory is by kind.
 
         Returns
         -------

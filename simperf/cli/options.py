@@ -55,7 +55,8 @@ Report = Annotated[
     Path | None, typer.Option("--report", metavar="FILE", help="Write a page that needs no network: .html.")
 ]
 Kind = Annotated[
-    Literal["overview", "gantt", "queue", "memory", "roofline"], typer.Option("--plot-kind", help="What to draw.")
+    Literal["overview", "gantt", "queue", "memory", "roofline", "pipeline", "stages"],
+    typer.Option("--plot-kind", help="What to draw."),
 ]
 Vary = Annotated[
     list[str] | None,

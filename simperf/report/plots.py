@@ -18,7 +18,9 @@ from simperf.report.counters import draw_memory, draw_queue, series
 from simperf.report.data import FailedRun
 from simperf.report.gantt import draw_gantt, gantt_rows, link_rates
 from simperf.report.phrases import multiple
+from simperf.report.pipelines import draw_pipeline, draw_stage_memory, draw_stage_times, stage_devices
 from simperf.report.roofline import draw_roofline
+from simperf.report.stages import stages_of
 from simperf.report.style import (
     COLORS,
     HATCHES,
@@ -110,6 +112,42 @@ def _single(what: str, drawer: Callable[[Any, Result], None], counter: str, expe
         return figure(fill, height=3.0)
 
     return make
+
+
+def _pipeline(result: Result) -> Any:
+    stages = stage_devices(result)
+    if not stages:
+        raise _missing(result, "passes of a pipeline's stages", "a recorded run of a model that a layout divides")
+
+    def fill(made: Any) -> None:
+        heading(made, _title(result))
+        draw_pipeline(made.subplots(), result)
+
+    return figure(fill, height=max(2.2, 1.4 + 0.3 * len(stages)))
+
+
+def _stages(result: Result) -> Any:
+    stages = stages_of(result.metrics)
+    if stages is None:
+        raise _missing(result, "stages", "a run of a model that a layout divides")
+
+    def fill(made: Any) -> None:
+        heading(made, _title(result))
+        draw_stage_times(made.subplots(), result)
+
+    return figure(fill, height=max(2.2, 1.5 + 0.3 * len(stages.times)))
+
+
+def _memory(result: Result) -> Any:
+    stages = stage_devices(result)
+    if not stages:
+        return _DEVICE_MEMORY(result)
+
+    def fill(made: Any) -> None:
+        heading(made, _title(result))
+        draw_stage_memory(made, result)
+
+    return figure(fill, height=1.3 + 1.6 * min(3, len(stages)))
 
 
 def _roofline(result: Result) -> Any:
@@ -271,13 +309,17 @@ def _common_title(results: Sequence[Result | FailedRun]) -> str:
     return next(iter(titles)) if len(titles) == 1 else ""
 
 
+_DEVICE_MEMORY = _single(
+    "memory held by operations", draw_memory, "memory held", "a program whose operations hold memory"
+)
+
 #: Kinds of picture of one result.
 KINDS: dict[str, Callable[[Result], Any]] = {
     "overview": _overview,
     "gantt": _gantt,
     "queue": _single("launch queue", draw_queue, "queue length", "a program that launches operations"),
-    "memory": _single(
-        "memory held by operations", draw_memory, "memory held", "a program whose operations hold memory"
-    ),
+    "memory": _memory,
     "roofline": _roofline,
+    "pipeline": _pipeline,
+    "stages": _stages,
 }

@@ -81,6 +81,10 @@ def tell(
     for stage, one in enumerate(memory):
         m.metric(f"memory of stage {stage}", one.peak.total, "B")
     tell_use(m, [one.device for one in processes])
+    if m.simulation.recorder is not None:
+        from simperf.training.pipelined.timeline import record_passes
+
+        record_passes(m.simulation.recorder, processes, memory)
 
 
 def _again(model: Dimensions, pipeline: Pipeline, strategy: Strategy) -> float:

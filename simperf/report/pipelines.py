@@ -1,0 +1,247 @@
+"""Pictures of a pipeline: passes of each stage over time, memory by kind, and where a step of each stage goes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from simperf.memory import KINDS
+from simperf.report.lanes import natural
+from simperf.report.stages import Stages, stages_of
+from simperf.report.style import COLORS, HATCHES, byte_scale, columns, letters_on, note, time_scale, written
+from simperf.results import Result
+
+__all__ = ["PassBar", "draw_pipeline", "draw_stage_memory", "draw_stage_times", "pass_bars", "stage_devices"]
+
+
+class PassBar(NamedTuple):
+    """A pass of a stage.
+
+    Parameters
+    ----------
+    stage : int
+    kind : str
+        ``"F"``, ``"B"`` or ``"W"``.
+    chunk, microbatch : int
+        From 0.
+    start, end : float
+        [s]
+    """
+
+    stage: int
+    kind: str
+    chunk: int
+    microbatch: int
+    start: float
+    end: float
+
+
+#: colour of each kind of pass; light, dark and between, so that they differ in grey, too
+_PASSES = {
+    "F": ("forward pass", "#BFE3F7"),
+    "B": ("backward pass", "#0072B2"),
+    "W": ("gradients of weights", "#E69F00"),
+}
+#: colours and hatches of times and of kinds of memory in their order: without colours they differ, too
+_LOOKS = (
+    ("#0072B2", ""),
+    ("#F0E442", ""),
+    ("#D55E00", "\\\\\\\\"),
+    ("#BFE3F7", "||||"),
+    ("#009E73", ""),
+    ("#E69F00", "xxxx"),
+    ("#CC79A7", "----"),
+    ("#999999", "++++"),
+)
+#: the same of times that have their own
+_OF_TIMES = {"kernels": (COLORS["compute"], "")} | {name: (COLORS[name], HATCHES[name]) for name in ("bubble", "idle")}
+#: stages of which memory is drawn
+_MOST = 3
+#: kinds that take less of the peak are drawn as one [1]
+_SMALL = 0.03
+_HEIGHT = 0.8
+
+
+def stage_devices(result: Result) -> dict[int, str]:
+    """The first played device of each stage that has passes on the timeline."""
+    known = {sample.track for sample in result.samples if _kind(sample.name)}
+    found: dict[int, str] = {}
+    for device in sorted(known, key=natural):
+        if device in result.ranks:
+            found.setdefault(result.ranks[device].stage, device)
+    return dict(sorted(found.items()))
+
+
+def _kind(counter: str) -> str:
+    """The kind of pass that a counter tells of; empty if of none."""
+    return next((kind for kind, (name, _) in _PASSES.items() if counter.startswith(name)), "")
+
+
+def pass_bars(result: Result) -> list[PassBar]:
+    """Passes of the first played device of each stage, in the order of their ends."""
+    stages = {device: stage for stage, device in stage_devices(result).items()}
+    running: dict[tuple[str, str], tuple[float, int]] = {}
+    found = []
+    for track, name, time, value in result.samples:
+        if track not in stages or not (kind := _kind(name)):
+            continue
+        if value:
+            running[track, name] = time, int(value) - 1
+        elif (track, name) in running:
+            start, microbatch = running.pop((track, name))
+            chunk = int(name.rpartition(" of chunk ")[2]) if " of chunk " in name else 0
+            found.append(PassBar(stages[track], kind, chunk, microbatch, start, time))
+    return found
+
+
+def draw_pipeline(axes: Any, result: Result) -> None:
+    """Passes of each stage, coloured by kind, with the number of the micro-batch where it has room."""
+    from matplotlib.patches import Patch
+
+    bars, scale = pass_bars(result), time_scale(result.time)
+    stages = sorted({one.stage for one in bars})
+    beside = _beside(bars)
+    for one, halved in zip(bars, beside, strict=True):
+        colour = _PASSES[one.kind][1]
+        height = _HEIGHT / 2 if halved else _HEIGHT
+        y = stages.index(one.stage) + (0.0 if not halved else (-1 if one.kind == "F" else 1) * height / 2)
+        axes.barh(
+            y,
+            (one.end - one.start) / scale.factor,
+            height,
+            left=one.start / scale.factor,
+            facecolor=colour,
+            edgecolor=_edge(colour),
+            linewidth=0.4,
+            hatch="////" if one.chunk else None,
+        )
+        text = str(one.microbatch)
+        letter = 0.075 / (axes.figure.get_figwidth() - 1.0)
+        if (one.end - one.start) / result.time > letter * (len(text) + 0.8):
+            box = {"facecolor": colour, "edgecolor": "none", "pad": 0.6} if one.chunk else None
+            middle = (one.start + one.end) / 2 / scale.factor
+            style = {"ha": "center", "va": "center", "fontsize": 7, "color": letters_on(colour), "bbox": box}
+            axes.text(middle, y, text, clip_on=True, **style)
+    axes.set_yticks(range(len(stages)), [f"stage {stage}" for stage in stages])
+    axes.set_ylim(len(stages) - 0.45, -0.55)
+    axes.set_xlim(0, result.time / scale.factor)
+    axes.set_xlabel(f"time ({scale.unit})")
+    axes.grid(visible=False, axis="y")
+    used = {one.kind for one in bars}
+    handles = [Patch(facecolor=c, edgecolor="#555555", label=n) for kind, (n, c) in _PASSES.items() if kind in used]
+    if any(one.chunk for one in bars):
+        handles.append(Patch(facecolor="white", edgecolor="#555555", hatch="////", label="second chunk of layers"))
+    _above(axes, handles, [str(one.get_label()) for one in handles])
+
+
+def _edge(colour: str) -> str:
+    """Colour of edges and hatches that is seen on a colour."""
+    return "white" if letters_on(colour) == "white" else "#555555"
+
+
+def _beside(bars: Sequence[PassBar]) -> list[bool]:
+    """Whether each pass is done beside another one of its stage."""
+    count: dict[tuple[int, float, float], int] = defaultdict(int)
+    for one in bars:
+        count[one.stage, one.start, one.end] += 1
+    return [count[one.stage, one.start, one.end] > 1 for one in bars]
+
+
+def _above(axes: Any, handles: Sequence[Any], names: Sequence[str]) -> None:
+    place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
+    axes.legend(handles, names, ncols=columns(axes, min(5, len(handles))), **place)
+
+
+def draw_stage_times(axes: Any, result: Result) -> None:
+    """A bar for each stage: where a step of it goes, by kernels, bubble and exposed communication by dimension."""
+    stages = stages_of(result.metrics)
+    assert isinstance(stages, Stages)
+    scale, names = time_scale(stages.step), stages.columns
+    rest = cycle(look for look in _LOOKS if look not in _OF_TIMES.values())
+    looks = {name: _OF_TIMES.get(name) or next(rest) for name in names}
+    numbers = sorted(stages.times)
+    left = np.zeros(len(numbers))
+    bars = []
+    for name in names:
+        times = np.array([stages.times[stage].get(name, 0.0) for stage in numbers]) / scale.factor
+        colour, hatch = looks[name]
+        style = {"facecolor": colour, "edgecolor": _edge(colour), "linewidth": 0.4, "hatch": hatch}
+        bars.append(axes.barh(range(len(numbers)), times, 0.75, left=left, **style))
+        for y, time in enumerate(times):
+            share = time * scale.factor / stages.step
+            if share > 0.06 and name not in HATCHES:
+                box = {"facecolor": colour, "edgecolor": "none", "pad": 0.8}
+                place = {"ha": "center", "va": "center", "fontsize": 7.5, "color": letters_on(colour), "bbox": box}
+                axes.text(left[y] + time / 2, y, f"{100 * share:.0f} %", **place)
+        left += times
+    axes.set_yticks(range(len(numbers)), [f"stage {stage}" for stage in numbers])
+    axes.set_ylim(len(numbers) - 0.45, -0.55)
+    axes.set_xlim(0, stages.step / scale.factor)
+    axes.set_xlabel(f"time of a step ({scale.unit})")
+    axes.grid(visible=False, axis="y")
+    _above(axes, bars, names)
+
+
+def draw_stage_memory(made: Any, result: Result) -> None:
+    """Memory by kind over time, one above the other: of the first stage, the one that holds most, and the last."""
+    held = _held(result)
+    peaks = {stage: float(sum(series.values(), start=np.zeros(1)).max()) for stage, (_, series) in held.items()}
+    worst = max(peaks, key=lambda stage: peaks[stage])
+    chosen = sorted({min(held), worst, max(held)})[:_MOST]
+    kinds = _kinds(held, peaks[worst])
+    scale, span = byte_scale(peaks[worst]), time_scale(result.time)
+    all_axes = made.subplots(len(chosen), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    for axes, stage in zip(all_axes, chosen, strict=True):
+        times, series = held[stage]
+        low = np.zeros(len(times))
+        for number, (name, members) in enumerate(kinds.items()):
+            high = low + sum((series[kind] for kind in members if kind in series), start=np.zeros(len(times)))
+            colour, hatch = _LOOKS[number % len(_LOOKS)]
+            style = {"facecolor": colour, "edgecolor": _edge(colour), "linewidth": 0.3, "hatch": hatch}
+            ends = low / scale.factor, high / scale.factor
+            axes.fill_between(times / span.factor, *ends, step="post", label=name, **style)
+            low = high
+        axes.set_title(f"stage {stage}: {written(peaks[stage], 'B', digits=3)} at most", fontsize=8.5, loc="right")
+        axes.set_ylabel(f"held ({scale.unit})")
+        axes.set_xlim(0, result.time / span.factor)
+        axes.set_ylim(0, 1.05 * peaks[worst] / scale.factor)
+    all_axes[-1].set_xlabel(f"time ({span.unit})")
+    handles, names = all_axes[0].get_legend_handles_labels()
+    made.legend(handles[::-1], names[::-1], loc="outside right upper", fontsize=8)
+    if len(chosen) < len(held):
+        note(all_axes[-1], f"The first and the last of {len(held)} stages are shown, and the one that holds most.")
+
+
+def _held(result: Result) -> dict[int, tuple[Any, Mapping[str, Any]]]:
+    """Times [s] and bytes by kind of each stage."""
+    found: dict[int, tuple[Any, Mapping[str, Any]]] = {}
+    for stage, device in stage_devices(result).items():
+        own = [sample for sample in result.memory if sample.track == device]
+        times = sorted({0.0, *(sample.time for sample in own), result.time})
+        place = {time: index for index, time in enumerate(times)}
+        series: dict[str, Any] = {}
+        for _, kind, time, nbytes in own:
+            values = series.setdefault(kind, np.full(len(times), np.nan))
+            values[place[time]] = nbytes
+        for values in series.values():
+            last = values[np.flatnonzero(~np.isnan(values))[0]]
+            for index, value in enumerate(values):
+                last = values[index] = last if np.isnan(value) else value
+        if series:
+            found[stage] = np.array(times), series
+    return found
+
+
+def _kinds(held: Mapping[int, tuple[Any, Mapping[str, Any]]], peak: float) -> dict[str, tuple[str, ...]]:
+    """Kinds of memory that are drawn, each with those that it stands for."""
+    most: dict[str, float] = {}
+    for _, series in held.values():
+        for kind, values in series.items():
+            most[kind] = max(most.get(kind, 0.0), float(values.max()))
+    large: dict[str, tuple[str, ...]] = {kind: (kind,) for kind in KINDS if most.get(kind, 0.0) >= _SMALL * peak}
+    small = tuple(kind for kind in most if kind not in large and most[kind])
+    return {**large, **({"others": small} if small else {})}
