@@ -73,7 +73,8 @@ def _tables(case: LargeCase, machine: dict[str, Any]) -> dict[str, Any]:
     }
     if how.adapters:
         program |= {"lora_rank": how.adapters.rank, "lora_targets": list(how.adapters.targets)}
-        program |= {"frozen_precision": how.adapters.base} if how.adapters.base != "as-products" else {}
+        base = "narrow" if how.gathered == "fp8" else how.adapters.base
+        program |= {"frozen_precision": base} if base != "as-products" else {}
     if how.chunks > 1:
         program["chunks"] = how.chunks
     if how.stage_layers:
@@ -94,7 +95,7 @@ def _tables(case: LargeCase, machine: dict[str, Any]) -> dict[str, Any]:
         program["overlap_weights"] = True
     chosen = {
         "reshard_weights": how.reshard,
-        "gathered_precision": how.gathered,
+        "gathered_precision": "" if how.adapters else how.gathered,
         "product_precision": how.products,
     }
     program |= {key: value for key, value in chosen.items() if value}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from simperf.errors import InputError, Problem, nearest
 
 __all__ = ["BASES", "TARGETS", "Adapters", "BasePrecision", "Documents", "Trained"]
 
-BasePrecision: TypeAlias = Literal["as-products", "nf4", "nf4-double"]
+BasePrecision: TypeAlias = Literal["as-products", "narrow", "nf4", "nf4-double"]
 
 #: matrices of a block that may have adapters: of queries, keys and values together or each, of attention's output, of
 #: the feed-forward network the first, with its gate, and the last
@@ -36,8 +36,9 @@ class Adapters:
     targets : tuple of str
         matrices of a block that have one: qkv as a whole or q, k and v each, projection, up (with its gate) and down
     base : str
-        how matrices of blocks are kept that are frozen: as products read them, or in 4 bits with a scale for each block
-        of 64 (nf4), or with scales that are quantized too (nf4-double); a kernel makes them whole before each product
+        how matrices of blocks are kept that are frozen: as wide as products are; as a recipe of narrow products reads
+        them, and no wider (narrow); in 4 bits with a scale for each block of 64 (nf4), or with scales that are
+        quantized too (nf4-double), which a kernel makes whole before each product
 
     Raises
     ------
@@ -70,9 +71,9 @@ class Adapters:
         if "qkv" in self.targets and {"q", "k", "v"} & set(self.targets):
             message = "queries, keys and values have an adapter together, or each its own"
             problems.append(Problem(message, key="targets", value=told, expected="qkv, or some of q, k and v"))
-        if self.base not in ("as-products", *BASES):
-            message = f"frozen weights are not kept so{nearest(str(self.base), BASES)}"
-            expected = ", ".join(("as-products", *BASES))
+        if self.base not in (known_bases := get_args(BasePrecision)):
+            message = f"frozen weights are not kept so{nearest(str(self.base), known_bases)}"
+            expected = ", ".join(known_bases)
             problems.append(Problem(message, key="base", value=str(self.base), expected=expected))
         if not self.rank:
             for key in ("targets", "base"):
@@ -88,8 +89,8 @@ class Adapters:
         return self.rank > 0
 
     def width(self, weight: float) -> float:
-        """Bytes of a weight of a frozen matrix of a block, which products read in `weight` bytes [B]."""
-        return BASES.get(self.base, weight)
+        """Bytes of a weight of a frozen matrix of a block, of `weight` bytes, beside what a recipe makes of it [B]."""
+        return 0.0 if self.base == "narrow" else BASES.get(self.base, weight)
 
 
 @dataclass(frozen=True, slots=True)

@@ -294,9 +294,12 @@ def rank_precision(model: Dimensions, layout: Layout, strategy: ModelParallel, a
         problems.append(
             Problem(message, key="gathered_precision", value="fp8", expected=f"product_precision = one of {known}")
         )
+    if model.adapters.base == "narrow" and made.recipe is None:
+        message, expected = "products are as wide as the weights", f"as-products, or one of {', '.join(RECIPES)}"
+        problems.append(Problem(message, key="frozen_precision", value="narrow", expected=expected))
     if model.adapters and made.recipe is not None:
         for key, value in (("gathered_precision", narrow and "fp8"), ("frozen_precision", model.adapters.base)):
-            if value not in (False, "as-products"):
+            if value not in (False, "as-products", "narrow"):
                 message = "frozen weights do not travel" if narrow else "frozen weights have one narrow precision"
                 expected = "as-products, or no product_precision"
                 problems.append(Problem(message, key=key, value=str(value), expected=expected))

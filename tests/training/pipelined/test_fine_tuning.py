@@ -1,5 +1,7 @@
 """Fine-tuning of divided models, played: what travels, what is held, and how long it takes."""
 
+from dataclasses import replace
+
 import pytest
 
 from simperf import Layout, ModelParallel, Transformer, train
@@ -85,3 +87,19 @@ def test_states_may_be_as_narrow_as_the_weights():
         for one in ("bf16-pure", "bf16-master")
     )
     assert value(narrow, "time per step") < value(wide, "time per step")
+
+
+def test_a_frozen_base_may_be_as_narrow_as_its_recipe():
+    def weights(base, architecture):
+        kernels = replace(FUSED, products="fp8-delayed")
+        model = Dimensions(LLAMA, kernels, adapters=Adapters(rank=16, base=base))
+        job = Divided(model, Layout(dp=8), ModelParallel(), 8, architecture)
+        return job.memory()[0].peak.held["weights"]
+
+    matrices = LLAMA.layers * sum(one.elements for one in LLAMA.block_weights("block") if len(one.shape) == 2)
+    for architecture in ("hopper", "blackwell"):
+        assert weights("as-products", architecture) - weights("narrow", architecture) == 2 * matrices
+    with pytest.raises(InputError, match="as wide as the weights"):
+        Divided(
+            Dimensions(LLAMA, FUSED, adapters=Adapters(16, base="narrow")), Layout(dp=8), ModelParallel(), 8
+        ).memory()
