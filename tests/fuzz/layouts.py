@@ -15,7 +15,16 @@ from tests.fuzz import mutations
 __all__ = ["SECTIONS", "layout_case", "options"]
 
 #: types whose fields are options of a divided model
-SECTIONS = ("ModelParallel", "StageMessages", "Routing", "DataExchange", "LayerKernels", "Adapters", "Documents")
+SECTIONS = (
+    *("ModelParallel", "StageMessages", "Routing", "DataExchange", "LayerKernels", "Adapters", "Documents"),
+    *("Offload", "Noise", "Disturbances", "SlowLink"),
+)
+#: values of numbers by their dimension
+QUANTITIES = {
+    "B": ("0 B", "1 B", "100 kB", "25 MB", "1 GB", "1e30 B", "-1 MB", 0.5),
+    "s": ("0 s", "1 us", "10 us", "1 ms", "1 s", "1e30 s", "-1 s", 0.5),
+    "1": (0.0, 0.01, 0.5, 1.0, 1.25, 4.0, 1e9, -1.0, "5 %"),
+}
 #: machines, each with its GPUs; the last has no NVLink
 MACHINES = {"dgx-a100-x4": 32, "dgx-h100": 8, "dgx-a100": 8, "p3-8xlarge": 4}
 STACKS = ("megatron-core", "torch-fsdp2", "torch-fsdp2-compiled", "megatron-deepspeed", "llm-foundry", "megatron-core")
@@ -40,7 +49,8 @@ CHANGES = (
 @cache
 def options():
     """Options of a divided model by name, each with its annotation."""
-    return {name: one.annotation for name, one in OPTIONS.parameters.items() if one.section in SECTIONS}
+    own = {name: one.annotation for name, one in OPTIONS.parameters.items() if one.section in SECTIONS}
+    return own | {"options": OPTIONS.parameters["options"].annotation}
 
 
 def layout_case(rng):
@@ -132,8 +142,15 @@ def _value(rng, name, annotation, model):
         return rng.random() < 0.7
     if annotation is int:
         return rng.choice(NUMBERS)
-    if origin is Annotated and name == "expert_capacity":
-        return rng.choice([0.0, 0.5, 1.0, 1.25, 4.0, 1e9, -1.0])
     if origin is Annotated:
-        return rng.choice(["0 B", "1 B", "100 kB", "25 MB", "1 GB", "1e30 B", "-1 MB", 0.5])
+        units = (one.dimension for one in get_args(annotation)[1:] if hasattr(one, "dimension"))
+        return rng.choice(QUANTITIES[next(units, "1")])
+    if annotation is float:
+        return rng.choice(QUANTITIES["1"])
+    if name == "slow_link":
+        return rng.choice(["gpu0>nvswitch0", "gpu0", "n0/gpu0>n0/nvswitch0", "nothing"])
+    if name == "options":
+        return rng.choice(
+            [{}, {"in_network": True}, {"version": "2.19"}, {"protocol": "LL"}, {"network": "x"}, {"a": 1}]
+        )
     return rng.choice(["", "x", "nccl"]) if annotation is str else {}

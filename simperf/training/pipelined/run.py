@@ -229,9 +229,11 @@ def _speeds(job: Job, ranks: int) -> tuple[float, ...]:
     """Speed of each rank [1]; none where all are equal."""
     given, count = job.devices.speeds, job.disturbances.stragglers
     if len(given) > ranks:
-        raise InputError(Problem(f"there are more speeds than {ranks} devices", key="speeds", value=str(len(given))))
+        message, expected = f"there are more speeds than {ranks} devices", f"at most {ranks} numbers"
+        raise InputError(Problem(message, key="speeds", value=str(len(given)), expected=expected))
     if count > ranks:
-        raise InputError(Problem(f"there are {ranks} devices", key="stragglers", value=str(count)))
+        expected = f"at most {ranks}"
+        raise InputError(Problem(f"there are {ranks} devices", key="stragglers", value=str(count), expected=expected))
     if any(not 0.0 < speed < float("inf") for speed in given):
         raise InputError(Problem("a device's speed is a factor above 0", key="speeds", value=str(list(given))))
     speeds = [*given, *[1.0] * (ranks - len(given))]
