@@ -174,7 +174,7 @@ class KernelFamily:
 
 
 #: libraries of attention kernels (`simperf.workload.layer_kernels.ATTENTION_LIBRARIES`; a run need not load these)
-_LIBRARIES = ("flash-attention", "flash-attention-2", "cudnn", "tensorrt-llm")
+_LIBRARIES = ("flash-attention", "flash-attention-2", "flash-attention-triton", "cudnn", "tensorrt-llm")
 #: constants of attention kernels (`simperf.cost.attention`), each a number without a dimension and at most so large
 _ATTENTION = {
     "matrix": 1.0,

@@ -11,7 +11,7 @@ from simperf.errors import Problem
 __all__ = ["ATTENTION_LIBRARIES", "PRODUCT_PRECISIONS", "AttentionLibrary", "LayerKernels"]
 
 #: libraries of attention kernels of which architectures have constants (`simperf.cost.attention`)
-AttentionLibrary = Literal["flash-attention", "flash-attention-2", "cudnn", "tensorrt-llm"]
+AttentionLibrary = Literal["flash-attention", "flash-attention-2", "flash-attention-triton", "cudnn", "tensorrt-llm"]
 ATTENTION_LIBRARIES: tuple[str, ...] = get_args(AttentionLibrary)
 #: precision of products: that of weights, or a recipe (`simperf.workload.product_recipe`)
 ProductPrecision = Literal[
@@ -100,7 +100,9 @@ class LayerKernels:
 
     attention: Literal["flash", "fused-softmax", "unfused"] = "flash"
     norm: Literal["auto", "fused", "unfused"] = "auto"
-    attention_library: Literal["auto", "flash-attention", "flash-attention-2", "cudnn", "tensorrt-llm"] = "auto"
+    attention_library: Literal[
+        "auto", "flash-attention", "flash-attention-2", "flash-attention-triton", "cudnn", "tensorrt-llm"
+    ] = "auto"
     memory_format: Literal["channels-last", "contiguous"] = "channels-last"
     rotary: Literal["fused", "unfused"] = "unfused"
     activation: Literal["fused", "unfused"] = "unfused"

@@ -216,7 +216,7 @@ def test_no_attention_is_faster_than_the_peaks_allow():
     [
         (
             "[attention.flash-atention]\nmatrix = 0.9",
-            "there are flash-attention, flash-attention-2, cudnn, tensorrt-llm",
+            "there are flash-attention, flash-attention-2, flash-attention-triton, cudnn, tensorrt-llm",
         ),
         ("[attention.flash-attention]\nmatrx = 0.9", "did you mean 'matrix'"),
         ("[attention.flash-attention]\nmatrix = 1.9", "a number from 0 to 1"),
@@ -246,10 +246,22 @@ def test_constants_that_lack_one_are_refused_by_name():
 def test_a_library_has_kernels_of_its_own():
     model = Roofline(Catalog.load().gpu("h100-sxm5-80gb"))
     shape = {"queries": 8192, "head_dim": 128, "dtype": "bf16"}
-    times = {name: model.cost(attention(2, 16, library=name, **shape)).time for name in ("", *ATTENTION_LIBRARIES)}
+    known = [name for name in ATTENTION_LIBRARIES if name != "flash-attention-triton"]
+    times = {name: model.cost(attention(2, 16, library=name, **shape)).time for name in ("", *known)}
     assert times[""] == times["flash-attention"]
-    assert len(set(times.values())) == len(ATTENTION_LIBRARIES)
+    assert len(set(times.values())) == len(known)
     assert times["flash-attention-2"] > 1.5 * times[""], "FlashAttention-3, figure 5: 370 and 646 TFLOP/s"
+
+
+@pytest.mark.parametrize("queries", [2048, 16384])
+def test_the_first_generation_in_triton_is_as_much_slower_as_its_successors_paper_says(queries):
+    model = Roofline(Catalog.load().gpu("a100-sxm4-80gb"))
+    shape = {"queries": queries, "head_dim": 128, "dtype": "bf16", "causal": True}
+    first, second = (
+        model.cost(attention(4, 16, library=name, **shape)).time for name in ("flash-attention-triton", "")
+    )
+    assert 1.3 < first / second < 2.5
+    assert first / second == pytest.approx((1.3 * 2.5) ** 0.5, rel=0.05)
 
 
 @pytest.mark.parametrize(
