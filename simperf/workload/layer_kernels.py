@@ -64,7 +64,8 @@ class LayerKernels:
     gradients : str
         precision of the buffer that the gradients of all micro-batches are added up in
     gradient_accumulation : str
-        the matrix product adds to that buffer, or a kernel of its own does
+        the matrix product adds to that buffer, or a kernel of its own does; or one behind the whole backward pass, up
+        to which narrower gradients of all layers stay, as in DeepSpeed's optimizer of bf16 weights
     placeholders : str
         memory in place of the gradients of matrices whose product adds to the buffer: none, or as in Transformer Engine
         a tensor for each shape, kept for all layers
@@ -110,7 +111,7 @@ class LayerKernels:
     bias: Literal["fused", "unfused"] = "fused"
     cross_entropy: Literal["fused", "in-place", "log-softmax", "unfused"] = "unfused"
     gradients: Literal["as-weights", "fp32"] = "as-weights"
-    gradient_accumulation: Literal["fused", "unfused"] = "unfused"
+    gradient_accumulation: Literal["fused", "unfused", "behind"] = "unfused"
     placeholders: Literal["none", "by-shape"] = "none"
     gradient_overlap: Literal["beside", "alone"] = "beside"
     expert_products: Literal["together", "each"] = "together"

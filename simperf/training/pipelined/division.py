@@ -364,6 +364,7 @@ def _end(work: StepWork, stage: int, made: RankPasses, strategy: ModelParallel, 
         narrow=made.gathered_width,
         cast=made.cast_width,
         state=made.state_width,
+        late=made.sizes.width if made.late and made.sizes.width < made.gradient_width else 0.0,
         # fully sharded gradients are cast one by one, and the narrow ones are gone then
         temporary=own * (made.update_width - (made.gradient_width if fully and made.gradient_width < _SINGLE else 0.0)),
     )

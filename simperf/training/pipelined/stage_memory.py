@@ -99,6 +99,12 @@ def _chunk(work: StepWork, stage: int, number: int, layout: Layout, pacing: Paci
     if work.units:
         units = [unit for unit in work.units[stage] if unit.bucket.chunk == number]
         layers = list(sharded_layers(layers, units, work.ends[stage], layout.dp_shard * layout.cp, pacing))
+    if late := work.ends[stage].late:
+        behind = [late * sum(one.parameters for one in passes[index + 1 :]) for index in range(len(passes))]
+        layers = [
+            one._replace(backward_beside=(*one.backward_beside, ("gradients", nbytes))) if nbytes else one
+            for one, nbytes in zip(layers, behind, strict=True)
+        ]
     if away := work.offloaded(stage, number):
         layers = offloaded_layers(layers, away)
     return ChunkMemory(tuple(layers), work.message if sends else 0.0, work.message if returns else 0.0)

@@ -133,6 +133,8 @@ class StepEnd:
         What a rank holds of such a weight beside `weight`, or less than that [B].
     state : float
         Bytes of what the optimizer keeps of a weight, with its copy in fp32 where it is narrower [B].
+    late : float
+        Bytes of a gradient that stays up to the end of a backward pass, before it is added to a wider one [B].
     temporary : float
         What the update holds beside gradients and states [B].
     """
@@ -146,6 +148,7 @@ class StepEnd:
     narrow: float = 0.0
     cast: float = 0.0
     state: float = 12.0
+    late: float = 0.0
     temporary: float = 0.0
 
     def gathered(self, bucket: LayerBucket) -> float:

@@ -103,3 +103,18 @@ def test_a_frozen_base_may_be_as_narrow_as_its_recipe():
         Divided(
             Dimensions(LLAMA, FUSED, adapters=Adapters(16, base="narrow")), Layout(dp=8), ModelParallel(), 8
         ).memory()
+
+
+def test_narrow_gradients_stay_up_to_the_end_of_the_backward_pass():
+    def moments(accumulation, gradients):
+        kernels, strategy = replace(FUSED, gradient_accumulation=accumulation, gradients=gradients), ModelParallel()
+        model = Dimensions(replace(LLAMA, layers=16, sequence=128), kernels)
+        return Divided(model, Layout(dp=8), strategy, 64).memory()[0].moments
+
+    weights = replace(LLAMA, layers=16).parameters
+    last = next(one for one in reversed(moments("behind", "fp32")) if one.name.startswith("B"))
+    usual = next(one for one in reversed(moments("unfused", "fp32")) if one.name == last.name)
+    assert usual.held["gradients"] == 4 * weights
+    first = LLAMA.vocabulary * LLAMA.hidden  # of the embedding, whose gradient is made last
+    assert last.held["gradients"] == 4 * weights + 2 * (weights - first)
+    assert moments("behind", "as-weights") == moments("unfused", "as-weights")

@@ -66,6 +66,8 @@ class RankPasses:
         What all of this is made of.
     foreach : bool
         Whether Adam is a kernel for each of its operations.
+    late : bool
+        Whether gradients of all layers are added up behind the whole backward pass.
     ahead : tuple of LayerPasses
         A depth of multi-token prediction, between the last block and the head.
     """
@@ -81,6 +83,7 @@ class RankPasses:
     tied: bool
     sizes: RankSizes
     foreach: bool = False
+    late: bool = False
     dense: LayerPasses | None = None
     ahead: tuple[LayerPasses, ...] = ()
 
@@ -376,6 +379,7 @@ def rank_passes(
         tied=model.tied or model.mtp > 0,
         sizes=sizes,
         foreach=kernels.update == "foreach",
+        late=kernels.gradient_accumulation == "behind",
         dense=Block(sizes, kernels, recompute, dense=True).passes() if model.dense_layers else None,
         ahead=ahead_passes(sizes, kernels, block) if model.mtp else (),
     )
