@@ -37,7 +37,7 @@ def completed(family: str, case: Mapping[str, Any], assumed: list[str]) -> Mappi
                 assumed += [f"{table}.{key} = {value} ({entry['source'][key]})" for key, value in values.items()]
     how = dict(found["parallelism"]) if isinstance(found.get("parallelism"), dict) else {}
     for entry in _entries("default"):
-        if family in entry["family"]:
+        if family in entry["family"] and fnmatchcase(str(case.get("id", "")), str(entry.get("id", "*"))):
             for key, value in entry["parallelism"].items():
                 dimension = entry["needs"].get(key, "")  # along which several ranks are needed for an effect
                 if how.get(key) is None and (not dimension or (how.get(dimension) or 1) != 1):
