@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -11,7 +12,7 @@ from simperf.cost import Roofline
 from simperf.errors import InputError, Problem
 from simperf.hardware import Catalog
 from simperf.workload.op import MATRIX_FAMILIES, Op
-from simperf.workload.recorded.recorded_step import RecordedActivity
+from simperf.workload.recorded.recorded_step import RecordedActivity, RecordedStep
 from simperf.workload.registry import make_op
 
 __all__ = ["KernelRatios", "find_gpu"]
@@ -99,13 +100,12 @@ def _usual(kind: str, dtype: str) -> Op:
     return make_op({"op": "matmul", "m": _SIDE, "n": _SIDE, "k": _SIDE, "dtype": dtype})
 
 
-def recorded_gpu(names: list[str], given: str, catalog: Any) -> Any:
-    """The GPU on which traces were recorded.
+def recorded_gpu(steps: Sequence[RecordedStep], given: str, catalog: Any) -> Any:
+    """The GPU on which steps were recorded.
 
     Parameters
     ----------
-    names : list of str
-        What their drivers call it.
+    steps : sequence of RecordedStep
     given : str
         Its name in the catalogue; empty to look for what the traces say.
     catalog : Catalog
@@ -115,14 +115,15 @@ def recorded_gpu(names: list[str], given: str, catalog: Any) -> Any:
     InputError
         It is not known, or the traces are of several.
     """
+    expected = "a GPU of `simperf catalog list gpu`, which recorded_on may name"
     if given:
         if given not in catalog.names("gpu"):
-            expected = "a name of `simperf catalog list gpu`"
             raise InputError(Problem("no such GPU", key="recorded_on", value=given, expected=expected))
         return catalog.gpu(given)
-    found = [find_gpu(name, catalog) for name in dict.fromkeys(names)]
-    if any(one is None for one in found) or len({one.name for one in found}) != 1:
-        message = "the GPU of the recording is not in the catalogue" if None in found else "recordings of several GPUs"
-        expected = "recorded_on: a name of `simperf catalog list gpu`"
-        raise InputError(Problem(message, key="recorded_on", value=", ".join(names)[:120], expected=expected))
+    found = [find_gpu(one.gpu, catalog) for one in steps]
+    for part, one in zip(found, steps, strict=True):
+        if part is None or part.name != found[0].name:
+            message = "the GPU of the recording is not in the catalogue" if part is None else "recorded on another GPU"
+            key = "deviceProperties[0].name"
+            raise InputError(Problem(message, file=one.file, key=key, value=repr(one.gpu), expected=expected))
     return found[0]

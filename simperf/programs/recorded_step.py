@@ -123,7 +123,7 @@ def _devices(m: Session, recording: Recording, steps: Sequence[RecordedStep]) ->
         raise InputError(Problem(message, key="trace", value=str(len(steps)), expected=f"at most {len(nodes)}"))
     from simperf.hardware import Catalog
 
-    recorded, found = recorded_gpu([one.gpu for one in steps], recording.recorded_on, Catalog.load()), []
+    recorded, found = recorded_gpu(steps, recording.recorded_on, Catalog.load()), []
     for node, one in zip(nodes, steps, strict=False):
         device = m.simulation.device(node)
         part: Any = device.part

@@ -23,6 +23,7 @@ SHARES = {
     "model": 8,
     "recording": 5,
     "log": 8,
+    "replay": 4,
     "result": 7,
     "finished": 3,
     "journal": 4,
@@ -136,6 +137,6 @@ def _changed(rng, source):
 
 def _of_options(rng):
     files = {"r.json": results()[0], "s.toml": sources()["run"][0].raw, "plan.toml": sources()["plan"][0].raw}
-    files |= {one.name: one.raw for one in (*sources()["log"], *sources()["recording"])}
+    files |= {one.name: one.raw for one in (*sources()["log"], *sources()["recording"], *sources()["replay"])}
     files["p.toml"] = sources()["profile"][0].raw
     return Case(tuple(options.line(rng)), files, "options")

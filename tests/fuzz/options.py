@@ -15,6 +15,7 @@ LINES = {
     ("sweep",): ("d2l/async --vary program.n=10,20", "d2l/links --vary run.seed=1,2"),
     ("limits",): ("d2l/async --set program.n=20",),
     ("plan",): ("plan.toml",),
+    ("replay",): ("step.json", "step.json --on h100-sxm5-80gb", "step.json --on dgx-h100"),
     ("check",): ("d2l/async", "s.toml"),
     ("show",): ("r.json",),
     ("programs",): ("", "train"),

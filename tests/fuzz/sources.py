@@ -4,12 +4,14 @@ import gzip
 import json
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import tomli_w
 
 from simperf.scenario import shipped_scenarios
 from tests.calibrate.nccl_logs import nccl_log
 from tests.fuzz.source import Source
+from tests.workload.recorded import made
 
 ROOT = Path(__file__).parents[2]
 CALIBRATION = ROOT / "calibration"
@@ -180,6 +182,8 @@ def sources():
         Source("log", "t.csv", table, (*imported, measured), {}),
         Source("log", "sends.csv", sends, (("calibrate", "fit", "{}"),), {}),
     ]
+    replays = tuple(("replay", "{}", *each) for each in ((), ("--on", "dgx-h100"), ("--on", "l4"), ("--step", "3")))
+    found["replay"] = [Source("replay", "step.json", raw, replays, {}) for raw in replayed()]
     found["result"] = [Source("result", "r.json", raw, _shown(), {}) for raw in results()]
     found["finished"] = [
         Source("finished", "plan.json", finished(), (("@simperf.study.planning.planner.TrainingPlan.load", "{}"),), {})
@@ -221,6 +225,16 @@ def _recording(name, most):
     rows = data["measurements"]
     data["measurements"] = rows[:: max(1, len(rows) // most)]
     return json.dumps(data).encode()
+
+
+@lru_cache(maxsize=1)
+def replayed():
+    """Recorded steps: of a host and a device, of several streams, of a rank among others."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        files = [made.bound_by_device(folder / "a.json", count=4), made.overlapped(folder / "b.json")]
+        packed = made.of_ranks(folder)[0]
+        return [*(one.read_bytes() for one in files), gzip.decompress(packed.read_bytes())]
 
 
 @lru_cache(maxsize=1)

@@ -12,11 +12,13 @@ from simperf.cli import main
 from simperf.cost import Roofline
 from simperf.errors import InputError
 from simperf.hardware import Catalog
+from simperf.report.trace import trace_bytes
 from simperf.scenario import make_scenario
 from simperf.workload import make_op
 from simperf.workload.op import Op
 from simperf.workload.recorded.recorded_step import record_step
 from simperf.workload.recorded.trace_file import read_trace_file
+from tests.report.importer import read as trace_reader
 from tests.workload.recorded import made
 
 _FOLDERS = [Path(os.environ.get("SIMPERF_TRUTH", "")), Path(__file__).parents[3] / "shared" / "truth"]
@@ -204,3 +206,40 @@ def test_options_without_meaning_are_refused(tmp_path):
 
 def test_the_program_is_loaded_when_it_is_asked_for():
     assert importlib.import_module("simperf.programs.registry").MODULES["recorded-step"] == "recorded_step"
+
+
+def test_a_launch_that_finds_a_full_queue_waits_for_a_place(tmp_path):
+    trace = made.Trace()
+    ends, call = [], 0.0
+    for number in range(1200):
+        start = max(call + 6.0, ends[-1] + 1.0 if ends else 0.0)
+        ends.append(start + 20.0)
+        blocked = number >= 1024 and ends[number - 1024] > call
+        cost = ends[number - 1024] + 2.0 - call if blocked else 2.0
+        trace.launch(made.ELEMENTWISE, call, start, 20.0, cost=cost)
+        call += cost + 1.0
+    trace.call("cudaDeviceSynchronize", call, ends[-1] - call + 4.0)
+    path = trace.save(tmp_path / "trace.json.gz")
+    played, recorded = times(play(path))
+    assert played == pytest.approx(recorded, rel=1e-6)
+    # launches of 3 us each are hidden: a GPU of twice the bandwidth is faster, though the host waited for the queue
+    faster, _ = times(play(path, machine={"use": "dgx-h100"}))
+    assert faster < 0.75 * recorded
+
+
+def test_the_played_step_is_a_trace_for_perfetto(tmp_path):
+    path = made.overlapped(tmp_path / "trace.json")
+    read = trace_reader(trace_bytes(play(path, record=True)))
+    assert not read.errors
+    kernels = [one for one in read.slices if one.category == "compute"]
+    assert len(kernels) == 4
+    assert {one.thread for one in kernels} == {"stream0"}
+
+
+def test_a_file_names_traces_beside_it(tmp_path, monkeypatch, capsys):
+    made.bound_by_device(tmp_path / "rank0.json", count=3)
+    text = '[scenario]\ntitle = "mine"\n[program]\nuse = "recorded-step"\ntrace = ["rank0.json"]\n'
+    (tmp_path / "mine.toml").write_text(text)
+    monkeypatch.chdir("/")
+    assert main(["run", str(tmp_path / "mine.toml")]) == 0
+    assert "time per step" in capsys.readouterr().out
