@@ -256,7 +256,6 @@ def _job(given: Mapping[str, Any]) -> Job:
         "strategy": _STRATEGIES[TRAINED[given["strategy"]]],
         "devices": _DEVICES,
         "input": _INPUT,
-        "offload": _OFFLOAD,
     }
     made: dict[str, Any] = {}
     for name, section in kinds.items():
@@ -265,6 +264,8 @@ def _job(given: Mapping[str, Any]) -> Job:
             if section is _MODEL_PARALLEL:
                 own = {"messages": _MESSAGES, "routing": _ROUTING, "exchange": _EXCHANGE}
                 more = {key: each.made(given) for key, each in own.items()}
+            if section is _DEVICES:
+                more = {"offload": _OFFLOAD.made(given)}
             made[name] = section.made(given, **more)
         except InputError as error:
             problems += error.problems

@@ -44,6 +44,8 @@ class Devices:
         simulate every rank, or never, or where ranks differ
     alone : float
         samples a second of one device by itself, its whole step, as measured [1/s]; scales the kernels
+    offload : Offload
+        what devices with parts of a divided model hold in the memory of their hosts
 
     Raises
     ------
@@ -57,6 +59,7 @@ class Devices:
     speeds: tuple[float, ...] = ()
     exact: Literal["auto", "yes", "no"] = "auto"
     alone: PerSecond = 0.0
+    offload: Offload = field(default_factory=Offload)
 
     def __post_init__(self) -> None:
         refuse_types(self)
@@ -231,8 +234,6 @@ class Job:
         the data
     disturbances : Disturbances
         what makes devices and links unequal
-    offload : Offload
-        what ranks of a divided model hold in the memory of their hosts
     failures : Failures or None
         what fails during the whole run of `total` steps; None: nothing does
     batch : int
@@ -257,7 +258,6 @@ class Job:
     stack: Stack = field(default_factory=Stack)
     input: Input = field(default_factory=Input)
     disturbances: Disturbances = field(default_factory=Disturbances)
-    offload: Offload = field(default_factory=Offload)
     failures: Failures | None = None
     batch: int = BATCH
     batch_per_gpu: int = 0
@@ -292,9 +292,9 @@ class Job:
         if self.disturbances.noise != Noise():
             message, expected = "strategy model-parallel alone has it", "jitter and cv"
             return [Problem(message, key="noise", value=str(self.disturbances.noise), expected=expected)]
-        if self.offload:
+        if devices.offload:
             message, expected = "every device has the whole model", "strategy model-parallel"
-            return [Problem(message, key="offload", value=str(self.offload), expected=expected)]
+            return [Problem(message, key="offload", value=str(devices.offload), expected=expected)]
         if layout is None:
             return []
         if not layout.replicated:

@@ -65,7 +65,7 @@ def pipeline_of(m: Session, job: Job) -> Pipeline:
             strategy,
             job.batch,
             architecture=_architecture(m, nodes, model),
-            offload=job.offload,
+            offload=job.devices.offload,
             seed=m.simulation.seed,
         ),
         pacing_of(layout, strategy),
@@ -175,7 +175,7 @@ def train_divided(m: Session, job: Job) -> Program:
     refuse_processes(processes, pipeline.layout, job.strategy, job.batch, most=m.simulation.most)
     change_links(m.simulation, job.disturbances.changes)
     noisy = varies(job.disturbances)
-    if noisy and job.offload and asked != "yes":
+    if noisy and job.devices.offload and asked != "yes":
         message = "what noise does to copies to the host is played with every rank and step"
         raise InputError(Problem(message, key="exact", value=asked, expected="yes"))
     if noisy and asked == "yes":
@@ -205,8 +205,8 @@ def _memory(m: Session, job: Job, pipeline: Pipeline) -> tuple[StageMemory, ...]
     )
     assert isinstance(job.model, Dimensions)
     assert isinstance(job.strategy, ModelParallel)
-    divided = Divided(job.model, pipeline.layout, job.strategy, job.batch, architecture, job.offload)
-    if job.offload:
+    divided = Divided(job.model, pipeline.layout, job.strategy, job.batch, architecture, job.devices.offload)
+    if job.devices.offload:
         hosts = refuse_full_hosts(m.machine, pipeline.nodes, pipeline.layout, pipeline.work)
         m.metric("host memory", max(hosts.values()), "B")
     return refuse_what_does_not_fit(divided, capacity, name=node)
