@@ -74,7 +74,7 @@ def test_a_run_is_saved_shown_and_traced(simperf, tiny, tmp_path):
     assert json.loads(shown)["metrics"] == told["metrics"]
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     threads = {one["args"]["name"] for one in events if one["ph"] == "M" and one["name"] == "thread_name"}
-    assert {"stream0", "tensor", "data", "pipeline F0", "pipeline B0"} <= threads
+    assert {"compute", "tp", "dp", "pp F0", "pp B0"} <= threads
     times = json.loads((tmp_path / "r.json").read_text())["times"]
     sent = {(one["stage"], one["dimension"]) for one in times if one["activity"] == "communication"}
     assert sent >= {(stage, dimension) for stage in (0, 1) for dimension in ("tp", "pp", "dp")}
