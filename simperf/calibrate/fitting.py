@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simperf.errors import InputError, Problem
+from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.files import write_text
 from simperf.hardware.profile import FittedModel
 from simperf.outputs import data_frame, html_table, report_module
@@ -101,6 +101,10 @@ def of_file(files: Sequence[Path]) -> Iterator[None]:
         if len(files) > 1:
             raise
         raise InputError([replace(one, file=one.file or str(files[0])) for one in error.problems]) from error
+    except UnknownNameError as error:  # a precision, a device: conditions of points
+        if len(files) > 1:
+            raise
+        raise InputError(Problem(str(error), file=str(files[0]), key="measurements")) from error
 
 
 def files_of(data: Files) -> list[Path]:

@@ -399,7 +399,8 @@ class Tuner:
     @cached_property
     def _channels(self) -> int:
         """Channels of the communicator."""
-        return channels_of(self.machine, self.ranks, nics=self.shape.nics() if len(self.shape.groups) > 1 else 0)
+        nics = self.shape.nics() if len(self.shape.groups) > 1 else 0
+        return channels_of(self.machine, self.ranks, nics=nics, speed=self.speed)
 
     def _transport(self, algorithm: str, protocol: str, caps: tuple[float, ...]) -> Transport:
         """Latencies of the protocol over this network, and channels that keep their pace and the protocol's limit."""

@@ -77,7 +77,7 @@ def ring_channels(found: int, bandwidth: float, generation: str) -> int:
     return min(MOST, 2 * found)
 
 
-def channels_of(machine: Machine, ranks: Sequence[str], *, nics: int) -> int:
+def channels_of(machine: Machine, ranks: Sequence[str], *, nics: int, speed: float = 1.0) -> int:
     """Channels of a communicator [1]; 0 where NCCL does not run.
 
     Parameters
@@ -87,6 +87,8 @@ def channels_of(machine: Machine, ranks: Sequence[str], *, nics: int) -> int:
         Node of each rank.
     nics : int
         That each server uses; 0 for one server.
+    speed : float
+        How many times as fast NCCL's constants are, and so the bandwidths that a channel may have [1].
     """
     part = machine.nodes[ranks[0]].part
     if not isinstance(part, GpuPart) or len(ranks) < 2:
@@ -96,15 +98,17 @@ def channels_of(machine: Machine, ranks: Sequence[str], *, nics: int) -> int:
         away = next(rank for rank in ranks if machine.nodes[rank].server != machine.nodes[ranks[0]].server)
         edges = machine.route(ranks[0], away).edges
         rate = min(edge.bandwidth / max(1, edge.count) for edge in edges if edge.technology != "nvlink")
-        return ring_channels(nics, _speed(rate / 1e9, _BETWEEN[_rules(generation, _BETWEEN)]), generation)
+        speeds = _BETWEEN[_rules(generation, _BETWEEN)]
+        return ring_channels(nics, _speed(round(rate / speed / 1e9, 6), speeds), generation)
     links = sum(
         edge.bandwidth for edge in machine.edges.values() if edge.src == ranks[0] and edge.technology == "nvlink"
     )
     if not links:
         return ring_channels(1, 12, generation)
-    speeds = [one for one in _INSIDE[_rules(generation, _INSIDE)] if one <= links / 1e9] or [3]
-    best = max(speeds, key=lambda one: min(_SEARCHED, links / 1e9 // one) * one)  # the first of those that tie
-    return ring_channels(int(min(_SEARCHED, links / 1e9 // best)), best, generation)
+    rate = round(links / speed / 1e9, 6)  # what is faster as a whole has as many channels
+    speeds = tuple(one for one in _INSIDE[_rules(generation, _INSIDE)] if one <= rate) or (3,)
+    best = max(speeds, key=lambda one: min(_SEARCHED, rate // one) * one)  # the first of those that tie
+    return ring_channels(int(min(_SEARCHED, rate // best)), best, generation)
 
 
 def kernel_blocks(

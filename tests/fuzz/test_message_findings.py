@@ -158,3 +158,11 @@ def test_options_of_algorithms_are_told_by_their_flags(told, words, option):
     assert f"error: {option}" in told(
         "collective", *words, "--topology", "ring", "--ranks", "4", "-b", "1M", "-e", "1M"
     )
+
+
+def test_a_point_of_an_unknown_precision(here, told):
+    data = sources.sources()["recording"][0].tree()
+    point = next(one for one in data["measurements"] if "dtype" in one["at"])
+    point["at"]["dtype"] = "0.5"
+    (here / "d.json").write_text(json.dumps(data))
+    assert "d.json: measurements: unknown precision '0.5'" in told("calibrate", "fit", "d.json").replace("\n", "")
