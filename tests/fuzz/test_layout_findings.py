@@ -43,6 +43,7 @@ def test_a_norm_of_several_kernels_behind_the_embedding_is_played(said, layout):
         ({"wide_last_blocks": 2}, ("program.wide_last_blocks: has no effect",)),
         ({"model": {**MODEL, "dense_layers": 1}}, ("model.dense_layers: ", "expected: ")),
         ({"model": {**MODEL, "norm_bias": False}}, ("model.norm_bias: ", "expected: ")),
+        ({"stragglers": 16, "straggler_slowdown": 2.0}, ("program.stragglers: ", "at most 1")),
         ({"schedule": "dualpipe"}, ("layout.pp: an even number of stages",)),
         (
             {"schedule": "interleaved", "chunks": 2, "layout": {"pp": 2, "dp": 2}, "batch": 6},
