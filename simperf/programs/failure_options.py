@@ -15,20 +15,27 @@ __all__ = ["FAILURES", "FAILURES_PARAMETER", "failure_rules", "failures_of"]
 
 
 def failure_rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
+    """What has an effect only together with something else, where the size of the job's state is given or 0."""
+    stored = Unless(bool(given["size"]), ("storage", "per_node"), "a state of no size takes no time to save", "size")
+    return (stored, *_rules(given))
+
+
+def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
     """What has an effect only together with something else."""
     weibull, shrinks = given["law"] == "weibull", given["without_spare"] == "shrink"
     writing = "training stops until all is written"
     return (
         Unless(weibull, ("shape",), "only Weibull's law has a shape", 'law = "weibull"'),
         Unless(bool(given["counts"]), ("observed",), "nothing was counted", "counts"),
-        Unless(bool(given["size"]), ("storage", "per_node"), "a state of no size takes no time to save", "size"),
         Unless(given["asynchronous"], ("to_host",), writing, "asynchronous = true"),
         Unless(shrinks, ("least",), "the job does not shrink", 'without_spare = "shrink"'),
     )
 
 
 #: the keys of failures, and what they make
-FAILURES = Fields(Failures, failure_rules)
+FAILURES = Fields(Failures, _rules)
+#: the same for jobs that do not know the size of their state
+_SIZED = Fields(Failures, failure_rules)
 
 #: the parameter of a program that plays a job among failures
 FAILURES_PARAMETER = Parameter("failures", dict[str, Any], {}, "the keys of [failures], in SI units", "Failures")
@@ -45,8 +52,9 @@ def failures_of(given: Mapping[str, Any]) -> Failures | None:
     table = given[FAILURES_PARAMETER.name]
     if not table:
         return None
+    fields = FAILURES if given.get("strategy") == "model-parallel" else _SIZED
     try:
-        made: Failures = FAILURES.made(table)
+        made: Failures = fields.made(table)
     except InputError as error:
         raise InputError([replace(one, key=f"failures.{one.key}") for one in error.problems]) from None
     return made

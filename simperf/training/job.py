@@ -275,6 +275,7 @@ class Job:
         if self.failures is not None and not self.total:
             message = "failures are played over the whole run"
             problems.append(Problem(message, key="total", value="0", expected="total = steps of the whole run"))
+        problems += self._of_saving()
         if self.batch_per_gpu and self.batch != BATCH:
             expected = "batch or batch_per_gpu"
             problems.append(
@@ -283,6 +284,16 @@ class Job:
         problems += [*self._of_layout(), *self._of_stack()]
         if problems:
             raise InputError(problems)
+
+    def _of_saving(self) -> list[Problem]:
+        """Where checkpoints go that hold nothing; those of model parallelism hold its states."""
+        if self.failures is None or self.failures.saving.size or isinstance(self.strategy, ModelParallel):
+            return []
+        saving, message = self.failures.saving, "a state of no size takes no time to save"
+        given = (("storage", saving.storage), ("per_node", saving.per_node))
+        return [
+            Problem(message, key=f"failures.{key}", value=str(value), expected="size") for key, value in given if value
+        ]
 
     def _of_layout(self) -> list[Problem]:
         """What of a layout cannot be played, or does not fit the devices."""
@@ -324,9 +335,7 @@ class Job:
             expected = f"{layout.ranks}, or no {key}"
             problems.append(Problem(message, key=key, value=str(count), expected=expected))
         usual = Job(self.model)
-        unused = [
-            (one, getattr(self, one), getattr(usual, one)) for one in ("input", "failures", "batch_per_gpu", "total")
-        ]
+        unused = [(one, getattr(self, one), getattr(usual, one)) for one in ("input", "batch_per_gpu")]
         unused += [(one, getattr(devices, one), getattr(usual.devices, one)) for one in ("split", "alone")]
         problems += [
             Problem("model parallelism has no use for it", key=key, value=str(value), expected="its default")

@@ -121,7 +121,7 @@ def tell_failures(m: Session, life: Life, failures: Failures) -> Goodput | None:
     return many
 
 
-def tell_long_run(m: Session, failures: Failures, *, nodes: int, work: float) -> None:
+def tell_long_run(m: Session, failures: Failures, *, nodes: int, work: float, states: float = 0.0) -> None:
     """Play a training run of known length among failures, and report it.
 
     Parameters
@@ -133,6 +133,8 @@ def tell_long_run(m: Session, failures: Failures, *, nodes: int, work: float) ->
         Machines of the job.
     work : float
         Time of the whole run without failures and checkpoints [s].
+    states : float
+        Size of a checkpoint where the failures say none [B].
 
     Raises
     ------
@@ -140,7 +142,7 @@ def tell_long_run(m: Session, failures: Failures, *, nodes: int, work: float) ->
         What has no meaning for such a run, as keys of ``[failures]``.
     """
     try:
-        life = begin(m, failures.run(nodes, work=work), failures)
+        life = begin(m, failures.run(nodes, work=work, states=states), failures)
     except InputError as error:
         raise InputError(list(_placed(error))) from None
     for _ in life.phases():

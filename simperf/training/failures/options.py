@@ -96,7 +96,7 @@ class Saving:
     interval : float
         training between two checkpoints; 0 takes Young's formula
     size : float
-        state of the whole job
+        state of the whole job; 0 for nothing, with model parallelism for its weights and the optimizer's states
     storage : float
         bandwidth of the checkpoint store; 0 takes no time
     per_node : bool
@@ -200,7 +200,7 @@ class Failures:
         if problems:
             raise InputError(problems)
 
-    def run(self, nodes: int, *, work: float = math.inf, horizon: float = math.inf) -> FailingRun:
+    def run(self, nodes: int, *, work: float = math.inf, horizon: float = math.inf, states: float = 0.0) -> FailingRun:
         """The run on nodes that fail; without an interval, Young's formula gives it.
 
         Parameters
@@ -211,6 +211,8 @@ class Failures:
             Training to be done, in time of all nodes without failures [s].
         horizon : float
             Wall time for which it is watched [s].
+        states : float
+            Size of a checkpoint where none is given [B].
 
         Raises
         ------
@@ -219,7 +221,7 @@ class Failures:
         """
         made = FailingRun(
             nodes,
-            self.saving.checkpoint(),
+            replace(self.saving, size=self.saving.size or states).checkpoint(),
             self.times.causes(nodes),
             replace(self.recovery, repair=self.repair.times()),
             work=work,

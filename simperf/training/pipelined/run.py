@@ -20,6 +20,7 @@ from simperf.training.pipelined.host_memory import refuse_full_hosts
 from simperf.training.pipelined.outcome import tell
 from simperf.training.pipelined.play import Pipeline
 from simperf.training.pipelined.refusals import refuse_idle_messages
+from simperf.training.pipelined.whole_run import refuse_run, tell_run
 from simperf.training.replica import Dimensions
 from simperf.training.stragglers import change_links
 from simperf.training.strategies import DataExchange, ModelParallel
@@ -175,6 +176,7 @@ def train_divided(m: Session, job: Job) -> Program:
     refuse_processes(processes, pipeline.layout, job.strategy, job.batch, most=m.simulation.most)
     change_links(m.simulation, job.disturbances.changes)
     noisy = varies(job.disturbances)
+    refuse_run(job)
     if noisy and job.devices.offload and asked != "yes":
         message = "what noise does to copies to the host is played with every rank and step"
         raise InputError(Problem(message, key="exact", value=asked, expected="yes"))
@@ -183,10 +185,12 @@ def train_divided(m: Session, job: Job) -> Program:
         disturb(m, job.disturbances, processes, len(pipeline.nodes))
     yield from pipeline.play(m, processes)
     tell(m, job, pipeline, processes, memory)
+    step = float(step_times(processes).mean())
     if noisy and asked == "yes":
         tell_percentiles(m, step_times(processes))
     elif noisy:
-        tell_draws(m, draw_steps(m, job.disturbances, pipeline, processes), float(step_times(processes).mean()))
+        step = tell_draws(m, draw_steps(m, job.disturbances, pipeline, processes), step)
+    tell_run(m, job, pipeline, step)
 
 
 def _refuse_draws(job: Job) -> None:
