@@ -164,8 +164,11 @@ def large_layout(
         raise ValueError(f"sharding {how.get('zero')!r}")
     if how.get("zero") is None:
         assumed.append("no sharding")
-    if sharding != "none" and how.get("zero_group") not in (None, "all DP") and how["zero_group"] != dp:
-        raise ValueError("sharding over a part of the data-parallel ranks")
+    group = how.get("zero_group")
+    if sharding != "none" and group not in (None, "all DP") and group < dp:
+        if dp % group:
+            raise ValueError(f"sharding over {group} of {dp} data-parallel ranks")
+        sizes["dp_replicate"] = dp // group
     if shape.get("experts"):
         sizes["etp"] = int(how.get("etp") or 1)
     framework, software = (

@@ -142,7 +142,7 @@ def test_widths_of_a_shipped_model_bring_its_layers(tmp_path):
         ({"parallelism": {"global_batch": None}}, "parallelism.global_batch is not printed"),
         ({"parallelism": {"global_batch": 62}}, "62 sequences are no multiple of 4 ranks x 2"),
         ({"parallelism": {"task": "LoRA fine-tuning"}}, "parallelism.lora_rank is not printed"),
-        ({"parallelism": {"zero": 1, "zero_group": 2}}, "sharding over a part of the data-parallel ranks"),
+        ({"parallelism": {"zero": 1, "zero_group": 3}}, "sharding over 3 of 4 data-parallel ranks"),
         ({"measured": {"metric": "mfu"}}, "mfu is no time and no memory of a GPU"),
     ],
 )
@@ -234,3 +234,8 @@ def test_a_model_by_its_name_alone_and_adapters(tmp_path):
         ("parallelism.lora_rank is not printed",),
         ("fine-tuning by prefix",),
     ]
+
+
+def test_states_may_be_shared_by_a_part_of_the_ranks(tmp_path):
+    (one,), _ = read(tmp_path, with_(parallelism={"zero": 1, "zero_group": 2}))
+    assert (one.layout.layout.dp_replicate, one.layout.layout.sharding) == (2, "zero-1")
