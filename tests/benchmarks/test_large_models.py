@@ -14,7 +14,7 @@ from simperf.scenario import load_scenario
 
 SCENARIO = "large/gpt3-175b-1024-a100"
 #: events that two steps of a model play
-EVENTS = {"gpt3-175b-1024": 59_000, "llama3-405b-16384": 13_700, "exact-16": 75_800}
+EVENTS = {"gpt3-175b-1024": 59_000, "llama3-405b-16384": 13_700, "exact-16": 75_800, "deepseek-v3-2048": 185_000}
 #: links of communicators that the classes of the largest job are found on
 LINKS = 1_000_000
 
@@ -75,6 +75,14 @@ def test_llama3_405b_on_16384_gpus(benchmark):
     """Sixteen stages of eight ranks that share matrices and tokens, 128 replicas."""
     result = benchmark.pedantic(lambda: run(load_scenario(SCENARIO, LLAMA), record=False), rounds=1, iterations=1)
     assert result.metrics["GPUs"].value == 16384
+
+
+def test_deepseek_v3_on_2048_gpus_with_uneven_experts(benchmark):
+    """Sixteen stages, experts over 64 ranks, one of sixteen loads in each layer of each of eight micro-batches."""
+    uneven = {"program.expert_load": "power-law-0.1", "program.expert_draws": 16, "program.batch": 1024}
+    scenario = load_scenario("large/deepseek-v3-2048-h800", uneven)
+    result = benchmark.pedantic(lambda: run(scenario, record=False), rounds=1, iterations=1)
+    assert result.metrics["GPUs"].value == 2048
 
 
 def test_every_kernel_on_every_rank(benchmark):
