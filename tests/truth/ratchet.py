@@ -72,15 +72,16 @@ def fit_errors(truth):
 
 
 def large_errors(truth):
-    """Memory of published cases of large models."""
+    """Memory of published cases of large models, and its ratios between schedules."""
     from simperf.accuracy.large_cases import LeftOut, read_large_cases
     from simperf.accuracy.large_grades import grade
     from simperf.accuracy.large_jobs import counted_memory
+    from simperf.accuracy.large_ratios import schedule_ratios
 
     cases, _ = read_large_cases(truth / "llm")
-    for one in grade(cases, None, counted_memory):
-        if not isinstance(one, LeftOut):
-            yield f"{one.case.family}: {one.quantity}", one.row, one.error()
+    found = [one for one in grade(cases, None, counted_memory) if not isinstance(one, LeftOut)]
+    for one in [*found, *schedule_ratios(found)]:
+        yield f"{one.case.family}: {one.quantity}", one.row, one.error()
 
 
 @cache
