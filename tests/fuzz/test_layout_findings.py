@@ -44,6 +44,8 @@ def test_a_norm_of_several_kernels_behind_the_embedding_is_played(said, layout):
         ({"model": {**MODEL, "dense_layers": 1}}, ("model.dense_layers: ", "expected: ")),
         ({"model": {**MODEL, "norm_bias": False}}, ("model.norm_bias: ", "expected: ")),
         ({"stragglers": 16, "straggler_slowdown": 2.0}, ("program.stragglers: ", "at most 1")),
+        ({"expert_shares": [1.0, 2.0]}, ("program.expert_", "has no effect: the model has no experts")),
+        ({"expert_load": "power-law-1.2", "expert_draws": 2}, ("program.expert_load: has no effect",)),
         ({"schedule": "dualpipe"}, ("layout.pp: an even number of stages",)),
         (
             {"schedule": "interleaved", "chunks": 2, "layout": {"pp": 2, "dp": 2}, "batch": 6},

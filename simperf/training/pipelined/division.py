@@ -74,7 +74,7 @@ def divide(
     _refuse_gathered_base(model, layout)
     numbers = rank_precision(model, layout, strategy, architecture)
     passes = cache(partial(_passes, model, layout, strategy))
-    loads = strategy.routing.loads(model.model.experts)
+    loads = strategy.routing.loads(model.model.experts) if model.model.experts else (strategy.routing,)
     made = passes(numbers, routing=loads[0])
     shares = any(
         path[0][0] == plan.path[-1][0] for path, _ in plan.paths
