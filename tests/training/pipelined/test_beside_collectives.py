@@ -57,7 +57,7 @@ def test_kernels_lose_what_the_collectives_hold_of_the_device_while_they_run():
 @pytest.mark.parametrize(("tp", "pp", "dp"), [(8, 2, 2), (4, 2, 4), (2, 1, 8), (1, 2, 8)])
 def test_classes_and_closed_layers_give_what_every_kernel_on_every_rank_gives(tp, pp, dp, fully):
     def of():
-        made = work(pp, 4, blocks=3, weights=60_000_000, end=clipped())
+        made = work(pp, 2, blocks=2, weights=60_000_000, end=clipped())
         return sharded(made) if fully else made
 
     runs = [

@@ -12,7 +12,7 @@ from simperf.workload.op import Op
 from simperf.workload.transformers.parallel import rank_passes
 from simperf.workload.transformers.passes import Await, Sync
 
-MODEL = Transformer(layers=4, hidden=8192, heads=64, kv_heads=8, ffn=28672, vocabulary=32000, sequence=8192)
+MODEL = Transformer(layers=1, hidden=8192, heads=64, kv_heads=8, ffn=28672, vocabulary=32000, sequence=8192)
 KERNELS = LayerKernels(norm="fused", projections="separate", gathered_inputs="kept")
 PARTS = {"collectives": (4, "collective"), "ring": (8, "ring")}
 
@@ -77,7 +77,7 @@ def run(parts=1, exchange="collective", **more):
             "program.norm_kernels": "fused",
             "program.product_parts": parts,
             "program.parts_exchange": exchange,
-            "program.steps": 2,
+            "program.steps": 1,
             **more,
         },
     )
