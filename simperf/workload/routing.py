@@ -65,8 +65,9 @@ class Routing:
             problems.append(Problem(message, key="load", value=self.load, expected=f"{_EVEN}, or no shares"))
         drawn = self.load.startswith("power-law-") and not self.shares
         if not 1 <= self.draws <= MOST_DRAWS or (self.draws > 1 and not drawn):
-            message = "a number of draws is expected" if drawn else "has no effect: loads by a power law are drawn"
-            told, expected = str(self.draws), f"1 to {MOST_DRAWS}" if drawn else "1, or a load by a power law"
+            counts = drawn or not 1 <= self.draws <= MOST_DRAWS
+            message = "a number of draws is expected" if counts else "has no effect: loads by a power law are drawn"
+            told, expected = str(self.draws), f"1 to {MOST_DRAWS}" if counts else "1, or a load by a power law"
             problems.append(Problem(message, key="draws", value=told, expected=expected))
         if problems:
             raise InputError(problems)
@@ -83,7 +84,9 @@ class Routing:
         """
         if self.draws > 1:
             law, _, first = self.load.partition("/")
-            own = int(first) if first.isdigit() else 0
+            if first and not first.isdecimal():  # which the loads refuse
+                return (replace(self, draws=1),)
+            own = int(first or 0)
             return tuple(replace(self, load=f"{law}/{own + number}", draws=1) for number in range(self.draws))
         count, rest = divmod(len(self.shares), max(1, experts))
         if count < 2 or rest:

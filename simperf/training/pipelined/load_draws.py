@@ -38,7 +38,7 @@ class LoadDraws:
     --------
     >>> draws = LoadDraws(((("a", "b"),), (("A", "B"),)), microbatches=4, seed=0)
     >>> [draws.layers(0, microbatch) for microbatch in range(4)]
-    [('A', 'B'), ('A', 'b'), ('a', 'b'), ('a', 'b')]
+    [('A', 'B'), ('A', 'b'), ('A', 'B'), ('A', 'b')]
     """
 
     parts: tuple[Parts, ...] = ()

@@ -186,3 +186,8 @@ def test_rows_of_every_draw_are_conserved():
 def test_draws_without_effect_are_refused(routing, told):
     with pytest.raises(InputError, match=told):
         Routing(**routing)
+
+
+def test_a_draw_that_is_no_number_is_refused():
+    with pytest.raises(InputError, match="no load of experts"):
+        run({"dp": 8, "ep": 4}, routing=Routing("power-law-1.2/x", draws=2))
