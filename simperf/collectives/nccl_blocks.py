@@ -45,7 +45,8 @@ _SWITCHES = {"": (16, 16), "blackwell": (24, 32)}
 #: (src/graph/tuning.cc: threadThresholds; src/include/comm.h)
 _THREADS = {"LL": (512, 8), "LL128": (640, 8), "Simple": (512, 64)}
 
-#: memory traffic for a byte on the wire: collectives that add up half of the way have the mean [1]
+#: memory traffic for a byte on the wire (NVIDIA/nccl, issue 1428): collectives that add up half of the way have the
+#: mean of two and three [1]
 _TRAFFIC = {"all-reduce": 2.5, "reduce-scatter": 3.0, "reduce": 3.0}
 
 #: collectives of which every part goes around twice

@@ -15,7 +15,7 @@ __all__ = ["FAILURES", "FAILURES_PARAMETER", "failure_rules", "failures_of"]
 
 
 def failure_rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
-    """What has an effect only together with something else, where the size of the job's state is given or 0."""
+    """Options that have an effect only together with others, where the size of the job's state is given or 0."""
     stored = Unless(bool(given["size"]), ("storage", "per_node"), "a state of no size takes no time to save", "size")
     return (stored, *_rules(given))
 

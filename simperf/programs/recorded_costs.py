@@ -17,7 +17,7 @@ from simperf.workload.registry import make_op
 
 __all__ = ["KernelRatios", "find_gpu"]
 
-#: what drivers call GPUs whose names do not say the part; NVIDIA's product names, as torch's profiler writes them
+#: names by which drivers call GPUs that do not say the part -> the part; product names as torch's profiler writes them
 _DRIVER_NAMES = {
     "a100-pg509-200": "a100-sxm4-40gb",
     "a100-sxm-80gb": "a100-sxm4-80gb",
@@ -27,14 +27,14 @@ _DRIVER_NAMES = {
     "b200": "b200-sxm-180gb",
     "h800": "h800-sxm5-80gb",
 }
-#: size of a product, and of an attention, that stand for those of unknown shapes
+#: rows, columns and depth of the product, and queries of the attention, that stand for those of unknown shapes; assumed
 _SIDE, _QUERIES = 4096, 2048
 #: precisions that stand for one that a GPU does not have
 _OTHERWISE = {"tf32": "fp32", "bf16": "fp16", "fp8": "bf16", "fp16": "fp32"}
 
 
 def find_gpu(name: str, catalog: Any = None) -> Any:
-    """The GPU of the catalogue that a driver calls by a name; None if there is none.
+    """GPU of the catalogue by the name that its driver gives it; None if there is none.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def find_gpu(name: str, catalog: Any = None) -> Any:
 
 
 class KernelRatios:
-    """How much longer kernels take on a GPU than on the one that they were recorded on.
+    """Ratios of kernels' times on a GPU to those on the GPU that they were recorded on.
 
     A product of known shapes, by the times of that product; other products, convolutions and attention, by those of a
     large one in their precision; what is bound by memory, by those of an elementwise kernel which moves the bytes that

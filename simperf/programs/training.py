@@ -183,7 +183,7 @@ def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
 
 
 def _of_noise(given: Mapping[str, Any]) -> Iterable[Unless]:
-    """What has an effect only where something varies."""
+    """Options that have an effect only where something varies."""
     interrupted, varying = given["interrupted_every"] > 0.0, ("kernel_deviation", "launch_deviation")
     expected = "interrupted_every = the mean time between interruptions"
     yield Unless(interrupted, ("interrupted_for",), "nothing is interrupted", expected)

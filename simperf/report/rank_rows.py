@@ -29,7 +29,7 @@ _MOST = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class ShownRows:
-    """What a trace shows.
+    """Rows and arrows that a trace shows.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class _Rank:
 def show_ranks(
     result: Result, rows: Sequence[TimelineRow], flows: Sequence[FlowArrow], ranks: Sequence[int] | None = None
 ) -> ShownRows:
-    """What is shown of a run.
+    """Rows and arrows that a trace shows of a run.
 
     Parameters
     ----------

@@ -286,7 +286,7 @@ class Job:
             raise InputError(problems)
 
     def _of_saving(self) -> list[Problem]:
-        """Where checkpoints go that hold nothing; those of model parallelism hold its states."""
+        """Storage of checkpoints that hold nothing; those of model parallelism hold its states."""
         if self.failures is None or self.failures.saving.size or isinstance(self.strategy, ModelParallel):
             return []
         saving, message = self.failures.saving, "a state of no size takes no time to save"

@@ -13,7 +13,7 @@ __all__ = ["Offload"]
 
 @dataclass(frozen=True, slots=True)
 class Offload:
-    """What a rank of a divided model holds in its host's memory, over the links between GPU and host.
+    """Parts of a rank's memory that its host holds, and that are copied over the links between GPU and host.
 
     Ren et al., "ZeRO-Offload", USENIX ATC 2021; Rajbhandari et al., "ZeRO-Infinity", SC 2021; Megatron-Core's
     ``cpu_offloading``.

@@ -30,11 +30,11 @@ from simperf.training.pipelined.work import Boundary
 
 __all__ = ["disturb", "draw_steps", "step_times", "tell_draws", "tell_percentiles", "varies"]
 
-#: part of a step by which the drawn one without noise may miss the one that was played
+#: part of a step by which the drawn one without noise may miss the one that was played [1]
 ROUNDING = 1e-9
-#: part of a step from which the difference is more than noise
+#: part of a step from which the drawn one without noise is told as approximate [1]
 APPROXIMATE = 0.01
-#: numbers that are drawn in the time of one event
+#: numbers that are drawn in the time of one event; assumed [1]
 FASTER = 1000.0
 
 

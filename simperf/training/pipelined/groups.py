@@ -44,7 +44,7 @@ class ClassMember:
 
 
 def exchanged(group: ProcessGroup, payload: Payload, rows: tuple[int, ...]) -> PlacedPlan:
-    """How an exchange is carried out: by the transport of an all-to-all of its ranks, as large as that of the fullest.
+    """Transport of an exchange: that of an all-to-all of its ranks, as large as that of the fullest.
 
     Parameters
     ----------

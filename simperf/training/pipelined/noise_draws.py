@@ -26,7 +26,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 #: gives the random stream of a name
 Random: TypeAlias = Callable[[str], np.random.Generator]
 
-#: least factor of a device's time
+#: least factor of a device's time; assumed, far below what `variation` draws [1]
 LEAST = 0.1
 
 
@@ -100,7 +100,7 @@ class Rows:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of an array of times."""
+        """Shape of an array of times: steps and ranks."""
         return self.draws + 1, self.ranks
 
 
@@ -133,7 +133,7 @@ class ArrayNoise:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of an array of times."""
+        """Shape of an array of times: steps and ranks."""
         return self._rows.shape
 
     def next_step(self) -> None:

@@ -35,10 +35,10 @@ __all__ = ["OffloadedStage", "adam_on_host"]
 
 #: streams of copies to the host and back
 OUT, BACK = "to host", "from host"
-#: what all of it counts as
+#: dimension by which the times of these copies are told
 HOST = "host"
 
-#: share of a host's memory bandwidth that Adam there reaches: the same table, 256 GB/s
+#: share of a host's memory bandwidth that Adam there reaches: ZeRO-Offload, table 4, with 256 GB/s of a DGX-2 [1]
 _REACHED = 0.67
 
 #: chunk, block and micro-batch

@@ -37,6 +37,7 @@ _COLLECTIVES = {
     "alltoall": "all-to-all",
     "broadcast": "broadcast",
 }
+#: types as torch names them -> precision, and bytes of an element
 _TYPES = {
     "float": ("fp32", 4),
     "c10::half": ("fp16", 2),
@@ -50,7 +51,7 @@ _TYPES = {
     "byte": ("fp8", 1),
     "char": ("fp8", 1),
 }
-#: largest extent of a tensor that is taken for such
+#: largest extent of a tensor, and number of elements of a message, that are taken for such
 _LARGEST = 1 << 40
 
 
@@ -148,7 +149,7 @@ def _made(kind: str, dtype: str, **sizes: int) -> Op | None:
 
 
 def _collective(activity: GpuActivity, operators: Sequence[Operator]) -> Collective:
-    """What a kernel of a library of collectives communicates, as far as the trace says it."""
+    """The collective that a kernel belongs to, as far as the trace says it."""
     known: dict[str, Any] = {}
     for given in (activity.arguments, *(one.arguments for one in operators)):
         for key in ("Collective name", "In msg nelems", "Out msg nelems", "dtype", "Group size"):

@@ -34,7 +34,7 @@ __all__ = ["HostCall", "RecordedActivity", "RecordedStep", "record_step"]
 FULL = 1000
 #: digits of a second to which two times are the same
 DIGITS = 10
-#: what a thread does between a launch and its begin on an idle stream, if the trace does not show it [s]
+#: from a launch to its begin on an idle stream, and between two activities, where the trace shows neither; assumed [s]
 _LATENCY, _GAP = 6e-6, 1e-6
 
 
@@ -101,7 +101,7 @@ class HostCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecordedStep:
-    """What one rank did in one step of training, or several.
+    """Calls and activities of one rank in one step of training, or several.
 
     Parameters
     ----------
@@ -140,12 +140,12 @@ class RecordedStep:
 
     @property
     def classes(self) -> Mapping[str, int]:
-        """How many activities there are of each class."""
+        """Number of activities of each class."""
         return Counter(one.kind.kind for one in self.activities)
 
     @property
     def end(self) -> float:
-        """When the last activity had ended [s]."""
+        """End of the last activity [s]."""
         return max((one.start + one.duration for one in self.activities), default=0.0)
 
 
@@ -228,7 +228,7 @@ class _Recording:
 
 
 def record_step(trace: TraceFile, step: int = -1) -> RecordedStep:
-    """What a trace says of a step.
+    """The step that a trace has recorded, with its causes.
 
     Parameters
     ----------

@@ -190,7 +190,7 @@ class Block:
 
     @property
     def _matrices(self) -> tuple[Linear, ...]:
-        """Of a block without experts."""
+        """Parts of a block without experts."""
         network = self._network
         found = network.matrices if isinstance(network, FeedForward) else ()
         return (*self._attention.matrices, self._projection, *found)

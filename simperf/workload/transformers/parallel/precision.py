@@ -33,12 +33,12 @@ class RankPrecision:
 
     @classmethod
     def of(cls, weights: str, kernels: LayerKernels, architecture: str = "", *, pure: bool = False) -> RankPrecision:
-        """What kernels say, on GPUs of an architecture."""
+        """Precision of a rank with these kernels, on GPUs of an architecture."""
         recipe = None if kernels.products == "as-weights" else product_recipe(kernels.products).on(architecture)
         return cls(weights, recipe, pure)
 
     def problems(self, kernels: LayerKernels, recompute: str) -> Iterator[Problem]:
-        """What the recipe does not go together with."""
+        """Problems of choices that the recipe does not go together with."""
         if self.recipe is None or not self.recipe.keeps_narrow:
             return
         name = self.recipe.name

@@ -150,7 +150,7 @@ class RankPasses:
 
     @property
     def cast_width(self) -> float:
-        """Of a weight that a recipe casts, the copies that stay, less the weight itself if it comes narrow [B]."""
+        """Copies that stay of a weight that a recipe casts, less the weight itself if it comes narrow [B]."""
         recipe = self.sizes.recipe
         if recipe is None or recipe.weights not in ("step", "gathered", "frozen"):
             return 0.0
@@ -158,7 +158,7 @@ class RankPasses:
 
     @property
     def gathered_width(self) -> float:
-        """Of a weight that is gathered as narrow as its products are [B]; 0 if it is not."""
+        """Bytes of a weight that is gathered as narrow as its products are [B]; 0 if it is not."""
         recipe = self.sizes.recipe
         return recipe.width if recipe is not None and recipe.weights.startswith("gathered") else 0.0
 
@@ -229,7 +229,7 @@ class RankPasses:
 
     @property
     def update_width(self) -> float:
-        """Of an element, what the update holds beside gradients and states [B].
+        """Bytes that the update holds of an element beside gradients and states [B].
 
         Gradients in fp32, if narrower; and roots of squares, which the foreach implementation makes for all weights
         (pytorch/pytorch, torch/optim/adamw.py, `_multi_tensor_adamw`: ``torch._foreach_sqrt``).
