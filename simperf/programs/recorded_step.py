@@ -18,7 +18,8 @@ from simperf.programs.fields import Fields
 from simperf.programs.recorded_costs import KernelRatios, recorded_gpu
 from simperf.programs.recorded_play import PlayedRank, RankMeeting, RankMember
 from simperf.programs.registry import program
-from simperf.workload.recorded.recorded_step import RecordedActivity, RecordedStep, record_step
+from simperf.workload.recorded.causes import record_step
+from simperf.workload.recorded.recorded_step import RecordedActivity, RecordedStep
 from simperf.workload.recorded.trace_file import read_trace_file
 
 __all__ = ["Recording", "recorded_step"]

@@ -16,7 +16,7 @@ from simperf.report.trace import trace_bytes
 from simperf.scenario import make_scenario
 from simperf.workload import make_op
 from simperf.workload.op import Op
-from simperf.workload.recorded.recorded_step import record_step
+from simperf.workload.recorded.causes import record_step
 from simperf.workload.recorded.trace_file import read_trace_file
 from tests.report.importer import read as trace_reader
 from tests.workload.recorded import made

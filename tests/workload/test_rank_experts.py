@@ -190,7 +190,7 @@ def test_tensor_parallel_ranks_do_not_send_the_same_tokens():
 
 
 SHIPPED = {
-    name: replace(model, mtp=0)  # with it: test_rank_ahead.py
+    name: replace(model, mtp=0)  # with it: test_multi_token.py
     for name, model in shipped_transformers().items()
     if model.experts and not (model.window or model.sinks)
 }

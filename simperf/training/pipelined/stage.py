@@ -20,11 +20,11 @@ from simperf.execution import Program, collective, irecv, isend, item, launch, s
 from simperf.execution.process_group import Communication, ProcessGroup
 from simperf.execution.thread import Launch, Verb
 from simperf.schedules import Pass
-from simperf.training.pipelined.beside import TURN, side_by_side
 from simperf.training.pipelined.closed import ClosedBlock, ClosedLayer, Sequel, in_blocks, launch_block, never_closed
 from simperf.training.pipelined.communicators import INSIDE, NORM, Dimension, Key
 from simperf.training.pipelined.groups import ClassGroup
 from simperf.training.pipelined.noise_draws import RankNoise
+from simperf.training.pipelined.paired_passes import TURN, side_by_side
 from simperf.training.pipelined.stage_time import Hold, StageTime, StepMark
 from simperf.training.pipelined.work import Boundary, LayerBucket, StepWork
 from simperf.workload.op import Op

@@ -12,11 +12,11 @@ from simperf.workload.precision import element_size
 from simperf.workload.routing import Routing
 from simperf.workload.transformers.dimensions import Transformer
 from simperf.workload.transformers.flops import RECOMPUTATIONS, Recomputation
-from simperf.workload.transformers.parallel.ahead import ahead_passes
 from simperf.workload.transformers.parallel.block import Block
 from simperf.workload.transformers.parallel.casts import cast_kernels, turned
 from simperf.workload.transformers.parallel.ends import Embedding, Head
 from simperf.workload.transformers.parallel.linear import gradient_width
+from simperf.workload.transformers.parallel.multi_token import ahead_passes
 from simperf.workload.transformers.parallel.operations import each
 from simperf.workload.transformers.parallel.parts import parts_without_effect
 from simperf.workload.transformers.parallel.precision import RankPrecision
