@@ -96,7 +96,12 @@ def draw_steps(m: Session, disturbances: Disturbances, pipeline: Pipeline, proce
 def step_times(processes: Sequence[StageProcess]) -> Floats:
     """Times of the steps that were played, but for the first of several [s]."""
     ends = [max(one.spent.readings[step].time for one in processes) for step in range(processes[0].steps)]
-    return np.diff(ends, prepend=0.0)[1 if len(ends) > 1 else 0 :]
+    return _durations(np.asarray(ends))
+
+
+def _durations(ends: Floats) -> Floats:
+    """Times of steps by their ends [s], but for the first of several; steps are along the first axis."""
+    return np.diff(ends, axis=0, prepend=0.0)[1 if len(ends) > 1 else 0 :]
 
 
 def _places(
@@ -146,7 +151,7 @@ def tell_draws(m: Session, ends: Floats, nominal: float) -> float:
     nominal : float
         Time of a step without noise, as it was played [s].
     """
-    times = np.diff(ends, axis=0, prepend=np.zeros((1, ends.shape[1])))[1 if len(ends) > 1 else 0 :]
+    times = _durations(ends)
     tell_percentiles(m, times[:, 1:].ravel())
     missed = abs(float(times[:, 0].mean()) / nominal - 1.0) if nominal else 0.0
     count = times[:, 1:].size

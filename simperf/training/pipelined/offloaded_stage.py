@@ -18,15 +18,14 @@ from typing import Any
 
 import simpy
 
-from simperf.engine.device import Device, Stream
+from simperf.engine.device import Device
 from simperf.engine.items import Marker
 from simperf.engine.kernel import Kernel
-from simperf.engine.recorder import Category
 from simperf.execution import copy, launch, record, wait
 from simperf.execution.thread import Launch
 from simperf.schedules import Pass
 from simperf.training.pipelined.stage import StageProcess, Steps
-from simperf.training.pipelined.stage_time import StageTime
+from simperf.training.pipelined.stage_time import HoldUntil
 from simperf.training.pipelined.work import StepEnd
 from simperf.workload.op import Op
 from simperf.workload.precision import element_size
@@ -45,32 +44,16 @@ _REACHED = 0.67
 _Key = tuple[int, int, int]
 
 
-class HoldForHost:
-    """Holds a stream until a copy is over, and counts the time."""
+class HoldForHost(HoldUntil):
+    """A hold of a stream until a copy to or from the host is over."""
 
-    __slots__ = ("marker", "spent")
+    __slots__ = ()
 
-    holds = 0.0
-    category: Category = "wait"
-    launch: float | None = 0.0
     name = "wait: host"
 
-    def __init__(self, marker: Marker, spent: StageTime) -> None:
-        self.marker, self.spent = marker, spent
-
-    def start(self, stream: Stream) -> None:
-        """Go on at once if it is over, or else when it is."""
-        env, since = stream.device.env, stream.device.env.now
-
-        def proceed(event: simpy.Event) -> None:
-            self.spent.exposed[HOST] += env.now - since
-            stream.path = max(stream.path, self.marker.path)
-            stream.finish(event)
-
-        if self.marker.done.callbacks is None:
-            proceed(self.marker.done)
-        else:
-            self.marker.done.callbacks.append(proceed)
+    def count(self, since: float, now: float) -> None:
+        """Count it as exposed."""
+        self.spent.exposed[HOST] += now - since
 
 
 @dataclass(eq=False, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from simperf.engine.share import ShareUser
 from simperf.execution.process_group import Communication
 from simperf.training.pipelined.communicators import Dimension
 
-__all__ = ["Hold", "Reading", "StageTime", "StepMark"]
+__all__ = ["Hold", "HoldUntil", "Reading", "StageTime", "StepMark"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,26 +142,32 @@ class StepMark(Marker):
         super().start(stream)
 
 
-class Hold:
-    """Holds a stream until a communication is over, and counts the time."""
+class HoldUntil(ABC):
+    """An item that holds a stream until other work is over, and counts the time.
 
-    __slots__ = ("dimension", "spent", "work")
+    Parameters
+    ----------
+    work : Communication or Marker
+    spent : StageTime
+        Gets the time.
+    """
+
+    __slots__ = ("spent", "work")
 
     holds = 0.0
     category: Category = "wait"
     launch: float | None = 0.0
-    name = "wait: communication"
+    name = "wait"
 
-    def __init__(self, work: Communication, spent: StageTime, dimension: Dimension) -> None:
-        self.work, self.spent, self.dimension = work, spent, dimension
+    def __init__(self, work: Communication | Marker, spent: StageTime) -> None:
+        self.work, self.spent = work, spent
 
     def start(self, stream: Stream) -> None:
         """Go on at once if it is over, or else when it is."""
         since = stream.device.env.now
 
         def proceed(event: simpy.Event) -> None:
-            if stream.device.env.now > since:
-                self.spent.hold(since, self.work, self.dimension)
+            self.count(since, stream.device.env.now)
             stream.path = max(stream.path, self.work.path)
             stream.finish(event)
 
@@ -168,3 +175,25 @@ class Hold:
             proceed(self.work.done)
         else:
             self.work.done.callbacks.append(proceed)
+
+    @abstractmethod
+    def count(self, since: float, now: float) -> None:
+        """Count the time from `since` to `now` [s]."""
+
+
+class Hold(HoldUntil):
+    """A hold of a stream until a communication is over."""
+
+    __slots__ = ("dimension",)
+
+    name = "wait: communication"
+    work: Communication
+
+    def __init__(self, work: Communication, spent: StageTime, dimension: Dimension) -> None:
+        super().__init__(work, spent)
+        self.dimension = dimension
+
+    def count(self, since: float, now: float) -> None:
+        """Count it as the bubble until bytes move, then as exposed communication."""
+        if now > since:
+            self.spent.hold(since, self.work, self.dimension)
