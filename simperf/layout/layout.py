@@ -137,6 +137,22 @@ class Layout:
             names += ["dp_shard", "dp_replicate"] if name == "dp" else [name]
         return Mesh(tuple(names), tuple(getattr(self, name) for name in names))
 
+    @property
+    def expert_sharding_mesh(self) -> Mesh:
+        """The ranks of `expert_mesh` with ``"dp_shard"`` and ``"dp_replicate"`` in place of ``"dp"``.
+
+        Examples
+        --------
+        >>> mesh = Layout(dp=8, ep=2, sharding="zero-3", dp_replicate=2).expert_sharding_mesh
+        >>> mesh.groups("dp_shard"), mesh.groups("dp_replicate")
+        (((0, 2), (1, 3), (4, 6), (5, 7)), ((0, 4), (1, 5), (2, 6), (3, 7)))
+        """
+        whole, names, sizes = self.expert_mesh, list[str](), list[int]()
+        for name, size in zip(whole.dimensions, whole.sizes, strict=True):
+            names += ["dp_shard", "dp_replicate"] if name == "dp" else [name]
+            sizes += [self.expert_dp_shard, self.dp_replicate] if name == "dp" else [size]
+        return Mesh(tuple(names), tuple(sizes))
+
     def _of_copies(self) -> list[Problem]:
         """Problems of the number of copies."""
         copies, key = self.dp_replicate, "dp_replicate"
@@ -149,6 +165,10 @@ class Layout:
         if copies > 1 and self.dp_shard * self.cp == 1:
             message = "no rank is left to share a copy with"
             expected = f'less than {self.dp}, or sharding = "none"'
+            return [Problem(message, key=key, value=str(copies), expected=expected)]
+        if self.spreads_experts and self.expert_dp % copies:
+            message = f"does not divide the {self.expert_dp} ranks that have copies of an expert"
+            expected = " or ".join(map(str, nearest_divisors(self.expert_dp, copies)))
             return [Problem(message, key=key, value=str(copies), expected=expected)]
         return []
 
@@ -177,6 +197,11 @@ class Layout:
     def expert_dp(self) -> int:
         """Copies of each expert."""
         return self.dp * self.cp * self.tp // (self.ep * self.expert_tp)
+
+    @property
+    def expert_dp_shard(self) -> int:
+        """Ranks that share one copy of what `sharding` divides of an expert."""
+        return self.expert_dp // self.dp_replicate
 
     def groups(self, dimension: str) -> tuple[tuple[int, ...], ...]:
         """Process groups along a dimension; ``"etp"`` and ``"edp"`` are tensor and data parallelism of the experts.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -14,6 +14,7 @@ __all__ = [
     "INSIDE",
     "MESSAGE",
     "NORM",
+    "REPLICAS",
     "Communicator",
     "Dimension",
     "Joined",
@@ -34,7 +35,10 @@ INSIDE: tuple[Dimension, ...] = ("tp", "cp", "ep", "etp")
 AROUND: tuple[Dimension, ...] = ("dp", "edp")
 
 #: what a rank finds its process group by: the dimension, or copies of what data-parallel ranks share
-Key: TypeAlias = Dimension | Literal["replicas"]
+Key: TypeAlias = Dimension | Literal["replicas", "expert replicas"]
+
+#: groups of the copies of what is shared along a dimension
+REPLICAS: Mapping[Dimension, Key] = {"dp": "replicas", "edp": "expert replicas"}
 
 #: what a rank finds a communicator by: that, or the stages of sender and receiver
 Place: TypeAlias = Key | tuple[int, int]
@@ -137,12 +141,15 @@ def communicators(
     of_buckets = [_of_buckets(own, work.ends[stage], sharded) for stage, own in enumerate(buckets)]
     for ranks in of_copies(shards.groups("dp_shard", "cp") if sharded else mesh.groups("dp", "cp")):
         add("dp", "dp", ranks, of_buckets[mesh.coordinates(ranks[0])["pp"]]["dp"])
-    for ranks in of_copies(layout.groups("edp")):
+    of_experts = layout.expert_sharding_mesh
+    for ranks in of_copies(of_experts.groups("dp_shard") if sharded else layout.groups("edp")):
         add("edp", "edp", ranks, of_buckets[mesh.coordinates(ranks[0])["pp"]]["edp"])
-    for ranks in shards.groups("dp_replicate"):
-        stage, shared = mesh.coordinates(ranks[0])["pp"], layout.dp_shard * layout.cp * work.plan.copies
-        nbytes = (bucket.weights * work.ends[stage].gradient / shared for bucket in buckets[stage])
-        add("replicas", "dp", ranks, (Payload("all-reduce", one) for one in nbytes))
+    shared: Mapping[Dimension, int] = {"dp": layout.dp_shard * layout.cp, "edp": layout.expert_dp_shard}
+    for around, grid in zip(AROUND, (shards, of_experts), strict=True):
+        for ranks in grid.groups("dp_replicate"):
+            stage, over = mesh.coordinates(ranks[0])["pp"], shared[around] * work.plan.copies
+            sizes = [one.weights * work.ends[stage].gradient for one in buckets[stage] if one.dimension == around]
+            add(REPLICAS[around], around, ranks, (Payload("all-reduce", nbytes / over) for nbytes in sizes))
     ways = dict.fromkeys((here, there) for _, here, there in work.edges())
     last = work.plan.path[-1][0]
     for ranks in mesh.groups("pp"):

@@ -110,7 +110,7 @@ def divide(
         tied=0.0 if shares else made.tied_nbytes,
         rows=experts.of_places if uneven else (),
         others=tuple(on(place) for place in range(1, layout.ep)) if uneven else (),
-        units=_units(work, made, strategy) if layout.sharding == "zero-3" else (),
+        units=_units(work, made, strategy, apart=layout.spreads_experts) if layout.sharding == "zero-3" else (),
         offload=offload or Offload(),
         draws=LoadDraws(tuple(parts), plan.microbatches, seed) if drawn else LoadDraws(),
     )
@@ -158,11 +158,6 @@ def _refuse_scattered_experts(model: Dimensions, layout: Layout) -> None:
         message = "ranks that experts are spread over would be of several stages"
         told = "-".join(layout.order)
         raise InputError(Problem(message, key="layout.order", value=told, expected="an order with pp at its end"))
-    if model.model.experts and (layout.dp_replicate > 1 or layout.sharding == "zero-3") and layout.spreads_experts:
-        message = "experts that ranks share beside this are not played yet"
-        key = "layout.dp_replicate" if layout.dp_replicate > 1 else "layout.sharding"
-        told = str(layout.dp_replicate) if layout.dp_replicate > 1 else layout.sharding
-        raise InputError(Problem(message, key=key, value=told, expected='ep = 1, or sharding = "zero-1"'))
     if layout.etp and not model.model.experts:
         message, told = "has no effect: the model has no experts", str(layout.etp)
         raise InputError(Problem(message, key="layout.etp", value=told, expected="0, or a model with experts"))
@@ -348,11 +343,11 @@ def _end(work: StepWork, stage: int, made: RankPasses, strategy: ModelParallel, 
     sharded = layout.sharding != "none"
     copies = work.plan.copies
     own = -(-(weights - experts) // (layout.dp_shard * layout.cp * copies if sharded else 1))
-    own += -(-experts // (layout.expert_dp * copies if sharded else 1))
+    own += -(-experts // (layout.expert_dp_shard * copies if sharded else 1))
     scaled = 0
     if made.gathered_width:
         scaled = -(-sum(map(sum, (one.scaled for one in layers))) // (layout.dp_shard * layout.cp * copies))
-        scaled += -(-sum(map(sum, (one.scaled_experts for one in layers))) // (layout.expert_dp * copies))
+        scaled += -(-sum(map(sum, (one.scaled_experts for one in layers))) // (layout.expert_dp_shard * copies))
     fully, fresh = layout.sharding == "zero-3", _reduces_each(layout, strategy)
     return StepEnd(
         begin=(*(() if fresh else (made.clear_gradients(weights),)), *made.cast_weights(layers)),
@@ -375,8 +370,10 @@ def _gathered(made: RankPasses, strategy: ModelParallel) -> float:
     return element_size("fp32") if strategy.exchange.gathered == "fp32" else made.weight_width
 
 
-def _units(work: StepWork, made: RankPasses, strategy: ModelParallel) -> tuple[tuple[WeightUnit, ...], ...]:
-    """Units of each stage."""
+def _units(
+    work: StepWork, made: RankPasses, strategy: ModelParallel, *, apart: bool
+) -> tuple[tuple[WeightUnit, ...], ...]:
+    """Units of each stage; `apart` as for `weight_units`."""
     options, stages = strategy.exchange, len(work.plan.stages)
     product = made.sizes.width if made.sizes.fresh_gradients else made.gradient_width
     gathered = _gathered(made, strategy)
@@ -385,7 +382,7 @@ def _units(work: StepWork, made: RankPasses, strategy: ModelParallel) -> tuple[t
         tuple(
             unit
             for chunk in work.chunks(stage)
-            for unit in weight_units(chunk, work.layers(stage, chunk), options, nbytes, stages=stages)
+            for unit in weight_units(chunk, work.layers(stage, chunk), options, nbytes, stages=stages, apart=apart)
         )
         for stage in range(stages)
     )

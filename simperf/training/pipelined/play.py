@@ -22,6 +22,7 @@ from simperf.training.pipelined.closing import ClassLinks, close_layers
 from simperf.training.pipelined.communicators import (
     AROUND,
     INSIDE,
+    REPLICAS,
     Communicator,
     Joined,
     Key,
@@ -166,7 +167,7 @@ class Pipeline:
             def closed(one: StageProcess) -> Literal["always", "in turn", ""]:
                 mine = {key: classes.communicators[index] for key, index in keys[one.rank].items()}
                 own = {colour for key, colour in mine.items() if key in INSIDE}
-                around = [colour for key, colour in mine.items() if key in AROUND or key == "replicas"]
+                around = [colour for key, colour in mine.items() if key in AROUND or key in REPLICAS.values()]
                 # gradients and weights hold multiprocessors of the device, whatever links they go over
                 held = any(plan.blocks for colour in around for plan in classes.plans[colour].values())
                 if links.carry_only(own) and not held:
@@ -193,7 +194,7 @@ class Pipeline:
         """Buckets of a stage's gradients."""
         work = self.work
         if work.units:
-            return [unit.bucket for unit in reversed(work.units[stage])]
+            return [bucket for unit in reversed(work.units[stage]) for bucket in reversed(unit.buckets)]
         size = self.bucket if self.pacing.gradients else float("inf")
         return [
             bucket

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from simperf.memory import LayerMemory, allocated
 from simperf.training.pipelined.stage import Pacing
@@ -12,13 +12,18 @@ __all__ = ["sharded_layers"]
 
 
 def sharded_layers(
-    layers: Sequence[LayerMemory], units: Sequence[WeightUnit], end: StepEnd, ranks: int, pacing: Pacing
+    layers: Sequence[LayerMemory],
+    units: Sequence[WeightUnit],
+    end: StepEnd,
+    ranks: Mapping[str, int],
+    pacing: Pacing,
 ) -> Iterator[LayerMemory]:
     """Layers of a chunk with weights that are whole while they run, with buffers, and with parts of gradients.
 
     As in PyTorch's ``fully_shard``: forward, the buffer that a unit's weights came in is kept until the next unit's
     have come; backward, there are buffers of the units that are gathered ahead, and gradients of the unit before are in
-    theirs until they are reduced. Flat weights are their own buffer.
+    theirs until they are reduced: experts' before the others of a unit, and the larger of both is counted. Flat weights
+    are their own buffer.
 
     Parameters
     ----------
@@ -27,14 +32,14 @@ def sharded_layers(
         Of the chunk, in the order of the forward pass.
     end : StepEnd
         Of the stage.
-    ranks : int
-        That share the weights.
+    ranks : mapping of str to int
+        That share the weights, and those of experts, by their dimensions.
     pacing : Pacing
     """
     of = {index: unit for unit in units for index in unit.bucket.layers}
 
     def gathered(some: Iterable[WeightUnit]) -> float:
-        return sum(allocated(end.gathered(unit.bucket)) for unit in some)
+        return sum(allocated(end.gathered(bucket)) for unit in some for bucket in unit.buckets)
 
     for index, layer in enumerate(layers):
         own = of.get(index)
@@ -43,7 +48,7 @@ def sharded_layers(
         whole = [unit for unit in units if unit is own or (not unit.reshard and (pacing.stays or unit in before))]
         ahead = [unit for unit in reversed(before) if unit not in whole][: pacing.prefetch]
         buffers = before[-2:] if pacing.prefetch else before[-1:]
-        packed = behind[0].bucket.weights * end.gradient if pacing.each and behind else 0.0
+        packed = max(one.weights for one in behind[0].buckets) * end.gradient if pacing.each and behind else 0.0
         makes = pacing.each and own is not None and index == own.bucket.ready
         yield layer._replace(
             forward_beside=(
@@ -55,5 +60,7 @@ def sharded_layers(
                 ("gathered weights", gathered(ahead)),
                 ("buckets", allocated(packed)),
             ),
-            gradient=own.bucket.weights * end.gradient / ranks if own is not None and makes else 0.0,
+            gradient=sum(one.weights * end.gradient / ranks[one.dimension] for one in own.buckets)
+            if own is not None and makes
+            else 0.0,
         )

@@ -7,6 +7,10 @@ to the unit; as the device is behind the process, the gather begins when the wei
 been copied out of their buffer. Backward, it asks for those of the unit before as soon as it has its own. Before
 gradients are packed, those of the unit before have been reduced, whose buffer is free then.
 
+Experts that are spread over ranks are gathered and reduced over the ranks that have copies of them, on a stream of
+their own; those of a layer are asked for behind its other weights, and reduced before its other gradients, as modules
+inside of others are.
+
 Not modelled: copies of a rank's own part to and from buffers, which other streams make meanwhile.
 """
 
@@ -19,6 +23,7 @@ from simperf.engine.items import Marker
 from simperf.execution import record
 from simperf.execution.process_group import Communication
 from simperf.schedules import Pass
+from simperf.training.pipelined.communicators import Dimension
 from simperf.training.pipelined.stage import StageProcess, Steps
 from simperf.training.pipelined.work import LayerBucket, WeightUnit
 
@@ -32,9 +37,9 @@ class ShardedStage(StageProcess):
     _units: Sequence[WeightUnit] = field(init=False)
     _of: dict[tuple[int, int], int] = field(default_factory=dict, init=False)
     _whole: set[int] = field(default_factory=set, init=False)
-    _coming: dict[int, Communication] = field(default_factory=dict, init=False)
+    _coming: dict[int, list[tuple[Communication, Dimension]]] = field(default_factory=dict, init=False)
     _spread: list[Marker] = field(default_factory=list, init=False)
-    _last: Communication | None = field(default=None, init=False)
+    _last: tuple[Communication, Dimension] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         StageProcess.__post_init__(self)
@@ -51,7 +56,8 @@ class ShardedStage(StageProcess):
             yield from self._flush(str(one))
             if number not in self._coming:
                 yield from self._ask(number, self._since(one, index))
-            yield from self._hold([self._coming.pop(number)], "dp")
+            for weights, dimension in self._coming.pop(number):
+                yield from self._hold([weights], dimension)
             yield from self._items(self._units[number].spread, "forward" if one.kind == "F" else "backward")
             self._whole.add(number)
             self._spread = [*self._spread[-self.pacing.prefetch :], (yield record(self.device, "weights are there"))]
@@ -73,8 +79,13 @@ class ShardedStage(StageProcess):
         return [number for number in own if number is not None][: self.pacing.prefetch]
 
     def _ask(self, number: int, after: Marker | None) -> Steps:
-        nbytes = self.work.ends[self.stage].gathered(self._units[number].bucket)
-        self._coming[number] = yield from self._collective("dp", "all-gather", nbytes, after=after)
+        found = self._coming[number] = []
+        for bucket in self._units[number].buckets:
+            dimension: Dimension = bucket.dimension
+            if dimension in self.groups:
+                nbytes = self.work.ends[self.stage].gathered(bucket)
+                work = yield from self._collective(dimension, "all-gather", nbytes, after=after)
+                found.append((work, dimension))
 
     def _behind(self, one: Pass, index: int, *, final: bool) -> Steps:
         """Reduce a unit's gradients, and give its weights back."""
@@ -94,13 +105,15 @@ class ShardedStage(StageProcess):
         if "dp" not in self.groups:
             return
         if self._last is not None:
-            yield from self._hold([self._last], "dp")
-            self._reduced.remove((self._last, "dp"))
+            work, dimension = self._last
+            yield from self._hold([work], dimension)
+            self._reduced.remove(self._last)
+            self._last = None
         unit = self._units[self._of[bucket.chunk, bucket.ready]]
-        yield from self._items(unit.pack, "backward")
+        yield from self._items(unit.pack_experts if bucket.experts else unit.pack, "backward")
         already = len(self._reduced)
         yield from StageProcess._reduce(self, bucket)
-        self._last, _ = self._reduced[already]
+        self._last = self._reduced[already] if len(self._reduced) > already else None
 
     def _end(self) -> Steps:
         yield from StageProcess._end(self)

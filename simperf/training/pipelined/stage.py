@@ -21,7 +21,7 @@ from simperf.execution.process_group import Communication, ProcessGroup
 from simperf.execution.thread import Launch, Verb
 from simperf.schedules import Pass
 from simperf.training.pipelined.closed import ClosedBlock, ClosedLayer, Sequel, in_blocks, launch_block, never_closed
-from simperf.training.pipelined.communicators import INSIDE, NORM, Dimension, Key
+from simperf.training.pipelined.communicators import INSIDE, NORM, REPLICAS, Dimension, Key
 from simperf.training.pipelined.groups import ClassGroup
 from simperf.training.pipelined.noise_draws import RankNoise
 from simperf.training.pipelined.paired_passes import TURN, side_by_side
@@ -42,6 +42,7 @@ STREAMS: Mapping[Key, str] = {
     "dp": "data",
     "edp": "expert data",
     "replicas": "replicas",
+    "expert replicas": "expert replicas",
     "norm": "data",
 }
 
@@ -60,7 +61,7 @@ def dimensions_of_streams(groups: Collection[Key | Boundary]) -> tuple[tuple[str
 
 def counted(key: Key) -> Dimension:
     """The dimension that the time of a collective counts for."""
-    return "dp" if key == "replicas" else key
+    return "dp" if key == "replicas" else "edp" if key == "expert replicas" else key
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,16 +345,16 @@ class StageProcess:
 
     def _reduce(self, bucket: LayerBucket) -> Steps:
         """Add up the gradients of a bucket over the ranks that have copies of its weights."""
-        dimension: Dimension = bucket.dimension
+        after, dimension, copies = None, bucket.dimension, REPLICAS[bucket.dimension]
+        nbytes = bucket.weights * self.work.ends[self.stage].gradient
         if dimension in self.groups:
             name = "reduce-scatter" if self.pacing.sharded else "all-reduce"
-            nbytes = bucket.weights * self.work.ends[self.stage].gradient
-            work = yield from self._collective(dimension, name, nbytes)
+            after = yield from self._collective(dimension, name, nbytes)
+            self._reduced.append((after, dimension))
+        if copies in self.groups:
+            nbytes /= self.groups[dimension].size if after else 1
+            work = yield from self._collective(copies, "all-reduce", nbytes, after=after)
             self._reduced.append((work, dimension))
-            if "replicas" in self.groups:
-                part = nbytes / self.groups["dp"].size
-                copies = yield from self._collective("replicas", "all-reduce", part, after=work)
-                self._reduced.append((copies, "dp"))
 
     def _end(self) -> Steps:
         """Add up gradients, find their norm, update the weights and gather them."""

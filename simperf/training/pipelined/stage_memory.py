@@ -98,7 +98,8 @@ def _chunk(work: StepWork, stage: int, number: int, layout: Layout, pacing: Paci
     layers = [known[id(one)] for one in passes]
     if work.units:
         units = [unit for unit in work.units[stage] if unit.bucket.chunk == number]
-        layers = list(sharded_layers(layers, units, work.ends[stage], layout.dp_shard * layout.cp, pacing))
+        ranks = {"dp": layout.dp_shard * layout.cp, "edp": layout.expert_dp_shard}
+        layers = list(sharded_layers(layers, units, work.ends[stage], ranks, pacing))
     if late := work.ends[stage].late:
         behind = [late * sum(one.parameters for one in passes[index + 1 :]) for index in range(len(passes))]
         layers = [
@@ -140,7 +141,7 @@ def _resident(
     found = state_memory(weights - experts, each, sharding=layout.sharding, over=shared)
     if experts:
         for kind, nbytes in state_memory(
-            experts, each, sharding=layout.sharding, over=copies * layout.expert_dp
+            experts, each, sharding=layout.sharding, over=copies * layout.expert_dp_shard
         ).items():
             found[kind] += nbytes
     if scaled and end.cast:

@@ -44,7 +44,13 @@ class UnitBytes(NamedTuple):
 
 
 def weight_units(
-    chunk: int, layers: Sequence[LayerPasses], options: DataExchange, nbytes: UnitBytes, *, stages: int
+    chunk: int,
+    layers: Sequence[LayerPasses],
+    options: DataExchange,
+    nbytes: UnitBytes,
+    *,
+    stages: int,
+    apart: bool = False,
 ) -> tuple[WeightUnit, ...]:
     """Units of a chunk, in the order of the forward pass.
 
@@ -58,6 +64,8 @@ def weight_units(
     nbytes : UnitBytes
     stages : int
         Of the pipeline.
+    apart : bool
+        Whether ranks have different experts, so that fewer have copies of one than of other weights.
 
     Examples
     --------
@@ -73,24 +81,38 @@ def weight_units(
     last = blocks[-1] if blocks else ()
     found, read = [], options.flat and nbytes.gathered == nbytes.weight  # where they were gathered
     for own in sorted([*([root] if root else []), *blocks]):
-        weights = sum(layers[index].parameters for index in own)
+        of_experts = sum(layers[index].of_experts for index in own) if apart else 0
+        weights = sum(layers[index].parameters for index in own) - of_experts
         scaled = sum(sum(layers[index].scaled) for index in own)
-        narrow = scaled if nbytes.narrow else 0
+        scaled_experts = sum(sum(layers[index].scaled_experts) for index in own)
         if weights:
             never = options.reshard == "never" or (options.reshard == "auto" and (stages > 1 or own == last))
             found.append(
                 WeightUnit(
                     LayerBucket(chunk, own[0], own, weights, scaled=scaled),
                     reshard=own != root and not never,
-                    spread=() if read else _spread(weights - narrow, narrow, nbytes),
-                    pack=(_copy("gradients.pack", weights, nbytes.product, nbytes.reduced),),
+                    spread=()
+                    if read
+                    else _spread(weights, scaled, nbytes) + _spread(of_experts, scaled_experts, nbytes),
+                    pack=_pack(weights, nbytes),
+                    experts=LayerBucket(chunk, own[0], own, of_experts, True, scaled_experts) if of_experts else None,
+                    pack_experts=_pack(of_experts, nbytes),
                 )
             )
     return tuple(found)
 
 
-def _spread(weights: int, narrow: int, nbytes: UnitBytes) -> tuple[Op, ...]:
+def _pack(weights: int, nbytes: UnitBytes) -> tuple[Op, ...]:
+    """The copy of gradients to the buffer that is reduced."""
+    return (_copy("gradients.pack", weights, nbytes.product, nbytes.reduced),) if weights else ()
+
+
+def _spread(every: int, scaled: int, nbytes: UnitBytes) -> tuple[Op, ...]:
     """The copy of gathered weights out of their buffer, of narrow ones and of the others together."""
+    if not every:
+        return ()
+    narrow = scaled if nbytes.narrow else 0
+    weights = every - narrow
     one = _copy("weights.spread", weights, nbytes.gathered, nbytes.weight)
     if not narrow:
         return (one,)

@@ -89,7 +89,9 @@ class LayerBucket(NamedTuple):
 
 
 class WeightUnit(NamedTuple):
-    """Layers of a chunk whose weights are gathered together, and given back together.
+    """Layers of a chunk whose weights are gathered at one time, and given back together.
+
+    Weights of experts that ranks have different ones of are gathered over the ranks that have copies of them.
 
     Parameters
     ----------
@@ -101,12 +103,23 @@ class WeightUnit(NamedTuple):
         Copy of gathered weights from the buffer to their tensors.
     pack : tuple of Op
         Copy of gradients to the buffer that is reduced.
+    experts : LayerBucket, optional
+        Weights and gradients of its experts, if these are on fewer ranks; `bucket` is without them then.
+    pack_experts : tuple of Op
+        Copy of their gradients to the buffer that is reduced.
     """
 
     bucket: LayerBucket
     reshard: bool
     spread: tuple[Op, ...]
     pack: tuple[Op, ...]
+    experts: LayerBucket | None = None
+    pack_experts: tuple[Op, ...] = ()
+
+    @property
+    def buckets(self) -> tuple[LayerBucket, ...]:
+        """Its gradients in the order in which they are gathered; they are reduced in the other one."""
+        return (self.bucket,) if self.experts is None else (self.bucket, self.experts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,14 @@ def work(stages, microbatches, schedule="1f1b", *, blocks=1, message=4e6, tied=0
     return StepWork(plan, tuple(map(tuple, parts)), message, (end or StepEnd(),) * stages, tied)
 
 
-def sharded(of, **options):
+def with_experts(of, weights):
+    """The same work with so many more weights of experts in each layer."""
+    own = Weight("experts", (weights,))
+    parts = tuple(tuple(replace(one, weights=(*one.weights, own), experts=(own,)) for one in part) for part in of.parts)
+    return replace(of, parts=parts)
+
+
+def sharded(of, *, apart=False, **options):
     """The same work with weights that data-parallel ranks share."""
     stages = of.stages
     units = tuple(
@@ -62,7 +69,7 @@ def sharded(of, **options):
             unit
             for chunk in of.chunks(stage)
             for unit in weight_units(
-                chunk, of.layers(stage, chunk), DataExchange(**options), UnitBytes(), stages=stages
+                chunk, of.layers(stage, chunk), DataExchange(**options), UnitBytes(), stages=stages, apart=apart
             )
         )
         for stage in range(stages)
@@ -99,13 +106,14 @@ def played(
     depth=1024,
     slow=None,
     copies=1,
+    ep=1,
 ):
     """The session, and the processes after their end."""
     m = session(machine, launch=launch, depth=depth)
     if slow is not None:
         change_links(m.simulation, slow.changes)
     shared = {"sharding": "zero-3", "dp_replicate": copies} if of.units and dp > 1 else {}
-    layout = Layout(tp=tp, pp=pp, dp=dp, **({"order": order} if order else {}), **shared)
+    layout = Layout(tp=tp, pp=pp, dp=dp, ep=ep, **({"order": order} if order else {}), **shared)
     pipeline = Pipeline(
         layout,
         m.machine.workers[: layout.ranks],
