@@ -23,7 +23,7 @@ Parts: TypeAlias = tuple[tuple[LayerPasses, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class LoadDraws:
-    """Layers of each part of the model by the load that their experts have.
+    """Draws of the load that the experts of each layer have in each micro-batch.
 
     Parameters
     ----------
