@@ -50,7 +50,7 @@ def _(language):
 def _():
     sharding = mo.ui.dropdown(shardings, value="none", label="sharding / 分片")
     gpus = mo.ui.slider(steps=[1, 2, 4, 8], value=8, label="GPUs / GPU 数", show_value=True)
-    hidden = mo.ui.slider(steps=[1024, 2048, 4096], value=2048, label="width / 宽度", show_value=True)
+    hidden = mo.ui.slider(steps=[1024, 2048, 3072], value=2048, label="width / 宽度", show_value=True)
     controls(sharding, gpus, hidden)
     return gpus, hidden, sharding
 

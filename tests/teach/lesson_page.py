@@ -142,6 +142,7 @@ class LessonPage:
 
     def controls(self):
         """Sliders, choices, switches and buttons that stand before the picture, and so are none of an exercise's."""
+        wait(self.picture, "there is a picture")  # not while it is drawn anew
         return self.browser.execute_script(_CONTROLS)
 
     def move(self, control):

@@ -333,7 +333,7 @@ def rank_passes(
         kernels,
         tp=tp,
         sequence_parallel=sequence_parallel,
-        tokens=microbatch * model.sequence // (spread or Spread()).cp,
+        tokens=microbatch * model.sequence // max(1, (spread or Spread()).cp),
     )
     numbers = precision if isinstance(precision, RankPrecision) else RankPrecision.of(precision, kernels)
     problems += numbers.problems(kernels, recompute)
