@@ -246,19 +246,7 @@ class Linear:
             casts.gradient(record)
         weight = made_whole(record, f"{name}.back", self.fan_in * self.fan_out, sizes) if self._quantized else ""
         record.hold(found, self.input)
-        for part in range(parts.count):
-            if row:
-                parts.arrive(part)
-            rows, width = parts.rows(self.tokens), sizes.width
-            for end, outputs in self._names:
-                op = matmul(rows, self.fan_in, k=outputs, dtype=sizes.precision)
-                product = casts.product(op, "input") if casts else op
-                record.op(product, parts.name(f"{name}{end}.input.gradient", part))
-            for end, _ in self._names[1:]:
-                added = each("add", rows * self.fan_in, read=2 * width, written=width, dtype=sizes.precision)
-                record.op(added, parts.name(f"{name}{end}.input.gradient.add", part))
-            if gathers and not row:
-                parts.reduce(self.input, part)
+        self._input(record, parts)
         record.free(*([weight] if weight else []))
         record.wait(f"{name}.gather.back", weights=True)
         for one in self.adapters:
@@ -288,6 +276,23 @@ class Linear:
             parts.add_up(self.tokens * self.fan_in)
         record.free(*behind, *((gradient,) if last else ()))
         return found
+
+    def _input(self, record: PassRecord, parts: ProductParts) -> None:
+        """The gradient of its input, part by part: what a row needs is gathered before, what others make added up."""
+        name, sizes, casts = self.name, self.sizes, self.casts
+        rows, width = parts.rows(self.tokens), sizes.width
+        for part in range(parts.count):
+            if self._gathers and self.row:
+                parts.arrive(part)
+            for end, outputs in self._names:
+                op = matmul(rows, self.fan_in, k=outputs, dtype=sizes.precision)
+                product = casts.product(op, "input") if casts else op
+                record.op(product, parts.name(f"{name}{end}.input.gradient", part))
+            for end, _ in self._names[1:]:
+                added = each("add", rows * self.fan_in, read=2 * width, written=width, dtype=sizes.precision)
+                record.op(added, parts.name(f"{name}{end}.input.gradient.add", part))
+            if self._gathers and not self.row:
+                parts.reduce(self.input, part)
 
     def _parts(self, record: PassRecord, label: str, *, cut: bool) -> ProductParts:
         """Parts of a product beside which something travels."""
