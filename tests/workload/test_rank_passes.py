@@ -120,7 +120,7 @@ def test_shipped_models_on_eight_ranks(name):
     """Weights but for the padding of the vocabulary, and the arithmetic of the blocks; key heads fewer than ranks are
     on several of them."""
     model = DENSE[name]
-    tp = math.gcd(8, model.heads, model.kv_heads or model.heads)
+    tp = math.gcd(8, model.heads)
     passes = rank_passes(model, FUSED, tp=tp, sequence_parallel=tp > 1, recompute="full")
     total = 0
     for part, count in zip(parts(passes), (1, model.layers, 1), strict=True):
