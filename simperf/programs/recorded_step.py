@@ -104,6 +104,8 @@ def recorded_step(m: Session, recording: Recording) -> Program:
     for rank in ranks:
         for stream in range(rank.step.streams):
             yield wait(rank.device.stream(stream).drained(), why="wait: GPU")
+            # no step is shorter than what one stream does, one activity after the other
+            m.simulation.path = max(m.simulation.path, rank.device.stream(stream).path)
     _tell(m, ranks)
 
 

@@ -188,7 +188,7 @@ def _of_noise(given: Mapping[str, Any]) -> Iterable[Unless]:
     expected = "interrupted_every = the mean time between interruptions"
     yield Unless(interrupted, ("interrupted_for",), "nothing is interrupted", expected)
     varies = interrupted or given["jitter"] != "constant" or any(given[key] for key in varying)
-    yield Unless(varies, ("noise_draws",), "nothing varies from step to step", "kernel_deviation, or no noise_draws")
+    yield Unless(varies, ("noise_draws",), "nothing varies from step to step", "kernel_deviation or jitter")
 
 
 def _of_layout(given: Mapping[str, Any]) -> Iterable[Unless]:
@@ -207,7 +207,7 @@ def _of_layout(given: Mapping[str, Any]) -> Iterable[Unless]:
     yield Unless(fully, tuple(key for key in _EXCHANGE.keys if key not in (*_DATA, *narrow)), why, other)
     yield Unless(divided, ("layout",), "the strategy gives every device the whole model", expected)
     why = "strategy model-parallel has Adam's update, of the precision"
-    yield Unless(not divided, ("optimizer",), why, "no optimizer")
+    yield Unless(not divided, ("optimizer",), why, 'strategy = "ddp"')
 
 
 def _events(given: Mapping[str, Any]) -> float:

@@ -57,8 +57,8 @@ class Routing:
         if self.padded and not self.capacity:
             message = "has no effect: experts take any number of rows"
             problems.append(Problem(message, key="padded", value="true", expected="a capacity, or false"))
-        if self.shares and (min(self.shares) < 0.0 or not 0.0 < math.fsum(self.shares) < math.inf):
-            message, expected = "shares of experts are expected", "numbers of 0 or more, some above 0"
+        if self.shares and (min(self.shares) < 0.0 or not 0.0 < sum(self.shares) < math.inf):
+            message, expected = "shares of experts are expected", "0 or more each, whose sum is finite and above 0"
             problems.append(Problem(message, key="shares", value=str(list(self.shares)), expected=expected))
         if self.shares and self.load != _EVEN:
             message = "the shares of the experts say it"
@@ -91,5 +91,8 @@ class Routing:
         count, rest = divmod(len(self.shares), max(1, experts))
         if count < 2 or rest:
             return (self,)
+        if count > MOST_DRAWS:
+            message, expected = "each draw has passes of its own", f"{experts} to {MOST_DRAWS * experts} numbers"
+            raise InputError(Problem(message, key="expert_shares", value=f"{count} draws", expected=expected))
         parts = (self.shares[number * experts : (number + 1) * experts] for number in range(count))
         return tuple(replace(self, shares=part) for part in parts)

@@ -243,3 +243,14 @@ def test_a_file_names_traces_beside_it(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir("/")
     assert main(["run", str(tmp_path / "mine.toml")]) == 0
     assert "time per step" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "make", [made.bound_by_device, made.bound_by_host, made.overlapped], ids=lambda one: one.__name__
+)
+def test_the_floor_is_at_least_what_one_stream_does_and_at_most_the_step(make, tmp_path):
+    path = make(tmp_path / "trace.json.gz")
+    result, step = play(path), record_step(read_trace_file(path))
+    streams = {one.stream for one in step.activities}
+    longest = max(sum(one.duration for one in step.activities if one.stream == name) for name in streams)
+    assert longest * (1 - 1e-9) <= result.floors["critical path"] <= result.time * (1 + 1e-9)

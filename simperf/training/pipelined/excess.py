@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from math import floor
+from math import ceil, floor
 
 from simperf.errors import InputError, Problem
 from simperf.layout import Layout
@@ -24,6 +24,8 @@ __all__ = ["least_events", "refuse_numbers", "refuse_processes"]
 PASS, LAYER = 6.0, 2.0
 #: events of a kernel that is launched by itself, and of a collective, which is awaited too
 KERNEL, COLLECTIVE = 0.9, 10.0
+#: events of a piece of the states that the host's memory holds: two copies and an update
+PIECE = 6.0
 
 
 def least_events(layout: Layout, strategy: ModelParallel, batch: int, layers: int) -> float:
@@ -101,9 +103,21 @@ def refuse_processes(
     if most is None:
         return
     steps = processes[0].steps
+    updated = sum(map(_weights_away, processes))
+    piece = processes[0].work.offload.piece
+    if (pieces := updated / piece) * PIECE * steps > most:
+        expected = f"at least {ceil(updated * PIECE * steps / most):,}"
+        raise _refusal(pieces * PIECE * steps, most, "offload_piece", f"{piece:,}", expected)
     events = steps * sum(map(_of_process, processes))
     if events > most:
         raise _excess(events, most, layout, strategy, batch, steps)
+
+
+def _weights_away(one: StageProcess) -> float:
+    """Weights that a process updates in pieces, as the host's memory holds their states."""
+    if one.work.offload.states == "gpu":
+        return 0.0
+    return max((op.elements for op in one.work.ends[one.stage].update if isinstance(op, Op)), default=0.0)
 
 
 def _of_process(one: StageProcess) -> float:

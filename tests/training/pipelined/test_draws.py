@@ -159,6 +159,8 @@ def test_one_seed_gives_the_same_draws():
     [
         ({"kernel_deviation": "40 %"}, "kernel_deviation: such a deviation"),
         ({"noise_draws": 8}, "nothing varies from step to step"),
+        ({"noise_draws": 8}, "kernel_deviation or jitter, or no noise_draws"),
+        ({"optimizer": "sgd"}, 'strategy = "ddp", or no optimizer'),
         ({"interrupted_every": "1 s"}, "interrupted_for: interruptions need it"),
         ({"interrupted_for": "1 s"}, "nothing is interrupted"),
         ({"kernel_deviation": "5 %", "noise_draws": 8, "exact": "yes"}, "steps = 8"),

@@ -197,3 +197,27 @@ def test_draws_without_effect_are_refused(routing, told):
 def test_a_draw_that_is_no_number_is_refused():
     with pytest.raises(InputError, match="no load of experts"):
         run({"dp": 8, "ep": 4}, routing=Routing("power-law-1.2/x", draws=2))
+
+
+@pytest.mark.parametrize(
+    ("shares", "told"),
+    [((1e308,) * 8, "whose sum is finite"), ((1.0,) * 8 * 1001, "8 to 8000 numbers")],
+    ids=["an infinite sum", "too many draws"],
+)
+def test_shares_without_a_sum_and_too_many_of_them_are_refused(shares, told):
+    with pytest.raises(InputError, match=told):
+        run({"dp": 8, "ep": 4}, routing=Routing(shares=shares))
+
+
+@pytest.mark.parametrize(
+    ("routing", "key"),
+    [
+        (Routing(shares=(1.0, 2.0)), "expert_shares"),
+        (Routing(capacity=1.5, padded=True), "expert_capacity, pad_experts"),
+    ],
+)
+def test_options_of_experts_are_told_by_their_keys_where_there_are_none(routing, key):
+    plain = Transformer(layers=2, hidden=256, heads=8, vocabulary=1024, sequence=128)
+    with pytest.raises(InputError) as found:
+        ExpertSizes(model=plain, tokens=16, routing=routing)
+    assert ", ".join(one.key for one in found.value.problems) == key

@@ -138,3 +138,10 @@ def test_a_host_that_is_too_small_is_refused():
     given = {"layout": Layout(dp=8), "strategy": ModelParallel(recompute="full"), "precision": "bf16-master"}
     with pytest.raises(DeviceMemoryError, match="cpu0 has"):
         train(large, on="gb200-nvl72", batch=8, set=set, **given)
+
+
+def test_pieces_that_would_be_too_many_events_are_refused_before_any_is_played():
+    with pytest.raises(InputError, match="offload_piece: about") as found:
+        run({"program.offload_states": "streamed", "program.offload_piece": 1, "run.force": False})
+    least = found.value.problems[0].expected.split(";")[0].removeprefix("at least ").replace(",", "")
+    assert 100 < int(least) < 10_000

@@ -14,6 +14,15 @@ from simperf.workload.transformers.dimensions import Transformer
 
 __all__ = ["ExpertSizes", "expert_sizes"]
 
+#: options of a routing -> their keys in a file
+_KEYS = {
+    "load": "expert_load",
+    "shares": "expert_shares",
+    "capacity": "expert_capacity",
+    "padded": "pad_experts",
+    "draws": "expert_draws",
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExpertSizes:
@@ -68,9 +77,11 @@ class ExpertSizes:
             message = "has no effect: the model has no experts"
             if self.ep > 1:
                 yield Problem(message, key="ep", value=str(self.ep), expected="1, or a model with experts")
-            if routing != Routing():
-                expected = "the default, or a model with experts"
-                yield Problem(message, key="expert_load", value=str(routing), expected=expected)
+            default = Routing()
+            for name, key in _KEYS.items():
+                if (value := getattr(routing, name)) != getattr(default, name):
+                    expected = "the default, or a model with experts"
+                    yield Problem(message, key=key, value=str(value), expected=expected)
             return
         if model.experts % self.ep:
             fewer = "fewer experts than ranks" if model.experts < self.ep else "it does not divide the experts"

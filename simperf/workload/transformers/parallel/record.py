@@ -53,6 +53,7 @@ class PassRecord:
         self.dimension = dimension
         self.items: list[Item] = []
         self._weights: list[bool] = []
+        self._beside: set[str] = set()  # labels of collectives that what follows does not wait for
         self._tensors: dict[str, int] = {}
         self._sizes: list[Kept] = []
         self._log: list[_TensorEvent] = []
@@ -113,11 +114,13 @@ class PassRecord:
         if not self._shares.get(label.partition("/")[0], 1.0):
             return
         self._add(Sync(name, of, float(nbytes), self._prefix + label, waits), weights=weights)
+        if not waits:
+            self._beside.add(self._prefix + label)
 
     def wait(self, label: str, *, weights: bool = False) -> None:
         """Wait for a collective, unless it was waited for."""
         label = self._prefix + label
-        if any(isinstance(one, Sync) and one.label == label and not one.waits for one in self.items):
+        if label in self._beside:
             self._add(Await(label), weights=weights)
 
     def again(self, prefix: str, shares: Mapping[str, float] | None = None) -> None:
