@@ -21,7 +21,7 @@ with app.setup:
 def program(*, sharding: str = "zero-3", gpus: int = 8, hidden: int = 2048, on: str = "dgx-h100"):
     model = simperf.Transformer(layers=16, hidden=hidden, heads=16, vocabulary=32000, sequence=2048)
     shared = sharding if gpus > 1 else "none"
-    exchange = DataExchange(bucket=160e6 if shared in ("none", "zero-1", "zero-2") else 0.0)
+    exchange = DataExchange(bucket=160e6 if gpus > 1 and shared != "zero-3" else 0.0)
     return simperf.train(
         model,
         on=on,

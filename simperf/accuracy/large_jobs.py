@@ -89,7 +89,8 @@ def _tables(case: LargeCase, machine: dict[str, Any]) -> dict[str, Any]:
         program |= {"expert_capacity": how.routing.capacity, "pad_experts": how.routing.padded}
     if how.gradients:
         program["gradient_precision"] = how.gradients
-    if how.overlap and how.layout.sharding != "zero-3":
+    alone = max(how.layout.dp * how.layout.cp, how.layout.expert_dp) == 1 and how.schedule != "dualpipe"
+    if how.overlap and how.layout.sharding != "zero-3" and not alone:
         program["gradient_bucket"] = _BUCKET
     if how.weights_overlap and how.layout.sharding in ("zero-1", "zero-2"):
         program["overlap_weights"] = True

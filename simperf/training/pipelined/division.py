@@ -12,7 +12,17 @@ from simperf.layout import Layout
 from simperf.schedules import Schedule, make_schedule
 from simperf.training.offload import Offload
 from simperf.training.pipelined.load_draws import LoadDraws, Parts
-from simperf.training.pipelined.refusals import batches_of_schedule, keys_of_files, refuse_idle_layers
+from simperf.training.pipelined.refusals import (
+    batches_of_schedule,
+    keys_of_files,
+    refuse_gathered_base,
+    refuse_idle_bucket,
+    refuse_idle_layers,
+    refuse_idle_split,
+    refuse_offload,
+    refuse_scattered_experts,
+    together,
+)
 from simperf.training.pipelined.stage import Pacing
 from simperf.training.pipelined.weight_units import UnitBytes, weight_units
 from simperf.training.pipelined.work import StepEnd, StepWork, WeightUnit
@@ -65,17 +75,19 @@ def divide(
     InputError
         All that does not divide, with what would.
     """
-    if strategy.schedule == "interleaved":  # whose parts are known before it is made
-        _layers_of_parts(model.model.layers, layout.pp * strategy.chunks, strategy.stage_layers)
-    plan = _plan(layout, strategy, batch)
-    counts = _layers_of_parts(model.model.layers, len(plan.path), strategy.stage_layers)
-    refuse_idle_layers(strategy, counts)
-    _refuse_scattered_experts(model, layout)
-    _refuse_gathered_base(model, layout)
-    numbers = rank_precision(model, layout, strategy, architecture)
     passes = cache(partial(_passes, model, layout, strategy))
     loads = strategy.routing.loads(model.model.experts) if model.model.experts else (strategy.routing,)
-    made = passes(numbers, routing=loads[0])
+
+    def of_rank() -> tuple[RankPrecision, RankPasses]:
+        numbers = rank_precision(model, layout, strategy, architecture)
+        return numbers, passes(numbers, routing=loads[0])
+
+    (plan, counts), _, _, (numbers, made) = together(
+        partial(_parts_of_plan, model.model.layers, layout, strategy, batch),
+        partial(refuse_scattered_experts, model, layout),
+        partial(refuse_gathered_base, model, layout),
+        of_rank,
+    )
     shares = any(
         path[0][0] == plan.path[-1][0] for path, _ in plan.paths
     )  # whether one stage has the first and last part
@@ -102,7 +114,7 @@ def divide(
             "stages are expected that have the same parts of all copies of the model: their gradients are added up"
         )
         raise InputError(Problem(message, key="schedule", value=strategy.schedule, expected="such as dualpipe"))
-    _refuse_offload(offload or Offload(), plan, counts, layout)
+    refuse_offload(offload or Offload(), plan, counts, layout)
     ends = tuple(_end(work, stage, made, strategy, layout) for stage in range(len(plan.stages)))
     return replace(
         work,
@@ -152,38 +164,6 @@ def _parts(
     return tuple(map(tuple, layers))
 
 
-def _refuse_scattered_experts(model: Dimensions, layout: Layout) -> None:
-    """Refuse an order of ranks in which those that experts are spread over are of several stages."""
-    if model.model.experts and layout.mesh.group(0, "pp") != layout.expert_mesh.group(0, "pp"):
-        message = "ranks that experts are spread over would be of several stages"
-        told = "-".join(layout.order)
-        raise InputError(Problem(message, key="layout.order", value=told, expected="an order with pp at its end"))
-    if layout.etp and not model.model.experts:
-        message, told = "has no effect: the model has no experts", str(layout.etp)
-        raise InputError(Problem(message, key="layout.etp", value=told, expected="0, or a model with experts"))
-
-
-def _refuse_gathered_base(model: Dimensions, layout: Layout) -> None:
-    """Refuse frozen weights that ranks would share and gather."""
-    if model.adapters and layout.sharding == "zero-3":
-        message = "frozen weights that ranks share and gather are not played yet"
-        raise InputError(Problem(message, key="layout.sharding", value="zero-3", expected='none, or "zero-1"'))
-
-
-def _refuse_offload(offload: Offload, plan: Schedule, counts: Sequence[int], layout: Layout) -> None:
-    """Refuse what cannot be held in hosts' memory, or is not there."""
-    if offload and layout.sharding == "zero-3":
-        message = "weights that ranks share are gathered layer by layer: that is not played beside the host's memory"
-        raise InputError(Problem(message, key="layout.sharding", value="zero-3", expected="zero-2, or no offload"))
-    if offload.layers and (plan.split or plan.second):
-        message = "passes for the gradients of weights alone, and second copies, keep activations longer"
-        raise InputError(Problem(message, key="offload_layers", value=str(offload.layers), expected='0, or "1f1b"'))
-    if offload.layers > max(counts):
-        message = f"a part of the model has {max(counts)} blocks"
-        expected = f"{max(counts)} at most"
-        raise InputError(Problem(message, key="offload_layers", value=str(offload.layers), expected=expected))
-
-
 def pacing_of(layout: Layout, strategy: ModelParallel) -> Pacing:
     """Overlaps of the ranks of a job, and waits of their processes."""
     return Pacing(
@@ -204,6 +184,22 @@ def _reduces_each(layout: Layout, strategy: ModelParallel) -> bool:
     chosen = strategy.exchange.reduce
     fully = layout.sharding == "zero-3" and (chosen == "each" or (chosen == "auto" and layout.pp == 1))
     return fully or layout.sharding == "zero-2"
+
+
+def _parts_of_plan(
+    layers: int, layout: Layout, strategy: ModelParallel, batch: int
+) -> tuple[Schedule, tuple[int, ...]]:
+    """The schedule of a step, and the blocks of each part of the model."""
+    if strategy.schedule == "interleaved":  # whose parts are known before it is made
+        _layers_of_parts(layers, layout.pp * strategy.chunks, strategy.stage_layers)
+    plan = _plan(layout, strategy, batch)
+    counts = _layers_of_parts(layers, len(plan.path), strategy.stage_layers)
+    together(
+        partial(refuse_idle_layers, strategy, counts),
+        partial(refuse_idle_split, layout, strategy, plan),
+        partial(refuse_idle_bucket, layout, strategy, plan),
+    )
+    return plan, counts
 
 
 def _plan(layout: Layout, strategy: ModelParallel, batch: int) -> Schedule:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from simperf.errors import InputError, Problem, ProgramError
 from simperf.execution import Program
@@ -19,7 +20,7 @@ from simperf.training.pipelined.fitting_changes import Divided, refuse_what_does
 from simperf.training.pipelined.host_memory import refuse_full_hosts
 from simperf.training.pipelined.outcome import tell
 from simperf.training.pipelined.play import Pipeline
-from simperf.training.pipelined.refusals import refuse_idle_messages
+from simperf.training.pipelined.refusals import refuse_idle_messages, together
 from simperf.training.pipelined.whole_run import refuse_run, tell_run
 from simperf.training.replica import Dimensions
 from simperf.training.stragglers import change_links
@@ -50,8 +51,7 @@ def pipeline_of(m: Session, job: Job) -> Pipeline:
         message = "a transformer by its dimensions is expected: a layout divides no other model"
         expected = "layers, hidden, heads, ..., or a shipped transformer"
         raise InputError(Problem(message, key="model", value=model.name, expected=expected))
-    _refuse_shards(layout, strategy)
-    refuse_idle_messages(layout, strategy)
+    together(partial(_refuse_shards, layout, strategy), partial(refuse_idle_messages, layout, strategy))
     refuse_numbers(layout, strategy, job.batch, model.model.layers, steps=job.steps, most=m.simulation.most)
     nodes = _nodes(m, job, layout)
     disturbances = job.disturbances

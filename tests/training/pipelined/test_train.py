@@ -91,11 +91,24 @@ def test_every_rank_played_takes_as_long():
         ({"pp": 1}, {"messages": StageMessages(overlap=True)}, "layout.pp above 1"),
         ({}, {"recompute": "full", "recompute_layers": 3}, "at most 2, or 0"),
         ({"ep": 2}, {}, "layout.ep"),
+        ({"pp": 1}, {"schedule": "zb-h1"}, r"no bubble(?s:.*)1f1b, or layout\.pp above 1"),
+        ({"dp": 1}, {"exchange": DataExchange(bucket=4e6)}, r"do not travel(?s:.*)0, or layout\.dp above 1"),
     ],
 )
 def test_what_does_not_divide_is_refused_with_what_would(layout, options, words):
     with pytest.raises(InputError, match=words):
         run(layout, **options)
+
+
+def test_all_that_does_not_divide_is_told_at_once():
+    with pytest.raises(InputError) as caught:
+        run({"tp": 3, "pp": 3, "dp": 1})
+    assert [one.key for one in caught.value.problems].count("layout.tp") > 0
+    assert [one.key for one in caught.value.problems].count("layout.pp") == 1
+
+
+def test_buckets_travel_between_two_copies_of_a_model():
+    run({"tp": 1, "dp": 1}, schedule="dualpipe", exchange=DataExchange(bucket=4e6))
 
 
 def test_a_pipeline_from_both_ends_is_played_and_told():
