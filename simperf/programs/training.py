@@ -63,6 +63,10 @@ _ROUTING = Section.of(
     expert_draws="draws",
     expert_capacity="capacity",
     pad_experts="padded",
+    expert_exchange="exchange",
+    exchange_blocks="exchange_blocks",
+    expert_groups="groups",
+    groups_per_token="groups_per_token",
 )
 _EXCHANGE = Section.of(
     DataExchange,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from simperf.errors import InputError, Problem
 from simperf.units import Ratio
@@ -14,6 +15,8 @@ __all__ = ["Routing"]
 _EVEN = "balanced"
 #: draws of loads at most: each has passes of its own
 MOST_DRAWS = 1000
+#: multiprocessors at most that an exchange may hold
+MOST_BLOCKS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +39,21 @@ class Routing:
         every expert takes that many rows, some of them empty
     draws : int
         different loads by the power law, of which each layer has one in each micro-batch; 1: the same in all
+    exchange : str
+        what carries tokens between ranks: nccl sends a row for each choice of a token, deepep sends a token once to
+        each server and from there once to each rank that has any of its experts
+    exchange_blocks : int
+        multiprocessors that a kernel of deepep holds [1]
+    groups : int
+        groups of neighbouring experts, of which a token has experts in some only; 0: in any. Even loads are the same
+    groups_per_token : int
+        how many of them
 
     Raises
     ------
     InputError
-        A capacity below 0, padding without one, shares that are no shares, or shares beside a load.
+        A capacity below 0, padding without one, shares that are no shares, shares beside a load, or kernels of deepep
+        with uneven loads.
     """
 
     load: str = _EVEN
@@ -48,6 +61,10 @@ class Routing:
     capacity: Ratio = 0.0
     padded: bool = False
     draws: int = 1
+    exchange: Literal["nccl", "deepep"] = "nccl"
+    exchange_blocks: int = 20
+    groups: int = 0
+    groups_per_token: int = 0
 
     def __post_init__(self) -> None:
         problems = []
@@ -69,8 +86,40 @@ class Routing:
             message = "a number of draws is expected" if counts else "has no effect: loads by a power law are drawn"
             told, expected = str(self.draws), f"1 to {MOST_DRAWS}" if counts else "1, or a load by a power law"
             problems.append(Problem(message, key="draws", value=told, expected=expected))
+        problems += self._exchange_problems()
         if problems:
             raise InputError(problems)
+
+    def _exchange_problems(self) -> list[Problem]:
+        """What is wrong with how tokens travel."""
+        problems, deepep = [], self.exchange == "deepep"
+        if self.exchange not in ("nccl", "deepep"):
+            message = "there is no such exchange"
+            problems.append(Problem(message, key="exchange", value=self.exchange, expected="nccl or deepep"))
+        given = (("exchange_blocks", self.exchange_blocks, 20), ("groups", self.groups, 0))
+        for key, count, default in (*given, ("groups_per_token", self.groups_per_token, 0)):
+            if not deepep and count != default:
+                message = "has no effect: NCCL sends a row for each choice, wherever the experts are"
+                expected = f'{default}, or expert_exchange = "deepep"'
+                problems.append(Problem(message, key=key, value=str(count), expected=expected))
+        if not deepep:
+            return problems
+        if not 2 <= self.exchange_blocks <= MOST_BLOCKS or self.exchange_blocks % 2:
+            message, value = "one half of the blocks sends, the other receives", str(self.exchange_blocks)
+            expected = f"an even number, 2 to {MOST_BLOCKS}"
+            problems.append(Problem(message, key="exchange_blocks", value=value, expected=expected))
+        if (self.groups or self.groups_per_token) and not 1 <= self.groups_per_token < self.groups:
+            message = f"a token has experts in {self.groups_per_token} of {self.groups} groups"
+            expected = "at least 1 of more groups, or 0 and no groups"
+            problems.append(
+                Problem(message, key="groups_per_token", value=str(self.groups_per_token), expected=expected)
+            )
+        uneven = {"load": self.load != _EVEN, "shares": self.shares, "capacity": self.capacity}
+        for key in (key for key, one in uneven.items() if one):
+            message = "kernels of DeepEP are played for even loads"
+            expected = 'even loads without a limit, or expert_exchange = "nccl"'
+            problems.append(Problem(message, key=key, value=str(getattr(self, key)), expected=expected))
+        return problems
 
     def loads(self, experts: int) -> tuple[Routing, ...]:
         """Routing of each draw, for a layer with so many experts.

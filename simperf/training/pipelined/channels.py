@@ -250,7 +250,7 @@ class Placer:
         at = {name: index for index, name in enumerate(switches)}
         hung = tuple((slot.look, *(at.get(name) for name in slot.switches)) for slot in slots)
         flow = ">".join(self.nodes[rank] for rank in one.ranks) if by_name else ""
-        look = one.directed, one.rows, tuple(looks), hung, self._way(switches, flow)
+        look = one.directed, one.rows, one.kernel, tuple(looks), hung, self._way(switches, flow)
         return _Seats(look, tuple(order), switches)
 
     def _way(self, switches: tuple[str, ...], flow: str) -> Hashable:
@@ -279,7 +279,7 @@ class Placer:
                 plan = group.message(0, 1, payload.nbytes)
                 plan = replace(plan, channels=_as_channel(plan, payload.nbytes))
             elif payload.name in EXCHANGES:
-                plan = exchanged(group, payload, one.rows)
+                plan = exchanged(group, payload, one.rows, one.kernel)
             else:
                 plan = group.placed(*payload)
             if plan.channels is None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
+from simperf.collectives.relayed import TokenKernel
 from simperf.layout import Layout
 from simperf.training.pipelined.work import LayerBucket, StepEnd, StepWork
 
@@ -70,12 +71,15 @@ class Communicator:
         All that is done among them.
     rows : tuple of int
         What each of them gets in exchanges of unequal amounts; none where they are equal.
+    kernel : TokenKernel, optional
+        What exchanges their tokens in place of NCCL.
     """
 
     dimension: Dimension
     ranks: tuple[int, ...]
     payloads: tuple[Payload, ...]
     rows: tuple[int, ...] = ()
+    kernel: TokenKernel | None = None
 
     @property
     def directed(self) -> bool:
@@ -113,9 +117,10 @@ def communicators(
         ranks: tuple[int, ...],
         payloads: Iterable[Payload],
         rows: tuple[int, ...] = (),
+        kernel: TokenKernel | None = None,
     ) -> None:
         if len(ranks) > 1 and (done := tuple(dict.fromkeys(payloads))):
-            found.append(Joined(key, Communicator(dimension, ranks, done, rows)))
+            found.append(Joined(key, Communicator(dimension, ranks, done, rows, kernel)))
 
     def of_copies(groups: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
         """Groups of ranks, those of stages that have copies of the same parts together."""
@@ -137,7 +142,8 @@ def communicators(
             stage = mesh.coordinates(ranks[0])["pp"]
             place = layout.expert_mesh.coordinates(ranks[0])["ep"] if work.others else 0
             rows = work.rows if dimension == "ep" else ()
-            add(dimension, dimension, ranks, payloads[stage, place].get(dimension, ()), rows)
+            kernel = work.kernel if dimension == "ep" else None
+            add(dimension, dimension, ranks, payloads[stage, place].get(dimension, ()), rows, kernel)
     of_buckets = [_of_buckets(own, work.ends[stage], sharded) for stage, own in enumerate(buckets)]
     for ranks in of_copies(shards.groups("dp_shard", "cp") if sharded else mesh.groups("dp", "cp")):
         add("dp", "dp", ranks, of_buckets[mesh.coordinates(ranks[0])["pp"]]["dp"])

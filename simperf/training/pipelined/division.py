@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
+from simperf.collectives.relayed import TokenKernel
 from simperf.errors import InputError, Problem, UnknownNameError, nearest_divisors
 from simperf.layout import Layout
 from simperf.schedules import Schedule, make_schedule
@@ -121,6 +122,7 @@ def divide(
         ends=ends,
         tied=0.0 if shares else made.tied_nbytes,
         rows=experts.of_places if uneven else (),
+        kernel=TokenKernel(experts.copies, strategy.routing.exchange_blocks) if experts.copies else None,
         others=tuple(on(place) for place in range(1, layout.ep)) if uneven else (),
         units=_units(work, made, strategy, apart=layout.spreads_experts) if layout.sharding == "zero-3" else (),
         offload=offload or Offload(),

@@ -10,6 +10,7 @@ from typing import Any
 from simperf.collectives.exchange import EXCHANGES, RING_SENDS, exchange_channels
 from simperf.collectives.execute import PlacedPlan
 from simperf.collectives.nccl_blocks import memory_traffic
+from simperf.collectives.relayed import TokenKernel, relayed_channels
 from simperf.engine.device import Device
 from simperf.execution.process_group import Member, ProcessGroup, Work
 from simperf.execution.session import Session
@@ -43,7 +44,9 @@ class ClassMember:
         return self.members[0]
 
 
-def exchanged(group: ProcessGroup, payload: Payload, rows: tuple[int, ...]) -> PlacedPlan:
+def exchanged(
+    group: ProcessGroup, payload: Payload, rows: tuple[int, ...], kernel: TokenKernel | None = None
+) -> PlacedPlan:
     """Transport of an exchange: that of an all-to-all of its ranks, as large as that of the fullest.
 
     Parameters
@@ -53,7 +56,12 @@ def exchanged(group: ProcessGroup, payload: Payload, rows: tuple[int, ...]) -> P
         Name and size of the exchange.
     rows : tuple of int
         What each rank gets; equal amounts if there are none.
+    kernel : TokenKernel, optional
+        What sends tokens in place of NCCL.
     """
+    if kernel is not None:
+        placed = ProcessGroup.placed(group, "all-to-all", payload.nbytes)
+        return replace(placed, channels=relayed_channels(placed, *payload, kernel), blocks=kernel.blocks)
     whole = group.size if payload.name in RING_SENDS else 1.0
     fullest = max(rows) * len(rows) / sum(rows) if any(rows) else 1.0
     placed = ProcessGroup.placed(group, "all-to-all", fullest * whole * payload.nbytes)
@@ -73,6 +81,8 @@ class ClassGroup(ProcessGroup):
         One that is not there goes as in any other group.
     rows : tuple of int
         What each rank gets in exchanges of unequal amounts (`simperf.collectives.exchange`).
+    kernel : TokenKernel, optional
+        What exchanges tokens in place of NCCL.
     """
 
     def __init__(
@@ -83,10 +93,11 @@ class ClassGroup(ProcessGroup):
         *,
         plans: Mapping[Payload, PlacedPlan],
         rows: tuple[int, ...] = (),
+        kernel: TokenKernel | None = None,
         **options: Any,
     ) -> None:
         super().__init__(m, nodes, members, **options)
-        self._known, self._rows = dict(plans), rows
+        self._known, self._rows, self._kernel = dict(plans), rows, kernel
         self._added: dict[int, tuple[Mapping[Payload, int], int]] = {}
         self._held: dict[tuple[Payload, str], Mapping[str, float]] = {}
 
@@ -96,7 +107,7 @@ class ClassGroup(ProcessGroup):
         if payload not in self._known:
             if name not in EXCHANGES:
                 return super().placed(name, nbytes)
-            self._known[payload] = exchanged(self, payload, self._rows)
+            self._known[payload] = exchanged(self, payload, self._rows, self._kernel)
         return self._known[payload]
 
     def collective(self, member: Member, name: str, nbytes: float) -> Work:
@@ -125,7 +136,10 @@ class ClassGroup(ProcessGroup):
         if not holds or placed.channels is None or not isinstance(part, GpuPart) or not part.sms:
             return {}
         time = placed.channels.time
-        moved = memory_traffic(payload.name, payload.nbytes, self.size)
+        if self._kernel is not None:
+            moved = self._kernel.traffic(payload.nbytes, self.size)
+        else:
+            moved = memory_traffic(payload.name, payload.nbytes, self.size)
         memory = moved / time / part.memory_bandwidth if time else 0.0
         return {"compute": min(1.0, placed.blocks / part.sms), "memory": min(MOST_OF_MEMORY, memory)}
 
@@ -135,7 +149,8 @@ class ClassGroup(ProcessGroup):
 
     def again(self, m: Session, members: Sequence[Member]) -> ClassGroup:
         """The same communicator in another session."""
-        return ClassGroup(m, self.nodes, members, plans=self._known, rows=self._rows, options=self.settings)
+        more: dict[str, Any] = {"rows": self._rows, "kernel": self._kernel, "options": self.settings}
+        return ClassGroup(m, self.nodes, members, plans=self._known, **more)
 
     def add(self, payloads: Mapping[Payload, int]) -> None:
         """Count collectives that were played elsewhere, for `settle`; the mapping stays as it is."""

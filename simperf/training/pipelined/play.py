@@ -232,7 +232,8 @@ class Pipeline:
         nodes = [self.nodes[rank] for rank in one.ranks]
         plans = classes.plans[colour]
         played = bool(self.marks) and not plans  # what is computed as a whole knows no link that changes
-        return ClassGroup(m, nodes, members, plans=plans, rows=one.rows, options=self.options, exact=played)
+        own: dict[str, Any] = {"rows": one.rows, "kernel": one.kernel}
+        return ClassGroup(m, nodes, members, plans=plans, options=self.options, exact=played, **own)
 
     @staticmethod
     def _kernel(m: Session, device: Device, speed: float, op: Op, within: str) -> Kernel:

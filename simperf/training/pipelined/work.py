@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
+from simperf.collectives.relayed import TokenKernel
 from simperf.schedules import Pass, Schedule
 from simperf.training.offload import Offload
 from simperf.training.pipelined.load_draws import LoadDraws
@@ -189,6 +190,8 @@ class StepWork:
         What a rank does with a message before it computes.
     rows : tuple of int
         Rows that the experts of each rank get that they are spread over; none where all get as many.
+    kernel : TokenKernel, optional
+        What exchanges tokens between ranks that experts are spread over, in place of NCCL.
     others : tuple of tuple of tuple of LayerPasses
         Parts on the ranks behind the first of those that the experts are spread over, where rows are unequal.
     units : tuple of tuple of WeightUnit
@@ -207,6 +210,7 @@ class StepWork:
     tied: float = 0.0
     received: tuple[Item, ...] = ()
     rows: tuple[int, ...] = ()
+    kernel: TokenKernel | None = None
     others: tuple[tuple[tuple[LayerPasses, ...], ...], ...] = ()
     units: tuple[tuple[WeightUnit, ...], ...] = ()
     offload: Offload = field(default_factory=Offload)

@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 from simperf.errors import InputError, Problem, nearest_divisors
 from simperf.workload.expert_loads import expert_loads, shared_loads
 from simperf.workload.routing import Routing
+from simperf.workload.token_copies import TokenCopies
 from simperf.workload.transformers.dimensions import Transformer
 
 __all__ = ["ExpertSizes", "expert_sizes"]
@@ -21,6 +22,10 @@ _KEYS = {
     "capacity": "expert_capacity",
     "padded": "pad_experts",
     "draws": "expert_draws",
+    "exchange": "expert_exchange",
+    "exchange_blocks": "exchange_blocks",
+    "groups": "expert_groups",
+    "groups_per_token": "groups_per_token",
 }
 
 
@@ -96,6 +101,29 @@ class ExpertSizes:
             message = f"there are {model.experts} experts"
             value = f"{len(routing.shares)} shares"
             yield Problem(message, key="expert_shares", value=value, expected=f"{model.experts} numbers")
+        if routing.exchange == "deepep":
+            yield from self._exchange_problems()
+
+    def _exchange_problems(self) -> Iterator[Problem]:
+        model, routing = self.model, self.routing
+        if self.ep == 1:
+            message, expected = "has no effect: every rank has all experts", "layout.ep above 1, or nccl"
+            yield Problem(message, key="expert_exchange", value="deepep", expected=expected)
+        if self.etp > 1:
+            message = "kernels of DeepEP send tokens to ranks that have whole experts"
+            yield Problem(message, key="etp", value=str(self.etp), expected='1, or expert_exchange = "nccl"')
+        if routing.groups and model.experts % routing.groups:
+            message = f"they do not divide the {model.experts} experts"
+            expected = " or ".join(str(one) for one in nearest_divisors(model.experts, routing.groups))
+            yield Problem(message, key="expert_groups", value=str(routing.groups), expected=expected)
+        elif routing.groups and routing.groups_per_token * model.experts // routing.groups < model.experts_per_token:
+            message = f"they have fewer experts than the {model.experts_per_token} that a token chooses"
+            value = str(routing.groups_per_token)
+            yield Problem(message, key="groups_per_token", value=value, expected="more groups for each token")
+        elif self.copies is not None and self.copies.splits(self.ep):
+            message = f"a rank of {self.ep} has parts of several of {routing.groups} groups"
+            expected = "groups that ranks divide, or the other way round"
+            yield Problem(message, key="expert_groups", value=str(routing.groups), expected=expected)
 
     @property
     def count(self) -> int:
@@ -159,6 +187,20 @@ class ExpertSizes:
     def received(self) -> float:
         """Rows that this rank gets from the ranks that the experts are spread over, before those of `etp` ranks."""
         return self.rows / self.etp
+
+    @property
+    def copies(self) -> TokenCopies | None:
+        """The choices of a token, where it goes once to each rank of its experts; None where each choice has a row."""
+        routing, model = self.routing, self.model
+        if routing.exchange != "deepep":
+            return None
+        return TokenCopies(model.experts, model.experts_per_token, routing.groups, routing.groups_per_token)
+
+    @property
+    def arrived(self) -> float:
+        """Tokens that this rank gets in the mean, where each goes to it once, those of its own counted."""
+        assert self.copies is not None
+        return self.tokens * self.ep * self.copies.reach(self.count)
 
     @property
     def exchanged(self) -> float:

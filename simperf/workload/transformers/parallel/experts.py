@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from simperf.workload.kinds.dense import linear, matmul
 from simperf.workload.layer_kernels import LayerKernels
@@ -23,13 +23,14 @@ from simperf.workload.transformers import arithmetic
 from simperf.workload.transformers.dimensions import Weight
 from simperf.workload.transformers.parallel.activation import Activation
 from simperf.workload.transformers.parallel.casts import Casts
+from simperf.workload.transformers.parallel.expert_exchange import RowExchange, TokenExchange
 from simperf.workload.transformers.parallel.expert_sizes import ExpertSizes
 from simperf.workload.transformers.parallel.linear import accumulated, gradient_width
 from simperf.workload.transformers.parallel.network import FeedForward
 from simperf.workload.transformers.parallel.operations import SINGLE, each, weight_product
 from simperf.workload.transformers.parallel.record import PassRecord
 from simperf.workload.transformers.parallel.sizes import RankSizes
-from simperf.workload.transformers.passes import CollectiveName, Kept
+from simperf.workload.transformers.passes import Kept
 
 __all__ = ["Mixture"]
 
@@ -201,24 +202,14 @@ class Mixture:
 
     def forward(self, record: PassRecord, x: str) -> str:
         """Operations from its input; the name of what it makes."""
-        sizes, experts, width = self.sizes, self.sizes.experts, self.sizes.width
+        sizes, width = self.sizes, self.sizes.width
         self._route(record)
-        row = width * sizes.hidden
-        moved = self._copy(experts.sent)
-        record.op(
-            moved, "permute", makes=[Kept("rows", row * experts.sent), Kept("rows.scores", SINGLE * experts.sent)]
-        )
-        self._exchange(record, "dispatch", "rows", "rows.arrived", back=False)
-        self._exchange(record, "dispatch", "rows.scores", "scores", back=False)
-        self._sort(record, "rows.arrived", "rows.sorted")
+        self._exchange.to_experts(record, x)
         up, down = self._matrices
         up.forward(record, "rows.sorted", "experts.up.output")
         self._activation.forward(record)
         down.forward(record, "experts.activation.output", "experts.down.output")
-        self._sort(record, "experts.down.output", "rows.made", back=True)
-        self._exchange(record, "combine", "rows.made", "rows.back", back=True)
-        made = [Kept("experts.output", sizes.local)]
-        record.op(self._gathered("unpermute"), "unpermute", makes=made, frees=("rows.back",))
+        self._exchange.from_experts(record)
         if self._shared is None:
             return "experts.output"
         found = self._shared.forward(record, x)
@@ -241,26 +232,17 @@ class Mixture:
             Whether nothing behind it reads `gradient`.
         """
         sizes, experts, width = self.sizes, self.sizes.experts, self.sizes.width
-        row, shared = width * sizes.hidden, ""
+        shared = ""
         if self._shared is not None:
             shared = self._shared.backward(record, gradient, x, last=False, frees=False)
-        moved = self._copy(experts.sent)
-        made = [Kept("rows.back.gradient", row * experts.sent)]
-        record.op(moved, "unpermute.gradient", makes=made, frees=(gradient,) if last else ())
-        self._exchange(record, "dispatch", "rows.back.gradient", "rows.made.gradient", back=False)
-        self._sort(record, "rows.made.gradient", "experts.down.gradient")
+        self._exchange.gradient_to_experts(record, gradient, last=last)
         up, down = self._matrices
         inner = down.backward(record, "experts.down.gradient", "experts.activation.output")
         inner = self._activation.backward(record, inner)
         record.free("scores")
         record.hold("scores.gradient", SINGLE * experts.rows)
         inner = up.backward(record, inner, "rows.sorted")
-        self._sort(record, inner, "rows.arrived.gradient", back=True)
-        self._exchange(record, "combine", "rows.arrived.gradient", "rows.gradient", back=True)
-        self._exchange(record, "combine", "scores.gradient", "rows.scores.gradient", back=True)
-        made = [Kept("permute.input.gradient", sizes.local)]
-        frees = ("rows.gradient", "permute.map")
-        record.op(self._gathered("permute_backward"), "permute.gradient", makes=made, frees=frees)
+        self._exchange.gradient_from_experts(record, inner)
         found = self._route_back(record, x)
         for number, other in enumerate(["permute.input.gradient", *([shared] if shared else [])]):
             added = each("add", sizes.local_tokens * sizes.hidden, read=2 * width, written=width, dtype=sizes.precision)
@@ -268,6 +250,12 @@ class Mixture:
             record.op(added, total, makes=[Kept(total, sizes.local)], frees=(found, other))
             found = total
         return found
+
+    @property
+    def _exchange(self) -> RowExchange | TokenExchange:
+        if self.sizes.experts.routing.exchange == "deepep":
+            return TokenExchange(self.sizes)
+        return RowExchange(self.sizes)
 
     @property
     def _matrices(self) -> tuple[_Grouped, _Grouped]:
@@ -350,48 +338,3 @@ class Mixture:
         accumulated(record, "router.weight", elements, self.kernels, sizes)
         record.free("router.gradient", x)
         return found
-
-    def _exchange(
-        self, record: PassRecord, name: Literal["dispatch", "combine"], x: str, made: str, *, back: bool
-    ) -> None:
-        """Rows go to their experts' ranks, or back from there; etp ranks have all rows of each other's tokens there."""
-        experts, size = self.sizes.experts, SINGLE if "scores" in x else self.sizes.width * self.sizes.hidden
-        sent, rows = size * experts.sent, size * experts.rows
-        kind: CollectiveName = name if experts.uneven else "all-to-all"
-        over = (kind, "ep", size * experts.exchanged, sent if back else size * experts.received)
-        steps: list[tuple[CollectiveName, str, float, float]] = [over] if experts.ep > 1 else []  # with what they make
-        if experts.etp > 1 and back:
-            steps.insert(0, ("reduce-scatter", "etp", rows, rows / experts.etp))
-        elif experts.etp > 1:
-            steps.append(("all-gather", "etp", rows, rows))
-        for collective, dimension, nbytes, result in steps:
-            record.sync(collective, nbytes, f"{x}.{collective}", dimension=dimension)
-            record.hold(f"{made}.{collective}", result)
-            record.free(x)
-            x = f"{made}.{collective}"
-        record.free(x)
-        record.hold(made, sent if back else rows)
-
-    def _sort(self, record: PassRecord, x: str, made: str, *, back: bool = False) -> None:
-        """Rows of several experts in the order of the experts, or of the ranks again."""
-        sizes, experts = self.sizes, self.sizes.experts
-        size = sizes.width * sizes.hidden * experts.rows
-        if experts.count > 1:
-            op = self._copy(experts.rows)
-            record.op(op, f"{x}.sort{'.back' if back else ''}", makes=[Kept(made, size)], frees=(x,))
-        else:
-            record.free(x)
-            record.hold(made, size)
-
-    def _copy(self, rows: float) -> Op:
-        """A kernel that copies rows."""
-        width, dtype = self.sizes.width, self.sizes.precision
-        elements = rows * self.sizes.hidden
-        return each("copy", elements, flops=0.0, read=width, written=width, dtype=dtype, family="copy")
-
-    def _gathered(self, kind: str) -> Op:
-        """A kernel that adds up the rows of each token."""
-        sizes, experts = self.sizes, self.sizes.experts
-        n = sizes.local_tokens * sizes.hidden
-        read = sizes.width * experts.sent / sizes.local_tokens
-        return each(kind, n, flops=experts.sent / sizes.local_tokens, read=read, written=sizes.width, dtype="fp32")
