@@ -42,15 +42,22 @@ def replay(
     ] = None,
 ) -> None:
     """Play a recorded training step again: what it would take on another GPU, network or host."""
+    from dataclasses import replace
+
     from simperf.cli.outputs import verify_outputs, write_outputs
     from simperf.cli.terminal import play
+    from simperf.errors import InputError
     from simperf.report.tables import format_result
     from simperf.scenario import make_scenario
 
     verify_outputs(trace=trace, save=save, reads=files)
     options: dict[str, Any] = {"step": step, "host_speed": host_speed, "collectives": collectives}
     options |= {"recorded_on": recorded_on} if recorded_on else {}
-    result = play(make_scenario(replay_scenario(files, on, options)))
+    try:
+        result = play(make_scenario(replay_scenario(files, on, options)))
+    except InputError as error:
+        flags = {name: "--" + name.replace("_", "-") for name in options}
+        raise InputError([replace(one, key=flags.get(one.key, one.key)) for one in error.problems]) from None
     typer.echo(format_result(result, output))
     write_outputs(result, trace=trace, save=save)
 

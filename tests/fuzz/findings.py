@@ -16,7 +16,7 @@ _OWN_CODE = re.compile(r"simperf/\S+\.py:\d+: \w+ in the program")
 _FAILED = re.compile(r"\bFAILED\b|,failed,|\"ok\": false|^failed |points failed|points are off by", re.M)
 #: texts that are told as they were given; in a file of JSON or TOML, in CSV, and in a command line
 _GIVEN = re.compile(
-    r'"?(?:title|name|op|question|source|notes?|label|use|id|hostname|device_info|gpu|why|metric|unit)"?\s*[:=]\s*'
+    r'"?(?:title|name|op|question|source|notes?|label|use|id|hostname|device_info|gpu|why|metric|unit|target)"?\s*[:=]\s*'
     r'"((?:[^"\\]|\\.)*)"'
 )
 #: what moves a terminal's cursor or changes its colours, but for lines and tabs

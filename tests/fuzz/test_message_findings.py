@@ -166,3 +166,9 @@ def test_a_point_of_an_unknown_precision(here, told):
     point["at"]["dtype"] = "0.5"
     (here / "d.json").write_text(json.dumps(data))
     assert "d.json: measurements: unknown precision '0.5'" in told("calibrate", "fit", "d.json").replace("\n", "")
+
+
+def test_a_gpu_that_a_step_was_not_recorded_on(here, told):
+    (here / "step.json").write_text(json.dumps(sources.sources()["replay"][0].tree()))
+    said = told("replay", "step.json", "--on", "h100-sxm5-80gb", "--recorded-on", "+1")
+    assert "--recorded-on: no such GPU (read: +1)" in said
