@@ -112,6 +112,8 @@ def test_no_command_name_is_a_place():
         ("# simperf collective all-reduce\n#  size\n   1048576     50.00   23.38   -53.2%", False),
         ("# simperf collective all-reduce\n#  size\n   1048576     -44.84   23.38   40.92  ring/LL", True),
         ("# simperf collective all-reduce\n#  size\n   1048576     44.84   nan   40.92  ring/LL", True),
+        ("FAILED  s.toml: time is not as expected: 73.18 ms, expected -1.010 ms to -990.0 us (closed form: )", False),
+        ("FAILED  s.toml: time is not as expected: -73.18 ms, expected 1.010 ms", True),
     ],
 )
 def test_numbers_in_words(text, odd):
