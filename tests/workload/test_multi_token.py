@@ -92,6 +92,19 @@ def test_tensor_parallel_ranks_gather_what_the_matrix_makes():
     }
 
 
+@pytest.mark.parametrize("sequence_parallel", [False, True])
+def test_inputs_that_are_kept_whole_are_there_backward(sequence_parallel):
+    """A run without a gather before the backward pass, which holds what it would gather."""
+    made = {
+        kept: rank_passes(
+            replace(DENSE, mtp=1), replace(FUSED, gathered_inputs=kept), tp=2, sequence_parallel=sequence_parallel
+        )
+        for kept in ("kept", "again")
+    }
+    sizes = {name: sum(one.nbytes for one in each.ahead[0].kept) for name, each in made.items()}
+    assert sizes["kept"] >= sizes["again"]
+
+
 @pytest.mark.parametrize("model", [DENSE, TIED], ids=["head of its own", "tied"])
 @pytest.mark.parametrize("stages", [1, 2])
 def test_the_last_stage_has_the_embedding_once(model, stages):

@@ -72,7 +72,7 @@ class Join:
         self._forward(forward)
         peak = forward.peak
         embedded = NormStep("embed_norm", sizes, self.kernels).kept[1:]
-        inside = ("token", "embedded", *embedded, "mask", "joined", *state.kept[1:], *token.kept[1:])
+        inside = ("token", "embedded", *embedded, "mask", "joined", "join.gathered", *state.kept[1:], *token.kept[1:])
         kept = forward.kept(("tokens", "state", *inside))
         backward = PassRecord(held=kept)
         for name in ("output.gradient", "head.gradient"):
