@@ -54,6 +54,7 @@ _HINTS = {
     "Illegal character": "the closing quote in the same line",
     "Unterminated string": "a closing quote",
     'Expected "\'"': "a closing quote",
+    "Expected \"'''\"": "three closing quotes, as there are three opening ones",
     "Unclosed array": "a closing ]",
     "Found invalid character": "lines that end as on Unix or Windows, and no control characters",
     "Invalid initial character for a key": "[table] or [[table]], with a name of letters, digits, '-' and '_'",
@@ -157,7 +158,7 @@ def read_toml(path: str | os.PathLike[str], *, bounded: bool = True) -> TomlFile
         message = re.sub(r"\s*\(at .*\)$", "", str(error))
         lines = text.split("\n")
         read = lines[line - 1].strip() if line <= len(lines) else ""
-        expected = next((hint for words, hint in _HINTS.items() if words in message), "")
+        expected = next((hint for words, hint in _HINTS.items() if words in message), _HINTS["Expected '='"])
         raise InputError(
             Problem(f"not valid TOML: {message}", file=name, line=line, value=read[:120], expected=expected)
         ) from None

@@ -264,6 +264,8 @@ def _point(row: Any) -> Measurement:
         low, high = _RANGES.get(key, (0, _HUGE))
         if not isinstance(value, str | bool) and not low <= value <= high:
             raise ValueError(f"at.{key} is {value:g}: a number from {low:g} to {high:g} is expected")
+        if key == "pass" and not (isinstance(value, str) and value.isidentifier()):  # it names a constant of a fit
+            raise ValueError(f"at.pass is {value!r}: a word such as 'forward' is expected")
         if isinstance(value, str | bool) and key in _RANGES:
             raise ValueError(f"at.{key} is {value!r}: a number from {low:g} to {high:g} is expected")
     numbers = [sample for sample in row["samples"] if isinstance(sample, int | float) and not isinstance(sample, bool)]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
-from simperf.files import TomlFile, read_toml, refuse_format
+from simperf.files import TomlFile, dotted, read_toml, refuse_format
 from simperf.programs.parameters import field_value
 from simperf.programs.typed_tables import FieldValue, field_values
 from simperf.training.stack import ServerTransport, Serving, Stack, StackOption
@@ -115,7 +116,17 @@ def _read(path: Path) -> Stack:
         for one in found
     )
     about = {key: str(data.get(key, "")) for key in ("title", "frontend")}
-    return Stack.of(path.stem, name, options, **about, frontend_source=str(sources.get("frontend", "")))
+    try:
+        return Stack.of(path.stem, name, options, **about, frontend_source=str(sources.get("frontend", "")))
+    except InputError as error:
+        places = {one.field: one.at for one in found}
+        raise InputError([_placed(one, toml, places) for one in error.problems]) from None
+
+
+def _placed(problem: Problem, toml: TomlFile, places: Mapping[str, tuple[str | int, ...]]) -> Problem:
+    """A problem of an option where the file gives it."""
+    at = places.get(problem.key, ())
+    return replace(problem, file=toml.path, line=toml.line(at), key=dotted(at) if at else problem.key)
 
 
 def _optimizer(toml: TomlFile, strategy: type[Any], problems: list[Problem]) -> Iterator[FieldValue]:

@@ -22,6 +22,7 @@ _TOLERANCE = 1e-9  # of a time beside its floor [1]
 
 _Finite = Annotated[StrictInt | StrictFloat, Field(allow_inf_nan=False)]
 _Time = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
+_Amount = Annotated[StrictInt | StrictFloat, Field(ge=0, allow_inf_nan=False)]
 #: of draws, which may give no number
 _Number = StrictInt | StrictFloat
 
@@ -56,7 +57,7 @@ class _Done(_Head):
     limited_by: StrictStr
     floor: _Time
     metrics: dict[StrictStr, tuple[_Finite | None, StrictStr]]
-    work: dict[StrictStr, tuple[_Number, StrictStr]]
+    work: dict[StrictStr, tuple[_Amount, StrictStr]]
     unused: dict[StrictStr, _Unused] = {}
     intervals: dict[StrictStr, tuple[_Number, _Number]] = {}
     draws: list[_Number] = []

@@ -98,8 +98,8 @@ class Feeding:
         checks = (
             ("workers", self.workers, self.workers >= 0, "0 or more is expected"),
             ("prefetch", self.prefetch, self.prefetch >= 1, "1 or more is expected"),
-            ("decode", self.decode, self.decode >= 0, "a time is 0 or more"),
-            ("stored", self.stored, self.stored >= 0, "a size is 0 or more"),
+            ("decode", self.decode, self.decode >= 0, "a time of 0 or more is expected"),
+            ("stored", self.stored, self.stored >= 0, "a size of 0 or more is expected"),
             ("stored", self.stored, not self.stored or bool(self.disk), "samples lie on a disk: name it"),
             ("disk", self.disk, not self.disk or self.stored > 0, "nothing is read from it: give stored"),
             ("workers", self.workers, self.idle or self.decode or self.disk, "they have nothing to decode or to read"),

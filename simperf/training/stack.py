@@ -70,11 +70,13 @@ class ServerTransport:
             message = "a priority decides who goes next: it needs a window of transfers, or connections"
             problems.append(Problem(message, key="window", expected="1 or more"))
         if not 0.0 <= self.uneven <= WIDEST:
-            problems.append(Problem(f"a spread is 0 to {WIDEST:g}", key="uneven", value=f"{self.uneven:g}"))
+            problems.append(
+                Problem(f"a spread from 0 to {WIDEST:g} is expected", key="uneven", value=f"{self.uneven:g}")
+            )
         if not 0.0 <= self.message < math.inf:
-            problems.append(Problem("a time is 0 or more", key="message", value=f"{self.message:g}"))
+            problems.append(Problem("a time of 0 or more is expected", key="message", value=f"{self.message:g}"))
         if not self.rate >= 0.0:
-            problems.append(Problem("a rate is above 0", key="rate", value=f"{self.rate:g}"))
+            problems.append(Problem("a rate above 0 is expected", key="rate", value=f"{self.rate:g}"))
         problems += _counts(self, ("window", "accepts", "connections", "requests"))
         if problems:
             raise InputError(problems)
@@ -119,11 +121,11 @@ class Serving:
     def __post_init__(self) -> None:
         problems = []
         if not self.take >= 0.0:
-            problems.append(Problem("memory traffic is 0 or more", key="take", value=str(self.take)))
+            problems.append(Problem("memory traffic of 0 or more is expected", key="take", value=str(self.take)))
         if not 0.0 <= self.handle < math.inf:
-            problems.append(Problem("a time is 0 or more", key="handle", value=f"{self.handle:g}"))
+            problems.append(Problem("a time of 0 or more is expected", key="handle", value=f"{self.handle:g}"))
         if not self.server_memory >= 0.0:
-            problems.append(Problem("a rate is above 0", key="server_memory", value=f"{self.server_memory:g}"))
+            problems.append(Problem("a rate above 0 is expected", key="server_memory", value=f"{self.server_memory:g}"))
         problems += _counts(self, ("handlers", "buffers", "copiers"))
         if problems:
             raise InputError(problems)

@@ -138,7 +138,7 @@ def even_step(
     (5, 'layer4', 0)
     """
     problems = [
-        Problem("a time is 0 or more", key=key, value=f"{time:g}")
+        Problem("a time of 0 or more is expected", key=key, value=f"{time:g}")
         for key, time in (("forward", forward), ("backward", backward), ("update", update))
         if not 0.0 <= time < math.inf
     ]

@@ -254,7 +254,7 @@ WRONG = {
     "run d2l/async --set program.jitter=1e18": ["--set: program.jitter: no time is negative", "0 to 1"],
     "run training/checkpoint-by-hand --set program.storage=0~GB/s": ["program.storage: above 0 B/s", "without the key"],
     "run measured/byteps-100g-pcie --set program.batch=0": ["--set: program.batch: a sample or more a GPU is expected"],
-    "run training/async-saturation --set program.uneven=1e18": ["--set: program.uneven: a spread is 0 to 10"],
+    "run training/async-saturation --set program.uneven=1e18": ["--set: program.uneven: a spread from 0 to 10"],
     "run training/async-saturation --set program.servers=1000000000000": ["program.servers: at most 100,000 servers"],
     "run training/slowed-kernels --set program.slowdown=1e18": ["--set: program.slowdown: kernels get slower", "1e15"],
 }

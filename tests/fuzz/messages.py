@@ -10,7 +10,7 @@ _OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*|No such option: -")
 #: an argument as the parser names it, and a variable of the environment
 _ARGUMENT = re.compile(r"'\{?[A-Z][A-Z_.]+(?:\.\.\.|\})*'|SIMPERF_[A-Z]+")
 #: a file at the head of a message, by the end of its name
-_FILE = re.compile(r"^(?:[^:\n]*: )?\S+\.(?:toml|json|py|csv|txt|jsonl|journal|gz)(?::\d+)?: ")
+_FILE = re.compile(r"^(?:[^\n]*?: )?\S+\.(?:toml|json|py|csv|txt|jsonl|journal|gz)(?::\d+)?: ")
 #: a key of a scenario at the head of a message
 _KEY = re.compile(r'^[\w-]+(?:\.(?:"[^"]*"|[\w -]+)|\[\d+\])+(?::| )')
 #: words that say what would be right

@@ -34,6 +34,8 @@ _UNIT = (
 _NO_NUMBER = re.compile(rf"(?<![\w.,/(-])-?(?:nan|NaN|inf|Infinity|-inf)(?:\s?{_UNIT}|(?![\w.,/(-]))")
 #: bounds that a file's [expect] gives
 _WANTED = re.compile(r"(?<=, expected )-[^(\n]*")
+#: what was given, between quotes, which lines may break
+_QUOTED = re.compile(r"(?<!\w)(['\"])(?:(?!\1).){1,200}?\1(?!\w)", re.S)
 #: "-45 ms  of communication" is a difference
 _NEGATIVE = re.compile(rf"(?<![\w.,:=/+(-])-\d[\d.,]*(?:e[+-]?\d+)?\s?{_UNIT}(?! +of )")
 #: rows of sizes: size [B], time [us], two bandwidths
@@ -105,7 +107,7 @@ def odd_text(text, echoes=()):
     """
     for echo in sorted(filter(None, echoes), key=len, reverse=True):
         text = text.replace(echo, " ")
-    text = _WANTED.sub(" ", text)
+    text = _QUOTED.sub(" ", _WANTED.sub(" ", text))
     found = _NO_NUMBER.search(text) or _NEGATIVE.search(text)
     if found:
         return text[max(0, found.start() - 100) : found.end() + 100]

@@ -172,3 +172,29 @@ def test_a_gpu_that_a_step_was_not_recorded_on(here, told):
     (here / "step.json").write_text(json.dumps(sources.sources()["replay"][0].tree()))
     said = told("replay", "step.json", "--on", "h100-sxm5-80gb", "--recorded-on", "+1")
     assert "--recorded-on: no such GPU (read: +1)" in said
+
+
+def test_an_algorithm_that_there_is_not(told):
+    assert "--algo: unknown all-reduce algorithm '-1'" in told(
+        "collective", "all-reduce", "--server", "dgx-a100", "-a-1"
+    )
+
+
+def test_a_value_of_a_stack_that_cannot_be(here, told):
+    raw = next(one.raw for one in sources.sources()["stack"] if one.name == "mxnet-kvstore-dist.toml")
+    (here / "s.toml").write_bytes(raw.replace(b"take = 1.0", b"take = -1.0"))
+    said = told("check", "s.toml")
+    assert "s.toml:14: serving.take: memory traffic of 0 or more is expected (read: -1.0)" in said
+
+
+@pytest.mark.parametrize("name", ["7 us", "lambda x", 1])
+def test_a_pass_that_names_no_constant(here, told, name):
+    data = sources.sources()["recording"][0].tree()
+    next(one for one in data["measurements"] if "pass" in one["at"])["at"]["pass"] = name
+    (here / "d.json").write_text(json.dumps(data))
+    assert f"at.pass is {name!r}: a word such as 'forward' is expected" in told("calibrate", "fit", "d.json")
+
+
+def test_three_quotes_without_an_end(here, told):
+    (here / "s.toml").write_text("title = '''a")
+    assert "three closing quotes" in told("check", "s.toml")

@@ -231,3 +231,13 @@ def test_a_saved_result_is_read_back():
 
 def test_a_traceback_in_a_file_is_found():
     assert finding(Outcome(0, "", "", 1.0, {"r.html": TRACEBACK.encode()}), CASE)[0] == "traceback"
+
+
+def test_a_variant_with_a_colon_before_its_file():
+    err = "error: no spare: wait 60 s: s.toml:17: program.work: a time is expected\n"
+    assert unhelpful(err, [], ["other.toml"]) == ("", "")
+
+
+def test_what_stands_between_quotes_was_given():
+    assert not odd_text('unknown node of\n  book \'-1 s\'; {"a.b":\n  "-9.2e+18 GB/s"}')
+    assert odd_text("the workers' time is -1 s, and the 'ring' takes 3 s")

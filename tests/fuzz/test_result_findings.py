@@ -1,6 +1,7 @@
 """Saved results, tables, streams and studies that once gave a traceback, a wrong answer, or none at all."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from simperf.cli import main
 from simperf.engine.recorder import Span
 from simperf.errors import InputError
 from simperf.report.lanes import allocate
+from simperf.study.rows import row_problem
 from tests.fuzz import sources
 
 PYTHON = (sys.executable, "-m", "simperf")
@@ -274,3 +276,11 @@ def test_models_whose_steps_are_too_long(tmp_path, capsys, norm, told):
     err = capsys.readouterr().err
     assert told in err
     assert "layers; or --force" in err or "expected: steps of at most " in err
+
+
+def test_an_amount_of_work_below_0_is_not_taken_from_the_cache():
+    task = {"point": 0, "set": {}, "seed": 0, "samples": 0}
+    row = {"point": 0, "set": {}, "seed": 0, "error": None, "time": 1.0, "floor": 0.0, "regime": "", "limited_by": ""}
+    assert not row_problem({**row, "metrics": {}, "work": {"operations": (3, "1")}}, task)
+    for amount in (-math.inf, -1, math.nan):
+        assert row_problem({**row, "metrics": {}, "work": {"operations": (amount, "1")}}, task).startswith("work.")

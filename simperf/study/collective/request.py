@@ -10,7 +10,7 @@ from simperf.collectives import Transport, algorithms
 from simperf.collectives.bench import sizes_between
 from simperf.collectives.executors.host_threads import BY_STACK, has_network_stacks
 from simperf.collectives.settings import NCCL, default_algorithm, find_algorithm
-from simperf.errors import InputError, Problem
+from simperf.errors import InputError, Problem, UnknownNameError
 from simperf.hardware import Machine
 from simperf.study.collective.comparison import AlgorithmComparison
 from simperf.study.collective.machine import MachineChoice
@@ -174,7 +174,10 @@ def _named(
         return (default,)
     if algo == "all":
         return tuple(dict.fromkeys([default, *known] if default in NCCL else known))
-    names = [find_algorithm(collective, name.strip()) for name in algo.split(",")]
+    try:
+        names = [find_algorithm(collective, name.strip()) for name in algo.split(",")]
+    except UnknownNameError as error:
+        raise InputError(Problem(str(error), key="--algo")) from None
     for name in names:
         if name in NCCL and not machine.servers:
             message = "NCCL runs on the GPUs of a machine, and a topology has none"

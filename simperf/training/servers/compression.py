@@ -155,7 +155,7 @@ def codec(name: str, *, ratio: float = 0.01, smallest: float = 0.0) -> Codec:
         A ratio that is no share, or a size below 0.
     """
     if not 0.0 < ratio <= 1.0:
-        raise InputError(Problem("a share of the elements is above 0 and at most 1", key="ratio", value=str(ratio)))
+        raise InputError(Problem("a share above 0 and at most 1 is expected", key="ratio", value=str(ratio)))
     if not smallest >= 0.0:
-        raise InputError(Problem("a size is 0 or more", key="dense_below", value=f"{smallest:g}"))
+        raise InputError(Problem("a size of 0 or more is expected", key="dense_below", value=f"{smallest:g}"))
     return replace(CODECS[name](ratio), smallest=smallest)

@@ -43,7 +43,7 @@ class ServerWork:
 
     def __post_init__(self) -> None:
         if not min(self.add, self.update, self.decode, self.encode) >= 0.0:
-            raise InputError(Problem("memory traffic is 0 or more", key="server_work"))
+            raise InputError(Problem("memory traffic of 0 or more is expected", key="server_work"))
 
 
 class ShardServer:

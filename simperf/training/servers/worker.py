@@ -48,7 +48,7 @@ class Pace:
 
     def __post_init__(self) -> None:
         if self.stragglers < 0 or not 0.0 < self.factor < math.inf:
-            raise InputError(Problem("stragglers are 0 or more, their factor is above 0", key="stragglers"))
+            raise InputError(Problem("stragglers of 0 or more and a factor above 0 are expected", key="stragglers"))
 
     def factors(self, rng: Callable[[], np.random.Generator], *, straggler: bool) -> Iterator[float]:
         """Factors on the computing time, step by step, drawn from the stream that `rng` makes."""
