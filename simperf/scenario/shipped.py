@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import tomllib
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from simperf.errors import InputError, Problem, UnknownNameError, nearest
 from simperf.files import write_bytes
 
-__all__ = ["copy_scenario", "find_scenario", "shipped_folder", "shipped_scenarios"]
+__all__ = ["copy_scenario", "files_beside", "find_scenario", "shipped_folder", "shipped_scenarios"]
 
 
 def shipped_folder() -> Path | None:
@@ -67,14 +70,14 @@ def find_scenario(path: str | os.PathLike[str]) -> str:
 
 
 def copy_scenario(name: str, target: str | os.PathLike[str] = "") -> Path:
-    """Copy the shipped scenario `name` to `target`: a file, a folder, or its own name here.
+    """Copy the shipped scenario `name`, with the files beside it that it names, to a file, a folder, or its name here.
 
     Raises
     ------
     UnknownNameError
         There is no such scenario.
     InputError
-        The target exists, which is never overwritten.
+        A file that would be written exists, which is never overwritten.
     """
     source = _shipped(name)
     if source is None:
@@ -82,7 +85,29 @@ def copy_scenario(name: str, target: str | os.PathLike[str] = "") -> Path:
     written = Path(target) if os.fspath(target) else Path(source.name)
     if written.is_dir():
         written = written / source.name
-    if written.exists():
-        raise InputError(Problem("the file exists and is not overwritten", file=str(written), expected="a new name"))
-    write_bytes(written, source.read_bytes())
+    pairs = [(source, written), *((one, written.parent / one.name) for one in files_beside(source))]
+    problems = [
+        Problem("the file exists and is not overwritten", file=str(path), expected="a new name" if not n else "")
+        for n, (_, path) in enumerate(pairs)
+        if path.exists()
+    ]
+    if problems:
+        raise InputError(problems)
+    for one, path in reversed(pairs):  # the scenario last: where it is, its files are
+        write_bytes(path, one.read_bytes())
     return written
+
+
+def files_beside(path: Path) -> list[Path]:
+    """Files in the folder of a scenario that its values name, such as a trace, sorted by name."""
+    known = {one.name for one in path.parent.iterdir() if one.is_file() and one.suffix != ".toml"}
+    return [path.parent / name for name in sorted(known & set(_texts(tomllib.loads(path.read_text("utf-8")))))]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in a value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for one in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(one)

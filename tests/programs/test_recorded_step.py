@@ -1,5 +1,6 @@
 """Recorded steps: as recorded on the same hardware, and by ratios and the network on another."""
 
+import gzip
 import importlib
 import json
 import os
@@ -19,7 +20,7 @@ from simperf.workload.op import Op
 from simperf.workload.recorded.causes import record_step
 from simperf.workload.recorded.trace_file import read_trace_file
 from tests.report.importer import read as trace_reader
-from tests.workload.recorded import made
+from tests.workload.recorded import made, written
 
 _FOLDERS = [Path(os.environ.get("SIMPERF_TRUTH", "")), Path(__file__).parents[3] / "shared" / "truth"]
 TRUTH = next((one / "traces" for one in _FOLDERS if (one / "traces").is_dir()), None)
@@ -254,3 +255,23 @@ def test_the_floor_is_at_least_what_one_stream_does_and_at_most_the_step(make, t
     streams = {one.stream for one in step.activities}
     longest = max(sum(one.duration for one in step.activities if one.stream == name) for name in streams)
     assert longest * (1 - 1e-9) <= result.floors["critical path"] <= result.time * (1 + 1e-9)
+
+
+def test_the_shipped_trace_is_what_its_job_takes_on_both_servers():
+    shipped = simperf.run("large/recorded-step")
+    played, recorded = times(shipped)
+    assert played == pytest.approx(recorded, rel=1e-6)
+    assert recorded == pytest.approx(written.job_time("dgx-a100-80gb"), rel=1e-3)
+    assert shipped.metrics["collective: activities"].value == 14
+    other, _ = times(simperf.run("large/recorded-step", set={"machine.use": "dgx-h100"}))
+    assert other == pytest.approx(written.job_time("dgx-h100"), rel=0.02)  # a trace has no bytes of kernels
+
+
+def test_the_shipped_trace_says_that_it_is_no_measurement():
+    trace = json.loads(gzip.decompress(written.SHIPPED.read_bytes()))
+    again = written.written_trace()
+    assert trace["written by"] == again["written by"]
+    assert trace["written by"].startswith("no measurement")
+    assert [one["name"] for one in trace["traceEvents"]] == [one["name"] for one in again["traceEvents"]]
+    sent = [one["args"]["In msg nelems"] for one in trace["traceEvents"] if "In msg nelems" in one["args"]]
+    assert sum(sent) * 4 == 437_928_960  # gradients in fp32

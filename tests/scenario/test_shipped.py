@@ -2,6 +2,7 @@
 
 import pytest
 
+import simperf
 from simperf.errors import InputError, UnknownNameError
 from simperf.scenario import load_scenario, shipped
 from simperf.scenario.shipped import copy_scenario, find_scenario, shipped_folder, shipped_scenarios
@@ -49,6 +50,17 @@ def test_copies(tmp_path):
     assert load_scenario("other.toml").program.name == "async-chain"
     with pytest.raises(UnknownNameError, match="did you mean 'd2l/async'"):
         copy_scenario("d2l/asnyc")
+
+
+def test_a_copy_brings_the_files_that_it_names(tmp_path):
+    (tmp_path / "folder").mkdir()
+    copied = copy_scenario("large/recorded-step", "folder/mine.toml")
+    assert sorted(one.name for one in (tmp_path / "folder").iterdir()) == ["mine.toml", "recorded-step.json.gz"]
+    assert simperf.run(str(copied)).time == simperf.run("large/recorded-step").time
+    assert shipped.files_beside(shipped_scenarios()["d2l/async"]) == []
+    with pytest.raises(InputError, match=r"recorded-step\.json\.gz: the file exists"):
+        copy_scenario("large/recorded-step", "folder/other.toml")
+    assert not (tmp_path / "folder" / "other.toml").exists()
 
 
 def test_an_installation_without_scenarios(tmp_path, monkeypatch):
