@@ -12,6 +12,7 @@ from typing import Any
 
 from simperf.errors import InputError, Problem, nearest
 from simperf.files import TomlFile, write_packed
+from simperf.hardware.profile_schema import NUMBERS
 from simperf.json_file import read_json
 
 __all__ = ["SCHEMA", "Dataset", "Measurement", "Value"]
@@ -240,6 +241,8 @@ def _table(file: TomlFile, key: str, problems: list[Problem]) -> dict[str, Any]:
         elif not isinstance(value, str | bool) and not 0 <= value <= _HUGE:
             message = f"a number from 0 to {_HUGE:g} is expected"
             problems.append(file.problem((key, name), message, value=value))
+        elif key == "machine" and name in NUMBERS and isinstance(value, str | bool):
+            problems.append(file.problem((key, name), "a number is expected", value=value))
     return dict(found)
 
 

@@ -12,7 +12,7 @@ from simperf.files import TomlFile
 from simperf.hardware.quantity import Count, KernelFamily
 from simperf.hardware.schema import PartFile, TomlTable
 
-__all__ = ["FORMULAS", "ProfileFile", "constant_problems"]
+__all__ = ["FORMULAS", "NUMBERS", "ProfileFile", "constant_problems"]
 
 #: units of fitted constants
 _SI = ("1", "s", "B", "FLOP", "J")
@@ -117,6 +117,8 @@ def _model_name(name: Any) -> str:
     return str(name)
 
 
+#: facts of a machine that are numbers: counts, and sizes [B]
+NUMBERS = ("cores", "memory", "l1d", "l2", "l3", "l3_shared", "gpus", "gpu_memory", "gpu_l2", "sms")
 _Fact = Annotated[str, Field(strict=True)] | Annotated[bool, Field(strict=True)] | _Finite
 
 
@@ -133,7 +135,11 @@ class ProfileFile(PartFile):
 
 
 def constant_problems(file: ProfileFile, toml: TomlFile) -> Iterator[Problem]:
-    """What is wrong with constants that runs know by name: their units, and numbers that no such constant has."""
+    """What is wrong with what runs know by name: units of constants, numbers that none has, facts of the machine."""
+    for key in NUMBERS:
+        fact = file.machine.get(key, 1)
+        if isinstance(fact, str | bool) or fact < 1:
+            yield toml.problem(("machine", key), "a number of 1 or more is expected", value=fact)
     for name, model in file.model.items():
         if name.partition(".")[0] not in _HEADS or "lattice" in model.fixed:
             continue

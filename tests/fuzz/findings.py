@@ -89,7 +89,7 @@ def _odd_answer(outcome, case):
 
 def _odd_output(out, echoes, case):
     begin = out.lstrip()[:2]
-    if begin[:1] == "{" or begin in ("[]", "[{", "[\n"):
+    if begin in ("{}", "{\n", '{"', "[]", "[{", "[\n"):  # other braces stand in names
         return odd_json(out)
     if "csv" in case.words and re.match(r"[\w .-]+(?: \[[^\]]*\])?,", out):
         return odd_csv(out)

@@ -198,3 +198,23 @@ def test_a_pass_that_names_no_constant(here, told, name):
 def test_three_quotes_without_an_end(here, told):
     (here / "s.toml").write_text("title = '''a")
     assert "three closing quotes" in told("check", "s.toml")
+
+
+@pytest.mark.parametrize("key", ["cores", "sms"])
+def test_a_fact_of_a_machine_that_is_no_number(here, told, key):
+    data = sources.sources()["recording"][0].tree()
+    (here / "d.json").write_text(json.dumps({**data, "machine": {**data["machine"], key: "1e+300 %"}}))
+    assert f"machine.{key}: a number is expected (read: '1e+300 %')" in told("calibrate", "fit", "d.json")
+
+
+def test_a_fact_of_a_profile_that_is_no_number(here, told):
+    name, data = next((one.name, one.tree()) for one in sources.sources()["profile"] if "machine" in one.tree())
+    (here / name).write_text(tomli_w.dumps({**data, "machine": {"sms": "7 us", "l3": 0}}))
+    said = told("check", name)
+    assert "machine.sms: a number of 1 or more is expected (read: '7 us')" in said
+    assert "machine.l3: a number of 1 or more is expected (read: 0.0)" in said
+
+
+def test_a_run_that_ends_before_its_first_checkpoint(told):
+    said = told("run", "training/fail-spares", "--set", "program.interval=1000 s")
+    assert "expected: at most 400 s" in said

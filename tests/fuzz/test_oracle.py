@@ -241,3 +241,7 @@ def test_a_variant_with_a_colon_before_its_file():
 def test_what_stands_between_quotes_was_given():
     assert not odd_text('unknown node of\n  book \'-1 s\'; {"a.b":\n  "-9.2e+18 GB/s"}')
     assert odd_text("the workers' time is -1 s, and the 'ring' takes 3 s")
+
+
+def test_a_name_that_begins_with_a_brace_is_no_json():
+    assert finding(Outcome(0, "{0..9}  60.00 ms\n", "", 0.1), CASE) == ("", "")

@@ -124,7 +124,8 @@ class FailingRun:
             problems.append(Problem("either its work or the time of its observation must be given", key="work"))
         elif self.checkpoint.interval > run > 0:
             message = f"the run of {run:g} s ends before its first checkpoint"
-            problems.append(Problem(message, key="checkpoint.interval", value=f"{self.checkpoint.interval:g} s"))
+            given, least = f"{self.checkpoint.interval:g} s", f"at most {run:g} s"
+            problems.append(Problem(message, key="checkpoint.interval", value=given, expected=least))
         rate = job_rate(self.causes, max(self.nodes, 0))
         if run < math.inf and run * rate > _TOO_MANY:
             message = f"{run * rate:.2g} interruptions in the run: the times between failures must be meant otherwise"
