@@ -20,7 +20,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Batch = Annotated[int, typer.Option("--batch", min=1, help="Samples a step on one device.")]
+Batch = Annotated[int, typer.Option("--batch", min=1, max=10**9, help="Samples a step on one device.")]
 Precision = Annotated[str, typer.Option("--precision", help="fp32, tf32, fp16, bf16, bf16-master, bf16-pure, ...")]
 Optimizer = Annotated[str, typer.Option("--optimizer", help="sgd, momentum, adam, adamw, adamw-fused, ...")]
 

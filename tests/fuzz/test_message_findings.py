@@ -216,5 +216,17 @@ def test_a_fact_of_a_profile_that_is_no_number(here, told):
 
 
 def test_a_run_that_ends_before_its_first_checkpoint(told):
-    said = told("run", "training/fail-spares", "--set", "program.interval=1000 s")
+    said = told("run", "training/checkpoint-by-hand", "--set", "program.interval=1000 s")
     assert "expected: at most 400 s" in said
+
+
+@pytest.mark.parametrize("words", [("zoo", "show", "lenet"), ("zoo", "show", "lenet", "--kernels")])
+def test_a_batch_without_an_end(told, words):
+    assert "'--batch'" in told(*words, "--batch", "9" * 400)
+
+
+def test_a_log_whose_head_lacks_a_column(here, told):
+    head = "#       size         count      type   redop    root     time   algbw   bushw #wrong\n"
+    (here / "n.txt").write_text(head + "  1048576  262144  float  sum  -1  100.0  10.49  18.35  0\n")
+    said = told("collective", "all-reduce", "--server", "dgx-a100", "--beside", "n.txt")
+    assert "there is no header before it" in said

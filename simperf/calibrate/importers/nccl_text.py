@@ -87,7 +87,7 @@ def ranks_from(collective: str, factor: float) -> int:
 
 def _head(head: _Head, line: str) -> None:
     words = line.lstrip("# ").split()
-    if "size" in words and "algbw" in words:
+    if {"size", "time", "algbw", "busbw"}.issubset(words):
         head.columns = tuple(words)
     found = _PROGRAM.search(line)
     if found and not head.collective:
