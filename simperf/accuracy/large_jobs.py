@@ -7,11 +7,11 @@ from functools import cache
 from typing import Any
 
 from simperf.accuracy.large_cases import LargeCase
-from simperf.accuracy.large_stacks import profile_of, stack_of
+from simperf.accuracy.large_stacks import context_of, profile_of, stack_of
 from simperf.errors import InputError, Problem
 from simperf.hardware import Catalog, NicPart
 from simperf.layout.layout_file import layout_table
-from simperf.memory import DRIVER, StageMemory, communicator_buffers
+from simperf.memory import StageMemory, communicator_buffers
 from simperf.run import run
 from simperf.scenario import Scenario, make_scenario
 from simperf.training.job import Job
@@ -182,8 +182,8 @@ def counted_memory(case: LargeCase) -> list[float]:
     """Peak of each stage as the counter of the case has it [B].
 
     PyTorch's counters have what its allocator gives away; reserved memory is what its pools have taken, one for each
-    stream, and has fragments beside, which are not modelled. The driver's total has contexts and communicators too: one
-    of tensor, of pipeline and of data parallelism.
+    stream, and has fragments beside, which are not modelled. The driver's total is that, which ends at what the GPU
+    has, with contexts and communicators: one of tensor, of pipeline and of data parallelism.
 
     Raises
     ------
@@ -196,8 +196,11 @@ def counted_memory(case: LargeCase) -> list[float]:
         return [max(one.held.get("activations", 0.0) for one in stage.moments) for stage in stages]
     if counter == "reserved":
         return [stage.reserved for stage in stages]
-    beside = 0.0
     if counter == "device":
         dimensions = sum(size > 1 for size in (case.layout.layout.tp, case.layout.layout.pp, case.layout.layout.dp))
-        beside = DRIVER + dimensions * communicator_buffers(_CHANNELS_A_LINK * (case.machine.gpu.nvlinks or 1))
-    return [stage.peak.total + beside for stage in stages]
+        beside = context_of(case) + dimensions * communicator_buffers(
+            _CHANNELS_A_LINK * (case.machine.gpu.nvlinks or 1)
+        )
+        room = case.machine.gpu.memory_capacity - beside  # blocks that are free are given back where it runs out
+        return [beside + max(stage.peak.total, min(stage.reserved, room)) for stage in stages]
+    return [stage.peak.total for stage in stages]

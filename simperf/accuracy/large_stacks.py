@@ -10,8 +10,10 @@ from typing import Any
 from simperf.accuracy.large_cases import LargeCase
 from simperf.errors import InputError, Problem
 from simperf.files import read_toml
+from simperf.memory import DRIVER
+from simperf.units import parse
 
-__all__ = ["profile_of", "stack_of"]
+__all__ = ["context_of", "profile_of", "stack_of"]
 
 _DATA = Path(__file__).parent / "data" / "large_stacks.toml"
 
@@ -33,6 +35,12 @@ def stack_of(case: LargeCase) -> str:
 def profile_of(case: LargeCase) -> str:
     """Profile of isolated kernels of a case's machine; empty where nobody measured any."""
     return str(_entry(case).get("profile", ""))
+
+
+def context_of(case: LargeCase) -> float:
+    """Memory of the driver's context of a process [B]: as the case's source measured it, else that of any process."""
+    text = _entry(case).get("context")
+    return DRIVER if text is None else parse(str(text), "B")
 
 
 def _entry(case: LargeCase) -> Mapping[str, Any]:

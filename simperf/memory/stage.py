@@ -135,7 +135,8 @@ class StageMemory:
     moments : tuple of Moment
         Of every pass, in order, and of the update.
     apart : tuple of (str, float)
-        Kinds whose tensors are allocated on a stream of their own, and the most of each at any time [B].
+        Kinds whose tensors are allocated on a stream of their own, or find no block that is large enough, and what is
+        taken for each [B].
     """
 
     moments: tuple[Moment, ...]
@@ -149,6 +150,10 @@ class StageMemory:
     @property
     def reserved(self) -> float:
         """Bytes that PyTorch's allocator has taken from the device: a pool for each stream, which never shrinks [B].
+
+        Blocks that were taken one by one are never one block again: a tensor that is larger than each of them gets
+        memory of its own, whatever is free (pytorch/pytorch, c10/cuda/CUDACachingAllocator.cpp: blocks are merged
+        inside of a segment only).
 
         Not modelled: fragments of a pool.
         """
@@ -187,6 +192,7 @@ def stage_memory(
     resident: Mapping[TensorKind, float],
     *,
     update: float = 0.0,
+    joined: tuple[float, float] = (0.0, 0.0),
     apart: tuple[TensorKind, ...] = (),
 ) -> StageMemory:
     """Memory of a stage while each of its passes runs.
@@ -205,6 +211,9 @@ def stage_memory(
         What is held for the whole step, by kind [B].
     update : float
         Temporaries of the optimizer [B].
+    joined : tuple of float
+        Most at a time of tensors that the optimizer makes of all gradients together, and the size of all such tensors:
+        each is larger than any block that is free, and gets memory of its own [B].
     apart : tuple of str
         Kinds whose tensors are allocated on a stream of their own.
 
@@ -250,9 +259,15 @@ def stage_memory(
         after = fixed + kept + sent + sum(of_chunks[one] for one in made)
         moments.append(Moment(name, top.layer, held, after))
     gradients = sum(of_chunks)
-    held = _held(base, (("activations", kept), ("temporaries", update), ("gradients", gradients)))
-    moments.append(Moment("update", "", held, fixed + gradients))
-    return StageMemory(tuple(moments), tuple((kind, _most_of(kind, chunks, base)) for kind in apart))
+    at_end: Beside = (
+        ("activations", kept),
+        ("temporaries", update),
+        ("gradients", gradients),
+        ("joined gradients", joined[0]),
+    )
+    moments.append(Moment("update", "", _held(base, at_end), fixed + gradients))
+    own: Beside = tuple((kind, _most_of(kind, chunks, base)) for kind in apart)
+    return StageMemory(tuple(moments), (*own, ("joined gradients", joined[1])) if joined[1] else own)
 
 
 def _most_of(kind: TensorKind, chunks: Sequence[ChunkMemory], resident: BytesByKind) -> float:

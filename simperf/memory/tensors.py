@@ -22,6 +22,7 @@ TensorKind = Literal[
     "whole batch",  # inputs of all devices on one
     "gathered outputs",  # of all devices on one
     "workspace",  # what a kernel needs beside its operands
+    "joined gradients",  # copies of all gradients in one tensor, for the update
     "messages",  # between pipeline stages
     "gradient placeholders",  # in place of gradients that a kernel has added to a buffer
     "unsharded weights",  # whole while they are needed, of those that each rank keeps a part of

@@ -173,6 +173,14 @@ def test_a_norm_of_several_kernels_moves_more_bytes_and_keeps_more(recompute):
     assert flops(several.backward) == flops(one.backward)
 
 
+def test_an_update_of_joined_gradients_copies_them_twice():
+    names = [one.name for one in rank_passes(LLAMA, replace(TORCH, update="joined", gradients="as-weights")).update(8)]
+    assert names == ["gradients.join", "gradients.copy", "adam", "weights.copy"]
+    wide = rank_passes(LLAMA, replace(TORCH, update="joined", gradients="fp32"))
+    assert [one.name for one in wide.update(8)] == ["adam", "weights.copy"]
+    assert wide.joined_width == 0.0
+
+
 def test_an_update_of_several_kernels_moves_more_bytes():
     one, several = (rank_passes(LLAMA, replace(TORCH, update=update)).update(1000) for update in ("fused", "foreach"))
     assert len(several) == len(one) + 7

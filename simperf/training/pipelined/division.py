@@ -347,6 +347,8 @@ def _end(work: StepWork, stage: int, made: RankPasses, strategy: ModelParallel, 
         scaled = -(-sum(map(sum, (one.scaled for one in layers))) // (layout.dp_shard * layout.cp * copies))
         scaled += -(-sum(map(sum, (one.scaled_experts for one in layers))) // (layout.expert_dp_shard * copies))
     fully, fresh = layout.sharding == "zero-3", _reduces_each(layout, strategy)
+    late = made.late and made.sizes.width < made.gradient_width
+    largest = max((one.elements for layer in layers for one in layer.weights), default=0)
     return StepEnd(
         begin=(*(() if fresh else (made.clear_gradients(weights),)), *made.cast_weights(layers)),
         replicated=made.replicated_gradients(layers),
@@ -357,9 +359,11 @@ def _end(work: StepWork, stage: int, made: RankPasses, strategy: ModelParallel, 
         narrow=made.gathered_width,
         cast=made.cast_width,
         state=made.state_width,
-        late=made.sizes.width if made.late and made.sizes.width < made.gradient_width else 0.0,
+        late=made.sizes.width if late else 0.0,
         # fully sharded gradients are cast one by one, and the narrow ones are gone then
         temporary=own * (made.update_width - (made.gradient_width if fully and made.gradient_width < _SINGLE else 0.0)),
+        joined=own * made.joined_width,
+        widened=largest * made.gradient_width if late else 0.0,
     )
 
 

@@ -74,8 +74,12 @@ def work_memory(
                 resident["workspace"] = sum(allocated(workspace(one, architecture)) for one in products)
             apart: tuple[TensorKind, ...] = ("gradients", "gathered weights") if work.units else ()
             # what a host updates, or what goes through the GPU piece by piece, holds next to nothing there
-            update = allocated(work.ends[stage].temporary) if work.offload.states == "gpu" else 0.0
-            found[order, chunks] = stage_memory(order, chunks, resident, update=update, apart=apart)
+            end = work.ends[stage]
+            update = allocated(end.temporary) if work.offload.states == "gpu" else 0.0
+            joined = (update, allocated(end.joined)) if end.joined and update else (0.0, 0.0)
+            found[order, chunks] = stage_memory(
+                order, chunks, resident, update=update - joined[0], joined=joined, apart=apart
+            )
         stages.append(found[order, chunks])
     return tuple(stages)
 
@@ -100,7 +104,8 @@ def _chunk(work: StepWork, stage: int, number: int, layout: Layout, pacing: Paci
         units = [unit for unit in work.units[stage] if unit.bucket.chunk == number]
         ranks = {"dp": layout.dp_shard * layout.cp, "edp": layout.expert_dp_shard}
         layers = list(sharded_layers(layers, units, work.ends[stage], ranks, pacing))
-    if late := work.ends[stage].late:
+    end = work.ends[stage]
+    if late := end.late:
         behind = [late * sum(one.parameters for one in passes[index + 1 :]) for index in range(len(passes))]
         layers = [
             one._replace(backward_beside=(*one.backward_beside, ("gradients", nbytes))) if nbytes else one
@@ -108,6 +113,10 @@ def _chunk(work: StepWork, stage: int, number: int, layout: Layout, pacing: Paci
         ]
     if away := work.offloaded(stage, number):
         layers = offloaded_layers(layers, away)
+    if late:  # each gradient is copied and added, when the backward pass of all layers is over
+        whole = late * sum(one.parameters for one in passes)
+        beside: tuple[tuple[TensorKind, float], ...] = (("gradients", whole),)
+        layers.insert(0, LayerMemory("gradients", 0.0, 0.0, allocated(end.widened), 0.0, backward_beside=beside))
     return ChunkMemory(tuple(layers), work.message if sends else 0.0, work.message if returns else 0.0)
 
 

@@ -65,6 +65,25 @@ def test_the_update_holds_what_the_optimizer_makes_for_its_part_of_the_weights(k
     assert last.held.get("temporaries", 0.0) == pytest.approx(each * SMALL.parameters / 4, rel=0.01)
 
 
+@pytest.mark.parametrize(("update", "made"), [("joined", 4), ("joined-unfused", 12)])
+def test_joined_gradients_have_memory_of_their_own_whatever_is_free(update, made):
+    """A narrow tensor and a wide one of all weights that a rank updates; of several kernels, a root and a quotient."""
+
+    def memory(update, gradients):
+        kernels = replace(FUSED, gradients=gradients, gradient_accumulation="unfused", update=update)
+        job = divided(layout=Layout(dp=4, sharding="zero-1"))
+        return replace(job, model=replace(job.model, kernels=kernels)).memory()[0]
+
+    usual, joined = memory("fused", "as-weights"), memory(update, "as-weights")
+    own = SMALL.parameters / 4
+    assert joined.moments[:-1] == usual.moments[:-1]
+    assert joined.moments[-1].held["joined gradients"] == pytest.approx(made * own, rel=0.01)
+    passes = max(one.total for one in joined.moments[:-1])
+    assert joined.reserved - passes == pytest.approx((2 + made) * own, rel=0.01)
+    wide = memory("joined", "fp32")  # they lie in one tensor from the start
+    assert wide == memory("fused", "fp32")
+
+
 def test_1f1b_keeps_fewer_micro_batches_on_later_stages():
     job = divided(layout=Layout(pp=4), microbatch=1)
     kept = [max(one.held["activations"] for one in stage.moments if one.name[0] == "F") for stage in job.memory()]

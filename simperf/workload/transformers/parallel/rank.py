@@ -64,8 +64,8 @@ class RankPasses:
         stages that have one of both add their gradients up.
     sizes : RankSizes
         What all of this is made of.
-    foreach : bool
-        Whether Adam is a kernel for each of its operations.
+    updates : str
+        How Adam updates weights, as `simperf.workload.layer_kernels.LayerKernels` has it.
     late : bool
         Whether gradients of all layers are added up behind the whole backward pass.
     ahead : tuple of LayerPasses
@@ -82,7 +82,7 @@ class RankPasses:
     state_width: float
     tied: bool
     sizes: RankSizes
-    foreach: bool = False
+    updates: str = "fused"
     late: bool = False
     dense: LayerPasses | None = None
     ahead: tuple[LayerPasses, ...] = ()
@@ -197,12 +197,12 @@ class RankPasses:
         """
         weights, gradients = self.weight_width, self.gradient_width
         pure = self.state_width < 2 * _SINGLE
-        steps = (
-            [("gradients.copy", "copy", 0.0, gradients, _SINGLE, "copy")] if gradients < _SINGLE and not pure else []
-        )
+        copied = [("gradients.join", gradients)] * self._joins
+        copied += [("gradients.copy", _SINGLE)] * (gradients < _SINGLE and not pure)
+        steps = [(name, "copy", 0.0, gradients, written, "copy") for name, written in copied]
         if self.sizes.precision == "fp16":
             steps.append(("gradients.unscale", "mul", 2.0, _SINGLE, _SINGLE, "elementwise"))
-        steps += _FOREACH if self.foreach else [("adam", "adam", _ADAM, 4 * _SINGLE, 3 * _SINGLE, "optimizer")]
+        steps += _FOREACH if self._each_operation else [("adam", "adam", _ADAM, 4 * _SINGLE, 3 * _SINGLE, "optimizer")]
         if pure:
             steps = [(*one[:3], one[3] * weights / _SINGLE, one[4] * weights / _SINGLE, one[5]) for one in steps]
         if weights < _SINGLE and copies and not pure:
@@ -232,10 +232,25 @@ class RankPasses:
         """Bytes that the update holds of an element beside gradients and states [B].
 
         Gradients in fp32, if narrower; and roots of squares, which the foreach implementation makes for all weights
-        (pytorch/pytorch, torch/optim/adamw.py, `_multi_tensor_adamw`: ``torch._foreach_sqrt``).
+        (pytorch/pytorch, torch/optim/adamw.py, `_multi_tensor_adamw`: ``torch._foreach_sqrt``). Over one tensor of all
+        weights the quotient that follows is another tensor (PyTorch 1.13, `_single_tensor_adamw`).
         """
         state = min(_SINGLE, self.state_width / 2)
-        return (state if self.gradient_width < state else 0.0) + (state if self.foreach else 0.0)
+        made = {"foreach": 1, "joined-unfused": 2}.get(self.updates, 0)
+        return (state if self.gradient_width < state else 0.0) + made * state
+
+    @property
+    def joined_width(self) -> float:
+        """Bytes of an element of all tensors that the update makes of joined gradients [B]; 0 if it joins none."""
+        return self.gradient_width + self.update_width if self._joins else 0.0
+
+    @property
+    def _joins(self) -> bool:
+        return self.updates.startswith("joined") and self.gradient_width < _SINGLE <= self.state_width / 2
+
+    @property
+    def _each_operation(self) -> bool:
+        return self.updates in ("foreach", "joined-unfused")
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +393,7 @@ def rank_passes(
         state_width=2 * sizes.width if numbers.pure else (2 if numbers.weights == "fp32" else 3) * _SINGLE,
         tied=model.tied or model.mtp > 0,
         sizes=sizes,
-        foreach=kernels.update == "foreach",
+        updates=kernels.update,
         late=kernels.gradient_accumulation == "behind",
         dense=Block(sizes, kernels, recompute, dense=True).passes() if model.dense_layers else None,
         ahead=ahead_passes(sizes, kernels, block) if model.mtp else (),
