@@ -243,7 +243,10 @@ class _Loader:
             machine=machine,
         )
         if "frontend" not in data and parameters.get("stack"):
-            tables["frontend"] = frontend_of_stack(parameters["stack"])
+            try:
+                tables["frontend"] = frontend_of_stack(parameters["stack"])
+            except UnknownNameError as error:
+                problems.append(toml.problem(("program", "stack"), str(error), value=parameters["stack"]))
         frontend = self.tables.frontend(tables["frontend"], catalog, toml, problems, base=base)
         expectations = read_expectations(
             tables["expect"], toml, ("expect",), problems, source=head.source if head is not None else ""

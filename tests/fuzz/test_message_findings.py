@@ -230,3 +230,8 @@ def test_a_log_whose_head_lacks_a_column(here, told):
     (here / "n.txt").write_text(head + "  1048576  262144  float  sum  -1  100.0  10.49  18.35  0\n")
     said = told("collective", "all-reduce", "--server", "dgx-a100", "--beside", "n.txt")
     assert "there is no header before it" in said
+
+
+def test_a_stack_that_there_is_not_without_a_machine(here, told):
+    (here / "s.toml").write_text('[program]\nuse = "train"\nmodel = "resnet50"\nstack = "auto"\n')
+    assert "s.toml:4: program.stack: unknown stack 'auto'" in told("check", "s.toml")
