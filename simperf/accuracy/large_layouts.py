@@ -267,6 +267,8 @@ def _batch(how: Mapping[str, Any], dp: int, assumed: list[str]) -> tuple[int, in
 
 def _stage_layers(how: Mapping[str, Any], shape: Mapping[str, Any], parts: int, assumed: list[str]) -> tuple[int, ...]:
     """Layers of each part of a pipeline; none where they are even."""
+    if how.get("stage_layers"):
+        return tuple(int(count) for count in how["stage_layers"])
     layers, printed = int(shape.get("layers") or 0), str(how.get("pp_partition") or "")
     if not layers % parts and (not printed or printed.startswith("uniform")):
         return ()

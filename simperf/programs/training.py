@@ -76,6 +76,7 @@ _EXCHANGE = Section.of(
     prefetch_weights="prefetch",
     reduce_gradients="reduce",
     gathered_precision="gathered",
+    kept_precision="kept",
     flat_weights="flat",
 )
 #: of them what has an effect whether weights are sharded or not

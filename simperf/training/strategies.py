@@ -181,6 +181,9 @@ class DataExchange:
     gathered : str
         precision in which weights are gathered; fp8: those that a recipe multiplies in fp8, with zero-1 and zero-2 too,
         where a rank keeps them in fp8 then
+    kept : str
+        precision of a rank's part of the weights: fp32; or as-products, beside a copy in fp32 that the optimizer
+        updates, in another tensor
     flat : bool
         the weights of a layer are one tensor, which is gathered where it is read (FlatParameter); otherwise they are
         copied out of a buffer
@@ -193,6 +196,7 @@ class DataExchange:
     prefetch: int = 1
     reduce: Literal["auto", "each", "last"] = "auto"
     gathered: Literal["as-products", "fp32", "fp8"] = "as-products"
+    kept: Literal["fp32", "as-products"] = "fp32"
     flat: bool = False
 
     def __post_init__(self) -> None:

@@ -158,6 +158,11 @@ def test_embedding_and_loss_may_count_as_layers(tmp_path):
     assert "embedding and loss count as layers" in one.assumed
 
 
+def test_layers_of_stages_are_those_that_are_known(tmp_path):
+    (one,), _ = read(tmp_path, with_(model={"layers": 13}, parallelism={"stage_layers": [6, 7]}))
+    assert one.layout.stage_layers == (6, 7)
+
+
 def test_prediction_further_ahead_takes_layers_from_the_last_part(tmp_path):
     (one,), _ = read(tmp_path, with_(model={"layers": 15, "mtp_layers": 1}, parallelism={"vpp": 4}))
     assert one.layout.stage_layers == (2, 2, 2, 2, 2, 2, 2, 1)

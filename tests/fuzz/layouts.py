@@ -91,7 +91,8 @@ def _has_effect(name, layout, model):
     """Whether an option is likely to have an effect."""
     if name.startswith("expert") or name == "pad_experts":
         return "experts" in model
-    if name in ("reshard_weights", "prefetch_weights", "reduce_gradients", "gathered_precision", "flat_weights"):
+    sharded = ("reshard_weights", "prefetch_weights", "reduce_gradients", "flat_weights")
+    if name in (*sharded, "gathered_precision", "kept_precision"):
         return layout.get("sharding") == "zero-3"
     if name.endswith("_messages"):
         return layout.get("pp", 1) > 1

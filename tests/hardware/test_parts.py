@@ -18,12 +18,12 @@ MACHINES = [*CATALOG.names("server"), *CATALOG.names("cluster")]
 WANTED_GPUS = """
 k80 p100-pcie-16gb p100-sxm2-16gb v100-pcie-16gb v100-pcie-32gb v100-sxm2-16gb v100-sxm2-32gb t4 rtx-2080-ti
 rtx-3090 rtx-4090 a10 a10g a100-sxm4-40gb a100-sxm4-80gb a100-pcie-40gb a100-pcie-80gb l4 l40s h100-pcie-80gb
-h100-sxm5-80gb h200-sxm-141gb b200-sxm-180gb b300-sxm-270gb h800-sxm5-80gb gb200 gb300 mi250x mi300x
+a800-sxm4-80gb h100-sxm5-80gb h200-sxm-141gb b200-sxm-180gb b300-sxm-270gb h800-sxm5-80gb gb200 gb300 mi250x mi300x
 """.split()  # noqa: SIM905
 WANTED_SERVERS = """
 desktop-1gpu desktop-2gpu pcie-4gpu pcie-8gpu p2-xlarge p2-8xlarge p2-16xlarge dgx-1v dgx-1p dgx-2 dgx-a100
 dgx-h100 g4dn-xlarge g4dn-12xlarge p3-2xlarge p3-8xlarge p3-16xlarge p3dn-24xlarge p4d-24xlarge p5-48xlarge
-book-4gpu book-8v100 h800-8gpu gb200-nvl72 dgx-h200 dgx-b200 dgx-b300 gb300-nvl72
+a100-80gb-8gpu-4roce book-4gpu book-8v100 h800-8gpu gb200-nvl72 dgx-h200 dgx-b200 dgx-b300 gb300-nvl72
 """.split()  # noqa: SIM905
 
 
@@ -80,6 +80,7 @@ def test_cloud_instances_have_a_dated_price(name):
         ("t4", 8.1, 65, 320, 16),
         ("a100-sxm4-40gb", 19.5, 312, 1555, 40),
         ("a100-sxm4-80gb", 19.5, 312, 2039, 80),
+        ("a800-sxm4-80gb", 19.5, 312, 2039, 80),
         ("l4", 30.3, 121, 300, 24),
         ("l40s", 91.6, 362, 864, 48),
         ("rtx-a6000", 38.7, 154.8, 768, 48),

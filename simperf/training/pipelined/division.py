@@ -20,6 +20,7 @@ from simperf.training.pipelined.refusals import (
     refuse_idle_bucket,
     refuse_idle_layers,
     refuse_idle_split,
+    refuse_kept_weights,
     refuse_offload,
     refuse_scattered_experts,
     together,
@@ -83,10 +84,11 @@ def divide(
         numbers = rank_precision(model, layout, strategy, architecture)
         return numbers, passes(numbers, routing=loads[0])
 
-    (plan, counts), _, _, (numbers, made) = together(
+    (plan, counts), _, _, _, (numbers, made) = together(
         partial(_parts_of_plan, model.model.layers, layout, strategy, batch),
         partial(refuse_scattered_experts, model, layout),
         partial(refuse_gathered_base, model, layout),
+        partial(refuse_kept_weights, model, strategy),
         of_rank,
     )
     shares = any(
@@ -342,26 +344,27 @@ def _end(work: StepWork, stage: int, made: RankPasses, strategy: ModelParallel, 
     copies = work.plan.copies
     own = -(-(weights - experts) // (layout.dp_shard * layout.cp * copies if sharded else 1))
     own += -(-experts // (layout.expert_dp_shard * copies if sharded else 1))
-    scaled = 0
+    scaled, fully, fresh = 0, layout.sharding == "zero-3", _reduces_each(layout, strategy)
     if made.gathered_width:
         scaled = -(-sum(map(sum, (one.scaled for one in layers))) // (layout.dp_shard * layout.cp * copies))
         scaled += -(-sum(map(sum, (one.scaled_experts for one in layers))) // (layout.expert_dp_shard * copies))
-    fully, fresh = layout.sharding == "zero-3", _reduces_each(layout, strategy)
+    keeps = fully and strategy.exchange.kept == "as-products"
     late = made.late and made.sizes.width < made.gradient_width
     largest = max((one.elements for layer in layers for one in layer.weights), default=0)
     return StepEnd(
         begin=(*(() if fresh else (made.clear_gradients(weights),)), *made.cast_weights(layers)),
         replicated=made.replicated_gradients(layers),
         norm=made.clipping(own) if strategy.exchange.clip else (),
-        update=made.update(own, copies=not fully, scaled=scaled),
+        update=made.update(own, copies=not fully or keeps, scaled=scaled),
         gradient=made.gradient_width,
         weight=_gathered(made, strategy) if fully else made.weight_width,
         narrow=made.gathered_width,
         cast=made.cast_width,
         state=made.state_width,
+        part=made.weight_width if keeps else 0.0,
         late=made.sizes.width if late else 0.0,
-        # fully sharded gradients are cast one by one, and the narrow ones are gone then
-        temporary=own * (made.update_width - (made.gradient_width if fully and made.gradient_width < _SINGLE else 0.0)),
+        # gradients of weights that are kept in fp32 are cast one by one, and the narrow ones are gone then
+        temporary=own * (made.update_width - (made.gradient_width % _SINGLE if fully and not keeps else 0.0)),
         joined=own * made.joined_width,
         widened=largest * made.gradient_width if late else 0.0,
     )

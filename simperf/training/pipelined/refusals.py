@@ -23,6 +23,7 @@ __all__ = [
     "refuse_idle_layers",
     "refuse_idle_messages",
     "refuse_idle_split",
+    "refuse_kept_weights",
     "refuse_offload",
     "refuse_scattered_experts",
     "together",
@@ -192,6 +193,21 @@ def refuse_gathered_base(model: Dimensions, layout: Layout) -> None:
     if model.adapters and layout.sharding == "zero-3":
         message = "frozen weights that ranks share and gather are not played yet"
         raise InputError(Problem(message, key="layout.sharding", value="zero-3", expected='none, or "zero-1"'))
+
+
+def refuse_kept_weights(model: Dimensions, strategy: ModelParallel) -> None:
+    """Refuse a narrow part of fully sharded weights where products are in fp32, or weights are gathered in fp32.
+
+    Raises
+    ------
+    InputError
+        The option, and what would do.
+    """
+    wide = "products are in fp32" if model.precision == "fp32" else ""
+    if strategy.exchange.gathered == "fp32":
+        wide = "weights are gathered in fp32"
+    if strategy.exchange.kept != "fp32" and wide:
+        raise InputError(Problem(wide, key="kept_precision", value=strategy.exchange.kept, expected="fp32"))
 
 
 def refuse_offload(offload: Offload, plan: Schedule, counts: Sequence[int], layout: Layout) -> None:

@@ -143,8 +143,9 @@ def _resident(
     each = ParameterBytes(end.weight, end.gradient, end.state - states, states)
     weights, experts = sum(layer.parameters for layer in layers), sum(layer.of_experts for layer in layers)
     scaled = sum(sum(layer.scaled) + sum(layer.scaled_experts) for layer in layers)
-    if work.units:  # the part of a rank is in fp32, and gradients come and go
-        each = ParameterBytes(_SINGLE, 0.0, 0.0, _ADAM * _SINGLE)
+    if work.units:  # the part of a rank is in fp32, or has a copy that is, and gradients come and go
+        own, copy = (end.part, _SINGLE) if end.part else (_SINGLE, 0.0)
+        each = ParameterBytes(own, 0.0, copy, _ADAM * _SINGLE)
     copies = work.plan.copies
     shared = layout.dp_shard * layout.cp * copies
     found = state_memory(weights - experts, each, sharding=layout.sharding, over=shared)

@@ -147,6 +147,8 @@ class StepEnd:
         What a rank holds of such a weight beside `weight`, or less than that [B].
     state : float
         Bytes of what the optimizer keeps of a weight, with its copy in fp32 where it is narrower [B].
+    part : float
+        Bytes of a weight of the part that a rank has of fully sharded ones, beside `state` [B].
     late : float
         Bytes of a gradient that stays up to the end of a backward pass, before it is added to a wider one [B].
     temporary : float
@@ -166,6 +168,7 @@ class StepEnd:
     narrow: float = 0.0
     cast: float = 0.0
     state: float = 12.0
+    part: float = 0.0
     late: float = 0.0
     temporary: float = 0.0
     joined: float = 0.0

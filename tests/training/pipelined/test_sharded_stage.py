@@ -210,6 +210,20 @@ def test_states_are_those_of_the_paper(ranks):
         assert states == pytest.approx(nbytes * MODEL.parameters, rel=0.01), sharding  # the vocabulary is padded
 
 
+def test_weights_that_are_kept_narrow_have_a_copy_in_fp32():
+    """2 + 4 + 8 bytes a weight, and 2 of its gradient; at the update its copy in fp32, beside the narrow one."""
+    narrow = LayerKernels(gradients="as-weights")
+    end, usual = (memory("zero-3", 8, kernels=narrow, kept=kept).moments[-1] for kept in ("as-products", "fp32"))
+    each = MODEL.parameters / 8
+    wanted = {"weights": 2, "master": 4, "optimizer": 8, "gradients": 2, "temporaries": 4}
+    assert {kind: end.held[kind] for kind in wanted} == pytest.approx(
+        {kind: size * each for kind, size in wanted.items()}, rel=0.02
+    )
+    assert "master" not in usual.held
+    with pytest.raises(InputError, match="gathered in fp32"):
+        memory("zero-3", kept="as-products", gathered="fp32")
+
+
 def test_whole_weights_are_those_of_the_root_and_of_the_layer_that_runs():
     block = sum(one.elements for one in MODEL.block_weights("block"))
     root = MODEL.parameters - MODEL.layers * block
