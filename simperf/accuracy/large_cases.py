@@ -8,8 +8,9 @@ dimensions and names, not by their family. What a source does not print is assum
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,6 +65,8 @@ class LargeCase:
         What the source does not print.
     low_quality : bool
         Whether the table marks it as doubtful.
+    percentiles : mapping
+        Times of single steps by percentile [s]; empty if they are not printed.
     """
 
     family: str
@@ -77,6 +80,7 @@ class LargeCase:
     peer_memory: float | None
     assumed: tuple[str, ...]
     low_quality: bool
+    percentiles: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def gpus(self) -> int:
@@ -164,6 +168,7 @@ def _case(family: str, case: Mapping[str, Any]) -> LargeCase | LeftOut:
         None if peer_gib is None else float(peer_gib) * 2**30,
         tuple(dict.fromkeys(assumed)),
         case.get("quality") == "low",
+        _percentiles(case.get("measured", {})),
     )
 
 
@@ -182,6 +187,12 @@ def _attempt(reasons: list[str], made: Any, *given: Any) -> Any:
 
 def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None
+
+
+def _percentiles(measured: Mapping[str, Any]) -> dict[int, float]:
+    """Times of single steps by percentile [s]: ``step_p50`` and the like."""
+    found = {int(key[6:]): _number(value) for key, value in measured.items() if re.fullmatch(r"step_p\d\d?", key)}
+    return {percent: value for percent, value in found.items() if value is not None}
 
 
 def _time(case: Mapping[str, Any], layout: LargeLayout | None, model: Transformer | None) -> float | None:

@@ -15,6 +15,9 @@ __all__ = ["LargeMachine", "find_gpu", "large_machine", "network_rate"]
 
 #: rates of a node's network that are one rate [1]
 _CLOSE = 0.02
+#: trays that a job of several racks takes of each, where it does not fill them: docs.coreweave.com, SUNK, Slurm block
+#: topology, the largest segment that is recommended for racks of 18
+_TRAYS = 16
 _FORM = re.compile(r"sxm\d*")
 _MEMORY = re.compile(r"\d+gb")
 
@@ -71,6 +74,10 @@ def large_machine(hardware: Mapping[str, Any], assumed: list[str]) -> LargeMachi
     for name in hardware.get("inferred", ()):
         assumed.append(f"hardware.{name} = {hardware.get(name, 'as of the GPU')}")
     wanted = max(int(hardware["gpus_per_node"]), domain)  # a rack whose trays are one NVLink domain is one server
+    segment = min(wanted, _TRAYS * inside)
+    if domain > inside and gpus > wanted and gpus % wanted and not gpus % segment:
+        wanted = segment
+        assumed.append(f"{segment} GPUs of each rack of {domain}")
     servers = -(-gpus // wanted)
     if servers > 1 and not rate:
         return LargeMachine(gpu, gpus, wanted, "", rate, "the network between servers is not printed")

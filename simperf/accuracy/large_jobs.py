@@ -20,7 +20,7 @@ from simperf.training.replica import Dimensions
 from simperf.training.strategies import ModelParallel
 from simperf.workload.transformers.transformer_file import transformer_table
 
-__all__ = ["case_memory", "case_scenario", "case_time", "counted_memory"]
+__all__ = ["case_memory", "case_scenario", "case_tables", "case_time", "counted_memory"]
 
 #: steps that are played; all but the first are told
 _STEPS = 2
@@ -45,11 +45,11 @@ def case_scenario(case: LargeCase, *, profiled: bool = True) -> Scenario:
     InputError
         What cannot be played.
     """
-    return make_scenario(_played(case, profiled=profiled))
+    return make_scenario(case_tables(case, profiled=profiled))
 
 
-def _played(case: LargeCase, *, profiled: bool) -> dict[str, Any]:
-    """Tables of the scenario of a case."""
+def case_tables(case: LargeCase, *, profiled: bool = True) -> dict[str, Any]:
+    """Tables of the scenario of a case; see `case_scenario`."""
     if case.machine.why_not:
         raise InputError(Problem(case.machine.why_not, key="machine"))
     profile = profile_of(case) if profiled else ""
@@ -138,7 +138,7 @@ def _machine(case: LargeCase) -> dict[str, Any]:
     }
 
 
-def case_time(case: LargeCase, *, profiled: bool = True) -> float:
+def case_time(case: LargeCase, *, profiled: bool = True, force: bool = False) -> float:
     """Time of an iteration as `simperf.run` plays it [s]; of cases that differ in what was measured alone once.
 
     Parameters
@@ -146,13 +146,15 @@ def case_time(case: LargeCase, *, profiled: bool = True) -> float:
     case : LargeCase
     profiled : bool
         As for `case_scenario`.
+    force : bool
+        Whether to play more events than a run may.
 
     Raises
     ------
     SimperfError
         What cannot be played.
     """
-    tables = _played(case, profiled=profiled)
+    tables = case_tables(case, profiled=profiled) | ({"run": {"force": True}} if force else {})
     return _time_of(json.dumps({**tables, "scenario": {"title": "a case", "answer": {"metric": "time per step"}}}))
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from simperf.accuracy.large_cases import LargeCase, read_large_cases
-from simperf.accuracy.large_hardware import find_gpu, network_rate
+from simperf.accuracy.large_hardware import find_gpu, large_machine, network_rate
 from simperf.errors import InputError
 
 LLAMA = {
@@ -180,6 +180,18 @@ def test_a_rack_that_is_one_domain_of_nvlink_is_one_server(tmp_path):
     (one,), _ = read(tmp_path, with_(hardware=rack))
     assert one.machine.server == "gb200-nvl72"
     assert one.machine.servers == -(-one.gpus // 72)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "inside", "servers"), [(64, 72, 1), (144, 72, 2), (128, 64, 2), (2496, 64, 39), (76, 72, 2)]
+)
+def test_a_job_of_several_racks_takes_16_trays_of_each_unless_it_fills_them(gpus, inside, servers):
+    rack = {"gpu": "GB200", "n_gpus": gpus, "gpus_per_node": 4, "nvlink_domain": 72}
+    assumed = []
+    machine = large_machine({**rack, "inter": "400 Gb/s per GPU (CX-7)"}, assumed)
+    assert (machine.gpus_per_server, machine.servers) == (inside, servers)
+    assert machine.server == ("gb200-nvl72-64gpu" if inside == 64 else "gb200-nvl72")
+    assert assumed == (["64 GPUs of each rack of 72"] if inside == 64 else [])
 
 
 def test_other_kinds_are_left_out(tmp_path):

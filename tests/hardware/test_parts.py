@@ -24,6 +24,7 @@ WANTED_SERVERS = """
 desktop-1gpu desktop-2gpu pcie-4gpu pcie-8gpu p2-xlarge p2-8xlarge p2-16xlarge dgx-1v dgx-1p dgx-2 dgx-a100
 dgx-h100 g4dn-xlarge g4dn-12xlarge p3-2xlarge p3-8xlarge p3-16xlarge p3dn-24xlarge p4d-24xlarge p5-48xlarge
 a100-80gb-8gpu-4roce book-4gpu book-8v100 h800-8gpu gb200-nvl72 dgx-h200 dgx-b200 dgx-b300 gb300-nvl72
+gb200-nvl72-64gpu gb300-nvl72-64gpu
 """.split()  # noqa: SIM905
 
 

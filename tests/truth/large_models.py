@@ -1,4 +1,4 @@
-"""Large models beside published cases: ``python -m tests.truth.large_models [FAMILY...] [--memory|--time]``.
+"""Large models beside published cases: ``python -m tests.truth.large_models [FAMILY...] [OPTION...]``.
 
 Every case of the folder ``llm`` of measured data is read (data: SIMPERF_TRUTH); what can be expressed is predicted by
 what `simperf.run` plays, and stands beside the simple model of one rate and the peer's figure. Nothing is fitted to any
@@ -17,6 +17,7 @@ from simperf.accuracy.large_grades import grade, reasons_counted, summaries
 from simperf.accuracy.large_jobs import case_time, counted_memory
 from simperf.accuracy.large_ratios import schedule_ratios
 from tests.truth.collectives import truth_folder
+from tests.truth.step_percentiles import percentile_lines
 
 #: unit of a quantity in tables
 UNITS = {
@@ -41,16 +42,15 @@ def row_of(one):
     return f"| {one.case.family} | {one.row} | {one.quantity} | {numbers} | {simple} | {peer} |"
 
 
-def lines(folder, families=(), *, time=True, memory=True, only="*", profiled=True):
+def lines(folder, families=(), *, time=True, memory=True, only="*", profiled=True, force=False):
     """Lines of the table, one after the other, then medians by family and what is left out."""
     cases, left = read_large_cases(folder, tuple(families))
     chosen = [one for one in cases if fnmatch(one.name, only)]
     found = []
     yield "| family | case | quantity | measured | predicted | error | one rate | peer |"
     yield "|---|---|---|--:|--:|--:|--:|--:|"
-    for one in grade(
-        chosen, partial(case_time, profiled=profiled) if time else None, counted_memory if memory else None, among=cases
-    ):
+    played = partial(case_time, profiled=profiled, force=force)
+    for one in grade(chosen, played if time else None, counted_memory if memory else None, among=cases):
         if isinstance(one, LeftOut):
             left.append(one)
         else:
@@ -83,12 +83,19 @@ def main(arguments=None):
     parser.add_argument("--cases", type=Path, help="another folder of such files")
     parser.add_argument("--memory", action="store_true", help="memory alone")
     parser.add_argument("--time", action="store_true", help="times alone")
+    parser.add_argument("--percentiles", action="store_true", help="percentiles of steps with noise, and nothing else")
+    parser.add_argument("--draws", type=int, default=0, help="steps that are drawn for percentiles; 64 by default")
     parser.add_argument("--only", default="*", help="cases, as a shell pattern")
     parser.add_argument("--catalogue", action="store_true", help="without kernels measured on a case's own machine")
+    parser.add_argument("--force", action="store_true", help="play cases of more events than a run may, too")
     given = parser.parse_args(arguments)
     folder = given.cases or truth_folder() / "llm"
+    if given.percentiles:
+        for text in percentile_lines(folder, given.families, only=given.only, draws=given.draws):
+            print(text, flush=True)
+        return 0
     asked = {"time": not given.memory, "memory": not given.time, "only": given.only}
-    for text in lines(folder, given.families, **asked, profiled=not given.catalogue):
+    for text in lines(folder, given.families, **asked, profiled=not given.catalogue, force=given.force):
         print(text, flush=True)
     return 0
 
