@@ -14,6 +14,7 @@ from simperf.cost.rows import pressure, row_launch
 from simperf.cost.seams import GpuRates, OpCost, OpModel
 from simperf.cost.tiles import LOADING, tiling
 from simperf.errors import InputError, Problem
+from simperf.workload.layer_kernels import ATTENTION_CHOOSERS
 from simperf.workload.op import MATRIX_FAMILIES, Gemm, Op
 from simperf.workload.precision import element_size
 
@@ -125,7 +126,7 @@ class FittedRoofline:
         if key is None:
             return (self._unseen or self._other).cost(op)
         found = self.kernels[key]
-        if op.library and not found.get("lattice", 0.0) > 0:
+        if op.library and op.library not in ATTENTION_CHOOSERS and not found.get("lattice", 0.0) > 0:
             message = "the profile's constants of attention are of what was measured, which no library has an effect on"
             expected = "a profile without constants of attention"
             raise InputError(Problem(message, key="library", value=repr(op.library), expected=expected))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from simperf.cost.seams import GpuRates, OpCost, regime_of
 from simperf.cost.tiles import Tiling, library_tile, tiling
 from simperf.errors import InputError, Problem, nearest
+from simperf.workload.layer_kernels import ATTENTION_CHOOSERS
 from simperf.workload.op import MATRIX_FAMILIES, Gemm, Op
 
 if TYPE_CHECKING:
@@ -249,12 +250,13 @@ class Roofline:
             return ""
         flat = not self._quantisation or {"attention", f"attention-{op.dtype}"} & self._efficiency.keys()
         if not flat:
-            if op.library:
+            if _named(op):
                 return op.library
             default = "flash-attention"
+            chosen = ATTENTION_CHOOSERS.get(op.library, {}).get(getattr(self.device, "architecture", ""), default)
             known = getattr(self.device, "attention", ())
-            return default if any(key.startswith(f"{default}.") for key in known) else ""
-        if op.library:
+            return chosen if any(key.startswith(f"{chosen}.") for key in known) else ""
+        if _named(op):
             message = "attention is costed by an efficiency here, which no library has an effect on"
             expected = "no efficiency of attention, a smooth corner, and fp16, bf16 or fp8"
             raise InputError(Problem(message, key="library", value=repr(op.library), expected=expected))
@@ -274,7 +276,7 @@ class Roofline:
             )
         warm = math.isfinite(op.reuse)
         found = self._attention[library].cost(op, warm=warm)
-        if found is None and op.library:
+        if found is None and _named(op):
             message = f"{library} has no kernel for this attention: its scores stay on chip, in fp16, bf16 or fp8"
             raise InputError(Problem(message, key="library", value=repr(library)))
         least = (op.flops / self.peak(op.dtype, family=op.family) if warm else self.floor(op)) + self.overhead
@@ -316,3 +318,8 @@ class Roofline:
             if key in self._efficiency:
                 return self._efficiency[key]
         return 1.0
+
+
+def _named(op: Op) -> bool:
+    """Whether an attention names the library whose kernel it is, and does not leave it to what calls it."""
+    return bool(op.library) and op.library not in ATTENTION_CHOOSERS

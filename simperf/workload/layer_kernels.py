@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
 from simperf.errors import Problem
 
-__all__ = ["ATTENTION_LIBRARIES", "PRODUCT_PRECISIONS", "AttentionLibrary", "LayerKernels"]
+__all__ = ["ATTENTION_CHOOSERS", "ATTENTION_LIBRARIES", "PRODUCT_PRECISIONS", "AttentionLibrary", "LayerKernels"]
 
 #: libraries of attention kernels of which architectures have constants (`simperf.cost.attention`)
 AttentionLibrary = Literal["flash-attention", "flash-attention-2", "flash-attention-triton", "cudnn", "tensorrt-llm"]
 ATTENTION_LIBRARIES: tuple[str, ...] = get_args(AttentionLibrary)
+#: what takes the kernels of one of these libraries or another: by architecture which; elsewhere the newest
+#: FlashAttention. NVIDIA/TransformerEngine, transformer_engine/pytorch/attention/dot_product_attention/utils.py,
+#: get_attention_backend: cuDNN's before FlashAttention's from compute capability 9.0 on, "for performance reasons"
+ATTENTION_CHOOSERS: Mapping[str, Mapping[str, str]] = {
+    "transformer-engine": {"hopper": "cudnn", "blackwell": "cudnn"},
+}
 #: precision of products: that of weights, or a recipe (`simperf.workload.product_recipe`)
 ProductPrecision = Literal[
     "as-weights",
@@ -45,7 +51,8 @@ class LayerKernels:
     norm : str
         one kernel, or one for each operation; auto: layer normalization is one kernel, RMS normalization is several
     attention_library : str
-        library of attention in one kernel; auto: that of the GPU's architecture, which the result tells
+        library of attention in one kernel; auto: that of the GPU's architecture, which the result tells;
+        transformer-engine: cuDNN's on Hopper and Blackwell, FlashAttention elsewhere
     memory_format : str
         of images: channels-last (NHWC), which convolutions on matrix units read as it is, or contiguous (NCHW), which a
         kernel converts for each tensor before and after
@@ -104,7 +111,13 @@ class LayerKernels:
     attention: Literal["flash", "fused-softmax", "unfused"] = "flash"
     norm: Literal["auto", "fused", "unfused"] = "auto"
     attention_library: Literal[
-        "auto", "flash-attention", "flash-attention-2", "flash-attention-triton", "cudnn", "tensorrt-llm"
+        "auto",
+        "flash-attention",
+        "flash-attention-2",
+        "flash-attention-triton",
+        "cudnn",
+        "tensorrt-llm",
+        "transformer-engine",
     ] = "auto"
     memory_format: Literal["channels-last", "contiguous"] = "channels-last"
     rotary: Literal["fused", "unfused"] = "unfused"

@@ -154,7 +154,8 @@ class Op:
         The experts of a mixture inside, if there are any.
     library : str
         Library whose kernel it is, where a device has constants of several
-        (`simperf.workload.layer_kernels.ATTENTION_LIBRARIES`); empty for that of the device's architecture.
+        (`simperf.workload.layer_kernels.ATTENTION_LIBRARIES`), or what chooses one; empty for that of the device's
+        architecture.
     row : float
         Elements of a row that each result depends on (softmax, normalisation); 0 if there are none or they are unknown.
 

@@ -18,7 +18,7 @@ from simperf.errors import InputError
 from simperf.hardware import Catalog, quantity
 from simperf.workload import Gemm, Op
 from simperf.workload.kinds import attention, latent_attention
-from simperf.workload.layer_kernels import ATTENTION_LIBRARIES, LayerKernels
+from simperf.workload.layer_kernels import ATTENTION_CHOOSERS, ATTENTION_LIBRARIES, LayerKernels
 from simperf.workload.loops import timing_loop
 
 RATES = AttentionRates(sms=10, clock=1e9, matrix=10e12, matrix_fp8=20e12, memory=1e12, floor=0.0)
@@ -240,7 +240,9 @@ def test_constants_that_lack_one_are_refused_by_name():
     part = replace(Catalog.load().gpu("h100-sxm5-80gb"), attention={"flash-attention.matrix": 0.9})
     with pytest.raises(InputError, match="exponential"):
         Roofline(part).cost(attention(1, 16, queries=64, head_dim=64, dtype="bf16"))
-    assert ATTENTION_LIBRARIES == quantity._LIBRARIES == get_args(get_type_hints(LayerKernels)["attention_library"])[1:]
+    assert ATTENTION_LIBRARIES == quantity._LIBRARIES
+    named = ("auto", *ATTENTION_LIBRARIES, *ATTENTION_CHOOSERS)
+    assert named == get_args(get_type_hints(LayerKernels)["attention_library"])
 
 
 def test_a_library_has_kernels_of_its_own():
@@ -251,6 +253,24 @@ def test_a_library_has_kernels_of_its_own():
     assert times[""] == times["flash-attention"]
     assert len(set(times.values())) == len(known)
     assert times["flash-attention-2"] > 1.5 * times[""], "FlashAttention-3, figure 5: 370 and 646 TFLOP/s"
+
+
+@pytest.mark.parametrize(
+    ("gpu", "library"),
+    [
+        ("a100-sxm4-80gb", "flash-attention"),
+        ("h100-sxm5-80gb", "cudnn"),
+        ("b200-sxm-180gb", "cudnn"),
+    ],
+)
+def test_transformer_engine_takes_the_kernels_of_cudnn_from_hopper_on(gpu, library):
+    model = Roofline(Catalog.load().gpu(gpu))
+    chosen, named = (
+        attention(2, 16, queries=8192, head_dim=128, dtype="bf16", causal=True, library=name)
+        for name in ("transformer-engine", library)
+    )
+    assert model.attention_library(chosen) == library
+    assert model.cost(chosen) == model.cost(named)
 
 
 @pytest.mark.parametrize("queries", [2048, 16384])

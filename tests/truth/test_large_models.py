@@ -6,7 +6,7 @@ import pytest
 
 from tests.accuracy.test_large_cases import CASE
 from tests.truth.large_models import main
-from tests.truth.simumax_products import rows
+from tests.truth.simumax_kernels import PEAK, attention_rows, rows
 
 
 def test_the_command_prints_rows_medians_and_what_is_left_out(tmp_path, capsys):
@@ -29,3 +29,17 @@ def test_shares_of_the_peak_become_times_and_layouts_a_median():
     assert shape == (4096, 1024, 8192)
     alone = 2e3 * 4096 * 1024 * 8192 / 2250e12
     assert time == pytest.approx((2 * alone + 4 * alone) / 2)
+
+
+@pytest.mark.parametrize("value", [128, 64])
+def test_shares_of_attention_are_of_its_arithmetic_without_a_mask(value):
+    sizes = (
+        f"batch=1, seq_len=4096, head_num=16, kv_head_num=4, qk_head_dim=128, v_head_dim={value}, qkv_contiguous=True"
+    )
+    ((forward, time, shape),) = attention_rows({sizes: 0.5}, 1.0, back=False)
+    ((backward, back, _),) = attention_rows({sizes: 0.5}, 2.5, back=True)
+    assert shape == (4096, 16, 4, 128, value)
+    assert forward.flops == pytest.approx(time * 0.5 * PEAK / 2)
+    assert backward.flops == pytest.approx(back * 0.5 * PEAK / 2)
+    assert (forward.kind, backward.kind) == ("attention", "attention_backward")
+    assert forward.library == backward.library == "cudnn"

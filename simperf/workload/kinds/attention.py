@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from simperf.errors import InputError, Problem, nearest, refuse_removed
-from simperf.workload.layer_kernels import ATTENTION_LIBRARIES
+from simperf.workload.layer_kernels import ATTENTION_CHOOSERS, ATTENTION_LIBRARIES
 from simperf.workload.op import AttentionShape, Gemm, Op
 from simperf.workload.precision import element_size
 from simperf.workload.registry import OP_KINDS, REMOVED, sizes
@@ -76,7 +76,7 @@ def attention(
     keys = queries if keys is None else keys
     kv_heads = heads if kv_heads is None else kv_heads
     sizes(batch=batch, heads=heads, queries=queries, keys=keys, head_dim=head_dim, kv_heads=kv_heads)
-    _check(heads, kv_heads, window, library, (*ATTENTION_LIBRARIES, UNFUSED))
+    _check(heads, kv_heads, window, library, (*ATTENTION_LIBRARIES, *ATTENTION_CHOOSERS, UNFUSED))
     fused = library != UNFUSED
     shape = AttentionShape(
         batch, heads, kv_heads, queries, keys, head_dim, head_dim, causal=causal, window=window, flash=fused
@@ -134,7 +134,7 @@ def latent_attention(
     sizes(batch=batch, heads=heads, queries=queries, keys=keys, head_dim=head_dim, value_dim=value_dim)
     if isinstance(latent, bool) or not isinstance(latent, int) or latent < 0:
         raise InputError(Problem("must be a whole number, 0 or more", key="latent", value=repr(latent)))
-    _check(heads, heads, 0, library, ATTENTION_LIBRARIES)
+    _check(heads, heads, 0, library, (*ATTENTION_LIBRARIES, *ATTENTION_CHOOSERS))
     shape = AttentionShape(batch, heads, heads, queries, keys, head_dim, value_dim, causal=causal, latent=latent)
     return _op(shape, dtype, library)
 
