@@ -36,7 +36,7 @@ from simperf.training.strategies import (
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.routing import Routing
 from simperf.workload.transformers import Transformer
-from simperf.workload.tuning import Adapters, Documents
+from simperf.workload.tuning import BASES, Adapters, Documents
 
 __all__ = ["KERNELS", "OPTIONS", "SLOW_LINK", "chooses_kernels", "slow_links", "train", "workload_of"]
 
@@ -103,7 +103,7 @@ KERNELS = Section.of(
 _DIVIDED = Section.of(
     LayerKernels,
     *("gradient_accumulation", "placeholders", "gradient_overlap", "cross_entropy", "expert_products"),
-    *("projections", "gathered_inputs", "product_parts", "parts_exchange"),
+    *("projections", "gathered_inputs", "quantized_inputs", "product_parts", "parts_exchange"),
     rotary_kernels="rotary",
     activation_kernels="activation",
     residual_kernels="residual",
@@ -203,6 +203,8 @@ def _of_layout(given: Mapping[str, Any]) -> Iterable[Unless]:
     keys = (*_DIVIDED.keys, *_ADAPTERS.keys, *_DOCUMENTS.keys, *_OFFLOAD.keys, *_MESSAGES.keys, *_ROUTING.keys)
     keys = (*keys, *_NOISE.keys, *_DATA)
     yield Unless(divided, keys, "no layout divides the model", expected)
+    quantized = given["frozen_precision"] in BASES or bool(given["stack"])  # which holds for other bases, too
+    yield Unless(quantized, ("quantized_inputs",), "no matrix is in 4 bits", 'frozen_precision = "nf4"')
     layout = given["layout"]
     fully = divided and isinstance(layout, Layout) and layout.sharding == "zero-3"
     why, other = "every rank has all weights of its part of the model", 'layout.sharding = "zero-3"'

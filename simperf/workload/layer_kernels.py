@@ -92,6 +92,9 @@ class LayerKernels:
         such blocks at its end
     gathered_inputs : str
         what tensor-parallel ranks gather for a product is gathered again for its backward pass, or kept
+    quantized_inputs : str
+        what is multiplied by a frozen matrix in 4 bits is given back, as nothing reads it backward, or kept, as
+        bitsandbytes had it before 0.43.3
     product_parts : int
         parts of a matrix product for which tensor-parallel ranks gather tokens, or add them up: what travels for one
         part does so beside the products of others; 1: the whole product waits for all
@@ -135,6 +138,7 @@ class LayerKernels:
     wide_first: int = 0
     wide_last: int = 0
     gathered_inputs: Literal["again", "kept"] = "again"
+    quantized_inputs: Literal["released", "kept"] = "released"
     product_parts: int = 1
     parts_exchange: Literal["collective", "ring"] = "collective"
     update: Literal["fused", "foreach", "joined", "joined-unfused"] = "fused"

@@ -105,6 +105,21 @@ def test_a_frozen_base_may_be_as_narrow_as_its_recipe():
         ).memory()
 
 
+def test_inputs_of_matrices_in_four_bits_are_kept_where_the_library_keeps_them():
+    """Of a block with adapters beside queries, keys and values: what the feed-forward network's two matrices read."""
+
+    def activations(inputs, base):
+        kernels = replace(FUSED, quantized_inputs=inputs)
+        model = Dimensions(LLAMA, kernels, adapters=Adapters(16, ("qkv",), base))
+        return Divided(model, Layout(dp=8), ModelParallel(), 8).memory()[0].moments[0].after
+
+    more = 2 * LLAMA.sequence * (LLAMA.hidden + LLAMA.inner_width) * LLAMA.layers
+    assert activations("kept", "nf4") - activations("released", "nf4") == more
+    assert activations("kept", "as-products") == activations("released", "as-products")
+    with pytest.raises(InputError, match="no matrix is in 4 bits"):
+        run(Layout(dp=8), {**RANK, "program.quantized_inputs": "kept"})
+
+
 def test_narrow_gradients_stay_up_to_the_end_of_the_backward_pass():
     def moments(accumulation, gradients):
         kernels, strategy = replace(FUSED, gradient_accumulation=accumulation, gradients=gradients), ModelParallel()

@@ -235,12 +235,12 @@ class Block:
 
     @property
     def _unread(self) -> tuple[str, ...]:
-        """Inputs of frozen matrices that nothing reads in the backward pass."""
+        """Inputs of frozen matrices that are gone in the backward pass."""
         first, second = self._norms
         qkv, projection, up, down = self._matrices
         attended = "" if self.kernels.attention == "flash" else "attention.output"
         inputs = (qkv, first.kept[0]), (projection, attended), (up, second.kept[0]), (down, "activation.output")
-        return tuple(x for matrix, x in inputs if not matrix.reads_input)
+        return tuple(x for matrix, x in inputs if not matrix.holds_input)
 
     @property
     def _scaled(self) -> tuple[int, ...]:

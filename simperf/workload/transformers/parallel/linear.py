@@ -22,6 +22,7 @@ from simperf.workload.transformers.parallel.parts import ProductParts
 from simperf.workload.transformers.parallel.record import PassRecord
 from simperf.workload.transformers.parallel.sizes import RankSizes
 from simperf.workload.transformers.passes import Kept
+from simperf.workload.tuning import BASES
 
 __all__ = ["Linear", "accumulated", "frozen_weights", "gradient_width"]
 
@@ -121,6 +122,16 @@ class Linear:
     def reads_input(self) -> bool:
         """Whether its backward pass reads what it has read."""
         return not self.sizes.frozen or bool(self.adapters)
+
+    @property
+    def holds_input(self) -> bool:
+        """Whether what it has read stays up to its backward pass, be it read there or not.
+
+        bitsandbytes before 0.43.3 keeps the input of a matrix in 4 bits (bitsandbytes/autograd/_functions.py,
+        `MatMul4Bit`: ``ctx.tensors = (A, B)``; pull request 1270 calls it a useless buffered activation).
+        """
+        narrow = self._quantized and self.sizes.trained.adapters.base in BASES
+        return self.reads_input or (narrow and self.kernels.quantized_inputs == "kept")
 
     @property
     def _gathers(self) -> bool:
