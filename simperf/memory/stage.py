@@ -9,7 +9,7 @@ Bubble", ICLR 2024, table 1). What lives inside of a layer's pass comes on top w
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
@@ -137,10 +137,13 @@ class StageMemory:
     apart : tuple of (str, float)
         Kinds whose tensors are allocated on a stream of their own, or find no block that is large enough, and what is
         taken for each [B].
+    resident : dict of str to float
+        What is held for the whole step, by kind [B].
     """
 
     moments: tuple[Moment, ...]
     apart: Beside = ()
+    resident: BytesByKind = field(default_factory=dict)
 
     @property
     def peak(self) -> Moment:
@@ -267,7 +270,7 @@ def stage_memory(
     )
     moments.append(Moment("update", "", _held(base, at_end), fixed + gradients))
     own: Beside = tuple((kind, _most_of(kind, chunks, base)) for kind in apart)
-    return StageMemory(tuple(moments), (*own, ("joined gradients", joined[1])) if joined[1] else own)
+    return StageMemory(tuple(moments), (*own, ("joined gradients", joined[1])) if joined[1] else own, base)
 
 
 def _most_of(kind: TensorKind, chunks: Sequence[ChunkMemory], resident: BytesByKind) -> float:

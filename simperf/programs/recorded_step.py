@@ -26,6 +26,7 @@ __all__ = ["Recording", "recorded_step"]
 
 #: traces of one job at most
 MOST_TRACES = 64
+_A_MACHINE = "a [machine], or --on NAME of `simperf replay`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,10 @@ def _devices(m: Session, recording: Recording, steps: Sequence[RecordedStep]) ->
     if m.simulation.machine is None:
         if recording.recorded_on:
             message = "has no effect: without a machine every kernel takes as long as recorded"
-            raise InputError(Problem(message, key="recorded_on", value=recording.recorded_on, expected="a [machine]"))
+            raise InputError(Problem(message, key="recorded_on", value=recording.recorded_on, expected=_A_MACHINE))
+        if recording.collectives == "recorded":
+            message = "has no effect: without a machine every collective takes as long as recorded"
+            raise InputError(Problem(message, key="collectives", value=recording.collectives, expected=_A_MACHINE))
         return [(m.simulation.device(f"gpu{index}"), _as_recorded) for index in range(len(steps))]
     nodes = m.machine.gpus
     if len(steps) > len(nodes):
@@ -154,7 +158,11 @@ def _aligned(steps: Sequence[RecordedStep]) -> list[RecordedStep]:
     ends = [first.origin + first.activities[one].start + first.activities[one].duration for one in _collectives(first)]
     for step in steps[1:]:
         own = [step.origin + step.activities[one].start + step.activities[one].duration for one in _collectives(step)]
-        if len(own) != len(ends) or not own:
+        if not own or not ends:
+            message = "no collective, by whose end the clocks of several ranks are aligned"
+            expected = "traces of ranks that communicate with each other, or one trace by itself"
+            raise InputError(Problem(message, file=first.file if own else step.file, expected=expected))
+        if len(own) != len(ends):
             message = f"{len(own)} collectives, and {len(ends)} in {first.file}"
             expected = "traces of the same steps of ranks that communicate with each other alone"
             raise InputError(Problem(message, file=step.file, expected=expected))

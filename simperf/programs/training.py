@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from simperf.errors import InputError, Problem
@@ -189,11 +190,16 @@ def _rules(given: Mapping[str, Any]) -> tuple[Unless, ...]:
 
 def _of_noise(given: Mapping[str, Any]) -> Iterable[Unless]:
     """Options that have an effect only where something varies."""
-    interrupted, varying = given["interrupted_every"] > 0.0, ("kernel_deviation", "launch_deviation")
     expected = "interrupted_every = the mean time between interruptions"
-    yield Unless(interrupted, ("interrupted_for",), "nothing is interrupted", expected)
-    varies = interrupted or given["jitter"] != "constant" or any(given[key] for key in varying)
-    yield Unless(varies, ("noise_draws",), "nothing varies from step to step", "kernel_deviation or jitter")
+    yield Unless(given["interrupted_every"] > 0.0, ("interrupted_for",), "nothing is interrupted", expected)
+    why, expected = "nothing varies from step to step", "kernel_deviation or jitter"
+    yield Unless(_varies(given), ("noise_draws",), why, expected)
+
+
+def _varies(given: Mapping[str, Any]) -> bool:
+    """Whether steps differ."""
+    varying = given["kernel_deviation"], given["launch_deviation"], given["interrupted_every"] > 0.0
+    return given["jitter"] != "constant" or any(varying)
 
 
 def _of_layout(given: Mapping[str, Any]) -> Iterable[Unless]:
@@ -281,7 +287,9 @@ def _job(given: Mapping[str, Any]) -> Job:
     except InputError as error:
         problems += error.problems
     try:
-        made["disturbances"] = _DISTURBANCES.made(given, links=slow_links(given), noise=_NOISE.made(given))
+        noise = _NOISE.made(given)
+        noise = noise if _varies(given) else replace(noise, draws=0)  # the rules refuse draws of what does not vary
+        made["disturbances"] = _DISTURBANCES.made(given, links=slow_links(given), noise=noise)
     except InputError as error:
         problems += error.problems
     if "strategy" not in made:  # what the model and the stack have to be depends on it

@@ -190,6 +190,7 @@ def test_options_without_meaning_are_refused(tmp_path):
         ({"step": 8}, "no such step"),
         ({"step": -2}, "step"),
         ({"recorded_on": "h100-sxm5-80gb"}, "has no effect"),
+        ({"collectives": "recorded"}, "collectives: has no effect"),
         ({"machine": {"use": "dgx-h100"}}, "not in the catalogue"),
         ({"machine": {"use": "dgx-h100"}, "recorded_on": "none"}, "no such GPU"),
     ):
@@ -201,8 +202,26 @@ def test_options_without_meaning_are_refused(tmp_path):
     with pytest.raises(InputError, match="frontend"):
         simperf.run(make_scenario(data))
     two = made.of_ranks(tmp_path)
-    with pytest.raises(InputError, match="collectives"):
+    with pytest.raises(InputError, match=r"trace\.json: no collective, by whose end"):
         play(two[0], path)
+    with pytest.raises(InputError, match=r"trace\.json: no collective, by whose end"):
+        play(path, two[0])
+    with pytest.raises(InputError, match="one trace by itself"):
+        play(path, path)
+
+
+def test_the_command_names_the_flag_that_has_no_effect(tmp_path, capsys):
+    path = made.bound_by_device(tmp_path / "trace.json", count=2)
+    assert main(["replay", str(path), "--collectives", "recorded"]) == 2
+    told = capsys.readouterr().err
+    assert "--collectives: has no effect" in told
+    assert "--on NAME" in told
+
+
+def test_a_table_without_rows_is_left_out(tmp_path, capsys):
+    path = made.bound_by_device(tmp_path / "trace.json", count=2)
+    assert main(["replay", str(path)]) == 0
+    assert "Resources" not in capsys.readouterr().out
 
 
 def test_the_program_is_loaded_when_it_is_asked_for():

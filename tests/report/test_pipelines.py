@@ -56,6 +56,21 @@ def test_memory_over_time_reaches_what_is_told(result):
         assert most == pytest.approx(found.metrics[f"memory of stage {stage}"].value)
 
 
+def test_activations_begin_with_the_first_forward_pass_of_each_stage():
+    """Before it a stage holds what it keeps for the whole step: weights and states, as after its last pass."""
+    found = run()
+    first = {stage: min(one.start for one in pass_bars(found) if one.stage == stage) for stage in range(P)}
+    assert first[3] > first[2] > first[1] > 0.0
+    for stage, device in stage_devices(found).items():
+        own = [one for one in found.memory if one.track == device]
+        assert min(one.time for one in own if one.name == "activations" and one.value) == first[stage]
+        for kind in ("weights", "optimizer"):
+            values = {one.value for one in own if one.name == kind}
+            assert len(values) == 1
+            assert values.pop() > 0
+            assert min(one.time for one in own if one.name == kind) == 0.0
+
+
 @pytest.mark.parametrize("kind", ["pipeline", "stages", "memory"])
 def test_pictures_name_every_stage_that_they_show(result, kind):
     _, found = result

@@ -82,7 +82,13 @@ def refuse_numbers(
 
 
 def refuse_processes(
-    processes: Sequence[StageProcess], layout: Layout, strategy: ModelParallel, batch: int, *, most: float | None
+    processes: Sequence[StageProcess],
+    layout: Layout,
+    strategy: ModelParallel,
+    batch: int,
+    *,
+    most: float | None,
+    parts: int = 1,
 ) -> None:
     """Refuse a job whose processes would play too many events.
 
@@ -94,6 +100,8 @@ def refuse_processes(
         As of `least_events`.
     most : float or None
         Events that a run may play; None for any number.
+    parts : int
+        Of a matrix product, each of which is launched.
 
     Raises
     ------
@@ -109,6 +117,8 @@ def refuse_processes(
         expected = f"at least {ceil(updated * PIECE * steps / most):,}"
         raise _refusal(pieces * PIECE * steps, most, "offload_piece", f"{piece:,}", expected)
     events = steps * sum(map(_of_process, processes))
+    if events > most >= events / parts:
+        raise _refusal(events, most, "product_parts", f"{parts:,}", f"fewer than {ceil(parts * most / events):,}")
     if events > most:
         raise _excess(events, most, layout, strategy, batch, steps)
 

@@ -19,6 +19,8 @@ from simperf.workload.transformers.flops import again_flops, tuning_flops
 
 __all__ = ["tell"]
 
+#: part of a time within which ranks take as long
+_ALIKE = 1e-9
 #: dimensions by the words that metrics have
 DIMENSIONS = {
     "tp": "tensor",
@@ -119,10 +121,14 @@ def _tell_memory(m: Session, memory: Sequence[StageMemory]) -> None:
 
 
 def _tell_slowest(m: Session, processes: Sequence[StageProcess], time: float, first: int) -> None:
-    """Note the rank whose kernels take longest, where ranks differ by more than a thousandth of a step."""
+    """Note the rank whose kernels take longest, where ranks differ by more than a thousandth of a step.
+
+    Of those that take as long, but for rounding, the first.
+    """
     kernels = {one.rank: _in_step([each.kernels for each in one.spent.readings], first) for one in processes}
-    slowest = max(processes, key=lambda one: (kernels[one.rank], -one.rank))
-    most, least = kernels[slowest.rank], min(kernels.values())
+    most, least = max(kernels.values()), min(kernels.values())
+    longest = (one for one in processes if kernels[one.rank] >= most * (1 - _ALIKE))
+    slowest = min(longest, key=lambda one: one.rank)
     if most - least > 1e-3 * time:
         most_told, least_told = format_quantity(most, "s"), format_quantity(least, "s")
         node = slowest.device.name

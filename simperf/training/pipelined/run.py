@@ -173,7 +173,9 @@ def train_divided(m: Session, job: Job) -> Program:
             + (", which is approximate where gradients of weights are passes of their own" if split else "")
         )
     assert isinstance(job.strategy, ModelParallel)
-    refuse_processes(processes, pipeline.layout, job.strategy, job.batch, most=m.simulation.most)
+    assert isinstance(job.model, Dimensions)
+    parts, most = job.model.kernels.product_parts, m.simulation.most
+    refuse_processes(processes, pipeline.layout, job.strategy, job.batch, most=most, parts=parts)
     change_links(m.simulation, job.disturbances.changes)
     noisy = varies(job.disturbances)
     refuse_run(job)

@@ -47,6 +47,8 @@ def record_passes(recorder: Recorder, processes: Sequence[StageProcess], memory:
         if len(own) != one.steps * (before + sum(count for _, count in turns) + behind):
             continue
         place = 0
+        for kind in memory[one.stage].kinds:  # before its first pass a stage has what it keeps
+            recorder.held(one.device.name, kind, 0.0, memory[one.stage].resident.get(kind, 0.0))
         for _ in range(one.steps):
             moments, kinds = iter(memory[one.stage].moments), memory[one.stage].kinds
             place += before

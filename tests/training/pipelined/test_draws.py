@@ -8,6 +8,7 @@ import pytest
 
 import simperf
 from simperf import Layout, ModelParallel, Transformer
+from simperf.cli import main
 from simperf.engine.kernel import Kernel
 from simperf.errors import InputError
 from simperf.training.jitter import Constant
@@ -195,3 +196,10 @@ def test_ranks_meet_when_the_last_of_their_communicator_has_come():
         meeting, party = found[process]
         meeting.enter(0, party, np.array(times), 0.5, lambda when, at=process: ends.update({at: when.tolist()}))
     assert ends == {0: [[3.5, 5.5]], 1: [[5.5, 3.5]]}
+
+
+def test_draws_of_what_does_not_vary_are_refused_once(capsys):
+    assert main(["run", "large/straggler-in-a-pipeline", "--set", "program.noise_draws=4"]) == 2
+    told = capsys.readouterr().err
+    assert told.count("nothing varies") == 1
+    assert "program.noise_draws: nothing varies" in told

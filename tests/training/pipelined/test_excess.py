@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from simperf import Layout, ModelParallel, Transformer, train
+from simperf import Layout, ModelParallel, Transformer, run, train
 from simperf.errors import DeviceMemoryError, InputError
 from simperf.memory import ChunkMemory, LayerMemory, stage_memory
 from simperf.schedules import make_schedule
@@ -82,3 +82,8 @@ def test_memory_of_like_layers_is_that_of_each(gradient):
     same, each = [layer(0)] * 7, [layer(number) for number in range(7)]
     found = [stage_memory(order, [ChunkMemory(layers, 4.0, 4.0)], {"weights": 10.0}) for layers in (same, each)]
     assert found[0] == found[1]
+
+
+def test_parts_of_products_that_are_too_many_are_named():
+    with pytest.raises(InputError, match=r"product_parts: about .* \(read: 512\)\n.*fewer than (199|[234]\d\d);"):
+        run("large/llama3-8b-product-parts", set={"program.product_parts": 512})
