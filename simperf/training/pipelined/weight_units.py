@@ -85,6 +85,8 @@ def weight_units(
         weights = sum(layers[index].parameters for index in own) - of_experts
         scaled = sum(sum(layers[index].scaled) for index in own)
         scaled_experts = sum(sum(layers[index].scaled_experts) for index in own)
+        if not apart:  # experts are gathered with the other weights
+            scaled, scaled_experts = scaled + scaled_experts, 0
         if weights:
             never = options.reshard == "never" or (options.reshard == "auto" and (stages > 1 or own == last))
             found.append(
