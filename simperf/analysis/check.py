@@ -143,8 +143,8 @@ def check(
 
     Examples
     --------
-    >>> print(check(Result("r", 0.06), "time", value=0.08))
-    time is not as expected: 60.00 ms, expected 80.00 ms
+    >>> str(check(Result("r", 0.06), "time", value=0.08))
+    'time is not as expected: 60.00 ms, expected 80.00 ms'
     """
     if value is not None:
         slack = max(rtol * abs(value), atol)
