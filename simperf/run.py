@@ -262,7 +262,7 @@ def collect(scenario: Scenario, session: Session, time: float) -> Result:
     return Result(
         name=scenario.name,
         time=time,
-        floors=simulation.floors(),
+        floors=simulation.floors(moved),
         metrics=metrics,
         work={name: Metric(amount, unit) for name, (amount, unit) in session.done.items()},
         resources=_resources(simulation, moved),

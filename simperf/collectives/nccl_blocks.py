@@ -101,9 +101,7 @@ def channels_of(machine: Machine, ranks: Sequence[str], *, nics: int, speed: flo
         rate = min(edge.bandwidth / max(1, edge.count) for edge in edges if edge.technology != "nvlink")
         speeds = _BETWEEN[_rules(generation, _BETWEEN)]
         return ring_channels(nics, _speed(round(rate / speed / 1e9, 6), speeds), generation)
-    links = sum(
-        edge.bandwidth for edge in machine.edges.values() if edge.src == ranks[0] and edge.technology == "nvlink"
-    )
+    links = sum(edge.bandwidth for edge in machine.leaving(ranks[0]) if edge.technology == "nvlink")
     if not links:
         return ring_channels(1, 12, generation)
     rate = round(links / speed / 1e9, 6)  # what is faster as a whole has as many channels

@@ -249,9 +249,7 @@ def kernel_costs(machine: Machine, ranks: Sequence[str]) -> Mapping[str, KernelC
     generation, exchange = next(iter(kinds))
     if exchange is None:
         return {name: cost for (of, name), cost in kernel_table().items() if of == generation}
-    links = sum(
-        edge.bandwidth for edge in machine.edges.values() if edge.src == ranks[0] and edge.technology == "nvlink"
-    )
+    links = sum(edge.bandwidth for edge in machine.leaving(ranks[0]) if edge.technology == "nvlink")
     return estimated_costs(exchange, links) if links else {}
 
 

@@ -158,12 +158,13 @@ class LinkTable:
         _, made = self._made.get(id(names), (names, None))
         if made is not None and made in self._classes and len(made.names) == len(names):
             return [made]
-        if not self._classes and not self._links:
-            return [self._make(names, capacity)]
+        listed = dict.fromkeys(names)
+        self._read()
+        if self._own.keys().isdisjoint(listed) and self._links.keys().isdisjoint(listed):
+            return [self._make(names, capacity, listed)]
         found: list[Link] = []
         new: list[str] = []
         inside: dict[Link, list[str]] = {}
-        self._read()
         for name in names:
             link = self._links.get(name)
             if link is not None:
@@ -175,17 +176,18 @@ class LinkTable:
             else:
                 inside.setdefault(whole, []).append(name)
         if new:
-            found.append(self._make(names if len(new) == len(names) else new, capacity))
+            found.append(self._make(new, capacity, dict.fromkeys(new)))
         for whole, part in inside.items():
             found.append(whole if len(part) == len(whole.names) else self._split(whole, part))
         return found
 
-    def _make(self, names: Sequence[str], capacity: float) -> Link:
+    def _make(self, names: Sequence[str], capacity: float, listed: dict[str, None]) -> Link:
+        """A new link for names, and for those of `listed` if they are several."""
         link = Link(names[0], check_capacity(names[0], capacity))
         if len(names) == 1:
             self._links[names[0]] = link
             return link
-        link.names = dict.fromkeys(names)
+        link.names = listed
         self._classes[link] = None
         self._unread.append(link)
         self._made[id(names)] = names, link

@@ -321,16 +321,21 @@ class FlowNetwork:
             return latency
         return latency + nbytes / rate if rate > 0.0 else math.inf
 
-    def floors(self) -> dict[str, float]:
+    def floors(self, moved: Mapping[str, float] | None = None) -> dict[str, float]:
         """Return for each resource the least time in which it can move what it has moved [s].
 
         Bytes over the highest capacity that the resource has had: a bound whatever the
         order of the flows.
+
+        Parameters
+        ----------
+        moved : mapping of str to float, optional
+            As `moved` gives it, where that was asked for already [B].
         """
         links = dict(self._links.known())
         return {
             name: nbytes and nbytes / (links[name].ceiling if name in links else self._links.capacity(name))
-            for name, nbytes in self.moved.items()
+            for name, nbytes in (self.moved if moved is None else moved).items()
         }
 
     @property

@@ -190,10 +190,10 @@ class Simulation:
             "are expected, or --force (run.force = true), which sets no limit"
         )
 
-    def floors(self) -> dict[str, float]:
-        """Times [s] that no schedule of the work done so far can beat, by what sets them."""
+    def floors(self, moved: Mapping[str, float] | None = None) -> dict[str, float]:
+        """Times [s] that no schedule of the work done so far can beat, by what sets them; `moved` as of the network."""
         floors = {"critical path": self.path}
-        links = self.network.floors()
+        links = self.network.floors(moved)
         floors["bandwidth"] = max(links.values(), default=0.0)
         floors["compute"] = max((device.share.floor() for device in self.devices.values()), default=0.0)
         floors["host"] = max((host.share.floor() for host in self.hosts.values()), default=0.0)

@@ -219,6 +219,16 @@ class Machine:
             self._routes[src, dst] = self._route(src, dst, self._find(src, dst))
         return self._routes[src, dst]
 
+    def leaving(self, node: str) -> list[Edge]:
+        """Edges that leave a node, in the order of `edges`; only those of its server are looked at."""
+        slot, local = self._locate(node)
+        if slot is None:
+            return [edge for edge in self.edges.values() if edge.src == node]
+        head = self._prefix(slot)
+        keys = [f"{node}>{head}{edge.dst}" for edge in slot.blueprint.out[local]]
+        keys += [f"{node}>{port.switch}" for port in slot.ports if port.local == local]
+        return [self.edges[key] for key in keys]
+
     @property
     def equal_servers(self) -> Machine | None:
         """The machine whose equal servers have equal routes, but for the servers' names, if there is one."""
@@ -326,18 +336,8 @@ class Machine:
                     return edge
                 head = f"{one.name}/"
                 resource = key if ">" in edge.resource else "=".join(head + end for end in edge.resource.split("="))
-                return Edge(
-                    key,
-                    src,
-                    dst,
-                    edge.bandwidth,
-                    edge.latency,
-                    resource,
-                    edge.part,
-                    edge.count,
-                    edge.flow_limit,
-                    edge.technology,
-                )
+                limits = edge.part, edge.count, edge.flow_limit, edge.technology
+                return Edge(key, src, dst, edge.bandwidth, edge.latency, resource, *limits)
         else:
             port = self._ports.get((one.name, a, b) if one else (two.name, b, a) if two else ("", "", ""))
             if port is not None:

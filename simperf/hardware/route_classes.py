@@ -80,7 +80,7 @@ class RouteClasses:
         self._form_names: list[str] = []
         self._form_capacity: list[float] = []
         self._rows: list[list[tuple[int, int]]] = []  # of each class of pairs: whose link it is, which one
-        self._table = np.zeros((2, 0, 0), dtype=np.int64)
+        self._table = np.zeros((3, 0, 0), dtype=np.int64)
 
     def find(self, src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
         """Links between nodes, and the class of each pair.
@@ -112,16 +112,23 @@ class RouteClasses:
             firsts[found] = known
             known = firsts
         classes = known[pair]
-        owner, form = self._tables()[:, :, classes]
-        nobody = np.full(len(src), len(self._servers))
-        whose = np.stack((self._slot[src], self._slot[dst], nobody))
-        numbers = (whose[owner, np.arange(len(src))] << FORM_BITS) + form
-        return np.where(form < 0, -1, numbers), classes
+        fixed, of_src, of_dst = self._tables()
+        numbers = np.empty((len(fixed), len(src)), dtype=np.int64)
+        for row in range(len(numbers)):  # a link is that of one end's server, or of none, by the class alone
+            np.take(fixed[row], classes, out=numbers[row])
+            for own, nodes in ((of_src[row], src), (of_dst[row], dst)):
+                if own.any():
+                    numbers[row] += own[classes] * self._slot[nodes]
+        return numbers, classes
 
     def distinct(self, numbers: IntArray) -> tuple[IntArray, IntArray]:
         """Different links among some, in ascending order, and the place of each among them, from 1 on; 0 is no link."""
         forms = max(1, len(self._form_names))
-        dense = np.where(numbers < 0, 0, (numbers >> FORM_BITS) * forms + (numbers & ((1 << FORM_BITS) - 1)) + 1)
+        dense = numbers >> FORM_BITS
+        dense *= forms
+        dense += numbers & ((1 << FORM_BITS) - 1)
+        dense += 1
+        dense[numbers < 0] = 0
         used = np.zeros((len(self._servers) + 1) * forms + 1, dtype=bool)
         used[dense] = True
         used[0] = True
@@ -155,12 +162,20 @@ class RouteClasses:
         return found
 
     def _tables(self) -> IntArray:
+        """Links of each class: what is fixed in their numbers, and by what those of the ends' servers are multiplied.
+
+        Shape (3, longest, classes); -1 is no link.
+        """
         if self._table.shape[2] != len(self._rows):
             longest = max(map(len, self._rows), default=0)
-            self._table = np.full((2, longest, len(self._rows)), -1, dtype=np.int64)
+            self._table = np.zeros((3, longest, len(self._rows)), dtype=np.int64)
+            self._table[0] = -1
             for column, row in enumerate(self._rows):
-                if row:
-                    self._table[:, : len(row), column] = np.array(row).T
+                for at, (owner, form) in enumerate(row):
+                    server = len(self._servers) if owner == 2 else 0
+                    self._table[0, at, column] = (server << FORM_BITS) + form
+                    if owner < 2:
+                        self._table[1 + owner, at, column] = 1 << FORM_BITS
         return self._table
 
     def _add(self, src: int, dst: int) -> int:

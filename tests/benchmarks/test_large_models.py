@@ -3,7 +3,13 @@
 Machine, classes of ranks and the report are included; baselines of plain work of the same size stand beside them:
 
 pytest tests/benchmarks/test_large_models.py --benchmark-enable --benchmark-columns=median
+
+Imports are excluded. With `--benchmark-timer=time.process_time` other work on the machine is, too; with `-k` one job
+runs in a process of its own.
 """
+
+import importlib
+import pkgutil
 
 import numpy as np
 import pytest
@@ -17,6 +23,10 @@ SCENARIO = "large/gpt3-175b-1024-a100"
 EVENTS = {"gpt3-175b-1024": 59_000, "llama3-405b-16384": 13_700, "exact-16": 75_800, "deepseek-v3-2048": 185_000}
 #: links of communicators that the classes of the largest job are found on
 LINKS = 1_000_000
+
+#: packages whose modules a run loads when it first needs them
+LOADED = ["collectives", "execution", "hardware", "programs", "scenario", "schedules", "training"]
+LOADED += ["workload.transformers"]
 
 LLAMA = [
     "machine.server=dgx-h100",
@@ -34,6 +44,15 @@ LLAMA = [
     "program.stage_layers=[7,8,8,8,8,8,8,8,8,8,8,8,8,8,8,7]",
     "program.steps=2",
 ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def modules():
+    """Modules of a run, imported before it."""
+    for name in LOADED:
+        package = importlib.import_module(f"simperf.{name}")
+        for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(one.name)
 
 
 @pytest.mark.parametrize("events", EVENTS.values(), ids=EVENTS)

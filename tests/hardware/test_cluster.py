@@ -27,6 +27,13 @@ def test_ids_hosts_and_price():
         machine.host_of("switch0")
 
 
+@pytest.mark.parametrize("name", ["dgx-1v", "p3-16xlarge-x8"])
+def test_edges_that_leave_a_node_are_found_in_its_server(name):
+    machine = CATALOG.machine(name)
+    for node in machine.nodes:
+        assert machine.leaving(node) == [edge for edge in machine.edges.values() if edge.src == node]
+
+
 def test_a_route_leaves_and_arrives_by_the_nearest_nics():
     machine = CATALOG.machine("dgx-1v-x4")
     route = machine.route("n0/gpu0", "n3/gpu6")

@@ -85,6 +85,14 @@ def test_published_numbers_of_parameters(name):
         weights = list(found.weights())
         assert sum(math.prod(one.shape) for one in weights) == parameters
         assert len({one.name for one in weights}) == len(weights)
+        assert [*found.end_weights()] == [one for one in weights if not one.name.startswith("blocks.")]
+
+
+@pytest.mark.parametrize("depths", [0, 1, 2])
+def test_weights_around_the_blocks_have_one_depth_of_multi_token_prediction(depths):
+    found = Transformer(**{**SMALL, "mtp": depths, "positions": "learned"})
+    blocks = ("blocks.", *(f"mtp.{number}" for number in range(1, depths)), "mtp.0.block.")
+    assert [*found.end_weights()] == [one for one in found.weights() if not one.name.startswith(blocks)]
 
 
 def test_active_parameters_of_experts():

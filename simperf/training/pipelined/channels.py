@@ -131,9 +131,8 @@ def structures(plans: Plans) -> dict[int, tuple[int, tuple[LinkClass, ...]]]:
 
 
 class _Slot(NamedTuple):
-    """A server: its number, what makes others equal to it, and the switches that it hangs on."""
+    """A server: what makes others equal to it, and the switches that it hangs on."""
 
-    number: int
     look: Hashable
     switches: tuple[str, ...]
 
@@ -182,25 +181,30 @@ class Placer:
     nodes: Sequence[str]
     options: Mapping[str, Any]
     links: LinkNumbers = field(init=False)
-    _places: list[tuple[_Slot, str] | None] = field(init=False)
+    _slots: list[_Slot] = field(init=False)
+    _places: list[tuple[int, str] | None] = field(init=False)
     _firsts: dict[Hashable, _First] = field(default_factory=dict, init=False)
     _patterns: dict[Hashable, Pattern] = field(default_factory=dict, init=False)
-    _ways: dict[tuple[str, ...], Hashable] = field(default_factory=dict, init=False)
+    _ways: dict[tuple[str, ...], int] = field(default_factory=dict, init=False)
+    _joints: dict[tuple[int, ...], tuple[int, tuple[str, ...]]] = field(default_factory=dict, init=False)
+    _looks: dict[Hashable, int] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         machine = self.m.machine
         self.links = LinkNumbers(machine)
         wired: dict[int, tuple[Hashable, tuple[str, ...]]] = {}
-        slots: dict[str, _Slot] = {}
+        numbers: dict[str, int] = {}
+        self._slots = []
         for number, slot in enumerate(machine.servers if machine.fabric is not None else ()):
             if id(slot.ports) not in wired:
                 wired[id(slot.ports)] = _wiring(slot)
             look, switches = wired[id(slot.ports)]
-            slots[slot.name] = _Slot(number, (id(slot.blueprint), look), switches)
+            numbers[slot.name] = number
+            self._slots.append(_Slot((id(slot.blueprint), look), switches))
         self._places = []
         for node in self.nodes:
             server, _, local = node.partition("/")
-            slot_of = slots.get(server) if local else None
+            slot_of = numbers.get(server) if local else None
             self._places.append(None if slot_of is None else (slot_of, local))
 
     def place(self, one: Communicator) -> Placed:
@@ -232,29 +236,34 @@ class Placer:
     def _seats(self, one: Communicator) -> _Seats | None:
         """The places of its ranks; None where others that are placed alike may draw on other links."""
         order: dict[int, int] = {}
-        slots: list[_Slot] = []
         looks: list[tuple[int, str]] = []
         for rank in one.ranks:
             place = self._places[rank]
             if place is None:
                 return None
             slot, local = place
-            index = order.setdefault(slot.number, len(order))
-            if index == len(slots):
-                slots.append(slot)
-            looks.append((index, local))
-        switches = tuple(dict.fromkeys(name for slot in slots for name in slot.switches)) if len(slots) > 1 else ()
+            looks.append((order.setdefault(slot, len(order)), local))
+        servers = tuple(order)
+        if servers not in self._joints:
+            self._joints[servers] = self._joint(servers)
+        look, switches = self._joints[servers]
         by_name = bool(switches and self.m.machine.fabric.lanes)  # which way a flow goes
         if len(switches) > MOST_SWITCHES or (by_name and not one.directed):
             return None
+        flow = ">".join(self.nodes[rank] for rank in one.ranks) if by_name else ""
+        way = self._way(switches, flow)
+        return _Seats((one.directed, one.rows, one.kernel, tuple(looks), look, way), servers, switches)
+
+    def _joint(self, servers: tuple[int, ...]) -> tuple[int, tuple[str, ...]]:
+        """What servers have in common with others that are equal and hang on switches alike, and these switches."""
+        slots = [self._slots[number] for number in servers]
+        switches = tuple(dict.fromkeys(name for slot in slots for name in slot.switches)) if len(slots) > 1 else ()
         at = {name: index for index, name in enumerate(switches)}
         hung = tuple((slot.look, *(at.get(name) for name in slot.switches)) for slot in slots)
-        flow = ">".join(self.nodes[rank] for rank in one.ranks) if by_name else ""
-        look = one.directed, one.rows, one.kernel, tuple(looks), hung, self._way(switches, flow)
-        return _Seats(look, tuple(order), switches)
+        return self._looks.setdefault(hung, len(self._looks)), switches
 
-    def _way(self, switches: tuple[str, ...], flow: str) -> Hashable:
-        """The connection of switches, whatever their names are."""
+    def _way(self, switches: tuple[str, ...], flow: str) -> int:
+        """A number for the connection of switches, whatever their names are."""
         key = (*switches, flow)
         if key not in self._ways:
             fabric, number = self.m.machine.fabric, {name: index for index, name in enumerate(switches)}
@@ -262,7 +271,8 @@ class Placer:
             joined = [
                 [(_end(edge.src, number), _end(edge.dst, number), _look(edge)) for edge in path] for path in paths
             ]
-            self._ways[key] = tuple(id(fabric.nodes[name].part) for name in switches), tuple(map(tuple, joined))
+            way = tuple(id(fabric.nodes[name].part) for name in switches), tuple(map(tuple, joined))
+            self._ways[key] = self._looks.setdefault(way, len(self._looks))
         return self._ways[key]
 
     def _group(self, one: Communicator) -> ProcessGroup:

@@ -110,6 +110,7 @@ def communicators(
     """
     mesh, shards, found = layout.mesh, layout.sharding_mesh, list[Joined]()
     holders = [work.holders(stage) for stage in range(work.stages)]
+    stages = mesh.places("pp")
 
     def add(
         key: Place,
@@ -139,21 +140,21 @@ def communicators(
                 inside.setdefault(one.dimension, {})[Payload(one.name, one.nbytes)] = None
     for dimension in INSIDE:
         for ranks in layout.groups(dimension):
-            stage = mesh.coordinates(ranks[0])["pp"]
+            stage = stages[ranks[0]]
             place = layout.expert_mesh.coordinates(ranks[0])["ep"] if work.others else 0
             rows = work.rows if dimension == "ep" else ()
             kernel = work.kernel if dimension == "ep" else None
             add(dimension, dimension, ranks, payloads[stage, place].get(dimension, ()), rows, kernel)
     of_buckets = [_of_buckets(own, work.ends[stage], sharded) for stage, own in enumerate(buckets)]
     for ranks in of_copies(shards.groups("dp_shard", "cp") if sharded else mesh.groups("dp", "cp")):
-        add("dp", "dp", ranks, of_buckets[mesh.coordinates(ranks[0])["pp"]]["dp"])
+        add("dp", "dp", ranks, of_buckets[stages[ranks[0]]]["dp"])
     of_experts = layout.expert_sharding_mesh
     for ranks in of_copies(of_experts.groups("dp_shard") if sharded else layout.groups("edp")):
-        add("edp", "edp", ranks, of_buckets[mesh.coordinates(ranks[0])["pp"]]["edp"])
+        add("edp", "edp", ranks, of_buckets[stages[ranks[0]]]["edp"])
     shared: Mapping[Dimension, int] = {"dp": layout.dp_shard * layout.cp, "edp": layout.expert_dp_shard}
     for around, grid in zip(AROUND, (shards, of_experts), strict=True):
         for ranks in grid.groups("dp_replicate"):
-            stage, over = mesh.coordinates(ranks[0])["pp"], shared[around] * work.plan.copies
+            stage, over = stages[ranks[0]], shared[around] * work.plan.copies
             sizes = [one.weights * work.ends[stage].gradient for one in buckets[stage] if one.dimension == around]
             add(REPLICAS[around], around, ranks, (Payload("all-reduce", nbytes / over) for nbytes in sizes))
     ways = dict.fromkeys((here, there) for _, here, there in work.edges())
@@ -167,7 +168,7 @@ def communicators(
         whole = sharded or layout.ep > 1  # ranks own different gradients everywhere, but for copies
         for ranks in shards.groups("tp", "cp", "dp_shard", "pp") if whole else mesh.groups("tp", "pp"):
             for copy in range(1 if whole else work.plan.copies):  # each copy of the model by itself
-                own = [rank for rank in ranks if whole or _copy(mesh.coordinates(rank)["pp"], holders) == copy]
+                own = [rank for rank in ranks if whole or _copy(stages[rank], holders) == copy]
                 add("norm", "norm", tuple(own), [Payload("all-reduce", NORM)])
     return found
 

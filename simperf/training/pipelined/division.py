@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any
 
 from simperf.collectives.relayed import TokenKernel
 from simperf.errors import InputError, Problem, UnknownNameError, nearest_divisors
@@ -34,6 +33,7 @@ from simperf.workload.mixed import TRAINING_PRECISIONS, training_precision
 from simperf.workload.precision import element_size
 from simperf.workload.product_recipe import RECIPES, product_recipe
 from simperf.workload.routing import Routing
+from simperf.workload.transformers.flops import Recomputation
 from simperf.workload.transformers.parallel import RankPasses, RankPrecision, Spread, rank_passes
 from simperf.workload.transformers.passes import LayerPasses
 from simperf.workload.tuning import Trained
@@ -80,9 +80,12 @@ def divide(
     passes = cache(partial(_passes, model, layout, strategy))
     loads = strategy.routing.loads(model.model.experts) if model.model.experts else (strategy.routing,)
 
+    def spread(routing: Routing, place: int = 0, *, gates: bool = False) -> Spread:
+        return Spread(layout.ep, layout.etp, routing, place, layout.cp, strategy.context_exchange, gates)
+
     def of_rank() -> tuple[RankPrecision, RankPasses]:
         numbers = rank_precision(model, layout, strategy, architecture)
-        return numbers, passes(numbers, routing=loads[0])
+        return numbers, passes(numbers, strategy.recompute, spread(loads[0]))
 
     (plan, counts), _, _, _, (numbers, made) = together(
         partial(_parts_of_plan, model.model.layers, layout, strategy, batch),
@@ -99,16 +102,17 @@ def divide(
 
     def on(place: int, routing: Routing = loads[0]) -> Parts:
         """Layers of all parts on the rank of a place among those that the experts are spread over."""
-        spread: dict[str, Any] = {"place": place, "routing": routing, "gates": len(loads) > 1}
+        own = spread(routing, place, gates=len(loads) > 1)
 
         def block(index: int, number: int) -> RankPasses:
             again = not strategy.recompute_layers or index < strategy.recompute_layers
             wide = number < model.kernels.wide_first or number >= model.model.layers - model.kernels.wide_last
-            return passes(replace(numbers, recipe=None) if wide else numbers, again=again, **spread)
+            precision = replace(numbers, recipe=None) if wide else numbers
+            return passes(precision, strategy.recompute if again else "none", own)
 
-        return _parts(passes(numbers, **spread), block, counts, whole=made.tied and shares)
+        return _parts(passes(numbers, strategy.recompute, own), block, counts, whole=made.tied and shares)
 
-    drawn = [passes(numbers, routing=load).sizes.experts for load in loads] if len(loads) > 1 else []
+    drawn = [replace(made.sizes, routing=load).experts for load in loads] if len(loads) > 1 else []
     largest = max(range(len(loads)), key=lambda number: max(drawn[number].of_places)) if drawn else 0
     parts = [on(one.fullest, load) for one, load in zip(drawn, loads, strict=bool(drawn))] or [on(0)]
     work = StepWork(plan, parts[largest], made.message_nbytes, (), 0.0, made.received)
@@ -314,24 +318,20 @@ def _passes(
     layout: Layout,
     strategy: ModelParallel,
     numbers: RankPrecision,
-    *,
-    again: bool = True,
-    place: int = 0,
-    routing: Routing | None = None,
-    gates: bool = False,
+    recompute: Recomputation,
+    spread: Spread,
 ) -> RankPasses:
-    """Passes of one rank; `again` says whether layers are computed again as the strategy has it."""
-    exchange, own = strategy.context_exchange, routing or strategy.routing
+    """Passes of one rank."""
     return rank_passes(
         model.model,
         model.kernels,
         tp=layout.tp,
         sequence_parallel=strategy.sequence_parallel,
         microbatch=strategy.microbatch,
-        recompute=strategy.recompute if again else "none",
+        recompute=recompute,
         precision=numbers,
         scattered=strategy.messages.scattered,
-        spread=Spread(layout.ep, layout.etp, own, place, layout.cp, exchange, gates),
+        spread=spread,
         trained=Trained(model.adapters, model.documents, _reduces_each(layout, strategy)),
     )
 

@@ -53,15 +53,20 @@ class Divided:
     architecture: str = ""
     offload: Offload = field(default_factory=Offload)
 
-    def memory(self) -> tuple[StageMemory, ...]:
+    def memory(self, work: StepWork | None = None) -> tuple[StageMemory, ...]:
         """Memory of a rank of each stage over a step.
+
+        Parameters
+        ----------
+        work : StepWork, optional
+            What `divide` gives for it, where that is known.
 
         Raises
         ------
         InputError
             What does not divide.
         """
-        return self._held(self._work())
+        return self._held(self._work() if work is None else work)
 
     def peak(self) -> float:
         """Most that a rank of any stage holds [B]; found with few micro-batches where no more are held at a time."""
@@ -170,7 +175,9 @@ def _single(divided: Divided) -> Iterator[_Single]:
                 yield _Single(f"layout.{key} = {more} with layout.dp = {dp}", {key: more, "dp": dp, **alone}, {})
 
 
-def refuse_what_does_not_fit(divided: Divided, capacity: float, *, name: str = "a GPU") -> tuple[StageMemory, ...]:
+def refuse_what_does_not_fit(
+    divided: Divided, capacity: float, *, name: str = "a GPU", work: StepWork | None = None
+) -> tuple[StageMemory, ...]:
     """Memory of each stage of a job that a GPU's memory holds, beside the driver's context.
 
     Parameters
@@ -180,6 +187,8 @@ def refuse_what_does_not_fit(divided: Divided, capacity: float, *, name: str = "
         Of the GPU [B].
     name : str
         Of the GPU.
+    work : StepWork, optional
+        As of `Divided.memory`.
 
     Raises
     ------
@@ -187,7 +196,7 @@ def refuse_what_does_not_fit(divided: Divided, capacity: float, *, name: str = "
         It does not fit: on which stage, when and of what, and what would make it fit.
     """
     free = capacity - DRIVER
-    stages = divided.memory()
+    stages = divided.memory(work)
     worst = max(range(len(stages)), key=lambda stage: stages[stage].peak.total)
     peak = stages[worst].peak
     if peak.total <= free:

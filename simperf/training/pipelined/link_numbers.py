@@ -94,7 +94,7 @@ class LinkNumbers:
 
 
 class NumberedNames(Sequence[str]):
-    """Names of links that are made when they are asked for.
+    """Names of links that are made when all of them are asked for, once.
 
     Parameters
     ----------
@@ -104,6 +104,7 @@ class NumberedNames(Sequence[str]):
 
     def __init__(self, links: LinkNumbers, numbers: IntArray) -> None:
         self._links, self._numbers = links, numbers
+        self._made: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -119,7 +120,9 @@ class NumberedNames(Sequence[str]):
         return self._links.name(int(self._numbers[index]))
 
     def __iter__(self) -> Iterator[str]:
-        return map(self._links.name, self._numbers.tolist())
+        if self._made is None:
+            self._made = tuple(map(self._links.name, self._numbers.tolist()))
+        return iter(self._made)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return tuple, (tuple(self),)

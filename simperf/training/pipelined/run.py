@@ -215,7 +215,8 @@ def _memory(m: Session, job: Job, pipeline: Pipeline) -> tuple[StageMemory, ...]
     if job.devices.offload:
         hosts = refuse_full_hosts(m.machine, pipeline.nodes, pipeline.layout, pipeline.work)
         m.metric("host memory", max(hosts.values()), "B")
-    return refuse_what_does_not_fit(divided, capacity, name=node)
+    alike = len({getattr(part, "architecture", "") for part in parts}) == 1  # divided for it
+    return refuse_what_does_not_fit(divided, capacity, name=node, work=pipeline.work if alike else None)
 
 
 def _nodes(m: Session, job: Job, layout: Layout) -> tuple[str, ...]:

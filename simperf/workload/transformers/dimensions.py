@@ -310,6 +310,12 @@ class Transformer:
             yield from self._ahead(f"mtp.{number}")
             yield from self.block_weights(f"mtp.{number}.block")
 
+    def end_weights(self) -> Iterator[Weight]:
+        """Weights before and behind the blocks, and of one depth of multi-token prediction but its block."""
+        yield from self._ends()
+        if self.mtp:
+            yield from self._ahead("mtp.0")
+
     def block_weights(self, name: str, *, dense: bool = False) -> Iterator[Weight]:
         """Weights of one block, with its experts or, if `dense`, without."""
         yield from self._norm(f"{name}.norm1")

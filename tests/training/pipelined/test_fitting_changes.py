@@ -127,6 +127,8 @@ def test_stages_that_are_alike_have_one_memory():
 def test_what_does_not_fit_is_told_with_changes_that_do():
     job = divided(layout=Layout(dp=4, tp=2), batch=32, microbatch=8)
     need = job.peak()
+    known = divide(job.model, job.layout, job.strategy, job.batch)
+    assert refuse_what_does_not_fit(job, need + 400e6) == refuse_what_does_not_fit(job, need + 400e6, work=known)
     assert refuse_what_does_not_fit(job, need + 400e6) == job.memory()
     with pytest.raises(DeviceMemoryError) as caught:
         refuse_what_does_not_fit(job, 0.8 * need, name="gpu0")

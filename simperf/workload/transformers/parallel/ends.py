@@ -17,7 +17,7 @@ from simperf.workload.transformers.parallel.record import PassRecord
 from simperf.workload.transformers.parallel.sizes import RankSizes
 from simperf.workload.transformers.passes import Kept, LayerPasses
 
-__all__ = ["TOKEN", "Embedding", "Head", "end_weights"]
+__all__ = ["TOKEN", "Embedding", "Head"]
 
 #: bytes of a token's number
 TOKEN = 8.0
@@ -52,7 +52,7 @@ class Embedding:
             backward.end()
             assert backward.tensors == ("tokens",), backward.tensors
         held = sum(one.nbytes for one in kept)
-        first = [one for one in end_weights(sizes) if not one.name.startswith(("norm.", "head.", "mtp."))]
+        first = [one for one in sizes.model.end_weights() if not one.name.startswith(("norm.", "head.", "mtp."))]
         return LayerPasses(
             name="embedding",
             forward=tuple(forward.items),
@@ -185,7 +185,7 @@ class Head:
         assert len(backward.tensors) == 1, backward.tensors  # the gradient of its input
         held, split, apart = sum(one.nbytes for one in kept), backward.split(), self.kernels.apart == "all"
         own = ("mtp.0.norm.",) if self.ahead else ("norm.", "head.")
-        last = [one for one in end_weights(sizes) if one.name.startswith(own)]
+        last = [one for one in sizes.model.end_weights() if one.name.startswith(own)]
         if sizes.model.tied and not self.ahead:
             last.append(Weight("embed.weight", (sizes.model.vocabulary, sizes.hidden)))
         return LayerPasses(
@@ -359,10 +359,3 @@ def _owned(sizes: RankSizes, weights: Sequence[Weight]) -> _Owned:
     if sizes.frozen:
         return {"weights": (), "replicated": (), "frozen": frozen_weights(own, sizes)}
     return {"weights": own, "replicated": tuple(one for one in weights if sizes.is_whole(one)), "frozen": ()}
-
-
-def end_weights(sizes: RankSizes) -> list[Weight]:
-    """Weights of the model before and behind the blocks, and of one depth of multi-token prediction but its block."""
-    model = sizes.model
-    single = replace(model, layers=1, window_layers=0, dense_layers=0, mtp=min(model.mtp, 1))
-    return [one for one in single.weights() if not one.name.startswith(("blocks.", "mtp.0.block."))]

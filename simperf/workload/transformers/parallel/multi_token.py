@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from simperf.workload.layer_kernels import LayerKernels
 from simperf.workload.transformers.parallel.block import NormStep
-from simperf.workload.transformers.parallel.ends import TOKEN, Embedding, Head, end_weights
+from simperf.workload.transformers.parallel.ends import TOKEN, Embedding, Head
 from simperf.workload.transformers.parallel.linear import Linear
 from simperf.workload.transformers.parallel.operations import each
 from simperf.workload.transformers.parallel.record import PassRecord
@@ -81,8 +81,8 @@ class Join:
         backward.end()
         assert len(backward.tensors) == 2, backward.tensors  # tokens, and the gradient of the states
         held, split = sum(one.nbytes for one in kept), backward.split()
-        own = [one for one in end_weights(sizes) if one.name.startswith("mtp.0.") and ".norm." not in one.name]
-        shared = [one for one in end_weights(sizes) if one.name == "embed.weight"]
+        own = [one for one in sizes.model.end_weights() if one.name.startswith("mtp.0.") and ".norm." not in one.name]
+        shared = [one for one in sizes.model.end_weights() if one.name == "embed.weight"]
         return LayerPasses(
             name="ahead.join",
             forward=tuple(forward.items),
