@@ -72,7 +72,7 @@ def summarize(errors: Iterable[KernelError]) -> ErrorSummary:
     """Bias, median, 90th percentile and worst of the signed errors."""
     signed = np.array([row.error for row in errors])
     if not signed.size:
-        raise InputError(Problem("there are no rows to summarize"))
+        raise InputError(Problem("there are no rows to summarize", expected="one row or more"))
     size = np.abs(signed)
     return ErrorSummary(
         rows=len(signed),
@@ -115,7 +115,13 @@ def predict_roofline(
     if reader is None:
         columns, op = list(case["measured"].get("columns") or ()), case["workload"].get("op", "")
         about = f"columns {columns}" + (f" of {op!r}" if op else "")
-        raise InputError(Problem(f"no roofline can be held against {about}", key=str(case.get("id"))))
+        raise InputError(
+            Problem(
+                f"no roofline can be held against {about}",
+                key=str(case.get("id")),
+                expected="a table of products, convolutions or elementwise operations",
+            )
+        )
     roofline = model or Roofline(device)
     errors = []
     for label, op, measured in reader(case, gpu):

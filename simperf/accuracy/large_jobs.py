@@ -124,7 +124,13 @@ def _machine(case: LargeCase) -> dict[str, Any]:
     nodes = catalog.machine(machine.server).nodes.values()
     (nic,) = {node.part.name for node in nodes if isinstance(node.part, NicPart)}
     if nic not in catalog.names("link"):
-        raise InputError(Problem(f"no link of the catalogue is called {nic}, as the adapters are", key="machine"))
+        raise InputError(
+            Problem(
+                f"no link of the catalogue is called {nic}, as the adapters are",
+                key="machine",
+                expected="an adapter and a link of one name",
+            )
+        )
     switch = f"{nic}-switch"
     return {
         "kind": "cluster",

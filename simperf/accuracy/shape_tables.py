@@ -150,7 +150,7 @@ def _table(path: Path, kind: str, entry: Mapping[str, Any], source: str) -> Shap
     for number, row in enumerate(rows, 2):
         if len(row) != len(header):
             message = f"{len(row)} values in a table of {len(header)} columns"
-            raise InputError(Problem(message, file=str(path), line=number))
+            raise InputError(Problem(message, file=str(path), line=number, expected="a value for each column"))
     columns: dict[str, NDArray[Any]] = {}
     for position, name in enumerate(header):
         key, values = _column(path, name, [row[position] for row in rows])
@@ -175,7 +175,9 @@ def _unpacked(path: Path) -> tuple[list[str], list[list[str]]]:
     except (ValueError, csv.Error) as error:
         raise InputError(Problem(f"not a table of CSV with gzip: {error}", file=str(path))) from None
     if not lines:
-        raise InputError(Problem("an empty table of CSV", file=str(path)))
+        raise InputError(
+            Problem("an empty table of CSV", file=str(path), expected="a header, and a row for each measurement")
+        )
     return lines[0], [line for line in lines[1:] if line]
 
 

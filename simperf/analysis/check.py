@@ -150,6 +150,13 @@ def check(
         slack = max(rtol * abs(value), atol)
         low, high = value - slack, value + slack
     if not low <= high:
-        raise InputError(Problem("the expected range is empty", key=key, value=f"{low:g} to {high:g}"))
+        raise InputError(
+            Problem(
+                "the expected range is empty",
+                key=key,
+                value=f"{low:g} to {high:g}",
+                expected="a least value that is at most the largest",
+            )
+        )
     found, unit = lookup(result, key)
     return Check(key, found, unit, low, high, source, kind)

@@ -12,7 +12,7 @@ from typing import Any
 
 from simperf.errors import InputError, Problem, nearest
 from simperf.files import TomlFile, write_packed
-from simperf.hardware.profile_schema import NUMBERS
+from simperf.hardware.facts import NUMBERS
 from simperf.json_file import read_json
 
 __all__ = ["SCHEMA", "Dataset", "Measurement", "Value"]

@@ -71,7 +71,13 @@ class FittedProfile:
             The constants are not those of a machine's series.
         """
         if self.fits is None:
-            raise InputError(Problem("only fits of a machine's series are drawn", file=os.fspath(folder)))
+            raise InputError(
+                Problem(
+                    "only fits of a machine's series are drawn",
+                    file=os.fspath(folder),
+                    expected="a data set of simperf calibrate measure",
+                )
+            )
         return list(report_module("calibration").plot_fits(self.fits, folder))
 
     def to_pandas(self) -> Any:

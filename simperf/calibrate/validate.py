@@ -223,7 +223,13 @@ def validate(
     order = {key: index for index, key in enumerate(point.key for point in dataset)}
     points.sort(key=lambda point: order.get(point.key, len(order)))
     if not points:
-        raise InputError(Problem("the profile has a model for no point of this data set", value=dataset.title))
+        raise InputError(
+            Problem(
+                "the profile has a model for no point of this data set",
+                value=dataset.title,
+                expected="a profile that was fitted to data of this kind",
+            )
+        )
     return Validation(tuple(points), skipped)
 
 

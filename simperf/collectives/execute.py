@@ -51,7 +51,7 @@ def entries_of(plan: Plan, entry_times: Sequence[float] | None) -> list[float]:
         return [0.0] * plan.nparticipants
     if len(entry_times) != plan.nranks:
         message = f"{len(entry_times)} entry times for {plan.nranks} ranks"
-        raise InputError(Problem(message, key="entry_times"))
+        raise InputError(Problem(message, key="entry_times", expected="one for each rank"))
     if not all(0.0 <= time < math.inf for time in entry_times):
         raise InputError(Problem("entry times must be finite and 0 or more", key="entry_times"))
     return [float(time) for time in entry_times] + [0.0] * plan.nservers

@@ -115,7 +115,13 @@ class AttentionKernels:
         lacking = [key for key in _NEEDED if key not in self.constants]
         if lacking:
             message = f"{device.name} lacks a constant of {library}"
-            raise InputError(Problem(message, key=f"attention.{library}.{lacking[0]}"))
+            raise InputError(
+                Problem(
+                    message,
+                    key=f"attention.{library}.{lacking[0]}",
+                    expected="the constant, in the part's file or a profile",
+                )
+            )
         self.rates = attention_rates(device, memory=memory, floor=floor)
 
     def cost(self, op: Op, *, warm: bool = False) -> OpCost | None:

@@ -278,7 +278,11 @@ class Roofline:
         found = self._attention[library].cost(op, warm=warm)
         if found is None and _named(op):
             message = f"{library} has no kernel for this attention: its scores stay on chip, in fp16, bf16 or fp8"
-            raise InputError(Problem(message, key="library", value=repr(library)))
+            raise InputError(
+                Problem(
+                    message, key="library", value=repr(library), expected="no library, or a type of 2 bytes or less"
+                )
+            )
         least = (op.flops / self.peak(op.dtype, family=op.family) if warm else self.floor(op)) + self.overhead
         return found if found is None or found.time >= least else replace(found, time=least)
 

@@ -100,7 +100,12 @@ class PiecewiseAlphaBeta:
         object.__setattr__(self, "pieces", tuple(pieces))
         limits = [limit for limit, _ in self.pieces]
         if not limits or limits[-1] != math.inf or any(a >= b for a, b in pairwise(limits)):
-            problem = Problem("limits must increase and end with infinity", key="pieces", value=repr(limits))
+            problem = Problem(
+                "limits must increase and end with infinity",
+                key="pieces",
+                value=repr(limits),
+                expected="such as [(65536, ...), (math.inf, ...)]",
+            )
             raise InputError(problem)
 
     def piece(self, nbytes: float) -> AlphaBeta:

@@ -268,7 +268,13 @@ class ProcessGroup:
             raise InputError(Problem(message, key="slowdown", value=f"{slowdown}", expected="1 to 1e15"))
         ranks = sorted(rank for member in members for rank in member.members)
         if ranks != list(range(len(nodes))) or (exact and len(members) != len(nodes)):
-            raise InputError(Problem("the replicas must stand for every rank once", key="replicas"))
+            raise InputError(
+                Problem(
+                    "the replicas must stand for every rank once",
+                    key="replicas",
+                    expected=f"each of the ranks 0 to {len(nodes) - 1} once",
+                )
+            )
         self.held = 1.0 - 1.0 / slowdown
         self.busy = 0.0  # time for which collectives were under way [s]
         self.moved = 0.0  # payload of all collectives [B]
@@ -366,7 +372,13 @@ class ProcessGroup:
             one = self._running[number] = _Collective(work.name, work.nbytes, self._start(number, work))
         if (one.name, one.nbytes) != (work.name, work.nbytes):
             message = f"rank {rank} starts {work.name} of {work.nbytes:g} B while others do {one.name}"
-            raise InputError(Problem(message, value=f"{one.nbytes:g} B"))
+            raise InputError(
+                Problem(
+                    message,
+                    value=f"{one.nbytes:g} B",
+                    expected="the same collective of the same size on every rank, in the same order",
+                )
+            )
         one.works.append(work)
         one.path = max(one.path, work.path)
         one.left[work] = len(work.member.members)

@@ -203,7 +203,13 @@ def resolve(item: Any, catalog: PartCatalog, toml: TomlFile, key: Key, problems:
     latency = item.latency if item.latency is not None else part.latency if part else 0.0
     if item.length:
         if part is None or part.velocity is None:
-            problems.append(toml.problem((*key, "length"), "this link has no velocity, so that a length says nothing"))
+            problems.append(
+                toml.problem(
+                    (*key, "length"),
+                    "this link has no velocity, so that a length says nothing",
+                    expected="no length, or velocity in the file of the link",
+                )
+            )
         else:
             latency += item.length / part.velocity
     bandwidth = item.bandwidth if item.bandwidth is not None else part.bandwidth if part else 0.0
@@ -220,5 +226,11 @@ def _part(kind: str, name: str, catalog: PartCatalog, toml: TomlFile, key: Key, 
         problems.append(toml.problem(key, str(error), value=name))
     except InputError as error:
         problems += error.problems
-        problems.append(toml.problem(key, f"the {kind} {name!r} that {dotted(key)} names is wrong (see its file)"))
+        problems.append(
+            toml.problem(
+                key,
+                f"the {kind} {name!r} that {dotted(key)} names is wrong (see its file)",
+                expected="a part without errors: `simperf check` tells them",
+            )
+        )
     return None

@@ -105,7 +105,9 @@ def cluster_of(
     hosting = hosting_of(cluster, {}, catalog, toml, at, problems)
     doors = {plan: _doors(plan) for plan in dict.fromkeys(plans)}
     problems += [
-        toml.problem(at, f"the server {plan.name!r} has no NIC to plug into the fabric")
+        toml.problem(
+            at, f"the server {plan.name!r} has no NIC to plug into the fabric", expected="a server with one NIC or more"
+        )
         for plan, found in doors.items()
         if not found
     ]

@@ -167,14 +167,14 @@ class Machine:
             for cpu in slot.blueprint.ids("cpu"):
                 if self.nodes[self._prefix(slot) + cpu].server == server:
                     return self._prefix(slot) + cpu
-        raise MachineError(f"{node} has no host: no CPU is in its server")
+        raise MachineError(f"{node} has no host: its server needs a CPU")
 
     def nearest(self, node: str, kind: str) -> str:
         """Device of `kind` in the server of `node` with the lowest latency from it, such as its NIC or its socket."""
         slot, local = self._locate(node)
         found = slot.blueprint.nearest(local, kind) if slot is not None else None
         if slot is None or found is None:
-            raise MachineError(f"{node} reaches no {kind} in its server")
+            raise MachineError(f"{node} reaches no {kind} in its server: a link is missing")
         return self._prefix(slot) + found
 
     def cores(self, host: str) -> float:

@@ -9,10 +9,11 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from simperf.errors import Problem, nearest
 from simperf.files import TomlFile
+from simperf.hardware.facts import NUMBERS
 from simperf.hardware.quantity import Count, KernelFamily
 from simperf.hardware.schema import PartFile, TomlTable
 
-__all__ = ["FORMULAS", "NUMBERS", "ProfileFile", "constant_problems"]
+__all__ = ["FORMULAS", "ProfileFile", "constant_problems"]
 
 #: units of fitted constants
 _SI = ("1", "s", "B", "FLOP", "J")
@@ -117,8 +118,6 @@ def _model_name(name: Any) -> str:
     return str(name)
 
 
-#: facts of a machine that are numbers: counts, and sizes [B]
-NUMBERS = ("cores", "memory", "l1d", "l2", "l3", "l3_shared", "gpus", "gpu_memory", "gpu_l2", "sms")
 _Fact = Annotated[str, Field(strict=True)] | Annotated[bool, Field(strict=True)] | _Finite
 
 

@@ -92,7 +92,14 @@ class Topology:
         if not 0.0 <= self.latency < float("inf"):
             problems.append(Problem("the latency must be 0 or more", key="latency", value=str(self.latency)))
         if self.kind == "ring" and self.nservers:
-            problems.append(Problem("a ring has no place for servers", key="servers", value=str(self.nservers)))
+            problems.append(
+                Problem(
+                    "a ring has no place for servers",
+                    key="servers",
+                    value=str(self.nservers),
+                    expected="0, or kind = star or fully-connected",
+                )
+            )
         if problems:
             raise InputError(problems)
 

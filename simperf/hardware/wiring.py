@@ -189,7 +189,7 @@ def expand(text: str) -> list[str]:
         if span:
             first, last = int(span.group(1)), int(span.group(2))
             if last < first or last - first >= _MOST:
-                raise ValueError(f"{{{part.strip()}}} is no range of up to {_MOST} names that rises")
+                raise ValueError(f"{{{part.strip()}}} is no range of up to {_MOST} names that rises: write {{0..7}}")
             items += [str(number) for number in range(first, last + 1)]
         elif re.fullmatch(r"\s*[A-Za-z0-9_]+\s*", part):
             items.append(part.strip())
@@ -210,6 +210,6 @@ def zipped(a: Sequence[str], b: Sequence[str]) -> list[tuple[str, str]]:
         The two ranges differ in length.
     """
     if len(a) != len(b) and 1 not in (len(a), len(b)):
-        raise ValueError(f"the two ends differ in number: {len(a)} and {len(b)}")
+        raise ValueError(f"the ends must be equal in number, or one of them 1: {len(a)} and {len(b)}")
     size = max(len(a), len(b))
     return list(zip(list(a) * (size // len(a)), list(b) * (size // len(b)), strict=True))

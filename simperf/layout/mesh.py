@@ -50,7 +50,14 @@ class Mesh:
             message = f"{len(self.dimensions)} dimensions have {len(self.sizes)} sizes"
             problems.append(Problem(message, key="sizes", expected="one dimension or more, and a size for each"))
         if len(set(self.dimensions)) < len(self.dimensions):
-            problems.append(Problem("two dimensions have one name", key="dimensions", value=", ".join(self.dimensions)))
+            problems.append(
+                Problem(
+                    "two dimensions have one name",
+                    key="dimensions",
+                    value=", ".join(self.dimensions),
+                    expected="a name of its own for each",
+                )
+            )
         problems += [
             Problem("a whole number of ranks, 1 or more, is expected", key=name, value=repr(size))
             for name, size in zip(self.dimensions, self.sizes, strict=False)

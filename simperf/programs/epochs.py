@@ -76,7 +76,14 @@ class Epoch:
     def __post_init__(self) -> None:
         if self.batch < 1 or self.samples < self.batch:
             message = f"{self.samples} samples make no mini-batch of {self.batch}"
-            raise InputError(Problem(message, key="batch", value=str(self.batch)))
+            raise InputError(
+                Problem(
+                    message,
+                    key="batch",
+                    value=str(self.batch),
+                    expected="a batch of 1 or more samples, at most as many as there are",
+                )
+            )
 
 
 @program("epoch", rules=_rules, events=_epoch_events)

@@ -59,7 +59,7 @@ def recommender(m: Session, training: RecommenderTraining) -> Program:
     """Train a recommender by hybrid parallelism: tables spread over the GPUs, top layers copied to all."""
     there, gpus = m.machine.gpus, training.gpus
     if not there:
-        raise ProgramError("the machine has no GPU to train on")
+        raise ProgramError("the machine has no GPU to train on: one or more are expected")
     if not 0 <= gpus <= len(there):
         expected = f"at most {len(there)}, or 0 for all"
         raise InputError(Problem(f"the machine has {len(there)}", key="gpus", value=str(gpus), expected=expected))

@@ -90,7 +90,7 @@ class ProgramSpec:
             It is no generator function, or a parameter has no annotation or no default.
         """
         if not inspect.isgeneratorfunction(function):
-            raise SimperfError(f"the program {name!r} is no generator function: it has no yield in it")
+            raise SimperfError(f"the program {name!r} is no generator function: it needs a yield")
         hints = get_type_hints(function, include_extras=True)
         docs = parameter_docs(inspect.getdoc(function) or "")
         title = (inspect.getdoc(function) or name).splitlines()[0]

@@ -100,7 +100,13 @@ def _read(path: Path) -> Stack:
     found = list(field_values(STRATEGIES[name], strategy, toml, ("strategy",), problems))
     for section, kind in (("transport", ServerTransport), ("serving", Serving)):
         if section in data and STRATEGIES[name] is not Servers:
-            problems.append(toml.problem((section,), f"strategy {name} has no servers: it has no use for it"))
+            problems.append(
+                toml.problem(
+                    (section,),
+                    f"strategy {name} has no servers: it has no use for it",
+                    expected=f'no [{section}], or kind = "servers" in [strategy]',
+                )
+            )
         elif section in data:
             found += field_values(kind, data[section], toml, (section,), problems)
     if "kernels" in data:
@@ -133,7 +139,11 @@ def _optimizer(toml: TomlFile, strategy: type[Any], problems: list[Problem]) -> 
     """The implementation of the optimizer that the file names."""
     given, at = toml.data["optimizer"], ("optimizer",)
     if strategy is Servers:
-        problems.append(toml.problem(at, "strategy servers has no use for it", value=given))
+        problems.append(
+            toml.problem(
+                at, "strategy servers has no use for it", value=given, expected="no optimizer, or another strategy"
+            )
+        )
     elif not isinstance(given, str) or given not in OPTIMIZERS:
         message = f"no such optimizer{nearest(str(given), OPTIMIZERS)}"
         problems.append(toml.problem(at, message, value=given, expected="one of " + ", ".join(OPTIMIZERS)))

@@ -272,6 +272,11 @@ def _measured_sizes(log: MeasuredSizes, sizes: SizeRange, ranks: int, given: Col
     found = spread_sizes([size for size in log.times if first <= size <= last])
     if not found:
         raise InputError(
-            Problem("no measured size lies between -b and -e", file=log.file, value=f"{first} to {last} B")
+            Problem(
+                "no measured size lies between -b and -e",
+                file=log.file,
+                value=f"{first} to {last} B",
+                expected="a range with a size of the log in it",
+            )
         )
     return found

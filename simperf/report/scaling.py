@@ -24,7 +24,7 @@ def draw_scaling(lines: Sequence[ScalingCurve], *, title: str = "") -> Any:
         There is nothing to draw.
     """
     if not lines:
-        raise InputError(Problem("no runs at several counts to draw"))
+        raise InputError(Problem("no runs at several counts to draw", expected="two counts or more"))
     scale = time_scale(max(point.time for line in lines for point in line.points))
 
     def fill(made: Any) -> None:

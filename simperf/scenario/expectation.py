@@ -98,7 +98,9 @@ def read_expectations(
             if not measured:
                 expectation = _founded(expectation, defaults, toml, path, problems)
             elif expectation.kind:
-                problems.append(toml.problem((*path, "kind"), "what was measured is of no other kind"))
+                problems.append(
+                    toml.problem((*path, "kind"), "what was measured is of no other kind", expected="no kind")
+                )
             found.append(expectation)
     return tuple(found)
 

@@ -180,7 +180,9 @@ def _take(
     name = options.names.get((one.kind, one.field))
     if name is None:
         message = f"strategy {strategy} has no use for it"
-        problems.append(toml.problem(one.at, message, value=one.written))
+        problems.append(
+            toml.problem(one.at, message, value=one.written, expected="the option left out, or another strategy")
+        )
     elif name in table:
         message = f"program.{name} says it already"
         problems.append(toml.problem(one.at, message, value=one.written, expected="one of the two"))

@@ -165,7 +165,9 @@ def make_scenario(data: Mapping[str, Any], *, folder: str | os.PathLike[str] = "
         message = f"the tables of a scenario are expected, not {type(data).__name__}"
         raise InputError(Problem(message, value=repr(data), expected='a mapping, such as {"program": {...}}'))
     if is_endless(data):
-        raise InputError(Problem(f"tables and lists in one another to a depth of more than {DEEPEST}"))
+        raise InputError(
+            Problem(f"tables and lists in one another to a depth of more than {DEEPEST}", expected=f"at most {DEEPEST}")
+        )
     return _Loader(TomlFile("", dict(data), ""), [], Path(folder)).load()
 
 

@@ -99,7 +99,9 @@ def read_model_table(given: Any, toml: TomlFile, folder: Path) -> str | Transfor
         if dimensions or "name" in data:
             odd = dimensions[0] if dimensions else "name"
             message = "the configuration says it; sequence alone may be given beside"
-            raise InputError(toml.problem((*at, odd), message, value=data[odd]))
+            raise InputError(
+                toml.problem((*at, odd), message, value=data[odd], expected="config alone, or beside sequence")
+            )
         return _of_config(data, toml, folder)
     if dimensions:
         return parse_transformer(data, toml, at)

@@ -163,7 +163,11 @@ def _stack(path: str, folders: Sequence[Path]) -> str:
     """Check the file of a stack and that there is its frontend; says what it is."""
     toml = read_toml(path)
     if not path.endswith(".toml"):
-        raise InputError(toml.problem((), "a scenario names a stack by a path that ends in .toml"))
+        raise InputError(
+            toml.problem(
+                (), "a scenario names a stack by a path that ends in .toml", expected="a name such as mine.toml"
+            )
+        )
     stack = load_stack(path)
     if stack.frontend:
         try:

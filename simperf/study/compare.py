@@ -238,7 +238,9 @@ def compare(
     loaded = [one if isinstance(one, Scenario) else load_scenario(one) for one in scenarios]
     if vary is not None:
         if len(loaded) != 1:
-            raise InputError(Problem("one scenario is varied at a time", file="--vary", value=str(len(loaded))))
+            raise InputError(
+                Problem("one scenario is varied at a time", file="--vary", value=str(len(loaded)), expected="one file")
+            )
         chosen = variants_of(loaded[0], vary, samples=samples)
     else:
         chosen = [variant for one in loaded for variant in one.variants or (one,)]

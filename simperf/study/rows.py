@@ -122,7 +122,7 @@ def read_row(text: bytes) -> dict[str, Any]:
     """
     what = "no row"
     if len(text) > LONGEST_ROW:
-        raise InputError(Problem(f"more than {LONGEST_ROW:,} B"))
+        raise InputError(Problem(f"more than {LONGEST_ROW:,} B", expected="a row that simperf wrote"))
     row = parse_json(decode(text, "", what=what), "", what=what, finite=False).data
     if not isinstance(row, dict):
         raise InputError(Problem("a table is expected"))

@@ -159,7 +159,7 @@ def screening(
     if len(axes) < 2:
         problems.append(Problem("two ranges or more are expected", file="--vary", value=str(len(axes))))
     if samples < 2 or (method == "sobol" and samples & (samples - 1)):
-        message = "2 or more, for sobol a power of 2"
+        message = "a number of 2 or more is expected, for sobol a power of 2"
         problems.append(Problem(message, key="--trajectories", value=str(samples)))
     if problems:
         raise InputError(problems)

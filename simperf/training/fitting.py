@@ -41,7 +41,7 @@ def fit_speed(step: ReplicaStep, rate: float, run: Callable[[ReplicaStep], float
     """
     if not step.compute_time:
         message = "a measured speed scales the kernels, and these take no time: give forward and backward"
-        raise InputError(Problem(message, key="alone", value=f"{rate:g}"))
+        raise InputError(Problem(message, key="alone", value=f"{rate:g}", expected="a lower rate"))
     wanted, speed = step.samples / rate, 1.0
     for _ in range(TRIES):
         now = faster(step, speed)
@@ -53,4 +53,4 @@ def fit_speed(step: ReplicaStep, rate: float, run: Callable[[ReplicaStep], float
             break
         speed *= now.compute_time / kernels
     message = f"no speed of the device gives {rate:g} samples a second: the rest of the step alone takes too long"
-    raise InputError(Problem(message, key="alone", value=f"{rate:g}"))
+    raise InputError(Problem(message, key="alone", value=f"{rate:g}", expected="a lower rate"))

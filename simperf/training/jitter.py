@@ -224,7 +224,11 @@ class Empirical:
 
     def __post_init__(self) -> None:
         if not self.values or not all(0.0 <= value < math.inf for value in self.values):
-            raise InputError(Problem("one measured value or more, finite and not negative", key="values"))
+            raise InputError(
+                Problem(
+                    "one measured value or more, finite and not negative", key="values", expected="such as (0.01, 0.02)"
+                )
+            )
 
     @property
     def mean(self) -> float:
@@ -265,7 +269,7 @@ def distribution(
     if values:
         raw = Empirical(tuple(values))
         if raw.mean == 0.0:
-            raise InputError(Problem("not all values may be 0", key="values"))
+            raise InputError(Problem("not all values may be 0", key="values", expected="one value or more above 0"))
         return Empirical(tuple(value * mean / raw.mean for value in values))
     match family:
         case "constant":

@@ -271,7 +271,7 @@ class Job:
             problems.append(Problem("at least one step is needed", key="steps", value=str(self.steps)))
         if self.total and self.total < self.steps:
             message = f"{self.steps} steps are simulated, more than the whole run has"
-            problems.append(Problem(message, key="total", value=str(self.total)))
+            problems.append(Problem(message, key="total", value=str(self.total), expected=f"{self.steps} or more"))
         if self.failures is not None and not self.total:
             message = "failures are played over the whole run"
             problems.append(Problem(message, key="total", value="0", expected="total = steps of the whole run"))

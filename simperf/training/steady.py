@@ -127,7 +127,7 @@ class Steady:
     def rest(self, steps: int) -> float:
         """Time of the `steps` steps that follow those seen, by the period that was found [s]."""
         if not self.period:
-            raise ProgramError("no period has been found: nothing can be said of the steps to come")
+            raise ProgramError("no period has been found: nothing can be said of the steps to come; give more steps")
         last = self.times[-self.period :]
         rounds, over = divmod(steps, self.period)
         return rounds * math.fsum(last) + math.fsum(last[:over])

@@ -75,13 +75,20 @@ class ReplicaStep:
             Problem(
                 f"gradient {one.name!r} is ready after backward kernel {one.ready}; there are {len(self.backward)}",
                 key=f"gradients[{index}]",
+                expected=f"0 to {len(self.backward) - 1}",
             )
             for index, one in enumerate(self.gradients)
             if not 0 <= one.ready < len(self.backward)
         ]
         order = [one.ready for one in self.gradients]
         if order != sorted(order):
-            problems.append(Problem("gradients must stand in the order in which they become ready", key="gradients"))
+            problems.append(
+                Problem(
+                    "gradients must stand in the order in which they become ready",
+                    key="gradients",
+                    expected="the order of `ready`",
+                )
+            )
         if problems:
             raise InputError(problems)
 

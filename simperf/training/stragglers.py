@@ -46,7 +46,14 @@ class Straggler:
         if not 1.0 <= self.factor < math.inf:
             problems.append(Problem("a factor of 1 or more is expected", key="factor", value=f"{self.factor:g}"))
         if not 0.0 <= self.start < self.end:
-            problems.append(Problem("it must end after its start", key="end", value=f"{self.start:g} to {self.end:g}"))
+            problems.append(
+                Problem(
+                    "it must end after its start",
+                    key="end",
+                    value=f"{self.start:g} to {self.end:g}",
+                    expected="0 or more, and a larger end",
+                )
+            )
         if problems:
             raise InputError(problems)
 

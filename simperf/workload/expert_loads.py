@@ -107,9 +107,18 @@ def expert_loads(tokens: int, experts: int, top_k: int, *, ranks: int = 1, load:
     """
     problems = []
     if top_k > experts:
-        problems.append(Problem(f"more than the {experts} experts", key="top_k", value=repr(top_k)))
+        problems.append(
+            Problem(f"more than the {experts} experts", key="top_k", value=repr(top_k), expected=f"at most {experts}")
+        )
     if experts % ranks:
-        problems.append(Problem(f"must divide the {experts} experts", key="expert_parallel", value=repr(ranks)))
+        problems.append(
+            Problem(
+                f"must divide the {experts} experts",
+                key="expert_parallel",
+                value=repr(ranks),
+                expected="a divisor of it",
+            )
+        )
     law = None if load == BALANCED else _law(load)
     if law is None and load != BALANCED:
         expected = f"{BALANCED}, {_POWER_LAW}EXPONENT or {_POWER_LAW}EXPONENT/DRAW"

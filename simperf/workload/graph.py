@@ -136,10 +136,21 @@ class OpGraph:
         if isinstance(times, Mapping):
             missing = [op.name for op in self.ops if op.name not in times]
             if missing:
-                raise InputError([Problem("no time is given for this operation", key=name) for name in missing])
+                raise InputError(
+                    [
+                        Problem("no time is given for this operation", key=name, expected="a time for each operation")
+                        for name in missing
+                    ]
+                )
             return [times[op.name] for op in self.ops]
         if len(times) != len(self.ops):
-            raise InputError(Problem(f"{len(times)} times are given for {len(self.ops)} operations", key="times"))
+            raise InputError(
+                Problem(
+                    f"{len(times)} times are given for {len(self.ops)} operations",
+                    key="times",
+                    expected="a time for each operation",
+                )
+            )
         return list(times)
 
 
@@ -149,12 +160,26 @@ def _problems(ops: tuple[Op, ...], inputs: tuple[str, ...]) -> list[Problem]:
     made: dict[str, int] = {}
     for i, op in enumerate(ops):
         if named.setdefault(op.name, i) != i:
-            problems.append(Problem("two operations have this name", key=op.name))
+            problems.append(
+                Problem("two operations have this name", key=op.name, expected="a name of its own for each")
+            )
         for tensor in op.outputs:
             if tensor in inputs:
-                problems.append(Problem(f"makes {tensor!r}, which is an input of the program", key=op.name))
+                problems.append(
+                    Problem(
+                        f"makes {tensor!r}, which is an input of the program",
+                        key=op.name,
+                        expected="another name for the tensor",
+                    )
+                )
             elif made.setdefault(tensor, i) != i:
-                problems.append(Problem(f"makes {tensor!r}, which {ops[made[tensor]].name!r} makes too", key=op.name))
+                problems.append(
+                    Problem(
+                        f"makes {tensor!r}, which {ops[made[tensor]].name!r} makes too",
+                        key=op.name,
+                        expected="a name of its own for each tensor",
+                    )
+                )
     known = [*inputs, *made]
     given = set(inputs)
     for op in ops:
@@ -165,13 +190,25 @@ def _problems(ops: tuple[Op, ...], inputs: tuple[str, ...]) -> list[Problem]:
     loop = _cycle(ops, made)
     if loop:
         chain = " -> ".join(ops[i].name for i in loop)
-        problems.append(Problem(f"operations wait for each other in a cycle: {chain}", key=ops[loop[0]].name))
+        problems.append(
+            Problem(
+                f"operations wait for each other in a cycle: {chain}",
+                key=ops[loop[0]].name,
+                expected="inputs that come before",
+            )
+        )
         return problems
     for i, op in enumerate(ops):
         for tensor in dict.fromkeys(op.inputs):
             if made.get(tensor, -1) > i:
                 later = ops[made[tensor]].name
-                problems.append(Problem(f"reads {tensor!r} before {later!r} makes it: move it down", key=op.name))
+                problems.append(
+                    Problem(
+                        f"reads {tensor!r} before {later!r} makes it: move it down",
+                        key=op.name,
+                        expected="an order in which tensors are made before they are read",
+                    )
+                )
     return problems
 
 

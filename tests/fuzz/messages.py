@@ -4,7 +4,7 @@ import errno
 import os
 import re
 
-__all__ = ["blocks", "unhelpful"]
+__all__ = ["RIGHT", "blocks", "unhelpful"]
 
 _OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*|No such option: -")
 #: an argument as the parser names it, and a variable of the environment
@@ -14,7 +14,7 @@ _FILE = re.compile(r"^(?:[^\n]*?: )?\S+\.(?:toml|json|py|csv|txt|jsonl|journal|g
 #: a key of a scenario at the head of a message
 _KEY = re.compile(r'^[\w-]+(?:\.(?:"[^"]*"|[\w -]+)|\[\d+\])+(?::| )')
 #: words that say what would be right
-_RIGHT = re.compile(
+RIGHT = re.compile(
     "|".join(
         (
             *("expected: ", "did you mean", "known: ", "none is known", "Possible options", "`simperf", '= "..."'),
@@ -32,7 +32,7 @@ _RIGHT = re.compile(
             ),
             *("at most", "at least", r"from -?[\d.]+ to ", r"above [\d-]", "in the range", "cannot be ", "not an? "),
             *(r"\bno (?:name|unit|number|float|picture|list|files?|such)\b", "there is no", "unexpected extra"),
-            *(r"\b(?:write|give|add) ", "belongs to", "twice", "the same file", "two variants", ", but "),
+            *(r"\b(?:write|give|add|use|name the) ", "belongs to", "twice", "the same file", "two variants", ", but "),
         )
     ),
     re.I,
@@ -64,7 +64,7 @@ def unhelpful(err, names, arguments):
         told = block.split("\nUsage: ")[0]
         if not _has_place(told.split("\n    expected: ")[0], names, arguments):
             return "no place", block[:300]
-        if not (_RIGHT.search(told) or any(each in told for each in _SYSTEM)):
+        if not (RIGHT.search(told) or any(each in told for each in _SYSTEM)):
             return "no way out", block[:300]
     return "", ""
 

@@ -186,7 +186,7 @@ def test_a_machine_without_gpus_has_nobody_to_train(catalog, with_servers):
 
 def test_rings_below_switches_need_as_many_gpus_below_each(catalog, with_servers):
     machine = catalog.machine("p3-8xlarge")
-    with pytest.raises(MachineError, match="different numbers of GPUs below them"):
+    with pytest.raises(MachineError, match="equal numbers of GPUs below them"):
         with_servers(machine, workers=3, reduction="switch-rings")
 
 

@@ -79,7 +79,14 @@ def read_sends(path: str | os.PathLike[str]) -> Dataset:
         nbytes, seconds, rate, hosts = values
         if hosts not in (0.0, 2.0):
             problems.append(
-                Problem("a send has two hosts", file=name, line=reader.line_num, key="hosts", value=f"{hosts:g}")
+                Problem(
+                    "a send has two hosts",
+                    file=name,
+                    line=reader.line_num,
+                    key="hosts",
+                    value=f"{hosts:g}",
+                    expected="2",
+                )
             )
         if nbytes < 0 or seconds <= 0:
             problems.append(Problem("a size is 0 or more, and a time above 0", file=name, line=reader.line_num))
@@ -89,7 +96,11 @@ def read_sends(path: str | os.PathLike[str]) -> Dataset:
         message = "the sizes do not tell the time of a message from its rate"
         problems.append(Problem(message, file=name, value=f"{len(sizes)} sizes", expected="three or more, far apart"))
     if not problems and len({bool(rate) for _, rate in found}) > 1:
-        problems.append(Problem("the rate stands in some lines only", file=name, key="rate"))
+        problems.append(
+            Problem(
+                "the rate stands in some lines only", file=name, key="rate", expected="a rate in every line, or in none"
+            )
+        )
     if problems:
         raise InputError(problems)
     points = [

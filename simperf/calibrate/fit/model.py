@@ -116,7 +116,9 @@ class Data:
         """
         rows = [point for point in points if point.median > 0]
         if not rows:
-            raise InputError(Problem("there are no points to fit"))
+            raise InputError(
+                Problem("there are no points to fit", expected="one point or more whose median is above 0")
+            )
         table = {name: np.array([row.number(name) for row in rows]) for name in columns}
         table |= {name: np.array([float(function(row)) for row in rows]) for name, function in derived.items()}
         samples = tuple(np.array(row.samples) for row in rows)

@@ -108,7 +108,7 @@ def read_trace(text: str, name: str = "") -> Trace:
             bad += 1
     if bad:
         message = f"{bad} events without a time, a length or a stream were not read"
-        trace.problems.append(Problem(message, file=name, key="traceEvents"))
+        trace.problems.append(Problem(message, file=name, key="traceEvents", expected="ts, dur and a stream in args"))
     if not trace.events and not trace.problems:
         message = "no events of torch's profiler in it"
         trace.problems.append(Problem(message, file=name, expected="traceEvents with ph X and a category"))

@@ -109,7 +109,9 @@ def import_table(text: str, name: str, *, series: str = "") -> Imported:
     lines = text.splitlines()
     start = next((i for i, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")), len(lines))
     if start == len(lines):
-        return Imported(Dataset(""), (Problem("no header in it", file=name),))
+        return Imported(
+            Dataset(""), (Problem("no header in it", file=name, expected="a first line with the names of the columns"),)
+        )
     mark = max(",;\t", key=lines[start].count)
     problems: list[Problem] = []
     columns: list[Column] = []

@@ -165,7 +165,7 @@ class Bench:
         record = recorder.finish()
         del kept
         if not record.ops:
-            raise InputError(Problem("this call runs no kernel"))
+            raise InputError(Problem("this call runs no kernel", expected="a call of one operation or more"))
 
         def nbytes(touches: tuple[tuple[int, int, int], ...]) -> float:
             total = 0.0

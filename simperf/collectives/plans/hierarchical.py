@@ -27,9 +27,22 @@ def _check(nranks: int, group: int, inner: str, outer: str) -> None:
         message = f"{nranks} ranks do not fall into servers of {group}"
         raise InputError(Problem(message, key="group", value=str(group), expected="a divisor of the number of ranks"))
     if "hierarchical" in (inner, outer):
-        raise InputError(Problem("a hierarchy of more than two levels is not made by name", key="outer"))
+        raise InputError(
+            Problem(
+                "a hierarchy of more than two levels is not made by name",
+                key="outer",
+                expected="an algorithm of one level, such as ring",
+            )
+        )
     if make_plan("all-reduce", outer, nranks=1).nservers:
-        raise InputError(Problem("the outer algorithm must work without servers", key="outer", value=outer))
+        raise InputError(
+            Problem(
+                "the outer algorithm must work without servers",
+                key="outer",
+                value=outer,
+                expected="an algorithm of ranks alone, such as ring",
+            )
+        )
 
 
 def _spread(phases: tuple[Phase, ...], groups: IntArray, base: IntArray, scale: int) -> tuple[Phase, ...]:

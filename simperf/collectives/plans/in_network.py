@@ -56,11 +56,25 @@ def all_reduce(nranks: int, *, group: int = 0, heads: Sequence[int] = (), chunks
     check_chunks(chunks)
     each = group or nranks
     if each < 1 or nranks % each:
-        raise InputError(Problem(f"{nranks} ranks do not fall into servers of {each}", key="group", value=str(group)))
+        raise InputError(
+            Problem(
+                f"{nranks} ranks do not fall into servers of {each}",
+                key="group",
+                value=str(group),
+                expected="a divisor of the number of ranks",
+            )
+        )
     count = nranks // each
     number = len(heads) or each
     if number > each:
-        raise InputError(Problem("there are more heads than ranks in a server", key="heads", value=str(number)))
+        raise InputError(
+            Problem(
+                "there are more heads than ranks in a server",
+                key="heads",
+                value=str(number),
+                expected=f"at most {each}",
+            )
+        )
     shapes = in_order_trees(count) if count > 1 else (np.array([-1], dtype=np.int64),)
     phases = [
         tree_phase(_parents(shape, group=each, head=head, heads=number), chunks, way="both")

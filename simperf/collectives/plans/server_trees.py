@@ -49,7 +49,14 @@ def all_reduce(nranks: int, *, group: int, heads: Sequence[int] = (0,), chunks: 
     check_chunks(chunks)
     name, algorithm = "all-reduce", "server-trees"
     if group < 1 or nranks % group:
-        raise InputError(Problem(f"{nranks} ranks do not fall into servers of {group}", key="group", value=str(group)))
+        raise InputError(
+            Problem(
+                f"{nranks} ranks do not fall into servers of {group}",
+                key="group",
+                value=str(group),
+                expected="a divisor of the number of ranks",
+            )
+        )
     if not heads or not all(0 <= head < group for head in heads):
         raise InputError(Problem("a head is none of the ranks of a server", key="heads", value=str(list(heads))))
     if nranks == 1:

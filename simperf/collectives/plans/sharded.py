@@ -67,7 +67,9 @@ def all_reduce(nranks: int, *, servers: int = 0) -> Plan:
     if servers == 0:
         return _plan("all-reduce", nranks, (_exchange(nranks, gather=False), _exchange(nranks, gather=True)))
     if servers < 0:
-        raise InputError(Problem("the number of servers is negative", key="servers", value=str(servers)))
+        raise InputError(
+            Problem("the number of servers is negative", key="servers", value=str(servers), expected="0 or more")
+        )
     check_exchange(nranks, servers)
     rank = np.repeat(np.arange(nranks, dtype=np.int64), servers)
     shard = np.tile(np.arange(servers, dtype=np.int64), nranks)

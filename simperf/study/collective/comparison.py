@@ -165,7 +165,9 @@ class AlgorithmComparison:
         """The idealised algorithms of a map; none if it shows what NCCL chooses."""
         if self.late or self.background:
             key = "--late" if self.late else "--background"
-            raise InputError(Problem("a map is over many numbers of ranks and has no place for this", key=key))
+            raise InputError(
+                Problem("a map is over many numbers of ranks and has no place for this", key=key, expected="no --map")
+            )
         ideal = [name for name in self.algorithms if name not in NCCL]
         if self.named and 0 < len(ideal) < len(self.algorithms):
             message = "a map compares idealised algorithms, or shows what NCCL chooses"

@@ -38,7 +38,11 @@ def entry_times(words: Sequence[str], ranks: Sequence[str]) -> list[float] | Non
             expected = f"0 to {len(ranks) - 1}, or a node such as {ranks[-1]}"
             problems.append(Problem(f"no such rank{nearest(name, place)}", key="--late", value=name, expected=expected))
         elif number in times:
-            problems.append(Problem("the rank has an entry time already", key="--late", value=word))
+            problems.append(
+                Problem(
+                    "the rank has an entry time already", key="--late", value=word, expected="one time for each rank"
+                )
+            )
         else:
             times[number] = _quantity(text, "s", "--late", problems)
     if problems:
@@ -78,7 +82,7 @@ def background_traffic(words: Sequence[str], machine: Machine) -> tuple[tuple[st
             message = f"the machine has no such node{nearest(name, nodes)}"
             problems.append(Problem(message, key="--background", value=name))
         if src == dst and not missing:
-            problems.append(Problem("the flow stays on its node", key="--background", value=word))
+            problems.append(Problem("the flow stays on its node", key="--background", value=word, expected="two nodes"))
         flows.append((src, dst, _quantity(text.strip(), "B/s", "--background", problems)))
     if problems:
         raise InputError(problems)

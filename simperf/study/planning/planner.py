@@ -410,7 +410,11 @@ def _nothing(request: Request, simulated: Sequence[Candidate], pruned: Sequence[
     if not near:
         reasons = dict.fromkeys(one.reason for one in pruned)
         return InputError(
-            request.toml.problem(("candidates",), "no candidate can be run: " + "; ".join(list(reasons)[:4]))
+            request.toml.problem(
+                ("candidates",),
+                "no candidate can be run: " + "; ".join(list(reasons)[:4]),
+                expected="candidates that can be run",
+            )
         )
     one = near[0]
     give = []

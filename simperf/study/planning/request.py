@@ -322,7 +322,9 @@ def _contradictions(
         return
     for name, gpus in sizes.items():
         if gpus == 0:
-            limits.problems.append(limits.toml.problem(("candidates", "instances"), f"{name} has no GPU"))
+            limits.problems.append(
+                limits.toml.problem(("candidates", "instances"), f"{name} has no GPU", expected="instances with GPUs")
+            )
     against("gpus", min(nodes) * min(sizes.values()), f"the smallest has {min(nodes) * min(sizes.values())} GPUs")
     against("batch", min(batches), f"the smallest batch is {min(batches)}")
     asked = [prices.of(name) * min(nodes) for name in instances if name in prices]

@@ -67,7 +67,11 @@ def assign_buckets(
     [(3.0, 0), (6.0, 2)]
     """
     if not (cap >= 0 and first >= 0):
-        raise InputError(Problem("a bucket's limit is a size, 0 or more", key="bucket", value=f"{cap}, {first}"))
+        raise InputError(
+            Problem(
+                "a bucket's limit is a size, 0 or more", key="bucket", value=f"{cap}, {first}", expected="0 B or more"
+            )
+        )
     buckets: list[Bucket] = []
     parts: list[Gradient] = []
     for gradient in gradients:

@@ -58,7 +58,9 @@ def proportional_split(batch: int, times: Sequence[Callable[[int], float]]) -> l
     """
     even_split(max(batch, 1), 1)
     if not times:
-        raise InputError(Problem("a batch is split over one device or more", key="devices"))
+        raise InputError(
+            Problem("a batch is split over one device or more", key="devices", expected="one device or more")
+        )
 
     def within(end: float) -> list[int]:
         return [_most(time, end, batch) for time in times]

@@ -54,7 +54,11 @@ def local_sgd(
         `every` is below 1.
     """
     if every < 1:
-        raise InputError(Problem("weights are averaged every step or less often", key="every", value=str(every)))
+        raise InputError(
+            Problem(
+                "weights are averaged every step or less often", key="every", value=str(every), expected="1 or more"
+            )
+        )
     gpu, nbytes = replica.device, replica.step.nbytes_gradients
     for number in range(1, steps + 1):
         for _ in range(accumulate):

@@ -155,7 +155,14 @@ class ReplicatedRun:
             shares = proportional_split(samples, [time(rank) for rank in range(ranks)])
             if 0 in shares:
                 idle = self.nodes[shares.index(0)]
-                raise InputError(Problem(f"{idle} is so slow that it is best left out", key="devices", value=idle))
+                raise InputError(
+                    Problem(
+                        f"{idle} is so slow that it is best left out",
+                        key="devices",
+                        value=idle,
+                        expected="the devices without it",
+                    )
+                )
             m.notes.append("samples of each device: " + ", ".join(map(str, shares)))
         return [step(rank, share) for rank, share in enumerate(shares)]
 

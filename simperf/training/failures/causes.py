@@ -117,7 +117,11 @@ def failures(causes: Sequence[Cause], pool: int, random: Random, *, name: str = 
         raise InputError(Problem("one node or more is expected", key="nodes", value=str(pool)))
     names = [cause.name for cause in causes]
     if len(set(names)) < len(names):
-        raise InputError(Problem("two causes have one name", key="causes", value=", ".join(names)))
+        raise InputError(
+            Problem(
+                "two causes have one name", key="causes", value=", ".join(names), expected="a name of its own for each"
+            )
+        )
     return heapq.merge(*(_clock(cause, pool, random(f"{name} {cause.name}")) for cause in causes), key=_time)
 
 

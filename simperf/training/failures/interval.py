@@ -87,9 +87,17 @@ def best_interval(
     pause, mtbf = job.checkpoint.pause(job.nodes), job.mtbf
     problems = []
     if mtbf == math.inf:
-        problems.append(Problem("nothing fails, so that the best checkpoint is none", key="causes"))
+        problems.append(
+            Problem("nothing fails, so that the best checkpoint is none", key="causes", expected="a cause that strikes")
+        )
     if pause <= 0.0:
-        problems.append(Problem("a checkpoint takes no time, so that the best interval is 0 s", key="checkpoint"))
+        problems.append(
+            Problem(
+                "a checkpoint takes no time, so that the best interval is 0 s",
+                key="checkpoint",
+                expected="a checkpoint that takes time",
+            )
+        )
     if points < 2 * _DEGREE + 1 or reach <= 1.0:
         problems.append(Problem(f"{2 * _DEGREE + 1} points or more, and a reach above 1, are expected", key="points"))
     if problems:

@@ -196,7 +196,14 @@ class Failures:
             problems.append(Problem("a search needs 1 run or more", key="runs", value=str(self.runs)))
         if self.recovery.repair != Recovery().repair:
             message = "Repair(...) says how long a repair takes"
-            problems.append(Problem(message, key="recovery.repair", value=repr(self.recovery.repair)))
+            problems.append(
+                Problem(
+                    message,
+                    key="recovery.repair",
+                    value=repr(self.recovery.repair),
+                    expected="no repair there, or no Repair(...)",
+                )
+            )
         if problems:
             raise InputError(problems)
 

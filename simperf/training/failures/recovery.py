@@ -129,13 +129,26 @@ class FailingRun:
         rate = job_rate(self.causes, max(self.nodes, 0))
         if run < math.inf and run * rate > _TOO_MANY:
             message = f"{run * rate:.2g} interruptions in the run: the times between failures must be meant otherwise"
-            problems.append(Problem(message, key="causes", value=f"one in {1 / rate:.3g} s"))
+            problems.append(
+                Problem(
+                    message,
+                    key="causes",
+                    value=f"one in {1 / rate:.3g} s",
+                    expected=f"at most {_TOO_MANY:g} interruptions",
+                )
+            )
         if self.recovery.spares > self.nodes > 0:
             message = f"more spares than the {self.nodes} nodes of the job: that is a second job, not a reserve"
-            problems.append(Problem(message, key="recovery.spares", value=str(self.recovery.spares)))
+            problems.append(
+                Problem(
+                    message, key="recovery.spares", value=str(self.recovery.spares), expected=f"at most {self.nodes}"
+                )
+            )
         if self.recovery.least > self.nodes > 0:
             message = f"the job has {self.nodes} nodes"
-            problems.append(Problem(message, key="recovery.least", value=str(self.recovery.least)))
+            problems.append(
+                Problem(message, key="recovery.least", value=str(self.recovery.least), expected=f"at most {self.nodes}")
+            )
         if problems:
             raise InputError(problems)
 

@@ -51,7 +51,9 @@ class LocalRings:
 
     def __init__(self, m: Session, gpus: Sequence[str], *, grouped: int = GROUPED) -> None:
         if grouped < 1:
-            raise InputError(Problem("a call is for one slice or more", key="grouped", value=str(grouped)))
+            raise InputError(
+                Problem("a call is for one slice or more", key="grouped", value=str(grouped), expected="1 or more")
+            )
         self._m, self.gpus, self.grouped = m, tuple(gpus), grouped
         self._queue: list[tuple[float, int, str, float, Then]] = []
         self._busy, self._order = False, 0

@@ -322,7 +322,14 @@ def make_routes(
         )
     if reduction in AROUND and (via_host is False or spread is False):
         message = "what goes around the ring leaves by the CPU and comes back part by part"
-        raise InputError(Problem(message, key="via_host" if via_host is False else "spread", value="no"))
+        raise InputError(
+            Problem(
+                message,
+                key="via_host" if via_host is False else "spread",
+                value="no",
+                expected="yes, or another reduction",
+            )
+        )
     teams: dict[str, list[str]] = {}
     for gpu in gpus:
         teams.setdefault(gpu if reduction == "none" else host_of(gpu), []).append(gpu)

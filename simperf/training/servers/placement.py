@@ -90,7 +90,7 @@ def place_keys(
     if not sizes:
         problems.append(Problem("there is no key to keep", key="keys"))
     if not all(0.0 <= size < math.inf for size in sizes):
-        problems.append(Problem("every key has a finite size, 0 or more", key="keys"))
+        problems.append(Problem("every key has a finite size, 0 or more", key="keys", expected="0 B or more"))
     if servers > MOST_SERVERS:
         problems.append(Problem(f"at most {MOST_SERVERS:,} servers are played", key="servers", value=f"{servers:,}"))
     if how not in PLACEMENTS:
@@ -208,7 +208,12 @@ def server_nodes(machine: Machine, gpus: Sequence[str], *, servers: int, where: 
             pool = [cpu for cpu in pool if cpu.partition("/")[0] in names]
     if not pool:
         raise InputError(
-            Problem(f"{machine.name} has no {where} node for a parameter server", key="where", value=where)
+            Problem(
+                f"{machine.name} has no {where} node for a parameter server",
+                key="where",
+                value=where,
+                expected="a place that the machine has: gpu or cpu",
+            )
         )
     return tuple(pool[index % len(pool)] for index in range(servers))
 

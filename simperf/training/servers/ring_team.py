@@ -43,7 +43,9 @@ def ring_groups(machine: Machine, gpus: Sequence[str], *, reduction: str) -> tup
     for gpu in gpus:
         groups.setdefault(machine.nearest(gpu, "pcie-switch"), []).append(gpu)
     if len({len(group) for group in groups.values()}) > 1:
-        raise MachineError(f"the switches of {machine.nodes[gpus[0]].server} have different numbers of GPUs below them")
+        raise MachineError(
+            f"the switches of {machine.nodes[gpus[0]].server} must have equal numbers of GPUs below them"
+        )
     return tuple(tuple(group) for group in groups.values())
 
 

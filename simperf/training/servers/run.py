@@ -166,7 +166,13 @@ class ServedRun:
         steps, changes, gpus = job.steps, job.disturbances.changes, self.gpus
         sizes = [gradient.nbytes for gradient in reversed(step.gradients)]
         if pace.stragglers > len(gpus):
-            raise InputError(Problem(f"{pace.stragglers} stragglers of {len(gpus)} workers", key="stragglers"))
+            raise InputError(
+                Problem(
+                    f"{pace.stragglers} stragglers of {len(gpus)} workers",
+                    key="stragglers",
+                    expected=f"at most {len(gpus)}",
+                )
+            )
         alike = isinstance(pace.jitter, Constant) and not pace.stragglers and not job.input.disk and not changes
         store = KVStore(m, sizes, gpus=gpus, servers=self.servers, options=options, alike=alike)
         change_links(m.simulation, changes)
@@ -255,7 +261,9 @@ def _without_effect(job: Job, strategy: Servers) -> list[Problem]:
             value = getattr(getattr(job, section), name)
             if value != defaults[name]:
                 message = "workers of parameter servers have no use for it"
-                problems.append(Problem(message, key=f"{section}.{name}", value=str(value)))
+                problems.append(
+                    Problem(message, key=f"{section}.{name}", value=str(value), expected="the option left out")
+                )
     if not strategy.consistency.collects and job.disturbances.variation:
         expected = 'mode = "synchronous" or "backup", or no variation'
         value = f"{job.disturbances.variation:g}"

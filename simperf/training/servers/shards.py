@@ -62,7 +62,14 @@ def place_shards(
     count = len(servers)
     problems = []
     if count < 1 or len(set(servers)) < count:
-        problems.append(Problem("one server or more, each named once", key="servers", value=", ".join(servers)))
+        problems.append(
+            Problem(
+                "one server or more, each named once",
+                key="servers",
+                value=", ".join(servers),
+                expected="one name or more, each once",
+            )
+        )
     if shards < max(count, 1):
         message = f"{count} servers need as many shards or more: otherwise some have nothing to do"
         problems.append(Problem(message, key="shards", value=str(shards)))

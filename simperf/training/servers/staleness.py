@@ -54,13 +54,15 @@ class Consistency:
             problems.append(Problem(f"no such mode{nearest(self.mode, MODES)}", key="mode", value=str(self.mode)))
         if isinstance(self.bound, bool) or not isinstance(self.bound, int | float) or not self.bound >= 0.0:
             message = "a staleness bound is a number of steps, 0 or more"
-            problems.append(Problem(message, key="bound", value=str(self.bound)))
+            problems.append(Problem(message, key="bound", value=str(self.bound), expected="0 or more"))
         if isinstance(self.backup, bool) or not isinstance(self.backup, int):
             message = "a whole number of backup workers is expected"
             problems.append(Problem(message, key="backup", value=str(self.backup), expected="0 or more"))
         elif self.backup < 0 or (self.backup and self.mode != "backup"):
             message = "backup workers are 0 or more, and belong to the mode backup"
-            problems.append(Problem(message, key="backup", value=str(self.backup)))
+            problems.append(
+                Problem(message, key="backup", value=str(self.backup), expected="0 or more; with mode = backup")
+            )
         if problems:
             raise InputError(problems)
 

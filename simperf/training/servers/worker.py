@@ -109,7 +109,14 @@ class BatchReader:
         place = m.machine.nodes.get(node)
         part: Any = place.part if place is not None else None
         if not isinstance(part, StoragePart):
-            raise InputError(Problem(f"the machine has no disk {node!r}", key="disk", value=node))
+            raise InputError(
+                Problem(
+                    f"the machine has no disk {node!r}",
+                    key="disk",
+                    value=node,
+                    expected="the name of a storage node of the machine",
+                )
+            )
         self.nbytes = nbytes
         self._disk = Disk(m.simulation.env, node, cast(Any, part), rng=m.rng(node), recorder=m.simulation.recorder)
 

@@ -121,7 +121,7 @@ class Recommender:
         ]
         if self.bottom and self.bottom[-1] != self.width:
             message = f"the bottom layers must end with the width of a row, {self.width}"
-            problems.append(Problem(message, key="bottom", value=str(self.bottom[-1])))
+            problems.append(Problem(message, key="bottom", value=str(self.bottom[-1]), expected=str(self.width)))
         if problems:
             raise InputError(problems)
 

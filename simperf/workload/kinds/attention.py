@@ -169,7 +169,7 @@ def _check(heads: int, kv_heads: int, window: int, library: str, libraries: Sequ
     problems = []
     if heads % kv_heads:
         message = f"must divide the query heads, of which there are {heads}"
-        problems.append(Problem(message, key="kv_heads", value=repr(kv_heads)))
+        problems.append(Problem(message, key="kv_heads", value=repr(kv_heads), expected="a divisor of it"))
     if isinstance(window, bool) or not isinstance(window, int) or window < 0:
         problems.append(Problem("must be a whole number, 0 or more", key="window", value=repr(window)))
     elif window and library == UNFUSED:

@@ -100,7 +100,14 @@ def conv2d(
     if isinstance(padding, bool) or not isinstance(padding, int) or padding < 0:
         problems.append(Problem("must be a whole number, 0 or more", key="padding", value=repr(padding)))
     elif min(height, width) + 2 * padding < kernel:
-        problems.append(Problem("the kernel is larger than the padded image", key="kernel", value=repr(kernel)))
+        problems.append(
+            Problem(
+                "the kernel is larger than the padded image",
+                key="kernel",
+                value=repr(kernel),
+                expected=f"at most {min(height, width) + 2 * padding}",
+            )
+        )
     if problems:
         raise InputError(problems)
     out_h = (height + 2 * padding - kernel) // stride + 1

@@ -74,7 +74,9 @@ def moe(
         problems.append(Problem("no precision of experts", key="dtype", value=repr(dtype), expected=expected))
     if intermediate % tensor_parallel:
         message = f"must divide the experts' width, {intermediate}"
-        problems.append(Problem(message, key="tensor_parallel", value=repr(tensor_parallel)))
+        problems.append(
+            Problem(message, key="tensor_parallel", value=repr(tensor_parallel), expected="a divisor of it")
+        )
     if problems:
         raise InputError(problems)
     rows = rank_rows(tokens, experts, top_k, ranks=expert_parallel, load=load)

@@ -109,7 +109,14 @@ def pool2d(
     if isinstance(padding, bool) or not isinstance(padding, int) or padding < 0:
         raise InputError(Problem("must be a whole number, 0 or more", key="padding", value=repr(padding)))
     if min(height, width) + 2 * padding < kernel:
-        raise InputError(Problem("the window is larger than the padded image", key="kernel", value=repr(kernel)))
+        raise InputError(
+            Problem(
+                "the window is larger than the padded image",
+                key="kernel",
+                value=repr(kernel),
+                expected=f"at most {min(height, width) + 2 * padding}",
+            )
+        )
     out = ((height + 2 * padding - kernel) // step + 1) * ((width + 2 * padding - kernel) // step + 1)
     size, results = element_size(dtype), batch * channels * out
     return Op(

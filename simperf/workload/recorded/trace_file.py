@@ -234,7 +234,14 @@ def _check(trace: TraceFile, file: JsonFile, devices: set[int]) -> None:
         ("threads", len({one.thread for one in trace.calls})),
     ):
         if count > _MOST_LANES:
-            raise InputError(Problem(f"more than {_MOST_LANES} {what}", file=file.path, value=str(count)))
+            raise InputError(
+                Problem(
+                    f"more than {_MOST_LANES} {what}",
+                    file=file.path,
+                    value=str(count),
+                    expected="a trace of one rank",
+                )
+            )
 
 
 def _lane(value: Any) -> Any:

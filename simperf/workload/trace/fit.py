@@ -100,6 +100,7 @@ def _same(batches: Sequence[int], records: Sequence[Recorded]) -> None:
                 Problem(
                     f"the model does other operations at batch {batch} than at batch {batches[0]}",
                     value=f"{len(record.ops)} operations against {len(base.ops)}",
+                    expected="a model whose operations are those of every batch",
                 )
             )
 

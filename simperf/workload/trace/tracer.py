@@ -71,8 +71,14 @@ def trace_model(
         raise InputError(Problem("no input is given", key="--input", expected="32x3x224x224"))
     if len({batch for batch, _ in parsed}) > 1:
         sizes = ", ".join(str(batch) for batch, _ in parsed)
-        problem = Problem("the first size of every input is the batch, and there is one batch", key="--input")
-        raise InputError([problem, Problem("batches differ", key="--input", value=sizes)])
+        problem = Problem(
+            "the first size of every input is the batch, and there is one batch",
+            key="--input",
+            expected="one batch for all inputs",
+        )
+        raise InputError(
+            [problem, Problem("batches differ", key="--input", value=sizes, expected="one batch for all inputs")]
+        )
     objective = find_loss(loss) if isinstance(loss, str) else loss
     update = trace_optimizer(optimizer)
     first = parsed[0][0]

@@ -97,8 +97,9 @@ def from_config(data: Any, *, file: str = "", sequence: int = 0) -> Transformer:
     own = {} if kind in _LATENT else dict.fromkeys(_OF_LATENT, (None, 0))
     odd = [key for key, usual in {**_UNLIKE, **own}.items() if data.get(key) not in usual]
     if odd:
+        message = "a kind of layer that is not known"
         raise InputError(
-            [Problem("a kind of layer that is not known", file=file, key=key, value=str(data[key])) for key in odd]
+            [Problem(message, file=file, key=key, value=str(data[key]), expected="equal layers") for key in odd]
         )
     numbers = [key for keys in _KEYS.values() for key in keys if data.get(key) is not None]
     wrong = [key for key in numbers if not isinstance(data[key], int) or isinstance(data[key], bool)]
@@ -132,7 +133,14 @@ def _llama(data: Mapping[str, Any], sequence: int) -> Transformer:
         raise InputError(Problem(message, key="hidden_act", value=activation, expected=", ".join(_ACTIVATIONS)))
     if bool(data.get("attention_bias", False)) != bool(data.get("mlp_bias", False)):
         message = "biases in one half of a block only are not known"
-        raise InputError(Problem(message, key="attention_bias", value=str(data.get("attention_bias", False))))
+        raise InputError(
+            Problem(
+                message,
+                key="attention_bias",
+                value=str(data.get("attention_bias", False)),
+                expected="biases in both halves, or in none",
+            )
+        )
     kind, longest = data["model_type"], sequence or data["max_position_embeddings"]
     window = data.get("sliding_window") if data.get("use_sliding_window", kind in ("mistral", "mixtral")) else None
     if window and window < longest:
