@@ -17,6 +17,8 @@ from simperf.study.virtual import PROTOCOLS, resources, speed_up
 KINDS = ("strategy", "algorithm", "reduction", "mode", "compression", "what", "law", "asynchronous", "disk", "jitter")
 #: programs whose shipped scenarios differ in so many kinds that all of them take half a minute
 MANY_VARIANTS = ("parameter-server",)
+#: programs whose times are a recording's, which no resource of a machine makes
+RECORDED = ("recorded-step",)
 #: exponent of time in the units of metrics
 POWERS = {"s": -1, "USD": -1, "1/s": 1, "B/s": 1, "FLOP/s": 1}
 
@@ -38,7 +40,12 @@ def kinds(program):
 
 
 @pytest.mark.parametrize(
-    "program", [pytest.param(name, marks=pytest.mark.long if name in MANY_VARIANTS else ()) for name in PROGRAMS]
+    "program",
+    [
+        pytest.param(name, marks=pytest.mark.long if name in MANY_VARIANTS else ())
+        for name in PROGRAMS
+        if name not in RECORDED
+    ],
 )
 def test_everything_at_once_by_x_gives_exactly_x(program):
     """All of time passes x times as fast: times are divided by x, rates multiplied, and all else stays."""
