@@ -185,12 +185,12 @@ def default_algorithm(machine: Machine | None, ranks: Sequence[str], collective:
 
     Hosts' CPUs are ranks where messages between hosts have a cost of their own: a network stack.
     """
+    if machine is not None and collective in COLLECTIVES and runs_on(machine, ranks):
+        return "nccl"
     known = algorithms(collective)
-    if machine is not None:
-        if machine.hosting.stack is not None and all(machine.nodes[rank].kind == "cpu" for rank in ranks):
-            return "gloo" if "gloo" in known else known[0]
-        if collective in COLLECTIVES and runs_on(machine, ranks):
-            return "nccl"
+    stack = machine.hosting.stack if machine is not None else None
+    if machine is not None and stack is not None and all(machine.nodes[rank].kind == "cpu" for rank in ranks):
+        return "gloo" if "gloo" in known else known[0]
     return "ring" if "ring" in known else known[0]
 
 
