@@ -15,6 +15,8 @@ settings.load_profile("simperf")
 # A shell that starts a run in the background has it and its children ignore interrupts: no test of one could end.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # as nohup has it
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # What is read to find the tests stays to the end: Python looks through it for garbage more rarely than it would.
 gc.set_threshold(50_000, 20, 50)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import textwrap
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -195,6 +196,7 @@ def save(picture: Any, path: str | os.PathLike[str]) -> None:
         raise InputError(Problem("no picture format is known for this name", file=os.fspath(path), expected=expected))
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {"Software": None}}[suffix]
     stream = io.BytesIO()
-    with styled():
+    with styled(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font", UserWarning)  # a box stands for it
         picture.savefig(stream, format=suffix[1:], metadata=metadata)
     write_bytes(path, stream.getvalue())

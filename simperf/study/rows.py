@@ -103,6 +103,8 @@ def _result_problem(row: Mapping[str, Any], samples: int, needs: Collection[str]
     if ("draws" in row) != bool(samples) or len(row.get("draws", ())) not in (0, samples):
         return f"draws: {samples} are expected"
     for name, (value, unit) in row["metrics"].items():
+        if unit == "B" and value is None:
+            return f"metrics.{name}: a number of bytes is expected"
         if unit != "1" and value is not None and value < 0.0:
             return f"metrics.{name}: {value:g} {unit}, and nothing with a unit is below 0"
     for name in needs:

@@ -278,6 +278,19 @@ def test_models_whose_steps_are_too_long(tmp_path, capsys, norm, told):
     assert "layers; or --force" in err or "expected: steps of at most " in err
 
 
+def test_a_size_without_a_number_is_not_taken_from_the_cache():
+    row = {"point": 0, "set": {}, "seed": 0, "error": None, "time": 1.0, "floor": 0.0, "regime": "", "limited_by": ""}
+    task, row = {"point": 0, "set": {}, "seed": 0, "samples": 0}, {**row, "work": {}}
+    assert not row_problem({**row, "metrics": {"memory: weights": (3.0, "B")}}, task)
+    assert row_problem({**row, "metrics": {"memory: weights": (None, "B")}}, task).startswith("metrics.memory")
+
+
+def test_a_letter_that_no_font_has_is_drawn_without_a_warning(tmp_path, monkeypatch, recwarn):
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "d2l/sync-160mb", "--set", "scenario.title=\U00010fff", "--plot", "p.svg"]) == 0
+    assert not [one for one in recwarn if "Glyph" in str(one.message)]
+
+
 def test_an_amount_of_work_below_0_is_not_taken_from_the_cache():
     task = {"point": 0, "set": {}, "seed": 0, "samples": 0}
     row = {"point": 0, "set": {}, "seed": 0, "error": None, "time": 1.0, "floor": 0.0, "regime": "", "limited_by": ""}
