@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simperf.accuracy.cases import source_of
+from simperf.accuracy.fitted_constants import constants_behind
 from simperf.accuracy.nccl_cases import cases_known, series_of
 from simperf.accuracy.validation import ValidationRow
 from simperf.collectives.nccl import Choice, Tuner
@@ -105,6 +106,7 @@ def collective_table(cases: list[dict[str, Any]]) -> list[ValidationRow]:
             case=case["id"],
             source=source_of(case),
             fitted=cases_known()[case["id"]].get("fitted", _NOTHING),
+            kind="fitted" if constants_behind(case["id"]) else "predicted",
         )
         for case in cases
         if case["id"] in cases_known()

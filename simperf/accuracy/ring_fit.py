@@ -61,6 +61,7 @@ def ring_table(folder: Path) -> list[ValidationRow]:
                 case=title,
                 source=source,
                 fitted=fitted,
+                kind="fitted",
             )
             for (nbytes, measured), error in zip(table, made.errors, strict=True)
         ]

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from simperf.accuracy.baselines import GivenSpeed, given_speed
+from simperf.accuracy.figure_class import FigureBasis, FigureClass, figure_class
+from simperf.accuracy.fitted_constants import constants_behind
+from simperf.analysis.check import Check
 from simperf.errors import SimperfError
 from simperf.run import Attempt, run_variants
 from simperf.scenario import Scenario, load_scenario
@@ -36,6 +40,12 @@ class ValidationRow:
         The case, where it was published, and what was fitted to anything, in words.
     failure : str
         Why there is no prediction.
+    kind : {"fitted", "nearly linear", "predicted"}
+        Its class (`simperf.accuracy.figure_class`).
+    linear, ring : float
+        The same quantity by two baselines (`simperf.accuracy.baselines`); NaN where they are not defined.
+    rests_on : str
+        Choices that were made after the figure was seen.
     """
 
     title: str
@@ -49,6 +59,10 @@ class ValidationRow:
     source: str = ""
     fitted: str = ""
     failure: str = ""
+    kind: FigureClass = "predicted"
+    linear: float = math.nan
+    ring: float = math.nan
+    rests_on: str = ""
 
     @property
     def error(self) -> float:
@@ -61,10 +75,14 @@ class ValidationRow:
         >>> ValidationRow("t", "v", "time", "s", 2.0, 4.0, 3.0).error
         0.0
         """
-        if math.isnan(self.predicted):
+        return self.error_of(self.predicted)
+
+    def error_of(self, value: float) -> float:
+        """Signed relative error of another value for the same figure, such as a baseline; NaN of NaN."""
+        if math.isnan(value):
             return math.nan
-        nearest = min(max(self.predicted, self.low), self.high)
-        return self.predicted / nearest - 1 if nearest else 0.0
+        nearest = min(max(value, self.low), self.high)
+        return value / nearest - 1 if nearest else 0.0
 
 
 def validation_table(paths: Iterable[str]) -> list[ValidationRow]:
@@ -91,21 +109,45 @@ def validation_table(paths: Iterable[str]) -> list[ValidationRow]:
 def validation_rows(scenario: Scenario, attempts: Iterable[Attempt]) -> list[ValidationRow]:
     """Rows of one scenario whose variants were run."""
     rows = []
-    about = {"case": scenario.case, "source": scenario.source, "fitted": scenario.fitted}
     for attempt in attempts:
-        variant = "" if attempt.name == scenario.title else attempt.name
+        bare = ValidationRow(
+            scenario.title,
+            "" if attempt.name == scenario.title else attempt.name,
+            "",
+            "1",
+            *(math.nan, math.nan, math.nan),
+            case=scenario.case,
+            source=scenario.source,
+            fitted=scenario.fitted,
+        )
         if attempt.result is None:
             failure = str(attempt.error if isinstance(attempt.error, SimperfError) else "")
-            rows += [
-                ValidationRow(
-                    scenario.title, variant, one.key, "1", math.nan, math.nan, math.nan, failure=failure, **about
-                )
-                for one in attempt.scenario.measurements
-            ]
+            rows += [replace(bare, quantity=one.key, failure=failure) for one in attempt.scenario.measurements]
             continue
-        for check in check_measurements(attempt.scenario, attempt.result):
-            # a single value is read with the tolerance of an expectation; its middle is the value
-            exact = check.high - check.low <= 1e-5 * abs(check.high)
-            low, high = ((check.low + check.high) / 2,) * 2 if exact else (check.low, check.high)
-            rows.append(ValidationRow(scenario.title, variant, check.key, check.unit, low, high, check.value, **about))
+        speed = given_speed(attempt.scenario, attempt.result)
+        rows += [
+            _graded(bare, attempt.scenario, check, speed)
+            for check in check_measurements(attempt.scenario, attempt.result)
+        ]
     return rows
+
+
+def _graded(bare: ValidationRow, scenario: Scenario, check: Check, speed: GivenSpeed | None) -> ValidationRow:
+    """The row of one figure that was predicted, with its class and its baselines."""
+    # a single value is read with the tolerance of an expectation; its middle is the value
+    exact = check.high - check.low <= 1e-5 * abs(check.high)
+    low, high = ((check.low + check.high) / 2,) * 2 if exact else (check.low, check.high)
+    linear = speed.linear(check.key) if speed else math.nan
+    workers = 0 if speed is None or math.isnan(linear) else speed.workers
+    return replace(
+        bare,
+        quantity=check.key,
+        unit=check.unit,
+        low=low,
+        high=high,
+        predicted=check.value,
+        kind=figure_class(FigureBasis(low, high, linear, workers, constants_behind(scenario.case, scenario))),
+        linear=linear,
+        ring=speed.ring(check.key) if speed else math.nan,
+        rests_on=", ".join(constants_behind(scenario.case, scenario, choice=True)),
+    )
