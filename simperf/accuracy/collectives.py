@@ -12,6 +12,7 @@ from typing import Any
 from simperf.accuracy.cases import source_of
 from simperf.accuracy.fitted_constants import constants_behind
 from simperf.accuracy.nccl_cases import cases_known, series_of
+from simperf.accuracy.questions import COLLECTIVES
 from simperf.accuracy.validation import ValidationRow
 from simperf.collectives.nccl import Choice, Tuner
 from simperf.collectives.settings import HOSTED
@@ -107,6 +108,7 @@ def collective_table(cases: list[dict[str, Any]]) -> list[ValidationRow]:
             source=source_of(case),
             fitted=cases_known()[case["id"]].get("fitted", _NOTHING),
             kind="fitted" if constants_behind(case["id"]) else "predicted",
+            question=COLLECTIVES,
         )
         for case in cases
         if case["id"] in cases_known()

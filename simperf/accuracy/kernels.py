@@ -15,6 +15,7 @@ import numpy as np
 from simperf.accuracy.cases import source_of
 from simperf.accuracy.fitted_constants import constants_behind
 from simperf.accuracy.kernel_tables import GPUS, added_time, kernel_reader
+from simperf.accuracy.questions import KERNELS
 from simperf.accuracy.validation import ValidationRow
 from simperf.cost import GpuRates, Roofline
 from simperf.errors import InputError, Problem
@@ -180,6 +181,7 @@ def kernel_table(cases: list[dict[str, Any]]) -> list[ValidationRow]:
                     source=source_of(case),
                     fitted="one efficiency per kernel family and architecture; a fixed time of the measuring program",
                     kind="fitted" if constants_behind(case["id"]) else "predicted",
+                    question=KERNELS,
                 )
             )
     return rows

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from simperf.accuracy.nccl_tables import large_tables
+from simperf.accuracy.questions import COLLECTIVES
 from simperf.accuracy.validation import ValidationRow
 from simperf.collectives import execute, make_plan
 from simperf.hardware import build_topology
@@ -62,6 +63,7 @@ def ring_table(folder: Path) -> list[ValidationRow]:
                 source=source,
                 fitted=fitted,
                 kind="fitted",
+                question=COLLECTIVES,
             )
             for (nbytes, measured), error in zip(table, made.errors, strict=True)
         ]

@@ -9,11 +9,11 @@ from statistics import median
 
 from simperf.accuracy.validation import ValidationRow
 
-__all__ = ["FigureSummary", "SizeSummary", "summarize_figures", "summarize_sizes"]
+__all__ = ["LARGE", "SMALL", "FigureSummary", "SizeSummary", "summarize_figures", "summarize_sizes"]
 
 #: payloads at which bandwidth, and latency, make the time [B]
-_LARGE = 1 << 26
-_SMALL = 1 << 13
+LARGE = 1 << 26
+SMALL = 1 << 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,8 @@ def summarize_sizes(rows: Sequence[ValidationRow]) -> list[SizeSummary]:
     found = []
     for title in dict.fromkeys(row.title for row in rows):
         own = [(float(row.variant.split()[0]), row) for row in rows if row.title == title]
-        large = [row.error for nbytes, row in own if nbytes >= _LARGE]
-        small = [row.predicted / row.low for nbytes, row in own if nbytes <= _SMALL]
+        large = [row.error for nbytes, row in own if nbytes >= LARGE]
+        small = [row.predicted / row.low for nbytes, row in own if nbytes <= SMALL]
         errors = [row.error for _, row in own]
         found.append(
             SizeSummary(

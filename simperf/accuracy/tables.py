@@ -16,11 +16,15 @@ from simperf.accuracy.fits.left_out import left_out_rows
 from simperf.accuracy.fits.rows import FitRow
 from simperf.accuracy.kernels import kernel_table
 from simperf.accuracy.ring_fit import ring_table
+from simperf.accuracy.single_steps import single_step_table
 from simperf.accuracy.validation import ValidationRow, validation_table
 from simperf.errors import InputError, Problem
 from simperf.scenario import shipped_scenarios
 
-__all__ = ["fit_tables", "published_tables", "validation_sections"]
+__all__ = ["QUOTED", "fit_tables", "published_tables", "validation_sections"]
+
+#: the section of figures that scenarios quote
+QUOTED = "Figures that the scenarios quote"
 
 
 def validation_sections(
@@ -41,7 +45,9 @@ def validation_sections(
         Nothing was measured.
     """
     names = list(files) or [name for name in shipped_scenarios() if name.startswith("measured/")]
-    sections = {"Figures that the scenarios quote": validation_table(names)}
+    sections = {QUOTED: validation_table(names)}
+    if not files:
+        sections["Training steps of one GPU, without its measured speed"] = single_step_table()
     if truth is not None:
         sections |= published_tables(truth)
     if not any(sections.values()):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from simperf.accuracy.baselines import GivenSpeed, given_speed
 from simperf.accuracy.figure_class import FigureBasis, FigureClass, figure_class
 from simperf.accuracy.fitted_constants import constants_behind
+from simperf.accuracy.questions import question_of
 from simperf.analysis.check import Check
 from simperf.errors import SimperfError
 from simperf.run import Attempt, run_variants
@@ -46,6 +47,8 @@ class ValidationRow:
         The same quantity by two baselines (`simperf.accuracy.baselines`); NaN where they are not defined.
     rests_on : str
         Choices that were made after the figure was seen.
+    question : str
+        Which question it answers (`simperf.accuracy.questions`).
     """
 
     title: str
@@ -63,6 +66,7 @@ class ValidationRow:
     linear: float = math.nan
     ring: float = math.nan
     rests_on: str = ""
+    question: str = ""
 
     @property
     def error(self) -> float:
@@ -122,7 +126,10 @@ def validation_rows(scenario: Scenario, attempts: Iterable[Attempt]) -> list[Val
         )
         if attempt.result is None:
             failure = str(attempt.error if isinstance(attempt.error, SimperfError) else "")
-            rows += [replace(bare, quantity=one.key, failure=failure) for one in attempt.scenario.measurements]
+            rows += [
+                replace(bare, quantity=one.key, failure=failure, question=question_of(attempt.scenario, None))
+                for one in attempt.scenario.measurements
+            ]
             continue
         speed = given_speed(attempt.scenario, attempt.result)
         rows += [
@@ -150,4 +157,5 @@ def _graded(bare: ValidationRow, scenario: Scenario, check: Check, speed: GivenS
         linear=linear,
         ring=speed.ring(check.key) if speed else math.nan,
         rests_on=", ".join(constants_behind(scenario.case, scenario, choice=True)),
+        question=question_of(scenario, speed),
     )

@@ -20,11 +20,12 @@ def accuracy(
         typer.Option(envvar="SIMPERF_TRUTH", help="Folder of measured data (cases.json); adds all its tables."),
     ] = None,
     form: Annotated[
-        Literal["table", "csv", "json", "markdown"], typer.Option("--format", help="How to write the result.")
+        Literal["table", "csv", "json", "markdown", "rows"],
+        typer.Option("--format", help="How to write the result; rows: the page of all that stands behind markdown."),
     ] = "table",
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")] = None,
 ) -> None:
-    """Hold predictions against published measurements: every figure, with its signed error."""
+    """Hold predictions against published measurements: what to expect by question, then every figure."""
     from simperf.cli.outputs import verify_outputs
     from simperf.cli.terminal import note
     from simperf.files import write_text

@@ -1,4 +1,4 @@
-"""The validation table for the terminal, CSV, JSON, and the page docs/accuracy.md."""
+"""The validation table for the terminal, CSV, JSON, and the pages docs/accuracy.md and docs/accuracy-rows.md."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ import math
 from collections.abc import Mapping, Sequence
 from statistics import median
 
+from simperf.accuracy.fitted_constants import fitted_constants
+from simperf.accuracy.overview import summarize_questions
 from simperf.accuracy.summary import summarize_figures, summarize_sizes
 from simperf.accuracy.validation import ValidationRow
 from simperf.json_format import json_text
+from simperf.report.accuracy_overview import constants_markdown, overview_markdown
 from simperf.units import format_quantity
 
 __all__ = [
     "accuracy_page",
     "by_size",
+    "rows_page",
     "validation_csv",
     "validation_json",
     "validation_markdown",
@@ -28,6 +32,7 @@ _FIELDS = (
     "title",
     "variant",
     "quantity",
+    "question",
     "unit",
     "low",
     "high",
@@ -146,24 +151,42 @@ def validation_markdown(rows: Sequence[ValidationRow]) -> str:
 
 _HEAD = """# How right the predictions are
 
-Every figure here was measured by others and published; nothing was left out because it does not fit. The error is
-predicted over measured, less one. What was fitted to anything is said for each case. Regenerate this page with
+Every figure behind this page was measured by others and published; nothing was left out because it does not fit. The
+error is predicted over measured, less one. What follows is what to expect, by question; [every row](accuracy-rows.md)
+stands behind it. Large models have [a page of their own](explanation/accuracy-large-models.md), as
+`python -m tests.truth.large_models` plays them. Regenerate this page and the rows with
 
     simperf accuracy --truth FOLDER --format markdown -o docs/accuracy.md
+    simperf accuracy --truth FOLDER --format rows -o docs/accuracy-rows.md
 
-where FOLDER holds the measured data (`cases.json`), which is not part of the project; without it only the first section
-is written.
+where FOLDER holds the measured data (`cases.json`), which is not part of the project; without it only what the
+scenarios quote is written. `--format csv` and `--format json` have every row with its class and baselines.
+"""
+
+_ROWS_HEAD = """# Every row behind the accuracy page
+
+Predictions beside [published measurements](accuracy.md), row by row. The error is predicted over measured, less one.
+What was fitted to anything is said for each case.
 """
 
 
 def accuracy_page(sections: Mapping[str, Sequence[ValidationRow]]) -> str:
-    """The page docs/accuracy.md: an overview of its sections, then each of them whole."""
-    parts = [_HEAD, "| section | figures |", "|---|---|"]
+    """The page docs/accuracy.md: what to expect by question, what was fitted, and each section in one line."""
+    parts = [_HEAD, "## What to expect", ""]
+    parts += [overview_markdown(summarize_questions(row for rows in sections.values() for row in rows)), ""]
+    parts += ["## What was read off published figures", "", constants_markdown(fitted_constants()), ""]
+    parts += ["## Sections", "", "All figures, fitted ones included.", "", "| section | figures |", "|---|---|"]
     parts += [f"| {title} | {_summary(rows)} |" for title, rows in sections.items()]
+    for title, rows in sections.items():
+        if rows and all(row.variant.endswith(" B") for row in rows):
+            parts += ["", f"## {title}", "", by_size(rows)]
+    return "\n".join(parts)
+
+
+def rows_page(sections: Mapping[str, Sequence[ValidationRow]]) -> str:
+    """The page docs/accuracy-rows.md: each section whole."""
+    parts = [_ROWS_HEAD]
     for index, (title, rows) in enumerate(sections.items()):
         write = validation_points if index else validation_markdown  # quoted figures first, then whole tables
-        parts += ["", f"## {title}", ""]
-        if index and all(row.variant.endswith(" B") for row in rows):
-            parts += [by_size(rows), ""]
-        parts += [write(rows).rstrip()]
+        parts += ["", f"## {title}", "", write(rows).rstrip()]
     return "\n".join(parts)

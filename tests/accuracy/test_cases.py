@@ -7,10 +7,11 @@ import pytest
 from simperf.accuracy.cases import read_cases, source_of
 from simperf.accuracy.collectives import collective_errors
 from simperf.accuracy.kernels import kernel_table
+from simperf.accuracy.questions import ONE_GPU
 from simperf.accuracy.ring_fit import fit_ring
 from simperf.accuracy.validation import ValidationRow
 from simperf.errors import InputError
-from simperf.report.validation import accuracy_page, by_size
+from simperf.report.validation import accuracy_page, by_size, rows_page
 
 CASE = {
     "id": "roof-elementwise-l4",
@@ -43,12 +44,17 @@ def test_sources_that_are_addresses():
     assert source_of({"source": {"url": ["a", "b"]}}) == "a, b"
 
 
-def test_the_page_has_every_section_and_row():
-    row = ValidationRow("title", "variant", "time", "s", 1.0, 1.0, 1.1, source="s", case="c", fitted="nothing")
-    page = accuracy_page({"One": [row], "Two": [row, row]})
-    assert page.count("| variant, time | 1.000 s | 1.100 s | +10.0 % |") == 1, "quoted figures come in full"
-    assert "variant +10.0 %; variant +10.0 %" in page, "whole tables come with the errors alone"
+def test_the_pages_have_every_section_and_row():
+    row = ValidationRow(
+        "title", "variant", "time", "s", 1.0, 1.0, 1.1, source="s", case="c", fitted="nothing", question=ONE_GPU
+    )
+    sections = {"One": [row], "Two": [row, row]}
+    page, rows = accuracy_page(sections), rows_page(sections)
+    assert rows.count("| variant, time | 1.000 s | 1.100 s | +10.0 % |") == 1, "quoted figures come in full"
+    assert "variant +10.0 %; variant +10.0 %" in rows, "whole tables come with the errors alone"
     assert "| Two | 2 figures: median error 10.0 %" in page
+    assert f"| **{ONE_GPU}** | 3 | 10.0 % | 10.0 % | -10.0 % | none |" in page
+    assert "| loop | program.loop = 5.52 ms | `measured/d2l-lenet` |" in page, "what was read off is listed in front"
 
 
 def test_tables_over_sizes_are_summed_up_by_their_ends():

@@ -1,0 +1,84 @@
+"""The overview of accuracy by question, for the terminal and for docs/accuracy.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from textwrap import wrap
+
+from simperf.accuracy.fitted_constants import ListedConstant
+from simperf.accuracy.overview import OverviewLine, QuestionSummary
+
+__all__ = ["constants_markdown", "overview_markdown", "overview_text"]
+
+_NOTES = (
+    "Counted are figures that need a prediction: neither those that restate what was given (fitted), nor those "
+    "within 3 % of linear scaling from one GPU's speed. Bias is the median signed error, above 0 where predictions "
+    "are too fast. Lines below a question are parts of it, and baselines on the same points; nearer is the share of "
+    "points at which the prediction is nearer than the baseline. No interval is told with these figures."
+)
+
+
+def _percent(value: float, *, sign: bool = False) -> str:
+    if math.isnan(value):
+        return "-"
+    digits = ".1f" if abs(value) < 10 else ".3g"
+    return f"{100 * value:{'+' if sign else ''}{digits}} %"
+
+
+def _cells(line: OverviewLine) -> list[str]:
+    nearer = "" if math.isnan(line.nearer) else f"{100 * line.nearer:.0f} %"
+    return [str(line.points), _percent(line.median), _percent(line.p90), _percent(line.bias, sign=True), nearer]
+
+
+def overview_text(summaries: Sequence[QuestionSummary]) -> str:
+    """At most 80 columns: a line a question, lines of its parts and baselines, and what is not counted."""
+    head = ["points", "median", "90 %", "bias", "nearer"]
+    lines = [f"{'what to expect':<33}" + "".join(f"{each:>9}" for each in head)]
+    for one in summaries:
+        lines.append(f"{one.question:<33}" + "".join(f"{each:>9}" for each in _cells(one.whole)))
+        lines += [f"{'  ' + part.name:<33}" + "".join(f"{each:>9}" for each in _cells(part)) for part in one.parts]
+        lines.append(f"  not counted: {_left(one)}")
+    return "\n".join([*(line.rstrip() for line in lines), "", *wrap(_NOTES, 80)])
+
+
+def overview_markdown(summaries: Sequence[QuestionSummary]) -> str:
+    """The same as a table of the page."""
+    head = "| your question | points | median | 90th percentile | bias | interval | nearer | fitted | nearly linear |"
+    lines = [head, "|---|--:|--:|--:|--:|---|--:|--:|--:|"]
+    for one in summaries:
+        points, middle, most, bias, nearer = _cells(one.whole)
+        lines.append(
+            f"| **{one.question}** | {points} | {middle} | {most} | {bias} | none | {nearer} "
+            f"| {one.fitted} | {one.nearly_linear} |"
+        )
+        for part in one.parts:
+            points, middle, most, bias, nearer = _cells(part)
+            lines.append(f"| {part.name} | {points} | {middle} | {most} | {bias} | | {nearer} | | |")
+    failed = sum(one.failed for one in summaries)
+    return "\n".join([*lines, "", *wrap(_NOTES, 120), *([f"Without a prediction: {failed}."] if failed else [])])
+
+
+def _left(one: QuestionSummary) -> str:
+    counts = [f"{one.fitted} fitted", f"{one.nearly_linear} nearly linear"]
+    return ", ".join([*counts, *([f"{one.failed} without a prediction"] if one.failed else [])])
+
+
+def constants_markdown(constants: Sequence[ListedConstant]) -> str:
+    """The list of constants that were read off published figures: one line a constant, whatever files have it."""
+    lines = ["| constant | value | set in | read off |", "|---|---|---|---|"]
+    for name in dict.fromkeys(one.name for one in constants):
+        own = [one for one in constants if one.name == name]
+        values = dict.fromkeys(_value(one) for one in own)
+        places = f"`{own[0].file}`" + (f" and {len(own) - 1} more" if len(own) > 1 else "")
+        told = ", ".join(values) if len(values) <= 2 else "several"
+        kind = " (a choice)" if own[0].choice else ""
+        lines.append(f"| {name}{kind} | {told} | {places} | {own[0].source} |")
+    return "\n".join(lines)
+
+
+def _value(one: ListedConstant) -> str:
+    if one.value is None or isinstance(one.value, dict):
+        return "several"
+    value = str(one.value).lower() if isinstance(one.value, bool) else one.value
+    return f"{one.key} = {value}" if one.key else str(value)

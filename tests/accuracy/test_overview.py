@@ -1,0 +1,111 @@
+"""The overview counts figures that need a prediction alone, beside baselines on the same figures."""
+
+import csv
+import io
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from simperf.accuracy.leave_out.measured_steps import measured_steps
+from simperf.accuracy.overview import summarize_questions
+from simperf.accuracy.questions import COLLECTIVES, KERNELS, ONE_GPU, SCALING, question_of
+from simperf.accuracy.single_steps import single_step_table
+from simperf.accuracy.validation import ValidationRow
+from simperf.report.accuracy_output import accuracy_output
+from simperf.report.accuracy_overview import overview_markdown, overview_text
+from simperf.run import run
+from simperf.scenario import load_scenario
+
+RATE = ValidationRow("t", "v", "metrics.samples per second", "1/s", 100.0, 100.0, 110.0, question=SCALING)
+TIME = replace(RATE, quantity="metrics.time per step", unit="s", predicted=80.0)
+
+
+def test_fitted_and_nearly_linear_figures_are_counted_apart():
+    rows = [RATE, replace(RATE, kind="fitted", predicted=500.0), replace(RATE, kind="nearly linear", predicted=1.0)]
+    (one,) = summarize_questions([*rows, replace(RATE, predicted=math.nan)])
+    assert (one.whole.points, one.fitted, one.nearly_linear, one.failed) == (1, 1, 1, 1)
+    assert (one.whole.median, one.whole.p90, one.whole.bias) == pytest.approx((0.1, 0.1, 0.1))
+    assert one.parts == ()
+
+
+def test_bias_is_positive_where_predictions_are_too_fast():
+    (one,) = summarize_questions([RATE, TIME])
+    # a rate 10 % too high and a time 20 % too short
+    assert one.whole.bias == pytest.approx(0.15)
+
+
+def test_baselines_are_graded_on_the_points_that_have_both():
+    rows = [
+        replace(RATE, linear=130.0, ring=105.0),  # off by 30 and 5 %, the prediction by 10 %
+        replace(TIME, linear=70.0, ring=71.0),  # by 30 and 29 %, the prediction by 20 %
+        replace(RATE, linear=200.0, predicted=150.0),
+    ]
+    (one,) = summarize_questions(rows)
+    same, linear, ring = one.parts
+    assert (same.points, linear.points, ring.points) == (2, 2, 2)
+    assert (same.median, linear.median, ring.median) == pytest.approx((0.15, 0.3, 0.17))
+    assert (linear.nearer, ring.nearer) == (1.0, 0.5)
+
+
+def test_figures_that_rest_on_a_choice_are_told_apart():
+    (one,) = summarize_questions([RATE, replace(RATE, predicted=130.0, rests_on="overlap = false")])
+    without, having = one.parts
+    assert (without.points, having.points) == (1, 1)
+    assert (without.median, having.median) == pytest.approx((0.1, 0.3))
+
+
+def test_collectives_are_split_by_payload():
+    sizes = (1 << 10, 1 << 20, 1 << 26)
+    rows = [ValidationRow("c", f"{n} B, ring", "time", "s", 1.0, 1.0, 2.0, question=COLLECTIVES) for n in sizes]
+    (one,) = summarize_questions([*rows, replace(rows[0], variant="")])
+    assert [(part.name, part.points) for part in one.parts] == [
+        ("8 KiB and below", 1),
+        ("between", 1),
+        ("64 MiB and above", 1),
+    ]
+
+
+def test_the_overview_fits_a_terminal_and_a_table():
+    rows = [replace(RATE, linear=130.0, ring=105.0, rests_on="x"), replace(RATE, question=ONE_GPU, predicted=9e9)]
+    found = summarize_questions(rows)
+    assert max(map(len, overview_text(found).splitlines())) <= 80
+    table = [line for line in overview_markdown(found).splitlines() if line.startswith("|")]
+    assert {line.count("|") for line in table} == {10}
+
+
+@pytest.mark.parametrize(
+    ("name", "question"),
+    [
+        ("measured/ddp-resnet50", SCALING),
+        ("measured/d2l-lenet", SCALING),
+        ("measured/byteps-gradcompress-100mbps", SCALING),
+        ("measured/mxnet-kv-local-8gpu", COLLECTIVES),
+        ("measured/linear-fp32-t4", KERNELS),
+        ("measured/decoder-b200", ONE_GPU),
+    ],
+)
+def test_the_question_follows_from_the_program(name, question):
+    assert question_of(load_scenario(name), None) == question
+
+
+def test_a_step_of_one_gpu_is_predicted_without_its_measured_speed():
+    step = next(measured_steps(["ddp-resnet50:", "ddp-resnet50"]))
+    (row,) = single_step_table([step])
+    assert (row.kind, row.question, row.low) == ("predicted", ONE_GPU, step.measured)
+    assert row.predicted == run(step.scenario).metrics["samples per second"].value
+    assert row.predicted != pytest.approx(step.measured, rel=1e-3)
+
+
+def test_every_form_of_a_file_has_the_class_of_each_figure():
+    name = "measured/d2l-resnet18"
+    table = accuracy_output([name], None, "table")
+    assert "what to expect" in table.splitlines()[0]
+    assert table.count("measured ") >= 2
+    kinds = [row["kind"] for row in csv.DictReader(io.StringIO(accuracy_output([name], None, "csv")))]
+    assert (
+        kinds == [one["kind"] for one in json.loads(accuracy_output([name], None, "json"))] == ["fitted", "predicted"]
+    )
+    assert accuracy_output([name], None, "markdown").startswith("# How right")
+    assert "two GPUs, 512" in accuracy_output([name], None, "rows")
