@@ -195,6 +195,7 @@ def stage_memory(
     resident: Mapping[TensorKind, float],
     *,
     update: float = 0.0,
+    reduced: float = 0.0,
     joined: tuple[float, float] = (0.0, 0.0),
     apart: tuple[TensorKind, ...] = (),
 ) -> StageMemory:
@@ -214,6 +215,8 @@ def stage_memory(
         What is held for the whole step, by kind [B].
     update : float
         Temporaries of the optimizer [B].
+    reduced : float
+        Of `resident` gradients, what is given back before the update, where a rank has its part of them alone [B].
     joined : tuple of float
         Most at a time of tensors that the optimizer makes of all gradients together, and the size of all such tensors:
         each is larger than any block that is free, and gets memory of its own [B].
@@ -268,7 +271,8 @@ def stage_memory(
         ("gradients", gradients),
         ("joined gradients", joined[0]),
     )
-    moments.append(Moment("update", "", _held(base, at_end), fixed + gradients))
+    parts: BytesByKind = {**base, **({"gradients": base["gradients"] - reduced} if reduced else {})}
+    moments.append(Moment("update", "", _held(parts, at_end), fixed + gradients))
     own: Beside = tuple((kind, _most_of(kind, chunks, base)) for kind in apart)
     return StageMemory(tuple(moments), (*own, ("joined gradients", joined[1])) if joined[1] else own, base)
 

@@ -274,11 +274,10 @@ def rank_precision(model: Dimensions, layout: Layout, strategy: ModelParallel, a
         raise InputError(
             Problem(message, key="precision", value=model.precision, expected=", ".join(["fp32", *played]))
         )
-    if pure and layout.sharding == "zero-3":
+    if pure and layout.sharding == "zero-3" and strategy.exchange.kept == "fp32":
         message = "weights that ranks share and gather are kept in fp32"
-        raise InputError(
-            Problem(message, key="precision", value=model.precision, expected=f"{precision.matrix}-master")
-        )
+        expected = f'{precision.matrix}-master, or kept_precision = "as-products"'
+        raise InputError(Problem(message, key="precision", value=model.precision, expected=expected))
     made = RankPrecision.of(precision.matrix, kernels, architecture, pure=pure)
     problems = []
     for key, count in (("wide_first", kernels.wide_first), ("wide_last", kernels.wide_last)):

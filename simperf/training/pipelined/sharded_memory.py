@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from simperf.memory import LayerMemory, allocated
+from simperf.memory import LayerMemory, TensorKind, allocated
 from simperf.training.pipelined.stage import Pacing
 from simperf.training.pipelined.work import StepEnd, WeightUnit
 
-__all__ = ["sharded_layers"]
+__all__ = ["flat_layers", "sharded_layers"]
 
 
 def sharded_layers(
@@ -64,3 +64,50 @@ def sharded_layers(
             if own is not None and makes
             else 0.0,
         )
+
+
+def flat_layers(
+    layers: Sequence[LayerMemory], weights: Sequence[int], units: Sequence[WeightUnit], width: float
+) -> Iterator[LayerMemory]:
+    """Layers of a chunk whose units' weights are one tensor each, with the gradients of their parts.
+
+    Each matrix is a view of the flat weights, so that autograd makes a gradient for each, keeps it up to the end of the
+    unit's backward pass, and joins all of them into that of the flat weights (pytorch/pytorch,
+    torch/distributed/fsdp/_flat_param.py: `_get_unflat_views` splits; the backward pass of a split concatenates). So
+    both are there at a time, beside what is added up over micro-batches.
+
+    Parameters
+    ----------
+    layers : sequence of LayerMemory
+    weights : sequence of int
+        Of each layer.
+    units : sequence of WeightUnit
+        Of the chunk.
+    width : float
+        Bytes of a gradient as it is made, which is as wide as the gathered weights [B].
+
+    Examples
+    --------
+    A head of 10 weights and an embedding of 30 in one unit, in bf16: the head's gradient stays up to the embedding's,
+    and then both are joined.
+
+    >>> from simperf.training.pipelined.work import LayerBucket
+    >>> layers = [LayerMemory(name, 0.0) for name in ("embedding", "block", "head")]
+    >>> unit = WeightUnit(LayerBucket(0, 0, (0, 2), 40), False, (), ())
+    >>> for one in flat_layers(layers, (30, 7, 10), [unit], 2.0):
+    ...     print(one.name, one.backward, one.backward_beside)
+    flat gradients 592.0 ()
+    embedding 0.0 (('temporaries', 20.0),)
+    block 0.0 (('temporaries', 20.0),)
+    head 0.0 ()
+    """
+    for index, layer in enumerate(layers):
+        begun = [unit for unit in units if unit.bucket.ready <= index]
+        made = width * sum(weights[one] for unit in begun for one in unit.bucket.layers if one > index)
+        for unit in begun:
+            if unit.bucket.ready == index:
+                whole = width * sum(weights[one] for one in unit.bucket.layers)
+                both = whole + allocated(whole)
+                yield LayerMemory("flat gradients", 0.0, 0.0, both, 0.0, 0.0, both, (), layer.backward_beside)
+        beside: tuple[TensorKind, float] = ("temporaries", made)
+        yield layer._replace(backward_beside=(*layer.backward_beside, beside)) if made else layer

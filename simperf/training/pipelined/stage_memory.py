@@ -18,7 +18,7 @@ from simperf.memory import (
     workspace,
 )
 from simperf.training.pipelined.host_memory import offloaded_layers, without_states
-from simperf.training.pipelined.sharded_memory import sharded_layers
+from simperf.training.pipelined.sharded_memory import flat_layers, sharded_layers
 from simperf.training.pipelined.stage import Pacing
 from simperf.training.pipelined.work import StepWork
 from simperf.workload.layer_kernels import LayerKernels
@@ -77,8 +77,9 @@ def work_memory(
             end = work.ends[stage]
             update = allocated(end.temporary) if work.offload.states == "gpu" else 0.0
             joined = (update, allocated(end.joined)) if end.joined and update else (0.0, 0.0)
+            parts = _reduced(layers, work, stage, layout) if work.units and not pacing.each else 0.0
             found[order, chunks] = stage_memory(
-                order, chunks, resident, update=update - joined[0], joined=joined, apart=apart
+                order, chunks, resident, update=update - joined[0], reduced=parts, joined=joined, apart=apart
             )
         stages.append(found[order, chunks])
     return tuple(stages)
@@ -100,8 +101,8 @@ def _chunk(work: StepWork, stage: int, number: int, layout: Layout, pacing: Paci
     passes = work.layers(stage, number)
     known = {id(one): _layer(one) for one in {id(one): one for one in passes}.values()}
     layers = [known[id(one)] for one in passes]
-    if work.units:
-        units = [unit for unit in work.units[stage] if unit.bucket.chunk == number]
+    units = [unit for unit in work.units[stage] if unit.bucket.chunk == number] if work.units else []
+    if units:
         ranks = {"dp": layout.dp_shard * layout.cp, "edp": layout.expert_dp_shard}
         layers = list(sharded_layers(layers, units, work.ends[stage], ranks, pacing))
     end = work.ends[stage]
@@ -113,6 +114,8 @@ def _chunk(work: StepWork, stage: int, number: int, layout: Layout, pacing: Paci
         ]
     if away := work.offloaded(stage, number):
         layers = offloaded_layers(layers, away)
+    if units and pacing.flat:
+        layers = list(flat_layers(layers, [one.parameters for one in passes], units, end.weight))
     if late:  # each gradient is copied and added, when the backward pass of all layers is over
         whole = late * sum(one.parameters for one in passes)
         beside: tuple[tuple[TensorKind, float], ...] = (("gradients", whole),)
@@ -134,6 +137,14 @@ def _layer(one: LayerPasses) -> LayerMemory:
     )
 
 
+def _reduced(layers: Sequence[LayerPasses], work: StepWork, stage: int, layout: Layout) -> float:
+    """Bytes of whole gradients that a rank gives back when they are reduced, once a step."""
+    experts = sum(layer.of_experts for layer in layers)
+    others, copies = sum(layer.parameters for layer in layers) - experts, work.plan.copies
+    parts = others / (layout.dp_shard * layout.cp * copies) + experts / (layout.expert_dp_shard * copies)
+    return (others + experts - parts) * work.ends[stage].gradient
+
+
 def _resident(
     layers: Sequence[LayerPasses], work: StepWork, stage: int, layout: Layout, pacing: Pacing
 ) -> dict[TensorKind, float]:
@@ -143,9 +154,9 @@ def _resident(
     each = ParameterBytes(end.weight, end.gradient, end.state - states, states)
     weights, experts = sum(layer.parameters for layer in layers), sum(layer.of_experts for layer in layers)
     scaled = sum(sum(layer.scaled) + sum(layer.scaled_experts) for layer in layers)
-    if work.units:  # the part of a rank is in fp32, or has a copy that is, and gradients come and go
-        own, copy = (end.part, _SINGLE) if end.part else (_SINGLE, 0.0)
-        each = ParameterBytes(own, 0.0, copy, _ADAM * _SINGLE)
+    if work.units:  # the part of a rank is in fp32, or has a copy that is but in pure training; gradients come and go
+        own, copy = (end.part, end.state - states) if end.part else (_SINGLE, 0.0)
+        each = ParameterBytes(own, 0.0, copy, states)
     copies = work.plan.copies
     shared = layout.dp_shard * layout.cp * copies
     found = state_memory(weights - experts, each, sharding=layout.sharding, over=shared)
