@@ -142,5 +142,5 @@ def _without_choices(rows: Sequence[ValidationRow]) -> tuple[OverviewLine, ...]:
         return ()
     return (
         _line("without listed choices", free),
-        _line("with one", [row for row in rows if row.rests_on]),
+        _line("with listed choices", [row for row in rows if row.rests_on]),
     )

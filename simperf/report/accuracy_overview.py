@@ -15,7 +15,8 @@ _NOTES = (
     "Counted are figures that need a prediction: neither those that restate what was given (fitted), nor those "
     "within 3 % of linear scaling from one GPU's speed. Bias is the median signed error, above 0 where predictions "
     "are too fast. Lines below a question are parts of it, and baselines on the same points; nearer is the share of "
-    "points at which the prediction is nearer than the baseline. No interval is told with these figures."
+    "points at which the prediction is nearer than the baseline. No interval is told with these figures. Kernels whose "
+    "shapes nothing was fitted to, and large models, are graded apart."
 )
 
 
@@ -54,7 +55,9 @@ def overview_markdown(summaries: Sequence[QuestionSummary]) -> str:
         )
         for part in one.parts:
             points, middle, most, bias, nearer = _cells(part)
-            lines.append(f"| {part.name} | {points} | {middle} | {most} | {bias} | | {nearer} | | |")
+            lines.append(f"| &ensp;{part.name} | {points} | {middle} | {most} | {bias} | | {nearer} | | |")
+    large = "[graded apart](explanation/accuracy-large-models.md)"
+    lines.append(f"| **Large models** | {large} | | | | none | | | |")
     failed = sum(one.failed for one in summaries)
     return "\n".join([*lines, "", *wrap(_NOTES, 120), *([f"Without a prediction: {failed}."] if failed else [])])
 

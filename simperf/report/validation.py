@@ -163,6 +163,13 @@ where FOLDER holds the measured data (`cases.json`), which is not part of the pr
 scenarios quote is written. `--format csv` and `--format json` have every row with its class and baselines.
 """
 
+_PAGES = """```{toctree}
+:hidden:
+
+accuracy-rows
+```
+"""
+
 _ROWS_HEAD = """# Every row behind the accuracy page
 
 Predictions beside [published measurements](accuracy.md), row by row. The error is predicted over measured, less one.
@@ -172,7 +179,7 @@ What was fitted to anything is said for each case.
 
 def accuracy_page(sections: Mapping[str, Sequence[ValidationRow]]) -> str:
     """The page docs/accuracy.md: what to expect by question, what was fitted, and each section in one line."""
-    parts = [_HEAD, "## What to expect", ""]
+    parts = [_HEAD, _PAGES, "## What to expect", ""]
     parts += [overview_markdown(summarize_questions(row for rows in sections.values() for row in rows)), ""]
     parts += ["## What was read off published figures", "", constants_markdown(fitted_constants()), ""]
     parts += ["## Sections", "", "All figures, fitted ones included.", "", "| section | figures |", "|---|---|"]
