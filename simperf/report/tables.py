@@ -250,8 +250,12 @@ def comparison_view(
     tight = bool(metric) and any(result.intervals for result in good)
     if not tight:  # an interval needs the room
         table.add_column("bound by", no_wrap=True)
-    busy = min(12 if metric else 16, max(map(len, words), default=0))
-    table.add_column("busiest", overflow="fold", min_width=busy)
+    busy = max(map(len, words), default=0)
+    if differing or columns() < taken + max(0, busy - 16):
+        # names alone give way: where two columns could, Rich takes from all of them
+        table.add_column("busiest", overflow="fold", width=max(7, min(12 if metric else 16, busy)))
+    else:
+        table.add_column("busiest", overflow="fold", min_width=busy)
     if any(checks.values()):
         table.add_column("expected", no_wrap=True, min_width=8)
     best = [good[place] for place in ranking.best]
