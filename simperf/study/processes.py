@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from simperf.errors import WorkerDiedError
@@ -64,6 +65,9 @@ class Processes(Executor):
         #: held by every process; when this end closes, or we die, they end
         self._held, self._leash = get_context("spawn").Pipe(duplex=False)
         self._idle = threading.Condition(self._lock)
+        #: what has ended in the pool: its own thread, which holds its lock then, must not wait for ours
+        self._ends: SimpleQueue[tuple[_Task, ProcessPoolExecutor, Future[Any]] | None] = SimpleQueue()
+        self._reader: threading.Thread | None = None
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Have ``fn(*args, **kwargs)`` done in one of the processes.
@@ -98,6 +102,9 @@ class Processes(Executor):
         if wait:
             self._leash.close()
             self._held.close()
+            self._ends.put(None)
+            if self._reader is not None and self._reader is not threading.current_thread():
+                self._reader.join()
 
     def abandon(self) -> None:
         """End at once: what waits is cancelled, and what is at work ends with its process."""
@@ -105,8 +112,8 @@ class Processes(Executor):
         self.shutdown(cancel_futures=True)
 
     def _feed(self) -> None:
-        """Hand waiting tasks to the pool, as many as it should have; the lock is held."""
-        while not self._isolated:
+        """Hand waiting tasks to the pool, as many as it should have, unless all is given up; the lock is held."""
+        while not self._isolated and not self._leash.closed:
             if self._waiting and self._inside < self.workers * _AHEAD:
                 task = self._waiting.popleft()
             elif self._alone and not self._inside:
@@ -131,7 +138,15 @@ class Processes(Executor):
         except (BrokenProcessPool, RuntimeError):  # it died since the last look
             self._died(task, pool)
             return
-        inner.add_done_callback(lambda done: self._ended(task, pool, done))
+        if self._reader is None:
+            self._reader = threading.Thread(target=self._read_ends, daemon=True)
+            with deaf_children():
+                self._reader.start()
+        inner.add_done_callback(lambda done: self._ends.put((task, pool, done)))
+
+    def _read_ends(self) -> None:
+        while (one := self._ends.get()) is not None:
+            self._ended(*one)
 
     def _ended(self, task: _Task, pool: ProcessPoolExecutor, done: Future[Any]) -> None:
         error = None if done.cancelled() else done.exception()

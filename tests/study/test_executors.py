@@ -6,8 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 
@@ -95,6 +97,52 @@ def test_ctrl_c_while_a_process_starts_leaves_nobody_waiting(monkeypatch):
     assert not set(multiprocessing.active_children()) - before
 
 
+class Locked:
+    """A pool that holds its lock while it says that it broke, as Python's own does from 3.12.1 on."""
+
+    def __init__(self, *_, **__):
+        self.lock, self.futures = threading.Lock(), []
+
+    def submit(self, *_, **__):
+        with self.lock:
+            self.futures.append(Future())
+        return self.futures[-1]
+
+    def breaks(self):
+        with self.lock:
+            for future in self.futures:
+                future.set_exception(BrokenProcessPool())
+
+    def shutdown(self, *_, **__):
+        pass
+
+
+def test_a_pool_that_breaks_does_not_wait_for_who_hands_it_the_next_task(monkeypatch):
+    monkeypatch.setattr(processes, "ProcessPoolExecutor", Locked)
+    engine = processes.Processes(1)
+    engine.submit(square, 3)
+    breaking = threading.Thread(target=engine._pool.breaks, daemon=True)
+    with engine._lock:  # as `submit` holds it while it waits for the pool's
+        breaking.start()
+        breaking.join(10)
+        assert not breaking.is_alive()
+    engine.abandon()
+
+
+def test_nothing_is_begun_after_all_is_given_up(monkeypatch):
+    monkeypatch.setattr(processes, "ProcessPoolExecutor", Locked)
+    engine = processes.Processes(1)
+    futures = [engine.submit(square, number) for number in range(5)]
+    pool = engine._pool
+    engine._leash.close()  # the first thing that `abandon` does
+    pool.breaks()
+    with pytest.raises(WorkerDiedError):
+        futures[0].result(60)
+    assert engine._pool in (None, pool)
+    engine.abandon()
+    assert all(future.done() for future in futures)
+
+
 def test_an_engine_of_ones_own_is_left_open():
     with ThreadPoolExecutor(1) as mine:
         with pytest.raises(ZeroDivisionError), using(mine) as engine:
@@ -104,6 +152,7 @@ def test_an_engine_of_ones_own_is_left_open():
 
 SLEEPER = """
 import sys
+import threading
 import time
 from simperf.study.executors import using
 
