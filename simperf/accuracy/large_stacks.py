@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,8 @@ def _matches(entry: Mapping[str, Any], case: LargeCase) -> bool:
     if "framework" in entry:
         named = str(entry["framework"]) in how.framework and str(entry.get("software", "")) in how.software
         return named and entry.get("compiled", how.compiled) == how.compiled
-    return str(entry.get("family", case.family)) == case.family
+    of = str(entry.get("family", case.family)) == case.family
+    return of and fnmatchcase(case.name, str(entry.get("id", "*")))
 
 
 @cache

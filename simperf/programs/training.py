@@ -114,6 +114,7 @@ _DIVIDED = Section.of(
     wide_first_blocks="wide_first",
     wide_last_blocks="wide_last",
     recomputed_part="recomputed",
+    end_norm_kernels="end_norm",
     gradients_apart="apart",
     update_kernels="update",
 )

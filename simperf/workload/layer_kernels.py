@@ -66,8 +66,8 @@ class LayerKernels:
         of queries, keys and values: added by the matrix product, or by a kernel of its own
     cross_entropy : str
         over the vocabulary: three kernels and two all-reduces; two kernels and a gather, which leave the gradient in
-        place of the logits, as in Transformer Engine; PyTorch's logarithm of the softmax in fp32; or a kernel for each
-        operation and three all-reduces
+        place of the logits, as in Transformer Engine; PyTorch's logarithm of the softmax in fp32; the same compiled,
+        which reads logits as they are and keeps them; or a kernel for each operation and three all-reduces
     gradients : str
         precision of the buffer that the gradients of all micro-batches are added up in
     gradient_accumulation : str
@@ -106,6 +106,9 @@ class LayerKernels:
         (joined-unfused) before a kernel for each operation, of which two keep what they make
     recomputed : str
         of a layer that is computed again: the whole, or up to the last tensor that its backward pass needs
+    end_norm : str
+        the normalization before the head: as those of the blocks; or eager: auto, whatever these have, where blocks
+        alone are compiled
     apart : str
         where a schedule has gradients of weights apart, of which matrices: all, or those of the blocks; then the head's
         are part of the backward pass
@@ -127,7 +130,7 @@ class LayerKernels:
     activation: Literal["fused", "unfused"] = "unfused"
     residual: Literal["fused", "unfused"] = "unfused"
     bias: Literal["fused", "unfused"] = "fused"
-    cross_entropy: Literal["fused", "in-place", "log-softmax", "unfused"] = "unfused"
+    cross_entropy: Literal["fused", "in-place", "log-softmax", "compiled", "unfused"] = "unfused"
     gradients: Literal["as-weights", "fp32"] = "as-weights"
     gradient_accumulation: Literal["fused", "unfused", "behind"] = "unfused"
     placeholders: Literal["none", "by-shape"] = "none"
@@ -143,6 +146,7 @@ class LayerKernels:
     parts_exchange: Literal["collective", "ring"] = "collective"
     update: Literal["fused", "foreach", "joined", "joined-unfused"] = "fused"
     recomputed: Literal["whole", "needed"] = "whole"
+    end_norm: Literal["as-blocks", "eager"] = "as-blocks"
     apart: Literal["all", "blocks"] = "all"
 
     @property

@@ -1,11 +1,13 @@
 """Reader of published cases of large models: other models, GPUs and layouts than the shipped tables have."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from simperf.accuracy.large_cases import LargeCase, read_large_cases
 from simperf.accuracy.large_hardware import find_gpu, large_machine, network_rate
+from simperf.accuracy.large_stacks import stack_of
 from simperf.errors import InputError
 
 LLAMA = {
@@ -256,3 +258,19 @@ def test_a_model_by_its_name_alone_and_adapters(tmp_path):
 def test_states_may_be_shared_by_a_part_of_the_ranks(tmp_path):
     (one,), _ = read(tmp_path, with_(parallelism={"zero": 1, "zero_group": 2}))
     assert (one.layout.layout.dp_replicate, one.layout.layout.sharding) == (2, "zero-1")
+
+
+def test_a_table_of_another_year_is_of_another_version_of_its_program(tmp_path):
+    """torchtitan has compiled its loss since 2025; a framework of other families is found by its name."""
+    ours = with_(parallelism={"framework": "torch FSDP2", "compile": True, "zero": 3, "pp": 1, "dp": 8})
+    (one,), _ = read(tmp_path, ours)
+    of = {
+        name: stack_of(replace(one, family="torchtitan", name=name))
+        for name in ("torchtitan-8b-8g", "torchtitan-2506-x", "torchtitan-h200-8b")
+    }
+    assert of == {
+        "torchtitan-8b-8g": "torch-fsdp2-compiled",
+        "torchtitan-2506-x": "torch-fsdp2-compiled-2025",
+        "torchtitan-h200-8b": "torch-fsdp2-compiled-2025",
+    }
+    assert stack_of(replace(one, name="torchtitan-2506-x")) == "torch-fsdp2-compiled"

@@ -147,6 +147,44 @@ def test_pytorchs_cross_entropy_holds_three_copies_of_the_logits_in_fp32():
     assert head.temporary_forward + head.activations == pytest.approx(2.5 * logits, rel=0.06)
 
 
+def test_a_loss_that_ranks_share_has_a_tensor_for_each_operation():
+    """Three of logits in fp32 forward, beside those in bf16, and four backward; three reductions of a row each."""
+    head = rank_passes(LLAMA, TORCH, tp=2, sequence_parallel=True).head
+    logits = 4.0 * LLAMA.sequence * LLAMA.vocabulary / 2
+    assert head.activations > logits
+    assert head.temporary_forward + head.activations == pytest.approx(3.5 * logits, rel=0.06)
+    assert head.temporary_backward + head.activations == pytest.approx(4 * logits, rel=0.06)
+    reduced = [one for one in head.forward if isinstance(one, Sync) and one.name == "all-reduce"]
+    assert [one.label for one in reduced] == [f"loss.{name}.reduce" for name in ("max", "sum", "target")]
+    assert {one.nbytes for one in reduced} == {4.0 * LLAMA.sequence}
+
+
+@pytest.mark.parametrize("tp", [1, 2])
+def test_a_compiled_loss_keeps_logits_as_they_are_and_writes_their_gradient(tp):
+    kernels = replace(TORCH, cross_entropy="compiled")
+    model = replace(LLAMA, sequence=4096)  # of more tokens than the hidden width
+    head = rank_passes(model, kernels, tp=tp, sequence_parallel=tp > 1).head
+    logits = 2.0 * model.sequence * model.vocabulary / tp
+    kept = {one.name: one.nbytes for one in head.kept}
+    assert kept["head.output"] == logits
+    assert kept["loss.statistics"] == 8.0 * model.sequence
+    rest = sum(size for name, size in kept.items() if name != "head.output")
+    assert head.temporary_backward + head.activations == pytest.approx(2 * logits + rest, rel=0.05)
+    (written,) = (one for one in head.backward if isinstance(one, Op) and one.name == "loss.logits.gradient")
+    assert (written.nbytes_read, written.nbytes_written) == (logits, logits)
+    read = [one for one in head.forward if isinstance(one, Op) and one.name in ("loss.max", "loss.exp")]
+    assert [one.nbytes_read for one in read] == [logits] * (1 if tp == 1 else 2)
+    assert sum(one.nbytes_written for one in read) == 0.0
+
+
+def test_the_norm_before_the_head_is_eager_where_blocks_alone_are_compiled():
+    eager, compiled = (rank_passes(LLAMA, replace(TORCH, end_norm=one)) for one in ("eager", "as-blocks"))
+    assert eager.block == compiled.block
+    tokens = LLAMA.sequence * LLAMA.hidden
+    assert eager.head.activations - compiled.head.activations == (4.0 + 2.0) * tokens  # in fp32, and scaled
+    assert rank_passes(GPT, replace(TORCH, end_norm="eager")) == rank_passes(GPT, replace(TORCH, norm="auto"))
+
+
 def test_gradients_that_are_fresh_stay_to_the_end_of_their_layer():
     usual, fresh = (rank_passes(LLAMA, TORCH, trained=Trained(fresh_gradients=one)).block for one in (False, True))
     assert not [one for one in fresh.backward if isinstance(one, Op) and one.name.endswith("accumulate")]

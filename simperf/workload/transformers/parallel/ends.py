@@ -15,14 +15,13 @@ from simperf.workload.transformers.parallel.linear import Linear, accumulated, f
 from simperf.workload.transformers.parallel.operations import SINGLE, each
 from simperf.workload.transformers.parallel.record import PassRecord
 from simperf.workload.transformers.parallel.sizes import RankSizes
+from simperf.workload.transformers.parallel.softmax_loss import SoftmaxLoss, logits_kernel, logits_reduce
 from simperf.workload.transformers.passes import Kept, LayerPasses
 
 __all__ = ["TOKEN", "Embedding", "Head"]
 
 #: bytes of a token's number
 TOKEN = 8.0
-#: kinds of kernels of the loss that are not named by their arithmetic
-_KINDS = {"exp": "cross_entropy", "logits.gradient": "cross_entropy_backward"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +177,7 @@ class Head:
         self._forward(forward)
         peak = forward.peak
         norm = self._norm.kept[1:] if sizes.frozen else self._norm.kept
-        kept = forward.kept(("input", *norm, "head.gathered", "targets", "target.mask", self._probabilities))
+        kept = forward.kept(("input", *norm, "head.gathered", "targets", "target.mask", *self._probabilities))
         backward = PassRecord(held=kept)
         self._backward(backward)
         backward.end()
@@ -206,12 +205,21 @@ class Head:
 
     @property
     def _norm(self) -> NormStep:
-        return NormStep("norm", self.sizes, self.kernels)
+        kernels = replace(self.kernels, norm="auto") if self.kernels.end_norm == "eager" else self.kernels
+        return NormStep("norm", self.sizes, kernels)
 
     @property
-    def _probabilities(self) -> str:
+    def _softmax(self) -> SoftmaxLoss | None:
+        """The loss by the logarithm of the softmax, if it is that."""
+        name = self.kernels.cross_entropy
+        return SoftmaxLoss(self.sizes, name == "compiled") if name in ("log-softmax", "compiled") else None
+
+    @property
+    def _probabilities(self) -> tuple[str, ...]:
         """Tensors that the loss keeps of the logits: probabilities in fp32, or their gradient in their place."""
-        return "head.output" if self.kernels.cross_entropy == "in-place" else "softmax"
+        if self._softmax is not None:
+            return self._softmax.kept
+        return ("head.output",) if self.kernels.cross_entropy == "in-place" else ("softmax",)
 
     @property
     def _matrix(self) -> Linear:
@@ -226,8 +234,8 @@ class Head:
         self._matrix.forward(record, self._norm.forward(record))
         if self.kernels.cross_entropy == "in-place":
             self._in_place(record)
-        elif self.kernels.cross_entropy == "log-softmax":
-            self._log_softmax(record)
+        elif self._softmax is not None:
+            self._softmax.forward(record)
         else:
             self._written(record)
         loss = each("loss", self.sizes.tokens, flops=arithmetic.LOG + 2, read=3 * SINGLE, written=SINGLE, dtype="fp32")
@@ -236,38 +244,11 @@ class Head:
     def _in_place(self, record: PassRecord) -> None:
         """Cross-entropy by an online softmax: a largest logit, a sum and the target's logit for each row."""
         sizes, width = self.sizes, self.sizes.width
-        self._each(record, "max", 2.0 + arithmetic.EXPONENTIAL, read=width, family="normalization")
+        logits_kernel(record, self.sizes, "max", 2.0 + arithmetic.EXPONENTIAL, read=width, family="normalization")
         if sizes.tp > 1:
             record.sync("all-gather", 3 * SINGLE * sizes.tokens * sizes.tp, "loss.max.gather")
         flops = 1.0 + arithmetic.EXPONENTIAL + arithmetic.DIVIDE
-        self._each(record, "exp", flops, read=width, written=width, family="normalization")
-
-    def _log_softmax(self, record: PassRecord) -> None:
-        """PyTorch's cross-entropy of logits in fp32: the logarithm of their softmax, and that of each target."""
-        sizes, width = self.sizes, self.sizes.width
-        if width != SINGLE:
-            record.hold("wide", SINGLE * self._logits)
-            self._each(record, "cast", 0.0, read=width, written=SINGLE)
-        flops = 3.0 + arithmetic.EXPONENTIAL
-        record.hold("softmax", SINGLE * self._logits)
-        for name in ("max", "sum"):
-            self._reduce(record, SINGLE * sizes.tokens, name)
-        self._each(record, "exp", flops, read=SINGLE, written=SINGLE, family="normalization")
-        record.free("head.output", *(("wide",) if width != SINGLE else ()))
-
-    def _log_softmax_back(self, record: PassRecord, gradient: str) -> None:
-        """Its gradient: that of the targets among zeros, that of the logarithms, and that of the logits."""
-        width = self.sizes.width
-        record.hold("targets.gradient", SINGLE * self._logits)
-        self._each(record, "zero", 0.0, read=0.0, written=SINGLE)
-        record.hold("wide.gradient", SINGLE * self._logits)
-        flops = 2.0 + arithmetic.EXPONENTIAL
-        self._each(record, "logits.gradient", flops, read=2 * SINGLE, written=SINGLE, family="normalization")
-        record.free("softmax", "targets.gradient", "targets")
-        record.hold(gradient, self._matrix.output)
-        if width != SINGLE:
-            self._each(record, "cast.back", 0.0, read=SINGLE, written=width)
-        record.free("wide.gradient")
+        logits_kernel(record, self.sizes, "exp", flops, read=width, written=width, family="normalization")
 
     def _written(self, record: PassRecord) -> None:
         """Cross-entropy that writes probabilities in fp32."""
@@ -275,25 +256,25 @@ class Head:
         rows, width = SINGLE * sizes.tokens, sizes.width
         record.hold("softmax", SINGLE * self._logits)
         if fused:
-            self._each(record, "max", 1.0, read=width, written=SINGLE)
+            logits_kernel(record, self.sizes, "max", 1.0, read=width, written=SINGLE)
         else:
             if width != SINGLE:
-                self._each(record, "cast", 0.0, read=width, written=SINGLE)
-            self._each(record, "max", 1.0, read=SINGLE, family="reduction")
+                logits_kernel(record, self.sizes, "cast", 0.0, read=width, written=SINGLE)
+            logits_kernel(record, self.sizes, "max", 1.0, read=SINGLE, family="reduction")
         record.free("head.output")
-        self._reduce(record, rows, "max")
+        logits_reduce(record, sizes, rows, "max")
         record.hold("target.mask", sizes.tokens * (1.0 + TOKEN))
         if fused:
             flops = 2.0 + arithmetic.EXPONENTIAL
-            self._each(record, "exp", flops, read=SINGLE, written=SINGLE, family="normalization")
-            self._reduce(record, 2 * rows, "sum")
+            logits_kernel(record, self.sizes, "exp", flops, read=SINGLE, written=SINGLE, family="normalization")
+            logits_reduce(record, sizes, 2 * rows, "sum")
         else:
-            self._each(record, "sub", 1.0, read=SINGLE, written=SINGLE)
-            self._each(record, "exp", arithmetic.EXPONENTIAL, read=SINGLE, written=SINGLE)
-            self._each(record, "sum", 1.0, read=SINGLE, family="reduction")
-            self._reduce(record, rows, "target")
-            self._reduce(record, rows, "sum")
-        self._each(record, "div", arithmetic.DIVIDE, read=SINGLE, written=SINGLE)
+            logits_kernel(record, self.sizes, "sub", 1.0, read=SINGLE, written=SINGLE)
+            logits_kernel(record, self.sizes, "exp", arithmetic.EXPONENTIAL, read=SINGLE, written=SINGLE)
+            logits_kernel(record, self.sizes, "sum", 1.0, read=SINGLE, family="reduction")
+            logits_reduce(record, sizes, rows, "target")
+            logits_reduce(record, sizes, rows, "sum")
+        logits_kernel(record, self.sizes, "div", arithmetic.DIVIDE, read=SINGLE, written=SINGLE)
 
     def _backward(self, record: PassRecord) -> None:
         """Operations from the loss to the gradient of ``input``."""
@@ -302,47 +283,19 @@ class Head:
         width, gradient = sizes.width, "logits.gradient"
         if self.kernels.cross_entropy == "in-place":
             gradient = "head.output"
-            self._each(record, "logits.gradient", 1.0, read=width, written=width)
+            logits_kernel(record, self.sizes, "logits.gradient", 1.0, read=width, written=width)
             record.free("targets")
-        elif self.kernels.cross_entropy == "log-softmax":
-            self._log_softmax_back(record, gradient)
+        elif self._softmax is not None:
+            self._softmax.backward(record, gradient)
         else:
             narrows = self.kernels.cross_entropy == "unfused" and width != SINGLE
-            self._each(record, "logits.gradient", 2.0, read=SINGLE, written=SINGLE if narrows else width)
+            logits_kernel(record, self.sizes, "logits.gradient", 2.0, read=SINGLE, written=SINGLE if narrows else width)
             record.hold(gradient, matrix.output)
             if narrows:
-                self._each(record, "cast.back", 0.0, read=SINGLE, written=width)
+                logits_kernel(record, self.sizes, "cast.back", 0.0, read=SINGLE, written=width)
             record.free("softmax", "target.mask", "targets")
         found = matrix.backward(record, gradient, self._norm.kept[0])
         self._norm.backward(record, found, "input")
-
-    def _each(
-        self,
-        record: PassRecord,
-        name: str,
-        flops: float,
-        *,
-        read: float,
-        written: float = 0.0,
-        family: str = "elementwise",
-    ) -> None:
-        """A kernel over all logits of this rank."""
-        op = each(
-            _KINDS.get(name, name.partition(".")[0]),
-            self._logits,
-            flops=flops,
-            read=read,
-            written=written,
-            dtype="fp32",
-            family=family,
-            row=float(self.sizes.vocabulary),
-        )
-        record.op(op, f"loss.{name}")
-
-    def _reduce(self, record: PassRecord, nbytes: float, name: str) -> None:
-        """An all-reduce of so many bytes over the ranks that share the vocabulary."""
-        if self.sizes.tp > 1:
-            record.sync("all-reduce", nbytes, f"loss.{name}.reduce")
 
 
 class _Owned(TypedDict):
