@@ -41,6 +41,8 @@ class LayerMemory(NamedTuple):
         By kind, what is held beside all of this while these passes run [B].
     gradient : float
         Of its weights: it is there from its first backward pass of a step on [B].
+    fragments : float
+        What an allocator takes beyond `kept` and `backward` while its backward pass runs [B].
     """
 
     name: str
@@ -53,6 +55,7 @@ class LayerMemory(NamedTuple):
     forward_beside: Beside = ()
     backward_beside: Beside = ()
     gradient: float = 0.0
+    fragments: float = 0.0
 
     @property
     def stays(self) -> float:
@@ -107,12 +110,15 @@ class Moment(NamedTuple):
         By kind, one of `simperf.memory.KINDS` [B].
     after : float
         What is held when the pass is over [B].
+    fragments : float
+        What the layer's pass takes of an allocator beyond what it holds [B].
     """
 
     name: str
     layer: str
     held: Mapping[TensorKind, float]
     after: float
+    fragments: float = 0.0
 
     @property
     def total(self) -> float:
@@ -158,10 +164,11 @@ class StageMemory:
         memory of its own, whatever is free (pytorch/pytorch, c10/cuda/CUDACachingAllocator.cpp: blocks are merged
         inside of a segment only).
 
-        Not modelled: fragments of a pool.
+        What stays free between the tensors of the head, whose backward pass follows its forward pass, counts
+        (`simperf.memory.growing_pool`). Not modelled: fragments between the tensors of blocks.
         """
         own = dict(self.apart)
-        rest = (sum(size for kind, size in one.held.items() if kind not in own) for one in self.moments)
+        rest = (one.fragments + sum(size for kind, size in one.held.items() if kind not in own) for one in self.moments)
         return max(rest) + sum(own.values())
 
     @property
@@ -182,6 +189,7 @@ class _Top(NamedTuple):
     temporary: float
     gradients: float = 0.0
     beside: Beside = ()
+    fragments: float = 0.0
 
     @property
     def total(self) -> float:
@@ -263,7 +271,7 @@ def stage_memory(
             sent = chunk.returns
         name = f"{kind[0]}{microbatch}" + (f".{number}" if number else "")
         after = fixed + kept + sent + sum(of_chunks[one] for one in made)
-        moments.append(Moment(name, top.layer, held, after))
+        moments.append(Moment(name, top.layer, held, after, top.fragments))
     gradients = sum(of_chunks)
     at_end: Beside = (
         ("activations", kept),
@@ -313,7 +321,7 @@ def _tops(chunk: ChunkMemory, *, fresh: bool) -> dict[str, _Top]:
         forward.append(_Top(one.name, below, one.forward, 0.0, one.forward_beside))
         # the gradient that comes into the last layer is the message, which is counted as such
         message = chunk.sends if place == len(chunk.layers) else 0.0
-        whole.append(_Top(one.name, below, max(0.0, one.backward - message), made, one.backward_beside))
+        whole.append(_Top(one.name, below, max(0.0, one.backward - message), made, one.backward_beside, one.fragments))
         inputs.append(_Top(one.name, below + rest, max(0.0, one.inputs - message), 0.0, one.backward_beside))
         weights.append(_Top(one.name, left, one.weights, made, one.backward_beside))
     out = _Top("", chunk.kept, chunk.sends)  # the message, made and not yet sent

@@ -177,6 +177,19 @@ def test_a_compiled_loss_keeps_logits_as_they_are_and_writes_their_gradient(tp):
     assert sum(one.nbytes_written for one in read) == 0.0
 
 
+@pytest.mark.parametrize(("kernels", "tp", "wide"), [(TORCH, 1, 3), (TORCH, 2, 4)])
+def test_a_free_block_of_narrow_logits_helps_no_wide_ones(kernels, tp, wide):
+    """So many tensors of logits in fp32 are backward, and the block of those in bf16 is between them."""
+    model = replace(LLAMA, sequence=4096)
+    head = rank_passes(model, kernels, tp=tp, sequence_parallel=tp > 1).head
+    logits = 2.0 * model.sequence * model.vocabulary / tp
+    states = 2.0 * model.sequence * model.hidden
+    assert logits <= head.fragments <= logits + 2 * states
+    assert head.temporary_backward + head.activations == pytest.approx(wide * 2 * logits, rel=0.2)
+    compiled = rank_passes(model, replace(kernels, cross_entropy="compiled"), tp=tp, sequence_parallel=tp > 1).head
+    assert compiled.fragments <= 2 * states
+
+
 def test_the_norm_before_the_head_is_eager_where_blocks_alone_are_compiled():
     eager, compiled = (rank_passes(LLAMA, replace(TORCH, end_norm=one)) for one in ("eager", "as-blocks"))
     assert eager.block == compiled.block

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from simperf.layout import Layout
@@ -78,11 +79,26 @@ def work_memory(
             update = allocated(end.temporary) if work.offload.states == "gpu" else 0.0
             joined = (update, allocated(end.joined)) if end.joined and update else (0.0, 0.0)
             parts = _reduced(layers, work, stage, layout) if work.units and not pacing.each else 0.0
-            found[order, chunks] = stage_memory(
+            made = stage_memory(
                 order, chunks, resident, update=update - joined[0], reduced=parts, joined=joined, apart=apart
             )
+            if work.units and not pacing.each:
+                made = replace(made, apart=(*made.apart, ("buckets", _parts(work, stage, layout))))
+            found[order, chunks] = made
         stages.append(found[order, chunks])
     return tuple(stages)
+
+
+def _parts(work: StepWork, stage: int, layout: Layout) -> float:
+    """A rank's parts of gradients that were added up whole: made on the stream of reductions, up to the next step."""
+    ranks = _sharing(layout)
+    buckets = (one for unit in work.units[stage] for one in unit.buckets)
+    return sum(one.weights * work.ends[stage].gradient / ranks[one.dimension] for one in buckets)
+
+
+def _sharing(layout: Layout) -> dict[str, int]:
+    """Ranks that share fully sharded weights, and those of experts."""
+    return {"dp": layout.dp_shard * layout.cp, "edp": layout.expert_dp_shard}
 
 
 def _order(work: StepWork, stage: int) -> tuple[tuple[str, int, int], ...]:
@@ -103,8 +119,7 @@ def _chunk(work: StepWork, stage: int, number: int, layout: Layout, pacing: Paci
     layers = [known[id(one)] for one in passes]
     units = [unit for unit in work.units[stage] if unit.bucket.chunk == number] if work.units else []
     if units:
-        ranks = {"dp": layout.dp_shard * layout.cp, "edp": layout.expert_dp_shard}
-        layers = list(sharded_layers(layers, units, work.ends[stage], ranks, pacing))
+        layers = list(sharded_layers(layers, units, work.ends[stage], _sharing(layout), pacing))
     end = work.ends[stage]
     if late := end.late:
         behind = [late * sum(one.parameters for one in passes[index + 1 :]) for index in range(len(passes))]
@@ -134,6 +149,7 @@ def _layer(one: LayerPasses) -> LayerMemory:
         left,
         one.temporary_inputs,
         one.temporary_weights,
+        fragments=one.fragments,
     )
 
 

@@ -236,7 +236,16 @@ def test_whole_weights_are_those_of_the_root_and_of_the_layer_that_runs():
 def test_what_the_allocator_has_taken_is_at_least_what_tensors_hold():
     found = memory("zero-3")
     assert found.reserved > found.peak.total
-    assert memory("zero-1").reserved == memory("zero-1").peak.total
+    peak = memory("zero-1").peak
+    assert memory("zero-1").reserved == peak.total + peak.fragments
+
+
+def test_parts_of_gradients_that_are_reduced_last_are_in_a_pool_of_their_own():
+    """Whole gradients up to the last backward pass; a rank's parts, of that stream, are in no other pool."""
+    found = memory("zero-3", reduce="last", reshard="never")
+    own = dict(found.apart)
+    assert own["buckets"] == pytest.approx(own["gradients"] / 8, rel=1e-9)
+    assert "buckets" not in dict(memory("zero-3").apart)
 
 
 def test_one_layer_more_backward_is_held_with_more_prefetching():

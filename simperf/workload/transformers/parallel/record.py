@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
+from simperf.memory.growing_pool import GrowingPool
 from simperf.workload.op import Op
 from simperf.workload.transformers.passes import Await, CollectiveName, Item, Kept, Sync
 
-__all__ = ["PassRecord", "SplitMemory"]
+__all__ = ["PassRecord", "SplitMemory", "fragments"]
 
 
 class _TensorEvent(NamedTuple):
@@ -227,9 +228,57 @@ class PassRecord:
             weights = max(weights, now)
         return SplitMemory(tuple(self._sizes[tensor] for tensor in left), inputs, weights)
 
+    def play(self, pool: GrowingPool, blocks: Mapping[str, int]) -> dict[str, int]:
+        """Take its tensors from a pool, and give them back; numbers of those that exist then, by name.
+
+        Parameters
+        ----------
+        pool : GrowingPool
+        blocks : mapping of str to int
+            Numbers that tensors have in the pool which exist before.
+        """
+        numbers: dict[int, int] = {}
+        fresh = max(blocks.values(), default=-1) + 1
+        for one in self._log:
+            name, nbytes = self._sizes[one.tensor]
+            if one.kind == "hold" and name in blocks and blocks[name] not in numbers.values():
+                numbers[one.tensor] = blocks[name]
+            elif one.kind == "hold":
+                numbers[one.tensor] = fresh + one.tensor
+                pool.hold(numbers[one.tensor], nbytes)
+            elif one.kind == "free":
+                pool.free(numbers[one.tensor])
+        return {name: numbers[tensor] for name, tensor in self._tensors.items()}
+
     def _add(self, item: Item, *, weights: bool) -> None:
         self.items.append(item)
         self._weights.append(weights)
+
+
+def fragments(forward: PassRecord, backward: PassRecord) -> float:
+    """What an allocator takes for two passes of a layer, one behind the other, beyond the most that they hold [B].
+
+    Parameters
+    ----------
+    forward : PassRecord
+        With the tensors that are kept.
+    backward : PassRecord
+        Which begins with these.
+
+    Examples
+    --------
+    A block that is too small for the larger tensors behind it:
+
+    >>> forward = PassRecord(held=[Kept("logits", 512.0), Kept("kept", 1024.0)])
+    >>> forward.free("logits")
+    >>> backward = PassRecord(held=forward.kept(["kept"]))
+    >>> backward.hold("gradient", 1024.0)
+    >>> fragments(forward, backward)
+    512.0
+    """
+    pool = GrowingPool()
+    backward.play(pool, forward.play(pool, {}))
+    return pool.reserved - pool.peak
 
 
 def _part(op: Op, share: float) -> Op:
