@@ -23,6 +23,10 @@ def test_nothing_is_lost_and_nothing_is_left(name):
 
 
 OURS = 'Traceback (most recent call last):\n  File "/x/simperf/cli/run.py", line 3, in run\nKeyboardInterrupt\n'
+STARTING = (
+    "Traceback (most recent call last):\n"
+    '  File "/python/multiprocessing/spawn.py", line 122, in spawn_main\nEOFError: Ran out of input\n'
+)
 FIRST = OURS.replace("cli/run.py", "__main__.py")
 
 
@@ -34,6 +38,7 @@ FIRST = OURS.replace("cli/run.py", "__main__.py")
         ("SIGHUP", -1, ""),
         ("SIGKILL", -9, ""),
         ("SIGINT", -2, FIRST),
+        ("SIGKILL", -9, STARTING),
     ],
 )
 def test_an_end_that_is_right(which, code, err):
@@ -55,6 +60,8 @@ def test_an_end_that_is_right(which, code, err):
         ("SIGINT", -2, OURS),
         ("SIGINT", 130, FIRST),
         ("SIGTERM", -15, FIRST),
+        ("SIGTERM", 143, STARTING),
+        ("SIGKILL", -9, STARTING.replace("EOFError", "OSError")),
         ("SIGINT", -2, FIRST.replace("KeyboardInterrupt", "OSError")),
     ],
 )
