@@ -190,8 +190,9 @@ def counted_memory(case: LargeCase) -> list[float]:
     """Peak of each stage as the counter of the case has it [B].
 
     PyTorch's counters have what its allocator gives away; reserved memory is what its pools have taken, one for each
-    stream, and has fragments beside, which are not modelled. The driver's total is that, which ends at what the GPU
-    has, with contexts and communicators: one of tensor, of pipeline and of data parallelism.
+    stream, with what stays free between the tensors of the head and its loss; that of blocks is not modelled. The
+    driver's total is that, which ends at what the GPU has, with contexts and communicators: one of tensor, of pipeline
+    and of data parallelism.
 
     Raises
     ------

@@ -138,6 +138,11 @@ class Processes(Executor):
         except (BrokenProcessPool, RuntimeError):  # it died since the last look
             self._died(task, pool)
             return
+        except OSError as error:  # no memory, or no descriptor, for another process
+            self._inside -= 1
+            self._isolated = False
+            task.future.set_exception(WorkerDiedError(f"no process could be started for it: {error}"))
+            return
         if self._reader is None:
             self._reader = threading.Thread(target=self._read_ends, daemon=True)
             with deaf_children():

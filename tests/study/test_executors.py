@@ -129,6 +129,20 @@ def test_a_pool_that_breaks_does_not_wait_for_who_hands_it_the_next_task(monkeyp
     engine.abandon()
 
 
+def test_a_process_that_cannot_be_started_fails_its_task(monkeypatch):
+    def nothing(*_, **__):
+        raise OSError("too many open files")
+
+    monkeypatch.setattr(processes, "ProcessPoolExecutor", Locked)
+    engine = processes.Processes(1)
+    first = engine.submit(square, 3)
+    monkeypatch.setattr(Locked, "submit", nothing)
+    assert "too many open files" in str(engine.submit(square, 4).exception(60))
+    engine._pool.breaks()  # the first one cannot be done again either
+    assert "too many open files" in str(first.exception(60))
+    engine.shutdown()
+
+
 def test_nothing_is_begun_after_all_is_given_up(monkeypatch):
     monkeypatch.setattr(processes, "ProcessPoolExecutor", Locked)
     engine = processes.Processes(1)
