@@ -93,6 +93,12 @@ def recorded_step(m: Session, recording: Recording) -> Program:
         message = "has no effect: the trace says what the host does"
         raise InputError(Problem(message, key="frontend", expected="no [frontend] table"))
     steps = _aligned([record_step(read_trace_file(path), recording.step) for path in recording.trace])
+    seen: set[int] = set()
+    for path, one in zip(recording.trace, steps, strict=True):
+        if one.world > 1 and one.rank in seen:
+            message = "another trace is of this rank"
+            raise InputError(Problem(message, file=path, value=f"rank {one.rank}", expected="a trace of each rank"))
+        seen.add(one.rank)
     origin = min(one.origin for one in steps)
     ranks = [
         PlayedRank(m, device, one, duration, recording.host_speed, one.origin - origin)

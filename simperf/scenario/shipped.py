@@ -86,9 +86,13 @@ def copy_scenario(name: str, target: str | os.PathLike[str] = "") -> Path:
     if written.is_dir():
         written = written / source.name
     pairs = [(source, written), *((one, written.parent / one.name) for one in files_beside(source))]
+    if not written.parent.is_dir():
+        message, expected = "the folder of this file does not exist", "a name in an existing folder"
+        raise InputError(Problem(message, file=str(written), expected=expected))
+    other = "a new name" if len(pairs) == 1 else "another folder"
     problems = [
-        Problem("the file exists and is not overwritten", file=str(path), expected="a new name" if not n else "")
-        for n, (_, path) in enumerate(pairs)
+        Problem("the file exists and is not overwritten", file=str(path), expected=other)
+        for _, path in pairs
         if path.exists()
     ]
     if problems:

@@ -61,6 +61,8 @@ def unhelpful(err, names, arguments):
         Words of the command line behind the command's own name.
     """
     for block in blocks(err):
+        if re.match(r"(?:\S+: )?and \d+ problems more$", block.strip()):  # those that are told have their places
+            continue
         if 'pip install "simperf[' in block:  # what is missing is no input
             continue
         told = block.split("\nUsage: ")[0]

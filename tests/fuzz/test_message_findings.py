@@ -235,3 +235,15 @@ def test_a_log_whose_head_lacks_a_column(here, told):
 def test_a_stack_that_there_is_not_without_a_machine(here, told):
     (here / "s.toml").write_text('[program]\nuse = "train"\nmodel = "resnet50"\nstack = "auto"\n')
     assert "s.toml:4: program.stack: unknown stack 'auto'" in told("check", "s.toml")
+
+
+def test_a_copy_that_cannot_be_written(here, told):
+    assert main(["scenarios", "copy", "large/recorded-step"]) == 0
+    assert "expected: another folder" in told("scenarios", "copy", "large/recorded-step", "other.toml")
+    assert "sub/x.toml: the folder of this file does not exist" in told("scenarios", "copy", "d2l/async", "sub/x.toml")
+
+
+def test_a_trace_that_is_given_twice(here, told):
+    assert main(["scenarios", "copy", "large/recorded-step"]) == 0
+    said = told("replay", "recorded-step.json.gz", "recorded-step.json.gz", "--on", "dgx-h100")
+    assert "recorded-step.json.gz: another trace is of this rank (read: rank 0)" in said

@@ -243,6 +243,10 @@ def test_what_is_not_installed_has_no_place_in_the_input():
     assert unhelpful("error: tracing needs PyTorch\n", [], [])[0] == "no place"
 
 
+def test_the_number_of_problems_that_are_not_told():
+    assert unhelpful("error: b.json: and 280 problems more\n", [], []) == ("", "")
+
+
 def test_what_stands_between_quotes_was_given():
     assert not odd_text('unknown node of\n  book \'-1 s\'; {"a.b":\n  "-9.2e+18 GB/s"}')
     assert odd_text("the workers' time is -1 s, and the 'ring' takes 3 s")
