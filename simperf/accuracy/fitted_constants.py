@@ -31,6 +31,8 @@ class ListedConstant:
     file : str
         Where it is set: a file of the package, a scenario by its name (a shell pattern), or a module's attribute as
         ``module:NAME``.
+    entry : str
+        The table of the file's lists, by its ``id``; empty where the file has keys of its own.
     key : str
         Key in it, with dots; empty for all that an attribute holds.
     value : object
@@ -38,29 +40,42 @@ class ListedConstant:
     cases, variants : tuple of str
         Figures that it was read off, as shell patterns of their cases or scenarios, and of their variants.
     choice : bool
-        A choice among several that the sources leave open, not a number.
+        A choice among several that the sources leave open, or that was made after the figures were seen; not a number.
     source : str
         What it was read off.
+    quantities : tuple of str
+        Numbers of a figure that it was read off; all if there are none.
     """
 
     name: str
     file: str
+    entry: str
     key: str
     value: Any
     cases: tuple[str, ...]
     variants: tuple[str, ...]
     choice: bool
     source: str
+    quantities: tuple[str, ...] = ()
 
-    def covers(self, case: str, scenario: str, variant: str) -> bool:
-        """Whether it was read off a figure, by the figure's case, its scenario's name and its variant."""
+    def covers(self, case: str, scenario: str = "", variant: str = "", quantity: str = "") -> bool:
+        """Whether it was read off a figure, by the figure's case, its scenario's name, its variant and its quantity."""
         named = any(fnmatchcase(name, pattern) for name in (case, scenario) for pattern in self.cases)
-        return named and (not self.variants or any(fnmatchcase(variant, pattern) for pattern in self.variants))
+        return (
+            named
+            and (not self.variants or any(fnmatchcase(variant, pattern) for pattern in self.variants))
+            and (not self.quantities or quantity in self.quantities)
+        )
 
     @property
     def in_scenarios(self) -> bool:
         """Whether it is a value in files of scenarios."""
         return self.file.startswith("measured/")
+
+    @property
+    def in_measured_data(self) -> bool:
+        """Whether it is a value in a folder of measured data, which is no part of the package."""
+        return self.file.startswith("llm/")
 
 
 @cache
@@ -70,18 +85,22 @@ def fitted_constants() -> tuple[ListedConstant, ...]:
         ListedConstant(
             one["name"],
             one["file"],
+            one.get("entry", ""),
             one.get("key", ""),
             one.get("value"),
             tuple(one.get("cases", ())),
             tuple(one.get("variants", ())),
             bool(one.get("choice", False)),
             one["source"],
+            tuple(one.get("quantities", ())),
         )
         for one in read_toml(_DATA).data["constant"]
     )
 
 
-def constants_behind(case: str, scenario: Scenario | None = None, *, choice: bool = False) -> tuple[str, ...]:
+def constants_behind(
+    case: str, scenario: Scenario | None = None, *, quantity: str = "", choice: bool = False
+) -> tuple[str, ...]:
     """Names of the constants, or of the choices, that a figure was read for.
 
     Parameters
@@ -90,6 +109,8 @@ def constants_behind(case: str, scenario: Scenario | None = None, *, choice: boo
         The figure's case.
     scenario : Scenario, optional
         The variant that stands for it; a value in files of scenarios counts only where the variant has it.
+    quantity : str
+        Which of the figure's numbers.
     choice : bool
         Choices instead of numbers.
 
@@ -102,7 +123,7 @@ def constants_behind(case: str, scenario: Scenario | None = None, *, choice: boo
     variant = scenario.name if scenario is not None else ""
     found = []
     for one in fitted_constants():
-        if one.choice is choice and one.covers(case, name, variant) and one.name not in found:
+        if one.choice is choice and one.covers(case, name, variant, quantity) and one.name not in found:
             here = not one.in_scenarios or (scenario is not None and key_of(scenario.data, one.key) == one.value)
             found += [one.name] if here else []
     return tuple(found)

@@ -11,13 +11,13 @@ from typing import Any
 
 from simperf.hardware import Catalog, GpuPart, Machine, NicPart
 
-__all__ = ["LargeMachine", "find_gpu", "large_machine", "network_rate"]
+__all__ = ["TRAYS", "LargeMachine", "find_gpu", "large_machine", "network_rate"]
 
 #: rates of a node's network that are one rate [1]
 _CLOSE = 0.02
 #: trays that a job of several racks takes of each, where it does not fill them: docs.coreweave.com, SUNK, Slurm block
 #: topology, the largest segment that is recommended for racks of 18
-_TRAYS = 16
+TRAYS = 16
 _FORM = re.compile(r"sxm\d*")
 _MEMORY = re.compile(r"\d+gb")
 
@@ -74,7 +74,7 @@ def large_machine(hardware: Mapping[str, Any], assumed: list[str]) -> LargeMachi
     for name in hardware.get("inferred", ()):
         assumed.append(f"hardware.{name} = {hardware.get(name, 'as of the GPU')}")
     wanted = max(int(hardware["gpus_per_node"]), domain)  # a rack whose trays are one NVLink domain is one server
-    segment = min(wanted, _TRAYS * inside)
+    segment = min(wanted, TRAYS * inside)
     if domain > inside and gpus > wanted and gpus % wanted and not gpus % segment:
         wanted = segment
         assumed.append(f"{segment} GPUs of each rack of {domain}")

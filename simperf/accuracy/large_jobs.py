@@ -20,7 +20,7 @@ from simperf.training.replica import Dimensions
 from simperf.training.strategies import ModelParallel
 from simperf.workload.transformers.transformer_file import transformer_table
 
-__all__ = ["case_memory", "case_scenario", "case_tables", "case_time", "counted_memory"]
+__all__ = ["FROZEN", "case_memory", "case_scenario", "case_tables", "case_time", "counted_memory"]
 
 #: steps that are played; all but the first are told
 _STEPS = 2
@@ -29,6 +29,8 @@ _STEPS = 2
 _BUCKET = "160 MB"
 #: channels of a communicator of rings inside a server, two for each NVLink of a GPU: NVIDIA/nccl, src/graph/search.cc
 _CHANNELS_A_LINK = 2
+#: precision that weights are kept and gathered in -> of frozen ones beside adapters; no source prints it
+FROZEN = {"fp8": "narrow"}
 
 
 def case_scenario(case: LargeCase, *, profiled: bool = True) -> Scenario:
@@ -73,7 +75,7 @@ def _tables(case: LargeCase, machine: dict[str, Any]) -> dict[str, Any]:
     }
     if how.adapters:
         program |= {"lora_rank": how.adapters.rank, "lora_targets": list(how.adapters.targets)}
-        base = "narrow" if how.gathered == "fp8" else how.adapters.base
+        base = FROZEN.get(how.gathered, how.adapters.base)
         program |= {"frozen_precision": base} if base != "as-products" else {}
     if how.chunks > 1:
         program["chunks"] = how.chunks

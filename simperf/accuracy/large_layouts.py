@@ -15,7 +15,7 @@ from simperf.workload.routing import Routing
 from simperf.workload.transformers.flops import Recomputation
 from simperf.workload.tuning import Adapters
 
-__all__ = ["LargeLayout", "large_layout"]
+__all__ = ["SCHEDULE_NAMES", "LargeLayout", "large_layout"]
 
 #: recomputation of a case -> of a job
 _RECOMPUTE: Mapping[str, Recomputation] = {
@@ -30,7 +30,7 @@ _RECOMPUTE: Mapping[str, Recomputation] = {
 _CONTEXT = {"p2p": "ring", "all_gather": "all-gather", "a2a": "all-to-all"}
 _SHARDING: Mapping[str, Sharding] = {"0": "none", "1": "zero-1", "2": "zero-2", "3": "zero-3", "None": "none"}
 #: schedule of a case -> of a job; the others are called alike
-_SCHEDULES = {
+SCHEDULE_NAMES = {
     "1f1b-interleaved": "interleaved",
     "interleaved 1f1b": "interleaved",
     "zero-bubble": "zb-h1",
@@ -291,7 +291,7 @@ def _schedule(how: Mapping[str, Any], chunks: int) -> str:
     printed = str(how.get("schedule") or "").lower().split("(")[0].strip()
     if printed in ("", "1f1b", "none"):
         return "interleaved" if chunks > 1 else "1f1b"
-    found = _SCHEDULES.get(printed, printed)
+    found = SCHEDULE_NAMES.get(printed, printed)
     if found not in SCHEDULES:
         raise ValueError(f"schedule {how['schedule']!r}")
     return found
