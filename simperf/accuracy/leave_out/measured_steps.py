@@ -65,6 +65,17 @@ class MeasuredStep:
         """One of `simperf.cost.unseen.STEPS`."""
         return step_sort(self.precision)
 
+    @property
+    def samples(self) -> int:
+        """Of a micro-batch."""
+        given = self.scenario.parameters
+        return int(given["batch_per_gpu"] or given["batch"]) // int(given["accumulate"])
+
+    @property
+    def per_sample(self) -> float:
+        """Samples of the model in one that is counted, such as the sentence of a token [1]."""
+        return 1.0 / float(self.scenario.parameters["counted"])
+
     @cached_property
     def missed(self) -> float:
         """Logarithm of measured over predicted time, as the catalogue has this GPU [1]."""
@@ -76,8 +87,7 @@ class MeasuredStep:
         """Operations of a micro-batch, each with how often; the update is shared by all of a step."""
         given = self.scenario.parameters
         turns = int(given["accumulate"])
-        samples = int(given["batch_per_gpu"] or given["batch"]) // turns
-        step = load(self.model).at(samples, str(given["precision"]), optimizer=str(given["optimizer"]))
+        step = load(self.model).at(self.samples, str(given["precision"]), optimizer=str(given["optimizer"]))
         counts: Counter[Op] = Counter()
         for op in (*step.forward, *step.backward):
             counts[_nameless(op)] += turns
@@ -122,13 +132,15 @@ def _nameless(op: Op) -> Op:
     return replace(op, name="", inputs=(), outputs=())
 
 
-def measured_steps(patterns: Sequence[str] = ()) -> Iterator[MeasuredStep]:
+def measured_steps(patterns: Sequence[str] = (), *, stack: bool = True) -> Iterator[MeasuredStep]:
     """Each model, precision and batch on each GPU once for each number that was measured.
 
     Parameters
     ----------
     patterns : sequence of str
         Beginnings of scenarios' names, such as ``lambda-h100``; without any, all.
+    stack : bool
+        With the scenario's stack; else as if the program behind the number were unknown.
     """
     seen = set()
     for name, path in shipped_scenarios().items():
@@ -147,6 +159,8 @@ def measured_steps(patterns: Sequence[str] = ()) -> Iterator[MeasuredStep]:
                 f"{key}={value if isinstance(value, str) else json.dumps(value)}"
                 for key, value in {**changed, "program.gpus": 1}.items()
             ]
+            if not stack:
+                texts = [*(text for text in texts if not text.startswith("program.stack=")), 'program.stack=""']
             told = load_scenario(path, texts)
             measured = float(told.parameters["alone"])
             part = told.machine.nodes[told.machine.gpus[0]].part if told.machine is not None else None
