@@ -22,7 +22,7 @@ from simperf.hardware.rings import find_rings
 from simperf.results import Result
 from simperf.scenario import Scenario
 
-__all__ = ["GivenSpeed", "RingLinks", "given_speed", "ring_links"]
+__all__ = ["RingLinks", "ScalingBaselines", "gradient_bytes", "ring_links", "scaling_baselines"]
 
 #: programs whose GPUs share nothing but the gradients of equal replicas
 _REPLICATED = ("train", "parameter-server", "servers-or-ring")
@@ -47,8 +47,8 @@ class RingLinks:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenSpeed:
-    """Scaling from the speed of one GPU that a scenario was given.
+class ScalingBaselines:
+    """Both baselines of a scenario that was given the speed of one GPU.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class GivenSpeed:
 
         Examples
         --------
-        >>> GivenSpeed(4, 100.0, 200.0).linear("metrics.samples per second")
+        >>> ScalingBaselines(4, 100.0, 200.0).linear("metrics.samples per second")
         400.0
         """
         return self._of(quantity, self.samples / (self.workers * self.alone))
@@ -88,7 +88,7 @@ class GivenSpeed:
 
         Examples
         --------
-        >>> GivenSpeed(4, 100.0, 200.0, 1e9, RingLinks(0.0, 3e9)).ring("metrics.time per step")
+        >>> ScalingBaselines(4, 100.0, 200.0, 1e9, RingLinks(0.0, 3e9)).ring("metrics.time per step")
         1.0
         """
         if self.workers == 1:
@@ -112,8 +112,8 @@ class GivenSpeed:
         return math.nan
 
 
-def given_speed(scenario: Scenario, result: Result) -> GivenSpeed | None:
-    """The speed of one GPU that a scenario was given, and the sizes of the steps that it scales to.
+def scaling_baselines(scenario: Scenario, result: Result) -> ScalingBaselines | None:
+    """The baselines of a scenario: by the speed of one GPU that it was given, and the sizes of the steps played.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def given_speed(scenario: Scenario, result: Result) -> GivenSpeed | None:
 
     Returns
     -------
-    GivenSpeed or None
+    ScalingBaselines or None
         None where no speed was given.
     """
     given, metrics = scenario.parameters, result.metrics
@@ -138,14 +138,25 @@ def given_speed(scenario: Scenario, result: Result) -> GivenSpeed | None:
         workers = round(rate / metrics["scaling efficiency"].value / alone)
     else:
         return None
-    nbytes = math.nan
-    if scenario.program.name in _REPLICATED:
-        sent = metrics.get("payload per step") or metrics.get("memory: weights")
-        nbytes = sent.value if sent is not None else float(given["weights"])
+    nbytes = gradient_bytes(scenario, result) if scenario.program.name in _REPLICATED else math.nan
     machine = scenario.machine
     links = ring_links(machine, machine.gpus[:workers]) if machine is not None and workers > 1 else None
     samples = rate * metrics["time per step"].value
-    return GivenSpeed(workers, alone, samples, nbytes, links, float(given.get("dataset") or 0))
+    return ScalingBaselines(workers, alone, samples, nbytes, links, float(given.get("dataset") or 0))
+
+
+def gradient_bytes(scenario: Scenario, result: Result) -> float:
+    """Gradients that one GPU of equal replicas exchanges in a step [B].
+
+    Parameters
+    ----------
+    scenario : Scenario
+        One variant of a program whose GPUs are replicas.
+    result : Result
+        Of the same variant; only its sizes are read.
+    """
+    sent = result.metrics.get("payload per step") or result.metrics.get("memory: weights")
+    return sent.value if sent is not None else float(scenario.parameters["weights"])
 
 
 def ring_links(machine: Machine, gpus: tuple[str, ...]) -> RingLinks | None:

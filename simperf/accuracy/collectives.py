@@ -109,6 +109,7 @@ def collective_table(cases: list[dict[str, Any]]) -> list[ValidationRow]:
             fitted=cases_known()[case["id"]].get("fitted", _NOTHING),
             kind="fitted" if constants_behind(case["id"]) else "predicted",
             question=COLLECTIVES,
+            nbytes=point.nbytes,
         )
         for case in cases
         if case["id"] in cases_known()

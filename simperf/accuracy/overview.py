@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -111,10 +110,10 @@ def _of_time(row: ValidationRow) -> bool:
 
 
 def _sizes(question: str, rows: Sequence[ValidationRow]) -> tuple[OverviewLine, ...]:
-    """Collectives of small, middle and large payloads apart, where the variant begins with the payload [B]."""
+    """Collectives of small, middle and large payloads apart, where they have one payload."""
     if question != COLLECTIVES:
         return ()
-    sizes = [(float(row.variant.split()[0]), row) for row in rows if re.match(r"\d+ B\b", row.variant)]
+    sizes = [(row.nbytes, row) for row in rows if not math.isnan(row.nbytes)]
     groups = {
         "8 KiB and below": [row for nbytes, row in sizes if nbytes <= SMALL],
         "between": [row for nbytes, row in sizes if SMALL < nbytes < LARGE],

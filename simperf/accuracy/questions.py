@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from simperf.accuracy.baselines import GivenSpeed
+from simperf.accuracy.baselines import ScalingBaselines, gradient_bytes
+from simperf.results import Result
 from simperf.scenario import Scenario
 
-__all__ = ["COLLECTIVES", "KERNELS", "ONE_GPU", "QUESTIONS", "SCALING", "question_of"]
+__all__ = ["COLLECTIVES", "KERNELS", "ONE_GPU", "QUESTIONS", "SCALING", "payload_of", "question_of"]
 
 ONE_GPU = "One GPU, from its data sheet"
 SCALING = "Scaling from a measured GPU"
@@ -20,14 +21,14 @@ _TRAINING = ("train", "servers-or-ring", "recommender")
 _EXCHANGES = ("all-reduce", "parameter-server")
 
 
-def question_of(scenario: Scenario, speed: GivenSpeed | None) -> str:
+def question_of(scenario: Scenario, scaling: ScalingBaselines | None) -> str:
     """The question that the figures of a scenario answer, by its program.
 
     Parameters
     ----------
     scenario : Scenario
-    speed : GivenSpeed, optional
-        The speed of one GPU that it was given.
+    scaling : ScalingBaselines, optional
+        Of the scenario, where it was given the speed of one GPU.
 
     Examples
     --------
@@ -38,6 +39,21 @@ def question_of(scenario: Scenario, speed: GivenSpeed | None) -> str:
     program = scenario.program.name
     if program == "operations":
         return KERNELS
-    if speed is not None or program in _TRAINING or scenario.parameters.get("alone"):
+    if scaling is not None or program in _TRAINING or scenario.parameters.get("alone"):
         return SCALING
     return COLLECTIVES if program in _EXCHANGES else ONE_GPU
+
+
+def payload_of(scenario: Scenario, result: Result) -> float:
+    """Payload of one exchange, of programs that only exchange bytes [B].
+
+    Parameters
+    ----------
+    scenario : Scenario
+        One variant whose question is `COLLECTIVES`.
+    result : Result
+        Of the same variant; only its sizes are read.
+    """
+    if "nbytes" in scenario.parameters:
+        return float(scenario.parameters["nbytes"])
+    return gradient_bytes(scenario, result)

@@ -64,6 +64,7 @@ def ring_table(folder: Path) -> list[ValidationRow]:
                 fitted=fitted,
                 kind="fitted",
                 question=COLLECTIVES,
+                nbytes=nbytes,
             )
             for (nbytes, measured), error in zip(table, made.errors, strict=True)
         ]

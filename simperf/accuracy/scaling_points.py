@@ -14,7 +14,7 @@ from itertools import combinations
 from pathlib import Path
 from statistics import median
 
-from simperf.accuracy.baselines import GivenSpeed, given_speed
+from simperf.accuracy.baselines import ScalingBaselines, scaling_baselines
 from simperf.accuracy.questions import SCALING
 from simperf.accuracy.validation import ValidationRow, validation_rows
 from simperf.hardware import Machine
@@ -59,14 +59,14 @@ class ScalingPoint:
     ----------
     row : ValidationRow
         The figure, its prediction and its baselines.
-    speed : GivenSpeed
+    speed : ScalingBaselines
         Sizes of a step, and the speed of one GPU.
     source, model, precision, server, interconnect, stack : str
         Who measured, what was trained, on which GPUs of which machine, how they are joined, and the software.
     """
 
     row: ValidationRow
-    speed: GivenSpeed
+    speed: ScalingBaselines
     source: str
     model: str
     precision: str
@@ -156,7 +156,7 @@ def scaling_points(names: Iterable[str] = ()) -> Iterator[ScalingPoint]:
 def _points(name: str, scenario: Scenario, attempt: Attempt) -> Iterator[ScalingPoint]:
     if attempt.result is None:
         return
-    speed = given_speed(attempt.scenario, attempt.result)
+    speed = scaling_baselines(attempt.scenario, attempt.result)
     if speed is None or speed.workers < 2:
         return
     given, machine = attempt.scenario.parameters, attempt.scenario.machine

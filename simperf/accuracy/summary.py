@@ -71,10 +71,10 @@ def summarize_figures(rows: Sequence[ValidationRow]) -> FigureSummary:
 
 
 def summarize_sizes(rows: Sequence[ValidationRow]) -> list[SizeSummary]:
-    """Both ends of each table; the variant of a row begins with its payload [B]."""
+    """Both ends of each table, by the payloads of its rows."""
     found = []
     for title in dict.fromkeys(row.title for row in rows):
-        own = [(float(row.variant.split()[0]), row) for row in rows if row.title == title]
+        own = [(row.nbytes, row) for row in rows if row.title == title]
         large = [row.error for nbytes, row in own if nbytes >= LARGE]
         small = [row.predicted / row.low for nbytes, row in own if nbytes <= SMALL]
         errors = [row.error for _, row in own]

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from simperf.accuracy.baselines import GivenSpeed, given_speed
+from simperf.accuracy.baselines import ScalingBaselines, scaling_baselines
 from simperf.accuracy.figure_class import FigureBasis, FigureClass, figure_class
 from simperf.accuracy.fitted_constants import constants_behind
-from simperf.accuracy.questions import question_of
+from simperf.accuracy.questions import COLLECTIVES, payload_of, question_of
 from simperf.analysis.check import Check
-from simperf.errors import SimperfError
+from simperf.errors import InputError, Problem, SimperfError
 from simperf.run import Attempt, run_variants
 from simperf.scenario import Scenario, load_scenario
 from simperf.scenario.checking import check_measurements
@@ -49,6 +50,8 @@ class ValidationRow:
         Choices that were made after the figure was seen.
     question : str
         Which question it answers (`simperf.accuracy.questions`).
+    nbytes : float
+        Payload of a collective [B]; NaN where the figure is of none, and where nothing could be played.
     """
 
     title: str
@@ -67,6 +70,7 @@ class ValidationRow:
     ring: float = math.nan
     rests_on: str = ""
     question: str = ""
+    nbytes: float = math.nan
 
     @property
     def error(self) -> float:
@@ -100,11 +104,16 @@ def validation_table(paths: Iterable[str]) -> list[ValidationRow]:
     Raises
     ------
     InputError
-        A file is wrong, or a measurement names a number that its program does not report.
+        A file is wrong or named twice, or a measurement names a number that its program does not report.
     """
-    rows: list[ValidationRow] = []
+    scenarios: dict[Path, Scenario] = {}
     for path in paths:
         scenario = load_scenario(path)
+        if (file := Path(scenario.path).resolve()) in scenarios:  # its figures would count twice
+            raise InputError(Problem("the scenario is named twice", file=path, expected="each scenario once"))
+        scenarios[file] = scenario
+    rows: list[ValidationRow] = []
+    for scenario in scenarios.values():
         if scenario.measurements or any(variant.measurements for variant in scenario.variants):
             rows += validation_rows(scenario, run_variants(scenario, record=False))
     return rows
@@ -131,21 +140,24 @@ def validation_rows(scenario: Scenario, attempts: Iterable[Attempt]) -> list[Val
                 for one in attempt.scenario.measurements
             ]
             continue
-        speed = given_speed(attempt.scenario, attempt.result)
+        scaling = scaling_baselines(attempt.scenario, attempt.result)
+        question = question_of(attempt.scenario, scaling)
+        nbytes = payload_of(attempt.scenario, attempt.result) if question == COLLECTIVES else math.nan
+        own = replace(bare, question=question, nbytes=nbytes)
         rows += [
-            _graded(bare, attempt.scenario, check, speed)
+            _graded(own, attempt.scenario, check, scaling)
             for check in check_measurements(attempt.scenario, attempt.result)
         ]
     return rows
 
 
-def _graded(bare: ValidationRow, scenario: Scenario, check: Check, speed: GivenSpeed | None) -> ValidationRow:
+def _graded(bare: ValidationRow, scenario: Scenario, check: Check, scaling: ScalingBaselines | None) -> ValidationRow:
     """The row of one figure that was predicted, with its class and its baselines."""
     # a single value is read with the tolerance of an expectation; its middle is the value
     exact = check.high - check.low <= 1e-5 * abs(check.high)
     low, high = ((check.low + check.high) / 2,) * 2 if exact else (check.low, check.high)
-    linear = speed.linear(check.key) if speed else math.nan
-    workers = 0 if speed is None or math.isnan(linear) else speed.workers
+    linear = scaling.linear(check.key) if scaling else math.nan
+    workers = 0 if scaling is None or math.isnan(linear) else scaling.workers
     return replace(
         bare,
         quantity=check.key,
@@ -155,7 +167,6 @@ def _graded(bare: ValidationRow, scenario: Scenario, check: Check, speed: GivenS
         predicted=check.value,
         kind=figure_class(FigureBasis(low, high, linear, workers, constants_behind(scenario.case, scenario))),
         linear=linear,
-        ring=speed.ring(check.key) if speed else math.nan,
+        ring=scaling.ring(check.key) if scaling else math.nan,
         rests_on=", ".join(constants_behind(scenario.case, scenario, choice=True)),
-        question=question_of(scenario, speed),
     )

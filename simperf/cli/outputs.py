@@ -65,9 +65,11 @@ def verify_outputs(
         if path.is_dir():
             problems.append(Problem("this is a directory, a file is expected", file=option, key=str(path)))
         elif not path.absolute().parent.is_dir():
-            problems.append(Problem(f"there is no folder {str(path.parent)!r}", file=option, key=str(path)))
+            message = f"there is no folder {str(path.parent)!r}"
+            problems.append(Problem(message, file=option, key=str(path), expected="a file in a folder that there is"))
         elif not os.access(path.absolute().parent, os.W_OK):
-            problems.append(Problem(f"no files may be written in {str(path.parent)!r}", file=option, key=str(path)))
+            message = f"no files may be written in {str(path.parent)!r}"
+            problems.append(Problem(message, file=option, key=str(path), expected="a folder that you may write in"))
     for option, path, (known, message, expected) in outputs:
         if path is None or path.is_dir() or (is_special(path) and option in ("--trace", "--save", "--output")):
             continue

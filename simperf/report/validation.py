@@ -33,6 +33,7 @@ _FIELDS = (
     "variant",
     "quantity",
     "question",
+    "nbytes",
     "unit",
     "low",
     "high",
@@ -60,10 +61,14 @@ def _error(row: ValidationRow) -> str:
 def _summary(rows: Sequence[ValidationRow]) -> str:
     found = summarize_figures(rows)
     if not found.predicted:
-        return f"{len(rows)} figures, none predicted"
-    text = f"{found.predicted} figures: median error {100 * found.median:.1f} %"
+        return f"{_figures(len(rows))}, none predicted"
+    text = f"{_figures(found.predicted)}: median error {100 * found.median:.1f} %"
     text += f", 90th percentile {100 * found.p90:.1f} %, worst {100 * found.worst:.1f} %"
     return text + (f"; {found.failed} not predicted" if found.failed else "")
+
+
+def _figures(count: int) -> str:
+    return f"{count} figure{'' if count == 1 else 's'}"
 
 
 def _quantity(row: ValidationRow) -> str:

@@ -245,7 +245,8 @@ def check_name(path: str | os.PathLike[str]) -> None:
     if target.is_dir():
         raise InputError(Problem("this is a directory, a file is expected", file=str(path)))
     if not target.absolute().parent.is_dir():
-        raise InputError(Problem(f"there is no folder {str(target.parent)!r}", file=str(path)))
+        message = f"there is no folder {str(target.parent)!r}"
+        raise InputError(Problem(message, file=str(path), expected="a file in a folder that there is"))
 
 
 def write_model(model: TracedModel, path: str | os.PathLike[str]) -> None:

@@ -59,7 +59,7 @@ def test_the_pages_have_every_section_and_row():
 
 def test_tables_over_sizes_are_summed_up_by_their_ends():
     def row(nbytes, measured, predicted):
-        return ValidationRow("Collectives: a", f"{nbytes} B", "time", "s", measured, measured, predicted)
+        return ValidationRow("Collectives: a", f"{nbytes} B", "time", "s", measured, measured, predicted, nbytes=nbytes)
 
     text = by_size([row(1024, 1.0, 0.5), row(1 << 27, 1.0, 1.1)])
     assert "| a | 2 | +10 % | x 0.50 | -50 % | +10 % |" in text

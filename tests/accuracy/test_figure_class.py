@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from simperf.accuracy.baselines import GivenSpeed, RingLinks, given_speed, ring_links
+from simperf.accuracy.baselines import RingLinks, ScalingBaselines, ring_links, scaling_baselines
 from simperf.accuracy.figure_class import FigureBasis, figure_class
 from simperf.accuracy.validation import validation_table
 from simperf.hardware import Catalog
@@ -81,7 +81,7 @@ def test_the_prediction_has_no_part_in_the_class(tmp_path):
 
 
 def test_each_quantity_of_scaling_has_its_baselines():
-    speed = GivenSpeed(4, 100.0, 200.0, 3e9, RingLinks(0.0, 9e9), dataset=1000.0)
+    speed = ScalingBaselines(4, 100.0, 200.0, 3e9, RingLinks(0.0, 9e9), dataset=1000.0)
     # one step: 200 / 400 = 0.5 s, and 2 * 3 / 4 * 3 GB / (9 GB/s) = 0.5 s of all-reduce
     assert speed.linear("metrics.time per step") == pytest.approx(0.5)
     assert speed.ring("metrics.time per step") == pytest.approx(1.0)
@@ -91,8 +91,8 @@ def test_each_quantity_of_scaling_has_its_baselines():
     assert speed.linear("metrics.ring: scaling efficiency") == pytest.approx(1.0)
     assert speed.ring("metrics.scaling efficiency") == pytest.approx(0.5)
     assert math.isnan(speed.linear("metrics.speed-up of servers"))
-    assert math.isnan(GivenSpeed(4, 100.0, 200.0).ring("metrics.time per step"))
-    assert GivenSpeed(1, 100.0, 50.0).ring("metrics.time per step") == pytest.approx(0.5)
+    assert math.isnan(ScalingBaselines(4, 100.0, 200.0).ring("metrics.time per step"))
+    assert ScalingBaselines(1, 100.0, 50.0).ring("metrics.time per step") == pytest.approx(0.5)
 
 
 def test_a_ring_has_the_bandwidth_of_its_slowest_link():
@@ -107,4 +107,4 @@ def test_a_ring_has_the_bandwidth_of_its_slowest_link():
 
 def test_no_speed_of_one_gpu_gives_no_baseline():
     scenario = load_scenario("measured/two-gpus-v100", variant="both, asynchronous")
-    assert given_speed(scenario, run(scenario, record=False)) is None
+    assert scaling_baselines(scenario, run(scenario, record=False)) is None

@@ -12,7 +12,7 @@ from simperf.accuracy.leave_out.measured_steps import measured_steps
 from simperf.accuracy.overview import summarize_questions
 from simperf.accuracy.questions import COLLECTIVES, KERNELS, ONE_GPU, SCALING, question_of
 from simperf.accuracy.single_steps import single_step_table
-from simperf.accuracy.validation import ValidationRow
+from simperf.accuracy.validation import ValidationRow, validation_table
 from simperf.report.accuracy_output import accuracy_output
 from simperf.report.accuracy_overview import overview_markdown, overview_text
 from simperf.run import run
@@ -58,13 +58,22 @@ def test_figures_that_rest_on_a_choice_are_told_apart():
 
 def test_collectives_are_split_by_payload():
     sizes = (1 << 10, 1 << 20, 1 << 26)
-    rows = [ValidationRow("c", f"{n} B, ring", "time", "s", 1.0, 1.0, 2.0, question=COLLECTIVES) for n in sizes]
-    (one,) = summarize_questions([*rows, replace(rows[0], variant="")])
+    rows = [ValidationRow("c", "ring", "time", "s", 1.0, 1.0, 2.0, question=COLLECTIVES, nbytes=n) for n in sizes]
+    (one,) = summarize_questions([*rows, replace(rows[0], nbytes=math.nan)])
     assert [(part.name, part.points) for part in one.parts] == [
         ("8 KiB and below", 1),
         ("between", 1),
         ("64 MiB and above", 1),
     ]
+
+
+def test_every_collective_that_a_scenario_quotes_has_a_payload():
+    rows = validation_table(["measured/optcast-ring", "measured/mxnet-kv-dist-1server", "measured/two-gpus-v100"])
+    payloads = {row.title: row.nbytes for row in rows if row.question == COLLECTIVES}
+    assert list(payloads.values()) == [512 * 2**20, 257_991_328]
+    assert all(math.isnan(row.nbytes) for row in rows if row.question != COLLECTIVES)
+    (one,) = (one for one in summarize_questions(rows) if one.question == COLLECTIVES)
+    assert [part.points for part in one.parts if part.name == "64 MiB and above"] == [one.whole.points]
 
 
 def test_the_overview_fits_a_terminal_and_a_table():

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from simperf.accuracy.baselines import GivenSpeed
+from simperf.accuracy.baselines import ScalingBaselines
 from simperf.accuracy.scaling_points import (
     ScalingPoint,
     interconnect_of,
@@ -21,7 +21,7 @@ def point(measured, predicted, *, server="one", ring=math.nan, source="somebody"
     """Four GPUs of 100 samples a second each."""
     rates = [400 * share for share in (measured, measured, predicted)]
     row = ValidationRow("title", "4 GPUs", "metrics.samples per second", "1/s", *rates, linear=400.0, ring=400 * ring)
-    return ScalingPoint(row, GivenSpeed(4, 100.0, 40.0), source, "net", "fp32", server, "PCIe", "ddp")
+    return ScalingPoint(row, ScalingBaselines(4, 100.0, 40.0), source, "net", "fp32", server, "PCIe", "ddp")
 
 
 def test_a_rate_and_the_time_of_its_step_have_one_efficiency():

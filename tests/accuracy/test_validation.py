@@ -8,6 +8,7 @@ import math
 import pytest
 
 from simperf.accuracy.validation import ValidationRow, validation_table
+from simperf.errors import InputError
 from simperf.report.validation import validation_csv, validation_json, validation_markdown, validation_text
 from simperf.scenario import load_scenario, shipped_scenarios
 
@@ -71,6 +72,19 @@ def test_every_form_holds_every_row(rows):
     assert validation_markdown(rows).count("\n| ") == len(rows) + 1
     nothing = ValidationRow("t", "v", "time", "s", math.nan, math.nan, math.nan, failure="no link")
     assert json.loads(validation_json([nothing]))[0]["predicted"] is None
+
+
+def test_a_scenario_counts_once(tmp_path):
+    path = tmp_path / "f.toml"
+    path.write_text('[program]\nuse = "async-chain"\n')
+    with pytest.raises(InputError, match="the scenario is named twice") as told:
+        validation_table([str(path), str(tmp_path / "." / ".." / tmp_path.name / "f.toml")])
+    assert "each scenario once" in str(told.value)
+
+
+def test_one_figure_is_told_as_one(rows):
+    assert validation_text(rows[:1]).splitlines()[-1].startswith("1 figure: ")
+    assert "2 figures: " in validation_text(rows[:2])
 
 
 def test_the_shipped_cases_are_all_there():
