@@ -8,8 +8,12 @@ import pytest
 
 from simperf.calibrate.cluster.accuracy import hold_against
 from simperf.calibrate.cluster.fitting import fit_constants
+from simperf.calibrate.cluster.predict import DRAWS, predict
+from simperf.calibrate.cluster.scenarios import compute_of, scenario
 from simperf.calibrate.dataset import Dataset
 from simperf.report.cluster import cluster_markdown, cluster_text
+from simperf.run import run
+from simperf.scenario import make_scenario
 
 pytest.importorskip("lmfit")
 
@@ -83,3 +87,22 @@ def test_the_tables(rows):
     page = cluster_markdown(rows)
     assert page.splitlines()[0].startswith("| boxed cluster | points |")
     assert "| gloo |" in page
+
+
+def test_kinds_at_ordinary_priority_on_another_machine_are_within_a_tenth_in_the_median_but_trains_of_messages():
+    data = Dataset.load(FOLDER / "boxed-cluster-xeon-2c-ordinary.json.gz")
+    errors = {}
+    for row in hold_against(data):
+        errors.setdefault(row.point.series, []).append(abs(row.error))
+    assert data.made["priority"] == "ordinary"
+    assert {kind for kind, found in errors.items() if statistics.median(found) > 0.10} == {"send-train"}
+
+
+def test_workers_that_fall_out_of_step_are_told_by_the_median_of_several_seeds():
+    data = recorded("tenth")
+    point = next(one for one in data.select("server/asynchronous", ranks=2))
+    tables = scenario(point, {}, compute_of(data))
+    times = [run(make_scenario({**tables, "run": {"seed": seed}}), record=False).time for seed in range(DRAWS)]
+    assert len(set(times)) > DRAWS // 2
+    updates = point.at["ranks"] * point.at["steps"]
+    assert predict(point, {}, compute_of(data)).value == pytest.approx(updates / statistics.median(times))

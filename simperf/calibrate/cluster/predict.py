@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import median
 
 from simperf.calibrate.cluster.scenarios import CORES, Compute, scenario
 from simperf.calibrate.dataset import Measurement
@@ -12,6 +13,9 @@ from simperf.run import run
 from simperf.scenario import make_scenario
 
 __all__ = ["Prediction", "predict"]
+
+#: runs of a scenario that chance has a part in
+DRAWS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +54,12 @@ def predict(
     cores : float
         That all hosts share.
     """
-    result = run(make_scenario(scenario(point, stack, compute or {}, cores=cores)), record=False)
-    return Prediction(_value(point, result), result.floors["host"] / result.time)
+    tables = scenario(point, stack, compute or {}, cores=cores)
+    # workers that do not wait for each other differ from repeat to repeat, and a point is the median of its repeats
+    seeds = range(DRAWS if point.series == "server/asynchronous" else 1)
+    results = [run(make_scenario({**tables, "run": {"seed": seed}}), record=False) for seed in seeds]
+    values = [_value(point, result) for result in results]
+    return Prediction(median(values), median(result.floors["host"] / result.time for result in results))
 
 
 def _value(point: Measurement, result: Result) -> float:
